@@ -1,0 +1,117 @@
+"""Every way a model file can fail us, each with a name, a place and a remedy.
+
+All of them are `GGUFError`, so one `except` catches whatever a bad file can do. Wrong *arguments*
+(an id out of range, a text with lone surrogates) are Python's own `ValueError` and `TypeError`.
+"""
+
+from __future__ import annotations
+
+import os
+
+
+class GGUFError(ValueError):
+    """A model file that cannot be used.
+
+    `problem` says what is wrong and `remedy` what to do; `path`, `offset` (in bytes from the start of
+    the file) and `key` (the metadata key) say where, and are None where they do not apply.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        offset: int | None = None,
+        key: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.path = None if path is None else os.fsdecode(path)
+        self.offset = offset
+        self.key = key
+        self.remedy = remedy
+        super().__init__(problem)
+
+    def __str__(self) -> str:
+        where = []
+        if self.path is not None:
+            where.append(self.path if self.path.isprintable() else printable(self.path, len(self.path)))
+        if self.offset is not None:
+            where.append(f"byte {self.offset}")
+        if self.key is not None:
+            where.append(f"key {printable(self.key)}")
+        text = ": ".join([*where, self.problem])
+        return f"{text}; {self.remedy}" if self.remedy else text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.problem, self.path, self.offset, self.key, self.remedy)
+
+
+def _rebuild(
+    kind: type[GGUFError],
+    problem: str,
+    path: str | None,
+    offset: int | None,
+    key: str | None,
+    remedy: str | None,
+) -> GGUFError:
+    return kind(problem, path=path, offset=offset, key=key, remedy=remedy)
+
+
+def printable(text: str, limit: int = 80) -> str:
+    """`text` quoted for one line of a message: control characters escaped, a long one cut.
+
+    >>> printable("a\\nb")
+    "'a\\\\nb'"
+    """
+    return repr(text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+class NotGGUFError(GGUFError):
+    """The file is something else: empty, a directory, a Git LFS pointer, a safetensors file …"""
+
+
+class UnsupportedVersionError(GGUFError):
+    """A GGUF version other than 1, 2 or 3."""
+
+
+class TruncatedFileError(GGUFError):
+    """The file ends inside its metadata: an unfinished download, or a length that lies."""
+
+
+class CorruptMetadataError(GGUFError):
+    """A count, length or type number that no sound file has."""
+
+
+class DuplicateKeyError(GGUFError):
+    """A metadata key that stands twice."""
+
+
+class InvalidUTF8Error(GGUFError):
+    """A key or string whose bytes are not UTF-8."""
+
+
+class ShardError(GGUFError):
+    """A later part of a split model; the metadata is in the first."""
+
+
+class MissingKeyError(GGUFError):
+    """A metadata key without which there is no tokenizer."""
+
+
+class WrongTypeError(GGUFError):
+    """A metadata key whose value has another type than llama.cpp accepts."""
+
+
+class VocabularyError(GGUFError):
+    """Tokens, scores, types and merges that do not fit together."""
+
+
+class UnknownPreTokenizerError(GGUFError):
+    """A name in `tokenizer.ggml.pre` that llama.cpp does not know."""
+
+
+class UnsupportedTokenizerError(GGUFError):
+    """A tokenizer that is not byte pair encoding; `model` is its `tokenizer.ggml.model`."""
+
+    model: str = ""
