@@ -1,0 +1,76 @@
+"""Constants of the `gguf` package. Written by scripts/generate_constants.py; do not edit."""
+
+from enum import IntEnum
+
+GGUF_MAGIC = b"GGUF"
+KEY_ARCHITECTURE = "general.architecture"
+KEY_NAME = "general.name"
+KEY_SPLIT_NO = "split.no"
+KEY_SPLIT_COUNT = "split.count"
+
+
+class GGUFValueType(IntEnum):
+    """The type number before a metadata value."""
+
+    UINT8 = 0
+    INT8 = 1
+    UINT16 = 2
+    INT16 = 3
+    UINT32 = 4
+    INT32 = 5
+    FLOAT32 = 6
+    BOOL = 7
+    STRING = 8
+    ARRAY = 9
+    UINT64 = 10
+    INT64 = 11
+    FLOAT64 = 12
+
+
+class TokenType(IntEnum):
+    """An element of `tokenizer.ggml.token_type`."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+class TokenizerKey:
+    """Names of the metadata keys of the tokenizer."""
+
+    MODEL = "tokenizer.ggml.model"
+    PRE = "tokenizer.ggml.pre"
+    LIST = "tokenizer.ggml.tokens"
+    TOKEN_TYPE = "tokenizer.ggml.token_type"
+    SCORES = "tokenizer.ggml.scores"
+    MERGES = "tokenizer.ggml.merges"
+    BOS_ID = "tokenizer.ggml.bos_token_id"
+    EOS_ID = "tokenizer.ggml.eos_token_id"
+    EOT_ID = "tokenizer.ggml.eot_token_id"
+    EOM_ID = "tokenizer.ggml.eom_token_id"
+    UNK_ID = "tokenizer.ggml.unknown_token_id"
+    SEP_ID = "tokenizer.ggml.seperator_token_id"
+    PAD_ID = "tokenizer.ggml.padding_token_id"
+    MASK_ID = "tokenizer.ggml.mask_token_id"
+    ADD_BOS = "tokenizer.ggml.add_bos_token"
+    ADD_EOS = "tokenizer.ggml.add_eos_token"
+    ADD_PREFIX = "tokenizer.ggml.add_space_prefix"
+    REMOVE_EXTRA_WS = "tokenizer.ggml.remove_extra_whitespaces"
+    TOKEN_TYPE_COUNT = "tokenizer.ggml.token_type_count"
+    CHAT_TEMPLATE = "tokenizer.chat_template"
+    ADD_SEP = "tokenizer.ggml.add_sep_token"
+    FIM_PRE_ID = "tokenizer.ggml.fim_pre_token_id"
+    FIM_SUF_ID = "tokenizer.ggml.fim_suf_token_id"
+    FIM_MID_ID = "tokenizer.ggml.fim_mid_token_id"
+    FIM_PAD_ID = "tokenizer.ggml.fim_pad_token_id"
+    FIM_REP_ID = "tokenizer.ggml.fim_rep_token_id"
+    FIM_SEP_ID = "tokenizer.ggml.fim_sep_token_id"
+    PREFIX_ID = "tokenizer.ggml.prefix_token_id"
+    SUFFIX_ID = "tokenizer.ggml.suffix_token_id"
+    MIDDLE_ID = "tokenizer.ggml.middle_token_id"
+    NORMALIZER_LOWERCASE = "tokenizer.ggml.normalizer.lowercase"
+    NORMALIZER_STRIP_ACCENTS = "tokenizer.ggml.normalizer.strip_accents"
+    SUPPRESS_TOKENS = "tokenizer.ggml.suppress_tokens"

@@ -1,0 +1,87 @@
+"""Write ggufbpe/_constants.py from the `gguf` package.
+
+Constants and enumerations are the gguf package's, but importing it costs a quarter of a second (numpy and
+more), as much as a whole run of llama-tokenize. So the few that the reader and the vocabulary need are
+written into a module of their own, and tests/test_generated.py fails when they differ from the package.
+
+    python scripts/generate_constants.py            # writes the file
+    python scripts/generate_constants.py --print    # prints it
+"""
+
+from __future__ import annotations
+
+import argparse
+from enum import IntEnum
+from pathlib import Path
+
+import gguf
+
+TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "_constants.py"
+
+# Keys that llama.cpp reads (src/llama-arch.cpp) and for which the gguf package has no name.
+KEYS_WITHOUT_NAME = {
+    "ADD_SEP": "tokenizer.ggml.add_sep_token",
+    "FIM_PRE_ID": "tokenizer.ggml.fim_pre_token_id",
+    "FIM_SUF_ID": "tokenizer.ggml.fim_suf_token_id",
+    "FIM_MID_ID": "tokenizer.ggml.fim_mid_token_id",
+    "FIM_PAD_ID": "tokenizer.ggml.fim_pad_token_id",
+    "FIM_REP_ID": "tokenizer.ggml.fim_rep_token_id",
+    "FIM_SEP_ID": "tokenizer.ggml.fim_sep_token_id",
+    "PREFIX_ID": "tokenizer.ggml.prefix_token_id",
+    "SUFFIX_ID": "tokenizer.ggml.suffix_token_id",
+    "MIDDLE_ID": "tokenizer.ggml.middle_token_id",
+    "NORMALIZER_LOWERCASE": "tokenizer.ggml.normalizer.lowercase",
+    "NORMALIZER_STRIP_ACCENTS": "tokenizer.ggml.normalizer.strip_accents",
+    "SUPPRESS_TOKENS": "tokenizer.ggml.suppress_tokens",
+}
+TOKENIZER_KEYS = (
+    "MODEL PRE LIST TOKEN_TYPE SCORES MERGES BOS_ID EOS_ID EOT_ID EOM_ID UNK_ID SEP_ID PAD_ID MASK_ID "
+    "ADD_BOS ADD_EOS ADD_PREFIX REMOVE_EXTRA_WS TOKEN_TYPE_COUNT CHAT_TEMPLATE"
+).split()
+
+
+def enumeration(name: str, source: type[IntEnum], doc: str) -> list[str]:
+    """The lines of one IntEnum with the members of `source`."""
+    members = [f"    {member.name} = {member.value}" for member in source]
+    return ["", "", f"class {name}(IntEnum):", f'    """{doc}"""', "", *members]
+
+
+def module_text() -> str:
+    """The whole module, as it stands in the repository."""
+    keys = {name: getattr(gguf.Keys.Tokenizer, name) for name in TOKENIZER_KEYS}
+    for name, key in KEYS_WITHOUT_NAME.items():
+        keys[name] = getattr(gguf.Keys.Tokenizer, name, key)
+    lines = [
+        '"""Constants of the `gguf` package. Written by scripts/generate_constants.py; do not edit."""',
+        "",
+        "from enum import IntEnum",
+        "",
+        f"GGUF_MAGIC = {gguf.GGUF_MAGIC.to_bytes(4, 'little')!r}".replace("'", '"'),
+        f'KEY_ARCHITECTURE = "{gguf.Keys.General.ARCHITECTURE}"',
+        f'KEY_NAME = "{gguf.Keys.General.NAME}"',
+        f'KEY_SPLIT_NO = "{gguf.Keys.Split.LLM_KV_SPLIT_NO}"',
+        f'KEY_SPLIT_COUNT = "{gguf.Keys.Split.LLM_KV_SPLIT_COUNT}"',
+        *enumeration("GGUFValueType", gguf.GGUFValueType, "The type number before a metadata value."),
+        *enumeration("TokenType", gguf.TokenType, "An element of `tokenizer.ggml.token_type`."),
+        "",
+        "",
+        "class TokenizerKey:",
+        '    """Names of the metadata keys of the tokenizer."""',
+        "",
+        *[f'    {name} = "{key}"' for name, key in keys.items()],
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write or print the module."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--print", action="store_true", help="print the module and write nothing")
+    if parser.parse_args().print:
+        print(module_text(), end="")
+    else:
+        TARGET.write_text(module_text(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
