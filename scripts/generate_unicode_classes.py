@@ -1,0 +1,109 @@
+"""Write ggufbpe/unicode_classes.py: the class of every code point, as llama.cpp has them.
+
+llama.cpp's tables (src/unicode-data.cpp) equal the general categories of Unicode 15.1.0, outside the surrogates;
+`unicodedata2` of that version carries them, whatever Python runs this. Lower case comes from the running
+Python (3.11 or newer), which holds every pair of Unicode 15.1.
+
+    pip install 'ggufbpe[generate]'
+    python scripts/generate_unicode_classes.py            # writes the file
+    python scripts/generate_unicode_classes.py --print    # prints it
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import groupby
+from pathlib import Path
+
+import unicodedata2
+
+TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "unicode_classes.py"
+
+# The 25 code points of the White_Space property (PropList.txt).
+WHITE_SPACE = [*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)]
+WHITE_SPACE += [0x2028, 0x2029, 0x202F, 0x205F, 0x3000]
+
+HEAD = '''"""The class of every code point, and the lower case of those that have one.
+
+llama.cpp sorts code points into letters, marks, numbers, punctuation, symbols, white space and the rest, by
+Unicode {version} (src/unicode-data.cpp, src/unicode.cpp: unicode_cpt_flags_from_cpt). Neither the running
+Python nor the `regex` module follows that version, so the table is our own.
+
+Written by scripts/generate_unicode_classes.py; do not edit.
+"""
+
+from bisect import bisect_right
+
+UNICODE_VERSION = "{version}"
+
+
+def class_of(code_point: int) -> str:
+    """One of "L" letter, "M" mark, "N" number, "P" punctuation, "S" symbol, "W" white space, "-" the rest.
+
+    >>> class_of(ord("é")), class_of(0x3000), class_of(0x1C)
+    ('L', 'W', '-')
+    """
+    return CLASSES[bisect_right(STARTS, code_point) - 1]
+
+
+def lower(code_point: int) -> int:
+    """The lower case, or the code point itself (src/unicode.cpp: unicode_tolower).
+
+    >>> lower(0x130)  # where Unicode has two code points, the first
+    105
+    """
+    return LOWER.get(code_point, code_point)
+
+'''
+
+
+def class_of(code_point: int) -> str:
+    """The class letter of one code point."""
+    if code_point in WHITE_SPACE:
+        return "W"
+    category: str = unicodedata2.category(chr(code_point))
+    return category[0] if category[0] in "LMNPS" else "-"
+
+
+def wrapped(items: list[str], indent: str = "    ", width: int = 110) -> list[str]:
+    """`items` with commas, as many to a line as fit."""
+    lines, line = [], indent
+    for item in items:
+        piece = item + ","
+        if len(line) + len(piece) + 1 > width and line.strip():
+            lines.append(line.rstrip())
+            line = indent
+        line += piece + " "
+    return [*lines, line.rstrip()]
+
+
+def module_text() -> str:
+    """The whole module, as it stands in the repository."""
+    runs = [(letter, list(run)[0]) for letter, run in groupby(range(0x110000), key=class_of)]
+    classes = "".join(letter for letter, _ in runs)
+    lower_case = {
+        code_point: ord(chr(code_point).lower()[0])
+        for code_point in range(0x110000)
+        if not 0xD800 <= code_point < 0xE000
+        and unicodedata2.category(chr(code_point)) != "Cn"
+        and ord(chr(code_point).lower()[0]) != code_point
+    }
+    lines = ["", "# fmt: off", "STARTS = (", *wrapped([hex(start) for _, start in runs]), ")"]
+    lines += ["CLASSES = ("]
+    lines += [f'    "{classes[i : i + 100]}"' for i in range(0, len(classes), 100)]
+    lines += [")", "LOWER = {", *wrapped([f"{a:#x}: {b:#x}" for a, b in lower_case.items()]), "}"]
+    return HEAD.format(version=unicodedata2.unidata_version) + "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write or print the module."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--print", action="store_true", help="print the module and write nothing")
+    if parser.parse_args().print:
+        print(module_text(), end="")
+    else:
+        TARGET.write_text(module_text(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
