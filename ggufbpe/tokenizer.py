@@ -1,0 +1,417 @@
+"""The public face: `Tokenizer`, which opens a GGUF and turns text into ids and back.
+
+    file.gguf -> vocab.py -> [this file] -> ids
+
+    text -> special.py -> fragments -> split.py -> words -> bpe.py -> ids
+    ids -> detokenize.py -> text
+
+Source of the order of steps: src/llama-vocab.cpp, llama_vocab::impl::tokenize.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import utf8
+from .bpe import WordEncoder
+from .detokenize import DecodeStream, Pieces, detokenize, token_ids
+from .special import Fragment, SpecialTokens
+from .split import Splitter, splitter
+from .unicode_classes import CLASSES, LOWER, STARTS
+from .vocab import DNA_MARKER, TokenAttribute, Vocabulary, load_vocabulary
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Text = str | bytes | bytearray | memoryview
+
+_CACHED_WORDS = 1 << 18
+_CACHED_LENGTH = 128  # characters; with 2**18 words, some 100 MB at the very most
+_DNA_LENGTH = 6
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NOT_SPACE = re.compile(
+    "[^"
+    + "".join(f"{chr(a)}-{chr(b - 1)}" for a, b, c in zip(STARTS, STARTS[1:], CLASSES) if c == "W")
+    + "]+"
+)
+
+
+class Tokenizer:
+    """The tokenizer of one GGUF model, with the ids that llama.cpp gives.
+
+    >>> tok = Tokenizer.from_gguf("model.gguf")                     # doctest: +SKIP
+    >>> tok.encode("Hello world")                                   # doctest: +SKIP
+    [15496, 995]
+    >>> tok.decode([15496, 995])                                    # doctest: +SKIP
+    'Hello world'
+
+    Nothing in it changes but caches, so one object serves many threads; it can be pickled and copied.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.model = vocabulary.model
+        self.pre = vocabulary.pre
+        self.vocab_size = len(vocabulary.tokens)
+        self.add_bos = vocabulary.add_bos
+        self.add_eos = vocabulary.add_eos
+        self.eog_ids = vocabulary.eog_ids
+        ids = vocabulary.special_ids
+        self.bos_id, self.eos_id, self.eot_id, self.eom_id = ids["bos"], ids["eos"], ids["eot"], ids["eom"]
+        self.unk_id, self.sep_id, self.pad_id, self.mask_id = ids["unk"], ids["sep"], ids["pad"], ids["mask"]
+        self.fim_pre_id, self.fim_suf_id, self.fim_mid_id = ids["fim_pre"], ids["fim_suf"], ids["fim_mid"]
+        self.fim_pad_id, self.fim_rep_id, self.fim_sep_id = ids["fim_pad"], ids["fim_rep"], ids["fim_sep"]
+
+    @classmethod
+    def from_gguf(cls, path: str | os.PathLike[str]) -> Tokenizer:
+        """The tokenizer in a GGUF file; nothing but its metadata is read, and the file is closed again.
+
+        Raises a `GGUFError` that says what is wrong, where, and what to do; `UnsupportedTokenizerError` for
+        tokenizers that are not byte pair encoding; `OSError` where the file cannot be opened. Warns
+        (`GGUFWarning`) where llama.cpp does.
+        """
+        return cls(load_vocabulary(path))
+
+    # ---- encoding -------------------------------------------------------------------------------
+
+    def encode(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> list[int]:
+        """The ids of `text`; the defaults are those of llama-tokenize.
+
+        `add_special` adds BOS and EOS where the model wants them; `parse_special` takes the text of control
+        tokens for these tokens. Bytes need not be UTF-8: each that cannot be decoded counts as U+FFFD. A
+        `str` with lone surrogates is a `ValueError`, for no UTF-8 writes it.
+
+        Source: src/llama-vocab.cpp, llama_vocab::impl::tokenize (llama_tokenize).
+        """
+        return list(chain.from_iterable(self._encoded(text, add_special, parse_special)))
+
+    def encode_to_numpy(
+        self, text: Text, *, add_special: bool = True, parse_special: bool = True
+    ) -> npt.NDArray[np.int32]:
+        """The same as an array of int32, shape (number of tokens,)."""
+        import numpy as np
+
+        ids = self.encode(text, add_special=add_special, parse_special=parse_special)
+        return np.array(ids, dtype=np.int32)
+
+    def encode_with_offsets(
+        self, text: Text, *, add_special: bool = True, parse_special: bool = True
+    ) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids, and for each the (start, end) of what it stands for, in bytes of the UTF-8 of `text`.
+
+        `text_bytes[start:end]` is the token's own text unless the text was changed on the way. BOS and EOS
+        have empty spans at the ends. Tokens that share one byte sequence that is not UTF-8, or one escaped
+        space, have the span of all of it.
+        """
+        source = self._source(text)
+        ids: list[int] = []
+        spans: list[tuple[int, int]] = []
+        if add_special and self.add_bos and self.bos_id is not None:
+            ids.append(self.bos_id)
+            spans.append((0, 0))
+        byte, character = 0, 0
+        for token, start, end in self._special.partition(source, parse_special):
+            byte += _byte_length(source[character:start])
+            fragment, character = source[start:end], end
+            if token is not None:
+                ids.append(token)
+                spans.append((byte, byte + _byte_length(fragment)))
+            else:
+                for part, first, last in self._spans(fragment):
+                    ids.append(part)
+                    spans.append((byte + first, byte + last))
+            byte += _byte_length(fragment)
+        if add_special and self.add_eos and self.eos_id is not None:
+            ids.append(self.eos_id)
+            spans.append((byte + _byte_length(source[character:]),) * 2)
+        return ids, spans
+
+    def encode_batch(
+        self, texts: Iterable[Text], *, add_special: bool = True, parse_special: bool = True
+    ) -> list[list[int]]:
+        """The ids of each text."""
+        if isinstance(texts, (str, bytes, bytearray, memoryview)):
+            raise TypeError("encode_batch takes several texts; for one, use encode")
+        return [self.encode(text, add_special=add_special, parse_special=parse_special) for text in texts]
+
+    def count(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> int:
+        """The number of ids that `encode` would give, without making them."""
+        return sum(map(len, self._encoded(text, add_special, parse_special)))
+
+    def words(self, text: Text) -> list[str]:
+        """The pieces into which the pre-tokenizer cuts `text`, all of it taken as plain text.
+
+        As merging sees them but for the byte-level alphabet: where the model escapes spaces, they are U+2581.
+        """
+        source = self._source(text)
+        plain = utf8.decode(source) if isinstance(source, bytes) else source
+        return [word for piece, _ in self._pieces_to_split(plain) for word in self._splitter.words(piece)]
+
+    # ---- decoding -------------------------------------------------------------------------------
+
+    def decode(
+        self, ids: Iterable[int], *, remove_special: bool = False, unparse_special: bool = False
+    ) -> str:
+        """The text of `ids`; bytes that are not UTF-8, such as a part of a character, become U+FFFD.
+
+        `remove_special` leaves out the BOS and EOS that `encode` adds; `unparse_special` shows control tokens
+        as their text. `ValueError` for ids out of range, `TypeError` for what is no integer.
+        """
+        data = self.decode_bytes(ids, remove_special=remove_special, unparse_special=unparse_special)
+        return data.decode("utf-8", "replace")
+
+    def decode_bytes(
+        self, ids: Iterable[int], *, remove_special: bool = False, unparse_special: bool = False
+    ) -> bytes:
+        """The same as bytes: exactly llama_detokenize (src/llama-vocab.cpp, llama_vocab::impl::detokenize)."""
+        return detokenize(self.vocabulary, self._pieces[unparse_special], token_ids(ids), remove_special)
+
+    def decode_stream(self, *, remove_special: bool = False, unparse_special: bool = False) -> DecodeStream:
+        """A stream that takes ids one by one and gives text as soon as it is certain."""
+        return DecodeStream(self.vocabulary, self._pieces[unparse_special], remove_special)
+
+    def token_to_piece(self, token: int, *, special: bool = True) -> bytes:
+        """The bytes of one token: exactly llama_token_to_piece. Without `special`, control tokens are empty."""
+        return self._pieces[special][_index(token)]
+
+    # ---- the vocabulary -------------------------------------------------------------------------
+
+    def token_to_id(self, token: str) -> int | None:
+        """The id of a token by its text as it stands in the file (byte-level: "Ġworld"), None if there is none."""
+        if not isinstance(token, str):
+            raise TypeError(f"a token is a str, not {type(token).__name__}")
+        return self.vocabulary.token_to_id.get(token)
+
+    def id_to_token(self, token: int) -> str:
+        """The text of a token as it stands in the file; `token_to_piece` gives what it decodes to."""
+        return self.vocabulary.tokens[self._checked(token)]
+
+    def token_attributes(self, token: int) -> TokenAttribute:
+        """What llama.cpp takes the token for: llama_token_get_attr."""
+        return TokenAttribute(self.vocabulary.attributes[self._checked(token)])
+
+    @cached_property
+    def nl_id(self) -> int | None:
+        """The first id of a line break; None where the vocabulary has none."""
+        fragments = [Fragment(None, 0, 1)]  # llama.cpp asks before it knows special tokens
+        return next(chain.from_iterable(self._ids_of("\n", fragments)), None)
+
+    def __repr__(self) -> str:
+        return f"<Tokenizer {self.model} {self.pre} of {self.vocab_size} tokens>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.vocabulary,)  # caches are made anew
+
+    def _checked(self, token: int) -> int:
+        if not 0 <= _index(token) < self.vocab_size:
+            raise ValueError(
+                f"token id {token} is out of range: the vocabulary has ids 0 to {self.vocab_size - 1}"
+            )
+        return _index(token)
+
+    # ---- the steps ------------------------------------------------------------------------------
+
+    @cached_property
+    def _special(self) -> SpecialTokens:
+        return SpecialTokens(self.vocabulary)
+
+    @cached_property
+    def _splitter(self) -> Splitter:
+        return splitter(self.vocabulary.pre_tokenizer)
+
+    @cached_property
+    def _words(self) -> _WordCache:
+        vocabulary = self.vocabulary
+        return _WordCache(WordEncoder(vocabulary.pre_tokenizer, vocabulary.token_to_id, vocabulary.merges))
+
+    @cached_property
+    def _pieces(self) -> tuple[Pieces, Pieces]:
+        return Pieces(self.vocabulary, special=False), Pieces(self.vocabulary, special=True)
+
+    def _source(self, text: Text) -> str | bytes:
+        """`text` as a `str`, or as bytes where it is not UTF-8 or where llama.cpp counts bytes (DNA)."""
+        if isinstance(text, str):
+            lone = None if text.isascii() else _SURROGATE.search(text)
+            if lone is not None:
+                raise ValueError(
+                    f"the text has a lone surrogate, U+{ord(lone[0]):04X}, at character {lone.start()}, which "
+                    "UTF-8 cannot write; give bytes, or encode with errors='replace' first"
+                )
+            return text.encode() if self.model == "hybriddna" else text
+        if not isinstance(text, (bytes, bytearray, memoryview)):
+            raise TypeError(f"text must be str or bytes, not {type(text).__name__}")
+        data = bytes(text)
+        try:
+            return data if self.model == "hybriddna" else data.decode()
+        except UnicodeDecodeError:
+            return data
+
+    def _encoded(self, text: Text, add_special: bool, parse_special: bool) -> Iterator[tuple[int, ...]]:
+        """The ids, in tuples."""
+        source = self._source(text)
+        if add_special and self.add_bos and self.bos_id is not None:
+            yield (self.bos_id,)
+        yield from self._ids_of(source, self._special.partition(source, parse_special))
+        if add_special and self.add_eos and self.eos_id is not None:
+            yield (self.eos_id,)
+
+    def _ids_of(self, source: str | bytes, fragments: Iterable[Fragment]) -> Iterator[tuple[int, ...]]:
+        for token, start, end in fragments:
+            if token is not None:
+                yield (token,)
+                continue
+            for part in self._dna_parts(source[start:end]):
+                if part.token is not None:
+                    yield (part.token,)
+                    continue
+                for piece, _ in self._pieces_to_split(part.text):
+                    yield from map(self._words.__getitem__, self._splitter.iterate(piece))
+
+    def _dna_parts(self, fragment: str | bytes) -> Iterator[_Part]:
+        """A fragment as plain text; in hybriddna models, with the k-mers of its sequences.
+
+        Source: llm_tokenizer_hybriddna_session.
+        """
+        known = self.vocabulary.token_to_id.get
+        begin, close, unknown = known("<dna>"), known("</dna>"), known("<oov>")
+        if isinstance(fragment, str):
+            yield _Part(None, fragment, 0, len(fragment))
+            return
+        if self.model != "hybriddna" or begin is None or close is None or unknown is None:
+            yield _Part(None, utf8.decode(fragment), 0, len(fragment))
+            return
+        position = 0
+        while position < len(fragment):
+            start = fragment.find(b"<dna>", position)
+            if start != position:
+                stop = len(fragment) if start < 0 else start
+                yield _Part(None, utf8.decode(fragment[position:stop]), position, stop)
+            if start < 0:
+                return
+            yield _Part(begin, "", start, start + 5)
+            end = fragment.find(b"</dna>", start + 5)
+            last = len(fragment) if end < 0 else end
+            for at in range(start + 5, last, _DNA_LENGTH):
+                k_mer = fragment[at : min(at + _DNA_LENGTH, last)]
+                written = k_mer.upper().ljust(_DNA_LENGTH, b"A").decode("utf-8", "surrogateescape")
+                token = known(written + DNA_MARKER)
+                yield _Part(unknown if token is None else token, "", at, at + len(k_mer))
+            if end < 0:
+                return
+            yield _Part(close, "", end, end + 6)
+            position = end + 6
+
+    def _pieces_to_split(self, text: str) -> Iterator[tuple[str, int]]:
+        """Plain text as the pre-tokenizer gets it, and at which character each piece begins.
+
+        Every character comes from one: a space may be escaped, a letter made lower case.
+        """
+        if self.model == "whitespace":  # llm_tokenizer_whitespace_session
+            for run in _NOT_SPACE.finditer(text):
+                yield run[0].translate(LOWER) if self.vocabulary.lowercase else run[0], run.start()
+        elif self.vocabulary.pre_tokenizer.escape_whitespaces:
+            yield text.replace(" ", "▁"), 0
+        else:
+            yield text, 0
+
+    def _spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
+        """(id, start, end) of each token of a plain fragment, in bytes of the fragment."""
+        for part in self._dna_parts(fragment):
+            if part.token is not None:
+                yield part.token, part.start, part.end
+                continue
+            if isinstance(fragment, bytes):
+                ends = [part.start + end for end in utf8.char_ends(fragment[part.start : part.end])]
+            else:
+                ends = _char_ends(part.text)
+            for piece, first in self._pieces_to_split(part.text):
+                offsets = _Offsets(piece, [ends[first - 1] if first else part.start, *ends[first:]])
+                position = 0
+                for word in self._splitter.iterate(piece):
+                    for token, start, end in self._words.encoder.ids_with_ends(word):
+                        yield token, offsets.start(position + start), offsets.end(position + end)
+                    position += _byte_length(word)
+
+
+class _Part(NamedTuple):
+    """`fragment[start:end]`: a token, or the plain text `text`."""
+
+    token: int | None
+    text: str
+    start: int
+    end: int
+
+
+class _WordCache(dict[str, tuple[int, ...]]):
+    """The ids of words, encoded when first asked for. Full, it starts anew."""
+
+    def __init__(self, encoder: WordEncoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        ids = self.encoder.ids(word)
+        if len(word) <= _CACHED_LENGTH:
+            if len(self) >= _CACHED_WORDS:
+                self.clear()
+            self[word] = ids
+        return ids
+
+
+class _Offsets:
+    """From byte positions in a piece as it is split back to those in the text it comes from."""
+
+    def __init__(self, piece: str, bounds: list[int]) -> None:
+        """`bounds`: where each character of the piece begins in the text, and where the last one ends."""
+        self._own = [0, *_char_ends(piece)]
+        self._bounds = bounds
+        self._same = all(a - b == bounds[0] for a, b in zip(bounds, self._own))
+
+    def start(self, position: int) -> int:
+        return self._find(position, 0)
+
+    def end(self, position: int) -> int:
+        return self._find(position, 1)
+
+    def _find(self, position: int, side: int) -> int:
+        """A position within a character that was changed is its beginning or its end."""
+        if self._same:
+            return self._bounds[0] + position
+        from bisect import bisect_right
+
+        index = bisect_right(self._own, position) - 1
+        inside = position - self._own[index]
+        if not inside:
+            return self._bounds[index]
+        if self._own[index + 1] - self._own[index] == self._bounds[index + 1] - self._bounds[index]:
+            return self._bounds[index] + inside
+        return self._bounds[index + side]
+
+
+def _char_ends(text: str) -> list[int]:
+    """Where the UTF-8 of each character ends, in bytes."""
+    ends, end = [], 0
+    for char in text:
+        end += 1 if char < "\x80" else 2 if char < "\u0800" else 3 if char < "\U00010000" else 4
+        ends.append(end)
+    return ends
+
+
+def _byte_length(text: str | bytes) -> int:
+    if isinstance(text, bytes) or text.isascii():
+        return len(text)
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _index(token: int) -> int:
+    try:
+        return token.__index__()
+    except AttributeError:
+        raise TypeError(f"a token id is an integer, not {type(token).__name__}") from None

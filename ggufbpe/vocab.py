@@ -1,0 +1,601 @@
+"""Metadata to vocabulary: tokens, attributes, special ids and flags, by llama.cpp's loading rules.
+
+    gguf_file.py -> metadata -> [this file] -> vocabulary -> tokenizer.py
+
+Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. What llama.cpp logs as a
+warning and then goes on with is a `GGUFWarning` here.
+
+But: nothing about text. How a pre-tokenizer splits is in registry.py and split.py.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import IntFlag
+from typing import cast
+
+from ._constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
+from .errors import (
+    MissingKeyError,
+    UnknownPreTokenizerError,
+    UnsupportedTokenizerError,
+    VocabularyError,
+    WrongTypeError,
+    printable,
+)
+from .gguf_file import GGUFFile
+from .registry import PRE_TOKENIZERS, PreTokenizer
+
+
+class GGUFWarning(UserWarning):
+    """Something in a model file that llama.cpp warns of and goes on with."""
+
+
+class TokenAttribute(IntFlag):
+    """What a token is; the values are llama.cpp's (include/llama.h: llama_token_attr)."""
+
+    UNDEFINED = 0
+    UNKNOWN = 1
+    UNUSED = 2
+    NORMAL = 4
+    CONTROL = 8
+    USER_DEFINED = 16
+    BYTE = 32
+    LSTRIP = 128
+    RSTRIP = 256
+
+
+_A = TokenAttribute
+UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE, LSTRIP, RSTRIP = (
+    int(flag)
+    for flag in (_A.UNKNOWN, _A.UNUSED, _A.NORMAL, _A.CONTROL, _A.USER_DEFINED, _A.BYTE, _A.LSTRIP, _A.RSTRIP)
+)  # plain integers: an enumeration's `|` costs a microsecond, and there are 250,000 tokens
+
+_ATTRIBUTE_OF_TYPE = {
+    int(TokenType.NORMAL): NORMAL,
+    int(TokenType.UNKNOWN): UNKNOWN,
+    int(TokenType.CONTROL): CONTROL,
+    int(TokenType.USER_DEFINED): USER_DEFINED,
+    int(TokenType.UNUSED): UNUSED,
+    int(TokenType.BYTE): BYTE,
+}
+
+BPE_MODELS = ("gpt2", "gemma4", "hybriddna", "whitespace")
+_OTHER_MODELS = {  # tokenizer.ggml.model: what it is, in words
+    "llama": "SentencePiece BPE with scores (SPM), as of Llama 1 and 2",
+    "bert": "WordPiece, as of BERT",
+    "t5": "Unigram, as of T5",
+    "rwkv": "RWKV's greedy longest match",
+    "plamo2": "PLaMo-2's Unigram",
+    "none": "no tokenizer at all: the model has no vocabulary",
+    "no_vocab": "no tokenizer at all: the model has no vocabulary",
+    "test": "llama.cpp's own test tokenizer",
+}
+
+DNA_MARKER = "\ue000"  # ends the text of a DNA k-mer, to part it from a word of the same letters
+
+# Special ids: name, keys that set it (the later wins), texts by which it is found where no key names it.
+# Where several texts stand in one vocabulary, llama.cpp takes the one that comes first in a C++ hash map,
+# which is no rule; the first in this list is taken here.
+_SPECIAL_IDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("bos", (TokenizerKey.BOS_ID,), ()),
+    ("eos", (TokenizerKey.EOS_ID,), ()),
+    (
+        "eot",
+        (TokenizerKey.EOT_ID,),
+        (
+            "<|eot_id|>",
+            "<|im_end|>",
+            "<|end|>",
+            "<end_of_turn>",
+            "<|endoftext|>",
+            "<|end_of_text|>",
+            "<EOT>",
+            "_<EOT>",
+            "[EOT]",
+            "<｜end▁of▁sentence｜>",
+            "<end_of_utterance>",
+        ),
+    ),
+    ("eom", (TokenizerKey.EOM_ID,), ("<|eom_id|>",)),
+    ("unk", (TokenizerKey.UNK_ID,), ()),
+    ("sep", (TokenizerKey.SEP_ID,), ()),
+    ("pad", (TokenizerKey.PAD_ID,), ()),
+    ("mask", (TokenizerKey.MASK_ID,), ()),
+    (
+        "fim_pre",
+        (TokenizerKey.FIM_PRE_ID, TokenizerKey.PREFIX_ID),
+        (
+            "<|fim_prefix|>",
+            "<fim-prefix>",
+            "<fim_prefix>",
+            "<｜fim▁begin｜>",
+            "<PRE>",
+            "▁<PRE>",
+            "<|code_prefix|>",
+            "<|prefix|>",
+        ),
+    ),
+    (
+        "fim_suf",
+        (TokenizerKey.FIM_SUF_ID, TokenizerKey.SUFFIX_ID),
+        (
+            "<|fim_suffix|>",
+            "<fim-suffix>",
+            "<fim_suffix>",
+            "<｜fim▁hole｜>",
+            "<SUF>",
+            "▁<SUF>",
+            "<|code_suffix|>",
+            "<|suffix|>",
+        ),
+    ),
+    (
+        "fim_mid",
+        (TokenizerKey.FIM_MID_ID, TokenizerKey.MIDDLE_ID),
+        (
+            "<|fim_middle|>",
+            "<fim-middle>",
+            "<fim_middle>",
+            "<｜fim▁end｜>",
+            "<MID>",
+            "▁<MID>",
+            "<|code_middle|>",
+            "<|middle|>",
+        ),
+    ),
+    ("fim_pad", (TokenizerKey.FIM_PAD_ID,), ("<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]")),
+    (
+        "fim_rep",
+        (TokenizerKey.FIM_REP_ID,),
+        ("<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"),
+    ),
+    ("fim_sep", (TokenizerKey.FIM_SEP_ID,), ("<|file_sep|>",)),
+)
+_DEFAULT_BPE_ID = 11  # BOS and EOS of a byte-level model whose file names none
+
+_END_OF_GENERATION = (
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|flush|>",
+    "<|calls|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "</s>",
+    "<|eom_id|>",
+    "<EOT>",
+    "_<EOT>",
+    "[EOT]",
+    "[EOS]",
+    "<|end_of_text|>",
+    "<end_of_utterance>",
+    "<eos>",
+    "<turn|>",
+    "<|tool_response>",
+    "<｜end▁of▁sentence｜>",
+    "[e~[",
+)
+_ALWAYS_SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")  # of gpt-oss
+
+
+@dataclass
+class Vocabulary:
+    """All that a tokenizer needs of a model file. `tokens` and `attributes` are indexed by token id."""
+
+    model: str  # tokenizer.ggml.model
+    pre: str  # the name in tokenizer.ggml.pre that is in force; "default" where the file has none
+    pre_tokenizer: PreTokenizer
+    tokens: list[str]
+    token_to_id: dict[str, int]
+    attributes: list[int]  # TokenAttribute flags
+    merges: list[str]  # "left right", by rank
+    special_ids: dict[str, int | None] = field(default_factory=dict)  # "bos", "eos", "eot" … "fim_sep"
+    eog_ids: frozenset[int] = frozenset()
+    special_token_ids: tuple[int, ...] = ()  # ascending: what the special-token partition looks for
+    add_bos: bool = False
+    add_eos: bool = False
+    add_sep: bool = False
+    add_space_prefix: bool = False
+    lowercase: bool = False  # of the whitespace model
+    path: str = ""
+    architecture: str = ""
+    name: str = ""
+
+
+def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
+    """The vocabulary of a GGUF file. Raises a `GGUFError` if it cannot be used, `OSError` if not opened.
+
+    `UnsupportedTokenizerError` for tokenizers that are not byte pair encoding.
+    """
+    with GGUFFile(path) as file:
+        file.require_first_shard()
+        return _load(file)
+
+
+def _load(file: GGUFFile) -> Vocabulary:
+    model = _string(file, TokenizerKey.MODEL)
+    named_pre = _string(file, TokenizerKey.PRE, "")
+    _unsigned(file, TokenizerKey.TOKEN_TYPE_COUNT)
+    _require_bpe(file, model)
+    merges = _merges(file, model, named_pre)
+    entry = _pre_tokenizer(file, "gemma4" if model == "gemma4" else named_pre)
+    add_space_prefix = _flag(file, TokenizerKey.ADD_PREFIX, False)
+    _flag(file, TokenizerKey.REMOVE_EXTRA_WS, False)
+    tokens = _tokens(file)
+    vocabulary = Vocabulary(
+        model=model,
+        pre=entry.name,
+        pre_tokenizer=entry,
+        tokens=tokens,
+        token_to_id=_token_to_id(file, tokens),
+        attributes=_attributes(file, len(tokens)),
+        merges=merges,
+        add_space_prefix=add_space_prefix,
+        path=file.path,
+        architecture=_string(file, KEY_ARCHITECTURE, ""),
+        name=_string(file, KEY_NAME, ""),
+    )
+    if model == "hybriddna":
+        _erase_dna_markers(vocabulary)
+    _read_special_ids(file, vocabulary)
+    _read_flags(file, vocabulary)
+    _find_special_tokens(vocabulary)
+    _mark_unused(vocabulary)
+    _find_end_of_generation(vocabulary)
+    _check_byte_tokens(file, vocabulary)
+    special = CONTROL | USER_DEFINED | UNKNOWN
+    vocabulary.special_token_ids = tuple(i for i, a in enumerate(vocabulary.attributes) if a & special)
+    _set_strip_attributes(vocabulary, named_pre)
+    if vocabulary.add_bos and vocabulary.special_ids["bos"] is None:
+        _warn(file.path, "BOS is to be added but there is no BOS token: none is added (llama.cpp aborts)")
+    if vocabulary.add_eos and vocabulary.special_ids["eos"] is None:
+        _warn(file.path, "EOS is to be added but there is no EOS token: none is added (llama.cpp aborts)")
+    return vocabulary
+
+
+# ---- what kind of tokenizer -----------------------------------------------------------------------------
+
+
+def describe_model(model: str) -> str:
+    """What `tokenizer.ggml.model` names, in words."""
+    return "byte pair encoding" if model in BPE_MODELS else _OTHER_MODELS.get(model, "unknown to llama.cpp")
+
+
+def _require_bpe(file: GGUFFile, model: str) -> None:
+    if model in BPE_MODELS:
+        return
+    error = UnsupportedTokenizerError(
+        f"the tokenizer is {printable(model)} ({describe_model(model)}), not byte pair encoding",
+        path=file.path,
+        offset=file.offset(TokenizerKey.MODEL),
+        key=TokenizerKey.MODEL,
+        remedy=f"ggufbpe reads {', '.join(BPE_MODELS)}; `ggufbpe info` shows what is in the file",
+    )
+    error.model = model
+    raise error
+
+
+def _pre_tokenizer(file: GGUFFile, name: str) -> PreTokenizer:
+    if not name:
+        _warn(
+            file.path,
+            f"{TokenizerKey.PRE} is missing, so the 'default' pre-tokenizer is used and the ids are likely "
+            "not those that the model was trained with: convert the model again",
+        )
+        name = "default"
+    if name not in PRE_TOKENIZERS:
+        near = difflib.get_close_matches(name, PRE_TOKENIZERS, n=3)
+        raise UnknownPreTokenizerError(
+            f"unknown pre-tokenizer {printable(name)}"
+            + (f" (near: {', '.join(near)})" if near else "")
+            + ", which llama.cpp 0c1e57098 refuses as well",
+            path=file.path,
+            offset=file.offset(TokenizerKey.PRE),
+            key=TokenizerKey.PRE,
+            remedy="`ggufbpe list-pre` shows all names; convert the model again, or update ggufbpe",
+        )
+    return PRE_TOKENIZERS[name]
+
+
+# ---- tokens and merges ----------------------------------------------------------------------------------
+
+
+def _merges(file: GGUFFile, model: str, named_pre: str) -> list[str]:
+    if TokenizerKey.MERGES not in file and named_pre == "kimi-k2" and model != "gemma4":
+        return []
+    return _strings(file, TokenizerKey.MERGES)
+
+
+def _tokens(file: GGUFFile) -> list[str]:
+    tokens = _strings(file, TokenizerKey.LIST)
+    empty = [index for index, token in enumerate(tokens) if not token] if "" in tokens else []
+    for index in empty:
+        tokens[index] = f"[EMPTY_{index}]"
+    if empty:
+        some = ", ".join(map(str, empty[:5])) + (" …" if len(empty) > 5 else "")
+        _warn(file.path, f"{len(empty)} of the tokens are empty, at index {some}")
+    return tokens
+
+
+def _token_to_id(file: GGUFFile, tokens: list[str]) -> dict[str, int]:
+    ids = dict(zip(tokens, range(len(tokens))))
+    if len(ids) == len(tokens):
+        return ids
+    seen: dict[str, int] = {}
+    for index, token in enumerate(tokens):
+        if token in seen:
+            break
+        seen[token] = index
+    raise VocabularyError(
+        f"tokens {seen[token]} and {index} are the same, {printable(token)}, where llama.cpp aborts"
+        + (f" ({len(tokens) - len(ids)} duplicates in all)" if len(tokens) - len(ids) > 1 else ""),
+        path=file.path,
+        offset=file.element_offset(TokenizerKey.LIST, index),
+        key=TokenizerKey.LIST,
+        remedy="convert the model again with a fixed tokenizer",
+    )
+
+
+def _attributes(file: GGUFFile, token_count: int) -> list[int]:
+    """The attribute of each token by its type; scores have no use in byte pair encoding but must fit."""
+    _check_parallel(file, TokenizerKey.SCORES, (GGUFValueType.FLOAT32, GGUFValueType.INT32), token_count)
+    if not _check_parallel(file, TokenizerKey.TOKEN_TYPE, (GGUFValueType.INT32,), token_count):
+        return [NORMAL] * token_count
+    types = cast("list[int]", file[TokenizerKey.TOKEN_TYPE])
+    attribute = _ATTRIBUTE_OF_TYPE.get
+    return [attribute(token_type, 0) for token_type in types[:token_count]]
+
+
+def _check_parallel(file: GGUFFile, key: str, types: tuple[GGUFValueType, ...], token_count: int) -> bool:
+    """Whether `key` is there; if so, it must be an array of one of `types`, as long as the tokens."""
+    if key not in file:
+        return False
+    if file.element_type(key) not in types:
+        raise _wrong_type(file, key, f"an array of {' or '.join(t.name for t in types)}")
+    if file.array_length(key) < token_count:
+        raise VocabularyError(
+            f"has {file.array_length(key)} elements for {token_count} tokens",
+            path=file.path,
+            offset=file.offset(key),
+            key=key,
+            remedy="convert the model again",
+        )
+    return True
+
+
+def _erase_dna_markers(vocabulary: Vocabulary) -> None:
+    """The k-mers come after `<oov>`; their marker is for look-ups, not for text."""
+    tokens = vocabulary.tokens
+    start = vocabulary.token_to_id.get("<oov>", len(tokens))
+    for index in range(start + 1, len(tokens)):
+        if tokens[index].endswith(DNA_MARKER) and tokens[index] != DNA_MARKER:
+            tokens[index] = tokens[index][: -len(DNA_MARKER)]
+
+
+def _check_byte_tokens(file: GGUFFile, vocabulary: Vocabulary) -> None:
+    for index, attribute in enumerate(vocabulary.attributes):
+        if attribute & BYTE and len(vocabulary.tokens[index].encode()) < 3:
+            raise VocabularyError(
+                f"token {index}, {printable(vocabulary.tokens[index])}, has the type BYTE but not the form <0xXX>",
+                path=file.path,
+                offset=file.element_offset(TokenizerKey.LIST, index),
+                key=TokenizerKey.LIST,
+                remedy="convert the model again",
+            )
+
+
+# ---- special ids and flags ------------------------------------------------------------------------------
+
+
+def _read_special_ids(file: GGUFFile, vocabulary: Vocabulary) -> None:
+    size = len(vocabulary.tokens)
+    entry = vocabulary.pre_tokenizer
+    has_defaults = vocabulary.model != "gemma4"
+    defaults = {
+        "bos": _DEFAULT_BPE_ID if has_defaults and not entry.no_default_bos else None,
+        "eos": _DEFAULT_BPE_ID if has_defaults else None,
+    }
+    for name, keys, _ in _SPECIAL_IDS:
+        token_id = defaults.get(name)
+        if token_id is not None and token_id >= size:
+            _warn(file.path, f"the default {name.upper()} id {token_id} is out of range, so there is none")
+            token_id = None
+        for key in keys:
+            given = _unsigned(file, key)
+            if given is not None and given >= size:
+                _warn(file.path, f"{key} = {given} is out of range; {token_id} is used instead")
+            elif given is not None:
+                token_id = given
+        vocabulary.special_ids[name] = token_id
+
+
+def _read_flags(file: GGUFFile, vocabulary: Vocabulary) -> None:
+    entry = vocabulary.pre_tokenizer
+    vocabulary.add_bos = _flag(file, TokenizerKey.ADD_BOS, entry.add_bos)
+    vocabulary.add_eos = _flag(file, TokenizerKey.ADD_EOS, False)
+    vocabulary.add_sep = _flag(file, TokenizerKey.ADD_SEP, entry.add_sep)
+    if entry.always_add_bos and not vocabulary.add_bos:
+        vocabulary.add_bos = True
+        _warn(file.path, f"{TokenizerKey.ADD_BOS} is overridden: {entry.name} always adds BOS")
+    vocabulary.lowercase = _flag(file, TokenizerKey.NORMALIZER_LOWERCASE, False)
+    _flag(file, TokenizerKey.NORMALIZER_STRIP_ACCENTS, False)
+    key = TokenizerKey.SUPPRESS_TOKENS
+    if key in file and file.element_type(key) is not GGUFValueType.INT32:
+        raise _wrong_type(file, key, "an array of INT32")
+
+
+def _find_special_tokens(vocabulary: Vocabulary) -> None:
+    """Special ids that no key names, found by the text of a token."""
+    for name, _, texts in _SPECIAL_IDS:
+        if vocabulary.special_ids[name] is None:
+            found = next((text for text in texts if text in vocabulary.token_to_id), None)
+            if found is not None:
+                vocabulary.special_ids[name] = vocabulary.token_to_id[found]
+                _make_control(vocabulary, found)
+
+
+def _mark_unused(vocabulary: Vocabulary) -> None:
+    """Control tokens with "unused" in their text are unused."""
+    attributes = vocabulary.attributes
+    for text, index in vocabulary.token_to_id.items():
+        if attributes[index] & CONTROL and "unused" in text:
+            attributes[index] |= UNUSED
+
+
+def _find_end_of_generation(vocabulary: Vocabulary) -> None:
+    ids, attributes, to_id = vocabulary.special_ids, vocabulary.attributes, vocabulary.token_to_id
+    eog = {i for i in (ids["fim_pad"], ids["fim_rep"], ids["fim_sep"]) if i is not None}
+    for text in _END_OF_GENERATION:
+        if text in to_id:
+            eog.add(to_id[text])
+            _make_control(vocabulary, text)
+    for text in _ALWAYS_SHOWN:
+        if text in to_id:
+            _warn(vocabulary.path, f"{printable(text)} is made a user-defined token, which is always shown")
+            attributes[to_id[text]] = USER_DEFINED
+    for name in ("eos", "eot", "eom"):
+        token_id = ids[name]
+        if token_id is not None and token_id not in eog:
+            eog.add(token_id)
+            _warn(vocabulary.path, f"the {name.upper()} token {token_id} was not an end-of-generation token")
+    of_text = {vocabulary.tokens[i]: i for i in eog}
+    calls = "<|call|>" in of_text or "<|calls|>" in of_text
+    if "<|end|>" in of_text and calls and ("<|return|>" in of_text or "<|flush|>" in of_text):
+        # o200k_harmony and solar-open: <|end|> ends a message, not the generation
+        eog.discard(of_text["<|end|>"])
+        attributes[of_text["<|end|>"]] = USER_DEFINED
+        _warn(vocabulary.path, "'<|end|>' ends a message here, so it is no end-of-generation token")
+    if "</s>" in of_text and ("<|tool_response>" in of_text or "<|plamo:eos|>" in of_text):
+        eog.discard(of_text["</s>"])
+        attributes[of_text["</s>"]] = NORMAL
+        _warn(vocabulary.path, "'</s>' is a normal token here, so it is no end-of-generation token")
+    vocabulary.eog_ids = frozenset(eog)
+
+
+def _make_control(vocabulary: Vocabulary, text: str) -> None:
+    index = vocabulary.token_to_id[text]
+    if not vocabulary.attributes[index] & CONTROL:
+        _warn(
+            vocabulary.path, f"token {index}, {printable(text)}, looks like a control token and is made one"
+        )
+        vocabulary.attributes[index] |= CONTROL
+
+
+def _set_strip_attributes(vocabulary: Vocabulary, named_pre: str) -> None:
+    """Attributes that a GGUF does not carry, by the names of tokenizer, architecture and model."""
+    name = vocabulary.name.encode().lower().decode()  # ASCII only, as tolower in the C locale
+
+    def has_any(text: str, parts: Iterable[str]) -> bool:
+        return any(part in text for part in parts)
+
+    def set_lstrip(text: str) -> None:
+        if text in vocabulary.token_to_id:
+            vocabulary.attributes[vocabulary.token_to_id[text]] |= LSTRIP
+        else:
+            _warn(vocabulary.path, f"the token {printable(text)} is missing: convert the model again")
+
+    if has_any(named_pre, ("jina-v2-de", "jina-v2-es", "jina-v2-code")) or has_any(
+        vocabulary.architecture, ("nomic-bert-moe", "jina-bert-v3")
+    ):
+        set_lstrip("<mask>")
+    elif has_any(name, ("phi-3", "phi3")):
+        for text in ("</s>", "<unk>", "<s>", "<|endoftext|>"):
+            if text not in vocabulary.token_to_id:
+                raise VocabularyError(
+                    f"the model's name says Phi-3, but it has no token {printable(text)}; llama.cpp refuses it",
+                    path=vocabulary.path,
+                    key=KEY_NAME,
+                    remedy="convert the model again, or set another general.name",
+                )
+        for index in (*vocabulary.special_token_ids, vocabulary.token_to_id["</s>"]):
+            vocabulary.attributes[index] |= RSTRIP
+        for text in ("<unk>", "<s>", "<|endoftext|>"):
+            vocabulary.attributes[vocabulary.token_to_id[text]] &= ~RSTRIP
+    elif "modern-bert" in name:
+        set_lstrip("[MASK]")
+
+
+# ---- typed access ---------------------------------------------------------------------------------------
+# llama.cpp takes a value of one type and no other (src/llama-model-loader.cpp, GKV), and its strings are C
+# strings: they end at the first NUL (gguf_get_val_str, gguf_get_arr_str).
+
+
+def _wrong_type(file: GGUFFile, key: str, wanted: str) -> WrongTypeError:
+    element = file.element_type(key)
+    found = f"an array of {element.name}" if element is not None else f"of type {file.value_type(key).name}"
+    return WrongTypeError(
+        f"the value is {found}; it must be {wanted}",
+        path=file.path,
+        offset=file.offset(key),
+        key=key,
+        remedy="the model was converted by a faulty program: convert it again",
+    )
+
+
+def _missing(file: GGUFFile, key: str) -> MissingKeyError:
+    return MissingKeyError(
+        "the key is missing",
+        path=file.path,
+        key=key,
+        remedy="this is no language model with a tokenizer, or a faulty conversion: `ggufbpe info` shows more",
+    )
+
+
+def _string(file: GGUFFile, key: str, default: str | None = None) -> str:
+    if key not in file:
+        if default is None:
+            raise _missing(file, key)
+        return default
+    if file.value_type(key) is not GGUFValueType.STRING:
+        raise _wrong_type(file, key, "of type STRING")
+    return cast(str, file[key]).partition("\0")[0]
+
+
+def _flag(file: GGUFFile, key: str, default: bool) -> bool:
+    if key not in file:
+        return default
+    if file.value_type(key) is not GGUFValueType.BOOL:
+        raise _wrong_type(file, key, "of type BOOL")
+    return cast(bool, file[key])
+
+
+def _unsigned(file: GGUFFile, key: str) -> int | None:
+    if key not in file:
+        return None
+    if file.value_type(key) is not GGUFValueType.UINT32:
+        raise _wrong_type(file, key, "of type UINT32")
+    return cast(int, file[key])
+
+
+def _strings(file: GGUFFile, key: str) -> list[str]:
+    if key not in file:
+        raise _missing(file, key)
+    if file.element_type(key) is not GGUFValueType.STRING:
+        raise _wrong_type(file, key, "an array of STRING")
+    strings = cast("list[str]", file[key])
+    if "\0" in "".join(strings):
+        return [string.partition("\0")[0] for string in strings]
+    return strings
+
+
+def _warn(path: str, problem: str) -> None:
+    """Warn in the name of whoever opened the file."""
+    warnings.warn(f"{path}: {problem}", GGUFWarning, stacklevel=_frames_to_caller())
+
+
+def _frames_to_caller() -> int:
+    """The `stacklevel` (as seen from `_warn`) of the first frame outside of this package."""
+    import sys
+
+    level, frame = 2, sys._getframe(2)
+    package = os.path.dirname(__file__)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        level, frame = level + 1, frame.f_back
+    return level
