@@ -1,24 +1,29 @@
 """Open any GGUF model's tokenizer without loading the model, and get llama.cpp's ids, exactly."""
 
-from .errors import (
-    CorruptMetadataError,
-    DuplicateKeyError,
-    GGUFError,
-    InvalidUTF8Error,
-    MissingKeyError,
-    NotGGUFError,
-    ShardError,
-    TruncatedFileError,
-    UnknownPreTokenizerError,
-    UnsupportedTokenizerError,
-    UnsupportedVersionError,
-    VocabularyError,
-    WrongTypeError,
-)
-from .tokenizer import Tokenizer
-from .vocab import GGUFWarning, TokenAttribute
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .errors import CorruptMetadataError as CorruptMetadataError
+    from .errors import DuplicateKeyError as DuplicateKeyError
+    from .errors import GGUFError as GGUFError
+    from .errors import InvalidUTF8Error as InvalidUTF8Error
+    from .errors import MissingKeyError as MissingKeyError
+    from .errors import NotGGUFError as NotGGUFError
+    from .errors import ShardError as ShardError
+    from .errors import TruncatedFileError as TruncatedFileError
+    from .errors import UnknownPreTokenizerError as UnknownPreTokenizerError
+    from .errors import UnsupportedTokenizerError as UnsupportedTokenizerError
+    from .errors import UnsupportedVersionError as UnsupportedVersionError
+    from .errors import VocabularyError as VocabularyError
+    from .errors import WrongTypeError as WrongTypeError
+    from .tokenizer import Tokenizer as Tokenizer
+    from .vocab import GGUFWarning as GGUFWarning
+    from .vocab import TokenAttribute as TokenAttribute
 
 __version__ = "0.1.0"
+
+_HOMES = {"Tokenizer": "tokenizer", "GGUFWarning": "vocab", "TokenAttribute": "vocab"}
 
 __all__ = [
     "CorruptMetadataError",
@@ -38,3 +43,16 @@ __all__ = [
     "VocabularyError",
     "WrongTypeError",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Public names are imported when they are first used, so that a command pays only for what it needs."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOMES.get(name, 'errors')}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -388,7 +388,9 @@ class GGUFFile:
                 self._text(start + width, length, key, f"string {index}")
             raise
 
-    def _numbers(self, value_type: GGUFValueType, position: int, count: int) -> list[int] | list[float] | list[bool]:
+    def _numbers(
+        self, value_type: GGUFValueType, position: int, count: int
+    ) -> list[int] | list[float] | list[bool]:
         code, size = _SCALARS[value_type]
         numbers = array(code if code not in "Ii" or array("i").itemsize == 4 else "Ll"[code == "i"])
         numbers.frombytes(self._map[position : position + count * size])

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from .unicode_classes import class_of
 
@@ -43,8 +43,7 @@ _PROPERTIES |= dict.fromkeys(("Lu", "Ll", "Lt", "Lm", "Lo"), "L")
 _CONTROL_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
-@dataclass(frozen=True)
-class _Term:
+class _Term(NamedTuple):
     """Ranges and classes, or all but them."""
 
     negated: bool
@@ -58,8 +57,7 @@ class _Term:
         return (index >= 0 and code_point <= self.ranges[index][1]) != self.negated
 
 
-@dataclass(frozen=True)
-class CharSet:
+class CharSet(NamedTuple):
     """A set of code points: what is in every one of its terms."""
 
     terms: tuple[_Term, ...]
@@ -84,29 +82,25 @@ class CharSet:
         return CharSet((_Term(not term.negated, term.ranges, term.classes),))
 
 
-@dataclass(frozen=True)
-class Chars:
+class Chars(NamedTuple):
     """One code point out of a set."""
 
     set: CharSet
 
 
-@dataclass(frozen=True)
-class Sequence:
+class Sequence(NamedTuple):
     """One after the other."""
 
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """The first that leads to a match."""
 
     options: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
-class Repeat:
+class Repeat(NamedTuple):
     """As often as possible, from `least` to `most` times; `most` is None for no limit."""
 
     item: Node
@@ -114,8 +108,7 @@ class Repeat:
     most: int | None
 
 
-@dataclass(frozen=True)
-class Ahead:
+class Ahead(NamedTuple):
     """What follows matches `item`, or does not; nothing is consumed."""
 
     item: Node

@@ -14,7 +14,7 @@ be run in linear time, `rule` has what takes its place, and `step` the function 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # Patterns are put together from these alternatives.
 _CONTRACTION = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
@@ -83,8 +83,7 @@ _EXAONE_MOE = [
 ]
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(NamedTuple):
     """One pattern of a list; it splits the pieces that the ones before it left."""
 
     pattern: str  # as in llama.cpp; "" for a stage that only prepares the next one
@@ -252,8 +251,7 @@ _FAMILIES: dict[str, tuple[Stage, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class PreTokenizer:
+class PreTokenizer(NamedTuple):
     """What one name in `tokenizer.ggml.pre` stands for.
 
     Names of one `family` split text alike; the flags are llama.cpp's defaults, before the file's own keys.
@@ -269,6 +267,7 @@ class PreTokenizer:
     add_sep: bool = False
     no_default_bos: bool = False  # without the BOS id 11 that other BPE models have by default
     newline_runs: bool = False  # a word of line breaks that is a token is that token (Gemma 4)
+    lowercase: bool = True  # the whitespace model makes words lower case, where the file does not say
     always_add_bos: bool = False  # BOS is added even where the file says not to (Gemma 4)
 
     @property
@@ -319,7 +318,7 @@ _NAMES = [
     *_names("starcoder", "command-r smollm", **_KEEP),
     *_names("gemma4", "gemma4 granite-embed-multi-311m", **_GEMMA4),
     *_names("gemma4", "sarvam-moe", **_RAW, **_KEEP),
-    *_names("whitespace", "whitespace", byte_encode=False),
+    *_names("whitespace", "whitespace", byte_encode=False, lowercase=False),
     *_names("qwen2", "qwen2 deepseek-r1-qwen kormo f2llmv2 hunyuan grok-2 solar-open", **_KEEP),
     *_names("qwen2", "stablelm2 megrez"),
     *_names("qwen35", "qwen35", **_KEEP),

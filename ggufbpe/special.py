@@ -48,17 +48,24 @@ class SpecialTokens:
         text = source.decode("latin-1") if isinstance(source, bytes) else source
         search = self._search(parse_special, as_bytes)
         fragments: list[Fragment] = []
+
+        def add(fragment: Fragment) -> None:
+            last = fragments[-1] if fragments else None
+            if last is not None and last.token is fragment.token is None and last.end == fragment.start:
+                fragments[-1] = Fragment(None, last.start, fragment.end)  # cut only by where a region ended
+            elif fragment.start < fragment.end:
+                fragments.append(fragment)
+
         end = 0
         for start, stop, single in search.regions(text):
-            if end < start:
-                fragments.append(Fragment(None, end, start))
+            add(Fragment(None, end, start))
             if single:
-                fragments.append(Fragment(search.ids[text[start:stop]], start, stop))
+                add(Fragment(search.ids[text[start:stop]], start, stop))
             else:
-                fragments += self._one_after_the_other(text, start, stop, search)
+                for fragment in self._one_after_the_other(text, start, stop, search):
+                    add(fragment)
             end = stop
-        if end < len(text):
-            fragments.append(Fragment(None, end, len(text)))
+        add(Fragment(None, end, len(text)))
         return fragments
 
     def _search(self, parse_special: bool, as_bytes: bool) -> _Search:
@@ -79,7 +86,9 @@ class SpecialTokens:
         """llama.cpp's own way, on the part of the text where it matters."""
         fragments = [Fragment(None, start, end)]
         letters = set(text[start:end])
-        present = {i: t for t, i in search.ids.items() if letters.issuperset(t) and text.find(t, start, end) >= 0}
+        present = {
+            i: t for t, i in search.ids.items() if letters.issuperset(t) and text.find(t, start, end) >= 0
+        }
         for token in self._longest_first:
             if token in present:
                 fragments = list(self._cut_all(text, fragments, token, present[token]))

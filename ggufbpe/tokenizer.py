@@ -150,8 +150,7 @@ class Tokenizer:
 
         As merging sees them but for the byte-level alphabet: where the model escapes spaces, they are U+2581.
         """
-        source = self._source(text)
-        plain = utf8.decode(source) if isinstance(source, bytes) else source
+        plain = self._plain(self._source(text))
         return [word for piece, _ in self._pieces_to_split(plain) for word in self._splitter.words(piece)]
 
     # ---- decoding -------------------------------------------------------------------------------
@@ -281,18 +280,16 @@ class Tokenizer:
         """
         known = self.vocabulary.token_to_id.get
         begin, close, unknown = known("<dna>"), known("</dna>"), known("<oov>")
-        if isinstance(fragment, str):
-            yield _Part(None, fragment, 0, len(fragment))
-            return
-        if self.model != "hybriddna" or begin is None or close is None or unknown is None:
-            yield _Part(None, utf8.decode(fragment), 0, len(fragment))
+        is_dna = self.model == "hybriddna" and None not in (begin, close, unknown)
+        if isinstance(fragment, str) or not is_dna:
+            yield _Part(None, self._plain(fragment), 0, len(fragment))
             return
         position = 0
         while position < len(fragment):
             start = fragment.find(b"<dna>", position)
             if start != position:
                 stop = len(fragment) if start < 0 else start
-                yield _Part(None, utf8.decode(fragment[position:stop]), position, stop)
+                yield _Part(None, self._plain(fragment[position:stop]), position, stop)
             if start < 0:
                 return
             yield _Part(begin, "", start, start + 5)
@@ -308,18 +305,21 @@ class Tokenizer:
             yield _Part(close, "", end, end + 6)
             position = end + 6
 
-    def _pieces_to_split(self, text: str) -> Iterator[tuple[str, int]]:
-        """Plain text as the pre-tokenizer gets it, and at which character each piece begins.
+    def _plain(self, fragment: str | bytes) -> str:
+        """A plain fragment as text, one character for each of its own, spaces escaped where the model wants it."""
+        escape = self.vocabulary.pre_tokenizer.escape_whitespaces
+        if isinstance(fragment, str):
+            return fragment.replace(" ", "▁") if escape else fragment
+        # The byte is replaced before decoding: an overlong form of the space stays one.
+        return utf8.decode(fragment.replace(b" ", "▁".encode()) if escape else fragment)
 
-        Every character comes from one: a space may be escaped, a letter made lower case.
-        """
-        if self.model == "whitespace":  # llm_tokenizer_whitespace_session
-            for run in _NOT_SPACE.finditer(text):
-                yield run[0].translate(LOWER) if self.vocabulary.lowercase else run[0], run.start()
-        elif self.vocabulary.pre_tokenizer.escape_whitespaces:
-            yield text.replace(" ", "▁"), 0
-        else:
+    def _pieces_to_split(self, text: str) -> Iterator[tuple[str, int]]:
+        """What of `text` the pre-tokenizer gets, and at which character each piece begins."""
+        if self.model != "whitespace":
             yield text, 0
+            return
+        for run in _NOT_SPACE.finditer(text):  # llm_tokenizer_whitespace_session
+            yield run[0].translate(LOWER) if self.vocabulary.lowercase else run[0], run.start()
 
     def _spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token of a plain fragment, in bytes of the fragment."""
@@ -327,10 +327,9 @@ class Tokenizer:
             if part.token is not None:
                 yield part.token, part.start, part.end
                 continue
-            if isinstance(fragment, bytes):
-                ends = [part.start + end for end in utf8.char_ends(fragment[part.start : part.end])]
-            else:
-                ends = _char_ends(part.text)
+            own = fragment[part.start : part.end]
+            ends = utf8.char_ends(own) if isinstance(own, bytes) else _char_ends(own)
+            ends = [part.start + end for end in ends] if part.start else ends
             for piece, first in self._pieces_to_split(part.text):
                 offsets = _Offsets(piece, [ends[first - 1] if first else part.start, *ends[first:]])
                 position = 0

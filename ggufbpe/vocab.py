@@ -10,13 +10,11 @@ But: nothing about text. How a pre-tokenizer splits is in registry.py and split.
 
 from __future__ import annotations
 
-import difflib
 import os
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import IntFlag
-from typing import cast
+from typing import NamedTuple, cast
 
 from ._constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
 from .errors import (
@@ -185,8 +183,7 @@ _END_OF_GENERATION = (
 _ALWAYS_SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")  # of gpt-oss
 
 
-@dataclass
-class Vocabulary:
+class Vocabulary(NamedTuple):
     """All that a tokenizer needs of a model file. `tokens` and `attributes` are indexed by token id."""
 
     model: str  # tokenizer.ggml.model
@@ -196,17 +193,27 @@ class Vocabulary:
     token_to_id: dict[str, int]
     attributes: list[int]  # TokenAttribute flags
     merges: list[str]  # "left right", by rank
-    special_ids: dict[str, int | None] = field(default_factory=dict)  # "bos", "eos", "eot" … "fim_sep"
-    eog_ids: frozenset[int] = frozenset()
-    special_token_ids: tuple[int, ...] = ()  # ascending: what the special-token partition looks for
+    special_ids: dict[str, int | None]  # "bos", "eos", "eot", "eom" … "fim_sep"
+    eog_ids: frozenset[int]
+    special_token_ids: tuple[int, ...]  # ascending: what the special-token partition looks for
     add_bos: bool = False
     add_eos: bool = False
     add_sep: bool = False
     add_space_prefix: bool = False
-    lowercase: bool = False  # of the whitespace model
+    lowercase: bool = True  # the whitespace model makes words lower case
     path: str = ""
     architecture: str = ""
     name: str = ""
+
+
+class _Draft(NamedTuple):
+    """The parts of a vocabulary that one rule after the other changes."""
+
+    path: str
+    tokens: list[str]
+    token_to_id: dict[str, int]
+    attributes: list[int]
+    special_ids: dict[str, int | None]
 
 
 def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
@@ -229,35 +236,48 @@ def _load(file: GGUFFile) -> Vocabulary:
     add_space_prefix = _flag(file, TokenizerKey.ADD_PREFIX, False)
     _flag(file, TokenizerKey.REMOVE_EXTRA_WS, False)
     tokens = _tokens(file)
-    vocabulary = Vocabulary(
+    token_to_id = _token_to_id(file, tokens)
+    attributes = _attributes(file, len(tokens))
+    if model == "hybriddna":
+        _erase_dna_markers(tokens, token_to_id)
+    draft = _Draft(file.path, tokens, token_to_id, attributes, _special_ids(file, model, entry, len(tokens)))
+    add_bos = _add_bos(file, entry)
+    add_eos = _flag(file, TokenizerKey.ADD_EOS, False)
+    add_sep = _flag(file, TokenizerKey.ADD_SEP, entry.add_sep)
+    lowercase = _flag(file, TokenizerKey.NORMALIZER_LOWERCASE, entry.lowercase)
+    _check_unused_keys(file)
+    _find_special_tokens(draft)
+    _mark_unused(draft)
+    eog_ids = _end_of_generation(draft)
+    _check_byte_tokens(file, draft)
+    special = CONTROL | USER_DEFINED | UNKNOWN
+    special_token_ids = tuple(index for index, attribute in enumerate(attributes) if attribute & special)
+    architecture, name = _string(file, KEY_ARCHITECTURE, ""), _string(file, KEY_NAME, "")
+    _set_strip_attributes(draft, special_token_ids, named_pre, architecture, name)
+    for added, special_name in ((add_bos, "bos"), (add_eos, "eos")):
+        if added and draft.special_ids[special_name] is None:
+            what = special_name.upper()
+            _warn(file.path, f"{what} is to be added but there is none, so none is added (llama.cpp aborts)")
+    return Vocabulary(
         model=model,
         pre=entry.name,
         pre_tokenizer=entry,
         tokens=tokens,
-        token_to_id=_token_to_id(file, tokens),
-        attributes=_attributes(file, len(tokens)),
+        token_to_id=token_to_id,
+        attributes=attributes,
         merges=merges,
+        special_ids=draft.special_ids,
+        eog_ids=eog_ids,
+        special_token_ids=special_token_ids,
+        add_bos=add_bos,
+        add_eos=add_eos,
+        add_sep=add_sep,
         add_space_prefix=add_space_prefix,
+        lowercase=lowercase,
         path=file.path,
-        architecture=_string(file, KEY_ARCHITECTURE, ""),
-        name=_string(file, KEY_NAME, ""),
+        architecture=architecture,
+        name=name,
     )
-    if model == "hybriddna":
-        _erase_dna_markers(vocabulary)
-    _read_special_ids(file, vocabulary)
-    _read_flags(file, vocabulary)
-    _find_special_tokens(vocabulary)
-    _mark_unused(vocabulary)
-    _find_end_of_generation(vocabulary)
-    _check_byte_tokens(file, vocabulary)
-    special = CONTROL | USER_DEFINED | UNKNOWN
-    vocabulary.special_token_ids = tuple(i for i, a in enumerate(vocabulary.attributes) if a & special)
-    _set_strip_attributes(vocabulary, named_pre)
-    if vocabulary.add_bos and vocabulary.special_ids["bos"] is None:
-        _warn(file.path, "BOS is to be added but there is no BOS token: none is added (llama.cpp aborts)")
-    if vocabulary.add_eos and vocabulary.special_ids["eos"] is None:
-        _warn(file.path, "EOS is to be added but there is no EOS token: none is added (llama.cpp aborts)")
-    return vocabulary
 
 
 # ---- what kind of tokenizer -----------------------------------------------------------------------------
@@ -291,6 +311,8 @@ def _pre_tokenizer(file: GGUFFile, name: str) -> PreTokenizer:
         )
         name = "default"
     if name not in PRE_TOKENIZERS:
+        import difflib
+
         near = difflib.get_close_matches(name, PRE_TOKENIZERS, n=3)
         raise UnknownPreTokenizerError(
             f"unknown pre-tokenizer {printable(name)}"
@@ -370,20 +392,18 @@ def _check_parallel(file: GGUFFile, key: str, types: tuple[GGUFValueType, ...], 
     return True
 
 
-def _erase_dna_markers(vocabulary: Vocabulary) -> None:
+def _erase_dna_markers(tokens: list[str], token_to_id: dict[str, int]) -> None:
     """The k-mers come after `<oov>`; their marker is for look-ups, not for text."""
-    tokens = vocabulary.tokens
-    start = vocabulary.token_to_id.get("<oov>", len(tokens))
-    for index in range(start + 1, len(tokens)):
+    for index in range(token_to_id.get("<oov>", len(tokens)) + 1, len(tokens)):
         if tokens[index].endswith(DNA_MARKER) and tokens[index] != DNA_MARKER:
             tokens[index] = tokens[index][: -len(DNA_MARKER)]
 
 
-def _check_byte_tokens(file: GGUFFile, vocabulary: Vocabulary) -> None:
-    for index, attribute in enumerate(vocabulary.attributes):
-        if attribute & BYTE and len(vocabulary.tokens[index].encode()) < 3:
+def _check_byte_tokens(file: GGUFFile, draft: _Draft) -> None:
+    for index, attribute in enumerate(draft.attributes):
+        if attribute & BYTE and len(draft.tokens[index].encode()) < 3:
             raise VocabularyError(
-                f"token {index}, {printable(vocabulary.tokens[index])}, has the type BYTE but not the form <0xXX>",
+                f"token {index}, {printable(draft.tokens[index])}, has the type BYTE but not the form <0xXX>",
                 path=file.path,
                 offset=file.element_offset(TokenizerKey.LIST, index),
                 key=TokenizerKey.LIST,
@@ -394,14 +414,16 @@ def _check_byte_tokens(file: GGUFFile, vocabulary: Vocabulary) -> None:
 # ---- special ids and flags ------------------------------------------------------------------------------
 
 
-def _read_special_ids(file: GGUFFile, vocabulary: Vocabulary) -> None:
-    size = len(vocabulary.tokens)
-    entry = vocabulary.pre_tokenizer
-    has_defaults = vocabulary.model != "gemma4"
-    defaults = {
-        "bos": _DEFAULT_BPE_ID if has_defaults and not entry.no_default_bos else None,
-        "eos": _DEFAULT_BPE_ID if has_defaults else None,
-    }
+def _special_ids(file: GGUFFile, model: str, entry: PreTokenizer, size: int) -> dict[str, int | None]:
+    """The special ids that defaults and keys give, by name; None where there is none."""
+    defaults: dict[str, int] = {}
+    if model != "gemma4":
+        defaults = (
+            {"eos": _DEFAULT_BPE_ID}
+            if entry.no_default_bos
+            else dict.fromkeys(("bos", "eos"), _DEFAULT_BPE_ID)
+        )
+    ids: dict[str, int | None] = {}
     for name, keys, _ in _SPECIAL_IDS:
         token_id = defaults.get(name)
         if token_id is not None and token_id >= size:
@@ -413,111 +435,113 @@ def _read_special_ids(file: GGUFFile, vocabulary: Vocabulary) -> None:
                 _warn(file.path, f"{key} = {given} is out of range; {token_id} is used instead")
             elif given is not None:
                 token_id = given
-        vocabulary.special_ids[name] = token_id
+        ids[name] = token_id
+    return ids
 
 
-def _read_flags(file: GGUFFile, vocabulary: Vocabulary) -> None:
-    entry = vocabulary.pre_tokenizer
-    vocabulary.add_bos = _flag(file, TokenizerKey.ADD_BOS, entry.add_bos)
-    vocabulary.add_eos = _flag(file, TokenizerKey.ADD_EOS, False)
-    vocabulary.add_sep = _flag(file, TokenizerKey.ADD_SEP, entry.add_sep)
-    if entry.always_add_bos and not vocabulary.add_bos:
-        vocabulary.add_bos = True
+def _add_bos(file: GGUFFile, entry: PreTokenizer) -> bool:
+    add_bos = _flag(file, TokenizerKey.ADD_BOS, entry.add_bos)
+    if entry.always_add_bos and not add_bos:
         _warn(file.path, f"{TokenizerKey.ADD_BOS} is overridden: {entry.name} always adds BOS")
-    vocabulary.lowercase = _flag(file, TokenizerKey.NORMALIZER_LOWERCASE, False)
+    return add_bos or entry.always_add_bos
+
+
+def _check_unused_keys(file: GGUFFile) -> None:
+    """Keys that mean nothing for byte pair encoding, but that llama.cpp reads and refuses in another type."""
     _flag(file, TokenizerKey.NORMALIZER_STRIP_ACCENTS, False)
     key = TokenizerKey.SUPPRESS_TOKENS
     if key in file and file.element_type(key) is not GGUFValueType.INT32:
         raise _wrong_type(file, key, "an array of INT32")
 
 
-def _find_special_tokens(vocabulary: Vocabulary) -> None:
+def _find_special_tokens(draft: _Draft) -> None:
     """Special ids that no key names, found by the text of a token."""
     for name, _, texts in _SPECIAL_IDS:
-        if vocabulary.special_ids[name] is None:
-            found = next((text for text in texts if text in vocabulary.token_to_id), None)
+        if draft.special_ids[name] is None:
+            found = next((text for text in texts if text in draft.token_to_id), None)
             if found is not None:
-                vocabulary.special_ids[name] = vocabulary.token_to_id[found]
-                _make_control(vocabulary, found)
+                draft.special_ids[name] = draft.token_to_id[found]
+                _make_control(draft, found)
 
 
-def _mark_unused(vocabulary: Vocabulary) -> None:
+def _mark_unused(draft: _Draft) -> None:
     """Control tokens with "unused" in their text are unused."""
-    attributes = vocabulary.attributes
-    for text, index in vocabulary.token_to_id.items():
+    attributes = draft.attributes
+    for text, index in draft.token_to_id.items():
         if attributes[index] & CONTROL and "unused" in text:
             attributes[index] |= UNUSED
 
 
-def _find_end_of_generation(vocabulary: Vocabulary) -> None:
-    ids, attributes, to_id = vocabulary.special_ids, vocabulary.attributes, vocabulary.token_to_id
+def _end_of_generation(draft: _Draft) -> frozenset[int]:
+    path, tokens, to_id, attributes, ids = draft
     eog = {i for i in (ids["fim_pad"], ids["fim_rep"], ids["fim_sep"]) if i is not None}
     for text in _END_OF_GENERATION:
         if text in to_id:
             eog.add(to_id[text])
-            _make_control(vocabulary, text)
+            _make_control(draft, text)
     for text in _ALWAYS_SHOWN:
         if text in to_id:
-            _warn(vocabulary.path, f"{printable(text)} is made a user-defined token, which is always shown")
+            _warn(path, f"{printable(text)} is made a user-defined token, which is always shown")
             attributes[to_id[text]] = USER_DEFINED
     for name in ("eos", "eot", "eom"):
         token_id = ids[name]
         if token_id is not None and token_id not in eog:
             eog.add(token_id)
-            _warn(vocabulary.path, f"the {name.upper()} token {token_id} was not an end-of-generation token")
-    of_text = {vocabulary.tokens[i]: i for i in eog}
+            _warn(path, f"the {name.upper()} token {token_id} was not an end-of-generation token")
+    of_text = {tokens[i]: i for i in eog}
     calls = "<|call|>" in of_text or "<|calls|>" in of_text
     if "<|end|>" in of_text and calls and ("<|return|>" in of_text or "<|flush|>" in of_text):
         # o200k_harmony and solar-open: <|end|> ends a message, not the generation
         eog.discard(of_text["<|end|>"])
         attributes[of_text["<|end|>"]] = USER_DEFINED
-        _warn(vocabulary.path, "'<|end|>' ends a message here, so it is no end-of-generation token")
+        _warn(path, "'<|end|>' ends a message here, so it is no end-of-generation token")
     if "</s>" in of_text and ("<|tool_response>" in of_text or "<|plamo:eos|>" in of_text):
         eog.discard(of_text["</s>"])
         attributes[of_text["</s>"]] = NORMAL
-        _warn(vocabulary.path, "'</s>' is a normal token here, so it is no end-of-generation token")
-    vocabulary.eog_ids = frozenset(eog)
+        _warn(path, "'</s>' is a normal token here, so it is no end-of-generation token")
+    return frozenset(eog)
 
 
-def _make_control(vocabulary: Vocabulary, text: str) -> None:
-    index = vocabulary.token_to_id[text]
-    if not vocabulary.attributes[index] & CONTROL:
-        _warn(
-            vocabulary.path, f"token {index}, {printable(text)}, looks like a control token and is made one"
-        )
-        vocabulary.attributes[index] |= CONTROL
+def _make_control(draft: _Draft, text: str) -> None:
+    index = draft.token_to_id[text]
+    if not draft.attributes[index] & CONTROL:
+        _warn(draft.path, f"token {index}, {printable(text)}, looks like a control token and is made one")
+        draft.attributes[index] |= CONTROL
 
 
-def _set_strip_attributes(vocabulary: Vocabulary, named_pre: str) -> None:
+def _set_strip_attributes(
+    draft: _Draft, special_token_ids: tuple[int, ...], named_pre: str, architecture: str, name: str
+) -> None:
     """Attributes that a GGUF does not carry, by the names of tokenizer, architecture and model."""
-    name = vocabulary.name.encode().lower().decode()  # ASCII only, as tolower in the C locale
+    path, _, to_id, attributes, _ = draft
+    name = name.encode().lower().decode()  # ASCII only, as tolower in the C locale
 
     def has_any(text: str, parts: Iterable[str]) -> bool:
         return any(part in text for part in parts)
 
     def set_lstrip(text: str) -> None:
-        if text in vocabulary.token_to_id:
-            vocabulary.attributes[vocabulary.token_to_id[text]] |= LSTRIP
+        if text in to_id:
+            attributes[to_id[text]] |= LSTRIP
         else:
-            _warn(vocabulary.path, f"the token {printable(text)} is missing: convert the model again")
+            _warn(path, f"the token {printable(text)} is missing: convert the model again")
 
     if has_any(named_pre, ("jina-v2-de", "jina-v2-es", "jina-v2-code")) or has_any(
-        vocabulary.architecture, ("nomic-bert-moe", "jina-bert-v3")
+        architecture, ("nomic-bert-moe", "jina-bert-v3")
     ):
         set_lstrip("<mask>")
     elif has_any(name, ("phi-3", "phi3")):
         for text in ("</s>", "<unk>", "<s>", "<|endoftext|>"):
-            if text not in vocabulary.token_to_id:
+            if text not in to_id:
                 raise VocabularyError(
                     f"the model's name says Phi-3, but it has no token {printable(text)}; llama.cpp refuses it",
-                    path=vocabulary.path,
+                    path=path,
                     key=KEY_NAME,
                     remedy="convert the model again, or set another general.name",
                 )
-        for index in (*vocabulary.special_token_ids, vocabulary.token_to_id["</s>"]):
-            vocabulary.attributes[index] |= RSTRIP
+        for index in (*special_token_ids, to_id["</s>"]):
+            attributes[index] |= RSTRIP
         for text in ("<unk>", "<s>", "<|endoftext|>"):
-            vocabulary.attributes[vocabulary.token_to_id[text]] &= ~RSTRIP
+            attributes[to_id[text]] &= ~RSTRIP
     elif "modern-bert" in name:
         set_lstrip("[MASK]")
 
