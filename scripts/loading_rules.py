@@ -1,0 +1,505 @@
+"""Small vocabularies, each made for one rule that llama.cpp applies when it loads a model.
+
+    [this file] -> record_fixtures.py -> fixtures/vocabs/*.gguf, fixtures/recorded/loading_rules.json.gz
+
+`RULES` is a table: the name of the rule, the metadata that calls for it, and the pieces from which texts for
+it are put together. The rules are those of llama_vocab::impl::load, tokenizer_st_partition and
+token_to_piece (src/llama-vocab.cpp). A rule that makes llama.cpp refuse the file is here, too.
+
+But: files that are no sound GGUF are made elsewhere (make_malformed.py).
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from gguf import GGUFValueType, TokenType
+
+NORMAL, UNKNOWN, CONTROL = TokenType.NORMAL, TokenType.UNKNOWN, TokenType.CONTROL
+USER_DEFINED, UNUSED, BYTE = TokenType.USER_DEFINED, TokenType.UNUSED, TokenType.BYTE
+
+K = "tokenizer.ggml."
+WORDS = ["hello", "Ġworld", "Ġthe", "Ġthere", "ing", "Ġis", "ĊĊ", "ĠĠ", "12", "Ã©"]
+PIECES = ["hello", " world", " ", "  ", "\n", "\t\n ", "the", "é", "x", "12", "."]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One vocabulary, and what its texts are made of besides `PIECES`."""
+
+    keys: dict[str, Any]
+    pieces: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+    def all_texts(self, name: str) -> list[bytes]:
+        """The texts of the rule: its own, each piece, and mixtures of its pieces, the same at every run."""
+        dice = random.Random(name)
+        found = [*self.texts, "", *self.pieces, *PIECES]
+        weights = [3] * len(self.pieces) + [1] * len(PIECES)
+        for _ in range(60):
+            found.append("".join(dice.choices(self.pieces + PIECES, weights, k=dice.randint(2, 8))))
+        return [text.encode() for text in dict.fromkeys(found)]
+
+
+def byte_alphabet() -> list[str]:
+    """GPT-2's character for each byte.
+
+    >>> byte_alphabet()[ord(" ")]
+    'Ġ'
+    """
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in plain]
+    return [chr(byte) if byte in plain else chr(256 + others.index(byte)) for byte in range(256)]
+
+
+def word_merges(words: list[str]) -> list[str]:
+    """Merges that build each word from its characters, from the left.
+
+    >>> word_merges(["abc"])
+    ['a b', 'ab c']
+    """
+    merges = [f"{word[:end]} {word[end]}" for word in words for end in range(1, len(word))]
+    return list(dict.fromkeys(merges))
+
+
+DEFAULT_MERGES = word_merges(WORDS)
+NO_MERGES = ["Ā Ā"]  # one that no text needs, for the gguf package writes no empty array
+
+
+def vocabulary(
+    special: dict[str, int] | None = None,
+    *,
+    pre: str | None = "gpt-2",
+    model: str = "gpt2",
+    tokens: list[str] | None = None,
+    merges: list[str] | None = DEFAULT_MERGES,
+    ids: dict[str, str] | None = None,
+    **keys: Any,
+) -> dict[str, Any]:
+    """The metadata of a vocabulary: byte tokens, what `WORDS` needs, then `special` tokens with their types.
+
+    `ids` names special tokens by key, as in {"eos": "<eos>"}; `keys` are further keys below
+    `tokenizer.ggml.`, where None leaves out what would be there; a name with "__" is a whole key with dots.
+    """
+    plain = tokens or [*byte_alphabet(), *(merge.replace(" ", "") for merge in merges or [])]
+    kinds = dict.fromkeys(plain, int(NORMAL)) | {token: int(kind) for token, kind in (special or {}).items()}
+    every = list(kinds)
+    found: dict[str, Any] = {
+        "general.architecture": "llama",
+        K + "model": model,
+        K + "pre": pre,
+        K + "tokens": every,
+        K + "token_type": list(kinds.values()),
+        K + "merges": merges,
+    }
+    found |= {f"{K}{name}_token_id": every.index(token) for name, token in (ids or {}).items()}
+    for name, value in keys.items():
+        found[name.replace("__", ".") if "__" in name else K + name] = value
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def rule(special: dict[str, int] | None = None, texts: list[str] | None = None, **options: Any) -> Rule:
+    """A `vocabulary` whose special tokens are the pieces of its texts."""
+    return Rule(vocabulary(special, **options), list(special or {}), texts or [])
+
+
+def control(*tokens: str) -> dict[str, int]:
+    return dict.fromkeys(tokens, CONTROL)
+
+
+def user_defined(*tokens: str) -> dict[str, int]:
+    return dict.fromkeys(tokens, USER_DEFINED)
+
+
+def shuffled(tokens: list[str], seed: int) -> list[str]:
+    random.Random(seed).shuffle(tokens)
+    return tokens
+
+
+PHI_3 = control("<|user|>", "<|end|>", "<|endoftext|>", "<s>", "<unk>") | {
+    "</s>": NORMAL,
+    "<|note|>": USER_DEFINED,
+}
+MASK = {"<mask>": CONTROL, "[MASK]": CONTROL, "<s>": CONTROL}
+HARMONY = control(
+    "<|return|>", "<|call|>", "<|end|>", "<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"
+)
+QWEN_FIM = [
+    "<|fim_prefix|>",
+    "<|fim_suffix|>",
+    "<|fim_middle|>",
+    "<|fim_pad|>",
+    "<|repo_name|>",
+    "<|file_sep|>",
+]
+PAIRS = ["".join(pair) for pair in product("vwxyz", repeat=2)]
+TRIPLES = ["".join(triple) for triple in product("wxyz", repeat=3)]
+KMERS = ["ACGTAC\ue000", "CCCCCC\ue000", "AAAAAA\ue000", "GTAAAA\ue000", "CCCCCC"]
+DNA = {"<dna>": CONTROL, "</dna>": CONTROL, "<oov>": CONTROL, **dict.fromkeys(KMERS, NORMAL)}
+DNA_TEXTS = [
+    *(
+        "<dna>ACGTAC</dna>",
+        "<dna>acgtacCCCCCC</dna>x",
+        "a<dna>ACGTACG",
+        "<dna>GT</dna>",
+        "<dna></dna>",
+        "<dna>",
+    ),
+    *(
+        "CCCCCC",
+        "<dna>NNNNNN</dna>",
+        "<dna>ACGTAC ACGTAC</dna>",
+        "</dna>ACGTAC",
+        "<dna><dna>CCCCCC</dna>",
+        "é<dna>é</dna>",
+    ),
+    *(
+        "<dna>CCCCCC\ue000</dna>",
+        "CCCCCC\ue000",
+        "<oov>",
+        "hello <dna>gt</dna> world<dna>A",
+        "<DNA>ACGTAC</DNA>",
+    ),
+]
+RAW_TOKENS = [
+    *(f"<0x{byte:02X}>" for byte in range(256)),
+    *("h", "e", "l", "o", "he", "ll", "▁", "▁▁", "▁he", "w", "r", "d", "\n", "\n\n", "\n\n\n", "é", "H", "É"),
+]
+RAW_TYPES = dict.fromkeys(RAW_TOKENS[:256], BYTE)
+RAW_MERGES = ["h e", "l l", "▁ ▁", "▁ he", "\n \n", "\n\n \n"]
+
+RULES: dict[str, Rule] = {
+    # default special ids
+    "default-ids": rule(control("<|x|>")),
+    "default-ids-out-of-range": rule(
+        tokens=["a", "b", "c", "Ċ", "ab"], merges=["a b"], texts=["abc\nab", "zab"]
+    ),
+    "no-line-break-token": rule(
+        tokens=["a", "b", "Ġ"], merges=NO_MERGES, ids={"padding": "b"}, texts=["a\nb"]
+    ),
+    "chatglm-without-bos": rule(control("<eos>"), pre="chatglm-bpe", ids={"eos": "<eos>"}),
+    "bos-wanted-but-none": rule(control("<eos>"), pre="glm4", ids={"eos": "<eos>"}, add_bos_token=True),
+    "ids-out-of-range": rule(
+        control("<bos>"), bos_token_id=99999, eos_token_id=4000000000, seperator_token_id=70000
+    ),
+    "ids-by-key": rule(
+        control("<b>", "<e>", "<t>", "<m>", "<u>", "<s>", "<p>", "<k>"),
+        ids={
+            "bos": "<b>",
+            "eos": "<e>",
+            "eot": "<t>",
+            "eom": "<m>",
+            "unknown": "<u>",
+            "seperator": "<s>",
+            "padding": "<p>",
+            "mask": "<k>",
+        },
+    ),
+    "id-of-type-int32": rule(control("<b>"), bos_token_id=(5, GGUFValueType.INT32)),
+    "flag-of-type-uint32": rule(add_bos_token=(1, GGUFValueType.UINT32)),
+    # pre-tokenizer names
+    "pre-missing": rule(control("<|x|>"), pre=None, texts=["a1234 b's++ 12"]),
+    "pre-empty": rule(pre="", texts=["a1234 b's++ 12"]),
+    "pre-unknown": rule(pre="no-such-name"),
+    "kimi-k2-without-merges": rule(
+        control("[EOS]", "[EOT]"), pre="kimi-k2", merges=None, tokens=byte_alphabet()
+    ),
+    "ignore-merges": rule(
+        pre="llama-bpe", merges=["h e"], tokens=[*byte_alphabet(), "he", "hello", "Ġworld", "llo", "Ã©"]
+    ),
+    "merges-obeyed": rule(
+        pre="gpt-2", merges=["h e"], tokens=[*byte_alphabet(), "he", "hello", "Ġworld", "llo", "Ã©"]
+    ),
+    # flags
+    "add-bos": rule(control("<bos>", "<eos>"), ids={"bos": "<bos>", "eos": "<eos>"}, add_bos_token=True),
+    "add-bos-and-eos": rule(
+        control("<bos>", "<eos>"),
+        ids={"bos": "<bos>", "eos": "<eos>"},
+        add_bos_token=True,
+        add_eos_token=True,
+    ),
+    "add-eos-only": rule(control("<bos>", "<eos>"), ids={"bos": "<bos>", "eos": "<eos>"}, add_eos_token=True),
+    "bos-switched-off": rule(control("<bos>"), pre="llama-bpe", ids={"bos": "<bos>"}, add_bos_token=False),
+    "bos-is-eos": rule(
+        control("<x>"), ids={"bos": "<x>", "eos": "<x>"}, add_bos_token=True, add_eos_token=True
+    ),
+    "add-sep": rule(
+        control("<s>", "</s>"), pre="roberta-bpe", ids={"bos": "<s>", "eos": "</s>", "seperator": "</s>"}
+    ),
+    "add-space-prefix": rule(
+        control("<bos>"),
+        ids={"bos": "<bos>"},
+        add_bos_token=True,
+        add_space_prefix=True,
+        texts=["  hello", " <bos>"],
+    ),
+    "remove-extra-whitespaces": rule(remove_extra_whitespaces=True, texts=["  hello   world "]),
+    "clean-spaces": rule(
+        user_defined(" '", "n 't", " ,"),
+        texts=[
+            "a . b",
+            "a 's b ' c",
+            "we 're , you 've ! I 'm ? he 'd 'll 't",
+            " ' ' '",
+            "' . '",
+            " .",
+            " 'r",
+            " '",
+            "a '' b",
+        ],
+    ),
+    "clean-spaces-off": rule(user_defined(" '", " ,"), pre="qwen2", texts=["a . b", "a 's b ' c , d"]),
+    # special tokens by text
+    "eot-by-text": rule({"<|im_end|>": NORMAL, "<|im_start|>": CONTROL, "<|x|>": NORMAL}),
+    "eot-llama-3": rule(
+        control("<|eot_id|>", "<|begin_of_text|>") | {"<|eom_id|>": NORMAL}, ids={"bos": "<|begin_of_text|>"}
+    ),
+    "eot-turn": rule({"<end_of_turn>": USER_DEFINED}),
+    "eot-endoftext": rule({"<|endoftext|>": CONTROL}, ids={"bos": "<|endoftext|>", "eos": "<|endoftext|>"}),
+    "eot-granite": rule({"<|end_of_text|>": UNUSED}),
+    "eot-mellum": rule({"<EOT>": NORMAL}),
+    "eot-codellama": rule({"_<EOT>": NORMAL}),
+    "eot-kimi": rule({"[EOT]": NORMAL, "[EOS]": NORMAL}),
+    "eot-deepseek": rule({"<｜end▁of▁sentence｜>": NORMAL}),
+    "eot-smoldocling": rule({"<end_of_utterance>": NORMAL}),
+    "eog-others": rule(
+        {"<eos>": NORMAL, "<turn|>": UNUSED, "[e~[": NORMAL, "</s>": BYTE, "<|flush|>": NORMAL}
+    ),
+    "eog-minimax": rule(control("[e~[", "]~b]", "]~!b["), pre="minimax-m2", ids={"eos": "[e~["}),
+    "eog-eos-of-normal-type": rule(ids={"eos": "hello"}),
+    "fim-qwen": rule(
+        dict.fromkeys(QWEN_FIM, NORMAL),
+        pre="qwen2",
+    ),
+    "fim-starcoder": rule(
+        control("<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<fim_pad>", "<reponame>", "<file_sep>")
+    ),
+    "fim-santacoder": rule(
+        user_defined("<fim-prefix>", "<fim-suffix>", "<fim-middle>", "<fim-pad>", "<fim-repo>")
+    ),
+    "fim-deepseek": rule(
+        dict.fromkeys(["<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"], NORMAL), pre="deepseek-coder"
+    ),
+    "fim-codellama": rule(dict.fromkeys(["▁<PRE>", "▁<SUF>", "▁<MID>"], NORMAL)),
+    "fim-short": rule(dict.fromkeys(["<PRE>", "<SUF>", "<MID>", "<PAD>", "<REPO>"], NORMAL)),
+    "fim-glm": rule(
+        dict.fromkeys(["<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"], NORMAL), pre="glm4"
+    ),
+    "fim-falcon-h1": rule(dict.fromkeys(["<|prefix|>", "<|suffix|>", "<|middle|>"], NORMAL), pre="falcon-h1"),
+    "fim-by-key": rule(
+        control("<1>", "<2>", "<3>", "<4>", "<5>", "<6>"),
+        ids={
+            "fim_pre": "<1>",
+            "fim_suf": "<2>",
+            "fim_mid": "<3>",
+            "fim_pad": "<4>",
+            "fim_rep": "<5>",
+            "fim_sep": "<6>",
+        },
+    ),
+    "fim-by-deprecated-key": rule(
+        control("<1>", "<2>", "<3>"), ids={"prefix": "<1>", "suffix": "<2>", "middle": "<3>"}
+    ),
+    "fim-by-both-keys": rule(
+        control("<1>", "<2>"),
+        ids={"fim_pre": "<1>", "prefix": "<2>", "fim_suf": "<2>"},
+        suffix_token_id=99999,
+    ),
+    # end-of-generation exceptions
+    "gpt-oss": rule(
+        HARMONY | control("<|endoftext|>"), pre="gpt-4o", ids={"bos": "<|endoftext|>", "eos": "<|return|>"}
+    ),
+    "gpt-oss-without-call": rule(
+        control("<|return|>", "<|end|>", "<|message|>"), pre="gpt-4o", ids={"eos": "<|return|>"}
+    ),
+    "solar-open": rule(
+        control("<|flush|>", "<|calls|>", "<|end|>"), pre="solar-open", ids={"eos": "<|flush|>"}
+    ),
+    "calls-without-flush": rule(control("<|calls|>", "<|end|>"), pre="solar-open"),
+    "normal-s-beside-tool-response": rule(control("</s>", "<|tool_response>", "<eos>"), ids={"eos": "<eos>"}),
+    "normal-s-beside-plamo": rule(control("</s>", "<|plamo:eos|>"), ids={"eos": "<|plamo:eos|>"}),
+    "s-that-ends": rule({"</s>": NORMAL}),
+    # unused tokens and odd types
+    "unused": rule(
+        control("<unused0>", "[unused1]")
+        | {"<unused2>": USER_DEFINED, "<unused3>": NORMAL, "<unused4>": UNUSED}
+    ),
+    "types": rule(
+        {
+            "<0>": 0,
+            "<1>": 1,
+            "<2>": 2,
+            "<3>": 3,
+            "<4>": 4,
+            "<5>": 5,
+            "<0x41>": 6,
+            "<7>": 7,
+            "<m>": -1,
+            "<99>": 99,
+        }
+    ),
+    "types-missing": rule(control("<|im_end|>", "<x>"), token_type=None),
+    "types-and-scores-longer": rule(control("<x>"), token_type=[1] * 400, scores=[0.5] * 400),
+    "types-shorter": rule(token_type=[1] * 100),
+    "scores-of-integers": rule(
+        control("<x>"), scores=(list(range(400)), GGUFValueType.ARRAY, GGUFValueType.INT32)
+    ),
+    "scores-shorter": rule(scores=[0.0, 1.0]),
+    "byte-tokens": rule(
+        dict.fromkeys(["<0x41>", "<0xFF>", "<0x4G>", "<0xZZ>", "abc+7d", "abc 9", "abc"], BYTE)
+    ),
+    "normal-tokens-beyond-alphabet": rule(
+        dict.fromkeys(["中", "a b", "x\ny", "é中", "\u0143\u0144", "€"], NORMAL), texts=["中 a b x\ny"]
+    ),
+    "empty-tokens": rule(
+        tokens=["a", "", "b", "", "Ċ", "ab", *map(str, range(10))], merges=["a b"], texts=["[EMPTY_1]ab"]
+    ),
+    "nul-in-tokens": rule(
+        {"<nul\0rest>": CONTROL, "us\0er": USER_DEFINED}, texts=["<nul", "<nul\0rest>", "us\0er", "a\0b"]
+    ),
+    # merges
+    "merges-odd": rule(
+        tokens=[*byte_alphabet(), "ab", "abc", "bc", "Ġb", "cc", "Ġa"],
+        merges=[
+            "b c",
+            "a b",
+            "ab c",
+            "b c",
+            "",
+            "nospace",
+            " a b",
+            "Ġ b",
+            "c c ",
+            "a  b",
+            "Ġ a b",
+            "q q",
+            "q",
+        ],
+        texts=["abc", "abcabc bc", " bb ab", "ccccc", "qqq"],
+    ),
+    "merges-to-no-token": rule(
+        tokens=[*byte_alphabet(), "ab"],
+        merges=["x y", "Ġ z", "é ü", "a b", "Ċ Ċ"],
+        texts=["xyab", " z", "\n\n", " zab"],
+    ),
+    "merges-missing": rule(merges=None, tokens=byte_alphabet()),
+    "bytes-missing": rule(tokens=[*"abcdefgh", "ab", "Ġ"], merges=["a b"], texts=["abz é ab!", "zzz", "é"]),
+    "ties-go-left": rule(
+        tokens=[*byte_alphabet(), "aa", "aaa", "aaaa", "ba", "bab"],
+        merges=["a a", "aa a", "aa aa", "b a", "ba b"],
+        texts=["a" * count for count in range(1, 14)] + ["bababab", "baabaaba"],
+    ),
+    # partition by special tokens
+    "overlaps": rule(
+        user_defined("aa", "aab", "ba", "abc", "bcd", "b<x>", "<x>") | control("<x>a", "x>"),
+        texts=["aaab<x>abcdaab"],
+    ),
+    "equal-lengths": rule(user_defined(*shuffled(PAIRS[:], 1)), merges=NO_MERGES, texts=["vwxyzvxzywwvvxx"]),
+    "equal-lengths-of-many": rule(
+        user_defined(*shuffled(PAIRS + TRIPLES, 2))
+        | control(*shuffled(["w" + pair + "w" for pair in PAIRS], 3)),
+        merges=NO_MERGES,
+    ),
+    "equal-lengths-ascending": rule(user_defined(*sorted(PAIRS + TRIPLES, key=len)), merges=NO_MERGES),
+    "white-space-tokens": rule(user_defined(" ", "  ", "\n", "\n\n", "\t", " \n")),
+    "control-inside-user-defined": rule({"<a": CONTROL, "<a>": USER_DEFINED, "a>": UNKNOWN, ">": UNUSED}),
+    # attributes by model
+    "phi-3": rule(PHI_3, general__name="Phi-3 mini", ids={"bos": "<s>", "eos": "<|endoftext|>"}),
+    "phi3": rule(
+        PHI_3, general__name="my PHI3", texts=["<|user|> \n\t hello<|end|>\v\f\r <s> <unk> </s> \xa0x"]
+    ),
+    "phi-3-without-s": rule(control("<|user|>"), general__name="phi-3"),
+    "jina-v2-de": rule(
+        MASK, pre="jina-v2-de", texts=["hello \n\t<mask> world", "  <mask>  <mask>", "\xa0<mask>"]
+    ),
+    "jina-v2-es": rule(MASK, pre="jina-v2-es"),
+    "jina-v2-code": rule(MASK, pre="jina-v2-code"),
+    "jina-v2-without-mask": rule(control("<s>"), pre="jina-v2-de"),
+    "jina-bert-v3": rule(MASK, general__architecture="jina-bert-v3"),
+    "nomic-bert-moe": rule(MASK, general__architecture="nomic-bert-moe"),
+    "modern-bert": rule(MASK, general__name="Some Modern-BERT base"),
+    "modern-bert-by-pre-only": rule(MASK, pre="modern-bert"),
+    "phi-3-and-jina": rule(PHI_3 | MASK, general__name="phi-3", pre="jina-v2-code"),
+    # other tokenizer models
+    "hybriddna": rule(DNA, model="hybriddna", pre="qwen2", texts=DNA_TEXTS),
+    "hybriddna-of-normal-tags": rule(
+        dict.fromkeys(DNA, NORMAL), model="hybriddna", pre="qwen2", texts=DNA_TEXTS
+    ),
+    "hybriddna-oov-last": rule(
+        dict.fromkeys([*KMERS, "<dna>", "</dna>", "<oov>"], NORMAL),
+        model="hybriddna",
+        pre="gpt-2",
+        texts=DNA_TEXTS,
+    ),
+    "hybriddna-without-oov": rule(
+        dict.fromkeys([*KMERS, "<dna>", "</dna>"], NORMAL), model="hybriddna", pre="qwen2", texts=DNA_TEXTS
+    ),
+    "gemma4": rule(
+        RAW_TYPES | control("<bos>", "<eos>", "</s>", "<|tool_response>"),
+        model="gemma4",
+        pre=None,
+        tokens=RAW_TOKENS,
+        merges=RAW_MERGES,
+        ids={"bos": "<bos>", "eos": "<eos>"},
+        texts=["\n" * count for count in range(1, 8)],
+    ),
+    "gemma4-bos-switched-off": rule(
+        RAW_TYPES | control("<bos>"),
+        model="gemma4",
+        pre="gpt-2",
+        tokens=RAW_TOKENS,
+        merges=RAW_MERGES,
+        ids={"bos": "<bos>"},
+        add_bos_token=False,
+    ),
+    "gemma4-with-jina-pre": rule(
+        RAW_TYPES | control("<bos>", "<mask>"),
+        model="gemma4",
+        pre="jina-v2-de",
+        tokens=RAW_TOKENS,
+        merges=RAW_MERGES,
+        ids={"bos": "<bos>"},
+    ),
+    "gemma4-without-byte-tokens": rule(
+        control("<bos>"),
+        model="gemma4",
+        tokens=["he", "h", "e", "▁", "▁he"],
+        merges=["h e", "▁ he"],
+        ids={"bos": "<bos>"},
+    ),
+    "gemma4-pre-of-gpt2-model": rule(
+        RAW_TYPES | control("<bos>"), pre="gemma4", tokens=RAW_TOKENS, merges=RAW_MERGES, ids={"bos": "<bos>"}
+    ),
+    "sarvam-moe": rule(
+        RAW_TYPES | user_defined("<u>", "▁u"),
+        pre="sarvam-moe",
+        tokens=RAW_TOKENS,
+        merges=RAW_MERGES,
+        texts=["\n\n\n\n h▁u u"],
+    ),
+    "whitespace": rule(
+        RAW_TYPES | control("<s>"),
+        model="whitespace",
+        pre="whitespace",
+        tokens=RAW_TOKENS,
+        merges=RAW_MERGES,
+        texts=["HE he\u3000É é\u2028h", "▁he", "\x1ch"],
+    ),
+    "whitespace-lowercase": rule(
+        RAW_TYPES | control("<S>"),
+        model="whitespace",
+        pre="whitespace",
+        tokens=RAW_TOKENS,
+        merges=RAW_MERGES,
+        texts=["HE he É ÉHELLO İ K ẞ Ω"],
+        **{"normalizer.lowercase": True},
+    ),
+    "whitespace-model-with-gpt-2": rule(
+        control("<s>"), model="whitespace", pre="gpt-2", texts=["hello world\n 12 ÉHELLO"]
+    ),
+    "whitespace-pre-of-gpt2-model": rule(RAW_TYPES, pre="whitespace", tokens=RAW_TOKENS, merges=RAW_MERGES),
+    "gpt-2-pre-of-gemma4-tokens": rule(RAW_TYPES, pre="gpt-2", tokens=RAW_TOKENS, merges=RAW_MERGES),
+}

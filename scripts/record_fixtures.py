@@ -1,0 +1,236 @@
+"""Records llama.cpp's answers in fixtures/recorded/, for tests that need nothing but the repository.
+
+    python scripts/reference.py prepare --library
+    python scripts/record_fixtures.py [--only names|rules]
+
+Three files, JSON in gzip, the same bytes at every run:
+
+- `byte_level.json.gz`: the names of byte-level pre-tokenizers, over GPT-2's vocabulary;
+- `raw_utf8.json.gz`: the names that do not byte-encode, over fixtures/raw-utf8.gguf;
+- `loading_rules.json.gz`: the vocabularies of loading_rules.py, which are written to fixtures/vocabs/.
+
+Bytes stand in JSON as strings of the code points 0 to 255 (`as_json`, `as_bytes`). Since most names answer a
+question alike, each question has the list of its different answers, and for each name and pair of flags the
+number of its answer in that list (`Table`). An answer null is a crash of llama.cpp.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from fixture_texts import texts
+from loading_rules import RULES
+from reference import COMMIT, ROOT, Crash, LoadError, Oracle, with_pre, write_metadata
+
+from ggufbpe.registry import PRE_TOKENIZERS
+
+FIXTURES = ROOT / "fixtures"
+RECORDED = FIXTURES / "recorded"
+VOCABULARIES = FIXTURES / "vocabs"
+GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"
+RAW = FIXTURES / "raw-utf8.gguf"
+RAW_NAMES = ["gemma4", "granite-embed-multi-311m", "sarvam-moe", "whitespace"]
+MODELS = {"whitespace": "whitespace"}  # tokenizer.ggml.model, where it is not that of the vocabulary
+FLAGS = list(product([True, False], repeat=2))  # (add_special, parse_special), (remove_, unparse_special)
+
+# What `clean_spaces` acts on in decoding: random sequences of ids have more of these than chance gives.
+CLEANED = [
+    b" ",
+    b".",
+    b"?",
+    b"!",
+    b",",
+    b" .",
+    b" ,",
+    b"'",
+    b" '",
+    b"'s",
+    b"s",
+    b"m",
+    b"t",
+    b"re",
+    b"ve",
+    b" 's",
+]
+
+
+class Table:
+    """Answers to questions, by name and flags, each different answer written once."""
+
+    def __init__(self) -> None:
+        self.answers: list[list[Any]] = []
+        self.index: dict[str, list[list[int]]] = {}
+
+    def add(self, name: str, answers: Sequence[Sequence[Any]]) -> None:
+        """The answers for `name`: for each pair of flags, one to each question."""
+        self.index[name] = [
+            [self._number(question, answer) for question, answer in enumerate(column)] for column in answers
+        ]
+
+    def _number(self, question: int, answer: Any) -> int:
+        if question == len(self.answers):
+            self.answers.append([])
+        known = self.answers[question]
+        if answer not in known:
+            known.append(answer)
+        return known.index(answer)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"answers": self.answers, "index": self.index}
+
+
+def column(table: dict[str, Any], name: str, flags: int) -> list[Any]:
+    """From a recorded table: the answers for `name` under `FLAGS[flags]`, one to each question."""
+    return [
+        answers[number] for answers, number in zip(table["answers"], table["index"][name][flags], strict=True)
+    ]
+
+
+def as_json(data: bytes) -> str:
+    """Bytes as a string that JSON can hold.
+
+    >>> as_json(b"\\xff")
+    'ÿ'
+    """
+    return data.decode("latin-1")
+
+
+def as_bytes(text: str) -> bytes:
+    """The bytes that `as_json` was given."""
+    return text.encode("latin-1")
+
+
+def read_recorded(name: str) -> dict[str, Any]:
+    """One recorded file, by its name without endings."""
+    content: dict[str, Any] = json.loads(gzip.decompress((RECORDED / f"{name}.json.gz").read_bytes()))
+    return content
+
+
+def write_recorded(name: str, content: dict[str, Any]) -> None:
+    """Write a recorded file; the same content gives the same bytes."""
+    RECORDED.mkdir(parents=True, exist_ok=True)
+    data = json.dumps(content, ensure_ascii=True, separators=(",", ":")).encode()
+    path = RECORDED / f"{name}.json.gz"
+    path.write_bytes(gzip.compress(data, 9, mtime=0))
+    print(f"{path}: {path.stat().st_size} bytes, {len(data)} unpacked", flush=True)
+
+
+def record_names(recorded: str, vocabulary: Path, names: list[str]) -> None:
+    """All texts, and what else can be asked, for each name over one vocabulary."""
+    questions = texts()
+    ids, decoded, pieces, described = Table(), Table(), Table(), Table()
+    sequences: list[list[int]] = []
+    with tempfile.TemporaryDirectory() as folder, Oracle(vocabulary) as oracle:
+        for name in names:
+            oracle.open(with_pre(vocabulary, name, Path(folder) / "vocabulary.gguf", MODELS.get(name)))
+            answers = [ask_ids(oracle, questions, *flags) for flags in FLAGS]
+            sequences = sequences or id_sequences(answers[0], oracle.pieces(special=True), 360)
+            ids.add(name, answers)
+            decoded.add(name, [ask_bytes(oracle, sequences, *flags) for flags in FLAGS])
+            pieces.add(name, [[list(map(as_json, oracle.pieces(special)))] for special in (True, False)])
+            described.add(name, [[describe(oracle)]])
+            print(f"{name}: {oracle.crashes} crashes so far", flush=True)
+    write_recorded(
+        recorded,
+        {
+            "llama.cpp": COMMIT,
+            "vocabulary": vocabulary.relative_to(ROOT).as_posix(),
+            "texts": list(map(as_json, questions)),
+            "ids": ids.as_json(),
+            "sequences": sequences,
+            "decoded": decoded.as_json(),
+            "pieces": pieces.as_json(),
+            "described": described.as_json(),
+        },
+    )
+
+
+def record_rules() -> None:
+    """All that can be asked about the vocabularies of loading_rules.py."""
+    VOCABULARIES.mkdir(parents=True, exist_ok=True)
+    for path in VOCABULARIES.glob("*.gguf"):
+        path.unlink()
+    found: dict[str, Any] = {}
+    with Oracle(RAW) as oracle:
+        for name, rule in RULES.items():
+            path = write_metadata(VOCABULARIES / f"{name}.gguf", rule.keys)
+            try:
+                oracle.open(path)
+                found[name] = record_rule(oracle, rule.all_texts(name))
+            except LoadError as error:
+                found[name] = {"refused": "crash" if error.crash else "error"}
+                print(f"{name}: refused", flush=True)
+    write_recorded("loading_rules", {"llama.cpp": COMMIT, "rules": found})
+
+
+def record_rule(oracle: Oracle, questions: list[bytes]) -> dict[str, Any]:
+    ids, decoded = Table(), Table()
+    answers = [ask_ids(oracle, questions, *flags) for flags in FLAGS]
+    sequences = id_sequences(answers[0], oracle.pieces(special=True), 90)
+    ids.add("", answers)
+    decoded.add("", [ask_bytes(oracle, sequences, *flags) for flags in FLAGS])
+    return {
+        "texts": list(map(as_json, questions)),
+        "ids": ids.as_json(),
+        "sequences": sequences,
+        "decoded": decoded.as_json(),
+        "pieces": [list(map(as_json, oracle.pieces(special))) for special in (True, False)],
+        "described": describe(oracle),
+    }
+
+
+def ask_ids(oracle: Oracle, questions: list[bytes], add_special: bool, parse_special: bool) -> list[Any]:
+    """The ids of each text; None for a crash."""
+    answers = oracle.tokenize(questions, add_special, parse_special)
+    return [None if isinstance(answer, Crash) else answer for answer in answers]
+
+
+def ask_bytes(
+    oracle: Oracle, sequences: list[list[int]], remove_special: bool, unparse_special: bool
+) -> list[Any]:
+    """The text of each sequence of ids; None for a crash."""
+    answers = oracle.detokenize_each([(ids, remove_special, unparse_special) for ids in sequences])
+    return [None if isinstance(answer, Crash) else as_json(answer) for answer in answers]
+
+
+def id_sequences(answers: list[Any], pieces: list[bytes], count: int) -> list[list[int]]:
+    """Sequences to decode: those that encoding gave, then `count` random ones with much of `CLEANED`."""
+    dice = random.Random(len(pieces))
+    cleaned = [token for token, piece in enumerate(pieces) if piece in CLEANED] or [0]
+    found = [ids for ids in answers if ids is not None]
+    for length in (number % 9 for number in range(count)):
+        common = dice.choices(cleaned, k=length)
+        found.append([token if dice.random() < 0.7 else dice.randrange(len(pieces)) for token in common])
+    return [list(ids) for ids in dict.fromkeys(map(tuple, found))]
+
+
+def describe(oracle: Oracle) -> dict[str, Any]:
+    """What llama.cpp made of the vocabulary, in JSON's types."""
+    description = asdict(oracle.describe())
+    return {**description, "texts": list(map(as_json, description["texts"]))}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", choices=["names", "rules"])
+    only = parser.parse_args().only
+    if only != "names":
+        record_rules()
+    if only != "rules":
+        record_names("raw_utf8", RAW, RAW_NAMES)
+        record_names("byte_level", GPT2, [name for name in PRE_TOKENIZERS if name not in RAW_NAMES])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""Each loading rule of llama.cpp, on a vocabulary made for it (scripts/loading_rules.py).
+
+The answers are in fixtures/recorded/loading_rules.json.gz, made by scripts/record_fixtures.py.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import pytest
+from conftest import ROOT
+from loading_rules import RULES
+from record_fixtures import FLAGS, as_bytes, column, read_recorded
+from reference import SPECIAL_IDS
+
+from ggufbpe import GGUFError, GGUFWarning, Tokenizer
+
+RECORDED: dict[str, dict[str, Any]] = read_recorded("loading_rules")["rules"]
+REFUSED = [name for name, record in RECORDED.items() if "refused" in record]
+LOADED = [name for name in RECORDED if name not in REFUSED]
+WARNED = {  # where llama.cpp warns on load, and what our warning must say
+    "pre-missing": "tokenizer.ggml.pre",
+    "pre-empty": "tokenizer.ggml.pre",
+    "empty-tokens": "empty",
+    "ids-out-of-range": "99999",
+    "eot-by-text": "<\\|im_end\\|>",
+    "gpt-oss": "<\\|end\\|>",
+    "normal-s-beside-tool-response": "</s>",
+    "gemma4-bos-switched-off": "BOS|bos",
+    "jina-v2-without-mask": "<mask>",
+}
+
+END_OF_TURN = [
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<EOT>",
+]
+END_OF_TURN += ["_<EOT>", "[EOT]", "<｜end▁of▁sentence｜>", "<end_of_utterance>"]
+
+
+def opened(name: str) -> Tokenizer:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GGUFWarning)
+        return Tokenizer.from_gguf(ROOT / "fixtures" / "vocabs" / f"{name}.gguf")
+
+
+def several_may_end_the_turn(tok: Tokenizer) -> bool:
+    return sum(tok.token_to_id(text) is not None for text in END_OF_TURN) > 1
+
+
+def test_every_rule_is_recorded() -> None:
+    assert list(RECORDED) == list(RULES)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_as_by_llama_cpp(name: str) -> None:
+    with pytest.raises(GGUFError):
+        opened(name)
+
+
+@pytest.mark.parametrize("name", LOADED)
+def test_ids(name: str) -> None:
+    tok, record = opened(name), RECORDED[name]
+    for number, (add_special, parse_special) in enumerate(FLAGS):
+        expected = column(record["ids"], "", number)
+        for text, ids in zip(record["texts"], expected, strict=True):
+            data = as_bytes(text)
+            ours = tok.encode(data, add_special=add_special, parse_special=parse_special)
+            if ids is not None:
+                assert ours == ids, (data, FLAGS[number])
+
+
+@pytest.mark.parametrize("name", LOADED)
+def test_decoded(name: str) -> None:
+    tok, record = opened(name), RECORDED[name]
+    for number, (remove_special, unparse_special) in enumerate(FLAGS):
+        expected = column(record["decoded"], "", number)
+        for ids, text in zip(record["sequences"], expected, strict=True):
+            ours = tok.decode_bytes(ids, remove_special=remove_special, unparse_special=unparse_special)
+            assert ours == as_bytes(text), (ids, FLAGS[number])
+
+
+@pytest.mark.parametrize("name", LOADED)
+def test_pieces_of_all_tokens(name: str) -> None:
+    tok = opened(name)
+    for special, expected in zip((True, False), RECORDED[name]["pieces"], strict=True):
+        ours = [tok.token_to_piece(token, special=special) for token in range(tok.vocab_size)]
+        assert ours == list(map(as_bytes, expected))
+
+
+@pytest.mark.parametrize("name", LOADED)
+def test_special_ids_flags_and_attributes(name: str) -> None:
+    tok, expected = opened(name), RECORDED[name]["described"]
+    ours = {key: getattr(tok, f"{key}_id") for key in SPECIAL_IDS}
+    assert ours | {"eot": None} == expected["special_ids"] | {"eot": None}
+    if several_may_end_the_turn(tok):  # which of them llama.cpp takes is up to a C++ hash map
+        assert tok.id_to_token(tok.eot_id) in END_OF_TURN
+    else:
+        assert ours["eot"] == expected["special_ids"]["eot"]
+    assert (tok.add_bos, tok.add_eos) == (expected["add_bos"], expected["add_eos"])
+    assert sorted(tok.eog_ids) == expected["eog_ids"]
+    assert [int(tok.token_attributes(token)) for token in range(tok.vocab_size)] == expected["attributes"]
+    assert [tok.id_to_token(token).encode() for token in range(tok.vocab_size)] == list(
+        map(as_bytes, expected["texts"])
+    )
+
+
+@pytest.mark.parametrize(("name", "what"), WARNED.items())
+def test_warns_as_llama_cpp_does(name: str, what: str) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Tokenizer.from_gguf(ROOT / "fixtures" / "vocabs" / f"{name}.gguf")
+    assert any(re.search(what, str(warning.message)) for warning in caught), list(map(str, caught))

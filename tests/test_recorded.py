@@ -1,0 +1,96 @@
+"""Each of the pre-tokenizer names gives what llama.cpp gave, on texts that reach every branch of every pattern.
+
+The answers are in fixtures/recorded, made by scripts/record_fixtures.py. Where llama.cpp itself crashed there
+is none to hold to, but ids must come all the same.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any, NamedTuple
+
+import pytest
+from conftest import GPT2, RAW_UTF8, ROOT
+from record_fixtures import FLAGS, MODELS, as_bytes, column, read_recorded
+from reference import SPECIAL_IDS, with_pre
+
+from ggufbpe import GGUFWarning, Tokenizer
+from ggufbpe.registry import PRE_TOKENIZERS
+
+RECORDED = {"byte_level": GPT2, "raw_utf8": RAW_UTF8}
+CASES = [(recorded, name) for recorded in RECORDED for name in read_recorded(recorded)["ids"]["index"]]
+
+
+@cache
+def answers(recorded: str) -> dict[str, Any]:
+    return read_recorded(recorded)
+
+
+class Case(NamedTuple):
+    """One name: our tokenizer for it, and what llama.cpp answered."""
+
+    name: str
+    tok: Tokenizer
+    recorded: dict[str, Any]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=[name for _, name in CASES])
+def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """The recorded vocabulary under each name in turn; all tests of one name run before the next."""
+    recorded, name = request.param
+    path = with_pre(
+        RECORDED[recorded], name, tmp_path_factory.mktemp("vocabulary") / "v.gguf", MODELS.get(name)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GGUFWarning)  # GPT-2's vocabulary lacks what some names look for
+        tok = Tokenizer.from_gguf(path)
+    path.unlink()
+    return Case(name, tok, answers(recorded))
+
+
+def test_every_name_has_recorded_answers() -> None:
+    assert len(CASES) == 91
+    assert {name for _, name in CASES} == set(PRE_TOKENIZERS)
+
+
+@pytest.mark.parametrize("recorded", RECORDED)
+def test_recorded_vocabulary_is_the_one_at_hand(recorded: str) -> None:
+    assert ROOT / answers(recorded)["vocabulary"] == RECORDED[recorded]
+    assert len(answers(recorded)["texts"]) >= 350
+
+
+def test_ids(case: Case) -> None:
+    for number, (add_special, parse_special) in enumerate(FLAGS):
+        expected = column(case.recorded["ids"], case.name, number)
+        for text, ids in zip(case.recorded["texts"], expected, strict=True):
+            data = as_bytes(text)
+            ours = case.tok.encode(data, add_special=add_special, parse_special=parse_special)
+            if ids is not None:
+                assert ours == ids, (data, FLAGS[number])
+
+
+def test_decoded(case: Case) -> None:
+    for number, (remove_special, unparse_special) in enumerate(FLAGS):
+        expected = column(case.recorded["decoded"], case.name, number)
+        for ids, text in zip(case.recorded["sequences"], expected, strict=True):
+            ours = case.tok.decode_bytes(ids, remove_special=remove_special, unparse_special=unparse_special)
+            assert ours == as_bytes(text), (ids, FLAGS[number])
+
+
+def test_pieces_of_all_tokens(case: Case) -> None:
+    for number, special in enumerate((True, False)):
+        [expected] = column(case.recorded["pieces"], case.name, number)
+        ours = [case.tok.token_to_piece(token, special=special) for token in range(case.tok.vocab_size)]
+        assert ours == list(map(as_bytes, expected))
+
+
+def test_special_ids_flags_and_attributes(case: Case) -> None:
+    tok, [expected] = case.tok, column(case.recorded["described"], case.name, 0)
+    assert {key: getattr(tok, f"{key}_id") for key in SPECIAL_IDS} == expected["special_ids"]
+    assert (tok.add_bos, tok.add_eos) == (expected["add_bos"], expected["add_eos"])
+    assert sorted(tok.eog_ids) == expected["eog_ids"]
+    assert [int(tok.token_attributes(token)) for token in range(tok.vocab_size)] == expected["attributes"]
+    assert [tok.id_to_token(token).encode() for token in range(tok.vocab_size)] == list(
+        map(as_bytes, expected["texts"])
+    )
