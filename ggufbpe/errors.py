@@ -44,7 +44,8 @@ class GGUFError(ValueError):
         return f"{text}; {self.remedy}" if self.remedy else text
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.problem, self.path, self.offset, self.key, self.remedy)
+        rest = self.path, self.offset, self.key, self.remedy
+        return _rebuild, (type(self), self.problem, *rest), vars(self)
 
 
 def _rebuild(

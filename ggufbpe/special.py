@@ -170,23 +170,27 @@ class _Search:
             at = candidate.start()
             beginning = text[at : at + 2]
             for length in self._lengths.get(beginning if beginning in self._lengths else text[at], ()):
-                if text[at : at + length] in self.ids:
-                    yield at, at + length
+                searched = text[at : at + length]
+                if searched in self.ids:
+                    yield at, at + len(searched)  # shorter than `length` at the end of the text
                     break
 
     def _with_spaces(self, text: str, found: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """`found`, each with the white space around it, which a token may strip."""
-        floor = origin = reach = 0  # text[origin:reach] is known to be white space
+        low = high = 0  # text[low:high] is the last run of white space that was looked at
+
+        def run_around(position: int) -> tuple[int, int]:
+            nonlocal low, high
+            if not low <= position <= high:
+                low = high = position
+                while low > 0 and text[low - 1] in _SPACES:
+                    low -= 1
+                while high < len(text) and text[high] in _SPACES:
+                    high += 1
+            return low, high
+
         for start, end in found:
-            begin = start
-            while begin > floor and text[begin - 1] in _SPACES:
-                begin -= 1
-            floor = end
-            if not origin <= end <= reach:
-                origin = reach = end
-                while reach < len(text) and text[reach] in _SPACES:
-                    reach += 1
-            yield begin, reach
+            yield run_around(start)[0], run_around(end)[1]
 
 
 def sort_longest_first(items: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -17,6 +17,7 @@ from enum import IntFlag
 from typing import NamedTuple, cast
 
 from ._constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
+from .bpe import byte_level
 from .errors import (
     MissingKeyError,
     UnknownPreTokenizerError,
@@ -254,6 +255,8 @@ def _load(file: GGUFFile) -> Vocabulary:
     special_token_ids = tuple(index for index, attribute in enumerate(attributes) if attribute & special)
     architecture, name = _string(file, KEY_ARCHITECTURE, ""), _string(file, KEY_NAME, "")
     _set_strip_attributes(draft, special_token_ids, named_pre, architecture, name)
+    if model == "whitespace" or not _has_line_break(entry, token_to_id):
+        _warn(file.path, "the vocabulary has no token for the newline character")
     for added, special_name in ((add_bos, "bos"), (add_eos, "eos")):
         if added and draft.special_ids[special_name] is None:
             what = special_name.upper()
@@ -278,6 +281,12 @@ def _load(file: GGUFFile) -> Vocabulary:
         architecture=architecture,
         name=name,
     )
+
+
+def _has_line_break(entry: PreTokenizer, token_to_id: dict[str, int]) -> bool:
+    if entry.byte_encode:
+        return byte_level("\n") in token_to_id
+    return "\n" in token_to_id or "<0x0A>" in token_to_id
 
 
 # ---- what kind of tokenizer -----------------------------------------------------------------------------
