@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from .registry import PreTokenizer
@@ -25,8 +25,9 @@ _OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
 BYTE_CHARS = "".join(chr(b) if b in _PRINTABLE else chr(256 + _OTHERS.index(b)) for b in range(256))
 CHAR_BYTES = {char: byte for byte, char in enumerate(BYTE_CHARS)}
 
-NO_MERGE = 1 << 31  # above every rank
+NO_MERGE = (1 << 31) - 1  # above every rank
 _PAIR_CACHE = 1 << 20  # pairs, about 150 MB of them
+_LONGEST_WORD = 1 << 27  # symbols; merging one takes 60 bytes a symbol
 _QUEUE_FROM = 64  # symbols; for fewer, looking through all ranks is faster than keeping a queue
 
 
@@ -78,14 +79,15 @@ class WordEncoder:
     def ids(self, word: str) -> tuple[int, ...]:
         """The ids of `word`, as it stands in the text."""
         written = byte_level(word) if self._entry.byte_encode else word
-        if self._is_whole(written):
+        if self.is_whole(written):
             return (self._token_to_id[written],)
+        _check_length(len(written))  # before there is a list of symbols
         ids: list[int] = []
         known = self._token_to_id.get
         for symbol in self.merged(list(written)):
             token = known(symbol)
             if token is None:
-                ids += [token for token, _ in self._fallback(symbol)]
+                ids += [token for token, _ in self.fallback(symbol)]
             else:
                 ids.append(token)
         return tuple(ids)
@@ -94,13 +96,14 @@ class WordEncoder:
         """(id, start, end) of each token, in bytes of the UTF-8 of `word`."""
         byte_encode = self._entry.byte_encode
         written = byte_level(word) if byte_encode else word
+        _check_length(len(written))
         result: list[tuple[int, int, int]] = []
         start = 0
-        for symbol in [written] if self._is_whole(written) else self.merged(list(written)):
+        for symbol in [written] if self.is_whole(written) else self.merged(list(written)):
             end = start + (len(symbol) if byte_encode else len(symbol.encode("utf-8", "surrogatepass")))
             token = self._token_to_id.get(symbol)
             if token is None:
-                result += [(t, start + at, start + at + 1) for t, at in self._fallback(symbol)]
+                result += [(t, start + at, start + at + 1) for t, at in self.fallback(symbol)]
             else:
                 result.append((token, start, end))
             start = end
@@ -111,13 +114,17 @@ class WordEncoder:
         merge = _merge_by_search if len(symbols) < _QUEUE_FROM else _merge_by_queue
         return merge(symbols, self._ranks)
 
-    def _is_whole(self, written: str) -> bool:
-        """Whether the word is taken as a token without merging."""
+    def steps(self, symbols: list[str]) -> Iterator[tuple[int, int, int]]:
+        """The merges of a word one by one, for tracing: see `merge_steps`."""
+        return merge_steps(symbols, self._ranks)
+
+    def is_whole(self, written: str) -> bool:
+        """Whether the word, written for merging, is taken as a token without it."""
         if self._entry.ignore_merges or (self._entry.newline_runs and not written.strip("\n")):
             return written in self._token_to_id
         return False
 
-    def _fallback(self, symbol: str) -> list[tuple[int, int]]:
+    def fallback(self, symbol: str) -> list[tuple[int, int]]:
         """(id, byte offset in the symbol) for a symbol that is no token; bytes without a token are dropped.
 
         llama.cpp looks up single bytes of the UTF-8 of a byte-level symbol, so only ASCII ones can be found;
@@ -128,6 +135,15 @@ class WordEncoder:
             return [(known[c], at) for at, c in enumerate(symbol) if c < "\x80" and c in known]
         names = [f"<0x{byte:02X}>" for byte in symbol.encode("utf-8", "surrogatepass")]
         return [(known[name], at) for at, name in enumerate(names) if name in known]
+
+
+def _check_length(symbols: int) -> None:
+    """Refuse in words what would end in the system killing the process."""
+    if symbols > _LONGEST_WORD:
+        raise ValueError(
+            f"the pre-tokenizer leaves a word of {symbols} characters, which takes {60 * symbols >> 30} GiB to merge; "
+            f"the limit is {_LONGEST_WORD}"
+        )
 
 
 def _merge_by_search(symbols: list[str], pair_ranks: PairRanks) -> list[str]:
@@ -145,15 +161,29 @@ def _merge_by_search(symbols: list[str], pair_ranks: PairRanks) -> list[str]:
 
 
 def _merge_by_queue(symbols: list[str], pair_ranks: PairRanks) -> list[str]:
-    """Merge with a priority queue of pairs over a chain of symbols: n log n in the length of the word.
+    """Merge with a priority queue: long words."""
+    for _ in merge_steps(symbols, pair_ranks):
+        pass
+    return list(filter(None, symbols))
+
+
+def merge_steps(symbols: list[str], pair_ranks: PairRanks) -> Iterator[tuple[int, int, int]]:
+    """(rank, left, right) of each merge, in order; left and right are places in `symbols`, before the merge.
+
+    A priority queue of pairs over a chain of symbols: n log n in the length of the word. After a merge its left
+    place has the result and its right one is empty, so that a symbol's place is where it began.
 
     An item of the queue is rank and left position in one integer. It is stale when the pair at its position
     has another rank by now; ranks tell pairs apart.
+
+    >>> symbols = list("abab")
+    >>> [(rank, symbols[a], symbols[b]) for rank, a, b in merge_steps(symbols, PairRanks(["a b", "ab ab"]))]
+    [(0, 'a', 'b'), (0, 'a', 'b'), (1, 'ab', 'ab')]
     """
     count = len(symbols)
-    following = array("q", range(1, count + 1))
-    before = array("q", range(-1, count - 1))
-    ranks = array("q", (pair_ranks[pair] for pair in pairwise(symbols)))
+    following = array("i", range(1, count + 1))
+    before = array("i", range(-1, count - 1))
+    ranks = array("i", (pair_ranks[pair] for pair in pairwise(symbols)))
     ranks.append(NO_MERGE)
     queue = [rank << 32 | at for at, rank in enumerate(ranks) if rank != NO_MERGE]
     heapq.heapify(queue)
@@ -170,6 +200,7 @@ def _merge_by_queue(symbols: list[str], pair_ranks: PairRanks) -> list[str]:
         if ranks[at] != item >> 32:
             continue
         right = following[at]
+        yield ranks[at], at, right
         symbols[at] += symbols[right]
         symbols[right] = ""
         ranks[right] = NO_MERGE
@@ -179,4 +210,3 @@ def _merge_by_queue(symbols: list[str], pair_ranks: PairRanks) -> list[str]:
         update(at)
         if before[at] >= 0:
             update(before[at])
-    return list(filter(None, symbols))

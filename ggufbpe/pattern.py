@@ -19,6 +19,7 @@ But: only what the registry's patterns use is understood; anything else is a `Va
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cache
@@ -157,6 +158,26 @@ def always_matches(node: Node) -> bool:
 def options(node: Node) -> tuple[Node, ...]:
     """The alternatives of a pattern, in their order."""
     return node.options if isinstance(node, Choice) else (node,)
+
+
+def option_texts(text: str) -> list[str]:
+    r"""The alternatives of a pattern, as they are written.
+
+    >>> option_texts(r"[|]|(?:a|b)+|\|")
+    ['[|]', '(?:a|b)+', '\\|']
+    """
+    texts, depth, in_bracket = [""], 0, False
+    for part in re.findall(r"\\.|.", text, re.DOTALL):
+        if in_bracket:
+            in_bracket = part != "]"
+        else:
+            in_bracket = part == "["
+            depth += (part == "(") - (part == ")")
+        if part == "|" and not depth and not in_bracket:
+            texts.append("")
+        else:
+            texts[-1] += part
+    return texts
 
 
 def _obligatory_set(option: Node) -> CharSet | None:

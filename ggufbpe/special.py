@@ -197,21 +197,54 @@ def sort_longest_first(items: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """`items`, (length, id) with ids ascending, by falling length in the order of libstdc++'s `std::sort`.
 
     Equal lengths keep no order there, and which of two overlapping special tokens of one length wins depends
-    on it, so the algorithm is followed: quicksort by the median of three down to 16 elements, then one
-    insertion sort. (Its fall-back to heapsort, for input made to defeat that, is not.)
+    on it, so the algorithm is followed: quicksort by the median of three down to 16 elements, heapsort where
+    that goes too deep, and an insertion sort over all at the end.
 
     >>> sort_longest_first([(1, 0), (3, 1), (3, 2)])
     [(3, 1), (3, 2), (1, 0)]
     """
     items = list(items)
-    ranges = [(0, len(items))]
+    ranges = [(0, len(items), 2 * (len(items).bit_length() - 1))]
     while ranges:
-        first, last = ranges.pop()
+        first, last, depth = ranges.pop()
         while last - first > _INSERTION_SORT_UP_TO:
+            if depth == 0:
+                items[first:last] = _heap_sorted(items[first:last])
+                break
+            depth -= 1
             cut = _partition(items, first, last)
-            ranges.append((cut, last))
+            ranges.append((cut, last, depth))
             last = cut
     return sorted(items, key=lambda item: -item[0])  # stable, as insertion sort is
+
+
+def _heap_sorted(heap: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    size = len(heap)
+    for parent in range((size - 2) // 2, -1, -1):
+        _sift(heap, parent, size, heap[parent])
+    for end in range(size - 1, 0, -1):
+        value, heap[end] = heap[end], heap[0]
+        _sift(heap, 0, end, value)
+    return heap
+
+
+def _sift(heap: list[tuple[int, int]], hole: int, size: int, value: tuple[int, int]) -> None:
+    """Let the hole sink to the bottom, then let `value` rise from there: equal lengths move in just this way."""
+    top = child = hole
+    while child < (size - 1) // 2:
+        child = 2 * (child + 1)
+        if heap[child][0] > heap[child - 1][0]:
+            child -= 1
+        heap[hole] = heap[child]
+        hole = child
+    if size % 2 == 0 and child == (size - 2) // 2:
+        child = 2 * child + 1
+        heap[hole] = heap[child]
+        hole = child
+    while hole > top and heap[(hole - 1) // 2][0] > value[0]:
+        heap[hole] = heap[(hole - 1) // 2]
+        hole = (hole - 1) // 2
+    heap[hole] = value
 
 
 def _partition(items: list[tuple[int, int]], first: int, last: int) -> int:

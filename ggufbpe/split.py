@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from itertools import accumulate, compress
 from operator import not_
+from typing import NamedTuple
 
 from .pattern import (
     Ahead,
@@ -34,6 +35,7 @@ from .pattern import (
     Sequence,
     always_matches,
     char_sets,
+    option_texts,
     options,
     parse,
 )
@@ -46,6 +48,14 @@ _MARKER_CACHE = 1 << 16  # code points; a text of every code point there is must
 _FINDALL_LIMIT = 1 << 24  # characters; a longer text is split as it is asked for, not into one list
 
 
+class Piece(NamedTuple):
+    """`text[start:end]` after a stage, and the number of the alternative that took it; None if none did."""
+
+    alternative: int | None
+    start: int
+    end: int
+
+
 class Splitter:
     """Splits plain text by one registry entry.
 
@@ -55,6 +65,7 @@ class Splitter:
     """
 
     def __init__(self, entry: PreTokenizer) -> None:
+        self._entry = entry
         rules = [parse(stage.rule) for stage in entry.stages if stage.rule]
         self._alphabet = _Alphabet(dict.fromkeys(s for rule in rules for s in char_sets(rule)))
         *first, last = entry.stages
@@ -85,6 +96,28 @@ class Splitter:
             return lazily if is_ascii else _restored_lazily(lazily, text)
         return pieces if is_ascii else _restored(pieces, text)
 
+    def stages(self, text: str) -> list[list[Piece]]:
+        """The pieces of `text` after each stage, for tracing; those after the last one are the words.
+
+        Alternatives are counted from 0, as `option_texts` gives them for the stage's rule. What a step does is
+        its alternative 0, but for steps that follow a rule of several, whose alternatives these are then.
+        """
+        collapsed = self._alphabet.collapse(text)
+        pieces = [Piece(None, 0, len(text))] if text else []
+        found = []
+        for parts_of in self._labelled:
+            pieces = [
+                Piece(alternative, start + first, start + last)
+                for _, start, end in pieces
+                for alternative, first, last in parts_of(collapsed[start:end])
+            ]
+            found.append(pieces)
+        return found
+
+    @cached_property
+    def _labelled(self) -> list[Callable[[str], Iterator[Piece]]]:
+        return [_labelled(self._alphabet, stage) for stage in self._entry.stages]
+
     def _compiled(self, stage: Stage) -> Callable[[str], str]:
         if stage.step is not None:
             return _STEPS[stage.step](self._alphabet, stage)
@@ -96,6 +129,36 @@ class Splitter:
 def splitter(entry: PreTokenizer) -> Splitter:
     """The splitter of an entry, compiled once."""
     return Splitter(entry)
+
+
+def _labelled(alphabet: _Alphabet, stage: Stage) -> Callable[[str], Iterator[Piece]]:
+    """What a stage makes of one collapsed piece, with the alternative that took each part."""
+    groups = (f"({alphabet.emit(parse(text))})" for text in option_texts(stage.rule))
+    pattern = re.compile("|".join(groups))
+
+    def matched(text: str) -> Iterator[Piece]:
+        end = 0
+        for match in pattern.finditer(text):
+            if end < match.start():
+                yield Piece(None, end, match.start())
+            end = match.end()
+            yield Piece((match.lastindex or 0) - 1, match.start(), end)
+        if end < len(text):
+            yield Piece(None, end, len(text))
+
+    if stage.step is None:
+        return matched
+    cut = _STEPS[stage.step](alphabet, stage)
+    by_beginning = stage.step == "letters_joined_by_spaces"  # what a part is shows there; else at its end
+
+    def parted(text: str) -> Iterator[Piece]:
+        end = 0
+        for part in filter(None, cut(text).split(SEPARATOR)):
+            start, end = end, end + len(part)
+            match = pattern.match(text, start if by_beginning else end - 1) if stage.pattern else None
+            yield Piece((match.lastindex or 0) - 1 if match else None, start, end)
+
+    return parted
 
 
 def _restored(pieces: list[str], text: str) -> list[str]:
