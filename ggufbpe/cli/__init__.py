@@ -1,0 +1,184 @@
+"""The command line: finds the command, runs it, and turns whatever goes wrong into one line and an exit code.
+
+    arguments -> [this file] -> one module a command -> the package's public face
+
+Exit codes: 0 done; 2 something is wrong with the arguments, a file or the output; 130 interrupted; 141 the
+reader of the output went away (what a shell reports of a program that SIGPIPE or SIGINT ended).
+
+Only the module of the chosen command is imported, so that `ggufbpe tokenize` starts as fast as it can.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, TextIO, cast
+
+from . import _output
+from ._arguments import Parser, UsageError, parse
+
+if TYPE_CHECKING:
+    import argparse
+
+COMMANDS = {  # command: what it does, in a line
+    "tokenize": "the ids of a text, printed as llama-tokenize prints them",
+    "detokenize": "the text of ids",
+    "count": "count the tokens of files and directories",
+    "info": "what a model file says about its tokenizer",
+    "list-pre": "the pre-tokenizers and their patterns",
+}
+
+EXIT_ERROR, EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 2, 130, 141
+
+_DESCRIPTION = "Open any GGUF model's tokenizer without loading the model, and get llama.cpp's ids, exactly."
+_EXAMPLES = """\
+examples:
+  ggufbpe tokenize -m model.gguf -p "Hello world"
+  ggufbpe tokenize -m model.gguf -f prompt.txt --ids
+  ggufbpe count -m model.gguf src README.md
+  ggufbpe info -m model.gguf
+
+Without -m, the commands use the GPT-2 vocabulary that comes with ggufbpe.
+`ggufbpe COMMAND --help` shows the flags of a command."""
+
+
+class _Command(Protocol):
+    """What the module of a command has."""
+
+    def add_arguments(self, parser: Parser) -> None: ...
+
+    def run(self, arguments: argparse.Namespace) -> int: ...
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (`sys.argv[1:]` if None) and return the exit code.
+
+    >>> main(["detokenize", "15496", "995"])                               # doctest: +SKIP
+    Hello world0
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    debug = False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)  # GGUFWarning is one; not imported, to start fast
+            warnings.showwarning = _show_warning
+            head, name, tail = _split(arguments)
+            debug = "--debug" in head
+            parsed = _parse(head, name, tail)
+            debug = parsed.debug
+            code: int = parsed.run(parsed)
+            _output.flush()
+            return code
+    except SystemExit as done:  # --help
+        return _flushed(done.code if isinstance(done.code, int) else EXIT_ERROR)
+    except KeyboardInterrupt:
+        return _flushed(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        _output.abandon()
+        return EXIT_BROKEN_PIPE
+    except Exception as error:
+        if isinstance(error, _output.OutputError):
+            _output.abandon()
+        if debug:
+            import traceback
+
+            _output.note(traceback.format_exc().rstrip())
+        else:
+            _output.error(describe(error))
+        return _flushed(EXIT_ERROR)
+
+
+def describe(error: Exception) -> str:
+    """An error in words, for one line.
+
+    >>> describe(FileNotFoundError(2, "No such file or directory", "model.gguf"))
+    'model.gguf: No such file or directory'
+    """
+    if isinstance(error, OSError) and error.strerror:
+        name = error.filename
+        return f"{os.fsdecode(name)}: {error.strerror}" if isinstance(name, (str, bytes)) else error.strerror
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    if isinstance(error, (OSError, ValueError, UsageError, _output.OutputError)) and str(error):
+        return str(error)
+    return f"unexpected {type(error).__name__}: {error} (a defect of ggufbpe; --debug shows where)"
+
+
+def _split(arguments: list[str]) -> tuple[list[str], str | None, list[str]]:
+    """The flags before the command, the command, and what follows it. No flag before it takes a value."""
+    for index, argument in enumerate(arguments):
+        if not argument.startswith("-"):
+            return arguments[:index], argument, arguments[index + 1 :]
+    return arguments, None, []
+
+
+def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Namespace:
+    """The arguments, with the function that runs them as `run`."""
+    top = _top_parser()
+    first = top.parse_args(head)
+    if first.version:
+        from .. import __version__
+
+        _output.write(f"ggufbpe {__version__} (engine: reference)\n".encode())
+        top.exit()
+    if name is None:
+        top.error(f"which command? There are {', '.join(COMMANDS)}")
+    if name not in COMMANDS:
+        top.error(f"there is no command {name!r}{_near(name)}")
+    parser = Parser(f"ggufbpe {name}")
+    command = _load(name)
+    command.add_arguments(parser)
+    parsed = parse(parser, tail)
+    parsed.debug = parsed.debug or first.debug
+    parsed.run = command.run
+    return parsed
+
+
+def _top_parser() -> Parser:
+    width = max(map(len, COMMANDS))
+    commands = "\n".join(f"  {name:{width}}  {line}" for name, line in COMMANDS.items())
+    parser = Parser("ggufbpe", usage="ggufbpe [--debug] COMMAND [FLAGS] ...")
+    parser.describe(f"{_DESCRIPTION}\n\ncommands:\n{commands}", _EXAMPLES)
+    parser.add_argument("--version", action="store_true", help="show version and engine, and exit")
+    return parser
+
+
+def _load(name: str) -> _Command:
+    from importlib import import_module
+
+    return cast(_Command, import_module(f"{__name__}.{name.replace('-', '_')}"))
+
+
+def _near(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, COMMANDS, n=1)
+    return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(COMMANDS)}"
+
+
+def _flushed(code: int) -> int:
+    """`code`, or another one if what was written cannot reach its reader."""
+    try:
+        _output.flush()
+    except BrokenPipeError:
+        _output.abandon()
+        return EXIT_BROKEN_PIPE
+    except _output.OutputError as error:
+        _output.abandon()
+        _output.error(str(error))
+        return EXIT_ERROR
+    return code
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """One line on stderr in place of Python's two, whose second one is a line of our own source."""
+    _output.warning(str(message))

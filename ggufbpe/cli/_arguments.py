@@ -1,0 +1,141 @@
+"""Arguments that several commands share, and what argparse does not do as llama-tokenize does."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from itertools import islice
+from typing import Any, NoReturn
+
+from . import _output
+
+
+class UsageError(Exception):
+    """Arguments that make no sense."""
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Help as wide as the terminal; paragraphs are filled, indented lines and lists stay as they are."""
+
+    def __init__(
+        self,
+        prog: str,
+        indent_increment: int = 2,
+        max_help_position: int = 24,
+        width: int | None = None,
+        **others: Any,
+    ) -> None:
+        # argparse would import shutil, and with it four compression modules, to learn the width
+        width = min(_output.terminal_width() or 80, 100) - 2 if width is None else width
+        position = min(max_help_position, max(width // 3, 8))
+        super().__init__(prog, indent_increment, position, width, **others)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        import textwrap
+
+        def filled(paragraph: str) -> str:
+            return paragraph if "\n " in paragraph else textwrap.fill(paragraph, width)
+
+        return "\n\n".join(map(filled, text.split("\n\n")))
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are a `UsageError` and whose help goes where all output goes."""
+
+    def __init__(self, prog: str, usage: str | None = None) -> None:
+        super().__init__(prog, usage, formatter_class=_Formatter, allow_abbrev=False)
+        self.add_argument("--debug", action="store_true", help="show the full traceback of an error")
+
+    def describe(self, description: str, examples: str) -> None:
+        """Set the text above and below the flags in the help."""
+        self.description, self.epilog = description, examples
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+    def print_help(self, file: Any = None) -> None:
+        _output.write(self.format_help().encode())
+
+
+_TWO_DASHES = "\0--"  # stands for the value "--", which argparse before Python 3.13 drops
+
+
+def parse(parser: Parser, arguments: list[str]) -> argparse.Namespace:
+    """`arguments`, read the way llama.cpp reads them."""
+    parsed = parser.parse_args(normalized(parser, arguments))
+    for name, value in vars(parsed).items():
+        if value == _TWO_DASHES:
+            setattr(parsed, name, "--")
+    return parsed
+
+
+def normalized(parser: Parser, arguments: list[str]) -> list[str]:
+    """`arguments` such that argparse reads them as llama.cpp does.
+
+    A flag that takes a value takes the next argument, whatever it looks like: `-p --ids` is the text
+    "--ids". Underscores in long flags are as good as dashes. Source: common/arg.cpp, common_params_parse_ex.
+
+    >>> parser = Parser("example")
+    >>> _ = parser.add_argument("-p", "--prompt")
+    >>> normalized(parser, ["--de_bug", "-p", "--ids"])
+    ['--de-bug', '--prompt=--ids']
+    """
+    takes_value = {
+        option: action.option_strings[-1]
+        for action in parser._actions
+        if action.option_strings and action.nargs is None
+        for option in action.option_strings
+    }
+    found: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            return [*found, argument, *rest]
+        if argument.startswith("--"):
+            flag, equals, value = argument.partition("=")
+            argument = flag.replace("_", "-") + equals + value
+        if argument in takes_value:
+            for value in islice(rest, 1):
+                argument = f"{takes_value[argument]}={_TWO_DASHES if value == '--' else value}"
+        found.append(argument)
+    return found
+
+
+# ---- flags of several commands --------------------------------------------------------------------------
+
+
+def add_model(parser: Parser) -> None:
+    parser.add_argument(
+        "-m",
+        "--model",
+        metavar="PATH",
+        help="the .gguf file (default: GPT-2's vocabulary, which comes along)",
+    )
+
+
+def add_sources(parser: Parser, what: str) -> None:
+    parser.add_argument("-f", "--file", metavar="PATH", help=f"read {what} from a file")
+    parser.add_argument("--stdin", action="store_true", help=f"read {what} from standard input")
+
+
+def add_special_flags(parser: Parser) -> None:
+    parser.add_argument("--no-bos", action="store_true", help="add no BOS token, even if the model wants one")
+    parser.add_argument(
+        "--no-parse-special",
+        dest="parse_special",
+        action="store_false",
+        help="take the text of special tokens for plain text",
+    )
+
+
+def default_model() -> str:
+    """The path of the vocabulary that comes with the package."""
+    return os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "gpt2.gguf")
+
+
+def model_path(arguments: argparse.Namespace) -> str:
+    """The model file to open; says so on stderr when it is the package's own."""
+    if arguments.model is not None:
+        return str(arguments.model)
+    _output.note("ggufbpe: no model given (-m), so this is the GPT-2 vocabulary that comes with ggufbpe")
+    return default_model()

@@ -1,0 +1,84 @@
+"""`ggufbpe detokenize`: the text of ids, as llama_detokenize gives it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+
+from ..errors import printable
+from ..tokenizer import Tokenizer
+from . import _output
+from ._arguments import Parser, UsageError, add_model, add_sources, model_path
+from ._input import read_file, read_stdin
+
+_DESCRIPTION = """\
+Print the text of token ids: their bytes, and nothing else. Only on a terminal is a line break added, where the \
+text does not end in one.
+
+Ids are separated by white space or commas, with or without brackets around them all: 1 2 3 or 1,2,3 or \
+[1, 2, 3]."""
+_EXAMPLES = """\
+examples:
+  ggufbpe detokenize 15496 995
+  ggufbpe detokenize -m model.gguf "[9707, 1879]"
+  ggufbpe detokenize -m model.gguf -f ids.json > text.txt
+  ggufbpe tokenize -m model.gguf -f text.txt --ids | ggufbpe detokenize -m model.gguf --stdin"""
+
+_SEPARATOR = re.compile(r"[\s,]+")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    add_model(parser)
+    add_sources(parser, "the ids")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="token ids")
+    parser.add_argument(
+        "--remove-special", action="store_true", help="leave out the BOS and EOS that encoding adds"
+    )
+    parser.add_argument(
+        "--unparse-special", action="store_true", help="show special tokens as their text instead of nothing"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if bool(arguments.ids) + (arguments.file is not None) + arguments.stdin != 1:
+        raise UsageError("give ids, or -f PATH, or --stdin: one of them (see ggufbpe detokenize --help)")
+    ids = None if arguments.stdin else _parse_ids(_given_text(arguments))
+    tokenizer = Tokenizer.from_gguf(model_path(arguments))
+    if ids is None:
+        ids = _parse_ids(_text(read_stdin()))
+    text = tokenizer.decode_bytes(
+        ids, remove_special=arguments.remove_special, unparse_special=arguments.unparse_special
+    )
+    if _output.is_terminal(sys.stdout) and not text.endswith(b"\n"):
+        text += b"\n"
+    _output.write(text)
+    return 0
+
+
+def _given_text(arguments: argparse.Namespace) -> str:
+    return " ".join(arguments.ids) if arguments.ids else _text(read_file(arguments.file))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8-sig", "backslashreplace")
+
+
+def _parse_ids(text: str) -> list[int]:
+    """The numbers in `text`.
+
+    >>> _parse_ids("[1, 2]"), _parse_ids("1,2 3"), _parse_ids("[]")
+    ([1, 2], [1, 2, 3], [])
+    """
+    text = text.strip()
+    if text[:1] == "[":
+        if text[-1] != "]":
+            raise ValueError("the list of ids that begins with [ does not end with ]")
+        text = text[1:-1]
+    words = [word for word in _SEPARATOR.split(text) if word]
+    for index, word in enumerate(words):
+        if not _NUMBER.fullmatch(word):
+            raise ValueError(f"{printable(word, 40)} is not a token id (item {index + 1} of {len(words)})")
+    return list(map(int, words))

@@ -1,0 +1,335 @@
+"""`ggufbpe info`: what a model file says about itself and its tokenizer.
+
+It works on files whose tokenizer is none of ours, too: what the metadata has is shown, and said in words.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from .._constants import (
+    KEY_ARCHITECTURE,
+    KEY_NAME,
+    GGUFValueType,
+    TokenizerKey,
+    TokenType,
+)
+from ..errors import GGUFError, UnsupportedTokenizerError, printable
+from ..gguf_file import GGUFFile
+from ..vocab import BPE_MODELS, TokenAttribute, Vocabulary, describe_model, load_vocabulary
+from . import _output
+from ._arguments import Parser, add_model, model_path
+from .list_pre import names_alike
+
+_DESCRIPTION = """\
+Show what a model file says about its tokenizer: the model and its pre-tokenizer, sizes, flags, special tokens \
+and the tokens that end a generation, all after llama.cpp's loading rules.
+
+Files whose tokenizer is not byte pair encoding show what their metadata has. If the tokenizer is broken, the \
+file's part is shown, then the error, and the exit code is 2."""
+_EXAMPLES = """\
+examples:
+  ggufbpe info
+  ggufbpe info -m model.gguf
+  ggufbpe info -m model.gguf --json"""
+
+_KEY_FILE_TYPE = "general.file_type"
+_FILE_TYPE_GUESSED = (
+    1024  # set in a file type that was guessed from the tensors; llama.h: LLAMA_FTYPE_GUESSED
+)
+_FLAGS = ("add_bos", "add_eos", "add_sep", "add_space_prefix")
+_PRE_FLAGS = ("ignore_merges", "byte_encode", "escape_whitespaces", "clean_spaces")
+_LABEL_WIDTH = 14
+
+Facts = dict[str, Any]  # a JSON object
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    add_model(parser)
+    parser.add_argument("--json", action="store_true", help="print one object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    path = model_path(arguments)
+    broken: GGUFError | None = None
+    with GGUFFile(path) as file:
+        file.require_first_shard()
+        facts = _file_facts(file)
+        if TokenizerKey.MODEL not in file:
+            facts["tokenizer"] |= {"description": "no tokenizer in this file"}
+            facts["metadata"] = _tokenizer_metadata(file)
+        else:
+            try:
+                facts |= _vocabulary_facts(load_vocabulary(path), facts["tokenizer"])
+            except UnsupportedTokenizerError:
+                facts |= _unsupported_facts(file)
+            except GGUFError as error:
+                broken = error
+                facts["tokenizer"]["problem"] = str(error)
+    _output.write(_output.json_bytes(facts) if arguments.json else _text(facts))
+    if broken is not None:
+        raise broken
+    return 0
+
+
+# ---- gathering ------------------------------------------------------------------------------------------
+
+
+def _file_facts(file: GGUFFile) -> Facts:
+    """What every GGUF has. A value of an unexpected type is shown as if it were missing."""
+    model = _string(file, TokenizerKey.MODEL)
+    return {
+        "file": {
+            "path": file.path,
+            "size": os.stat(file.path).st_size,
+            "version": file.version,
+            "byte_order": file.byteorder,
+            "keys": len(file),
+            "tensors": file.tensor_count,
+        },
+        "general": {
+            "architecture": _string(file, KEY_ARCHITECTURE),
+            "name": _string(file, KEY_NAME),
+            "file_type": _file_type(file),
+        },
+        "tokenizer": {
+            "model": model,
+            "description": None if model is None else describe_model(model),
+            "supported": model in BPE_MODELS,
+            "pre": _string(file, TokenizerKey.PRE),
+        },
+        "chat_templates": _chat_templates(file),
+    }
+
+
+def _string(file: GGUFFile, key: str) -> str | None:
+    if key not in file or file.value_type(key) is not GGUFValueType.STRING:
+        return None
+    return str(file[key]).partition("\0")[0]
+
+
+def _file_type(file: GGUFFile) -> str | None:
+    value = file[_KEY_FILE_TYPE] if _KEY_FILE_TYPE in file else None  # noqa: SIM401 - no dict, has no get
+    if not isinstance(value, int):
+        return None
+    from gguf import LlamaFileType
+
+    number = value & ~_FILE_TYPE_GUESSED
+    names = {int(file_type): file_type.name for file_type in LlamaFileType}
+    name = names.get(number, "unknown").removeprefix("MOSTLY_")
+    return f"{name} ({number})" + (", guessed" if value & _FILE_TYPE_GUESSED else "")
+
+
+def _chat_templates(file: GGUFFile) -> dict[str, int]:
+    """The length of each chat template in characters; the one without a name is "default"."""
+    prefix = TokenizerKey.CHAT_TEMPLATE
+    keys = [key for key in file if key == prefix or key.startswith(prefix + ".")]
+    return {key[len(prefix) + 1 :] or "default": len(_string(file, key) or "") for key in keys}
+
+
+def _vocabulary_facts(vocabulary: Vocabulary, tokenizer: Facts) -> Facts:
+    """What llama.cpp's loading rules make of a supported tokenizer."""
+    entry = vocabulary.pre_tokenizer
+    kinds = Counter(attribute & ~_STRIP for attribute in vocabulary.attributes)
+    strips = {
+        name: sum(1 for attribute in vocabulary.attributes if attribute & flag)
+        for name, flag in (("lstrip", TokenAttribute.LSTRIP), ("rstrip", TokenAttribute.RSTRIP))
+    }
+    return {
+        "tokenizer": {
+            **tokenizer,
+            "pre": vocabulary.pre,
+            "family": entry.family,
+            "splits_alike": names_alike(entry),
+            "patterns": list(entry.patterns),
+        },
+        "sizes": {
+            "tokens": len(vocabulary.tokens),
+            "merges": len(vocabulary.merges),
+            "types": {_kind(attribute): number for attribute, number in kinds.most_common()},
+            **{name: number for name, number in strips.items() if number},
+        },
+        "flags": {
+            **{name: getattr(vocabulary, name) for name in _FLAGS},
+            **{name: getattr(entry, name) for name in _PRE_FLAGS},
+            **({"lowercase": vocabulary.lowercase} if vocabulary.model == "whitespace" else {}),
+        },
+        "special_tokens": [
+            {"name": name, "id": token, "text": vocabulary.tokens[token]}
+            for name, token in vocabulary.special_ids.items()
+            if token is not None
+        ],
+        "end_of_generation": [
+            {"id": token, "text": vocabulary.tokens[token]} for token in sorted(vocabulary.eog_ids)
+        ],
+    }
+
+
+_STRIP = TokenAttribute.LSTRIP | TokenAttribute.RSTRIP
+
+
+def _kind(attribute: int) -> str:
+    """The names of the flags, as "control" or "normal+control"."""
+    names = [flag.name or "" for flag in TokenAttribute if flag and flag & attribute]
+    return "+".join(names).lower().replace("_", "-") or "undefined"
+
+
+def _unsupported_facts(file: GGUFFile) -> Facts:
+    """What the metadata says of a tokenizer that is not ours, with nothing added to it."""
+    tokens = _tokens(file)
+    kinds = Counter(_array(file, TokenizerKey.TOKEN_TYPE))
+    names = {int(kind): kind.name.lower().replace("_", "-") for kind in TokenType}
+    sizes: Facts = {"tokens": len(tokens)}
+    if TokenizerKey.MERGES in file:
+        sizes["merges"] = file.array_length(TokenizerKey.MERGES)
+    if kinds:
+        sizes["types"] = {names.get(kind, f"type {kind}"): n for kind, n in kinds.most_common()}
+    special = []
+    for key in file:
+        token = file[key] if key.endswith("_token_id") and not file.array_length(key) else None
+        if key.startswith(_PREFIX) and isinstance(token, int):
+            text = tokens[token] if 0 <= token < len(tokens) else None
+            name = key.removeprefix(_PREFIX).removesuffix("_token_id")
+            special.append({"name": name, "id": token, "text": text})
+    return {"sizes": sizes, "special_tokens": special, "metadata": _tokenizer_metadata(file)}
+
+
+_PREFIX = "tokenizer.ggml."
+
+
+def _tokens(file: GGUFFile) -> list[str]:
+    key = TokenizerKey.LIST
+    is_list = key in file and file.element_type(key) is GGUFValueType.STRING
+    return [str(token) for token in file[key]] if is_list else []  # type: ignore[union-attr]
+
+
+def _array(file: GGUFFile, key: str) -> list[int]:
+    is_list = key in file and file.element_type(key) is GGUFValueType.INT32
+    return [int(number) for number in file[key]] if is_list else []  # type: ignore[union-attr]
+
+
+def _tokenizer_metadata(file: GGUFFile) -> Facts:
+    """The keys of the tokenizer; of arrays and long strings, their kind and length."""
+    found: Facts = {}
+    for key in file:
+        if not key.startswith("tokenizer."):
+            continue
+        element = file.element_type(key)
+        if element is not None:
+            found[key] = f"{file.array_length(key)} of {element.name.lower()}"
+        else:
+            value = file[key]
+            long = isinstance(value, str) and len(value) > 200
+            found[key] = f"{len(str(value))} characters" if long else value
+    return found
+
+
+# ---- showing --------------------------------------------------------------------------------------------
+
+
+def _text(facts: Facts) -> bytes:
+    """The facts in sections, a fact a line."""
+    width = _output.terminal_width()
+    blocks = []
+    for title, rows in _sections(facts):
+        label_width = max(_LABEL_WIDTH, *(len(label) for label, _, _ in rows))
+        if not rows[0][0]:  # a section of values without labels
+            label_width = -2
+        lines = [title, *(_row(label, label_width, value, width, breaks) for label, value, breaks in rows)]
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks).encode()
+
+
+def _row(label: str, label_width: int, value: str, width: int | None, breaks: str) -> str:
+    """A line of label and value; on a narrow terminal the value has lines of its own."""
+    column = label_width + 4
+    gap = " " * (column - 2 - len(label))
+    if width is not None and width < 3 * column:
+        column = 4
+        gap = "\n    " if label else ""
+    value = _output.one_line(value)
+    if breaks:
+        value = _output.wrapped(value, width and width - 1, column, breaks)
+    return f"  {label}{gap}{value}"
+
+
+Rows = list[tuple[str, str, str]]  # label, value, after what it may be broken into lines; "" for not at all
+
+
+def _sections(facts: Facts) -> Iterator[tuple[str, Rows]]:
+    yield "file", [("path", facts["file"]["path"], ""), *_plain(_file_rows(facts))]
+    yield "tokenizer", list(_tokenizer_rows(facts))
+    if "flags" in facts:
+        yes, no = (
+            ", ".join(name for name, value in facts["flags"].items() if value is wanted) or "none"
+            for wanted in (True, False)
+        )
+        yield "flags", _plain([("on", yes), ("off", no)])
+    if facts.get("special_tokens"):
+        yield (
+            "special tokens",
+            _plain([(token["name"], _token(token)) for token in facts["special_tokens"]]),
+        )
+    if facts.get("end_of_generation"):
+        yield "end of generation", _plain([("", _token(token)) for token in facts["end_of_generation"]])
+    if facts.get("metadata"):
+        rows = [
+            (key, value if isinstance(value, str) else str(value).lower())
+            for key, value in facts["metadata"].items()
+        ]
+        yield "metadata", _plain(rows)
+
+
+def _plain(rows: list[tuple[str, str]]) -> Rows:
+    return [(label, value, " ") for label, value in rows]
+
+
+def _file_rows(facts: Facts) -> list[tuple[str, str]]:
+    file, general = facts["file"], facts["general"]
+    templates = facts["chat_templates"].items()
+    named = [
+        f"{length} characters" + (f" ({name})" if name != "default" else "") for name, length in templates
+    ]
+    return [
+        (
+            "GGUF",
+            f"version {file['version']}, {file['byte_order']}-endian, {file['keys']} keys, "
+            f"{file['tensors']} tensors, {file['size']} bytes",
+        ),
+        ("architecture", general["architecture"] or "not given"),
+        ("name", general["name"] or "not given"),
+        ("file type", general["file_type"] or "not given"),
+        ("chat template", ", ".join(named) or "none"),
+    ]
+
+
+def _tokenizer_rows(facts: Facts) -> Iterator[tuple[str, str, str]]:
+    tokenizer = facts["tokenizer"]
+    description = tokenizer["description"] or "not given"
+    yield "model", f"{tokenizer['model']}: {description}" if tokenizer["model"] else description, " "
+    if not tokenizer["supported"]:
+        yield "ids", f"cannot be made: ggufbpe reads {', '.join(BPE_MODELS)}", " "
+    if tokenizer["pre"] is not None:
+        yield "pre-tokenizer", tokenizer["pre"], " "
+    if "family" in tokenizer:
+        yield "family", tokenizer["family"], " "
+        yield "splits like", ", ".join(tokenizer["splits_alike"]) or "no other name", " "
+        for index, pattern in enumerate(tokenizer["patterns"]):
+            label = "pattern" if len(tokenizer["patterns"]) == 1 else f"pattern {index + 1}"
+            yield label, pattern, "|"
+    sizes = facts.get("sizes", {})
+    for name, value in sizes.items():
+        if name == "types":
+            yield "types", ", ".join(f"{number} {kind}" for kind, number in value.items()), " "
+        else:
+            yield name, str(value), " "
+
+
+def _token(token: Facts) -> str:
+    text = "no such token" if token["text"] is None else printable(token["text"], 60)
+    return f"{token['id']:<7} {text}"

@@ -1,0 +1,151 @@
+"""`ggufbpe list-pre`: the registry of pre-tokenizers."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..errors import printable
+from ..registry import PRE_TOKENIZERS, PreTokenizer
+from . import _output
+from ._arguments import Parser
+
+_DESCRIPTION = """\
+List the names that `tokenizer.ggml.pre` may have, with the family of each (names of one family split alike) and \
+its patterns: llama.cpp's own, applied one after the other, each to what the one before left.
+
+On a terminal the patterns of a family are shown once. Elsewhere each line is whole: name, family, pattern; a \
+name with several patterns has a line for each."""
+_EXAMPLES = """\
+examples:
+  ggufbpe list-pre
+  ggufbpe list-pre qwen2 llama-bpe
+  ggufbpe list-pre | grep '^qwen'
+  ggufbpe list-pre --json"""
+
+_NARROW = 90  # columns under which the patterns get lines of their own
+
+# The flags of a `PreTokenizer`, in words. But: `lowercase` is left out, for it is on everywhere and means
+# something only in models of the kind "whitespace", whose one name turns it off.
+FLAGS = {
+    "byte_encode": "words are written in GPT-2's alphabet of bytes",
+    "escape_whitespaces": "spaces become U+2581 before splitting, and back in decoding",
+    "clean_spaces": "decoding drops spaces before punctuation and some contractions",
+    "ignore_merges": "a word that is a token is that token, whatever the merges say",
+    "add_bos": "BOS is added, unless the file says otherwise",
+    "add_sep": "SEP is added, unless the file says otherwise",
+    "no_default_bos": "there is no BOS unless the file names one",
+    "newline_runs": "line breaks that are a token together are that token",
+    "always_add_bos": "BOS is added, even where the file says not to",
+}
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="show all about these")
+    parser.add_argument("--json", action="store_true", help="print a list of objects")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    for name in arguments.names:
+        _check(name)
+    entries = [PRE_TOKENIZERS[name] for name in arguments.names or PRE_TOKENIZERS]
+    if arguments.json:
+        _output.write(_output.json_bytes([_object(entry) for entry in entries]))
+    elif arguments.names:
+        _output.write("\n".join(map(_details, entries)).encode())
+    else:
+        width = _output.terminal_width()
+        text = _lines(entries) if width is None else _table(entries, width)
+        _output.write(text.encode())
+    return 0
+
+
+def names_alike(entry: PreTokenizer) -> list[str]:
+    """The other names of the same family."""
+    return [
+        other.name
+        for other in PRE_TOKENIZERS.values()
+        if other.family == entry.family and other.name != entry.name
+    ]
+
+
+def flags_of(entry: PreTokenizer) -> dict[str, bool]:
+    return {name: getattr(entry, name) for name in FLAGS}
+
+
+def _check(name: str) -> None:
+    if name in PRE_TOKENIZERS:
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, PRE_TOKENIZERS, n=3)
+    hint = f"near: {', '.join(near)}" if near else "`ggufbpe list-pre` shows all names"
+    raise ValueError(f"unknown pre-tokenizer {printable(name)}; {hint}")
+
+
+def _object(entry: PreTokenizer) -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "family": entry.family,
+        "patterns": list(entry.patterns),
+        "flags": flags_of(entry),
+        "splits_alike": names_alike(entry),
+    }
+
+
+def _lines(entries: list[PreTokenizer]) -> str:
+    """A line for each pattern of each name."""
+    name_width, family_width = _widths(entries)
+    return "".join(
+        f"{entry.name:{name_width}}  {entry.family:{family_width}}  {pattern}\n"
+        for entry in entries
+        for pattern in entry.patterns
+    )
+
+
+def _table(entries: list[PreTokenizer], width: int) -> str:
+    """The names sorted by family, with its patterns at the first one."""
+    name_width, family_width = _widths(entries)
+    narrow = width < _NARROW
+    indent = 4 if narrow else name_width + family_width + 4
+    lines = ["name, family, patterns"]
+    if not narrow:
+        lines = [f"{'name':{name_width}}  {'family':{family_width}}  patterns"]
+    shown: dict[str, str] = {}
+    for entry in sorted(entries, key=lambda entry: (entry.family, entry.name)):
+        head = f"{entry.name}, {entry.family}"
+        if not narrow:
+            head = f"{entry.name:{name_width}}  {entry.family:{family_width}}"
+        elif entry.name == entry.family:  # too long to stand twice in 40 columns
+            head = entry.name
+        first = shown.setdefault(entry.family, entry.name)
+        if first != entry.name:
+            lines.append(head if narrow else f"{head}  as {first}")
+            continue
+        patterns = [_output.wrapped(pattern, width - 1, indent, "|") for pattern in entry.patterns]
+        if narrow:
+            lines += [head, *(" " * indent + pattern for pattern in patterns)]
+        else:
+            lines += [f"{head}  {patterns[0]}", *(" " * indent + pattern for pattern in patterns[1:])]
+    return "\n".join(lines) + "\n"
+
+
+def _widths(entries: list[PreTokenizer]) -> tuple[int, int]:
+    return max(len(entry.name) for entry in entries), max(len(entry.family) for entry in entries)
+
+
+def _details(entry: PreTokenizer) -> str:
+    """All about one name, a pattern a line."""
+    width = _output.terminal_width()
+    alike = ", ".join(names_alike(entry)) or "no other name"
+    flags = [f"{name}: {FLAGS[name]}" for name, value in flags_of(entry).items() if value]
+    lines = [
+        entry.name,
+        f"  family: {entry.family}",
+        "  splits like: " + _output.wrapped(alike, width, 4, start=15),
+        f"  patterns: {len(entry.patterns)}",
+        *(f"    {_output.wrapped(pattern, width and width - 1, 4, '|')}" for pattern in entry.patterns),
+        "  flags:" + ("" if flags else " none"),
+        *("    " + _output.wrapped(flag, width, 6, start=4) for flag in flags),
+    ]
+    return "\n".join(lines) + "\n"

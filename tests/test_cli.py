@@ -1,0 +1,916 @@
+"""The commands: what they print, where, with which exit code; in this process where possible, else in another.
+
+The comparison with the real llama-tokenize over many models and texts is scripts/compare_live.py; here are a
+few of its answers, recorded.
+"""
+
+from __future__ import annotations
+
+import doctest
+import io
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gguf
+import pytest
+from conftest import GPT2, ROOT
+
+import ggufbpe
+from ggufbpe import Tokenizer
+from ggufbpe.bpe import BYTE_CHARS
+from ggufbpe.cli import _input, _output, list_pre, main
+from ggufbpe.registry import PRE_TOKENIZERS, PreTokenizer
+
+MALFORMED = ROOT / "fixtures" / "malformed"
+COMMAND = [sys.executable, "-m", "ggufbpe"]
+COMMANDS = ("tokenize", "detokenize", "count", "info", "list-pre")
+NOTE = "ggufbpe: no model given (-m), so this is the GPT-2 vocabulary that comes with ggufbpe\n"
+
+posix_only = pytest.mark.skipif(os.name != "posix", reason="signals, pipes and terminals as on POSIX")
+
+
+class Result(NamedTuple):
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out.decode()
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command line in this process."""
+
+    def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
+        class Unread(io.BytesIO):
+            def read(self, size: int | None = -1) -> bytes:
+                raise AssertionError("standard input was read without --stdin")
+
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Unread() if stdin is None else io.BytesIO(stdin)))
+        code = main([str(argument) for argument in arguments])
+        out, err = capsysbinary.readouterr()
+        return Result(code, out, err.decode())
+
+    return run
+
+
+def run_process(*arguments: str | bytes | Path, stdin: bytes = b"", **options: Any) -> Result:
+    """Runs a command line in a process of its own."""
+    done = subprocess.run([*COMMAND, *arguments], input=stdin, capture_output=True, timeout=60, **options)
+    return Result(done.returncode, done.stdout, done.stderr.decode())
+
+
+def assert_error(result: Result, *words: str) -> None:
+    """Exit code 2, nothing on stdout, and one line that says what is wrong."""
+    lines = [line for line in result.err.splitlines() if line + "\n" != NOTE]
+    assert (result.code, result.out, len(lines)) == (2, b"", 1), result
+    assert lines[0].startswith("ggufbpe: error: ")
+    assert "Traceback" not in result.err
+    for word in words:
+        assert word in lines[0]
+
+
+def write_model(
+    path: Path, model: str = "gpt2", pre: str | None = "gpt-2", **values: bool | int | str
+) -> Path:
+    """A GGUF with a token for each byte (the id is the byte), then "<s>" (256), "</s>" (257) and "ab" (258)."""
+    tokens = [*BYTE_CHARS, "<s>", "</s>", "ab"]
+    types = [1] * 256 + [3, 3, 1]
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_tokenizer_model(model)
+    if pre is not None:
+        writer.add_tokenizer_pre(pre)
+    writer.add_token_list(tokens)
+    writer.add_token_types(types)
+    writer.add_token_merges(["a b"])
+    writer.add_bos_token_id(256)
+    writer.add_eos_token_id(257)
+    for key, value in values.items():
+        add = {bool: writer.add_bool, int: writer.add_uint32, str: writer.add_string}[type(value)]
+        add(key.replace("__", "."), value)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    return path
+
+
+# ---- tokenize: as llama-tokenize ------------------------------------------------------------------------
+
+# Made with the llama-tokenize of llama.cpp 0c1e57098:
+#     llama-tokenize -m ggufbpe/data/gpt2.gguf ARGUMENTS < STDIN 2> /dev/null
+RECORDED: list[tuple[list[str | bytes], bytes, bytes]] = [
+    (["-p", "Hello world"], b"", b" 15496 -> 'Hello'\n   995 -> ' world'\n"),
+    (["-p", "Hello world", "--ids"], b"", b"[15496, 995]\n"),
+    (
+        ["-p", "Hello world", "--show-count"],
+        b"",
+        b" 15496 -> 'Hello'\n   995 -> ' world'\nTotal number of tokens: 2\n",
+    ),
+    (["-p", "Hi", "--ids", "--show-count", "--no-bos"], b"", b"[17250]\nTotal number of tokens: 1\n"),
+    (
+        ["-p", r"a\n\tb\x21\q" + "\\"],
+        b"",
+        b"    64 -> 'a'\n   198 -> '\n'\n   197 -> '\t'\n    65 -> 'b'\n     0 -> '!'\n    59 -> '\\'\n"
+        b"    80 -> 'q'\n    59 -> '\\'\n",
+    ),
+    (["-p", r"a\nb", "--no-escape"], b"", b"    64 -> 'a'\n    59 -> '\\'\n 46803 -> 'nb'\n"),
+    (["-p", r"a\nb", "--no-escape", "-e", "--ids"], b"", b"[64, 198, 65]\n"),
+    (["-p", "x<|endoftext|>", "--ids"], b"", b"[87, 50256]\n"),
+    (
+        ["-p", "x<|endoftext|>", "--no-parse-special", "--ids"],
+        b"",
+        b"[87, 27, 91, 437, 1659, 5239, 91, 29]\n",
+    ),
+    (["-p", "--ids"], b"", b"   438 -> '--'\n  2340 -> 'ids'\n"),
+    (["-p", "--"], b"", b"   438 -> '--'\n"),
+    (["-p", r"a\x00b"], b"", b"    64 -> 'a'\n   188 -> ''\n    65 -> 'b'\n"),
+    (
+        ["-p", b"\xe4\xff \xf0\x9f\x99\x82"],
+        b"",
+        b"  6353 -> '\xef\xbf\xbd\xef\xbf\xbd'\n 32485 -> ' \xf0\x9f\x99\x82'\n",
+    ),
+    (["--stdin", "-p", "not this", "--ids"], b"caf\xc3\xa9\n", b"[66, 1878, 2634, 198]\n"),
+    (["--stdin", "--ids"], b"", b"[]\n"),
+    (["-p", "one", "-p", "two", "--ids"], b"", b"[11545]\n"),
+    (["-p", "a_b", "--no_bos", "--ids"], b"", b"[64, 62, 65]\n"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "stdin", "expected"), RECORDED)
+def test_tokenize_prints_what_llama_tokenize_prints(
+    arguments: list[str | bytes], stdin: bytes, expected: bytes, run: Run
+) -> None:
+    as_text = [os.fsdecode(argument) for argument in arguments]
+    result = run("tokenize", "-m", GPT2, *as_text, stdin=stdin if "--stdin" in as_text else None)
+    assert result == Result(0, expected, "")
+
+
+@posix_only
+def test_argument_that_is_not_utf8_reaches_the_tokenizer_as_it_is() -> None:
+    arguments, _, expected = next(case for case in RECORDED if isinstance(case[0][1], bytes))
+    assert run_process("tokenize", "-m", GPT2, *arguments) == Result(0, expected, "")
+
+
+def test_a_file_is_read_verbatim_and_wins_over_the_prompt(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "prompt.txt"
+    path.write_bytes(b"one\\n\n")
+    expected = b"%a\n" % Tokenizer.from_gguf(GPT2).encode("one\n\n")
+    for arguments in (["-f", path], ["-f", path, "-p", "two"], ["-p", "two", "--file", path]):
+        assert run("tokenize", "-m", GPT2, "--ids", *arguments).out == expected
+    assert run("tokenize", "--ids", "-f", path, "--stdin", stdin=b" world").out == b"[995]\n"
+    path.write_bytes(b"")
+    assert run("tokenize", "--ids", "-f", path).out == b"[]\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "arguments", "expected"),
+    [
+        ({}, [], [97]),
+        ({"add_bos": True}, [], [256, 97]),
+        ({"add_bos": True}, ["--no-bos"], [97]),
+        ({"add_bos": True, "add_eos": True}, [], [256, 97, 257]),
+        ({"add_bos": True, "add_eos": True}, ["--no-bos"], [97]),
+        ({"add_eos": True}, [], [97]),  # llama-tokenize adds special tokens only to models that want BOS
+    ],
+)
+def test_bos_and_eos(
+    flags: dict[str, bool], arguments: list[str], expected: list[int], run: Run, tmp_path: Path
+) -> None:
+    keys = {f"tokenizer__ggml__{name}_token": value for name, value in flags.items()}
+    model = write_model(tmp_path / "model.gguf", **keys)
+    assert run("tokenize", "-m", model, "--ids", "-p", "a", *arguments).text == f"{expected}\n"
+    count = json.loads(run("count", "-m", model, "--json", "-p", "a", *arguments).out)
+    assert count["total"]["tokens"] == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (rb"", b""),
+        (rb"\n\r\t\'\"\\", b"\n\r\t'\"\\"),
+        (rb"\x41\x4a\xFF", b"AJ\xff"),
+        (rb"\x 5\x+5\x-5", b"\x05\x05\xfb"),  # strtol takes white space and signs
+        (rb"\x0x\xg1\x4", rb"\x0x\xg1\x4"),
+        (rb"\q\0\\n", rb"\q\0\n"),
+        (b"a\\", b"a\\"),
+        (b"\\\n\\\xff", b"\\\n\\\xff"),
+    ],
+)
+def test_escapes(text: bytes, expected: bytes) -> None:
+    assert _input.process_escapes(text) == expected
+
+
+def test_a_positional_text_is_a_prompt(run: Run) -> None:
+    assert run("tokenize", r"Hello world\n").out == run("tokenize", "-p", r"Hello world\n").out
+    assert run("tokenize", "--ids", "--", "-p").out == run("tokenize", "--ids", "-p", "-p").out
+
+
+def test_json_of_tokens(run: Run) -> None:
+    result = run("tokenize", "--json", "é 🏳\\n")
+    assert json.loads(result.out) == [
+        {"id": 2634, "piece": "é", "start": 0, "end": 2},
+        {"id": 12520, "piece": " \ufffd", "bytes": "20f09f", "start": 2, "end": 5},
+        {"id": 237, "piece": "\ufffd", "bytes": "8f", "start": 5, "end": 6},
+        {"id": 111, "piece": "\ufffd", "bytes": "b3", "start": 6, "end": 7},
+        {"id": 198, "piece": "\n", "start": 7, "end": 8},
+    ]
+    assert json.loads(run("tokenize", "--json", "--stdin", stdin=b"").out) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ([], "no text"),
+        (["-p", ""], "empty text"),
+        (["-p"], "expected one argument"),
+        (["a", "-p", "b"], "one of"),
+        (["a", "b"], "unrecognized"),
+        (["-p", "a", "--bogus"], "--bogus"),
+        (["-p", "a", "--ids", "--json"], "not allowed"),
+        (["-p", "a", "--json", "--show-count"], "--show-count"),
+        (["-f", "no such file"], "no such file: No such file"),
+        (["--stdin", "-f", "no such file"], "no such file: No such file"),
+        (["-m", "no such model", "-p", "a"], "no such model: No such file"),
+        (["-m", MALFORMED, "-p", "a"], "directory"),
+        (["-m", MALFORMED / "model-bert.gguf", "-p", "a"], "WordPiece"),
+        (["-p", "\ud800"], "surrogates not allowed"),
+    ],
+)
+def test_tokenize_errors(arguments: list[str | Path], word: str, run: Run) -> None:
+    assert_error(run("tokenize", *arguments), word)
+
+
+# ---- tokenize: on a terminal ----------------------------------------------------------------------------
+
+
+def run_on_terminal(*arguments: str | Path, columns: int = 80, **environment: str) -> Result:
+    """Runs a command line in a process whose standard output and error are a terminal; both are in `out`."""
+    fcntl, pty, termios = (pytest.importorskip(name) for name in ("fcntl", "pty", "termios"))
+    controller, terminal = pty.openpty()
+    fcntl.ioctl(
+        terminal, termios.TIOCSWINSZ, b"".join(n.to_bytes(2, sys.byteorder) for n in (24, columns, 0, 0))
+    )
+    clean = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR", "TERM")}
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=terminal,
+        stderr=terminal,
+        env={**clean, "TERM": "xterm-256color", **environment},
+    )
+    os.close(terminal)
+    output = b""
+    while True:
+        try:
+            data = os.read(controller, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not data:
+            break
+        output += data
+    os.close(controller)
+    return Result(process.wait(timeout=60), output.replace(b"\r\n", b"\n"), "")
+
+
+PLAIN = " 15496 -> 'Hello'\n   198 -> '\n'\n   215 -> '\x1b'\n 50256 -> '<|endoftext|>'\n"
+TEXT = r"Hello\n\x1b<|endoftext|>"
+
+
+@posix_only
+def test_pieces_are_coloured_on_a_terminal_and_control_characters_shown() -> None:
+    result = run_on_terminal("tokenize", "-m", GPT2, "-p", TEXT)
+    assert result.code == 0
+    assert "\x1b[30;46mHello\x1b[0m" in result.text
+    assert "\x1b[1;7m<|endoftext|>\x1b[0m" in result.text  # special tokens stand out
+    uncoloured = re.sub("\x1b\\[[0-9;]*m", "", result.text)
+    assert uncoloured == PLAIN.replace("'\n'", r"'\n'").replace("'\x1b'", r"'\x1b'")
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [(["--color", "never"], {}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})],
+)
+def test_colours_can_be_had_not(arguments: list[str], environment: dict[str, str]) -> None:
+    assert run_on_terminal("tokenize", "-m", GPT2, "-p", TEXT, *arguments, **environment).text == PLAIN
+
+
+def test_colours_can_be_had_without_a_terminal(run: Run) -> None:
+    assert run("tokenize", "-m", GPT2, "-p", TEXT).text == PLAIN
+    assert "\x1b[30;46mHello\x1b[0m" in run("tokenize", "-m", GPT2, "-p", TEXT, "--color", "always").text
+
+
+@pytest.mark.parametrize(
+    ("piece", "expected"),
+    [
+        (b" caf\xc3\xa9", " café"),
+        (b"\x00\x1b[31m\x7f", r"\x00\x1b[31m\x7f"),
+        (b"\xf0\x9f", r"\xf0\x9f"),
+        ("\u202eabc\u009b".encode(), r"\u202eabc\x9b"),
+        (rb"\n", r"\\n"),  # a backslash in the text is not taken for one of ours
+    ],
+)
+def test_visible_pieces(piece: bytes, expected: str) -> None:
+    assert _output.visible(piece) == expected
+
+
+# ---- detokenize -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words", [["15496", "995"], ["15496,995"], ["[15496, 995]"], ["[15496,", "995]"], [" 15496 ,\n995 "]]
+)
+def test_detokenize_takes_ids_in_any_form(words: list[str], run: Run, tmp_path: Path) -> None:
+    assert run("detokenize", *words) == Result(0, b"Hello world", NOTE)
+    path = tmp_path / "ids"
+    path.write_text(" ".join(words))
+    assert run("detokenize", "-f", path).out == b"Hello world"
+    assert run("detokenize", "--stdin", stdin=path.read_bytes()).out == b"Hello world"
+
+
+def test_detokenize_gives_back_the_bytes_of_tokenize(run: Run, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_bytes("naïve\r\n\0 🏳️‍🌈\n\n".encode())
+    ids = run("tokenize", "--ids", "--no-escape", "-f", text).out
+    assert run("detokenize", "--stdin", stdin=ids).out == text.read_bytes()
+
+
+def test_detokenize_gives_bytes_that_are_not_utf8(run: Run) -> None:
+    assert run("detokenize", "8582").out == b"\xf0\x9f"
+    assert run("detokenize", "[]").out == b""
+    assert run("detokenize", "--stdin", stdin=b"\xef\xbb\xbf[995]\r\n").out == b" world"
+
+
+def test_detokenize_special_tokens(run: Run, tmp_path: Path) -> None:
+    model = write_model(tmp_path / "model.gguf", tokenizer__ggml__add_bos_token=True)
+    for flags, expected in (
+        ([], b"a"),
+        (["--unparse-special"], b"<s>a<s>"),
+        (["--unparse-special", "--remove-special"], b"a<s>"),
+    ):
+        assert run("detokenize", "-m", model, *flags, "256", "97", "256").out == expected
+
+
+@posix_only
+def test_detokenize_ends_the_line_on_a_terminal() -> None:
+    assert run_on_terminal("detokenize", "-m", GPT2, "15496").text == "Hello\n"
+    assert run_on_terminal("detokenize", "-m", GPT2, "15496", "198").text == "Hello\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ([], "give ids"),
+        (["1", "--stdin"], "one of them"),
+        (["1", "2x"], "'2x' is not a token id (item 2 of 2)"),
+        (["1_0"], "'1_0' is not a token id"),
+        (["[1, 2"], "does not end with ]"),
+        (["["], "does not end with ]"),
+        (["[[1]]"], "'[1]' is not a token id"),
+        (["-1"], "out of range"),
+        (["50257"], "out of range"),
+        (["9" * 10000], "is not a token id"),
+    ],
+)
+def test_detokenize_errors(arguments: list[str], word: str, run: Run) -> None:
+    assert_error(run("detokenize", *arguments), word)
+    assert len(run("detokenize", *arguments).err) < 300
+
+
+# ---- count ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A directory with each kind of file."""
+    root = tmp_path / "tree"
+    (root / "b").mkdir(parents=True)
+    (root / ".git").mkdir()
+    (root / "a.txt").write_bytes(b"Hello world")
+    (root / "b" / "c.txt").write_bytes("é".encode())
+    (root / "b" / "empty").write_bytes(b"")
+    (root / "b" / "binary").write_bytes(b"a\0b")
+    (root / "b" / ".hidden").write_bytes(b"a")
+    (root / "d\n.txt").write_bytes(b"\\n")
+    return root
+
+
+def test_count_prints_a_table(run: Run, tree: Path) -> None:
+    result = run("count", "-m", GPT2, tree)
+    rows = [line.split(None, 3) for line in result.text.splitlines()]
+    assert rows == [
+        ["tokens", "bytes", "chars/token", "name"],
+        ["2", "11", "5.50", f"{tree}/a.txt"],
+        ["1", "2", "1.00", f"{tree}/b/c.txt"],
+        ["0", "0", "-", f"{tree}/b/empty"],
+        [
+            "2",
+            "2",
+            "1.00",
+            f"{tree}/d\\n.txt",
+        ],  # escapes in a text are not processed, those in a name are shown
+        ["5", "15", "2.80", "total"],
+    ]
+    assert len({line.index(row[3]) for line, row in zip(result.text.splitlines(), rows)}) == 1, "columns"
+    assert result.err == "ggufbpe: left out in directories: 1 binary, 2 hidden (give a path to count it)\n"
+    assert result.code == 0
+
+
+def test_count_counts_whatever_is_named(run: Run, tree: Path) -> None:
+    result = run("count", "-m", GPT2, tree / "b" / "binary", tree / "b" / ".hidden")
+    assert [line.split()[:2] for line in result.text.splitlines()[1:]] == [["3", "3"], ["1", "1"], ["4", "4"]]
+    assert result.err == ""
+
+
+def test_count_of_one_text_has_no_total(run: Run, tree: Path) -> None:
+    for arguments, stdin in (
+        ([tree / "a.txt"], None),
+        (["-p", "Hello world"], None),
+        (["--stdin"], b"Hello world"),
+    ):
+        lines = run("count", *arguments, stdin=stdin).text.splitlines()
+        assert len(lines) == 2
+        assert lines[1].split()[:3] == ["2", "11", "5.50"]
+
+
+def test_count_json(run: Run, tree: Path) -> None:
+    result = run("count", "--json", "-p", "Hello", "--stdin", tree, tree / "missing", stdin=b"a\xff")
+    assert result.code == 2
+    assert json.loads(result.out) == {
+        "files": [
+            {"name": "(prompt)", "tokens": 1, "bytes": 5, "characters": 5},
+            {"name": "(stdin)", "tokens": 2, "bytes": 2, "characters": 2},
+            {"name": f"{tree}/a.txt", "tokens": 2, "bytes": 11, "characters": 11},
+            {"name": f"{tree}/b/c.txt", "tokens": 1, "bytes": 2, "characters": 1},
+            {"name": f"{tree}/b/empty", "tokens": 0, "bytes": 0, "characters": 0},
+            {"name": f"{tree}/d\n.txt", "tokens": 2, "bytes": 2, "characters": 2},
+        ],
+        "total": {"tokens": 8, "bytes": 22, "characters": 21},
+        "errors": [{"name": f"{tree}/missing", "error": "No such file or directory"}],
+        "skipped": {"binary": 1, "hidden": 2},
+    }
+
+
+@posix_only
+def test_count_goes_on_after_a_file_that_cannot_be_read(
+    run: Run, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a mocked `open`, for a superuser can read every file."""
+
+    def refuse(path: str) -> bytes:
+        if path.endswith("a.txt"):
+            raise PermissionError(13, "Permission denied", path)
+        return Path(path).read_bytes()
+
+    monkeypatch.setattr("ggufbpe.cli.count.read_file", refuse)
+    result = run("count", "-m", GPT2, tree / "a.txt", tree / "b" / "c.txt", "-")
+    assert result.code == 2
+    counted = [line.split() for line in result.text.splitlines()[1:]]
+    assert counted == [["1", "2", "1.00", f"{tree}/b/c.txt"], ["1", "2", "1.00", "total"]]
+    assert result.err.splitlines() == [
+        "ggufbpe: error: -: No such file or directory; for standard input give --stdin",
+        f"ggufbpe: error: {tree}/a.txt: Permission denied",
+    ]
+
+
+@posix_only
+def test_count_leaves_links_and_pipes_in_directories_alone(run: Run, tree: Path) -> None:
+    (tree / "loop").symlink_to(tree)
+    (tree / "link.txt").symlink_to(tree / "a.txt")
+    os.mkfifo(tree / "pipe")  # to open it would be to wait for ever
+    result = run("count", tree)
+    assert result.text.splitlines()[-1].split() == ["5", "15", "2.80", "total"]
+    assert "3 link or special" in result.err
+    assert run("count", tree / "link.txt").code == 0
+
+
+def test_count_of_nothing(run: Run, tmp_path: Path) -> None:
+    assert_error(run("count"), "nothing to count")
+    assert run("count", tmp_path).text.splitlines()[-1].split() == ["0", "0", "-", "total"]
+
+
+@posix_only
+def test_count_shows_its_progress_on_a_terminal_only(tmp_path: Path) -> None:
+    (tmp_path / "large\x1b.txt").write_bytes(b"word " * 300_000)
+    (tmp_path / "other.txt").write_bytes(b"word")
+    shown = run_on_terminal("count", "-m", GPT2, tmp_path, columns=40).text
+    bars = re.findall("\r(#*\\.*) +([0-9]+)% [0-9]/2 ([^\r]*)\x1b\\[K", shown)
+    assert ("." * 5, "0", r"large\x1b.txt") in bars
+    assert "\x1b.txt" not in shown
+    assert max(len(line) for line in re.findall("\r([^\r\x1b\n]+)", shown)) < 40
+    quiet = run_process("count", "-m", GPT2, tmp_path)
+    assert (quiet.err, "\r" in quiet.text) == ("", False)
+
+
+# ---- info -----------------------------------------------------------------------------------------------
+
+
+def test_info_of_the_default_model(run: Run) -> None:
+    result = run("info")
+    assert (result.code, result.err) == (0, NOTE)
+    for line in (
+        r"  GGUF            version 3, little-endian, 16 keys, 0 tensors, \d+ bytes",
+        r"  architecture    gpt2",
+        r"  name            gpt-2",
+        r"  file type       F16 \(1\)",
+        r"  chat template   none",
+        r"  model           gpt2: byte pair encoding",
+        r"  pre-tokenizer   gpt-2",
+        r"  splits like     .*\bjais\b.*\btrillion\b.*",
+        r"  pattern         's\|'t\|.*",
+        r"  tokens          50257",
+        r"  merges          50000",
+        r"  types           50256 normal, 1 control",
+        r"  on              byte_encode, clean_spaces",
+        r"  bos             50256   '<\|endoftext\|>'",
+        r"end of generation\n  50256   '<\|endoftext\|>'",
+    ):
+        assert re.search(f"^{line}$", result.text, re.MULTILINE), line
+
+
+def test_info_json(run: Run, tmp_path: Path) -> None:
+    model = write_model(
+        tmp_path / "model.gguf",
+        pre="llama-bpe",
+        general__name="A model",
+        general__file_type=1024 + 15,
+        tokenizer__ggml__eot_token_id=258,
+        tokenizer__chat_template="{{ messages }}",
+        tokenizer__chat_template__tools="{}",
+    )
+    facts = json.loads(run("info", "-m", model, "--json").out)
+    assert facts["file"] == {
+        "path": str(model),
+        "size": model.stat().st_size,
+        "version": 3,
+        "byte_order": "little",
+        "keys": 13,
+        "tensors": 0,
+    }
+    assert facts["general"] == {
+        "architecture": "llama",
+        "name": "A model",
+        "file_type": "Q4_K_M (15), guessed",
+    }
+    assert facts["chat_templates"] == {"default": 14, "tools": 2}
+    tokenizer = facts["tokenizer"]
+    assert (tokenizer["model"], tokenizer["supported"], tokenizer["pre"]) == ("gpt2", True, "llama-bpe")
+    assert tokenizer["patterns"] == list(PRE_TOKENIZERS["llama-bpe"].patterns)
+    assert "falcon3" in tokenizer["splits_alike"]
+    assert facts["sizes"] == {"tokens": 259, "merges": 1, "types": {"normal": 257, "control": 2}}
+    assert facts["flags"]["add_bos"] is True
+    assert facts["flags"]["ignore_merges"] is True
+    assert {"name": "eot", "id": 258, "text": "ab"} in facts["special_tokens"]
+    assert facts["end_of_generation"] == [{"id": 257, "text": "</s>"}, {"id": 258, "text": "ab"}]
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("llama", "SentencePiece"),
+        ("bert", "WordPiece"),
+        ("t5", "Unigram"),
+        ("rwkv", "RWKV"),
+        ("plamo2", "PLaMo"),
+        ("none", "no vocabulary"),
+        ("mystery", "unknown to llama.cpp"),
+    ],
+)
+def test_info_works_on_tokenizers_that_are_not_ours(model: str, words: str, run: Run, tmp_path: Path) -> None:
+    path = write_model(tmp_path / "model.gguf", model, None, tokenizer__ggml__cls_token_id=9999)
+    result = run("info", "-m", path)
+    assert (result.code, result.err) == (0, "")
+    for line in (
+        rf"  model           {model}: .*{words}.*",
+        r"  ids             cannot be made: ggufbpe reads gpt2, .*",
+        r"  tokens          259",
+        r"  types           257 normal, 2 control",
+        r"  bos             256     '<s>'",
+        r"  cls             9999    no such token",
+        r"  tokenizer\.ggml\.tokens +259 of string",
+    ):
+        assert re.search(f"^{line}$", result.text, re.MULTILINE), line
+    facts = json.loads(run("info", "-m", path, "--json").out)
+    assert facts["tokenizer"]["supported"] is False
+    assert facts["metadata"]["tokenizer.ggml.tokens"] == "259 of string"
+
+
+def test_info_of_a_file_without_a_tokenizer(run: Run) -> None:
+    result = run("info", "-m", MALFORMED / "missing-everything.gguf")
+    assert (result.code, result.err) == (0, "")
+    assert "  model           no tokenizer in this file\n" in result.text
+
+
+def test_info_shows_what_it_can_of_a_broken_tokenizer_then_the_error(run: Run) -> None:
+    path = MALFORMED / "token-twice.gguf"
+    result = run("info", "-m", path)
+    assert "  model           gpt2: byte pair encoding\n" in result.text
+    assert_error(result._replace(out=b""), "tokenizer.ggml.tokens")
+    facts = json.loads(run("info", "-m", path, "--json").out)
+    assert facts["tokenizer"]["problem"] in result.err
+
+
+def test_info_of_every_malformed_file_is_an_answer_or_one_line(run: Run) -> None:
+    paths = sorted(MALFORMED.glob("*.gguf"))
+    assert len(paths) > 200
+    for path in paths:
+        result = run("info", "-m", path)
+        errors = [line for line in result.err.splitlines() if not line.startswith("ggufbpe: warning: ")]
+        assert result.code == (2 if errors else 0), path
+        assert len(errors) <= 1, path
+        assert all(line.startswith("ggufbpe: error: ") and "defect" not in line for line in errors), path
+        assert "\x1b" not in result.text + result.err, path
+
+
+def test_info_shows_warnings_as_one_line_each(run: Run, tmp_path: Path) -> None:
+    path = write_model(tmp_path / "model.gguf", pre=None)
+    result = run("info", "-m", path)
+    assert result.code == 0
+    assert result.err.startswith(f"ggufbpe: warning: {path}: tokenizer.ggml.pre is missing")
+    assert len(result.err.splitlines()) == 1
+
+
+@posix_only
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_info_and_list_pre_fit_the_terminal(columns: int) -> None:
+    for arguments in (
+        ["list-pre"],
+        ["list-pre", "deepseek-llm"],
+        ["info", "-m", MALFORMED / "model-bert.gguf"],
+    ):
+        lines = run_on_terminal(*arguments, columns=columns).text.splitlines()
+        too_long = [line for line in lines if len(line) > columns and "model-bert.gguf" not in line]
+        assert not too_long  # but a path is never broken
+
+
+# ---- list-pre -------------------------------------------------------------------------------------------
+
+
+def test_list_pre_has_a_line_for_each_pattern(run: Run) -> None:
+    result = run("list-pre")
+    expected = [
+        (entry.name, entry.family, pattern) for entry in PRE_TOKENIZERS.values() for pattern in entry.patterns
+    ]
+    start = len(result.text.splitlines()[0]) - len(expected[0][2])
+    found = [(*line[:start].split(), line[start:]) for line in result.text.splitlines()]
+    assert found == expected
+    assert {name for name, *_ in found} == set(PRE_TOKENIZERS)
+
+
+def test_list_pre_json(run: Run) -> None:
+    entries = json.loads(run("list-pre", "--json").out)
+    assert [entry["name"] for entry in entries] == list(PRE_TOKENIZERS)
+    one = json.loads(run("list-pre", "--json", "kimi-k2").out)
+    assert one == [
+        {
+            "name": "kimi-k2",
+            "family": "kimi-k2",
+            "patterns": [r"\p{Han}+"],
+            "flags": {**dict.fromkeys(list_pre.FLAGS, False), "byte_encode": True},
+            "splits_alike": [],
+        }
+    ]
+
+
+def test_list_pre_details(run: Run) -> None:
+    text = run("list-pre", "deepseek-coder", "glm4").text
+    first, second = text.split("\n\n")
+    assert first.splitlines() == [
+        "deepseek-coder",
+        "  family: deepseek-coder",
+        "  splits like: no other name",
+        "  patterns: 5",
+        *(f"    {pattern}" for pattern in PRE_TOKENIZERS["deepseek-coder"].patterns),
+        "  flags:",
+        "    byte_encode: words are written in GPT-2's alphabet of bytes",
+    ]
+    assert "  splits like: chatglm-bpe, dbrx, " in second
+
+
+def test_every_flag_of_the_registry_is_explained() -> None:
+    unexplained = {"name", "family", "lowercase"}
+    assert list(list_pre.FLAGS) == [name for name in PreTokenizer._fields if name not in unexplained]
+
+
+def test_list_pre_of_an_unknown_name(run: Run) -> None:
+    assert_error(run("list-pre", "gpt-2", "qwen"), "'qwen'", "near: qwen2")
+    assert_error(run("list-pre", "#"), "shows all names")
+
+
+# ---- all commands ---------------------------------------------------------------------------------------
+
+
+def test_version(run: Run) -> None:
+    expected = f"ggufbpe {ggufbpe.__version__} (engine: reference)\n".encode()
+    assert run("--version") == run("--debug", "--version") == Result(0, expected, "")
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_has_examples(command: str, run: Run) -> None:
+    result = run(*command.split(), "--help")
+    assert (result.code, result.err) == (0, "")
+    assert result.text.startswith(f"usage: ggufbpe {command}")
+    assert "\nexamples:\n  ggufbpe " in result.text
+    assert max(map(len, result.text.partition("examples:")[0].splitlines())) <= 80
+
+
+def examples() -> list[list[str]]:
+    """The examples of the help texts that need no other file and no shell."""
+    texts = [import_module(f"ggufbpe.cli.{name.replace('-', '_')}")._EXAMPLES for name in COMMANDS]
+    lines = re.findall("^  ggufbpe (.*)$", "\n".join(texts), re.MULTILINE)
+    return [shlex.split(line) for line in lines if "model.gguf" not in line and not set("|>*") & set(line)]
+
+
+@pytest.mark.parametrize("words", examples())
+def test_the_examples_work(
+    words: list[str], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "README.md").write_text("text")
+    (tmp_path / "src").mkdir()
+    assert run(*words).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ([], "which command?"),
+        (["tokneize"], "did you mean tokenize?"),
+        (["--bogus"], "--bogus"),
+        (["?"], "'?'"),
+    ],
+)
+def test_wrong_commands(arguments: list[str], word: str, run: Run) -> None:
+    assert_error(run(*arguments), word, "ggufbpe --help")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--debug", "info", "-m", "missing"], ["info", "-m", "missing", "--debug"]]
+)
+def test_debug_shows_the_traceback(arguments: list[str], run: Run) -> None:
+    result = run(*arguments)
+    assert result.code == 2
+    assert result.err.startswith("Traceback")
+    assert "FileNotFoundError" in result.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (MemoryError(), "out of memory"),
+        (KeyError("x"), "unexpected KeyError: 'x' (a defect of ggufbpe; --debug shows where)"),
+        (ValueError("a\nb\x1b"), r"a\nb\x1b"),
+        (OSError("odd"), "odd"),
+    ],
+)
+def test_any_error_is_one_line(
+    error: Exception, line: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Tokenizer, "from_gguf", fail)
+    assert run("tokenize", "-p", "a") == Result(2, b"", f"{NOTE}ggufbpe: error: {line}\n")
+
+
+def test_the_default_model_is_named_on_stderr(run: Run) -> None:
+    for arguments in (["tokenize", "a"], ["detokenize", "1"], ["count", "-p", "a"], ["info"]):
+        assert run(*arguments).err == NOTE
+        assert run(*arguments, "-m", GPT2).err == ""
+
+
+def test_main_prints_to_a_replaced_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", stdout := io.StringIO())
+    assert main(["tokenize", "-m", str(GPT2), "-p", "Hello world", "--ids"]) == 0
+    assert stdout.getvalue() == "[15496, 995]\n"
+
+
+@posix_only
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_broken_pipe_ends_quietly(unbuffered: str, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_bytes(b"word " * 200_000)
+    process = subprocess.Popen(
+        [*COMMAND, "tokenize", "-m", GPT2, "-f", text],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() == b"  4775 -> 'word'\n"
+    process.stdout.close()
+    assert (process.wait(timeout=60), process.stderr.read()) == (141, b"")
+    process.stderr.close()
+
+
+@posix_only
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_long_output_is_whole(unbuffered: str, tmp_path: Path) -> None:
+    """A pipe takes it in parts, which an unbuffered standard output leaves to the caller."""
+    text = tmp_path / "text"
+    text.write_bytes(b"word" + b" word" * 100_000)
+    result = run_process(
+        "tokenize", "-m", GPT2, "-f", text, env={**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    )
+    assert result.out == b"  4775 -> 'word'\n" + b"  1573 -> ' word'\n" * 100_000
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+@pytest.mark.parametrize("arguments", [["tokenize", "-p", "a"], ["--help"], ["info"], ["count", "-p", "a"]])
+def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, timeout=60)
+    assert done.returncode == 2
+    lines = done.stderr.decode().removeprefix(NOTE)
+    assert lines == "ggufbpe: error: writing to standard output failed: No space left on device\n"
+
+
+@posix_only
+def test_closed_standard_streams_are_one_line() -> None:
+    def run_closed(descriptor: int, *arguments: str) -> Result:
+        script = f'exec {descriptor}>&-; exec "$@"'
+        done = subprocess.run(
+            ["sh", "-c", script, "sh", *COMMAND, *arguments], capture_output=True, timeout=60
+        )
+        return Result(done.returncode, done.stdout, done.stderr.decode())
+
+    model = ["-m", str(GPT2)]
+    assert_error(run_closed(0, "tokenize", *model, "--stdin"), "standard input is closed")
+    assert_error(run_closed(1, "tokenize", *model, "-p", "a"), "standard output is closed")
+    assert run_closed(2, "tokenize", "-p", "a", "--ids") == Result(0, b"[64]\n", "")
+
+
+@posix_only
+def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
+    for index in range(200):
+        (tmp_path / f"{index:03}.txt").write_bytes(b"".join(b"%d " % n for n in range(40_000)))
+    process = subprocess.Popen(
+        [*COMMAND, "count", "-m", GPT2, tmp_path], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.readline()  # the first file is counted, the others are not
+    time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, b"")
+    assert b"total" not in out
+
+
+@pytest.mark.parametrize("name", ["_arguments", "_input", "_output", "detokenize"])
+def test_the_examples_in_docstrings_hold(name: str) -> None:
+    failed, tried = doctest.testmod(import_module(f"ggufbpe.cli.{name}"))
+    assert (failed, tried > 0) == (0, True)
+
+
+# ---- start-up -------------------------------------------------------------------------------------------
+
+HEAVY = {
+    "numpy",
+    "gguf",
+    "json",
+    "difflib",
+    "regex",
+    "shutil",
+    "textwrap",
+    "inspect",
+    "dataclasses",
+    "traceback",
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "others"),
+    [
+        (["tokenize", "-p", "Hello world", "--ids"], {"ggufbpe.cli.count", "ggufbpe.cli.info"}),
+        (["detokenize", "15496"], {"ggufbpe.cli.tokenize"}),
+        (["count", "-p", "Hello world"], {"ggufbpe.cli.tokenize"}),
+        (["list-pre"], {"ggufbpe.tokenizer", "ggufbpe.unicode_classes"}),
+        (["--version"], {"ggufbpe.tokenizer", "ggufbpe.vocab", "ggufbpe.registry"}),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(arguments: list[str], others: set[str]) -> None:
+    script = (
+        "import sys\nfrom ggufbpe.cli import main\n"
+        f"code = main({arguments!r})\nprint(*sys.modules, file=sys.stderr)\nsys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-S", "-c", script], capture_output=True, timeout=60, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stderr.decode().splitlines()[-1].split())
+    assert not loaded & (HEAVY | others)
