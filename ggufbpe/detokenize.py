@@ -23,7 +23,7 @@ _SPACE_BEFORE_MARK = re.compile(rb" (?=[?!.,])")
 _LONE_APOSTROPHE = re.compile(rb" ' ")
 _SPACE_BEFORE_SUFFIX = re.compile(rb" (?='(?:[sm]|[rv]e))")
 # A tail that text to come could still change. Of a run of spaces the last two, for "  ' s" becomes "'s".
-_UNDECIDED_TAIL = re.compile(rb" {1,2}(?:'[ ']*(?:(?<=')[rv])?)?\Z")
+_UNDECIDED_TAIL = re.compile(rb" {1,2}(?:'[ ']*[rv]?)?\Z")
 
 
 class Pieces(dict[int, bytes]):

@@ -1,0 +1,132 @@
+"""Documentation that can be checked: examples run, public names exist, and each says what it is for."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+import ggufbpe
+
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(ggufbpe.__path__, "ggufbpe.")
+    if not module.name.endswith("__main__")
+]
+CORE = "bpe detokenize errors gguf_file pattern registry special split tokenizer unicode_classes utf8 vocab"
+
+
+def load(name: str) -> ModuleType:
+    return importlib.import_module(name)
+
+
+def test_all_modules_are_found() -> None:
+    assert {f"ggufbpe.{name}" for name in CORE.split()} <= set(MODULES)
+
+
+@pytest.mark.parametrize("name", ["ggufbpe", *MODULES])
+def test_examples_run(name: str) -> None:
+    assert doctest.testmod(load(name)).failed == 0
+
+
+def test_there_are_examples() -> None:
+    attempted = sum(doctest.testmod(load(name)).attempted for name in MODULES)
+    assert attempted >= 20
+
+
+# ---- public names ---------------------------------------------------------------------------------------
+
+
+def test_public_names_are_sorted_and_listed_once() -> None:
+    assert ggufbpe.__all__ == sorted(set(ggufbpe.__all__))
+    assert {"Tokenizer", "GGUFError", "GGUFWarning", "TokenAttribute"} <= set(ggufbpe.__all__)
+
+
+@pytest.mark.parametrize("name", ggufbpe.__all__)
+def test_public_name_exists_and_says_what_it_is(name: str) -> None:
+    found = getattr(ggufbpe, name)
+    assert found.__name__ == name
+    assert is_documented(found)
+    assert name in dir(ggufbpe)
+
+
+def test_other_names_do_not_exist() -> None:
+    with pytest.raises(AttributeError, match="module 'ggufbpe' has no attribute 'Tokeniser'"):
+        ggufbpe.Tokeniser  # noqa: B018
+
+
+def test_every_public_error_and_warning_is_exported() -> None:
+    homes = (load("ggufbpe.errors"), load("ggufbpe.vocab"))
+    named = {
+        name
+        for home in homes
+        for name, value in vars(home).items()
+        if inspect.isclass(value) and issubclass(value, Exception) and value.__module__ == home.__name__
+    }
+    assert named <= set(ggufbpe.__all__)
+    for name in named - {"GGUFWarning"}:
+        assert issubclass(getattr(ggufbpe, name), ggufbpe.GGUFError)
+
+
+def test_import_is_light() -> None:
+    """What a command does not need is not imported with the package: numpy takes longer than a whole run."""
+    heavy = "numpy gguf regex rich hypothesis"
+    program = (
+        f"import sys, ggufbpe; ggufbpe.Tokenizer; print(*[m for m in {heavy.split()} if m in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == []
+
+
+# ---- docstrings -----------------------------------------------------------------------------------------
+
+
+def is_documented(found: object) -> bool:
+    """A docstring of its own: not inherited, and not the signature that a NamedTuple gets."""
+    own = vars(found).get("__doc__") if inspect.isclass(found) else getattr(found, "__doc__", None)
+    return bool(own and own.strip() and not own.startswith(f"{getattr(found, '__name__', '')}("))
+
+
+def public_parts(module: ModuleType) -> Iterator[tuple[str, object]]:
+    """Public functions, classes, methods and properties that are written in `module`."""
+    for name, value in vars(module).items():
+        if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
+            continue
+        if inspect.isfunction(value) or inspect.isclass(value):
+            yield name, value
+        if not inspect.isclass(value):
+            continue
+        for part, member in vars(value).items():
+            function = getattr(member, "__func__", None) or getattr(member, "fget", None)
+            function = function or getattr(member, "func", None) or member
+            in_this_file = (
+                getattr(getattr(function, "__code__", None), "co_filename", None) == module.__file__
+            )
+            if not part.startswith("_") and inspect.isfunction(function) and in_this_file:
+                yield f"{name}.{part}", function
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_module_is_documented(name: str) -> None:
+    assert is_documented(load(name))
+
+
+@pytest.mark.parametrize("name", CORE.split())
+def test_public_parts_of_module_are_documented(name: str) -> None:
+    """Of the modules between a file and its ids."""
+    module = load(f"ggufbpe.{name}")
+    undocumented = [part for part, value in public_parts(module) if not is_documented(value)]
+    assert undocumented == []
+
+
+def test_every_public_name_of_the_tokenizer_is_documented() -> None:
+    parts = dict(public_parts(load("ggufbpe.tokenizer")))
+    methods = {name for name in vars(ggufbpe.Tokenizer) if not name.startswith("_")}
+    assert {f"Tokenizer.{name}" for name in methods} <= set(parts)

@@ -1,0 +1,28 @@
+"""The generated modules of the package are what their generators in scripts/ print."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, missing
+
+GENERATORS = sorted(path.stem for path in (ROOT / "scripts").glob("generate_*.py"))
+
+
+def test_there_are_generators() -> None:
+    assert {"generate_constants", "generate_unicode_classes"} <= set(GENERATORS)
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_generated_module_is_up_to_date(name: str) -> None:
+    if name == "generate_unicode_classes" and sys.version_info < (3, 11):
+        pytest.skip("lower case comes from the running Python, and this one has an older Unicode")
+    try:
+        generator = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing(f"{error.name} is not installed: pip install 'ggufbpe[generate]'")
+    target: Path = generator.TARGET
+    assert target.read_text(encoding="utf-8") == generator.module_text(), f"run python scripts/{name}.py"

@@ -1,0 +1,159 @@
+"""One tokenizer in many hands: threads, pickles, copies, and caches that do not grow without end."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import random
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+from synthetic import CHARACTERS, WORDS, gpt2_vocabulary, tokenizer_as
+
+from ggufbpe import Tokenizer, bpe, split, tokenizer
+
+THREADS = 8
+FLAGS = [{"add_special": a, "parse_special": b} for a in (False, True) for b in (False, True)]
+
+
+def sample_texts(count: int, seed: int) -> list[str]:
+    chooser = random.Random(seed)
+    parts = [*CHARACTERS, *WORDS, *["the", "of", "and", "to", "in", "a", "is", "that", "for", "it"]]
+    return ["".join(chooser.choices(parts, k=chooser.randrange(60))) for _ in range(count)]
+
+
+TEXTS = [*sample_texts(60, seed=1), "long " * 300, "x" * 5000, "é" * 500, ""]
+
+
+@pytest.fixture
+def hurried() -> Iterator[None]:
+    """Threads that take turns as often as the interpreter can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def all_answers(tok: Tokenizer, order: list[int]) -> dict[int, object]:
+    """Everything that fills a cache, for each text."""
+    answers: dict[int, object] = {}
+    for index in order:
+        text = TEXTS[index]
+        source = text.encode() + b"\xff" if index % 3 == 0 else text
+        ids = [tok.encode(source, **flags) for flags in FLAGS]
+        stream = tok.decode_stream()
+        streamed = "".join(map(stream.push, ids[0])) + stream.finish()
+        answers[index] = ids, tok.encode_with_offsets(source), tok.words(source), tok.decode(ids[0]), streamed
+    return answers
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "deepseek-llm", "gemma4"])
+def test_threads_on_one_tokenizer_get_what_one_gets(name: str, hurried: None) -> None:
+    vocabulary = tokenizer_as(name).vocabulary
+    expected = all_answers(Tokenizer(vocabulary), list(range(len(TEXTS))))
+    shared, barrier = Tokenizer(vocabulary), Barrier(THREADS)
+
+    def work(seed: int) -> dict[int, object]:
+        order = random.Random(seed).sample(range(len(TEXTS)), len(TEXTS))
+        barrier.wait(timeout=60)  # all meet caches that are still empty
+        return all_answers(shared, order)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for answers in pool.map(work, range(THREADS)):
+            assert answers == expected
+
+
+def test_threads_while_caches_overflow(hurried: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = all_answers(Tokenizer(gpt2_vocabulary()), list(range(len(TEXTS))))
+    monkeypatch.setattr(tokenizer, "_CACHED_WORDS", 3)
+    monkeypatch.setattr(bpe, "_PAIR_CACHE", 5)
+    monkeypatch.setattr(split, "_MARKER_CACHE", 4)
+    shared = Tokenizer(gpt2_vocabulary())
+    with ThreadPoolExecutor(THREADS) as pool:
+        for answers in pool.map(lambda _: all_answers(shared, list(range(len(TEXTS)))), range(THREADS)):
+            assert answers == expected
+
+
+# ---- caches ---------------------------------------------------------------------------------------------
+
+
+def test_the_word_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizer, "_CACHED_WORDS", 50)
+    tok, unbounded = Tokenizer(gpt2_vocabulary()), tokenizer_as("gpt-2")
+    sizes = set()
+    for number in range(300):
+        text = f" w{number}x q{number * 7}z"
+        assert tok.encode(text) == unbounded.encode(text)
+        sizes.add(len(tok._words))
+    assert 10 < max(sizes) <= 50
+
+
+def test_long_words_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizer, "_CACHED_LENGTH", 5)
+    tok = Tokenizer(gpt2_vocabulary())
+    for _ in range(2):
+        assert tok.decode(tok.encode("abcde abcdefghijk")) == "abcde abcdefghijk"
+    assert set(tok._words) == {"abcde"}
+
+
+def test_a_word_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tok = Tokenizer(gpt2_vocabulary())
+    asked: list[str] = []
+    ids = tok._words.encoder.ids
+
+    def counted(word: str) -> tuple[int, ...]:
+        asked.append(word)
+        return ids(word)
+
+    monkeypatch.setattr(tok._words.encoder, "ids", counted)
+    assert tok.encode("go go go") == tok.encode("go go go")
+    assert asked == ["go", " go"]
+
+
+# ---- copies ---------------------------------------------------------------------------------------------
+
+
+def pickled(protocol: int) -> Callable[[Tokenizer], Tokenizer]:
+    return lambda tok: pickle.loads(pickle.dumps(tok, protocol))
+
+
+COPIES: dict[str, Callable[[Tokenizer], Tokenizer]] = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    **{f"pickle protocol {number}": pickled(number) for number in range(pickle.HIGHEST_PROTOCOL + 1)},
+}
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "gemma4"])
+@pytest.mark.parametrize("how", COPIES)
+@pytest.mark.parametrize("used", [False, True])
+def test_copies_are_equal_and_their_own(name: str, how: str, used: bool) -> None:
+    original = Tokenizer(tokenizer_as(name).vocabulary)
+    few = list(range(0, len(TEXTS), 12))
+    if used:
+        all_answers(original, few)
+    duplicate = COPIES[how](original)
+    assert duplicate is not original
+    assert type(duplicate) is Tokenizer
+    assert duplicate.vocabulary == original.vocabulary
+    assert vars(duplicate) == vars(Tokenizer(original.vocabulary))  # no cache comes along
+    assert all_answers(duplicate, few) == all_answers(original, few)
+
+
+def test_a_deep_copy_shares_nothing_that_changes() -> None:
+    original = Tokenizer(gpt2_vocabulary())
+    duplicate = copy.deepcopy(original)
+    assert duplicate.vocabulary.tokens is not original.vocabulary.tokens
+    duplicate.vocabulary.tokens[15496] = "changed"
+    assert original.id_to_token(15496) == "Hello"
+
+
+def test_a_subclass_stays_one() -> None:
+    assert type(pickle.loads(pickle.dumps(Renamed(gpt2_vocabulary())))) is Renamed
+
+
+class Renamed(Tokenizer):
+    """At the top of the module, where pickle finds it."""
