@@ -99,10 +99,10 @@ def clean_spaces(text: bytes) -> bytes:
 
 def token_ids(ids: Iterable[int]) -> list[int]:
     """`ids` as Python integers; `TypeError` for what is no integer, also in a numpy array."""
+    if isinstance(ids, (str, bytes, bytearray, memoryview)) or not isinstance(ids, Iterable):
+        raise TypeError(f"ids must be a sequence of integers, not {type(ids).__name__}")
     if hasattr(ids, "tolist"):  # a numpy array
         ids = ids.tolist()
-    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
-        raise TypeError(f"ids must be a sequence of integers, not {type(ids).__name__}")
     return list(map(operator.index, ids))
 
 
