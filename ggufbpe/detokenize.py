@@ -99,11 +99,10 @@ def clean_spaces(text: bytes) -> bytes:
 
 def token_ids(ids: Iterable[int]) -> list[int]:
     """`ids` as Python integers; `TypeError` for what is no integer, also in a numpy array."""
-    if isinstance(ids, (str, bytes, bytearray, memoryview)) or not isinstance(ids, Iterable):
+    values = ids.tolist() if hasattr(ids, "tolist") and not isinstance(ids, memoryview) else ids  # numpy's
+    if isinstance(values, (str, bytes, bytearray, memoryview)) or not isinstance(values, Iterable):
         raise TypeError(f"ids must be a sequence of integers, not {type(ids).__name__}")
-    if hasattr(ids, "tolist"):  # a numpy array
-        ids = ids.tolist()
-    return list(map(operator.index, ids))
+    return list(map(operator.index, values))
 
 
 def detokenize(vocabulary: Vocabulary, pieces: Pieces, ids: list[int], remove_special: bool) -> bytes:
