@@ -116,7 +116,13 @@ class WordEncoder:
 
     def steps(self, symbols: list[str]) -> Iterator[tuple[int, int, int]]:
         """The merges of a word one by one, for tracing: see `merge_steps`."""
+        _check_length(len(symbols))
         return merge_steps(symbols, self._ranks)
+
+    def rank(self, left: str, right: str) -> int | None:
+        """The rank of a merge, None if there is none."""
+        rank = self._ranks[left, right]
+        return None if rank == NO_MERGE else rank
 
     def is_whole(self, written: str) -> bool:
         """Whether the word, written for merging, is taken as a token without it."""

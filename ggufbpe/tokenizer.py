@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from .inspect.trace import Trace
+
 Text = str | bytes | bytearray | memoryview
 
 _CACHED_WORDS = 1 << 18
@@ -152,6 +154,15 @@ class Tokenizer:
         """
         plain = self._plain(self._source(text))
         return [word for piece, _ in self._pieces_to_split(plain) for word in self._splitter.words(piece)]
+
+    def trace(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> Trace:
+        """The way of `text` through the steps: fragments, words, merges and tokens, as plain data classes.
+
+        `tok.trace(text).ids` are those of `encode`. What the parts are is in ggufbpe/inspect/trace.py.
+        """
+        from .inspect.trace import trace
+
+        return trace(self, text, add_special=add_special, parse_special=parse_special)
 
     # ---- decoding -------------------------------------------------------------------------------
 

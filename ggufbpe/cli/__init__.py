@@ -28,6 +28,7 @@ COMMANDS = {  # command: what it does, in a line
     "count": "count the tokens of files and directories",
     "info": "what a model file says about its tokenizer",
     "list-pre": "the pre-tokenizers and their patterns",
+    "explain": "the way of a text through the steps, to its ids",
 }
 
 EXIT_ERROR, EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 2, 130, 141

@@ -1,0 +1,444 @@
+"""`ggufbpe explain`: the way of a text through the steps, to its ids."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from ..inspect.explain import (
+    Quote,
+    Sentence,
+    answer_in_words,
+    fate_of,
+    html,
+    kind_of,
+    notes_on,
+    summary,
+    taken_by,
+)
+from ..inspect.trace import Token, Trace, Word, to_json
+from ..inspect.why_not import WhyNot, why_not
+from ..inspect.why_not import to_json as answer_to_json
+from ..tokenizer import Tokenizer
+from . import _output
+from ._arguments import Parser, UsageError, add_model, add_sources, add_special_flags, model_path
+from ._input import process_escapes, read_file, read_stdin
+
+_DESCRIPTION = """\
+Show how a text becomes tokens: the fragments between special tokens; the words, each with the alternative of the \
+pre-tokenizer's pattern that took it; the merges of each word in order, with their ranks; and the ids, with the \
+bytes of the text that they stand for.
+
+The text is taken as it is; backslash escapes are read only with --escape. Words and tokens are numbered from 0."""
+_EXAMPLES = """\
+examples:
+  ggufbpe explain "Hello world"
+  ggufbpe explain -m model.gguf -f prompt.txt --word 12
+  ggufbpe explain -m model.gguf -p "Hello world" --why-not Hell
+  ggufbpe explain -m model.gguf -f prompt.txt --html way.html
+  ggufbpe explain -m model.gguf --stdin --json < prompt.txt"""
+
+_WORDS, _MERGES, _TOKENS, _FRAGMENTS = 20, 24, 60, 20  # shown without --all
+_WORDS_OF_PAGE = 500
+_CLIPPED = 200  # bytes of a fragment that are shown, and of the text in colours ten times as many
+
+_BACKGROUNDS = ("\x1b[30;46m", "\x1b[30;43m", "\x1b[30;42m", "\x1b[30;45m")  # black on a colour, in turn
+_NEW = "\x1b[30;42m"  # what a merge made
+_SPECIAL = "\x1b[1;7m"
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    add_model(parser)
+    parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
+    add_sources(parser, "the text")
+    parser.add_argument("text", nargs="?", help="the text, as with -p")
+    parser.add_argument(
+        "-e", "--escape", action="store_true", help="process escape sequences such as \\n, also in PIECE"
+    )
+    add_special_flags(parser)
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--word", type=int, metavar="N", help="show only word N, with all its merges")
+    part.add_argument("--token", type=int, metavar="N", help="show only token N, and its word")
+    part.add_argument(
+        "--why-not",
+        metavar="PIECE",
+        help='say why this token was not produced; as text (" world") or as the vocabulary has it ("Ġworld")',
+    )
+    parser.add_argument("--all", action="store_true", help="show all of a long text")
+    parser.add_argument("--json", action="store_true", help="print the trace as JSON, all of it")
+    parser.add_argument("--html", metavar="FILE", help="write a page instead, self-contained")
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    text = _given_text(arguments)
+    tokenizer = Tokenizer.from_gguf(model_path(arguments))
+    text = read_stdin() if text is None else text
+    if arguments.escape:
+        text = process_escapes(text)
+    found = tokenizer.trace(text, add_special=not arguments.no_bos, parse_special=arguments.parse_special)
+    answer = None
+    if arguments.why_not is not None:
+        piece = os.fsencode(arguments.why_not)
+        piece = process_escapes(piece) if arguments.escape else piece
+        answer = why_not(tokenizer, text, piece, trace=found)
+    word, token = _chosen(arguments, found)
+    if arguments.json:
+        _output.write(_output.json_bytes(_object(found, word, token, answer)))
+    elif arguments.html is not None:
+        count = len(found.words) if arguments.all else _WORDS_OF_PAGE
+        with open(arguments.html, "w", encoding="utf-8") as file:
+            file.write(html(found, count, answer))
+    else:
+        view = _View(_output.terminal_width() or 100, _output.use_color(arguments.color), arguments.all)
+        for line in view.lines(found, word, token, answer):
+            _output.write(f"{line.rstrip(' ')}\n".encode("utf-8", "replace"))
+    return 0
+
+
+def _given_text(arguments: argparse.Namespace) -> bytes | None:
+    """The text of the one source that is given; None for standard input."""
+    given = [arguments.text, arguments.prompt, arguments.file]
+    if sum(each is not None for each in given) + arguments.stdin != 1:
+        raise UsageError("give one text: TEXT, -p TEXT, -f PATH or --stdin (see ggufbpe explain --help)")
+    if arguments.html is not None and arguments.json:
+        raise UsageError("--html and --json: give one of them")
+    if arguments.html is not None and (arguments.word is not None or arguments.token is not None):
+        raise UsageError("--html shows all words: leave out --word and --token")
+    if arguments.file is not None:
+        return read_file(arguments.file)
+    text = arguments.text if arguments.text is not None else arguments.prompt
+    return None if text is None else os.fsencode(text)
+
+
+def _chosen(arguments: argparse.Namespace, found: Trace) -> tuple[int | None, int | None]:
+    """The numbers of the word and the token that --word and --token ask for."""
+    for noun, number, count in (
+        ("word", arguments.word, len(found.words)),
+        ("token", arguments.token, len(found.tokens)),
+    ):
+        if number is not None and not 0 <= number < count:
+            there = f"there are {noun}s 0 to {count - 1}" if count else f"the text has no {noun}s"
+            raise UsageError(f"there is no {noun} {number}: {there}")
+    return arguments.word, arguments.token
+
+
+def _object(found: Trace, word: int | None, token: int | None, answer: WhyNot | None) -> dict[str, object]:
+    """What --json prints: the trace, or the part of it that was asked for."""
+    if answer is not None:
+        return answer_to_json(answer)
+    everything = to_json(found)
+    if word is not None:
+        part: dict[str, object] = everything["words"][word]
+        return part
+    if token is not None:
+        number = found.tokens[token].word
+        return {
+            **everything["tokens"][token],
+            "in_word": None if number is None else everything["words"][number],
+        }
+    return everything
+
+
+# ---- the terminal ---------------------------------------------------------------------------------------
+
+
+class _Cell(NamedTuple):
+    """Text that is safe to print, how wide it is, and its colour."""
+
+    text: str
+    width: int
+    color: str = ""
+
+
+class _View:
+    """Draws for a terminal of `width` columns."""
+
+    def __init__(self, width: int, color: bool, everything: bool) -> None:
+        self._width = width
+        self._color = color
+        self._all = everything
+        self._shown: dict[str, int] = {}  # words whose merges were shown
+
+    def lines(
+        self, found: Trace, word: int | None, token: int | None, answer: WhyNot | None
+    ) -> Iterator[str]:
+        yield from self._said([_output.one_line(summary(found))])
+        if answer is not None:
+            for said in answer_in_words(found, answer):
+                yield ""
+                yield from self._said(said)
+        elif word is not None:
+            self._all = True
+            yield from self._word(found, word)
+            yield from self._tokens(found, [n for n, each in enumerate(found.tokens) if each.word == word])
+        elif token is not None:
+            self._all = True
+            number = found.tokens[token].word
+            yield from self._tokens(found, [token])
+            yield from () if number is None else self._word(found, number)
+        else:
+            yield from self._everything(found)
+
+    def _everything(self, found: Trace) -> Iterator[str]:
+        limit = len(found.tokens) if self._all else _TOKENS
+        if found.tokens:
+            yield ""
+            yield from self._text(found.tokens[:limit])
+        yield from self._fragments(found)
+        count = len(found.words) if self._all else min(_WORDS, len(found.words))
+        for number in range(count):
+            yield from self._word(found, number)
+        if count < len(found.words):
+            yield ""
+            yield from self._said(
+                [f"… words 0 to {count - 1} of {len(found.words):,}: --word N shows one, --all shows all"]
+            )
+        yield from self._tokens(found, list(range(min(limit, len(found.tokens)))))
+        if limit < len(found.tokens):
+            yield from self._said(
+                [f"… tokens 0 to {limit - 1} of {len(found.tokens):,}: --token N shows one, --all shows all"]
+            )
+
+    # ---- parts ----
+
+    def _text(self, tokens: Iterable[Token]) -> Iterator[str]:
+        """The text in its tokens: coloured, or with bars between them."""
+        cells = []
+        for number, token in enumerate(tokens):
+            special = token.origin in ("special", "bos", "eos", "dna")
+            color = _SPECIAL if special else _BACKGROUNDS[number % len(_BACKGROUNDS)]
+            cells += [_cell(token.piece or token.text, color)] + [_Cell("|", 1)] * (not self._color)
+        line, used = "", 0
+        for cell in cells:
+            if used and used + cell.width > self._width:
+                yield line
+                line, used = "", 0
+            line, used = line + self._paint(cell), used + cell.width
+        yield line
+
+    def _fragments(self, found: Trace) -> Iterator[str]:
+        shown = found.fragments if self._all else found.fragments[:_FRAGMENTS]
+        rows = []
+        for fragment in shown:
+            data = found.text[fragment.start : fragment.end]
+            text = self._quoted(
+                data if self._all or len(data) <= _CLIPPED else data[:_CLIPPED] + "…".encode()
+            )
+            token = "" if fragment.token is None else str(fragment.token)
+            rows.append((_span(fragment.start, fragment.end), kind_of(fragment), token, text if data else ""))
+        yield from self._table("fragments", ("bytes", "what", "id", "text"), rows)
+        if len(shown) < len(found.fragments):
+            yield from self._said([f"… {len(shown)} of {len(found.fragments):,} fragments: --all shows all"])
+
+    def _word(self, found: Trace, number: int) -> Iterator[str]:
+        word = found.words[number]
+        yield ""
+        text = self._quoted(found.text[word.start : word.end])
+        title = f"word {number}  "
+        place = f"  bytes {_span(word.start, word.end)}"
+        yield self._bold(title) + self._clip(text, self._width - len(title) - len(place)) + self._dim(place)
+        yield from self._said(taken_by(found, word), indent=2)
+        if word.whole is not None:
+            yield from self._said([f"a token, taken whole without merging ({word.whole})"], indent=2)
+        elif word.merges and not self._all and word.text in self._shown:
+            yield self._dim(f"  merged as word {self._shown[word.text]}")
+        else:
+            self._shown.setdefault(word.text, number)
+            yield from self._merges(word)
+        yield from self._result(word)
+
+    def _merges(self, word: Word) -> Iterator[str]:
+        """A line for each merge: its rank, all symbols after it where they were, and the pair."""
+        ranks = max((len(str(merge.rank)) for merge in word.merges), default=0)
+        indent = max(ranks, 4) + 4
+        cells = [_cell(char) for char in word.written] if len(word.written) <= self._width else []
+        pairs = max((_pair(merge.left, merge.right).width for merge in word.merges), default=0)
+        room = self._width - indent
+        fits = cells and sum(cell.width + 1 for cell in cells) <= room
+        beside = fits and sum(cell.width + 1 for cell in cells) + 2 + pairs <= room
+        if fits and word.merges:
+            yield " " * indent + self._row(cells, [(at, char) for at, char in enumerate(word.written)], None)
+        symbols = dict(enumerate(word.written))
+        shown = word.merges if self._all else word.merges[:_MERGES]
+        for merge in shown:
+            symbols[merge.position] += symbols.pop(merge.position + len(merge.left))
+            rank = f"{merge.rank:>{indent - 2}}  "
+            row = self._row(cells, sorted(symbols.items()), merge.position) if fits else ""
+            pair = _pair(merge.left, merge.right)
+            if fits and beside:
+                yield self._dim(rank) + row + "  " + self._dim(pair.text)
+            elif fits:
+                yield self._dim(rank) + row
+            else:
+                yield self._dim(rank) + self._clip(pair, room)
+        if len(shown) < len(word.merges):
+            yield self._dim(f"  … {len(shown)} of {len(word.merges):,} merges: --word N shows all")
+
+    def _row(self, cells: list[_Cell], symbols: list[tuple[int, str]], new: int | None) -> str:
+        """The symbols, each in the columns of its first characters; the rest of its columns are blank."""
+        line = ""
+        for at, symbol in symbols:
+            room = sum(cell.width + 1 for cell in cells[at : at + len(symbol)])
+            cell = _cell(symbol, _NEW if at == new else "")
+            line += self._paint(cell) + " " * (room - cell.width)
+        return line
+
+    def _result(self, word: Word) -> Iterator[str]:
+        """The symbols that became tokens, and the others."""
+        for number, symbol in enumerate(word.symbols if self._all else word.symbols[:_MERGES]):
+            color = _BACKGROUNDS[number % len(_BACKGROUNDS)]
+            ids = " ".join(map(str, symbol.ids))
+            cell = self._clip(_cell(symbol.text, color), self._width - 5 - len(ids))
+            fate = fate_of(symbol)
+            yield f"  → {cell} {self._bold(ids)}{'  ' * bool(fate)}{fate}"
+        if not self._all and len(word.symbols) > _MERGES:
+            yield self._dim(f"  … {_MERGES} of {len(word.symbols):,} symbols: --word N shows all")
+
+    def _tokens(self, found: Trace, numbers: list[int]) -> Iterator[str]:
+        rows = []
+        for number in numbers:
+            token = found.tokens[number]
+            rows.append(
+                (
+                    str(number),
+                    str(token.id),
+                    _span(token.start, token.end),
+                    self._quoted(token.piece),
+                    _cell(token.text) if token.text.encode() != token.piece else "",
+                    notes_on(token),
+                )
+            )
+        yield from self._table("tokens", ("#", "id", "bytes", "piece", "vocabulary", ""), rows)
+
+    # ---- how it is drawn ----
+
+    def _table(
+        self, title: str, head: tuple[str, ...], rows: Sequence[Sequence[str | _Cell]]
+    ) -> Iterator[str]:
+        """Columns as wide as they need to be; numbers to the right; long text is cut at the terminal's edge."""
+        if not rows:
+            return
+        yield ""
+        yield self._bold(title)
+        cells = [[_Cell(each, len(each)) if isinstance(each, str) else each for each in row] for row in rows]
+        titles = [_Cell(name, len(name)) for name in head]
+        used = [any(row[at].width for row in cells) for at in range(len(head))]
+        columns = [at for at in range(len(head)) if used[at]]
+        most = max(self._width // 3, 12)
+        widths = [min(max(row[at].width for row in [titles, *cells]), most) for at in range(len(head))]
+        for row in [titles, *cells]:
+            line, room = "  ", self._width - 2
+            for at in columns:
+                width = min(room if at == columns[-1] else widths[at], room)
+                cell = row[at]
+                blank = " " * max(width - cell.width, 0)
+                text = self._clip(cell, width)
+                line += (blank + text if head[at] in ("#", "id") else text + blank) + "  "
+                room -= width + 2
+                if room < 4:
+                    break
+            yield self._dim(line) if row is titles else line
+
+    def _said(self, said: Sentence, indent: int = 0) -> Iterator[str]:
+        """A sentence in lines that fit, broken at spaces of our own, and in patterns that fit no line."""
+        room = max(self._width - indent, 20)
+        lines, used = [""], 0
+        for part in self._unbroken(said, room):
+            if used and used + len(part.text.rstrip(" ")) - len(part.text) + part.width > room:
+                lines.append("")
+                used = 0
+            lines[-1] += part.text
+            used += part.width
+        yield from (" " * indent + line for line in lines)
+
+    def _unbroken(self, said: Sentence, room: int) -> Iterator[_Cell]:
+        """The parts of a sentence between which a line may end."""
+        text, width = "", 0
+        for part in said:
+            if isinstance(part, Quote) and not part.is_pattern:
+                cell = self._quoted(part.text)
+                text, width = text + self._clip(cell, room), width + min(cell.width, room)
+                continue
+            words = self._pattern(part, room) if isinstance(part, Quote) else re.split("(?<= )", part)
+            for word in words:
+                text, width = text + word, width + len(word)
+                if word.endswith(" ") or width >= room:
+                    yield _Cell(text, width)
+                    text, width = "", 0
+        yield _Cell(text, width)
+
+    def _pattern(self, quote: Quote, room: int) -> list[str]:
+        """A pattern between slashes, cut if it is very long, in parts that fit a line."""
+        text = str(quote.text)
+        shown = f"/{_output.one_line(text if self._all or len(text) <= 120 else text[:119] + '…')}/"
+        return [shown[at : at + room] for at in range(0, len(shown), room)]
+
+    def _quoted(self, data: str | bytes) -> _Cell:
+        cell = _cell(data)
+        return _Cell(f"'{cell.text}'", cell.width + 2)
+
+    def _clip(self, cell: _Cell, width: int) -> str:
+        """The cell in `width` columns, painted."""
+        if cell.width <= width:
+            return self._paint(cell)
+        text, used = "", 0
+        for char in cell.text:
+            used += _char_width(char)
+            if used >= max(width, 2):
+                break
+            text += char
+        if "\u2068" in text and "\u2069" not in text:
+            text += "\u2069"
+        return self._paint(_Cell(text + "…", width, cell.color))
+
+    def _paint(self, cell: _Cell) -> str:
+        if not self._color or not cell.color:
+            return cell.text
+        return f"{cell.color}{cell.text}{_output.RESET}"
+
+    def _bold(self, text: str) -> str:
+        return f"{_output.BOLD}{text}{_output.RESET}" if self._color else text
+
+    def _dim(self, text: str) -> str:
+        return f"{_output.DIM}{text}{_output.RESET}" if self._color else text
+
+
+def _span(start: int, end: int) -> str:
+    return f"{start}–{end}"
+
+
+def _pair(left: str, right: str) -> _Cell:
+    first, second = _cell(left), _cell(right)
+    return _Cell(f"{first.text} + {second.text}", first.width + second.width + 3)
+
+
+def _cell(text: str | bytes, color: str = "") -> _Cell:
+    """Text of a user or a model: escaped, and right-to-left text kept from turning what is around it."""
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    shown = _output.visible(data)
+    width = len(shown) if shown.isascii() else sum(map(_char_width, shown))
+    return _Cell(f"\u2068{shown}\u2069" if _is_right_to_left(shown) else shown, width, color)
+
+
+def _is_right_to_left(text: str) -> bool:
+    from unicodedata import bidirectional
+
+    return not text.isascii() and any(bidirectional(char) in ("R", "AL", "AN") for char in text)
+
+
+def _char_width(char: str) -> int:
+    """The columns that a terminal gives a character."""
+    from unicodedata import category, east_asian_width
+
+    if char < "\u0300":
+        return 1
+    if category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if east_asian_width(char) in "WF" else 1

@@ -1,0 +1,1 @@
+"""Tools that look at a tokenizer: explain, verify, diagnose, doctor, and the oracles they ask."""
