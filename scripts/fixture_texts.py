@@ -11,7 +11,8 @@ But: no sequence that decodes to more than U+10FFFF, on which llama.cpp ends the
 some hundred characters outside of white space, on which its regular expressions overflow the stack.
 """
 
-# fmt: off (lists of texts are read better several to a line)
+# Lists of texts are read better several to a line.
+# fmt: off
 
 from __future__ import annotations
 

@@ -3,9 +3,10 @@
     python scripts/reference.py prepare --library
     python scripts/record_fixtures.py [--only names|rules]
 
-Three files, JSON in gzip, the same bytes at every run:
+Four files, JSON in gzip, the same bytes at every run:
 
 - `byte_level.json.gz`: the names of byte-level pre-tokenizers, over GPT-2's vocabulary;
+- `unsplit.json.gz`: the same over fixtures/unsplit.gguf, whose ids show where words end;
 - `raw_utf8.json.gz`: the names that do not byte-encode, over fixtures/raw-utf8.gguf;
 - `loading_rules.json.gz`: the vocabularies of loading_rules.py, which are written to fixtures/vocabs/.
 
@@ -39,6 +40,7 @@ RECORDED = FIXTURES / "recorded"
 VOCABULARIES = FIXTURES / "vocabs"
 GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"
 RAW = FIXTURES / "raw-utf8.gguf"
+UNSPLIT = FIXTURES / "unsplit.gguf"
 RAW_NAMES = ["gemma4", "granite-embed-multi-311m", "sarvam-moe", "whitespace"]
 MODELS = {"whitespace": "whitespace"}  # tokenizer.ggml.model, where it is not that of the vocabulary
 FLAGS = list(product([True, False], repeat=2))  # (add_special, parse_special), (remove_, unparse_special)
@@ -228,7 +230,9 @@ def main() -> int:
         record_rules()
     if only != "rules":
         record_names("raw_utf8", RAW, RAW_NAMES)
-        record_names("byte_level", GPT2, [name for name in PRE_TOKENIZERS if name not in RAW_NAMES])
+        byte_level_names = [name for name in PRE_TOKENIZERS if name not in RAW_NAMES]
+        record_names("unsplit", UNSPLIT, byte_level_names)
+        record_names("byte_level", GPT2, byte_level_names)
     return 0
 
 

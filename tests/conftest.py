@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "scripts"))  # the makers of the fixtures; they al
 
 GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"
 RAW_UTF8 = ROOT / "fixtures" / "raw-utf8.gguf"
+UNSPLIT = ROOT / "fixtures" / "unsplit.gguf"
 
 
 def missing(what: str) -> NoReturn:

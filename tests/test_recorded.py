@@ -11,14 +11,14 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
-from conftest import GPT2, RAW_UTF8, ROOT
+from conftest import GPT2, RAW_UTF8, ROOT, UNSPLIT
 from record_fixtures import FLAGS, MODELS, as_bytes, column, read_recorded
 from reference import SPECIAL_IDS, with_pre
 
 from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe.registry import PRE_TOKENIZERS
 
-RECORDED = {"byte_level": GPT2, "raw_utf8": RAW_UTF8}
+RECORDED = {"byte_level": GPT2, "unsplit": UNSPLIT, "raw_utf8": RAW_UTF8}
 CASES = [(recorded, name) for recorded in RECORDED for name in read_recorded(recorded)["ids"]["index"]]
 
 
@@ -35,7 +35,7 @@ class Case(NamedTuple):
     recorded: dict[str, Any]
 
 
-@pytest.fixture(scope="module", params=CASES, ids=[name for _, name in CASES])
+@pytest.fixture(scope="module", params=CASES, ids=[f"{name}-{recorded}" for recorded, name in CASES])
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     """The recorded vocabulary under each name in turn; all tests of one name run before the next."""
     recorded, name = request.param
@@ -50,8 +50,9 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_every_name_has_recorded_answers() -> None:
-    assert len(CASES) == 91
+    assert len(PRE_TOKENIZERS) == 91
     assert {name for _, name in CASES} == set(PRE_TOKENIZERS)
+    assert {name for recorded, name in CASES if recorded != "byte_level"} == set(PRE_TOKENIZERS)
 
 
 @pytest.mark.parametrize("recorded", RECORDED)

@@ -1,0 +1,468 @@
+"""Compares us with the real llama.cpp on random texts, in process and by its command.
+
+    python scripts/reference.py prepare
+    python scripts/compare_live.py --strings 1000000 --seed 1 --processes 2
+
+Every pre-tokenizer name gets its share of the strings: over GPT-2's vocabulary, over one whose ids show where
+words end (for names that do not byte-encode: over a raw UTF-8 one), and over vocabularies with random merges,
+special tokens and flags; the real vocabularies get some more. For each string, ids are compared, and the
+text of ids, under random flags; for each vocabulary all that loading decides. A difference is shrunk and
+printed. Then the command `llama-tokenize` and ours get the same arguments, and their output must be the same
+bytes.
+
+Ends with a line of totals, and with status 1 if anything differed. The same seed asks the same questions,
+whatever the number of processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from random_texts import RandomTexts, random_vocabulary
+from record_fixtures import GPT2, MODELS, RAW, RAW_NAMES, UNSPLIT, VOCABULARIES
+from reference import (
+    SPECIAL_IDS,
+    Crash,
+    LoadError,
+    NotPreparedError,
+    Oracle,
+    cache_directory,
+    llama_tokenize_command,
+    vocabulary,
+    with_pre,
+    write_metadata,
+)
+
+from ggufbpe import GGUFError, Tokenizer
+from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.vocab import CONTROL, UNKNOWN, USER_DEFINED
+
+REAL = [
+    *(
+        "aquila",
+        "command-r",
+        "deepseek-coder",
+        "deepseek-llm",
+        "falcon",
+        "gemma-4",
+        "gpt-2",
+        "gpt-neox",
+        "llama-bpe",
+    ),
+    *("mpt", "qwen2", "qwen35", "refact", "starcoder"),
+]
+BATCH = 500
+LONG_TEXT_FOR = 250  # short ones
+STRINGS_OF_RANDOM_VOCABULARY = 250
+COMMANDS_AT_A_TIME = 25
+RANDOM_SHARE = 0.3  # of the strings of a name, over random vocabularies
+REAL_SHARE = 0.05  # of all strings, over the real vocabularies with the names they have
+STACK = 1 << 30  # bytes for llama.cpp, so that it has an answer for long runs, too
+SHOWN = 20  # differences printed; all are counted
+
+
+@dataclass(frozen=True)
+class Job:
+    """Some strings for one name, over one vocabulary or, where that is None, random ones."""
+
+    name: str
+    vocabulary: Path | None
+    strings: int
+    seed: str
+
+
+@dataclass
+class Result:
+    totals: Counter[str] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+
+
+class Comparison:
+    """llama.cpp and us, over one vocabulary at a time."""
+
+    def __init__(self, oracle: Oracle, result: Result) -> None:
+        self._oracle = oracle
+        self._result = result
+        self._name = ""
+        self.tok: Tokenizer
+
+    def open(self, path: Path, name: str) -> bool:
+        """Go over to a vocabulary; False if llama.cpp refuses it, which we must then do, too."""
+        self._name = name
+        try:
+            self._oracle.open(path)
+        except LoadError as error:
+            if error.crash is None and _can_open(path):
+                self._differ(f"llama.cpp refuses {path}, and we do not")
+            self._result.totals["refused"] += 1
+            return False
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.tok = Tokenizer.from_gguf(path)
+        self._compare_loading()
+        return True
+
+    def ids(self, questions: Sequence[tuple[bytes, bool, bool]]) -> list[list[int]]:
+        """Compare the ids of texts: (text, add_special, parse_special); returns llama.cpp's."""
+        answers = self._oracle.tokenize_each(questions)
+        for question, expected in zip(questions, answers, strict=True):
+            ours = self._encode(question)
+            if isinstance(expected, Crash):
+                self._result.totals["crashes"] += 1
+            elif ours != expected:
+                self._report_ids(*question)
+        found = [answer for answer in answers if not isinstance(answer, Crash)]
+        self._result.totals["texts"] += len(questions)
+        self._result.totals["tokens"] += sum(map(len, found))
+        return found
+
+    def decoded(self, questions: Sequence[tuple[Sequence[int], bool, bool]]) -> None:
+        """Compare the texts of ids: (ids, remove_special, unparse_special)."""
+        answers = self._oracle.detokenize_each(questions)
+        self._result.totals["decoded"] += len(questions)
+        for question, expected in zip(questions, answers, strict=True):
+            if isinstance(expected, Crash):
+                self._result.totals["crashes"] += 1
+            elif self._decode(question) != expected:
+                self._report_decoded(*question)
+
+    def _compare_loading(self) -> None:
+        tok, theirs = self.tok, self._oracle.describe()
+        tokens = range(tok.vocab_size)
+        ours = {
+            "texts": [tok.id_to_token(token).encode() for token in tokens],
+            "attributes": [int(tok.token_attributes(token)) for token in tokens],
+            "special ids": {key: getattr(tok, f"{key}_id") for key in SPECIAL_IDS if key != "eot"},
+            "flags": (tok.add_bos, tok.add_eos),
+            "end of generation": sorted(tok.eog_ids),
+            "pieces": [tok.token_to_piece(token) for token in tokens],
+            "pieces without special": [tok.token_to_piece(token, special=False) for token in tokens],
+        }
+        expected = {
+            "texts": theirs.texts,
+            "attributes": theirs.attributes,
+            "special ids": {key: theirs.special_ids[key] for key in SPECIAL_IDS if key != "eot"},
+            "flags": (theirs.add_bos, theirs.add_eos),
+            "end of generation": theirs.eog_ids,
+            "pieces": self._oracle.pieces(special=True),
+            "pieces without special": self._oracle.pieces(special=False),
+        }
+        for what, value in expected.items():
+            if ours[what] != value:
+                self._differ(f"{what}: {_first_difference(value, ours[what])}")
+
+    def _encode(self, question: tuple[bytes, bool, bool]) -> Any:
+        data, add_special, parse_special = question
+        try:
+            text = _as_text(data) if len(data) % 2 else data
+            return self.tok.encode(text, add_special=add_special, parse_special=parse_special)
+        except Exception as error:
+            return repr(error)
+
+    def _decode(self, question: tuple[Sequence[int], bool, bool]) -> Any:
+        ids, remove_special, unparse_special = question
+        try:
+            return self.tok.decode_bytes(ids, remove_special=remove_special, unparse_special=unparse_special)
+        except Exception as error:
+            return repr(error)
+
+    def _report_ids(self, text: bytes, add_special: bool, parse_special: bool) -> None:
+        def both(part: bytes) -> tuple[Any, Any]:
+            question = (part, add_special, parse_special)
+            return self._oracle.tokenize_each([question])[0], self._encode(question)
+
+        text = shrink(text, both)
+        expected, ours = both(text)
+        flags = f"add_special={add_special} parse_special={parse_special}"
+        self._differ(f"ids {flags}\n  text {text!r}\n  llama.cpp {expected}\n  ours      {ours}")
+
+    def _report_decoded(self, ids: Sequence[int], remove_special: bool, unparse_special: bool) -> None:
+        def both(part: Sequence[int]) -> tuple[Any, Any]:
+            question = (part, remove_special, unparse_special)
+            return self._oracle.detokenize_each([question])[0], self._decode(question)
+
+        ids = shrink(list(ids), both)
+        expected, ours = both(ids)
+        flags = f"remove_special={remove_special} unparse_special={unparse_special}"
+        self._differ(f"decoded {flags}\n  ids {ids}\n  llama.cpp {expected!r}\n  ours      {ours!r}")
+
+    def _differ(self, what: str) -> None:
+        self._result.totals["differences"] += 1
+        place = self._oracle.path
+        if self._result.totals["differences"] <= SHOWN:
+            self._result.differences.append(f"{self._name} over {place}: {what}")
+            _keep(Path(place))
+
+
+def shrink(value: Any, both: Callable[[Any], tuple[Any, Any]]) -> Any:
+    """The shortest part of a sequence, by leaving out stretches, on which the two still differ."""
+
+    def differs(part: Any) -> bool:
+        expected, ours = both(part)
+        return not isinstance(expected, Crash) and expected != ours
+
+    size = len(value) // 2
+    while size:
+        start = 0
+        while start < len(value):
+            part = value[:start] + value[start + size :]
+            if differs(part):
+                value = part
+            else:
+                start += size
+        size //= 2
+    return value
+
+
+def run(job: Job) -> Result:
+    """Do one job: a process's work."""
+    result = Result()
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder, Oracle(RAW, stack=STACK) as oracle:
+        comparison = Comparison(oracle, result)
+        if job.vocabulary is not None:
+            path = job.vocabulary
+            if path in (GPT2, UNSPLIT, RAW):
+                path = with_pre(path, job.name, Path(folder) / f"{job.name}.gguf", MODELS.get(job.name))
+            _compare_strings(comparison, path, job.name, job.strings, job.seed)
+        else:
+            for number in range(0, job.strings, STRINGS_OF_RANDOM_VOCABULARY):
+                seed = f"{job.seed}/{number}"
+                keys = random_vocabulary(seed, job.name, job.name not in RAW_NAMES, RandomTexts(seed))
+                path = write_metadata(Path(folder) / f"{seed.replace('/', '_')}.gguf", keys)
+                strings = min(STRINGS_OF_RANDOM_VOCABULARY, job.strings - number)
+                _compare_strings(comparison, path, job.name, strings, seed)
+                path.unlink()
+    result.totals["microseconds"] = int((time.perf_counter() - start) * 1e6)
+    return result
+
+
+def _compare_strings(comparison: Comparison, path: Path, name: str, count: int, seed: str) -> None:
+    if not comparison.open(path, name):
+        return
+    tok = comparison.tok
+    marked = CONTROL | USER_DEFINED | UNKNOWN
+    special = [
+        tok.id_to_token(token) for token in range(tok.vocab_size) if tok.token_attributes(token) & marked
+    ]
+    source, dice = RandomTexts(seed, special), random.Random(seed + "/flags")
+
+    def flags() -> tuple[bool, bool]:
+        return dice.random() < 0.5, dice.random() < 0.5
+
+    for start in range(0, count, BATCH):
+        texts = [source.text() for _ in range(min(BATCH, count - start))]
+        texts += [source.long_text() for _ in range(len(texts) // LONG_TEXT_FOR)]
+        found = comparison.ids([(text, *flags()) for text in texts])
+        sequences = [*found[::4]]
+        for _ in range(len(texts) // 8):
+            sequences.append([dice.randrange(tok.vocab_size) for _ in range(dice.randrange(8))])
+        comparison.decoded([(ids, *flags()) for ids in sequences])
+
+
+def jobs(strings: int, seed: int, names: list[str]) -> list[Job]:
+    """The strings, spread over names and vocabularies."""
+    found: list[Job] = []
+    real = []
+    for title in REAL:
+        try:
+            real.append((title, vocabulary(title)))
+        except NotPreparedError as error:
+            print(error, file=sys.stderr)
+            break
+    for_real = int(strings * REAL_SHARE) if real and len(names) == len(PRE_TOKENIZERS) else 0
+    for number, (title, path) in enumerate(real if for_real else []):
+        found.append(Job(title, path, _share(for_real, number, len(real)), f"{seed}/real/{title}"))
+    for number, name in enumerate(names):
+        share = _share(strings - for_real, number, len(names))
+        over_random = int(share * RANDOM_SHARE)
+        found.append(Job(name, None, over_random, f"{seed}/random/{name}"))
+        bases = [RAW] if name in RAW_NAMES else [GPT2, UNSPLIT]
+        for base, path in enumerate(bases):
+            strings_here = _share(share - over_random, base, len(bases))
+            found.append(Job(name, path, strings_here, f"{seed}/{path.stem}/{name}"))
+    return [job for job in found if job.strings]
+
+
+def _share(total: int, number: int, count: int) -> int:
+    """What number `number` gets of `total` dealt out to `count`.
+
+    >>> [_share(10, number, 4) for number in range(4)]
+    [3, 3, 2, 2]
+    """
+    return total // count + (number < total % count)
+
+
+# ---- the command ----------------------------------------------------------------------------------------
+
+
+FLAGS = ["--ids", "--no-bos", "--no-parse-special", "--no-escape", "-e", "--show-count"]
+WAYS = [["-p"], ["-p"], ["--prompt"], ["-f"], ["-f"], ["--file"], ["--stdin"], ["--stdin"]]
+WAYS += [["-p", "--stdin"], ["-f", "-p"], ["-p", "-f"], ["-f", "--stdin"], ["-p", "-p"], []]
+ESCAPES = [
+    rb"\n",
+    rb"\t",
+    rb"\\",
+    rb"\x41",
+    rb"\xff",
+    rb"\'",
+    rb"\"",
+    rb"\q",
+    b"\\",
+    rb"\x4",
+    rb"\r",
+    rb"\0",
+    rb"\xe4\xb8\xad",
+]
+
+
+def command_cases(seed: str, count: int, file: Path) -> list[tuple[list[str | bytes], bytes, bytes]]:
+    """For `tokenize`: the arguments after the vocabulary, what `file` holds, and what goes to stdin."""
+    dice, source = (
+        random.Random(f"{seed}/command"),
+        RandomTexts(f"{seed}/command", ["<|endoftext|>", "<bos>"]),
+    )
+
+    def text() -> bytes:
+        made = source.text()
+        for _ in range(dice.randrange(3)):
+            at = dice.randrange(len(made) + 1)
+            made = made[:at] + dice.choice(ESCAPES) + made[at:]
+        return made
+
+    found = []
+    for _ in range(count):
+        arguments: list[str | bytes] = [flag for flag in FLAGS if dice.random() < 0.35]
+        for way in dice.choice(WAYS):
+            arguments.append(way)
+            if way in ("-p", "--prompt"):
+                arguments.append(text().replace(b"\x00", b""))
+            elif way in ("-f", "--file"):
+                arguments.append(str(file))
+        found.append((arguments, text(), text()))
+    return found
+
+
+def run_commands(seed: str, count: int) -> Result:
+    """Run both commands on the same arguments and compare what they print."""
+    result = Result()
+    theirs = [str(llama_tokenize_command())]
+    ours = [sys.executable, "-m", "ggufbpe", "tokenize"]
+    paths = [GPT2, GPT2, RAW, VOCABULARIES / "phi3.gguf", VOCABULARIES / "add-bos-and-eos.gguf"]
+    for title in ("llama-bpe", "qwen2", "gpt-neox"):
+        try:
+            paths.append(vocabulary(title))
+        except NotPreparedError:
+            break  # `jobs` has said so
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "prompt.txt"
+        for number, (arguments, content, stdin) in enumerate(command_cases(seed, count, file)):
+            file.write_bytes(content)
+            given = ["-m", str(paths[number % len(paths)]), *arguments]
+            expected = subprocess.run([*theirs, *given], input=stdin, capture_output=True)
+            found = subprocess.run([*ours, *given], input=stdin, capture_output=True)
+            result.totals["commands"] += 1
+            result.totals["commands refused"] += expected.returncode > 0
+            if expected.returncode < 0:
+                result.totals["crashes"] += 1
+            elif (expected.stdout, expected.returncode == 0) != (found.stdout, found.returncode == 0):
+                result.totals["differences"] += 1
+                result.differences.append(
+                    f"tokenize {given} < {stdin!r}, file {content!r}\n"
+                    f"  llama-tokenize {expected.returncode} {expected.stdout!r}\n"
+                    f"  ours           {found.returncode} {found.stdout!r} {found.stderr[-300:]!r}"
+                )
+    return result
+
+
+# ---- small helpers, and the whole -----------------------------------------------------------------------
+
+
+def _can_open(path: Path) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            Tokenizer.from_gguf(path)
+    except GGUFError:
+        return False
+    return True
+
+
+def _as_text(data: bytes) -> str | bytes:
+    """The text as `str`, if it can be one."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
+def _first_difference(expected: Any, ours: Any) -> str:
+    if isinstance(expected, list) and len(expected) == len(ours):
+        number = next(i for i, (a, b) in enumerate(zip(expected, ours, strict=True)) if a != b)
+        return f"at {number} llama.cpp has {expected[number]!r}, ours {ours[number]!r}"
+    return f"llama.cpp has {expected}, ours {ours}"
+
+
+def _keep(path: Path) -> None:
+    """Keep the vocabulary of a difference, if it is a temporary one."""
+    if Path(tempfile.gettempdir()) in path.parents and path.exists():
+        folder = cache_directory() / "differences"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / path.name).write_bytes(path.read_bytes())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--strings", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--names", nargs="+", choices=list(PRE_TOKENIZERS), metavar="NAME", help="default: all"
+    )
+    parser.add_argument("--processes", type=int, default=multiprocessing.cpu_count())
+    parser.add_argument("--commands", type=int, default=300, help="runs of llama-tokenize; 0 for none")
+    parser.add_argument("--verbose", action="store_true", help="a line for each part, with its time")
+    arguments = parser.parse_args()
+    start = time.perf_counter()
+    result = Result()
+    work = jobs(arguments.strings, arguments.seed, arguments.names or list(PRE_TOKENIZERS))
+    commands = [
+        (f"{arguments.seed}/commands/{first}", min(COMMANDS_AT_A_TIME, arguments.commands - first))
+        for first in range(0, arguments.commands, COMMANDS_AT_A_TIME)
+    ]
+    with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
+        parts = [pool.apply_async(run, (job,)) for job in work]
+        parts += [pool.apply_async(run_commands, chunk) for chunk in commands]
+        for job, waiting in zip([*work, *[None] * len(commands)], parts, strict=True):
+            part = waiting.get()
+            result.totals.update(part.totals)
+            for difference in part.differences:
+                print(f"DIFFERENCE {difference}", flush=True)
+            if arguments.verbose and job is not None:
+                over = job.vocabulary.name if job.vocabulary else "random vocabularies"
+                seconds = part.totals["microseconds"] / 1e6
+                print(f"{job.name} over {over}: {job.strings} strings, {seconds:.1f} s", flush=True)
+    totals = result.totals
+    print(
+        f"compared with llama.cpp: {totals['texts']} texts, {totals['tokens']} tokens, "
+        f"{totals['decoded']} sequences decoded, "
+        f"{totals['commands']} commands ({totals['commands refused']} refused by both), "
+        f"{totals['crashes']} crashes of llama.cpp, {totals['differences']} differences, "
+        f"{time.perf_counter() - start:.0f} seconds"
+    )
+    return 1 if totals["differences"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
