@@ -1,17 +1,17 @@
 """The reference: llama.cpp, fetched, built, and asked.
 
-    python scripts/reference.py prepare        # vocabularies, library and command, into .cache/
+    python scripts/reference.py prepare        # vocabularies, library and commands, into .cache/
 
 Everything comes from the source distribution of one release of llama-cpp-python, which carries llama.cpp
-whole: real vocabularies with upstream's own test cases, the library, and the command `llama-tokenize`. What
-is already there stays; what was interrupted starts again, for every step works under a temporary name and
-renames at the end. The folder is `.cache/` of the repository, or $GGUFBPE_CACHE.
+whole: real vocabularies with upstream's own test cases, the library, and the commands `llama-tokenize` and
+`llama-server`. What is already there stays; what was interrupted starts again, for every step works under a
+temporary name and renames at the end. The folder is `.cache/` of the repository, or $GGUFBPE_CACHE.
 
 `Oracle` asks llama.cpp in process, by way of its C functions. The process is a child of its own, because
 llama.cpp can abort on a text or a file (a failed assertion, an uncaught exception) or overflow its stack:
 such an answer is a `Crash`, and the next question gets a new child.
 
-But: it needs a C++ compiler, and the first `prepare` takes ten minutes of two cores.
+But: it needs a C++ compiler, and the first `prepare` takes fifteen minutes of two cores.
 """
 
 from __future__ import annotations
@@ -80,10 +80,26 @@ def vocabulary(name: str) -> Path:
 
 def llama_tokenize_command() -> Path:
     """The path of the command `llama-tokenize`. Raises `NotPreparedError` while it is not built."""
-    path = cache_directory() / "bin" / _executable("llama-tokenize")
+    return _built("llama-tokenize", "--command")
+
+
+def llama_server_command() -> Path:
+    """The path of the command `llama-server`. Raises `NotPreparedError` while it is not built.
+
+    It needs a model with weights: make_tiny_model.py writes one.
+    """
+    return _built("llama-server", "--server")
+
+
+def _built(program: str, flag: str) -> Path:
+    path = _place(program)
     if not path.is_file():
-        raise NotPreparedError(f"no {path}: `python scripts/reference.py prepare --command` builds it")
+        raise NotPreparedError(f"no {path}: `python scripts/reference.py prepare {flag}` builds it")
     return path
+
+
+def _place(program: str) -> Path:
+    return cache_directory() / "bin" / _executable(program)
 
 
 def library_is_installed() -> bool:
@@ -94,7 +110,7 @@ def library_is_installed() -> bool:
         return False
 
 
-def prepare(vocabs: bool = True, library: bool = True, command: bool = True) -> None:
+def prepare(vocabs: bool = True, library: bool = True, command: bool = True, server: bool = True) -> None:
     """Get what is missing, and say what is being done."""
     cache_directory().mkdir(parents=True, exist_ok=True)
     _remove_leftovers()
@@ -102,8 +118,9 @@ def prepare(vocabs: bool = True, library: bool = True, command: bool = True) -> 
         _prepare_vocabularies()
     if library:
         _prepare_library()
-    if command:
-        _prepare_command()
+    programs = ["llama-tokenize"] * command + ["llama-server"] * server
+    if programs:
+        _prepare_programs(programs)
 
 
 def _prepare_vocabularies() -> None:
@@ -139,44 +156,43 @@ def _prepare_library() -> None:
     _run([*_PIP, "install", *map(str, wheels.glob("*.whl"))])
 
 
-def _prepare_command() -> None:
-    target = cache_directory() / "bin" / _executable("llama-tokenize")
-    if target.is_file():
-        _say(f"command: {target} is there")
+def _prepare_programs(programs: Sequence[str]) -> None:
+    """Build those that are missing, in one build folder, since they share most of what is compiled."""
+    wanted = [program for program in programs if not _place(program).is_file()]
+    for program in programs:
+        if program not in wanted:
+            _say(f"command: {_place(program)} is there")
+    if not wanted:
         return
     archive = _source_distribution()
     with _partial("command") as folder:
         _say("command: extracting the sources")
         _extract(archive, folder / "source", _SOURCE)
-        built = _build(folder / "source", folder / "build", "llama-tokenize")
-        target.parent.mkdir(exist_ok=True)
-        built.rename(target)
-    _say(f"command: {target}")
+        for program, built in zip(wanted, _build(folder / "source", folder / "build", wanted), strict=True):
+            _place(program).parent.mkdir(exist_ok=True)
+            built.rename(_place(program))
+            _say(f"command: {_place(program)}")
 
 
-def _build(source: Path, build: Path, target: str) -> Path:
-    """Build one program of llama.cpp as a single file; returns where it is."""
+def _build(source: Path, build: Path, targets: Sequence[str]) -> list[Path]:
+    """Build programs of llama.cpp, each a single file; returns where they are."""
     cmake, generator = _build_tools()
     switched_off = [
-        *(
-            "LLAMA_BUILD_SERVER",
-            "LLAMA_BUILD_TESTS",
-            "LLAMA_BUILD_EXAMPLES",
-            "LLAMA_BUILD_APP",
-            "LLAMA_BUILD_UI",
-        ),
+        *("LLAMA_BUILD_TESTS", "LLAMA_BUILD_EXAMPLES", "LLAMA_BUILD_APP", "LLAMA_BUILD_UI"),
         *("LLAMA_CURL", "LLAMA_OPENSSL", "LLAMA_USE_PREBUILT_UI", "LLAMA_LLGUIDANCE"),
         *("BUILD_SHARED_LIBS", "GGML_NATIVE", "GGML_OPENMP", "GGML_CCACHE"),
     ]
-    options = ["-DCMAKE_BUILD_TYPE=Release", "-DLLAMA_BUILD_TOOLS=ON"]
-    _say(f"command: compiling {target}, about 14 minutes of one core")
+    options = ["-DCMAKE_BUILD_TYPE=Release", "-DLLAMA_BUILD_TOOLS=ON", "-DLLAMA_BUILD_SERVER=ON"]
+    _say(f"command: compiling {' and '.join(targets)}, about 20 minutes of one core")
     _run(
         [cmake, "-S", str(source), "-B", str(build), *generator, *options]
         + [f"-D{name}=OFF" for name in switched_off]
     )
-    _run([cmake, "--build", str(build), "--config", "Release", "--target", target, "--parallel", _parallel()])
-    places = [build / "bin" / _executable(target), build / "bin" / "Release" / _executable(target)]
-    return next(path for path in places if path.is_file())
+    parallel = ["--parallel", _parallel()]
+    _run([cmake, "--build", str(build), "--config", "Release", "--target", *targets, *parallel])
+    folders = [build / "bin", build / "bin" / "Release"]
+    [folder] = [folder for folder in folders if (folder / _executable(targets[0])).is_file()]
+    return [folder / _executable(target) for target in targets]
 
 
 def _build_tools() -> tuple[str, list[str]]:
@@ -707,6 +723,7 @@ def main() -> int:
     preparing.add_argument(
         "--command", action="store_true", dest="program", help="the program llama-tokenize"
     )
+    preparing.add_argument("--server", action="store_true", help="the program llama-server")
     answering = commands.add_parser("answer", help="answer questions on stdin; `Oracle` starts this")
     answering.add_argument("progress", type=int, help="file descriptor to note the number of the question in")
     answering.add_argument("--show-log", action="store_true")
@@ -714,12 +731,13 @@ def main() -> int:
     if arguments.command == "answer":
         _answer_questions(arguments.progress, arguments.show_log)
         return 0
-    every = not (arguments.vocabs or arguments.library or arguments.program)
+    every = not (arguments.vocabs or arguments.library or arguments.program or arguments.server)
     try:
         prepare(
             vocabs=every or arguments.vocabs,
             library=every or arguments.library,
             command=every or arguments.program,
+            server=every or arguments.server,
         )
     except subprocess.CalledProcessError as error:
         print(f"reference: failed: {error}", file=sys.stderr)
