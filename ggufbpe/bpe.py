@@ -63,7 +63,7 @@ class PairRanks(dict[tuple[str, str], int]):
             self.clear()
         left, right = pair
         # The left part of a merge has no space but at its beginning.
-        rank = NO_MERGE if " " in left[1:] else self._merges.get(f"{left} {right}", NO_MERGE)
+        rank = NO_MERGE if " " in left and " " in left[1:] else self._merges.get(f"{left} {right}", NO_MERGE)
         self[pair] = rank
         return rank
 
@@ -154,7 +154,7 @@ def _check_length(symbols: int) -> None:
 
 def _merge_by_search(symbols: list[str], pair_ranks: PairRanks) -> list[str]:
     """Merge by looking for the lowest rank anew each time: short words."""
-    ranks = [pair_ranks[pair] for pair in pairwise(symbols)]
+    ranks = list(map(pair_ranks.__getitem__, pairwise(symbols)))
     while ranks and (lowest := min(ranks)) != NO_MERGE:
         at = ranks.index(lowest)
         symbols[at] = merged = symbols[at] + symbols.pop(at + 1)

@@ -211,7 +211,8 @@ class Tokenizer:
     def nl_id(self) -> int | None:
         """The first id of a line break; None where the vocabulary has none."""
         fragments = [Fragment(None, 0, 1)]  # llama.cpp asks before it knows special tokens
-        return next(chain.from_iterable(self._ids_of("\n", fragments)), None)
+        words = chain.from_iterable(self._runs_of("\n", fragments))
+        return next(chain.from_iterable(words), None)
 
     def __repr__(self) -> str:
         return f"<Tokenizer {self.model} {self.pre} of {self.vocab_size} tokens>"
@@ -264,25 +265,33 @@ class Tokenizer:
             return data
 
     def _encoded(self, text: Text, add_special: bool, parse_special: bool) -> Iterator[tuple[int, ...]]:
-        """The ids, in tuples."""
+        """The ids, in tuples: one a word or special token."""
+        return chain.from_iterable(self._runs(text, add_special, parse_special))
+
+    def _runs(
+        self, text: Text, add_special: bool, parse_special: bool
+    ) -> Iterator[Iterable[tuple[int, ...]]]:
+        """The same, in runs: a generator that gave the words one by one would take longer than looking them up."""
         source = self._source(text)
         if add_special and self.add_bos and self.bos_id is not None:
-            yield (self.bos_id,)
-        yield from self._ids_of(source, self._special.partition(source, parse_special))
+            yield ((self.bos_id,),)
+        yield from self._runs_of(source, self._special.partition(source, parse_special))
         if add_special and self.add_eos and self.eos_id is not None:
-            yield (self.eos_id,)
+            yield ((self.eos_id,),)
 
-    def _ids_of(self, source: str | bytes, fragments: Iterable[Fragment]) -> Iterator[tuple[int, ...]]:
+    def _runs_of(
+        self, source: str | bytes, fragments: Iterable[Fragment]
+    ) -> Iterator[Iterable[tuple[int, ...]]]:
         for token, start, end in fragments:
             if token is not None:
-                yield (token,)
+                yield ((token,),)
                 continue
             for part in self._dna_parts(source[start:end]):
                 if part.token is not None:
-                    yield (part.token,)
+                    yield ((part.token,),)
                     continue
                 for piece, _ in self._pieces_to_split(part.text):
-                    yield from map(self._words.__getitem__, self._splitter.iterate(piece))
+                    yield map(self._words.__getitem__, self._splitter.iterate(piece))
 
     def _dna_parts(self, fragment: str | bytes) -> Iterator[_Part]:
         """A fragment as plain text; in hybriddna models, with the k-mers of its sequences.

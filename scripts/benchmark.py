@@ -1,7 +1,7 @@
 """How fast: opening and encoding, beside llama.cpp, HF tokenizers and tiktoken, all in one run on one thread.
 
     python scripts/reference.py prepare --vocabs --library
-    pip install -e '.[benchmark]'
+    pip install -e '.[tokenizers,tiktoken]'
     python scripts/benchmark.py [--text NAME=FILE …] [--megabytes 8] [--runs 3] [--json results.json]
 
 Vocabulary: Llama 3 (ggml-vocab-llama-bpe.gguf). Texts, unless given: English prose (the dictionary of Debian's

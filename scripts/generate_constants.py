@@ -34,10 +34,28 @@ KEYS_WITHOUT_NAME = {
     "NORMALIZER_STRIP_ACCENTS": "tokenizer.ggml.normalizer.strip_accents",
     "SUPPRESS_TOKENS": "tokenizer.ggml.suppress_tokens",
 }
-TOKENIZER_KEYS = (
-    "MODEL PRE LIST TOKEN_TYPE SCORES MERGES BOS_ID EOS_ID EOT_ID EOM_ID UNK_ID SEP_ID PAD_ID MASK_ID "
-    "ADD_BOS ADD_EOS ADD_PREFIX REMOVE_EXTRA_WS TOKEN_TYPE_COUNT CHAT_TEMPLATE"
-).split()
+TOKENIZER_KEYS = [
+    "MODEL",
+    "PRE",
+    "LIST",
+    "TOKEN_TYPE",
+    "SCORES",
+    "MERGES",
+    "BOS_ID",
+    "EOS_ID",
+    "EOT_ID",
+    "EOM_ID",
+    "UNK_ID",
+    "SEP_ID",
+    "PAD_ID",
+    "MASK_ID",
+    "ADD_BOS",
+    "ADD_EOS",
+    "ADD_PREFIX",
+    "REMOVE_EXTRA_WS",
+    "TOKEN_TYPE_COUNT",
+    "CHAT_TEMPLATE",
+]
 
 
 def enumeration(name: str, source: type[IntEnum], doc: str) -> list[str]:

@@ -79,7 +79,7 @@ def wrapped(items: list[str], indent: str = "    ", width: int = 110) -> list[st
 
 def module_text() -> str:
     """The whole module, as it stands in the repository."""
-    runs = [(letter, list(run)[0]) for letter, run in groupby(range(0x110000), key=class_of)]
+    runs = [(letter, next(run)) for letter, run in groupby(range(0x110000), key=class_of)]
     classes = "".join(letter for letter, _ in runs)
     lower_case = {
         code_point: ord(chr(code_point).lower()[0])

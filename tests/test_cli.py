@@ -28,7 +28,8 @@ from conftest import GPT2, ROOT
 import ggufbpe
 from ggufbpe import Tokenizer
 from ggufbpe.bpe import BYTE_CHARS
-from ggufbpe.cli import _input, _output, list_pre, main
+from ggufbpe.cli import _output, list_pre, main
+from ggufbpe.escapes import process_escapes
 from ggufbpe.registry import PRE_TOKENIZERS, PreTokenizer
 
 MALFORMED = ROOT / "fixtures" / "malformed"
@@ -212,7 +213,7 @@ def test_bos_and_eos(
     ],
 )
 def test_escapes(text: bytes, expected: bytes) -> None:
-    assert _input.process_escapes(text) == expected
+    assert process_escapes(text) == expected
 
 
 def test_a_positional_text_is_a_prompt(run: Run) -> None:
@@ -873,7 +874,7 @@ def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
     assert b"total" not in out
 
 
-@pytest.mark.parametrize("name", ["_arguments", "_input", "_output", "detokenize"])
+@pytest.mark.parametrize("name", ["_arguments", "_output", "detokenize"])
 def test_the_examples_in_docstrings_hold(name: str) -> None:
     failed, tried = doctest.testmod(import_module(f"ggufbpe.cli.{name}"))
     assert (failed, tried > 0) == (0, True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import stat
 import sys
 import time
 from collections import Counter
@@ -15,6 +14,7 @@ from .. import utf8
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_special_flags, model_path
+from ._files import Found, find_files
 from ._input import read_file, read_stdin
 
 _DESCRIPTION = """\
@@ -35,7 +35,6 @@ examples:
   git diff | ggufbpe count -m model.gguf --stdin
   ggufbpe count -m model.gguf --json src > tokens.json"""
 
-_HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
 _BAR_DELAY = 0.3  # seconds before a progress bar appears, so that short work shows none
 _BAR_INTERVAL = 0.1
 _LARGE = 1 << 20  # a file whose counting takes long enough to be shown before it is done
@@ -52,13 +51,6 @@ class _Counts(NamedTuple):
     @property
     def ratio(self) -> str:
         return f"{self.characters / self.tokens:.2f}" if self.tokens else "-"
-
-
-class _Found(NamedTuple):
-    """A file to count."""
-
-    path: str
-    size: int
 
 
 def add_arguments(parser: Parser) -> None:
@@ -93,7 +85,7 @@ class _Job:
         self.errors: list[dict[str, str]] = []
 
     def run(self, arguments: argparse.Namespace) -> None:
-        found = list(self._files(arguments.paths))
+        found = list(find_files(arguments.paths, self._skipped, self._report))
         texts = []
         if arguments.prompt is not None:
             texts.append(("(prompt)", os.fsencode(arguments.prompt)))
@@ -119,16 +111,14 @@ class _Job:
             table.row(total)
         self._say_what_was_skipped()
 
-    def _all_counts(
-        self, texts: list[tuple[str, bytes]], found: list[_Found], bar: _Bar
-    ) -> Iterator[_Counts]:
+    def _all_counts(self, texts: list[tuple[str, bytes]], found: list[Found], bar: _Bar) -> Iterator[_Counts]:
         for name, text in texts:
             yield self._count(name, text)
         for index, file in enumerate(found):
             bar.show(index)
             try:
                 counts = self._count(file.path, read_file(file.path))
-            except (OSError, MemoryError) as error:
+            except (OSError, MemoryError, ValueError) as error:
                 bar.clear()
                 self._report(file.path, error)
             else:
@@ -137,41 +127,6 @@ class _Job:
     def _count(self, name: str, text: bytes) -> _Counts:
         tokens = self._tokenizer.count(text, add_special=self._add_special, parse_special=self._parse_special)
         return _Counts(name, tokens, len(text), len(utf8.decode(text)))
-
-    # ---- finding files --------------------------------------------------------------------------
-
-    def _files(self, paths: list[str]) -> Iterator[_Found]:
-        """The files to count: those named, and those in directories, sorted by name."""
-        for path in paths:
-            try:
-                status = os.stat(path)
-            except OSError as error:
-                self._report(path, error)
-                continue
-            if stat.S_ISDIR(status.st_mode):
-                yield from self._files_in(path)
-            else:
-                yield _Found(path, status.st_size)
-
-    def _files_in(self, directory: str) -> Iterator[_Found]:
-        to_visit = [directory]
-        while to_visit:
-            path = to_visit.pop()
-            try:
-                status = os.lstat(path)
-                if path == directory or stat.S_ISDIR(status.st_mode):
-                    names = sorted(os.listdir(path), reverse=True)
-                    shown = [name for name in names if not name.startswith(".")]
-                    self._skipped["hidden"] += len(names) - len(shown)
-                    to_visit += [os.path.join(path, name) for name in shown]
-                elif not stat.S_ISREG(status.st_mode):
-                    self._skipped["link or special"] += 1
-                elif _is_binary(path):
-                    self._skipped["binary"] += 1
-                else:
-                    yield _Found(path, status.st_size)
-            except OSError as error:
-                self._report(path, error)
 
     # ---- what is said ---------------------------------------------------------------------------
 
@@ -203,11 +158,6 @@ def _columns(counted: list[_Counts]) -> tuple[list[int], list[int], list[int]]:
     return [c.tokens for c in counted], [c.bytes for c in counted], [c.characters for c in counted]
 
 
-def _is_binary(path: str) -> bool:
-    with open(path, "rb") as file:
-        return b"\0" in file.read(_HEAD_SIZE)
-
-
 class _Table:
     """The table, printed row by row: each number is known to fit, as no text has more tokens than bytes."""
 
@@ -229,7 +179,7 @@ class _Table:
 class _Bar:
     """A progress bar on standard error, if that is a terminal and the work takes long enough to wonder."""
 
-    def __init__(self, found: list[_Found]) -> None:
+    def __init__(self, found: list[Found]) -> None:
         self._found = found
         self._total = sum(file.size for file in found) or 1
         self._done = 0  # bytes of the files before the next one

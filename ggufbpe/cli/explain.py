@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from ..escapes import process_escapes
 from ..inspect.explain import (
     Quote,
     Sentence,
@@ -25,7 +26,7 @@ from ..inspect.why_not import to_json as answer_to_json
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources, add_special_flags, model_path
-from ._input import process_escapes, read_file, read_stdin
+from ._input import read_file, read_stdin
 
 _DESCRIPTION = """\
 Show how a text becomes tokens: the fragments between special tokens; the words, each with the alternative of the \

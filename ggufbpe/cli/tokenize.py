@@ -8,10 +8,11 @@ from __future__ import annotations
 import argparse
 import os
 
+from ..escapes import process_escapes
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources, add_special_flags, model_path
-from ._input import process_escapes, read_file, read_stdin
+from ._input import read_file, read_stdin
 
 _DESCRIPTION = """\
 Print the tokens of a text. The flags are llama-tokenize's, and so is the output, byte for byte: `diff` of the \
