@@ -29,6 +29,7 @@ COMMANDS = {  # command: what it does, in a line
     "info": "what a model file says about its tokenizer",
     "list-pre": "the pre-tokenizers and their patterns",
     "explain": "the way of a text through the steps, to its ids",
+    "diagnose": "find what makes the model give the ids that you have",
 }
 
 EXIT_ERROR, EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 2, 130, 141

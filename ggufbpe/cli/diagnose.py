@@ -1,0 +1,226 @@
+"""`ggufbpe diagnose`: what makes a model give the ids that you have."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Iterator
+
+from ..escapes import process_escapes
+from ..inspect.agreement import agreement, first_difference
+from ..inspect.causes import Diagnosis, Explanation, to_json
+from ..inspect.diagnose import diagnose
+from ..inspect.recorded import parse_ids
+from ..tokenizer import Tokenizer
+from . import _output
+from ._arguments import Parser, UsageError, add_sources, add_special_flags, default_model, model_path
+from ._input import read_file, read_stdin
+
+_DESCRIPTION = """\
+Find why ids from elsewhere are not those of a model: what together turns what the model gives into these ids. \
+Smallest changes are tried first, of everything: another pre-tokenizer, BOS and EOS, special tokens, the text \
+(line ends, spaces, normalization, escapes), the vocabulary, a limit that cut the ids off; then pairs of them.
+
+An explanation that is said to explain all ids gives exactly these ids; others say which share of them agrees. \
+Explanations of equally many causes are all listed, what is done around the text first, then what changes the \
+text, then what changes the model.
+
+--ids takes a file, - for standard input, or the ids themselves: JSON, numbers between white space or commas, or \
+what llama-tokenize and llama-server print. The text is taken as it is; backslash escapes are read only with \
+--escape. A second -m is another model that the ids may come from.
+
+The exit code is 0 if the ids are the model's, 1 if not, explained or not, 2 if it could not be found out."""
+_EXAMPLES = """\
+examples:
+  ggufbpe diagnose -m model.gguf -p "Hello world" --ids "[9906, 1917]"
+  ggufbpe diagnose -m model.gguf -f prompt.txt --ids recorded.json
+  ggufbpe diagnose -m model.gguf -m other.gguf -f prompt.txt --ids recorded.json --json
+  llama-tokenize -m model.gguf -f prompt.txt --ids | ggufbpe diagnose -m model.gguf -f prompt.txt --ids -"""
+
+EXIT_MATCH, EXIT_DIFFERENT = 0, 1
+_LISTED = 8  # explanations on a terminal; --json has all
+_AROUND = 2  # tokens before the first that differs
+_SHOWN = 5  # and from there on
+_PIECE = 24  # characters of a piece
+
+_LITERAL = re.compile(r"[\s,\[\]0-9+-]*")
+_RIGHT_TO_LEFT = re.compile(
+    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]+"
+)
+_BAD, _GOOD = "\x1b[1;31m", "\x1b[32m"
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    parser.add_argument(
+        "-m",
+        "--model",
+        action="append",
+        metavar="PATH",
+        help="the .gguf file (default: GPT-2's vocabulary, which comes along); further ones are tried as well",
+    )
+    parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
+    add_sources(parser, "the text")
+    parser.add_argument("--ids", metavar="FILE_OR_LIST", help="the ids: a file, - or a list such as [1, 2]")
+    parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in the text")
+    add_special_flags(parser)
+    parser.add_argument("--json", action="store_true", help="print one object: match, explanations")
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    text = _given_text(arguments)
+    ids = _given_ids(arguments.ids)
+    arguments.model, *others = arguments.model or [None]
+    tokenizer = Tokenizer.from_gguf(model_path(arguments))
+    if tokenizer.vocabulary.path == default_model():  # a fix must not name a file of the package
+        tokenizer = Tokenizer(tokenizer.vocabulary._replace(path=""))
+    text = process_escapes(text) if arguments.escape else text
+    flags = {"add_special": not arguments.no_bos, "parse_special": arguments.parse_special}
+    found = diagnose(tokenizer, text, ids, others=list(map(Tokenizer.from_gguf, others)), **flags)
+    if arguments.json:
+        _output.write(_output.json_bytes(to_json(found)))
+    else:
+        view = _View(_output.terminal_width() or 100, _output.use_color(arguments.color))
+        for line in view.lines(tokenizer, tokenizer.encode(text, **flags), ids, found):
+            _output.write(f"{line.rstrip(' ')}\n".encode("utf-8", "replace"))
+    return EXIT_MATCH if found.match else EXIT_DIFFERENT
+
+
+def _given_text(arguments: argparse.Namespace) -> bytes:
+    given = [arguments.prompt, arguments.file, arguments.stdin or None]
+    if sum(each is not None for each in given) != 1:
+        raise UsageError("give one text: -p TEXT, -f PATH or --stdin (see ggufbpe diagnose --help)")
+    if arguments.ids is None:
+        raise UsageError("which ids? Give --ids with a file, - or a list such as [1, 2]")
+    if arguments.stdin and arguments.ids == "-":
+        raise UsageError("--stdin and --ids -: only one of text and ids can come from standard input")
+    if arguments.prompt is not None:
+        return os.fsencode(arguments.prompt)
+    return read_stdin() if arguments.stdin else read_file(arguments.file)
+
+
+def _given_ids(where: str) -> list[int]:
+    """The ids of --ids. What looks like a list is one; a file of such a name is ./1."""
+    is_list = where != "-" and _LITERAL.fullmatch(where)
+    lists = parse_ids(where.encode() if is_list else read_stdin() if where == "-" else read_file(where))
+    if len(lists) != 1:
+        raise ValueError(f"--ids has the ids of {len(lists)} texts; give those of one")
+    return lists[0]
+
+
+class _View:
+    """Says for a terminal of `width` columns what was found."""
+
+    def __init__(self, width: int, color: bool) -> None:
+        self._width = width
+        self._color = color
+
+    def lines(
+        self, tokenizer: Tokenizer, ours: list[int], theirs: list[int], found: Diagnosis
+    ) -> Iterator[str]:
+        if found.match:
+            yield self._paint(_GOOD, "match") + f": the model gives these {_count(len(ours))}"
+            return
+        at = first_difference(ours, theirs)
+        share = _percent(agreement(ours, theirs))
+        text = f": the model gives {_count(len(ours))}, and {_count(len(theirs))} are given"
+        yield from self._wrapped(
+            f"no match{text}; {share} agree, and from number {at} on they part", 0, _BAD, 8
+        )
+        yield from self._row(tokenizer, "model", ours, at)
+        yield from self._row(tokenizer, "given", theirs, at)
+        distinct = {_but_for_the_family(each): each for each in reversed(found.explanations)}
+        shown = [each for each in found.explanations if each is distinct[_but_for_the_family(each)]][:_LISTED]
+        for number, explanation in enumerate(shown, 1):
+            yield ""
+            yield from self._explanation(number, explanation)
+        if len(found.explanations) > len(shown):
+            yield ""
+            more = f"… {len(found.explanations) - len(shown)} more"
+            if len(shown) == len(distinct):
+                more += ", with pre-tokenizers that split this text alike"
+            yield from self._wrapped(f"{more}: --json shows all", 0)
+
+    def _row(self, tokenizer: Tokenizer, label: str, ids: list[int], at: int) -> Iterator[str]:
+        """The tokens around the first that differs, as many as the line takes."""
+        first = max(at - _AROUND, 0)
+        line, width = f"  {label} ", 8
+        if first:
+            line, width = line + " …", width + 2
+        for index in range(first, min(at + _SHOWN, len(ids))):
+            shown = f"{ids[index]} {_piece(tokenizer, ids[index])}"
+            columns = _columns(shown) + 2
+            if width + columns + 2 > self._width and index > at:
+                line += "  …"
+                break
+            painted = self._paint(_BAD, _isolated(shown)) if index == at else _isolated(shown)
+            line, width = f"{line}  {painted}", width + columns
+        else:
+            line += "  …" if at + _SHOWN < len(ids) else "  (end)"
+        yield line
+
+    def _explanation(self, number: int, explanation: Explanation) -> Iterator[str]:
+        names = " + ".join(cause.id for cause in explanation.causes)
+        explains = (
+            "explains all ids" if explanation.explains == 1 else f"{_percent(explanation.explains)} agree"
+        )
+        if names == "unknown":
+            explains = f"{_percent(explanation.explains)} agree as it is"
+        yield from self._wrapped(f"{number}. {names}: {explains}", 3, _output.BOLD, len(f"{number}. {names}"))
+        for cause in explanation.causes:
+            yield from self._wrapped(f"   {cause.detail['what']}", 3)
+            fix = f"   fix: {cause.fix}"
+            if cause.fix.startswith("ggufbpe "):  # to be copied, so not broken into lines
+                yield self._paint(_output.DIM, _isolated(_output.one_line(fix)))
+            else:
+                yield from self._wrapped(fix, 5, _output.DIM)
+
+    def _wrapped(self, text: str, indent: int, color: str = "", end: int | None = None) -> Iterator[str]:
+        """`text` in lines; all of it, or what is before `end`, in colour."""
+        lines = _output.wrapped(_output.one_line(text), self._width, indent, start=0).split("\n")
+        for line in lines:
+            cut = len(line) if end is None else max(min(end, len(line)), 0)
+            yield self._paint(color, _isolated(line[:cut])) + _isolated(line[cut:])
+            end = 0 if end is not None else None
+
+    def _paint(self, color: str, text: str) -> str:
+        return f"{color}{text}{_output.RESET}" if self._color and color and text else text
+
+
+def _but_for_the_family(explanation: Explanation) -> str:
+    """The same for explanations that differ only in the pre-tokenizer, but for partial ones, which say others."""
+    rest = [cause for cause in explanation.causes if cause.id != "pre_type"]
+    is_pre = len(rest) < len(explanation.causes)
+    return repr((rest, explanation.explains, is_pre))
+
+
+def _count(number: int) -> str:
+    return f"{number} id{'s' * (number != 1)}"
+
+
+def _percent(share: float) -> str:
+    """A share in words, where not all is never 100 %."""
+    return f"{min(share * 100, 99.9) if share < 1 else 100:.1f} %"
+
+
+def _piece(tokenizer: Tokenizer, token: int) -> str:
+    if not 0 <= token < tokenizer.vocab_size:
+        return "(no token)"
+    shown = _output.visible(tokenizer.token_to_piece(token))
+    return f"'{shown if len(shown) <= _PIECE else shown[: _PIECE - 1] + '…'}'"
+
+
+def _columns(text: str) -> int:
+    """The columns that printable text takes."""
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def _isolated(text: str) -> str:
+    """`text` with each right-to-left run kept from turning what is around it."""
+    return _RIGHT_TO_LEFT.sub("\u2068\\g<0>\u2069", text)

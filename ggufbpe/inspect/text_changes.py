@@ -1,0 +1,178 @@
+"""What tools do to a text before they encode it: changes as data, functions from bytes to bytes.
+
+    text -> [this file] -> the texts that another tool may have encoded -> diagnose.py
+
+In the order in which tools do it: a file is read, then its text is processed, then normalized. Normal forms are
+those of the running Python's Unicode, as other tools have theirs.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+from .. import utf8
+from ..escapes import process_escapes
+from .causes import UTF8_FIX, Cause
+
+
+class TextChange(NamedTuple):
+    """What a tool does to a text: `apply` gives the bytes that it would encode."""
+
+    cause: Cause
+    apply: Callable[[bytes], bytes]
+
+
+def _change(cause: str, change: str, what: str, fix: str, apply: Callable[[bytes], bytes]) -> TextChange:
+    return TextChange(Cause(cause, {"what": what, "change": change}, fix), apply)
+
+
+def _as_text(apply: Callable[[str], str]) -> Callable[[bytes], bytes]:
+    return lambda data: apply(utf8.decode(data)).encode("utf-8", "surrogatepass")
+
+
+def _without_accents(text: str) -> str:
+    """As BERT does it: decomposed, and without the marks."""
+    return "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
+
+
+def _invalid(replace: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    """`replace` for a text that is not UTF-8; others stay."""
+
+    def apply(data: bytes) -> bytes:
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            return replace(data)
+        return data
+
+    return apply
+
+
+def _decoded(encoding: str, errors: str) -> Callable[[bytes], bytes]:
+    return _invalid(lambda data: data.decode(encoding, errors).encode("utf-8", "surrogatepass"))
+
+
+def _typed(letters: bytes) -> Callable[[bytes], bytes]:
+    r"""Control characters written as two: a backslash and one of `letters`."""
+    pairs = [(process_escapes(b"\\" + bytes([c])), b"\\" + bytes([c])) for c in letters]
+
+    def apply(data: bytes) -> bytes:
+        for char, written in pairs:
+            data = data.replace(char, written)
+        return data
+
+    return apply
+
+
+def _normalization() -> Iterator[TextChange]:
+    forms: dict[str, Callable[[str], str]] = {
+        form: partial(unicodedata.normalize, form) for form in ("NFC", "NFD", "NFKC", "NFKD")
+    }
+    forms["lower case"] = str.lower
+    forms["accents stripped"] = _without_accents
+    forms["accents stripped, lower case"] = lambda text: _without_accents(text).lower()
+    forms["accents stripped, NFC"] = lambda text: unicodedata.normalize("NFC", _without_accents(text))
+    forms["NFKC, case folded"] = lambda text: unicodedata.normalize("NFKC", text).casefold()
+    for form, apply in forms.items():
+        yield _change(
+            "normalization",
+            form,
+            f"the other tool normalizes the text: {form}",
+            "switch the normalizer of the other tool off; where the model was trained with it, normalize the text "
+            "before it goes to llama.cpp, which does not",
+            _as_text(apply),
+        )
+
+
+_LINES_FIX = "give both tools the same line ends; in Python, open files with newline='' or in binary mode"
+_END_FIX = (
+    "give both tools the same end of the text: printf '%s' instead of echo, no strip() of what was read"
+)
+_SPACE_FIX = "give both tools the same text; do not strip() it"
+_BOM_FIX = "save the file as UTF-8 without byte order mark; in Python, open it with encoding='utf-8-sig'"
+_ESCAPE_FIX = "use --escape where backslash escapes in the text are meant, and not where they are not"
+
+TEXT_CHANGES: tuple[TextChange, ...] = (
+    *(
+        _change("invalid_utf8", change, f"bytes that are not UTF-8 are {what}", UTF8_FIX, apply)
+        for change, what, apply in (
+            ("U+FFFD a sequence", "one U+FFFD a sequence, as Python has it", _decoded("utf-8", "replace")),
+            ("dropped", "dropped", _decoded("utf-8", "ignore")),
+            ("latin-1", "a sign that all of the text is Latin-1", _decoded("latin-1", "strict")),
+            ("cp1252", "a sign that all of the text is Windows-1252", _decoded("cp1252", "replace")),
+            (
+                "question mark",
+                "question marks",
+                _invalid(
+                    lambda data: utf8.decode(data).replace("\ufffd", "?").encode("utf-8", "surrogatepass")
+                ),
+            ),
+        )
+    ),
+    *(
+        _change("bom", change, f"U+FEFF at the beginning is {change}", _BOM_FIX, apply)
+        for change, apply in (
+            ("removed", lambda data: data.removeprefix(b"\xef\xbb\xbf")),
+            ("added", lambda data: b"\xef\xbb\xbf" + data),
+        )
+    ),
+    *(
+        _change("newlines", change, f"line ends are changed: {change}", _LINES_FIX, apply)
+        for change, apply in (
+            ("CRLF to LF", lambda data: data.replace(b"\r\n", b"\n")),
+            ("CRLF and CR to LF", lambda data: data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")),
+            ("CR to LF", lambda data: re.sub(rb"\r(?!\n)", b"\n", data)),
+            ("LF to CRLF", lambda data: data.replace(b"\n", b"\r\n")),
+            ("all to CRLF", lambda data: re.sub(rb"\r\n?|\n", b"\r\n", data)),
+            ("LF to CR", lambda data: data.replace(b"\n", b"\r")),
+            ("CRLF to CR", lambda data: data.replace(b"\r\n", b"\r")),
+        )
+    ),
+    *(
+        _change("trailing_newline", change, f"at the end, {change}", _END_FIX, apply)
+        for change, apply in (
+            ("a line break is removed", lambda data: re.sub(rb"(?:\r\n|\n)\Z", b"", data)),
+            ("all line breaks are removed", lambda data: data.rstrip(b"\r\n")),
+            ("a line break is added", lambda data: data + b"\n"),
+            ("CRLF is added", lambda data: data + b"\r\n"),
+        )
+    ),
+    *(
+        _change("escapes", change, what, _ESCAPE_FIX, apply)
+        for change, what, apply in (
+            ("processed", "backslash escapes in the text are processed", process_escapes),
+            (
+                "\\n processed",
+                "\\n in the text is processed, and no other escape",
+                lambda data: data.replace(b"\\n", b"\n"),
+            ),
+            ("\\n typed", "line breaks stand there as a backslash and n", _typed(b"n")),
+            ("typed", "control characters stand there as backslash escapes", _typed(b"nrt")),
+            ("all typed", "control characters, backslashes and quotes are escaped", _typed(b'\\nrt"')),
+        )
+    ),
+    *_normalization(),
+    *(
+        _change("leading_space", change, f"at the beginning, {change}", _SPACE_FIX, apply)
+        for change, apply in (
+            ("a space is removed", lambda data: data.removeprefix(b" ")),
+            ("all white space is removed", bytes.lstrip),
+            ("a space is added", lambda data: b" " + data),
+        )
+    ),
+)
+
+
+SPACE_PREFIX_FIX = (
+    "switch add_prefix_space or add_dummy_prefix of the other tool off; where the model was trained with it, put the "
+    "space into the text"
+)
+
+
+def space_prefix(change: str, apply: Callable[[bytes], bytes]) -> TextChange:
+    """A space before the text or before every plain part of it, as SentencePiece puts it there."""
+    return _change("space_prefix", change, f"a space is added {change}", SPACE_PREFIX_FIX, apply)

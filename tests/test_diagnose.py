@@ -1,0 +1,675 @@
+"""Diagnose: each cause built on real vocabularies, alone and in twos, and the right answer expected first."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import unicodedata
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import GPT2, UNSPLIT, missing
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import NotPreparedError, vocabulary
+from synthetic import bounded, broken_bytes, byte_tokens, gpt2_vocabulary, make_vocabulary, texts
+
+from ggufbpe import Tokenizer, cli
+from ggufbpe.inspect.agreement import agreement
+from ggufbpe.inspect.causes import CAUSES
+from ggufbpe.inspect.diagnose import Finding, diagnose, search, to_json
+from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
+
+Ids = list[int]
+
+# Everything that a change can act on: line ends, spaces, escapes, accents, case, digits, special tokens.
+TEXT = (
+    "Größe naïve \ufb01ne ²: it's 1234567 words, DON'T you?\r\nPath C:\\new\\table <b>(x)</b>;\n\n"
+    "\tdef f(a_b):  # Überschrift 日本語, かな\n<|endoftext|>The end of the story, 100%.\n"
+).encode()
+
+
+# ---- vocabularies ---------------------------------------------------------------------------------------
+
+
+@cache
+def model(name: str) -> Tokenizer:
+    """A real vocabulary: the package's, or one of llama.cpp's."""
+    try:
+        path = GPT2 if name == "gpt-2" else vocabulary(name)
+    except NotPreparedError as error:
+        missing(str(error))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return Tokenizer.from_gguf(path)
+
+
+@cache
+def unsplit() -> Vocabulary:
+    """A vocabulary whose ids show where words end."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return load_vocabulary(UNSPLIT)
+
+
+def with_pre(tokenizer: Tokenizer, name: str) -> Tokenizer:
+    return changed(tokenizer, pre=name, pre_tokenizer=PRE_TOKENIZERS[name])
+
+
+def changed(tokenizer: Tokenizer, **fields: Any) -> Tokenizer:
+    return Tokenizer(tokenizer.vocabulary._replace(**fields))
+
+
+def flipped_ignore_merges(tokenizer: Tokenizer) -> Tokenizer:
+    entry = tokenizer.vocabulary.pre_tokenizer
+    return changed(tokenizer, pre_tokenizer=entry._replace(ignore_merges=not entry.ignore_merges))
+
+
+def with_attribute(tokenizer: Tokenizer, tokens: dict[int, int]) -> Tokenizer:
+    attributes = [tokens.get(token, old) for token, old in enumerate(tokenizer.vocabulary.attributes)]
+    special = tuple(token for token, kind in enumerate(attributes) if kind & (CONTROL | USER_DEFINED))
+    return changed(tokenizer, attributes=attributes, special_token_ids=special)
+
+
+def control_text(tokenizer: Tokenizer) -> bytes:
+    """The text of a control token."""
+    vocabulary = tokenizer.vocabulary
+    return next(
+        t for t, a in zip(vocabulary.tokens, vocabulary.attributes) if a & CONTROL and len(t) > 3
+    ).encode()
+
+
+def some_text(tokenizer: Tokenizer) -> bytes:
+    """`TEXT` with a special token of this vocabulary."""
+    return TEXT.replace(b"<|endoftext|>", control_text(tokenizer))
+
+
+def first_ids(tokenizer: Tokenizer, text: bytes, ids: Ids, **options: Any) -> list[str]:
+    """The causes of the best explanation, which must explain everything."""
+    explanations = diagnose(tokenizer, text, ids, **options).explanations
+    assert explanations[0].explains == 1.0, explanations
+    return [cause.id for cause in explanations[0].causes]
+
+
+# ---- each cause alone -----------------------------------------------------------------------------------
+
+Made = Callable[[Tokenizer, bytes], Ids]
+
+
+def encoding(change: Callable[[bytes], bytes], **flags: bool) -> Made:
+    """The ids of the changed text."""
+    return lambda tok, text: tok.encode(change(text), **flags)
+
+
+def as_str(change: Callable[[str], str]) -> Made:
+    return encoding(lambda text: change(text.decode()).encode())
+
+
+def without_accents(text: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
+
+
+def other_pre(tokenizer: Tokenizer) -> str:
+    return "default" if tokenizer.vocabulary.pre_tokenizer.byte_encode else "whitespace"
+
+
+BROKEN = "naïve ".encode() + b"\xe2\x82 caf\xe9, \xf0\x9f\x99 end"  # a cut-off character, Latin-1, one more
+
+# cause, text (None: `some_text`), how the ids are made, what its detail must say
+SINGLE: list[tuple[str, bytes | None, Made, dict[str, object]]] = [
+    ("eos", None, lambda tok, text: [*tok.encode(text), tok.eos_id or 0], {"problem": "added"}),
+    ("eos", None, lambda tok, text: [*tok.encode(text), *[tok.eos_id or 0] * 2], {"problem": "twice"}),
+    ("parse_special", None, encoding(bytes, parse_special=False), {"theirs": False}),
+    ("space_prefix", None, encoding(lambda text: b" " + text), {"change": "at the beginning"}),
+    ("normalization", None, as_str(lambda text: unicodedata.normalize("NFD", text)), {"change": "NFD"}),
+    ("normalization", None, as_str(lambda text: unicodedata.normalize("NFKC", text)), {"change": "NFKC"}),
+    ("normalization", None, as_str(lambda text: unicodedata.normalize("NFKD", text)), {"change": "NFKD"}),
+    ("normalization", "Größe e\u0301".encode(), as_str(lambda text: unicodedata.normalize("NFC", text)), {}),
+    ("normalization", None, as_str(str.lower), {"change": "lower case"}),
+    ("normalization", "Größe café".encode(), as_str(without_accents), {"change": "accents stripped"}),
+    ("newlines", None, encoding(lambda text: text.replace(b"\r\n", b"\n")), {"change": "CRLF to LF"}),
+    (
+        "newlines",
+        b"a\nb\n\nc\n",
+        encoding(lambda text: text.replace(b"\n", b"\r\n")),
+        {"change": "LF to CRLF"},
+    ),
+    ("newlines", b"a\nb\n\nc\n", encoding(lambda text: text.replace(b"\n", b"\r")), {"change": "LF to CR"}),
+    ("newlines", b"a\rb\r\rc", encoding(lambda text: text.replace(b"\r", b"\n")), {}),
+    ("trailing_newline", None, encoding(lambda text: text[:-1]), {"change": "a line break is removed"}),
+    ("trailing_newline", None, encoding(lambda text: text + b"\n"), {"change": "a line break is added"}),
+    ("trailing_newline", b"a b\n\n\n", encoding(bytes.rstrip), {"change": "all line breaks are removed"}),
+    ("leading_space", b" a word", encoding(bytes.lstrip), {"change": "a space is removed"}),
+    ("leading_space", b"  \n a word", encoding(bytes.lstrip), {"change": "all white space is removed"}),
+    ("leading_space", b" a word", encoding(lambda text: b" " + text), {"change": "a space is added"}),
+    ("bom", None, encoding(lambda text: b"\xef\xbb\xbf" + text), {"change": "added"}),
+    ("bom", b"\xef\xbb\xbfHello", encoding(lambda text: text[3:]), {"change": "removed"}),
+    ("escapes", rb"one\ntwo\tthree \x41", encoding(lambda _: b"one\ntwo\tthree A"), {"change": "processed"}),
+    ("escapes", b"one\ntwo", encoding(lambda _: rb"one\ntwo"), {"change": "\\n typed"}),
+    ("escapes", b"one\ntwo\tthree", encoding(lambda _: rb"one\ntwo\tthree"), {"change": "typed"}),
+    ("invalid_utf8", BROKEN, encoding(lambda text: text.decode("utf-8", "replace").encode()), {}),
+    (
+        "invalid_utf8",
+        BROKEN,
+        encoding(lambda text: text.decode("utf-8", "ignore").encode()),
+        {"change": "dropped"},
+    ),
+    ("invalid_utf8", BROKEN, encoding(lambda text: text.decode("latin-1").encode()), {"change": "latin-1"}),
+    ("invalid_utf8", b"ab\xffc", encoding(lambda text: text.decode("cp1252").encode()), {}),
+    ("text_differs", None, encoding(lambda text: text.replace(b"story", b"tale")), {"how": "other text"}),
+    (
+        "text_differs",
+        None,
+        encoding(lambda text: b"System: be brief.\n" + text),
+        {"how": "more text at the beginning"},
+    ),
+    (
+        "text_differs",
+        None,
+        encoding(lambda text: text.replace(b"Path ", b"")),
+        {"how": "missing text", "offset": TEXT.index(b"Path")},
+    ),
+    (
+        "vocabulary",
+        None,
+        lambda tok, text: [token + 5 for token in tok.encode(text)],
+        {"problem": "shifted", "by": 5},
+    ),
+    ("truncated", None, lambda tok, text: tok.encode(text)[:32], {"kept": 32, "cut": "end"}),
+    ("truncated", None, lambda tok, text: tok.encode(text)[-9:], {"kept": 9, "cut": "start"}),
+    ("truncated", None, lambda tok, text: [], {"kept": 0}),
+    ("pre_type", None, lambda tok, text: with_pre(tok, other_pre(tok)).encode(text), {}),
+]
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "qwen2", "gemma-4", "deepseek-llm"])
+@pytest.mark.parametrize(("cause", "text", "make", "detail"), SINGLE)
+def test_a_cause_alone_is_named_first(
+    name: str, cause: str, text: bytes | None, make: Made, detail: dict[str, object]
+) -> None:
+    tokenizer = model(name)
+    text = some_text(tokenizer) if text is None else text
+    ids = make(tokenizer, text)
+    found = diagnose(tokenizer, text, ids)
+    assert not found.match
+    best = found.explanations[0]
+    assert ([item.id for item in best.causes], best.explains) == ([cause], 1.0)
+    assert detail.items() <= best.causes[0].detail.items()
+    assert best.causes[0].fix
+    assert best.causes[0].detail["what"]
+
+
+def test_bos_missing_twice_other_and_not_asked_for() -> None:
+    tokenizer = model("llama-bpe")
+    ids = tokenizer.encode(TEXT)
+    bos = ids[0]
+    assert bos == tokenizer.bos_id
+    for theirs, problem in (
+        (ids[1:], "missing"),
+        ([bos, *ids], "twice"),
+        ([tokenizer.eos_id, *ids[1:]], "other"),
+    ):
+        found = diagnose(tokenizer, TEXT, theirs).explanations[0]
+        assert [(cause.id, cause.detail["problem"]) for cause in found.causes] == [("bos", problem)]
+        assert found.explains == 1.0
+    assert diagnose(tokenizer, TEXT, ids[1:], add_special=False).match
+    assert first_ids(tokenizer, TEXT, ids, add_special=False) == ["bos"]
+
+
+def test_bos_that_the_other_pre_tokenizer_adds_by_its_name_is_no_second_cause(tmp_path: Path) -> None:
+    """A file without `pre` and without `add_bos_token`: both come with the name."""
+    from reference import with_pre as write_with_pre
+
+    target = tmp_path / "default.gguf"
+    model("llama-bpe")
+    write_with_pre(vocabulary("llama-bpe"), "default", target)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        default = Tokenizer.from_gguf(target)
+    assert (default.pre, default.add_bos) == ("default", False)
+    found = diagnose(default, TEXT, model("llama-bpe").encode(TEXT)).explanations[0]
+    assert [cause.id for cause in found.causes] == ["pre_type"]
+    assert found.causes[0].detail["pre"] == "llama-bpe"
+    assert found.causes[0].fix.endswith(" --set tokenizer.ggml.pre=llama-bpe -o fixed.gguf")
+    # without BOS, the fix must keep the name from adding one
+    plain = diagnose(default, TEXT, model("llama-bpe").encode(TEXT, add_special=False)).explanations[0]
+    assert [cause.id for cause in plain.causes] == ["pre_type"]
+    assert "--set tokenizer.ggml.add_bos_token=false" in plain.causes[0].fix
+
+
+# Texts that families split differently, found among those of scripts/fixture_texts.py.
+TELLING = (
+    "Don't DON'T it's 'tis I'M'x 1234567 12 x9 ½٣²Ⅳ12 (word) .com/bin/\n//\n\n ; ;\n\n\n  \n   \n\n \t\tif\r\n\r\n"
+    "   end getElement HTMLParser éÉcole naïve\u0301s a\u0301b of the in 日本語かなカナ、。中文字，我 가나다ㅏ "
+    "Ελληνικά РусскийЯзык ʰª «quoted» €5 $x `code` |a| <x> +=^~ 🙂🙂 <sentinel:12> IMGIMGABZ हिन्दी ไทย ကမ "
+    "x\u3000y\xa0z\u2003w ()()()\n'S a'LLb 's's  12 a/\n/b \u0301. x;\r\n\r\n\ty they's 9'sx .'s. aB 1\n   "
+).encode()
+
+
+@pytest.mark.parametrize("name", PRE_TOKENIZERS)
+def test_every_name_is_found_as_the_pre_tokenizer(name: str) -> None:
+    """All names that are listed give these ids, and all names that do are listed."""
+    base = Tokenizer(unsplit()._replace(pre="mpt", pre_tokenizer=PRE_TOKENIZERS["mpt"]))
+    if PRE_TOKENIZERS[name].family == "gpt-2":
+        base = with_pre(base, "default")
+    ids = names_and_ids()[name]
+    found = diagnose(base, TELLING, ids).explanations
+    assert {tuple(cause.id for cause in item.causes) for item in found} == {("pre_type",)}
+    assert all(item.explains == 1.0 for item in found)
+    listed = [each for item in found for each in item.causes[0].detail["names"]]  # type: ignore[attr-defined]
+    assert sorted(listed) == sorted(other for other, given in names_and_ids().items() if given == ids)
+    for item in found:
+        detail = item.causes[0].detail
+        assert {PRE_TOKENIZERS[other].family for other in detail["names"]} == {detail["family"]}  # type: ignore[attr-defined]
+        assert f"tokenizer.ggml.pre={detail['pre']} " in item.causes[0].fix
+
+
+@cache
+def names_and_ids() -> dict[str, Ids]:
+    base = Tokenizer(unsplit())
+    return {name: with_pre(base, name).encode(TELLING) for name in PRE_TOKENIZERS}
+
+
+def test_the_text_tells_nearly_all_families_apart() -> None:
+    """Else the test above would say little."""
+    ids = {PRE_TOKENIZERS[name].family: tuple(ids) for name, ids in names_and_ids().items()}
+    assert len(ids) - len(set(ids.values())) <= 3
+
+
+def tiny() -> Vocabulary:
+    """A token "abc" that no merges make, and merges that make others."""
+    return make_vocabulary([*byte_tokens(), "ab", "bc", "abc"], merges=["a b", "b c"])
+
+
+def test_ignore_merges() -> None:
+    tokenizer = Tokenizer(tiny())
+    other = flipped_ignore_merges(tokenizer)
+    text = b"abc bc"
+    for ours, theirs in ((tokenizer, other), (other, tokenizer)):
+        best = diagnose(ours, text, theirs.encode(text)).explanations[0]
+        assert [(cause.id, best.explains) for cause in best.causes] == [("ignore_merges", 1.0)]
+        assert best.causes[0].detail["theirs"] is (theirs is other)
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "qwen2"])
+def test_special_token_types(name: str) -> None:
+    tokenizer = model(name)
+    token = tokenizer.token_to_id(control_text(tokenizer).decode())
+    assert token is not None
+    text = some_text(tokenizer)
+    normal, user = (
+        with_attribute(tokenizer, {token: NORMAL}),
+        with_attribute(tokenizer, {token: USER_DEFINED}),
+    )
+    for ours, theirs, flags, kind in (
+        (normal, tokenizer, {}, "CONTROL"),
+        (normal, user, {"parse_special": False}, "USER_DEFINED"),
+        (user, normal, {}, "NORMAL"),
+    ):
+        found = diagnose(ours, text, theirs.encode(text, **flags), **flags).explanations[0]
+        assert [(cause.id, found.explains) for cause in found.causes] == [("special_token_types", 1.0)]
+        (shown,) = found.causes[0].detail["tokens"]  # type: ignore[misc]
+        assert (shown["id"], shown["theirs"]) == (token, kind)
+        assert f"--set-token-type {token}={kind}" in found.causes[0].fix
+
+
+def test_one_token_of_several_has_another_type() -> None:
+    tokenizer = model("llama-bpe")
+    text = b"<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
+    token = tokenizer.token_to_id("<|eot_id|>")
+    ids = with_attribute(tokenizer, {token or 0: NORMAL}).encode(text)
+    found = diagnose(tokenizer, text, ids).explanations
+    assert [[cause.id for cause in item.causes] for item in found] == [["special_token_types"]]
+    assert [item["id"] for item in found[0].causes[0].detail["tokens"]] == [token]  # type: ignore[attr-defined]
+
+
+def test_a_space_before_every_plain_part() -> None:
+    tokenizer = model("llama-bpe")
+    best = diagnose(tokenizer, b"Hi<|eot_id|>you", tokenizer.encode(b" Hi<|eot_id|> you")).explanations[0]
+    assert [cause.id for cause in best.causes] == ["space_prefix"]
+    assert best.causes[0].detail["change"] == "before every plain part of the text"
+
+
+def test_several_single_causes_are_all_listed_simplest_first() -> None:
+    found = diagnose(model("gpt-2"), b"a\n", model("gpt-2").encode(b"a")).explanations
+    assert [[cause.id for cause in item.causes] for item in found] == [["trailing_newline"], ["truncated"]]
+    found = diagnose(model("gpt-2"), b"a b", model("gpt-2").encode(b" a b")).explanations
+    assert [[cause.id for cause in item.causes] for item in found] == [["space_prefix"], ["leading_space"]]
+
+
+# ---- vocabulary and merges ------------------------------------------------------------------------------
+
+
+def test_ids_of_another_model() -> None:
+    """Without it, the ids mean nothing here; with it, they are its."""
+    ids = model("qwen2").encode(TEXT)
+    alone = diagnose(model("gpt-2"), TEXT, ids).explanations[0]
+    assert (alone.causes[0].id, alone.causes[0].detail["problem"]) == ("vocabulary", "out of range")
+    alone = diagnose(model("llama-bpe"), TEXT * 3, model("gpt-2").encode(TEXT * 3)).explanations[0]
+    assert (alone.causes[0].id, alone.causes[0].detail["problem"]) == ("vocabulary", "other model")
+    assert alone.explains < 0.5
+    for others in ([model("qwen2")], [model("llama-bpe"), model("qwen2")]):
+        best = diagnose(model("gpt-2"), TEXT, ids, others=others).explanations[0]
+        assert [cause.id for cause in best.causes] == ["vocabulary"]
+        assert best.causes[0].detail["model"] == model("qwen2").vocabulary.path
+        assert best.explains == 1.0
+    ids = [*model("qwen2").encode(TEXT[:-1]), model("qwen2").eos_id or 0]
+    assert first_ids(model("gpt-2"), TEXT, ids[:-1], others=[model("qwen2")]) == [
+        "trailing_newline",
+        "vocabulary",
+    ]
+
+
+def test_ids_shifted_from_some_token_on() -> None:
+    tokenizer = model("gpt-2")
+    ids = [token + 7 if token >= 1000 else token for token in tokenizer.encode(TEXT)]
+    best = diagnose(tokenizer, TEXT, ids).explanations[0]
+    assert [cause.id for cause in best.causes] == ["vocabulary"]
+    assert (best.causes[0].detail["by"], best.explains) == (7, 1.0)
+
+
+def test_merges_of_another_model() -> None:
+    tokenizer = model("gpt-2")
+    merges = tokenizer.vocabulary.merges
+    other = changed(tokenizer, merges=merges[:3000], path="other.gguf")
+    ids = other.encode(TEXT)
+    best = diagnose(tokenizer, TEXT, ids).explanations[0]
+    assert [cause.id for cause in best.causes] == ["merges"]
+    assert best.explains == agreement(tokenizer.encode(TEXT), ids) < 1
+    known = diagnose(tokenizer, TEXT, ids, others=[other]).explanations[0]
+    assert ([cause.id for cause in known.causes], known.explains) == (["merges"], 1.0)
+    assert known.causes[0].detail["model"] == "other.gguf"
+
+
+def test_merging_by_token_ids() -> None:
+    """As tiktoken does, where the order of the merges is another."""
+    vocabulary = make_vocabulary([*byte_tokens(), "ab", "bc"], merges=["b c", "a b"])
+    by_id = Tokenizer(vocabulary._replace(merges=["a b", "b c"])).encode(b"abc")
+    best = diagnose(Tokenizer(vocabulary), b"abc", by_id).explanations[0]
+    assert ([cause.id for cause in best.causes], best.explains) == (["merges"], 1.0)
+    assert best.causes[0].detail["rule"] == "token ids"
+
+
+# ---- two at once ----------------------------------------------------------------------------------------
+
+
+def crlf(text: bytes) -> bytes:
+    return text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+
+
+PAIRS: list[tuple[set[str], Made]] = [
+    ({"pre_type", "bos"}, lambda tok, text: with_pre(tok, other_pre(tok)).encode(text, add_special=False)),
+    ({"pre_type", "eos"}, lambda tok, text: [*with_pre(tok, other_pre(tok)).encode(text), tok.eos_id or 0]),
+    ({"pre_type", "newlines"}, lambda tok, text: with_pre(tok, other_pre(tok)).encode(crlf(text))),
+    (
+        {"pre_type", "normalization"},
+        lambda tok, text: with_pre(tok, other_pre(tok)).encode(text.decode().lower()),
+    ),
+    ({"pre_type", "truncated"}, lambda tok, text: with_pre(tok, other_pre(tok)).encode(text)[:40]),
+    (
+        {"pre_type", "parse_special"},
+        lambda tok, text: with_pre(tok, other_pre(tok)).encode(text, parse_special=False),
+    ),
+    ({"newlines", "trailing_newline"}, encoding(lambda text: text.replace(b"\r\n", b"\n").rstrip())),
+    (
+        {"normalization", "eos"},
+        lambda tok, text: [*tok.encode(unicodedata.normalize("NFKD", text.decode())), tok.eos_id or 0],
+    ),
+    ({"bom", "newlines"}, encoding(lambda text: b"\xef\xbb\xbf" + crlf(text))),
+    ({"space_prefix", "trailing_newline"}, encoding(lambda text: b" " + text[:-1])),
+    ({"normalization", "trailing_newline"}, as_str(lambda text: text.lower().rstrip())),
+    ({"parse_special", "newlines"}, encoding(crlf, parse_special=False)),
+    ({"eos", "vocabulary"}, lambda tok, text: [token + 3 for token in (*tok.encode(text), tok.eos_id or 0)]),
+    ({"escapes", "bom"}, encoding(lambda text: b"\xef\xbb\xbf" + text.replace(b"\\n", b"\n"))),
+]
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "qwen2"])
+@pytest.mark.parametrize(("pair", "make"), PAIRS)
+def test_two_causes_at_once_are_named_first(name: str, pair: set[str], make: Made) -> None:
+    tokenizer = model(name)
+    if "bos" in pair and not tokenizer.add_bos:
+        tokenizer = changed(tokenizer, add_bos=True)
+    text = some_text(tokenizer)
+    causes = first_ids(tokenizer, text, make(tokenizer, text))
+    assert sorted(causes) == sorted(pair)
+
+
+def test_ignore_merges_with_other_causes() -> None:
+    tokenizer = Tokenizer(tiny())
+    other = flipped_ignore_merges(tokenizer)
+    assert first_ids(tokenizer, b"abc\nabc\n", other.encode(b"abc\r\nabc\r\n")) == [
+        "newlines",
+        "ignore_merges",
+    ]
+
+
+# ---- what is never said ---------------------------------------------------------------------------------
+
+
+def test_own_ids_match() -> None:
+    for text in (b"", TEXT, b"\xff\xfe", b"\x00"):
+        found = diagnose(model("gpt-2"), text, model("gpt-2").encode(text))
+        assert to_json(found) == {"match": True, "explanations": []}
+
+
+def reproduced(findings: list[Finding], ids: Ids) -> bool:
+    """Whether each claim to explain everything does, in a tokenizer made anew; and no other is near to one."""
+    for finding in findings:
+        assert 0 <= finding.explains <= 1
+        assert len({cause.id for cause in finding.causes}) == len(finding.causes) > 0
+        assert {cause.id for cause in finding.causes} <= set(CAUSES)
+        if finding.explains == 1:
+            assert finding.variant is not None
+            assert finding.variant.ids() == ids
+    whole = [len(finding.causes) for finding in findings if finding.explains == 1]
+    assert len(set(whole)) <= 1  # so none contains another
+    shares = [finding.explains for finding in findings]
+    return shares == sorted(shares, reverse=True)
+
+
+CHANGES: list[Made] = [make for _, text, make, _ in SINGLE if text is None] + [make for _, make in PAIRS]
+
+
+@bounded(120)
+@given(
+    st.one_of(texts.map(str.encode), broken_bytes),
+    st.sampled_from(CHANGES),
+    st.randoms(use_true_random=False),
+)
+def test_what_is_claimed_reproduces_the_ids(text: bytes, make: Made, chance: random.Random) -> None:
+    tokenizer = Tokenizer(gpt2_vocabulary())
+    try:
+        ids = make(tokenizer, text)
+    except UnicodeDecodeError:
+        ids = tokenizer.encode(text[::-1])
+    if ids and chance.random() < 0.5:
+        ids[chance.randrange(len(ids))] = chance.randrange(-2, 50300)
+    if ids != tokenizer.encode(text):
+        findings = search(tokenizer, text, ids)
+        assert findings
+        assert reproduced(findings, ids)
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "gemma-4"])
+def test_random_ids_are_explained_by_nothing(name: str) -> None:
+    tokenizer = model(name)
+    chance = random.Random(name)
+    for count in (60, 200, 400):
+        ids = [chance.randrange(tokenizer.vocab_size) for _ in range(count)]
+        found = diagnose(tokenizer, TEXT * 3, ids).explanations
+        assert all(item.explains < 0.2 for item in found)
+        assert found[0].causes[0].id in ("unknown", "vocabulary")
+
+
+def test_what_is_not_whole_says_how_far_it_leads() -> None:
+    """Another pre-tokenizer, and damage that nothing explains."""
+    tokenizer = model("llama-bpe")
+    text = TEXT * 4
+    ids = with_pre(tokenizer, "qwen2").encode(text)
+    at = ids.index(tokenizer.token_to_id("Ġwords") or 0)
+    ids[at : at + 1] = tokenizer.encode(" wo", add_special=False) + tokenizer.encode("rds", add_special=False)
+    findings = search(tokenizer, text, ids)
+    assert reproduced(findings, ids)
+    assert [cause.id for cause in findings[-1].causes] == ["merges"]
+    assert findings[-1].explains == agreement(tokenizer.encode(text), ids)
+    pre = next(item for item in findings if [cause.id for cause in item.causes] == ["pre_type"])
+    assert "qwen2" in str(pre.causes[0].detail)
+    assert findings[-1].explains < pre.explains < 1
+    assert pre.explains == agreement(with_pre(tokenizer, "qwen2").encode(text), ids)
+
+
+def test_invalid_bytes_that_are_kept_are_named_if_not_reproduced() -> None:
+    tokenizer = model("gpt-2")
+    tokens = {piece: token for token, piece in ((i, tokenizer.token_to_piece(i)) for i in range(256))}
+    ids = [*tokenizer.encode(b"ab "), tokens[b"\xff"], *tokenizer.encode(b"c")]
+    best = diagnose(tokenizer, b"ab \xffc", ids).explanations[0]
+    assert (best.causes[0].id, best.causes[0].detail["change"]) == ("invalid_utf8", "kept")
+    assert best.explains < 1
+
+
+@pytest.mark.parametrize("ids", [[], [0], [-1], [10**12], [50256] * 5])
+@pytest.mark.parametrize("text", [b"", b"a", b"\xff", b"a" * 3000])
+def test_odd_ids_and_texts_get_an_answer(text: bytes, ids: Ids) -> None:
+    tokenizer = model("gpt-2")
+    if tokenizer.encode(text) != ids:
+        assert reproduced(search(tokenizer, text, ids), ids)
+
+
+def test_agreement() -> None:
+    cases: list[tuple[Ids, Ids, float]] = [
+        ([], [], 1.0),
+        ([1], [], 0.0),
+        ([1, 2, 3], [1, 2, 3], 1.0),
+        ([1, 2, 3, 4], [1, 3, 4, 5], 0.75),
+        ([9, 1, 2, 3], [1, 2, 3], 0.75),
+        ([1, 2, 1, 2], [2, 1, 2, 1], 0.75),
+    ]
+    for ours, theirs, share in cases:
+        assert agreement(ours, theirs) == agreement(theirs, ours) == share
+    assert 0.9999 < agreement(range(40000), range(1, 40001)) < 1
+
+
+@bounded(60)
+@given(st.lists(st.integers(0, 3), max_size=12), st.lists(st.integers(0, 3), max_size=12))
+def test_agreement_is_the_longest_common_subsequence(ours: Ids, theirs: Ids) -> None:
+    table = [[0] * (len(theirs) + 1) for _ in range(len(ours) + 1)]
+    for i, a in enumerate(ours):
+        for j, b in enumerate(theirs):
+            table[i + 1][j + 1] = table[i][j] + 1 if a == b else max(table[i][j + 1], table[i + 1][j])
+    longest = max(len(ours), len(theirs))
+    assert agreement(ours, theirs) == (table[-1][-1] / longest if longest else 1.0)
+
+
+# ---- the command ----------------------------------------------------------------------------------------
+
+
+def run(capsysbinary: pytest.CaptureFixture[bytes], *arguments: str | Path) -> tuple[int, str, str]:
+    code = cli.main(["diagnose", *map(str, arguments)])
+    out, err = capsysbinary.readouterr()
+    return code, out.decode(), err.decode()
+
+
+@pytest.mark.parametrize("written", ["[15496, 995]", "15496 995", "15496,995", '{"tokens": [15496, 995]}'])
+def test_ids_as_people_have_them(
+    written: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    file = tmp_path / "ids"
+    file.write_text(written)
+    given = [file] if written.startswith("{") else [file, written]
+    for ids in given:
+        assert run(capsysbinary, "-m", GPT2, "-p", "Hello world", "--ids", ids) == (
+            0,
+            "match: the model gives these 2 ids\n",
+            "",
+        )
+
+
+def test_ids_and_texts_from_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    import io
+    from types import SimpleNamespace
+
+    def give(data: bytes) -> None:
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(data)))
+
+    give(b"15496 995\n")
+    assert run(capsysbinary, "-m", GPT2, "-p", "Hello world", "--ids", "-")[0] == 0
+    give(b"Hello world")
+    assert run(capsysbinary, "-m", GPT2, "--stdin", "--ids", "15496 995")[0] == 0
+
+
+def test_json_is_as_promised(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    code, out, _ = run(capsysbinary, "-m", GPT2, "-p", "Hello world ", "--ids", "[15496, 995]", "--json")
+    answer = json.loads(out)
+    assert code == 1
+    assert set(answer) == {"match", "explanations"}
+    assert answer["match"] is False
+    for explanation in answer["explanations"]:
+        assert set(explanation) == {"causes", "explains"}
+        for cause in explanation["causes"]:
+            assert set(cause) == {"id", "detail", "fix"}
+    assert json.loads(run(capsysbinary, "-m", GPT2, "-p", "Hello", "--ids", "15496", "--json")[1]) == {
+        "match": True,
+        "explanations": [],
+    }
+
+
+def test_text_is_taken_as_it_is_but_for_escape(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    ids = str(model("gpt-2").encode("a\nb"))
+    code, out, _ = run(capsysbinary, "-m", GPT2, "-p", r"a\nb", "--ids", ids)
+    assert code == 1
+    assert "\n1. escapes: explains all ids\n" in out
+    assert run(capsysbinary, "-m", GPT2, "-p", r"a\nb", "--ids", ids, "--escape")[0] == 0
+
+
+def test_a_second_model_is_tried(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    other = model("qwen2")
+    ids = str(other.encode("Hello 1234 world"))
+    _, out, _ = run(
+        capsysbinary, "-m", GPT2, "-m", other.vocabulary.path, "-p", "Hello 1234 world", "--ids", ids
+    )
+    assert "\n1. vocabulary: explains all ids\n" in out
+
+
+@pytest.mark.parametrize("columns", [50, 120])
+def test_nothing_untrusted_reaches_the_terminal(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setattr("ggufbpe.cli._output.terminal_width", lambda: columns)
+    text = "Hello \x1b[31m\u202e שלום مرحبا 世界 👩‍👧 \x07\x9b31m end"
+    ids = model("gpt-2").encode(text.replace("end", "END"))
+    code, out, _ = run(capsysbinary, "-m", GPT2, "-p", text, "--ids", str(ids))
+    assert code == 1
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", out)
+    isolated = re.sub("\u2068[^\u2068\u2069]*\u2069", "", out)
+    assert not any(unicodedata.bidirectional(char) in ("R", "AL") for char in isolated)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--ids", "1"], "give one text"),
+        (["-p", "a"], "which ids?"),
+        (["-p", "a", "-f", "b", "--ids", "1"], "give one text"),
+        (["--stdin", "--ids", "-"], "only one of text and ids"),
+        (["-p", "a", "--ids", "no such file"], "No such file"),
+        (["-p", "a", "--ids", "[1, [2]]"], "the ids are neither"),
+        (["-p", "a", "--ids", "[[1], [2]]"], "ids of 2 texts"),
+        (["-m", "no.gguf", "-p", "a", "--ids", "1"], "no.gguf: No such file"),
+    ],
+)
+def test_what_cannot_be_run_is_one_line_and_2(
+    arguments: list[str], message: str, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    code, out, err = run(capsysbinary, *arguments)
+    lines = [line for line in err.splitlines() if "error" in line]
+    assert (code, out, len(lines)) == (2, "", 1)
+    assert message in lines[0]
