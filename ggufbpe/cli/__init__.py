@@ -28,6 +28,7 @@ COMMANDS = {  # command: what it does, in a line
     "count": "count the tokens of files and directories",
     "info": "what a model file says about its tokenizer",
     "list-pre": "the pre-tokenizers and their patterns",
+    "verify": "compare the ids with those of llama.cpp or another tokenizer",
     "explain": "the way of a text through the steps, to its ids",
     "diagnose": "find what makes the model give the ids that you have",
 }

@@ -1,0 +1,164 @@
+"""The child process that asks another tokenizer's Python package, so that its crash is not ours.
+
+    oracles.py -> (pipe) -> [this file] -> llama_cpp, tokenizers or tiktoken
+
+Run by its path, not imported: it needs nothing of ggufbpe. Messages are a length of 8 bytes, little-endian,
+and that many bytes. The first one is JSON: the library, and what it opens. Then each is a text after a byte
+of flags. An answer begins with a byte: "+" and the ids as int32 (the first one: a version), "-" and why the
+text was refused, "!" and why the library could not be opened, "?" if it is not installed.
+
+But: one text at a time. The parent knows so which text the process died of.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if __name__ == "__main__":
+    del sys.path[0]  # this folder, whose modules are not to be taken for others of the same name
+
+import array
+import base64
+import json
+import os
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+Encode = Callable[[bytes, bool, bool], "list[int]"]
+
+ADD_SPECIAL, PARSE_SPECIAL = 1, 2
+
+
+def llama_cpp(config: dict[str, Any]) -> tuple[str, Encode]:
+    """The C functions of llama.cpp, by way of the low-level module, with the vocabulary of a GGUF."""
+    import ctypes
+    import importlib.metadata
+    import importlib.util
+    import types
+
+    # The package itself imports ten times as much, and cannot be imported where one of its needs is missing.
+    specification = importlib.util.find_spec("llama_cpp")
+    if specification is None:
+        raise ModuleNotFoundError("No module named 'llama_cpp'")
+    package: Any = types.ModuleType("llama_cpp")
+    package.__path__ = list(specification.submodule_search_locations or ())
+    sys.modules["llama_cpp"] = package
+    f: Any = import_module("llama_cpp.llama_cpp")
+    silent = f.llama_log_callback(lambda *_: None)
+    f.llama_log_set(silent, ctypes.c_void_p())
+    f.llama_backend_init()
+    parameters = f.llama_model_default_params()
+    parameters.vocab_only = True
+    model = f.llama_model_load_from_file(os.fsencode(config["model"]), parameters)
+    if not model:
+        raise ValueError("llama.cpp cannot load the model's vocabulary")
+    vocab = f.llama_model_get_vocab(model)
+
+    def encode(text: bytes, add_special: bool, parse_special: bool, keep: object = silent) -> list[int]:
+        size = len(text) + 16
+        while True:
+            ids = (f.llama_token * size)()
+            count = f.llama_tokenize(vocab, text, len(text), ids, size, add_special, parse_special)
+            if count >= 0:
+                return list(ids[:count])
+            size = -count
+
+    return importlib.metadata.version("llama-cpp-python"), encode
+
+
+def tokenizers(config: dict[str, Any]) -> tuple[str, Encode]:
+    """Hugging Face's `tokenizers`, with a tokenizer.json."""
+    package: Any = import_module("tokenizers")
+    tokenizer = package.Tokenizer.from_file(config["file"])
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+
+    def encode(text: bytes, add_special: bool, parse_special: bool) -> list[int]:
+        tokenizer.encode_special_tokens = not parse_special
+        return list(tokenizer.encode(text.decode(), add_special_tokens=add_special).ids)
+
+    return str(package.__version__), encode
+
+
+def tiktoken(config: dict[str, Any]) -> tuple[str, Encode]:
+    """OpenAI's `tiktoken`, with an encoding by its name or the ranks of a file."""
+    import importlib.metadata
+
+    package: Any = import_module("tiktoken")
+    if "file" not in config:
+        encoding = package.get_encoding(config["name"])
+    else:
+        with open(
+            config["file"], "rb"
+        ) as file:  # tiktoken's own reader would keep a copy, and not look again
+            ranks = {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, file)}
+        taken = set(ranks.values())
+        known = _known_encoding(config["name"], ranks)
+        definition = known or {"pat_str": config["pattern"], "special_tokens": config["special"]}
+        special = definition["special_tokens"].items()
+        definition["special_tokens"] = {text: token for text, token in special if token not in taken}
+        encoding = package.Encoding(config["name"], mergeable_ranks=ranks, **definition)
+
+    def encode(text: bytes, add_special: bool, parse_special: bool) -> list[int]:
+        if parse_special:
+            return list(encoding.encode(text.decode(), allowed_special="all"))
+        return list(encoding.encode_ordinary(text.decode()))
+
+    return importlib.metadata.version("tiktoken"), encode
+
+
+def _known_encoding(name: str, ranks: dict[bytes, int]) -> dict[str, Any] | None:
+    """Pattern and special tokens of an encoding that tiktoken knows by name, without the network."""
+    try:
+        public: Any = import_module("tiktoken_ext.openai_public")
+    except ImportError:
+        return None
+    make = public.ENCODING_CONSTRUCTORS.get(name)
+    if make is None:
+        return None
+    for loader in ("load_tiktoken_bpe", "data_gym_to_mergeable_bpe_ranks"):
+        setattr(public, loader, lambda *_, **__: ranks)
+    definition = make()
+    return {key: definition[key] for key in ("pat_str", "special_tokens")}
+
+
+LIBRARIES = {"llama_cpp": llama_cpp, "tokenizers": tokenizers, "tiktoken": tiktoken}
+
+
+def main() -> None:
+    questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints must not run into the answers
+
+    def receive() -> bytes:
+        return questions.read(int.from_bytes(questions.read(8), "little"))
+
+    def send(kind: bytes, data: bytes) -> None:
+        answers.write((len(data) + 1).to_bytes(8, "little") + kind + data)
+        answers.flush()
+
+    config = json.loads(receive())
+    try:
+        version, encode = LIBRARIES[config["library"]](config)
+    except ModuleNotFoundError as error:
+        return send(b"?", str(error).encode())
+    except Exception as error:
+        return send(b"!", f"{error}".encode("utf-8", "backslashreplace"))
+    send(b"+", version.encode())
+    while message := receive():
+        flags = message[0]
+        try:
+            ids = encode(message[1:], bool(flags & ADD_SPECIAL), bool(flags & PARSE_SPECIAL))
+        except UnicodeDecodeError as error:
+            send(
+                b"-", f"the text is not UTF-8 at byte {error.start}, which the package does not take".encode()
+            )
+        except Exception as error:
+            send(b"-", f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace"))
+        else:
+            send(b"+", array.array("i", ids).tobytes())
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,485 @@
+"""The oracles, each against the real thing, and what becomes of those that crash, hang or babble."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import GPT2, missing
+from make_tiny_model import make_tiny_model
+from reference import (
+    NotPreparedError,
+    library_is_installed,
+    llama_server_command,
+    llama_tokenize_command,
+    vocabulary,
+    with_pre,
+)
+
+from ggufbpe import Tokenizer
+from ggufbpe.bpe import CHAR_BYTES
+from ggufbpe.inspect import oracles
+from ggufbpe.inspect.oracles import Failure, Oracle, OracleError, open_oracle
+from ggufbpe.inspect.recorded import parse_ids
+
+posix_only = pytest.mark.skipif(os.name != "posix", reason="fake commands are shell scripts")
+
+TEXTS = [
+    b"Hello world",
+    b"",
+    b"I'll pay 1234567  dollars,\r\n\tor <|endoftext|> not.",
+    "Größe 中文 שלום 👍🏽".encode(),
+    b"a \\n backslash, \x00, and \x1b[31m",
+]
+NOT_UTF8 = b"one \xff two \xe4\xb8"
+FLAGS = [(True, True), (True, False), (False, True), (False, False)]
+
+
+@pytest.fixture(scope="session")
+def gpt2() -> Tokenizer:
+    return Tokenizer.from_gguf(GPT2)
+
+
+def opened(given: str, model: Path = GPT2, seconds: float = 30.0) -> Oracle:
+    return open_oracle(given, str(model), Tokenizer.from_gguf(model), seconds)
+
+
+def prepared(what: Callable[..., Path], *arguments: str) -> Path:
+    """Something of the reference, or no test."""
+    try:
+        return what(*arguments)
+    except NotPreparedError as error:
+        missing(str(error))
+
+
+def needs(package: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        missing(f"no {package}: pip install 'ggufbpe[{oracles._EXTRAS[package]}]'")
+
+
+# ---- the real ones --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def tokenizer_json(gpt2: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """GPT-2 as Hugging Face's package has it."""
+    needs("tokenizers")
+    import tokenizers
+    from tokenizers import decoders, models, pre_tokenizers
+
+    vocabulary = gpt2.vocabulary
+    merges = [(left, right) for left, right in (merge.split(" ") for merge in vocabulary.merges)]
+    made = tokenizers.Tokenizer(models.BPE(vocab=dict(vocabulary.token_to_id), merges=merges))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    made.add_special_tokens(["<|endoftext|>"])
+    path = tmp_path_factory.mktemp("hf") / "tokenizer.json"
+    made.save(str(path))
+    return path
+
+
+def tiktoken_file(gpt2: Tokenizer, path: Path) -> Path:
+    """GPT-2's ranks in tiktoken's format; its ids are ranks."""
+    with path.open("wb") as file:
+        for rank, token in enumerate(gpt2.vocabulary.tokens[:-1]):
+            file.write(base64.b64encode(bytes(CHAR_BYTES[char] for char in token)) + b" %d\n" % rank)
+    return path
+
+
+@pytest.fixture(scope="session")
+def real_oracle(
+    gpt2: Tokenizer, tokenizer_json: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Oracle]:
+    """The oracle of a name, for GPT-2."""
+
+    def make(name: str) -> Oracle:
+        if name == "llama-tokenize":
+            return opened(f"llama-tokenize:{prepared(llama_tokenize_command)}")
+        if name == "llama-cpp-python":
+            if not library_is_installed():
+                missing("no llama-cpp-python: `python scripts/reference.py prepare --library` installs it")
+            return opened("llama-cpp-python")
+        if name.startswith("tiktoken"):
+            needs("tiktoken")
+            file = name.partition(":")[2]
+            return opened(f"tiktoken:{tiktoken_file(gpt2, tmp_path_factory.mktemp('tiktoken') / file)}")
+        return opened({"hf": f"hf:{tokenizer_json}", "gguf": f"gguf:{GPT2}"}[name])
+
+    return make
+
+
+REAL = [
+    "llama-tokenize",
+    "llama-cpp-python",
+    "hf",
+    "tiktoken:r50k_base.tiktoken",
+    "tiktoken:own.tiktoken",
+    "gguf",
+]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_oracles_give_gpt2s_ids(
+    name: str, real_oracle: Callable[[str], Oracle], gpt2: Tokenizer
+) -> None:
+    with real_oracle(name) as oracle:
+        for add_special, parse_special in FLAGS if name != "llama-tokenize" else FLAGS[1:3]:
+            expected = gpt2.encode_batch(TEXTS, add_special=add_special, parse_special=parse_special)
+            assert oracle.encode(TEXTS, add_special, parse_special) == expected
+        assert oracle.encode([], True, True) == []
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_text_that_is_not_utf8(name: str, real_oracle: Callable[[str], Oracle], gpt2: Tokenizer) -> None:
+    """llama.cpp takes it; the packages that take `str` refuse it, and go on."""
+    with real_oracle(name) as oracle:
+        answer, following = oracle.encode([NOT_UTF8, b"Hello"], True, True)
+        if name.startswith(("hf", "tiktoken")):
+            assert isinstance(answer, Failure)
+            assert answer.kind == "refused"
+            assert "not UTF-8 at byte 4" in answer.detail
+        else:
+            assert answer == gpt2.encode(NOT_UTF8)
+        assert following == gpt2.encode(b"Hello")
+
+
+def test_llama_cpp_adds_bos_and_eos_as_asked(tmp_path: Path) -> None:
+    command = prepared(llama_tokenize_command)
+    keys = {"tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_eos_token": True}
+    model = with_pre(GPT2, None, tmp_path / "both.gguf", extra=keys)
+    with opened(f"llama-tokenize:{command.parent}", model) as oracle:
+        assert oracle.encode([b"Hi"], True, True) == [[50256, 17250, 50256]]
+        assert oracle.encode([b"Hi"], False, True) == [[17250]]
+        assert oracle.add_special(True)
+
+
+def test_llama_tokenize_adds_no_eos_where_the_model_wants_no_bos(tmp_path: Path) -> None:
+    command = prepared(llama_tokenize_command)
+    model = with_pre(GPT2, None, tmp_path / "eos.gguf", extra={"tokenizer.ggml.add_eos_token": True})
+    with opened(f"llama-tokenize:{command}", model) as oracle:
+        assert oracle.encode([b"Hi"], True, True) == [[17250]]
+        assert not oracle.add_special(True), "so both sides are asked without"
+
+
+def test_llama_tokenize_is_found_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(prepared(llama_tokenize_command).parent))
+    with opened("llama-tokenize") as oracle:
+        assert oracle.encode([b"Hello world"], True, True) == [[15496, 995]]
+
+
+def test_llama_tokenize_says_why_it_cannot_take_a_model(tmp_path: Path) -> None:
+    command = prepared(llama_tokenize_command)
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(GPT2.read_bytes()[:1000])
+    with pytest.raises(OracleError, match=r"cannot take this model \(exit code 1\): .*could not load model"):
+        open_oracle(f"llama-tokenize:{command}", str(broken), Tokenizer.from_gguf(GPT2), 30)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a real llama-server with GPT-2's vocabulary and random weights."""
+    command = prepared(llama_server_command)
+    folder = tmp_path_factory.mktemp("server")
+    model = make_tiny_model(folder / "tiny.gguf")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    arguments = ["-m", str(model), "--host", "127.0.0.1", "--port", str(port), "-c", "64", "-t", "1"]
+    with (folder / "log").open("wb") as log:
+        running = subprocess.Popen([str(command), *arguments], stdout=log, stderr=log)
+        try:
+            end = time.monotonic() + 60
+            while b"listening on" not in (folder / "log").read_bytes():
+                assert running.poll() is None, (folder / "log").read_text(errors="replace")[-2000:]
+                assert time.monotonic() < end, "llama-server does not start"
+                time.sleep(0.05)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            running.kill()
+            running.wait()
+
+
+def test_server_gives_gpt2s_ids(server: str, gpt2: Tokenizer) -> None:
+    with opened(f"server:{server}") as oracle:
+        for add_special, parse_special in FLAGS:
+            expected = gpt2.encode_batch(TEXTS, add_special=add_special, parse_special=parse_special)
+            assert oracle.encode(TEXTS, add_special, parse_special) == expected
+        [refused, following] = oracle.encode([NOT_UTF8, b"Hello"], True, True)
+        assert isinstance(refused, Failure)
+        assert refused.kind == "refused"
+        assert following == gpt2.encode(b"Hello")
+
+
+def test_server_may_be_named_without_a_scheme(server: str) -> None:
+    with opened(f"server:{server.removeprefix('http://')}/") as oracle:
+        assert oracle.encode([b"Hello world"], True, True) == [[15496, 995]]
+
+
+def test_tiktoken_is_compared_without_bos(real_oracle: Callable[[str], Oracle]) -> None:
+    with real_oracle("tiktoken:r50k_base.tiktoken") as oracle:
+        assert not oracle.add_special(True)
+        assert "BOS" in oracle.note
+
+
+def test_name_of_an_encoding_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    needs("tiktoken")
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")  # there is no network in a test
+    with pytest.raises(OracleError, match=r"needs the network, or a file in TIKTOKEN_CACHE_DIR"):
+        opened("tiktoken:r50k_base")
+
+
+# ---- recorded ids ---------------------------------------------------------------------------------------
+
+RECORDED = {
+    "a list": (b"[15496, 995]", [[15496, 995]]),
+    "several lists": (b"[[1, 2], [], [3]]", [[1, 2], [], [3]]),
+    "numbers between spaces": (b" 15496 995\n", [[15496, 995]]),
+    "numbers between commas": (b"15496, 995,\n3", [[15496, 995, 3]]),
+    "an answer of llama-server": (b'{"tokens":[15496,995]}', [[15496, 995]]),
+    "an answer of it with pieces": (b'{"tokens":[{"id":15496,"piece":"Hello"}]}', [[15496]]),
+    "an encoding of transformers": (b'{"input_ids": [[1, 2]], "attention_mask": [[1, 1]]}', [[1, 2]]),
+    "ggufbpe tokenize --json": (b'[\n{"id": 1, "piece": "a", "start": 0, "end": 1}\n]', [[1]]),
+    "a list a line": (b"[1, 2]\n[3]\n", [[1, 2], [3]]),
+    "llama-tokenize": (b" 15496 -> 'Hello'\n   995 -> ' world'\n", [[15496, 995]]),
+    "a token with a line break": (b"   198 -> '\n'\n     0 -> '!'\n", [[198, 0]]),
+    "a byte order mark": (b"\xef\xbb\xbf[1]", [[1]]),
+    "nothing": (b"", [[]]),
+}
+
+
+@pytest.mark.parametrize(("data", "expected"), RECORDED.values(), ids=RECORDED)
+def test_recorded_ids(data: bytes, expected: list[list[int]]) -> None:
+    assert parse_ids(data) == expected
+
+
+@pytest.mark.parametrize(
+    "data", [b"hello", b"[1.5]", b"[true]", b'["1"]', b"[1", b"{}", b"[[1], 2]", b"[null]"]
+)
+def test_what_is_no_recorded_ids(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"\bid(s)?\b"):
+        parse_ids(data)
+
+
+def test_recorded_ids_go_with_the_texts_in_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "ids.json"
+    path.write_text("[[1, 2], [3]]")
+    with opened(f"ids:{path}") as oracle:
+        assert oracle.recorded
+        assert oracle.encode([b"a"], True, True) == [[1, 2]]
+        assert oracle.encode([b"b"], True, True) == [[3]]
+        with pytest.raises(OracleError, match="has ids of 2 texts, and there are more"):
+            oracle.encode([b"c"], True, True)
+
+
+# ---- what cannot be asked -------------------------------------------------------------------------------
+
+UNUSABLE = {
+    "unknown": ("lama", "there is no oracle 'lama'; there are llama-tokenize"),
+    "no address": ("server", "server needs something after a colon"),
+    "no file": ("ids:", "ids needs something after a colon"),
+    "a file that is not there": ("ids:/no/such/file", "/no/such/file: No such file or directory"),
+    "no tokenizer.json": ("hf:/no/such/file", "/no/such/file: No such file or directory"),
+    "no command": (
+        "llama-tokenize:/no/such/command",
+        "no command that can be run; llama-tokenize comes with",
+    ),
+    "no server": (
+        "server:127.0.0.1:1",
+        "no llama-server answers at 'http://127.0.0.1:1/tokenize': no connection",
+    ),
+    "no address of a server": ("server:ftp://localhost", "is no address of a server, such as http"),
+    "another file of the package": ("llama-cpp-python:x.gguf", "takes nothing after a colon"),
+}
+
+
+@pytest.mark.parametrize(("given", "said"), UNUSABLE.values(), ids=UNUSABLE)
+def test_oracle_that_cannot_be_asked(given: str, said: str) -> None:
+    with pytest.raises(OracleError) as caught:
+        opened(given)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_absent_command_comes_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        OracleError, match=r"not on PATH; .*llama\.cpp/releases.*--against llama-tokenize:PATH"
+    ):
+        opened("llama-tokenize")
+
+
+@pytest.mark.parametrize(
+    ("given", "package"),
+    [("llama-cpp-python", "llama-cpp-python"), ("hf:FILE", "tokenizers"), ("tiktoken:gpt2", "tiktoken")],
+)
+def test_absent_package_comes_with_the_line_that_installs_it(
+    given: str, package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A Python in which nothing is installed stands for one without the package."""
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n')
+    bare.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(bare))
+    file = tmp_path / "tokenizer.json"
+    file.write_text("{}")
+    with pytest.raises(OracleError, match=rf"is not installed .*: pip install 'ggufbpe\[{package}\]'"):
+        opened(given.replace("FILE", str(file)))
+
+
+def test_file_that_is_no_tokenizer_json(tmp_path: Path) -> None:
+    needs("tokenizers")
+    path = tmp_path / "tokenizer.json"
+    path.write_text('{"version": "1.0"}')
+    with pytest.raises(OracleError, match="tokenizers cannot open this: "):
+        opened(f"hf:{path}")
+
+
+# ---- crashes, hangs and garbage -------------------------------------------------------------------------
+
+
+@posix_only
+@pytest.mark.parametrize("name", ["llama-tokenize", "llama-cpp-python"])
+def test_crash_on_a_text_and_the_next_text(name: str, tmp_path: Path) -> None:
+    """llama.cpp overflows its stack on a long run under gpt-4o (the C++ standard regex)."""
+    model = with_pre(prepared(vocabulary, "gpt-2"), "gpt-4o", tmp_path / "gpt-4o.gguf")
+    given = name
+    if name == "llama-tokenize":
+        given = f"llama-tokenize:{prepared(llama_tokenize_command)}"
+    elif not library_is_installed():
+        missing("no llama-cpp-python: `python scripts/reference.py prepare --library` installs it")
+    with opened(given, model) as oracle:
+        before, crash, after = oracle.encode([b"Hello", b"a" * 100_000, b" world"], True, True)
+        assert (before, after) == ([15496], [995])
+        assert isinstance(crash, Failure)
+        assert crash.kind == "crash"
+        assert "SIGSEGV" in crash.detail
+
+
+def fake(folder: Path, script: str) -> str:
+    """An oracle whose command is a script; `$TEXT` in it is the file of the text."""
+    path = folder / "llama-tokenize"
+    path.write_text(f"#!/bin/sh\nTEXT=$4\n{script}\n")
+    path.chmod(0o755)
+    return f"llama-tokenize:{path}"
+
+
+ON_BAD = 'grep -q bad "$TEXT" && {}\necho "[1]"'  # what it does on a text with "bad" in it
+
+FAULTS = {
+    "hangs": (ON_BAD.format("sleep 60"), "timeout", "no answer within 0.5 s"),
+    "hangs behind a child": (ON_BAD.format("{ sleep 60 & wait; }"), "timeout", "no answer within 0.5 s"),
+    "prints rubbish": (ON_BAD.format("{ printf 'what \\033[31m'; exit; }"), "garbage", "'what \\x1b[31m'"),
+    "prints nothing": (ON_BAD.format("exit 0"), "garbage", "no output"),
+    "prints no ids": (ON_BAD.format("{ echo '[1, x]'; exit; }"), "garbage", "'[1, x]\\n'"),
+    "does not stop printing": (ON_BAD.format("yes"), "garbage", "'y\\ny\\n"),
+    "does not stop complaining": (ON_BAD.format("yes >&2"), "timeout", "no answer within 0.5 s"),
+    "ends with an error": (
+        ON_BAD.format("{ echo 'bad luck' >&2; exit 3; }"),
+        "crash",
+        "exit code 3: 'bad luck'",
+    ),
+    "is killed": (ON_BAD.format("kill -9 $$"), "crash", "ended by SIGKILL"),
+}
+
+
+@posix_only
+@pytest.mark.parametrize(("script", "kind", "detail"), FAULTS.values(), ids=FAULTS)
+def test_faults_of_a_command(script: str, kind: str, detail: str, tmp_path: Path) -> None:
+    began = time.monotonic()
+    with opened(fake(tmp_path, script), seconds=0.5) as oracle:
+        before, fault, after = oracle.encode([b"good", b"bad", b"good"], True, True)
+    assert (before, after) == ([1], [1]), "the others have their answers"
+    assert isinstance(fault, Failure)
+    assert fault.kind == kind
+    assert detail in fault.detail
+    assert time.monotonic() - began < 10
+
+
+@posix_only
+def test_command_that_cannot_take_anything(tmp_path: Path) -> None:
+    with pytest.raises(OracleError, match=r"cannot take this model \(exit code 1\): 'no such model'"):
+        opened(fake(tmp_path, "echo 'no such model' >&2; exit 1"))
+
+
+class _Fake(BaseHTTPRequestHandler):
+    """A server that misbehaves when the text says so."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["content"]
+        if asked == "hang":
+            time.sleep(1)
+        elif asked == "hang up":
+            self.close_connection = True
+            return
+        answers = {"rubbish": b"<html>", "no ids": b'{"tokens": ["a"]}', "endless": b"[" * (1 << 20)}
+        body = answers.get(asked, b'{"tokens": [1]}')
+        self.send_response(500 if asked == "error" else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def handle_one_request(self) -> None:
+        try:
+            super().handle_one_request()
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+
+@pytest.fixture
+def fake_server() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), _Fake)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"server:127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (b"hang", "timeout"),
+        (b"hang up", "crash"),
+        (b"rubbish", "garbage"),
+        (b"no ids", "garbage"),
+        (b"endless", "garbage"),
+        (b"error", "refused"),
+    ],
+)
+def test_faults_of_a_server(text: bytes, kind: str, fake_server: str) -> None:
+    with opened(fake_server, seconds=0.4) as oracle:
+        [fault] = oracle.encode([text], True, True)
+        assert isinstance(fault, Failure)
+        assert fault.kind == kind
+        oracle._seconds = 30  # type: ignore[attr-defined]
+        assert oracle.encode([b"good"], True, True) == [[1]]
+
+
+def test_hang_of_a_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A library that sleeps stands for one that hangs: the child is ended, and a new one asked."""
+    child = tmp_path / "library_child.py"
+    source = Path(oracles.__file__).with_name("library_child.py").read_text()
+    slow = "import time\n\ndef slow(config):\n"
+    slow += "    return '1', lambda text, a, b: time.sleep(60) if text == b'hang' else [1]\n\n"
+    child.write_text(source.replace("LIBRARIES = {", slow + 'LIBRARIES = {"slow": slow, '))
+    monkeypatch.setattr(oracles, "__file__", str(tmp_path / "oracles.py"))
+    with oracles.Library("slow", {}, "slow", 0.3) as oracle:
+        answers = oracle.encode([b"a", b"hang", b"b"], True, True)
+    assert answers == [[1], Failure("timeout", "no answer within 0.3 s"), [1]]
