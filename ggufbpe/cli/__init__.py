@@ -31,6 +31,9 @@ COMMANDS = {  # command: what it does, in a line
     "verify": "compare the ids with those of llama.cpp or another tokenizer",
     "explain": "the way of a text through the steps, to its ids",
     "diagnose": "find what makes the model give the ids that you have",
+    "doctor": "find what is wrong in a model's metadata",
+    "fix": "write a copy of a model with corrected metadata",
+    "diff": "compare the tokenizers of two models",
 }
 
 EXIT_ERROR, EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 2, 130, 141

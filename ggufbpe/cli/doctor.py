@@ -1,0 +1,97 @@
+"""`ggufbpe doctor`: what is wrong or suspicious in a model's metadata."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+
+from ..inspect.doctor import Finding, examine, to_json
+from . import _output
+from ._arguments import Parser, UsageError
+
+_DESCRIPTION = """\
+Find what is wrong or suspicious in the metadata of a model's tokenizer, and say where it is, why it matters and \
+what to do. Errors make llama.cpp refuse the file or abort, or are values that cannot be meant; warnings most \
+likely give other ids than in training; notes are good to know. Files whose tokenizer cannot be \
+opened are examined as well.
+
+The exit code is 1 if there is an error among the findings, 0 if not, 2 if the file could not be read."""
+_EXAMPLES = """\
+examples:
+  ggufbpe doctor model.gguf
+  ggufbpe doctor model.gguf --json
+  ggufbpe doctor model.gguf && echo "no errors\""""
+
+_COLORS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "note": "\x1b[1;36m"}
+_WIDTH = 100  # columns at most: longer lines are hard to read
+_COMMAND = re.compile(r"(ggufbpe fix .+? -o fixed\.gguf)")
+_RTL = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]+"
+_RIGHT_TO_LEFT = re.compile(f"{_RTL}(?: +{_RTL})*")
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    parser.add_argument("path", nargs="?", metavar="MODEL", help="the .gguf file")
+    parser.add_argument("-m", "--model", metavar="PATH", help="the same")
+    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    path = given_model(arguments, "doctor")
+    findings = examine(path)
+    if arguments.json:
+        _output.write(_output.json_bytes(to_json(path, findings)))
+    else:
+        color, width = _output.use_color(arguments.color), _output.terminal_width()
+        _output.write(_text(path, findings, color, None if width is None else min(width, _WIDTH)))
+    return int(any(finding.severity == "error" for finding in findings))
+
+
+def given_model(arguments: argparse.Namespace, command: str) -> str:
+    """The model, given with or without -m."""
+    given = [path for path in (arguments.path, arguments.model) if path is not None]
+    if len(given) != 1:
+        problem = "which model" if not given else "one model only"
+        raise UsageError(f"{problem}? ggufbpe {command} MODEL.gguf (see ggufbpe {command} --help)")
+    return str(given[0])
+
+
+def _text(path: str, findings: list[Finding], color: bool, width: int | None) -> bytes:
+    lines = [line for finding in findings for line in _lines(finding, color, width)]
+    counts = Counter(finding.severity for finding in findings)
+    told = [f"{n} {name}{'s' * (n > 1)}" for name in _COLORS if (n := counts[name])]
+    lines.append(f"{_output.one_line(path)}: {', '.join(told) or 'nothing found'}")
+    return ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
+
+
+def _lines(finding: Finding, color: bool, width: int | None) -> list[str]:
+    """A finding: what and where, why, fix; a paragraph each."""
+    where = finding.where
+    place = [where.key] if where.key else []
+    place += [f"token {where.token}"] * (where.token is not None)
+    place += [f"byte {where.offset}"] * (where.offset is not None)
+    begin, end = (_COLORS[finding.severity], _output.RESET) if color else ("", "")
+    dim = _output.DIM if color else ""
+
+    def paragraph(text: str) -> str:
+        return "  " + _output.wrapped(shown_text(text), width, 2)
+
+    lines = [f"{begin}{finding.severity}{end}: {finding.id}", paragraph(finding.what)]
+    if place:
+        lines.append(f"{dim}{paragraph('where: ' + ', '.join(place))}{end if dim else ''}")
+    lines.append(paragraph(f"why: {finding.why}"))
+    for part in _COMMAND.split(f"fix: {finding.fix}"):
+        if part.startswith("ggufbpe fix "):  # on one line, however long, so that it can be copied
+            lines.append(f"    {shown_text(part)}")
+        elif part.strip():
+            lines.append(paragraph(part.strip().removeprefix(", ")))
+    return [*lines, ""]
+
+
+def shown_text(text: str) -> str:
+    """`text` for a terminal: nothing takes effect, and right-to-left parts do not turn around what is beside."""
+    return _RIGHT_TO_LEFT.sub("\u2068\\g<0>\u2069", _output.one_line(text))

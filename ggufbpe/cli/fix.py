@@ -1,0 +1,140 @@
+"""`ggufbpe fix`: a corrected copy of a model, with its tensors as they were."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from .._constants import GGUFValueType, TokenType
+from ..errors import printable
+from ..fix import Edit, parse_remove, parse_set, set_token_types, write_fixed
+from ..gguf_file import GGUFFile
+from . import _output
+from ._arguments import Parser, UsageError
+from .doctor import given_model
+
+_DESCRIPTION = """\
+Write a copy of a model with other metadata. The tensors are copied byte for byte, and stay aligned; memory does \
+not grow with the model. Keys of the tokenizer get the type that llama.cpp wants, other keys the one they have; \
+KEY=TYPE:VALUE says it. An array is a JSON list.
+
+The copy is opened as a tokenizer before it takes its place; --force writes it even so. --in-place replaces the \
+model itself, in one step: interrupted, or with a full disk, it is still the old one, whole. That needs room for \
+a second copy while it runs."""
+_EXAMPLES = """\
+examples:
+  ggufbpe fix model.gguf --set tokenizer.ggml.pre=llama-bpe -o fixed.gguf
+  ggufbpe fix model.gguf --set tokenizer.ggml.add_bos_token=false --in-place
+  ggufbpe fix model.gguf --set-token-type "<|im_end|>=CONTROL" --set-token-type 7=NORMAL -o fixed.gguf
+  ggufbpe fix model.gguf --set my.key=UINT32:5 --remove tokenizer.ggml.scores -o fixed.gguf"""
+
+_EXIT_TERMINATED = 143
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    parser.add_argument("path", nargs="?", metavar="MODEL", help="the .gguf file")
+    parser.add_argument("-m", "--model", metavar="PATH", help="the same")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="give a key a value; may be repeated"
+    )
+    parser.add_argument("--remove", action="append", default=[], metavar="KEY", help="take a key out")
+    parser.add_argument(
+        "--set-token-type",
+        action="append",
+        default=[],
+        metavar="TOKEN=TYPE",
+        help="give a token, by its id or its text, a type: " + ", ".join(TokenType.__members__),
+    )
+    parser.add_argument("-o", "--output", metavar="PATH", help="the file to write")
+    parser.add_argument("--in-place", action="store_true", help="replace the model itself")
+    parser.add_argument(
+        "--force", action="store_true", help="write over an existing file, and write what cannot be opened"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    source = given_model(arguments, "fix")
+    target = _target(arguments, source)
+    with GGUFFile(source) as file:
+        edits = [parse_set(file, argument) for argument in arguments.set]
+        edits += [parse_remove(file, key) for key in arguments.remove]
+        if arguments.set_token_type:
+            edits.append(set_token_types(file, arguments.set_token_type))
+        if not edits:
+            raise UsageError("nothing to change: give --set, --remove or --set-token-type")
+        keys = [edit.key for edit in edits]
+        if twice := next((key for key in keys if keys.count(key) > 1), None):
+            raise UsageError(f"{printable(twice)} is changed twice")
+        lines = [line for edit in edits for line in _lines(file, edit)]
+        tensors = file.tensor_count
+    with _termination_as_exit():
+        write_fixed(source, target, edits, check=not arguments.force)
+    size = os.path.getsize(target)
+    lines.append(f"wrote {_output.one_line(target)} ({size} bytes, {tensors} tensors as they were)")
+    _output.write("".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))
+    return 0
+
+
+def _target(arguments: argparse.Namespace, source: str) -> str:
+    """Where the copy goes."""
+    target = arguments.output
+    if (target is None) is not arguments.in_place:
+        raise UsageError("say where the copy goes: -o PATH, or --in-place to replace the model itself")
+    if target is None:
+        return source
+    if os.path.isdir(target):
+        raise UsageError(f"{printable(target)} is a directory; -o takes a file")
+    if os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
+        raise UsageError("-o names the model itself; to replace it, say --in-place")
+    if os.path.lexists(target) and not arguments.force:
+        raise UsageError(f"{printable(target)} is there already; --force replaces it")
+    return str(target)
+
+
+def _lines(file: GGUFFile, edit: Edit) -> Iterator[str]:
+    """What an edit changes, for people."""
+    old = file[edit.key] if edit.key in file else None  # noqa: SIM401 - no dict, has no get
+    if edit.element is GGUFValueType.INT32 and isinstance(old, list) and len(old) == len(edit.value):
+        changed = [(i, a, b) for i, (a, b) in enumerate(zip(old, edit.value)) if a != b]
+        for index, before, after in changed[:10]:
+            yield f"{_output.one_line(edit.key)}[{index}]: {_number(before)} -> {_number(after)}"
+        if len(changed) > 10:
+            yield f"  and {len(changed) - 10} more"
+        return
+    after = "removed" if edit.type is None else _shown(edit.value)
+    yield f"{_output.one_line(edit.key)}: {'missing' if old is None else _shown(old)} -> {after}"
+
+
+def _number(value: object) -> str:
+    names = {int(kind): kind.name for kind in TokenType}
+    return f"{value} ({names[value]})" if isinstance(value, int) and value in names else str(value)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return f"{len(value)} elements"
+    return printable(value, 60) if isinstance(value, str) else str(value).lower()
+
+
+@contextmanager
+def _termination_as_exit() -> Iterator[None]:
+    """SIGTERM ends the program as an exception, so that no half copy stays behind."""
+
+    def leave(number: int, frame: object) -> NoReturn:
+        sys.exit(_EXIT_TERMINATED)
+
+    if threading.current_thread() is not threading.main_thread():  # where signals cannot be caught
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

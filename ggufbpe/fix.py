@@ -1,0 +1,427 @@
+"""A corrected copy of a GGUF file: other keys and values, the tensors byte for byte as they were.
+
+    model.gguf + edits -> [this file] -> fixed.gguf
+
+Only the keys that change are packed anew, by the `gguf` package's writer; every other byte is copied in
+blocks. The whole file does not go through `GGUFWriter`: it takes tensors as arrays, in its own order and with
+its own padding, so a 40 GB model would pass through memory and come out with other bytes. Tensor offsets count
+from the beginning of the data section, so the tensor infos stay as they are, and only the padding before that
+section is new (ggml/src/gguf.cpp, gguf_init_from_reader).
+
+A file is replaced in one step or not at all: the copy is written beside it under a temporary name, brought to
+the disk, opened as a tokenizer, and renamed.
+
+But: files of version 1, whose lengths no writer writes any more, and which llama.cpp no longer reads.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any, NamedTuple
+
+from ._constants import GGUFValueType, TokenizerKey, TokenType
+from .errors import CorruptMetadataError, GGUFError, TruncatedFileError, UnsupportedTokenizerError, printable
+from .gguf_file import GGUFFile
+from .vocab import GGUFWarning, load_vocabulary
+
+_T = GGUFValueType
+_K = TokenizerKey
+_BLOCK = 1 << 20  # bytes copied at a time
+_ALIGNMENT = "general.alignment"
+_DEFAULT_ALIGNMENT = 32  # GGUF_DEFAULT_ALIGNMENT
+_MOST_DIMENSIONS = 4  # GGML_MAX_DIMS
+
+# The types that llama.cpp takes for the keys of a tokenizer (src/llama-vocab.cpp, llama_vocab::impl::load);
+# a list is an array, and the one type is its elements'.
+KEY_TYPES: dict[str, GGUFValueType | tuple[GGUFValueType, ...]] = {
+    **dict.fromkeys((_K.MODEL, _K.PRE, _K.CHAT_TEMPLATE), _T.STRING),
+    **dict.fromkeys((_K.LIST, _K.MERGES), (_T.STRING,)),
+    **dict.fromkeys((_K.TOKEN_TYPE, _K.SUPPRESS_TOKENS), (_T.INT32,)),
+    _K.SCORES: (_T.FLOAT32, _T.INT32),
+    **dict.fromkeys((_K.ADD_BOS, _K.ADD_EOS, _K.ADD_SEP, _K.ADD_PREFIX, _K.REMOVE_EXTRA_WS), _T.BOOL),
+    **dict.fromkeys((_K.NORMALIZER_LOWERCASE, _K.NORMALIZER_STRIP_ACCENTS), _T.BOOL),
+    **dict.fromkeys((_K.BOS_ID, _K.EOS_ID, _K.EOT_ID, _K.EOM_ID, _K.UNK_ID), _T.UINT32),
+    **dict.fromkeys((_K.SEP_ID, _K.PAD_ID, _K.MASK_ID, _K.TOKEN_TYPE_COUNT), _T.UINT32),
+    **dict.fromkeys((_K.FIM_PRE_ID, _K.FIM_SUF_ID, _K.FIM_MID_ID), _T.UINT32),
+    **dict.fromkeys((_K.FIM_PAD_ID, _K.FIM_REP_ID, _K.FIM_SEP_ID), _T.UINT32),
+    **dict.fromkeys((_K.PREFIX_ID, _K.SUFFIX_ID, _K.MIDDLE_ID), _T.UINT32),
+}
+
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+class Edit(NamedTuple):
+    """One change: `key` gets `value`, or goes where `type` is None."""
+
+    key: str
+    type: GGUFValueType | None = None
+    value: Any = None
+    element: GGUFValueType | None = None  # the element type of an array
+
+
+class _Span(NamedTuple):
+    """Bytes of the source file."""
+
+    start: int
+    end: int
+
+
+_Part = bytes | _Span
+
+
+# ---- edits ----------------------------------------------------------------------------------------------
+
+
+def parse_set(file: GGUFFile, argument: str) -> Edit:
+    """The edit that `KEY=VALUE` or `KEY=TYPE:VALUE` means in this file; `ValueError` where it means none.
+
+    Without a type, a key has the type that llama.cpp wants for it, else the one it has in the file. The value
+    of an array is a JSON list, and TYPE is its elements'.
+    """
+    key, equals, text = argument.partition("=")
+    if not equals or not key:
+        raise ValueError(f"{printable(argument)} is not of the form KEY=VALUE")
+    name, colon, rest = text.partition(":")
+    if colon and name in GGUFValueType.__members__ and name != "ARRAY":
+        given = GGUFValueType[name]
+        return (
+            _array(key, given, rest) if rest.startswith("[") else Edit(key, given, _scalar(key, given, rest))
+        )
+    known = KEY_TYPES.get(key)
+    if isinstance(known, tuple):
+        return _array(key, known[0], text)
+    if known is None and key not in file:
+        raise ValueError(
+            f"the file has no key {printable(key)}, so say its type: {key}=TYPE:VALUE, where TYPE is one of "
+            + ", ".join(member.name for member in _T if member is not _T.ARRAY)
+        )
+    if known is None and (element := file.element_type(key)) is not None:
+        return _array(key, element, text)
+    value_type = known or file.value_type(key)
+    return Edit(key, value_type, _scalar(key, value_type, text))
+
+
+def parse_remove(file: GGUFFile, key: str) -> Edit:
+    """The edit that takes `key` out; `ValueError` where the file has no such key."""
+    if key not in file:
+        import difflib
+
+        near = difflib.get_close_matches(key, file.keys(), n=2)
+        raise ValueError(
+            f"the file has no key {printable(key)}" + (f"; near: {', '.join(near)}" if near else "")
+        )
+    return Edit(key)
+
+
+def set_token_types(file: GGUFFile, arguments: Iterable[str]) -> Edit:
+    """The edit of `tokenizer.ggml.token_type` that `ID=TYPE` or `TEXT=TYPE` mean together.
+
+    A number is an id. Where the file has no types, all other tokens are normal, as without the key.
+    """
+    tokens = _list(file, _K.LIST, _T.STRING)
+    types = _list(file, _K.TOKEN_TYPE, _T.INT32) if _K.TOKEN_TYPE in file else []
+    types = types + [int(TokenType.NORMAL)] * (len(tokens) - len(types))
+    for argument in arguments:
+        token, equals, name = argument.rpartition("=")
+        if not equals or name not in TokenType.__members__:
+            kinds = ", ".join(TokenType.__members__)
+            raise ValueError(
+                f"{printable(argument)} is not of the form ID=TYPE or TEXT=TYPE, TYPE one of {kinds}"
+            )
+        if token.isascii() and token.isdigit():
+            index = int(token)
+        elif token in tokens:
+            index = tokens.index(token)
+        else:
+            raise ValueError(f"the file has no token {printable(token)}")
+        if index >= len(tokens):
+            raise ValueError(
+                f"token id {index} is out of range: the vocabulary has ids 0 to {len(tokens) - 1}"
+            )
+        types[index] = int(TokenType[name])
+    return Edit(_K.TOKEN_TYPE, _T.ARRAY, types, _T.INT32)
+
+
+def _list(file: GGUFFile, key: str, element: GGUFValueType) -> list[Any]:
+    if key not in file or file.element_type(key) is not element:
+        raise ValueError(f"the file has no {key} that is an array of {element.name}")
+    value = file[key]
+    assert isinstance(value, list)
+    return list(value)
+
+
+def _scalar(key: str, value_type: GGUFValueType, text: str) -> Any:
+    """`text` as a value of `value_type`, in its range."""
+    if value_type is _T.STRING:
+        return text
+    try:
+        if value_type is _T.BOOL:
+            return _TRUTH[text.lower()]
+        if value_type in (_T.FLOAT32, _T.FLOAT64):
+            return float(text)
+        return _in_range(value_type, int(text, 0))
+    except (KeyError, ValueError, OverflowError):
+        raise ValueError(
+            f"{printable(text)} is no value of type {value_type.name}, which {key} has"
+        ) from None
+
+
+def _array(key: str, element: GGUFValueType, text: str) -> Edit:
+    import json
+
+    wanted: type | tuple[type, ...] = str if element is _T.STRING else bool if element is _T.BOOL else int
+    if element in (_T.FLOAT32, _T.FLOAT64):
+        wanted = (int, float)
+    try:
+        value = json.loads(text)
+        good = isinstance(value, list) and all(
+            isinstance(item, wanted) and (wanted is bool or not isinstance(item, bool)) for item in value
+        )
+        if not good:
+            raise ValueError
+        if wanted is int:
+            value = [_in_range(element, item) for item in value]
+    except ValueError:
+        raise ValueError(
+            f"{printable(text)} is no JSON list of {element.name}, which {key} is; write it like [1, 2]"
+        ) from None
+    if not value:
+        raise ValueError(
+            f"{key} cannot be an empty array, which the gguf package does not write; --remove it"
+        )
+    return Edit(key, _T.ARRAY, value, element)
+
+
+def _in_range(value_type: GGUFValueType, number: int) -> int:
+    signed = value_type.name.startswith("INT")
+    bits = int(value_type.name.lstrip("UINT"))
+    low, high = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
+    if not low <= number < high:
+        raise ValueError
+    return number
+
+
+# ---- the copy -------------------------------------------------------------------------------------------
+
+
+def write_fixed(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    edits: Iterable[Edit],
+    *,
+    check: bool = True,
+) -> None:
+    """Write to `target` the file `source` with the `edits`; `target` may be `source`, and is replaced whole.
+
+    With `check`, a copy whose tokenizer cannot be opened is thrown away and its `GGUFError` raised (tokenizers
+    that are not byte pair encoding pass), and what opening it warns of is a `GGUFWarning`. An `OSError`, such
+    as a full disk, and an interruption leave `target` as it was and nothing beside it.
+    """
+    source, target = os.path.realpath(source), os.path.realpath(target)  # a link stays one, to the new file
+    parts = _plan(source, list(edits))
+    told: list[str] = []
+    with _replacing(target) as (file, temporary):
+        _copy(source, parts, file)
+        file.flush()
+        os.fsync(file.fileno())
+        _give_permissions(temporary, target)
+        if check:
+            told = _check(temporary, target)
+    for problem in told:  # only now: a caller may turn warnings into errors
+        warnings.warn(problem, GGUFWarning, stacklevel=2)
+
+
+def _plan(path: str, edits: list[Edit]) -> list[_Part]:
+    """What the copy is made of, in order: new bytes, and spans of the source."""
+    with GGUFFile(path) as file:
+        file.require_first_shard()
+        if file.version == 1:
+            raise CorruptMetadataError(
+                "GGUF version 1, which llama.cpp does not read any more",
+                path=path,
+                offset=4,
+                remedy="convert the model again",
+            )
+        if file.tensor_count and any(edit.key == _ALIGNMENT for edit in edits):
+            raise ValueError(f"{_ALIGNMENT} says where the tensors lie, so it cannot change")
+        keys = file.keys()
+        starts = [file.offset(key) - 12 - len(key.encode()) for key in keys]
+        kept: dict[str, _Part] = {
+            key: _Span(start, end) for key, start, end in zip(keys, starts, [*starts[1:], file.metadata_end])
+        }
+        packed = _packed([edit for edit in edits if edit.type is not None], file.byteorder)
+        for edit in edits:
+            if edit.type is None:
+                kept.pop(edit.key, None)
+            else:
+                kept[edit.key] = packed[edit.key]
+        order = "<" if file.byteorder == "little" else ">"
+        counts = struct.pack(f"{order}IQQ", file.version, file.tensor_count, len(kept))
+        alignment = _alignment(file)
+        first = file.metadata_end
+        last = _tensor_infos_end(path, first, file.tensor_count, order)
+    size = os.path.getsize(path)
+    parts: list[_Part] = [b"GGUF" + counts, *kept.values(), _Span(first, last)]
+    data = last + -last % alignment
+    if size > last:  # padding is written where it was, also in a file of metadata alone
+        end = sum(len(part) if isinstance(part, bytes) else part.end - part.start for part in parts)
+        parts += [bytes(-end % alignment), _Span(min(data, size), size)]
+    return parts
+
+
+def _packed(edits: list[Edit], byteorder: str) -> dict[str, bytes]:
+    """Each edited key as it stands in a file, packed by the `gguf` package: name, type and value."""
+    if not edits:
+        return {}
+    import tempfile
+
+    from gguf import GGUFEndian, GGUFWriter
+    from gguf import GGUFValueType as Type
+
+    with tempfile.TemporaryDirectory(prefix="ggufbpe-") as folder:
+        path = os.path.join(folder, "edits.gguf")
+        endian = GGUFEndian.LITTLE if byteorder == "little" else GGUFEndian.BIG
+        writer = GGUFWriter(path, "", endianess=endian)
+        writer.kv_data[0].clear()  # the architecture, which the writer adds
+        for edit in {edit.key: edit for edit in edits}.values():
+            assert edit.type is not None
+            element = None if edit.element is None else Type(edit.element)
+            writer.add_key_value(edit.key, edit.value, Type(edit.type), element)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.close()
+        with GGUFFile(path) as file, open(path, "rb") as stream:
+            keys = file.keys()
+            starts = [file.offset(key) - 12 - len(key.encode()) for key in keys]
+            data = stream.read()
+            return {key: data[a:b] for key, a, b in zip(keys, starts, [*starts[1:], file.metadata_end])}
+
+
+def _alignment(file: GGUFFile) -> int:
+    if _ALIGNMENT not in file:
+        return _DEFAULT_ALIGNMENT
+    value = file[_ALIGNMENT]
+    if (
+        file.value_type(_ALIGNMENT) is not _T.UINT32
+        or not isinstance(value, int)
+        or not value
+        or value & value - 1
+    ):
+        raise CorruptMetadataError(
+            "the alignment of the tensors is no power of two of type UINT32",
+            path=file.path,
+            offset=file.offset(_ALIGNMENT),
+            key=_ALIGNMENT,
+            remedy="convert the model again",
+        )
+    return value
+
+
+def _tensor_infos_end(path: str, start: int, count: int, order: str) -> int:
+    """Where the tensor infos end: for each tensor its name, its dimensions, its type and its offset."""
+    length, dimensions = struct.Struct(order + "Q"), struct.Struct(order + "I")
+    position = start
+    with open(path, "rb") as file:
+        file.seek(start)
+
+        def take(size: int) -> bytes:
+            nonlocal position
+            data = file.read(size)
+            if len(data) < size:
+                raise TruncatedFileError(
+                    "the file ends inside the list of tensors",
+                    path=path,
+                    offset=position,
+                    remedy="the download is unfinished: get the file again",
+                )
+            position += size
+            return data
+
+        for _ in range(count):
+            (size,) = length.unpack(take(8))
+            if size > 1 << 16:
+                raise CorruptMetadataError(
+                    f"the name of a tensor has {size} bytes", path=path, offset=position - 8
+                )
+            take(size)
+            (rank,) = dimensions.unpack(take(4))
+            if rank > _MOST_DIMENSIONS:
+                raise CorruptMetadataError(f"a tensor has {rank} dimensions", path=path, offset=position - 4)
+            take(8 * rank + 4 + 8)
+    return position
+
+
+def _copy(source: str, parts: list[_Part], target: IO[bytes]) -> None:
+    with open(source, "rb") as file:
+        for part in parts:
+            if isinstance(part, bytes):
+                target.write(part)
+                continue
+            file.seek(part.start)
+            left = part.end - part.start
+            while left:
+                block = file.read(min(left, _BLOCK))
+                if not block:
+                    raise TruncatedFileError(
+                        "the file became shorter while it was copied", path=source, offset=file.tell()
+                    )
+                target.write(block)
+                left -= len(block)
+
+
+def _check(temporary: str, target: str) -> list[str]:
+    """Raise what is wrong with the tokenizer of the copy, and return what opening it warns of.
+
+    Both in the name that the copy is to have.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", GGUFWarning)
+        try:
+            load_vocabulary(temporary)
+        except UnsupportedTokenizerError:
+            pass
+        except GGUFError as error:
+            error.path = target
+            error.remedy = (
+                f"{error.remedy or 'change something else'} (nothing was written; --force writes it)"
+            )
+            raise
+    return [str(warning.message).replace(temporary, target, 1) for warning in caught]
+
+
+@contextmanager
+def _replacing(target: str) -> Iterator[tuple[IO[bytes], str]]:
+    """A new file beside `target` that takes its place if all goes well, and else goes itself."""
+    folder, name = os.path.split(target)
+    temporary = os.path.join(folder, f".{name[:200]}.{os.urandom(4).hex()}.partial")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file, temporary
+        os.replace(temporary, target)
+    except BaseException:  # an interruption, too
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    if os.name != "nt":
+        at = os.open(folder, os.O_RDONLY)
+        with suppress(OSError):  # some file systems cannot; the file itself is on the disk
+            os.fsync(at)
+        os.close(at)
+
+
+def _give_permissions(temporary: str, target: str) -> None:
+    """Those of the file that is replaced, its owner too where that is allowed; else those of a new file."""
+    if os.path.exists(target):
+        status = os.stat(target)
+        with suppress(OSError, AttributeError):  # not ours to give away; no owners on Windows
+            os.chown(temporary, status.st_uid, status.st_gid)
+        os.chmod(temporary, status.st_mode & 0o7777)
+    else:
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)

@@ -1,0 +1,90 @@
+"""Where llama.cpp is known to split text otherwise than Hugging Face does with the model's own pattern. Data.
+
+    family of pre-tokenizers -> [this file] -> doctor.py
+
+What a model was trained on is what its `tokenizer.json` gives; llama.cpp cannot run every pattern in there as it
+is written (src/llama-vocab.cpp has the originals beside its own, as "original regex from tokenizer.json").
+Each entry was found by running both over 52,000 code points in 24 surroundings each; scripts/hf_splitting.py
+does it again, with the `tokenizers` package for Hugging Face's side.
+
+But: only splitting. Normalization (Qwen's tokenizer.json makes text NFC, llama.cpp does not) is no part of it,
+and of families whose original is not known, only the pattern as llama.cpp has it could be tried.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Difference(NamedTuple):
+    """One way in which splitting differs."""
+
+    characters: str  # on which, in words
+    what: str
+    example: str
+    hugging_face: tuple[str, ...]  # the example, split
+    llama_cpp: tuple[str, ...]
+
+
+_CASE_BEYOND_ASCII = Difference(
+    "upper- and lower-case letters beyond ASCII",
+    "a capital does not begin a new word after a small letter if one of them is not ASCII, because llama.cpp "
+    "takes any letter beyond ASCII for both",
+    "écoleÉté",
+    ("école", "Été"),
+    ("écoleÉté",),
+)
+_CASE = Difference(
+    "upper- and lower-case letters",
+    r"a capital does not begin a new word after a small letter, because \p{Lu} and \p{Ll} both mean any letter",
+    "JavaScript",
+    ("Java", "Script"),
+    ("JavaScript",),
+)
+_MARKS = Difference(
+    "combining marks: Indic vowel signs, Arabic and Hebrew points, Thai tone marks, accents in NFD",
+    "a mark ends the word before it, where in the original it is a part of it",
+    "की है",
+    ("की", " है"),
+    ("क", "ी", " ह", "ै"),
+)
+_LONG_S = Difference(
+    "ſ (U+017F) after an apostrophe",
+    "it is no contraction, where the original, which ignores case, takes it for an s",
+    "'ſa",
+    ("'ſ", "a"),
+    ("'ſa",),
+)
+_OTHER_NUMBERS = Difference(
+    "numbers that are no digits, such as ², ½, Ⅳ",
+    "they count as digits of the group of three that they stand beside",
+    "²1",
+    ("²", "1"),
+    ("²1",),
+)
+_HAN = Difference(
+    "Han script outside of the main blocks: radicals (U+2E80 to U+2FD5), 々 and 〇, and Extensions from I on",
+    "they are not taken for Han",
+    "⺀a",
+    ("⺀", "a"),
+    ("⺀a",),
+)
+_SPACES = Difference(
+    "spaces from U+1680 to U+3000, such as U+2003 and U+3000",
+    r"they stay with the space before them, where the original counts them as [\u0800-\u4e00]",
+    " \u2003",
+    (" ", "\u2003"),
+    (" \u2003",),
+)
+
+DIFFERENCES: dict[str, tuple[Difference, ...]] = {
+    **dict.fromkeys(("llama-bpe", "jais-2", "qwen2", "qwen35", "bailingmoe", "seed-coder"), (_LONG_S,)),
+    **dict.fromkeys(("exaone-moe", "minicpm5"), (_LONG_S,)),
+    "tekken": (_CASE_BEYOND_ASCII, _MARKS),
+    "gpt-4o": (_CASE_BEYOND_ASCII, _MARKS),
+    "granite-embed-multi-97m": (_CASE_BEYOND_ASCII,),
+    "tiny_aya": (_CASE, _OTHER_NUMBERS),
+    "kimi-k2": (_CASE, _MARKS, _HAN),
+    "youtu": (_CASE,),
+    **dict.fromkeys(("deepseek-llm", "deepseek-coder"), (_SPACES,)),
+}

@@ -1,0 +1,217 @@
+"""Two tokenizers side by side: each way in which they can differ is found, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import GPT2, missing
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import NotPreparedError, vocabulary, with_pre
+from synthetic import bounded, gpt2_vocabulary
+
+from ggufbpe import Tokenizer
+from ggufbpe._constants import TokenizerKey
+from ggufbpe.cli import main
+from ggufbpe.inspect.compare import _out_of_order, compare
+from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, Vocabulary
+
+K = TokenizerKey
+Change = Callable[[Vocabulary], Vocabulary]
+
+
+def with_tokens(tokens: list[str]) -> Change:
+    """Other tokens; what has the text of an old one is what that was."""
+
+    def change(old: Vocabulary) -> Vocabulary:
+        ids = {token: index for index, token in enumerate(tokens)}
+        moved = {index: ids[token] for token, index in old.token_to_id.items() if token in ids}
+        return old._replace(
+            tokens=tokens,
+            token_to_id=ids,
+            attributes=[
+                old.attributes[old.token_to_id[t]] if t in old.token_to_id else NORMAL for t in tokens
+            ],
+            special_ids={name: i if i is None else moved[i] for name, i in old.special_ids.items()},
+            eog_ids=frozenset(moved[index] for index in old.eog_ids),
+            special_token_ids=tuple(moved[index] for index in old.special_token_ids),
+        )
+
+    return change
+
+
+def with_attribute(index: int, attribute: int) -> Change:
+    return lambda old: old._replace(
+        attributes=[*old.attributes[:index], attribute, *old.attributes[index + 1 :]]
+    )
+
+
+def with_pre_of(name: str) -> Change:
+    return lambda old: old._replace(pre=name, pre_tokenizer=PRE_TOKENIZERS[name])
+
+
+ALL_MOVED = {"bos": 1, "eos": 1, "eot": 1}
+TOKENS, MERGES = gpt2_vocabulary().tokens, gpt2_vocabulary().merges
+
+# What is changed: how, and the sections and differences that must be found, with their number.
+CASES: dict[str, tuple[Change, dict[str, dict[str, int]]]] = {
+    "nothing": (lambda old: old, {}),
+    "a token more": (with_tokens([*TOKENS, "qzxqzx"]), {"tokens": {"size": 1, "only_b": 1}}),
+    "a token less": (
+        with_tokens([*TOKENS[:-2], TOKENS[-1]]),
+        {"tokens": {"size": 1, "only_a": 1, "other_id": 1}, "special": ALL_MOVED},
+    ),
+    "another token": (
+        with_tokens([*TOKENS[:100], "qzxqzx", *TOKENS[101:]]),
+        {"tokens": {"only_a": 1, "only_b": 1}},
+    ),
+    "two tokens changed places": (
+        with_tokens([TOKENS[1], TOKENS[0], *TOKENS[2:]]),
+        {"tokens": {"other_id": 2}},
+    ),
+    "all ids shifted": (
+        with_tokens(["<pad>", *TOKENS]),
+        {"tokens": {"size": 1, "only_b": 1, "other_id": len(TOKENS)}, "special": ALL_MOVED},
+    ),
+    "another type": (with_attribute(5, USER_DEFINED), {"types": {"types": 1}}),
+    "a merge less": (
+        lambda old: old._replace(merges=MERGES[:-1]),
+        {"merges": {"merge_count": 1, "merges_only_a": 1}},
+    ),
+    "another merge": (
+        lambda old: old._replace(merges=[*MERGES[:-1], "q qq"]),
+        {"merges": {"merges_only_a": 1, "merges_only_b": 1}},
+    ),
+    "a merge elsewhere": (
+        lambda old: old._replace(merges=[MERGES[-1], *MERGES[:-1]]),
+        {"merges": {"merge_order": 1}},
+    ),
+    "BOS added": (lambda old: old._replace(add_bos=True), {"flags": {"add_bos": 1}}),
+    "another EOS": (
+        lambda old: old._replace(special_ids={**old.special_ids, "eos": 5}, eog_ids=frozenset([5])),
+        {"special": {"eos": 1, "end_of_generation": 1}},
+    ),
+    "a special token more": (
+        lambda old: old._replace(special_token_ids=(5, *old.special_token_ids)),
+        {"special": {"special_only_b": 1}},
+    ),
+    "a name that splits alike": (with_pre_of("olmo"), {"pre": {"pre": 1}}),
+    "a name that splits otherwise": (with_pre_of("qwen2"), {"pre": {"pre": 1}, "flags": {"clean_spaces": 1}}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_differs_is_found_and_nothing_else(case: str) -> None:
+    change, expected = CASES[case]
+    found = compare(gpt2_vocabulary(), change(gpt2_vocabulary()))
+    assert list(found) == ["tokens", "types", "merges", "flags", "special", "pre"]
+    numbers = {
+        name: {d.id: d.number for d in differences} for name, differences in found.items() if differences
+    }
+    assert numbers == expected
+    assert all(difference.what for differences in found.values() for difference in differences)
+
+
+def test_examples_have_both_sides() -> None:
+    first, second = with_tokens([TOKENS[1], TOKENS[0], *TOKENS[2:]])(gpt2_vocabulary()), gpt2_vocabulary()
+    [difference] = compare(first, second)["tokens"]
+    assert difference.examples[0] == {"token": TOKENS[1], "a": 0, "b": 1}
+    [types] = compare(with_attribute(5, CONTROL)(second), second)["types"]
+    assert types.examples == ({"token": TOKENS[5], "id": 5, "a": "control", "b": "normal"},)
+
+
+def test_pre_tokenizers_are_shown_on_texts_that_they_split_otherwise() -> None:
+    [difference] = compare(gpt2_vocabulary(), with_pre_of("qwen2")(gpt2_vocabulary()))["pre"]
+    assert len(difference.examples) >= 3
+    for example in difference.examples:
+        assert "".join(example["a"]) == "".join(example["b"]) == example["text"]
+        assert example["a"] != example["b"]
+    [alike] = compare(gpt2_vocabulary(), with_pre_of("olmo")(gpt2_vocabulary()))["pre"]
+    assert alike.examples == ()
+    assert "split alike" in alike.what
+
+
+@bounded(200)
+@given(st.permutations(range(9)))
+def test_the_fewest_merges_are_out_of_order(numbers: list[int]) -> None:
+    out = _out_of_order(numbers)
+    rest = [number for position, number in enumerate(numbers) if position not in out]
+    assert rest == sorted(rest)
+    longest = 1  # of all rising subsequences, by trying every one
+    for chosen in range(1 << 9):
+        kept = [number for position, number in enumerate(numbers) if chosen >> position & 1]
+        longest = max(longest, len(kept) if kept == sorted(kept) else 0)
+    assert len(rest) == longest
+
+
+# ---- the command ----------------------------------------------------------------------------------------
+
+
+def run(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
+    code = main(["diff", *arguments, "--json"])
+    return code, json.loads(capfd.readouterr().out)
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """GPT-2's vocabulary under another pre-tokenizer."""
+    return with_pre(GPT2, "qwen2", tmp_path / "other.gguf")
+
+
+def test_exit_codes(other: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", str(GPT2), str(GPT2)]) == 0
+    assert "the same: tokens, types, merges, flags, special tokens, pre-tokenizer" in capfd.readouterr().out
+    assert main(["diff", str(GPT2), str(other)]) == 1
+    assert "qwen2 in b" in capfd.readouterr().out
+    for arguments in (
+        [str(GPT2)],
+        [str(GPT2), str(tmp_path / "none")],
+        [str(GPT2), __file__],
+        [str(GPT2)] * 3,
+    ):
+        assert main(["diff", *arguments]) == 2
+        assert len(capfd.readouterr().err.splitlines()) == 1
+
+
+def test_texts_that_are_encoded_alike(other: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, found = run(capfd, str(GPT2), str(other), "-p", "Hello world")
+    assert code == 1  # the models differ all the same
+    assert found["texts"]["differences"] == []
+    assert [difference["b"] for difference in found["pre"]] == ["qwen2"]
+
+
+def test_texts_that_are_not_and_why(other: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = "in 2024, 12345 of them"
+    (tmp_path / "text.txt").write_text(text)
+    code, found = run(capfd, str(GPT2), str(other), "-f", str(tmp_path / "text.txt"), "-p", "Hello world")
+    assert code == 1
+    assert found["texts"]["texts"] == 2
+    [difference] = found["texts"]["differences"]
+    assert difference["step"] == "words"
+    assert {cause["id"] for cause in difference["causes"]} == {"pre_type"}
+    ids = [Tokenizer.from_gguf(path).encode(text) for path in (GPT2, other)]
+    assert ids[0] != ids[1]
+
+
+def test_escapes_are_read_only_when_asked(other: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    shown = [run(capfd, str(GPT2), str(other), "-p", "a\\n\\n1", *flags)[1] for flags in ([], ["--escape"])]
+    assert [found["texts"]["bytes"] for found in shown] == [6, 4]
+
+
+def test_real_vocabularies(capfd: pytest.CaptureFixture[str]) -> None:
+    """Qwen 2's and Qwen 3.5's have the same tokens and merges; what differs is the splitting."""
+    try:
+        paths = [str(vocabulary(name)) for name in ("qwen2", "qwen35")]
+    except NotPreparedError as error:
+        missing(str(error))
+    code, found = run(capfd, *paths)
+    assert code == 1
+    assert {name for name in ("tokens", "types", "merges", "flags", "special") if found[name]} == set()
+    [difference] = found["pre"]
+    assert (difference["a"], difference["b"]) == ("qwen2", "qwen35")
+    assert {"text": "नमस्ते", "a": ["नमस", "्त", "े"], "b": ["नमस्ते"]} in difference["examples"]

@@ -1,0 +1,390 @@
+"""The doctor finds each defect first, in what is otherwise a real vocabulary, and none in unharmed models."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shlex
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import GPT2, missing
+from reference import NotPreparedError, vocabulary, with_pre, write_metadata
+
+from ggufbpe._constants import TokenizerKey, TokenType
+from ggufbpe.cli import main
+from ggufbpe.gguf_file import GGUFFile
+from ggufbpe.inspect import doctor
+from ggufbpe.inspect.doctor import Finding, examine
+from ggufbpe.inspect.families import FEATURES, families, parts, tied
+from ggufbpe.inspect.hf_splitting import DIFFERENCES
+from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.split import splitter
+
+K = TokenizerKey
+NORMAL, CONTROL, UNUSED = (int(kind) for kind in (TokenType.NORMAL, TokenType.CONTROL, TokenType.UNUSED))
+Keys = dict[str, Any]
+
+# Every BPE vocabulary of llama.cpp, and the family that its model's own tokenizer has. Two have no `pre`.
+FAMILY_OF = {
+    **dict.fromkeys(("gpt-2", "gpt-neox", "mpt", "aquila"), "gpt-2"),
+    **dict.fromkeys(("starcoder", "refact", "command-r"), "starcoder"),
+    **{name: name for name in ("llama-bpe", "qwen2", "qwen35", "falcon", "deepseek-coder", "deepseek-llm")},
+    "gemma-4": "gemma4",
+}
+OTHERS = ("baichuan", "bert-bge", "llama-spm", "nomic-bert-moe", "phi-3")
+
+
+def cached(name: str) -> Path:
+    try:
+        return vocabulary(name)
+    except NotPreparedError as error:
+        missing(str(error))
+
+
+def read(path: Path) -> Keys:
+    with GGUFFile(path) as file:
+        return {key: file[key] for key in file}
+
+
+@cache
+def trained() -> Keys:
+    """GPT-2's vocabulary as it was after 3,000 merges, with three special tokens: real, and quick to examine."""
+    keys = read(GPT2)
+    merges = keys[K.MERGES][:3000]
+    tokens = [*keys[K.LIST][: 256 + len(merges)], "<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    assert set(map("".join, map(parts, merges))) <= set(tokens)
+    return {
+        "general.architecture": "gpt2",
+        K.MODEL: "gpt2",
+        K.PRE: "gpt-2",
+        K.LIST: tokens,
+        K.TOKEN_TYPE: [NORMAL] * (len(tokens) - 3) + [CONTROL] * 3,
+        K.MERGES: merges,
+        K.BOS_ID: len(tokens) - 3,
+        K.EOS_ID: len(tokens) - 1,
+    }
+
+
+def with_tokens(*texts: str, kind: int = NORMAL, **keys: Any) -> Keys:
+    """Changes that add tokens of a type, and set other keys (`merges`, `eos_token_id` …)."""
+    base = trained()
+    tokens, types = [*base[K.LIST], *texts], [*base[K.TOKEN_TYPE], *[kind] * len(texts)]
+    return {K.LIST: tokens, K.TOKEN_TYPE: types, **{f"tokenizer.ggml.{name}": v for name, v in keys.items()}}
+
+
+def without_token(text: str) -> Keys:
+    """Changes that put another text, which nothing needs, in the place of a token."""
+    return {
+        K.LIST: ["<gone>" if token == text else token for token in trained()[K.LIST]],
+        **with_type(UNUSED, text),
+    }
+
+
+def with_type(kind: int, *texts: str) -> Keys:
+    types = [
+        kind if token in texts else old for token, old in zip(trained()[K.LIST], trained()[K.TOKEN_TYPE])
+    ]
+    return {K.TOKEN_TYPE: types}
+
+
+def size() -> int:
+    return len(trained()[K.LIST])
+
+
+def template(text: str, **keys: Any) -> Keys:
+    return {K.CHAT_TEMPLATE: text, **{f"tokenizer.ggml.{name}": value for name, value in keys.items()}}
+
+
+HARMLESS = "{{ '<|im_start|>' + messages[0].content + '<|im_end|>' }}"
+
+# Defect: the finding that must come first, its severity, and the changes that make it. None removes a key.
+DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
+    "no pre": ("pre_missing", "warning", lambda: {K.PRE: None}),
+    "pre default": ("pre_default", "warning", lambda: {K.PRE: "default"}),
+    "pre empty": ("pre_missing", "warning", lambda: {K.PRE: ""}),
+    "pre unknown": ("pre_unknown", "error", lambda: {K.PRE: "gpt-22"}),
+    "flag of another type": ("wrong_type", "error", lambda: {K.ADD_BOS: 1}),
+    "merges of another type": ("wrong_type", "error", lambda: {K.MERGES: [1, 2]}),
+    "duplicate token": ("duplicate_tokens", "error", lambda: with_tokens("Ġthe")),
+    "empty tokens": ("empty_tokens", "warning", lambda: with_tokens("", "", kind=UNUSED)),
+    "too few types": ("types_length", "error", lambda: {K.TOKEN_TYPE: trained()[K.TOKEN_TYPE][:-1]}),
+    "too many types": ("types_length", "warning", lambda: {K.TOKEN_TYPE: [*trained()[K.TOKEN_TYPE], NORMAL]}),
+    "too few scores": ("scores_length", "error", lambda: {K.SCORES: [0.0] * 7}),
+    "no types": ("types_missing", "warning", lambda: {K.TOKEN_TYPE: None}),
+    "type of no meaning": ("type_unknown", "warning", lambda: with_tokens("<qqq>", kind=9)),
+    "no merges": ("missing_key", "error", lambda: {K.MERGES: None}),
+    "no tokens": ("missing_key", "error", lambda: {K.LIST: None}),
+    "no model": ("missing_key", "error", lambda: {K.MODEL: None}),
+    "not UTF-8": ("invalid_utf8", "error", lambda: {K.LIST: [*trained()[K.LIST][:-1], b"a\xff"]}),
+    "EOS out of range": ("special_id_out_of_range", "error", lambda: {K.EOS_ID: size()}),
+    "PAD out of range": ("special_id_out_of_range", "error", lambda: {K.PAD_ID: 2**32 - 1}),
+    "EOS missing": ("special_id_missing", "warning", lambda: {K.EOS_ID: None}),
+    "BOS wanted but missing": (
+        "special_id_wanted",
+        "error",
+        lambda: {K.PRE: "chatglm-bpe", K.BOS_ID: None, K.ADD_BOS: True},
+    ),
+    "EOS a normal token": ("special_id_is_normal", "warning", lambda: {K.EOS_ID: 262}),
+    "EOS outside the set": (
+        "eos_not_end_of_generation",
+        "warning",
+        lambda: with_tokens("</s>", "<|tool_response>", kind=CONTROL, eos_token_id=size()),
+    ),
+    "control token of type normal": ("control_type", "warning", lambda: with_type(NORMAL, "<|im_start|>")),
+    "marker of no token": ("chat_marker", "warning", lambda: template(HARMLESS + "<|start_header_id|>")),
+    "marker of Llama 2": ("chat_marker", "note", lambda: template(HARMLESS + "[INST]")),
+    "BOS twice": ("bos_twice", "warning", lambda: template("{{ bos_token }}" + HARMLESS, add_bos_token=True)),
+    "BOS twice, spelt out": (
+        "bos_twice",
+        "warning",
+        lambda: template("<|endoftext|>" + HARMLESS, add_bos_token=True),
+    ),
+    "no end in template": (
+        "eot_missing",
+        "note",
+        lambda: {
+            **template("{{ messages }}"),
+            K.LIST: [*trained()[K.LIST][:-3], "<a>", "<b>", "<c>"],
+        },
+    ),
+    "merge of no tokens": (
+        "merges_not_in_vocabulary",
+        "warning",
+        lambda: {K.MERGES: [*trained()[K.MERGES], "Ġq uuxx"]},
+    ),
+    "merges twice": ("duplicate_merges", "note", lambda: {K.MERGES: [*trained()[K.MERGES], "Ġ t"]}),
+    "many unreachable": (
+        "unreachable_tokens",
+        "warning",
+        lambda: with_tokens(*(f"Ġq{number}zx" for number in range(100))),
+    ),
+    "few unreachable": ("unreachable_tokens", "note", lambda: with_tokens("Ġqzxqzx")),
+    "a byte without a token": ("bytes_missing", "warning", lambda: without_token("^")),
+    "no control characters": ("bytes_missing", "note", lambda: without_token("ā")),
+    "a letter that is never shown": ("round_trip", "warning", lambda: with_type(UNUSED, "k")),
+    "padding": ("padding_tokens", "note", lambda: with_tokens("[PAD9]", "<dummy1>", kind=UNUSED)),
+    "normal by type, control by name": ("made_control", "note", lambda: with_type(NORMAL, "<|im_end|>")),
+    "splits otherwise": ("hf_splitting", "note", lambda: {K.PRE: "tekken"}),
+}
+
+
+def variant(tmp_path: Path, changes: Keys) -> Path:
+    keys = {**trained(), **changes}
+    return write_metadata(tmp_path / "model.gguf", {k: v for k, v in keys.items() if v is not None})
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_each_defect_is_the_first_finding(defect: str, tmp_path: Path) -> None:
+    expected, severity, changes = DEFECTS[defect]
+    findings = examine(variant(tmp_path, changes()))
+    first = findings[0]
+    if defect == "splits otherwise":  # tekken cuts some of the tokens, which comes first
+        assert first.id == "pre_doubtful"
+        first = findings[1]
+    assert (first.id, first.severity) == (expected, severity), findings
+    assert all((finding.what, finding.why, finding.fix) and finding.where.key for finding in findings)
+
+
+def test_every_finding_that_there_is_has_a_defect() -> None:
+    """The table above is complete: each id in the source is expected by some test."""
+    calls = [
+        node for node in ast.walk(ast.parse(Path(doctor.__file__).read_text())) if isinstance(node, ast.Call)
+    ]
+    findings = [
+        call.args[1] for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Finding"
+    ]
+    ids = {node.value for node in findings if isinstance(node, ast.Constant)}
+    tested = {expected for expected, _, _ in DEFECTS.values()} | {"not_bpe", "no_line_break", "clean_spaces"}
+    assert len(ids) > 25
+    assert ids - tested == {"pre_doubtful"}  # on whole vocabularies, below
+
+
+def test_the_harmless_variant_has_no_error_or_warning(tmp_path: Path) -> None:
+    findings = examine(variant(tmp_path, template(HARMLESS)))
+    assert [finding.id for finding in findings] == ["clean_spaces"]
+
+
+def test_findings_say_where(tmp_path: Path) -> None:
+    path = variant(tmp_path, with_tokens("Ġthe"))
+    where = examine(path)[0].where
+    assert where.key == K.LIST
+    assert where.token == size()
+    assert where.offset is not None
+    assert path.read_bytes()[where.offset + 8 :].startswith("Ġthe".encode())
+
+
+def test_several_defects_are_all_found(tmp_path: Path) -> None:
+    """Opening stops at the first; the doctor does not."""
+    changes = {**with_tokens("Ġthe", "Ġthe", "<|eot_id|>"), K.PRE: "nonsense", K.ADD_BOS: 1, K.EOS_ID: 10**6}
+    found = {finding.id for finding in examine(variant(tmp_path, changes)) if finding.severity == "error"}
+    assert found == {"pre_unknown", "wrong_type", "duplicate_tokens", "special_id_out_of_range"}
+
+
+def test_a_vocabulary_without_line_breaks(tmp_path: Path) -> None:
+    ids = [finding.id for finding in examine(variant(tmp_path, without_token("Ċ")))]
+    assert {"bytes_missing", "no_line_break"} <= set(ids)
+
+
+FIXABLE = [
+    *("no pre", "pre unknown", "flag of another type"),
+    *("control token of type normal", "BOS twice", "normal by type, control by name"),
+]
+
+
+@pytest.mark.parametrize("defect", FIXABLE)
+def test_the_fix_mends_it(defect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    expected, _, changes = DEFECTS[defect]
+    path = variant(tmp_path, changes())
+    fix = examine(path)[0].fix
+    command = shlex.split(fix[fix.index("ggufbpe fix") :])
+    assert main(command[1:]) == 0
+    assert expected not in [finding.id for finding in examine(tmp_path / "fixed.gguf")]
+
+
+# ---- real models ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*FAMILY_OF, *OTHERS])
+def test_unharmed_models_have_no_errors(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of llama.cpp's vocabularies. What only warns, and takes long, is left to smaller ones."""
+    if name not in ("gpt-2", "falcon", "deepseek-coder", *OTHERS):
+        quick = [
+            check for check in doctor._CHECKS if check.__name__ not in ("_pre_tokenizer", "_unreachable")
+        ]
+        assert len(quick) == len(doctor._CHECKS) - 2
+        monkeypatch.setattr(doctor, "_CHECKS", tuple(quick))
+    findings = examine(cached(name))
+    assert [finding for finding in findings if finding.severity == "error"] == []
+    assert "pre_doubtful" not in [finding.id for finding in findings]
+    assert ("not_bpe" in [finding.id for finding in findings]) == (name in OTHERS)
+
+
+def test_the_vocabulary_that_comes_along_has_nothing_to_warn_of() -> None:
+    assert {finding.severity for finding in examine(GPT2)} == {"note"}
+
+
+@pytest.mark.parametrize("name", FAMILY_OF)
+def test_the_tokens_point_to_the_family_of_their_model(name: str) -> None:
+    """Measured: first or tied, with hardly a token cut and nobody else near, in every vocabulary."""
+    with GGUFFile(cached(name)) as file:
+        tokens, merges = file[K.LIST], file[K.MERGES]
+    assert isinstance(tokens, list)
+    assert isinstance(merges, list)
+    found = families({left + right for left, right in map(parts, merges)} & set(tokens))
+    best = tied(found)
+    assert FAMILY_OF[name] in [family.family for family in best]
+    assert len(best) <= 3
+    own = next(family for family in found if family.family == FAMILY_OF[name])
+    assert own.share > 0.9998
+    if name == "qwen2":  # the same tokens as Qwen 3.5's; bailingmoe differs in line breaks only
+        assert [family.family for family in best] == ["qwen2", "bailingmoe", "qwen35"]
+
+
+def test_what_the_doctor_suggests_for_a_missing_pre(tmp_path: Path) -> None:
+    path = with_pre(cached("deepseek-coder"), None, tmp_path / "model.gguf", extra={K.PRE: None})
+    first = examine(path)[0]
+    assert first.id == "pre_missing"
+    assert first.detail is not None
+    assert first.detail["suggested"] == "deepseek-coder"
+    assert "--set tokenizer.ggml.pre=deepseek-coder" in first.fix
+
+
+@pytest.mark.parametrize("pre", ["llama-bpe", "starcoder", "falcon", "gpt-4o", "deepseek-coder", "bloom"])
+def test_a_pre_that_the_tokens_speak_against(pre: str, tmp_path: Path) -> None:
+    first = examine(with_pre(GPT2, pre, tmp_path / "model.gguf"))[0]
+    assert (first.id, first.severity) == ("pre_doubtful", "warning")
+    assert first.detail is not None
+    assert first.detail["suggested"] == "gpt-2"
+
+
+def test_features_tell_families_apart() -> None:
+    """A feature that all families allow, or none, would be no evidence."""
+    entries = {entry.family: entry for entry in PRE_TOKENIZERS.values() if entry.byte_encode}
+    for feature in FEATURES:
+        allowed = {
+            family
+            for family, entry in entries.items()
+            if all(len(splitter(entry).words(text)) == 1 for text in feature.strings)
+        }
+        assert 0 < len(allowed) < len(entries), feature.name
+
+
+@pytest.mark.parametrize("family", DIFFERENCES)
+def test_differences_from_hugging_face_are_what_its_engine_gives(family: str) -> None:
+    try:
+        from hf_splitting import entries, hugging_face
+
+        theirs = hugging_face(family)
+    except ImportError:
+        missing("no package `tokenizers`: `pip install tokenizers`")
+    ours = splitter(entries()[family]).words
+    for difference in DIFFERENCES[family]:
+        assert tuple(theirs(difference.example)) == difference.hugging_face
+        assert tuple(ours(difference.example)) == difference.llama_cpp
+
+
+def test_families_without_a_known_difference_split_alike() -> None:
+    """On a sample of characters that has every class in it; scripts/hf_splitting.py tries them all."""
+    try:
+        from hf_splitting import code_points, differing, entries
+
+        alike = [family for family in entries() if family not in DIFFERENCES]
+        points = code_points()[::400]
+        assert len(alike) > 10
+        for family in alike:
+            assert differing(family, points) == {}
+    except ImportError:
+        missing("no package `tokenizers`: `pip install tokenizers`")
+
+
+# ---- the command ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("defect", "code"), [("no pre", 0), ("duplicate token", 1), ("pre unknown", 1), ("padding", 0)]
+)
+def test_the_exit_code_tells_errors(
+    defect: str, code: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = variant(tmp_path, DEFECTS[defect][2]())
+    assert main(["doctor", str(path), "--json"]) == code
+    found = json.loads(capfd.readouterr().out)
+    assert (found["counts"]["error"] > 0) == (code == 1)
+    assert found["findings"][0]["id"] == DEFECTS[defect][0]
+    assert set(found["findings"][0]) == set(Finding._fields)
+    assert main(["doctor", "-m", str(path)]) == code
+    text = capfd.readouterr().out
+    assert all(f"{finding['severity']}: {finding['id']}\n" in text for finding in found["findings"])
+
+
+def test_what_cannot_be_read_is_exit_code_2(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "no.gguf").write_bytes(b"GGUF")
+    for arguments in (["doctor", str(tmp_path / "no.gguf")], ["doctor", str(tmp_path / "x")], ["doctor"]):
+        assert main(arguments) == 2
+        assert len(capfd.readouterr().err.splitlines()) == 1
+
+
+def test_text_of_the_file_has_no_effect_on_the_terminal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Escape sequences are shown escaped, right-to-left text is isolated."""
+    changes = with_tokens("\x1b[31mred", "\x1b[31mred", "שלום")
+    changes[K.MERGES] = [*trained()[K.MERGES], "של ום"]
+    changes[K.PRE] = "\x1b[2Jמרחב"
+    assert main(["doctor", str(variant(tmp_path, changes))]) == 1
+    text = capfd.readouterr().out
+    assert "\x1b" not in text
+    assert "\\x1b[31mred" in text
+    assert "\u2068מרחב\u2069" in text
+
+
+def test_no_warnings_of_python_come_through(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        examine(variant(tmp_path, with_type(NORMAL, "<|im_end|>")))

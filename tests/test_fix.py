@@ -1,0 +1,504 @@
+"""A corrected copy: the keys that were to change changed, all else byte for byte; or nothing happened at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import missing
+from gguf import GGMLQuantizationType, GGUFEndian, GGUFReader, GGUFWriter
+from reference import LoadError, NotPreparedError, Oracle, with_pre
+
+from ggufbpe import GGUFError, GGUFWarning, Tokenizer, fix
+from ggufbpe._constants import GGUFValueType, TokenizerKey, TokenType
+from ggufbpe.cli import main
+from ggufbpe.fix import KEY_TYPES, parse_remove, parse_set, set_token_types, write_fixed
+from ggufbpe.gguf_file import GGUFFile
+
+T = GGUFValueType
+PRE, EOS, ADD_BOS, TYPES = (
+    "tokenizer.ggml.pre",
+    TokenizerKey.EOS_ID,
+    TokenizerKey.ADD_BOS,
+    TokenizerKey.TOKEN_TYPE,
+)
+
+
+def tensors() -> dict[str, tuple[np.ndarray[Any, Any], GGMLQuantizationType | None]]:
+    """Tensors of several types and of sizes that leave padding of all lengths between them."""
+    numbers = np.random.default_rng(1)
+    return {
+        "a.weight": (numbers.standard_normal((3, 5)).astype(np.float32), None),
+        "b.weight": (numbers.standard_normal(7).astype(np.float16), None),
+        "c.weight": (numbers.integers(0, 256, (2, 34), dtype=np.uint8), GGMLQuantizationType.Q8_0),
+        "d.weight": (numbers.integers(-99, 99, 1, dtype=np.int8), None),
+        "e.weight": (numbers.standard_normal((1, 2, 3, 2)).astype(np.float32), None),
+    }
+
+
+def write_model(
+    path: Path,
+    *,
+    alignment: int | None = None,
+    byteorder: str = "little",
+    version: int = 3,
+    pre: str = "gpt-2",
+) -> Path:
+    """A small model with a tokenizer and `tensors`."""
+    endian = GGUFEndian.LITTLE if byteorder == "little" else GGUFEndian.BIG
+    writer = GGUFWriter(path, "gpt2", endianess=endian)
+    tokens = ["<|endoftext|>", *"abcdefgh", "Ċ", "Ġ", "ab", "Ġa"]
+    writer.add_name("sm\u00f6l")
+    if alignment is not None:
+        writer.add_custom_alignment(alignment)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(pre)
+    writer.add_token_list(tokens)
+    writer.add_token_types([3] + [1] * (len(tokens) - 1))
+    writer.add_token_merges(["a b", "Ġ a"])
+    writer.add_eos_token_id(0)
+    writer.add_bos_token_id(0)
+    for name, (data, kind) in tensors().items():
+        writer.add_tensor(name, data, raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    data = bytearray(path.read_bytes())
+    data[4:8] = struct.pack("<I" if byteorder == "little" else ">I", version)
+    path.write_bytes(data)
+    return path
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    return write_model(folder / "model.gguf")
+
+
+def edited(model: Path, *settings: str, remove: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> Path:
+    """A copy with these settings, made by the functions."""
+    with GGUFFile(model) as file:
+        edits = [parse_set(file, setting) for setting in settings]
+        edits += [parse_remove(file, key) for key in remove]
+        edits += [set_token_types(file, types)] if types else []
+    out = model.with_name("fixed.gguf")
+    write_fixed(model, out, edits)
+    return out
+
+
+def metadata(path: Path) -> dict[str, Any]:
+    with GGUFFile(path) as file:
+        return {key: file[key] for key in file}
+
+
+def raw_tensors(path: Path) -> dict[str, tuple[Any, ...]]:
+    """Name, type, shape, bytes and alignment of every tensor, as the gguf package reads them."""
+    reader = GGUFReader(path)
+    found = {
+        tensor.name: (tensor.tensor_type, tensor.shape.tolist(), tensor.data.tobytes())
+        for tensor in reader.tensors
+    }
+    assert all(int(tensor.data_offset) % reader.alignment == 0 for tensor in reader.tensors)
+    return found
+
+
+# ---- what is written ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alignment", [None, 8, 64, 4096])
+@pytest.mark.parametrize("byteorder", ["little", "big"])
+@pytest.mark.parametrize("name", ["x", "llama-bpe", "x" * 31, "x" * 32, "x" * 5000])
+def test_tensors_stay_as_they_were_and_aligned(
+    tmp_path: Path, alignment: int | None, byteorder: str, name: str
+) -> None:
+    model = write_model(tmp_path / "model.gguf", alignment=alignment, byteorder=byteorder)
+    out = edited(model, f"general.name={name}")
+    assert raw_tensors(out) == raw_tensors(model)
+    assert len(raw_tensors(out)) == len(tensors())
+    assert metadata(out) == metadata(model) | {"general.name": name}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("byteorder", ["little", "big"])
+def test_version_and_byte_order_stay(tmp_path: Path, version: int, byteorder: str) -> None:
+    model = write_model(tmp_path / "model.gguf", version=version, byteorder=byteorder)
+    with pytest.warns(GGUFWarning, match="fixed.gguf: the EOS token 3 was not"):  # in the name of the copy
+        out = edited(model, f"{PRE}=llama-bpe", f"{EOS}=3")
+    with GGUFFile(out) as file:
+        assert (file.version, file.byteorder, file[PRE], file[EOS]) == (version, byteorder, "llama-bpe", 3)
+
+
+def test_the_same_edit_back_gives_the_same_file(model: Path) -> None:
+    there = edited(model, f"{PRE}=llama-bpe")
+    back = there.with_name("back.gguf")
+    with GGUFFile(there) as file:
+        write_fixed(there, back, [parse_set(file, f"{PRE}=gpt-2")])
+    assert there.read_bytes() != model.read_bytes()
+    assert back.read_bytes() == model.read_bytes()
+
+
+def test_metadata_alone_gets_no_padding(gpt2_path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "fixed.gguf"
+    with GGUFFile(gpt2_path) as file:
+        write_fixed(gpt2_path, out, [parse_set(file, f"{PRE}=olmo")])
+        end = file.metadata_end
+    padded = gpt2_path.stat().st_size > end
+    with GGUFFile(out) as file:
+        assert (out.stat().st_size > file.metadata_end) == padded
+
+
+def test_keys_keep_their_order_and_new_ones_come_last(model: Path) -> None:
+    out = edited(model, f"{ADD_BOS}=true", f"{PRE}=llama-bpe", remove=("general.name",))
+    keys = [key for key in metadata(model) if key != "general.name"]
+    assert list(metadata(out)) == [*keys, ADD_BOS]
+
+
+def test_llama_cpp_runs_the_copy(tmp_path: Path) -> None:
+    """A whole model, tensors and all, as llama.cpp loads it for inference."""
+    from make_tiny_model import make_tiny_model
+
+    try:
+        model = make_tiny_model(tmp_path / "model.gguf", changes={PRE: "default"})
+        out = tmp_path / "fixed.gguf"
+        assert main(["fix", str(model), "--set", f"{PRE}=gpt-2", "-o", str(out)]) == 0
+        with Oracle(out) as oracle:
+            ids = oracle.tokenize([b"It's 2024"], True, True)
+    except (NotPreparedError, ImportError) as error:
+        missing(str(error))
+    assert ids == [Tokenizer.from_gguf(out).encode("It's 2024")]
+    assert raw_tensors(out) == raw_tensors(model)
+    script = (
+        "import llama_cpp, sys\n"
+        "model = llama_cpp.Llama(sys.argv[1], n_ctx=64, verbose=False, n_threads=1)\n"
+        "model.eval([1, 2, 3])\n"
+        "print(float(model.scores[:3].sum()))\n"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=60)
+        for path in (model, out)
+    ]
+    assert [run.returncode for run in runs] == [0, 0], runs[1].stderr[-2000:]
+    assert runs[0].stdout == runs[1].stdout != ""
+
+
+def test_memory_does_not_grow_with_the_tensors(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing longer than a block is written at once, but the packed keys."""
+    monkeypatch.setattr(fix, "_BLOCK", 16)
+    with GGUFFile(model) as file:
+        parts = fix._plan(str(model), [parse_set(file, f"{PRE}=llama-bpe")])
+    new = [part for part in parts if isinstance(part, bytes)]
+    assert sum(map(len, new)) < 200
+    out = edited(model, f"{PRE}=llama-bpe")
+    assert raw_tensors(out) == raw_tensors(model)
+
+
+# ---- values ---------------------------------------------------------------------------------------------
+
+GOOD = [
+    (f"{PRE}=a=b", T.STRING, "a=b"),
+    (f"{PRE}=STRING:UINT32:5", T.STRING, "UINT32:5"),
+    (f"{PRE}=", T.STRING, ""),
+    (f"{EOS}=0x10", T.UINT32, 16),
+    (f"{ADD_BOS}=true", T.BOOL, True),
+    (f"{ADD_BOS}=0", T.BOOL, False),
+    ("general.name=true", T.STRING, "true"),
+    ("new.key=UINT8:255", T.UINT8, 255),
+    ("new.key=INT8:-128", T.INT8, -128),
+    ("new.key=FLOAT32:0.5", T.FLOAT32, 0.5),
+    ("new.key=UINT64:18446744073709551615", T.UINT64, 2**64 - 1),
+    ("new.key=INT32:[1, -2]", T.ARRAY, [1, -2]),
+    ("new.key=FLOAT32:[1, 0.5]", T.ARRAY, [1.0, 0.5]),
+    ("new.key=BOOL:[true, false]", T.ARRAY, [True, False]),
+    ('tokenizer.ggml.merges=["a b"]', T.ARRAY, ["a b"]),
+    ("tokenizer.ggml.suppress_tokens=[1]", T.ARRAY, [1]),
+]
+
+
+@pytest.mark.parametrize(("setting", "kind", "value"), GOOD, ids=[case[0] for case in GOOD])
+def test_a_value_has_the_type_of_its_key(model: Path, setting: str, kind: GGUFValueType, value: Any) -> None:
+    key = setting.partition("=")[0]
+    with GGUFFile(model) as file:
+        edit = parse_set(file, setting)
+    out = model.with_name("fixed.gguf")
+    write_fixed(model, out, [edit], check=False)
+    with GGUFFile(out) as file:
+        assert (file.value_type(key), file[key]) == (kind, value)
+
+
+BAD = [
+    (PRE, "not of the form KEY=VALUE"),
+    ("=x", "not of the form KEY=VALUE"),
+    ("new.key=5", "say its type"),
+    (f"{EOS}=-1", "no value of type UINT32"),
+    (f"{EOS}=4294967296", "no value of type UINT32"),
+    (f"{EOS}=five", "no value of type UINT32"),
+    (f"{ADD_BOS}=maybe", "no value of type BOOL"),
+    ("new.key=INT8:128", "no value of type INT8"),
+    ("new.key=INT8:[1, 128]", "no JSON list of INT8"),
+    ("new.key=INT32:[true]", "no JSON list of INT32"),
+    ("new.key=INT32:[]", "empty array"),
+    ("tokenizer.ggml.merges=a b", "no JSON list of STRING"),
+]
+
+
+@pytest.mark.parametrize(("setting", "message"), BAD, ids=[case[0] for case in BAD])
+def test_what_is_no_value_is_refused(
+    model: Path, setting: str, message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fix", str(model), "--set", setting, "-o", str(model.with_name("out.gguf"))]) == 2
+    captured = capfd.readouterr()
+    assert message in captured.err
+    assert len(captured.err.splitlines()) == 1
+    assert os.listdir(model.parent) == ["model.gguf"]
+
+
+def test_key_types_are_those_that_opening_wants(model: Path) -> None:
+    """A key of any other type is refused, of this type never."""
+    others = {T.STRING: "UINT32:1", T.UINT32: "STRING:x", T.BOOL: "UINT32:1"}
+    checked = 0
+    for key, wanted in KEY_TYPES.items():
+        if isinstance(wanted, tuple) or key == TokenizerKey.CHAT_TEMPLATE:
+            continue
+        with GGUFFile(model) as file:
+            edit = parse_set(file, f"{key}={others[wanted]}")
+        with pytest.raises(GGUFError, match="must be"):
+            write_fixed(model, model.with_name("out.gguf"), [edit])
+        checked += 1
+    assert checked > 25
+
+
+@pytest.mark.parametrize("token", ["3", "c"])
+def test_token_types_by_id_and_by_text(model: Path, token: str) -> None:
+    out = edited(model, types=(f"{token}=USER_DEFINED", "h=UNUSED"))
+    types = metadata(model)[TYPES]
+    expected = [*types[:3], TokenType.USER_DEFINED, *types[4:8], TokenType.UNUSED, *types[9:]]
+    assert metadata(out)[TYPES] == expected
+    assert Tokenizer.from_gguf(out).encode("abcab") == [11, 3, 11]
+
+
+def test_token_types_where_the_file_has_none(model: Path) -> None:
+    with pytest.warns(GGUFWarning, match="is made one"):
+        bare = edited(model, remove=(TYPES,))
+    with GGUFFile(bare) as file:
+        edit = set_token_types(file, ["0=CONTROL"])
+    assert edit.value == metadata(model)[TYPES]
+
+
+@pytest.mark.parametrize("argument", ["99=CONTROL", "3=SPECIAL", "zz=CONTROL", "CONTROL"])
+def test_token_types_that_make_no_sense_are_refused(model: Path, argument: str) -> None:
+    assert main(["fix", str(model), "--set-token-type", argument, "-o", str(model.with_name("o.gguf"))]) == 2
+    assert os.listdir(model.parent) == ["model.gguf"]
+
+
+# ---- what is refused, and what stays whole --------------------------------------------------------------
+
+
+def unchanged(model: Path, before: bytes) -> bool:
+    """Whether the model is as it was, and nothing lies beside it."""
+    return model.read_bytes() == before and os.listdir(model.parent) == [model.name]
+
+
+def test_a_copy_that_cannot_be_opened_is_not_written(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    before = model.read_bytes()
+    arguments = ["fix", str(model), "--set", f"{PRE}=no-such-name"]
+    assert main([*arguments, "--in-place"]) == 2
+    assert main([*arguments, "-o", str(model.with_name("fixed.gguf"))]) == 2
+    assert "nothing was written" in capfd.readouterr().err
+    assert unchanged(model, before)
+    assert main([*arguments, "--in-place", "--force"]) == 0
+    assert metadata(model)[PRE] == "no-such-name"
+
+
+def test_where_it_goes_must_be_said_and_be_another_file(
+    model: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = model.read_bytes()
+    link = model.parent.parent / "link.gguf"
+    link.symlink_to(model)
+    setting = ["fix", str(model), "--set", f"{PRE}=olmo"]
+    for arguments, message in (
+        (setting, "-o PATH, or --in-place"),
+        ([*setting, "-o", str(model)], "--in-place"),
+        ([*setting, "-o", str(model), "--force"], "--in-place"),
+        ([*setting, "-o", str(link), "--force"], "--in-place"),
+        ([*setting, "-o", str(model.parent)], "is a directory"),
+        ([*setting, "-o", str(model.parent / "none" / "x.gguf")], "No such file"),
+        ([*setting, "-o", "x.gguf", "--in-place"], "-o PATH, or --in-place"),
+        (["fix", str(model), "-o", "x.gguf"], "nothing to change"),
+        ([*setting, "--set", f"{PRE}=mpt", "-o", "x.gguf"], "changed twice"),
+        (["fix", str(model), "--remove", "tokenizer.ggml.pr", "-o", "x.gguf"], "near: tokenizer.ggml.pre"),
+        (["fix", "--set", f"{PRE}=olmo", "-o", "x.gguf"], "which model"),
+        (["fix", str(model), "--set", "general.alignment=UINT32:64", "-o", "x.gguf"], "cannot change"),
+    ):
+        assert main(arguments) == 2
+        assert message in capfd.readouterr().err
+        assert unchanged(model, before)
+
+
+def test_an_existing_file_needs_force(model: Path) -> None:
+    out = model.with_name("fixed.gguf")
+    out.write_bytes(b"precious")
+    arguments = ["fix", str(model), "--set", f"{PRE}=olmo", "-o", str(out)]
+    assert main(arguments) == 2
+    assert out.read_bytes() == b"precious"
+    assert main([*arguments, "--force"]) == 0
+    assert metadata(out)[PRE] == "olmo"
+
+
+def test_in_place_keeps_permissions_and_links(model: Path) -> None:
+    model.chmod(0o640)
+    link = model.parent.parent / "link.gguf"
+    link.symlink_to(model)
+    assert main(["fix", str(link), "--set", f"{PRE}=olmo", "--in-place"]) == 0
+    assert link.is_symlink()
+    assert metadata(model)[PRE] == "olmo"
+    assert model.stat().st_mode & 0o777 == 0o640
+    assert os.listdir(model.parent) == [model.name]
+
+
+def test_a_new_file_gets_the_usual_permissions(model: Path) -> None:
+    out, plain = edited(model, f"{PRE}=olmo"), model.with_name("plain")
+    plain.write_bytes(b"")
+    assert out.stat().st_mode == plain.stat().st_mode
+
+
+@pytest.mark.parametrize("after", [0, 100, 800])
+@pytest.mark.parametrize("failure", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_full_disk_and_an_interruption_leave_the_file_whole(
+    model: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException, after: int
+) -> None:
+    before = model.read_bytes()
+    copy, written = fix._copy, [0]
+
+    class Full:
+        def __init__(self, file: Any) -> None:
+            self.file = file
+
+        def write(self, data: bytes) -> None:
+            written[0] += len(data)
+            self.file.write(data)
+            if written[0] > after:
+                raise failure
+
+    monkeypatch.setattr(fix, "_copy", lambda source, parts, file: copy(source, parts, Full(file)))
+    code = main(["fix", str(model), "--set", f"{PRE}=olmo", "--in-place"])
+    assert code == (2 if isinstance(failure, OSError) else 130)
+    assert written[0] > after
+    assert unchanged(model, before)
+
+
+@pytest.mark.parametrize("step", ["replace", "fsync"])
+def test_a_failure_at_the_end_leaves_the_file_whole(
+    model: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    before = model.read_bytes()
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with GGUFFile(model) as file:
+        edits = [parse_set(file, f"{PRE}=olmo")]
+    monkeypatch.setattr(fix.os, step, fail)
+    with pytest.raises(OSError, match="Input/output"):
+        write_fixed(model, model, edits)
+    monkeypatch.undo()
+    assert unchanged(model, before)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no limits on file sizes")
+def test_a_limit_on_file_sizes_leaves_the_file_whole(model: Path) -> None:
+    """The system's own refusal, in the middle of the copy."""
+    before = model.read_bytes()
+    script = (
+        "import resource, sys\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({len(before) // 2}, {len(before) // 2}))\n"
+        "from ggufbpe.cli import main\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", script, "fix", str(model), "--set", f"{PRE}=olmo", "--in-place"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 2
+    assert "File too large" in run.stderr
+    assert unchanged(model, before)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no such signals")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_leave_the_file_whole(model: Path, number: signal.Signals, code: int) -> None:
+    before = model.read_bytes()
+    script = (
+        "import sys, time\n"
+        "from ggufbpe import fix\n"
+        "copy = fix._copy\n"
+        "def slowly(*arguments):\n"
+        "    copy(*arguments)\n"
+        "    print('copied', flush=True)\n"
+        "    time.sleep(60)\n"
+        "fix._copy = slowly\n"
+        "from ggufbpe.cli import main\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", script, "fix", str(model), "--set", f"{PRE}=olmo", "--in-place"]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert child.stdout is not None
+    with child.stdout:
+        assert child.stdout.readline() == b"copied\n"
+        assert len(os.listdir(model.parent)) == 2  # the copy lies beside it
+        child.send_signal(number)
+        assert child.wait(timeout=30) == code
+    assert unchanged(model, before)
+
+
+# ---- files that are not sound ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kept", [0.3, 0.62])
+def test_a_truncated_file_is_not_copied(model: Path, kept: float) -> None:
+    data = model.read_bytes()
+    with GGUFFile(model) as file:
+        end = file.metadata_end
+    cut = int(end * kept) if kept < 0.5 else end + 20  # in the metadata, in the list of tensors
+    model.write_bytes(data[:cut])
+    assert main(["fix", str(model), "--set", f"{PRE}=olmo", "--in-place"]) == 2
+    assert unchanged(model, data[:cut])
+
+
+def test_version_1_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from conftest import ROOT
+
+    old = ROOT / "fixtures" / "variants" / "vocabulary-version-1-little.gguf"
+    out = tmp_path / "fixed.gguf"
+    assert main(["fix", str(old), "--set", f"{PRE}=olmo", "-o", str(out)]) == 2
+    assert "version 1" in capfd.readouterr().err
+    assert not out.exists()
+
+
+def test_other_tokenizers_can_be_fixed_as_well(tmp_path: Path, model: Path) -> None:
+    spm = tmp_path / "spm.gguf"
+    with GGUFFile(model) as file:
+        edit = parse_set(file, "tokenizer.ggml.model=llama")
+    write_fixed(model, spm, [edit])
+    assert metadata(spm)["tokenizer.ggml.model"] == "llama"
+
+
+def test_a_wrong_flag_mended_is_what_llama_cpp_takes(gpt2_path: Path, tmp_path: Path) -> None:
+    broken = with_pre(gpt2_path, None, tmp_path / "broken.gguf", extra={ADD_BOS: 1})  # UINT32
+    out = tmp_path / "fixed.gguf"
+    assert main(["fix", str(broken), "--set", f"{ADD_BOS}=true", "-o", str(out)]) == 0
+    try:
+        with Oracle(out) as oracle:
+            assert oracle.describe().add_bos
+            with pytest.raises(LoadError):
+                oracle.open(broken)
+    except NotPreparedError as error:
+        missing(str(error))
