@@ -190,3 +190,26 @@ def wrapped(text: str, width: int | None, indent: int, breaks: str = " ", start:
         text = text[cut:]
         room = max(width - indent, 10)
     return ("\n" + " " * indent).join([*lines, text])
+
+
+# ---- right-to-left text ---------------------------------------------------------------------------------
+
+_RTL = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]+"
+
+
+def isolated(text: str) -> str:
+    """`text`, in marks that keep a right-to-left text from turning around what stands beside it."""
+    if text.isascii():
+        return text
+    from unicodedata import bidirectional
+
+    return f"\u2068{text}\u2069" if any(bidirectional(char) in ("R", "AL", "AN") for char in text) else text
+
+
+def isolated_runs(text: str) -> str:
+    """`text` with only the right-to-left runs in such marks."""
+    if text.isascii():
+        return text
+    import re
+
+    return re.sub(f"{_RTL}(?: +{_RTL})*", "\u2068\\g<0>\u2069", text)

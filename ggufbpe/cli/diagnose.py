@@ -45,9 +45,6 @@ _SHOWN = 5  # and from there on
 _PIECE = 24  # characters of a piece
 
 _LITERAL = re.compile(r"[\s,\[\]0-9+-]*")
-_RIGHT_TO_LEFT = re.compile(
-    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]+"
-)
 _BAD, _GOOD = "\x1b[1;31m", "\x1b[32m"
 
 
@@ -157,7 +154,11 @@ class _View:
             if width + columns + 2 > self._width and index > at:
                 line += "  …"
                 break
-            painted = self._paint(_BAD, _isolated(shown)) if index == at else _isolated(shown)
+            painted = (
+                self._paint(_BAD, _output.isolated_runs(shown))
+                if index == at
+                else _output.isolated_runs(shown)
+            )
             line, width = f"{line}  {painted}", width + columns
         else:
             line += "  …" if at + _SHOWN < len(ids) else "  (end)"
@@ -175,7 +176,7 @@ class _View:
             yield from self._wrapped(f"   {cause.detail['what']}", 3)
             fix = f"   fix: {cause.fix}"
             if cause.fix.startswith("ggufbpe "):  # to be copied, so not broken into lines
-                yield self._paint(_output.DIM, _isolated(_output.one_line(fix)))
+                yield self._paint(_output.DIM, _output.isolated_runs(_output.one_line(fix)))
             else:
                 yield from self._wrapped(fix, 5, _output.DIM)
 
@@ -184,7 +185,7 @@ class _View:
         lines = _output.wrapped(_output.one_line(text), self._width, indent, start=0).split("\n")
         for line in lines:
             cut = len(line) if end is None else max(min(end, len(line)), 0)
-            yield self._paint(color, _isolated(line[:cut])) + _isolated(line[cut:])
+            yield self._paint(color, _output.isolated_runs(line[:cut])) + _output.isolated_runs(line[cut:])
             end = 0 if end is not None else None
 
     def _paint(self, color: str, text: str) -> str:
@@ -219,8 +220,3 @@ def _columns(text: str) -> int:
     from unicodedata import combining, east_asian_width
 
     return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
-
-
-def _isolated(text: str) -> str:
-    """`text` with each right-to-left run kept from turning what is around it."""
-    return _RIGHT_TO_LEFT.sub("\u2068\\g<0>\u2069", text)

@@ -26,8 +26,6 @@ examples:
 _COLORS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "note": "\x1b[1;36m"}
 _WIDTH = 100  # columns at most: longer lines are hard to read
 _COMMAND = re.compile(r"(ggufbpe fix .+? -o fixed\.gguf)")
-_RTL = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]+"
-_RIGHT_TO_LEFT = re.compile(f"{_RTL}(?: +{_RTL})*")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -94,4 +92,4 @@ def _lines(finding: Finding, color: bool, width: int | None) -> list[str]:
 
 def shown_text(text: str) -> str:
     """`text` for a terminal: nothing takes effect, and right-to-left parts do not turn around what is beside."""
-    return _RIGHT_TO_LEFT.sub("\u2068\\g<0>\u2069", _output.one_line(text))
+    return _output.isolated_runs(_output.one_line(text))

@@ -425,13 +425,7 @@ def _cell(text: str | bytes, color: str = "") -> _Cell:
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     shown = _output.visible(data)
     width = len(shown) if shown.isascii() else sum(map(_char_width, shown))
-    return _Cell(f"\u2068{shown}\u2069" if _is_right_to_left(shown) else shown, width, color)
-
-
-def _is_right_to_left(text: str) -> bool:
-    from unicodedata import bidirectional
-
-    return not text.isascii() and any(bidirectional(char) in ("R", "AL", "AN") for char in text)
+    return _Cell(_output.isolated(shown), width, color)
 
 
 def _char_width(char: str) -> int:

@@ -409,7 +409,7 @@ def _shown_piece(piece: bytes) -> tuple[str, int]:
     while display_width(text) > _PIECE_WIDTH:
         text = text[: max(len(text) * _PIECE_WIDTH // display_width(text) - 1, 1)] + "…"
     width = display_width(text)
-    return isolated(text), width
+    return _output.isolated(text), width
 
 
 def _by_span(example: Example) -> Iterator[tuple[list[Shown], list[Shown], tuple[int, int]]]:
@@ -441,19 +441,10 @@ def display_width(text: str) -> int:
     )
 
 
-def isolated(text: str) -> str:
-    """`text`, in marks that keep a right-to-left text from turning around what stands beside it."""
-    if text.isascii():
-        return text
-    from unicodedata import bidirectional
-
-    return f"\u2068{text}\u2069" if any(bidirectional(char) in ("R", "AL", "AN") for char in text) else text
-
-
 def shown_text(data: bytes) -> str:
     """A text in quotes, escaped, and cut if it is long."""
     head, is_cut = visible_text(data, _TEXT_SHOWN)
-    return f'"{isolated(_output.visible(head))}{"…" if is_cut else ""}"'
+    return f'"{_output.isolated(_output.visible(head))}{"…" if is_cut else ""}"'
 
 
 def where(text: Text, start: int) -> str:
