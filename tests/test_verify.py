@@ -30,7 +30,8 @@ from synthetic import tokenizer_as
 from ggufbpe import Tokenizer
 from ggufbpe.cli import main
 from ggufbpe.cli._files import cut_into_texts, find_files
-from ggufbpe.cli.verify import display_width, isolated
+from ggufbpe.cli._output import isolated
+from ggufbpe.cli.verify import display_width
 from ggufbpe.inspect.align import Placed, align, own_row, place
 from ggufbpe.inspect.fuzz import RandomTexts, texts_for
 from ggufbpe.inspect.oracles import Answer, Failure, Oracle, OtherModel
