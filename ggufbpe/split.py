@@ -11,7 +11,7 @@ unicode_regex_split). Done here on a *collapsed* text, in which
 - U+00FF separates pieces. No set of a pattern contains it, so a look-ahead takes it for the end of the
   text, and one pass of `re.split` splits all pieces at once.
 
-Everything is linear in the text. Four rules are not when a backtracking matcher runs them as they are
+Everything is linear in the text. Five rules are not when a backtracking matcher runs them as they are
 written, or are no patterns at all: they are steps, plain functions at the end of this file.
 
 But: no merging, and no special tokens.
