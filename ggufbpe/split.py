@@ -27,6 +27,7 @@ from operator import not_
 from typing import NamedTuple
 
 from .pattern import (
+    CLASS_LETTERS,
     Ahead,
     Chars,
     CharSet,
@@ -189,7 +190,7 @@ class _Alphabet(dict[int, int]):
         # ranges cut. A class letter that no code point there has costs a marker and does no harm.
         points = {0x80, 0x110000} | {p for low, high in ranges for p in (low, high + 1) if p > 0x7F}
         for point in sorted(points):
-            for letter in "LMNPSW-":
+            for letter in CLASS_LETTERS:
                 signature = tuple(s.contains_in_class(point, letter) for s in self._sets)
                 self._markers.setdefault(signature, _MARKERS[len(self._markers)])
         self._collapse = re.compile(r"[^\0-\x7f]+").sub
@@ -206,13 +207,13 @@ class _Alphabet(dict[int, int]):
         self[code_point] = marker
         return marker
 
-    def bracket(self, chars: CharSet, negated: bool = False) -> str:
+    def bracket(self, chars: CharSet) -> str:
         """`chars` as a bracket expression over the collapsed alphabet."""
         members = {point for point in range(128) if chars.contains(point)}
         index = self._sets.index(chars)
         members |= {marker for signature, marker in self._markers.items() if signature[index]}
         inside = "".join(f"\\x{point:02x}" for point in sorted(members))
-        return f"[{'^' * negated}{inside}]" if inside else (r"[\0-\xff]" if negated else r"[^\0-\xff]")
+        return f"[{inside}]" if inside else r"[^\0-\xff]"
 
     def emit(self, node: Node) -> str:
         """The pattern for Python's `re` that does the same on collapsed text."""

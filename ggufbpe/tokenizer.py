@@ -10,10 +10,11 @@ Source of the order of steps: src/llama-vocab.cpp, llama_vocab::impl::tokenize.
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,11 +39,6 @@ _CACHED_LENGTH = 128  # characters; with 2**18 words, some 100 MB at the very mo
 _DNA_LENGTH = 6
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_NOT_SPACE = re.compile(
-    "[^"
-    + "".join(f"{chr(a)}-{chr(b - 1)}" for a, b, c in zip(STARTS, STARTS[1:], CLASSES) if c == "W")
-    + "]+"
-)
 
 
 class Tokenizer:
@@ -120,19 +116,19 @@ class Tokenizer:
             spans.append((0, 0))
         byte, character = 0, 0
         for token, start, end in self._special.partition(source, parse_special):
-            byte += _byte_length(source[character:start])
+            byte += utf8.byte_length(source[character:start])
             fragment, character = source[start:end], end
             if token is not None:
                 ids.append(token)
-                spans.append((byte, byte + _byte_length(fragment)))
+                spans.append((byte, byte + utf8.byte_length(fragment)))
             else:
                 for part, first, last in self._spans(fragment):
                     ids.append(part)
                     spans.append((byte + first, byte + last))
-            byte += _byte_length(fragment)
+            byte += utf8.byte_length(fragment)
         if add_special and self.add_eos and self.eos_id is not None:
             ids.append(self.eos_id)
-            spans.append((byte + _byte_length(source[character:]),) * 2)
+            spans.append((byte + utf8.byte_length(source[character:]),) * 2)
         return ids, spans
 
     def encode_batch(
@@ -189,7 +185,7 @@ class Tokenizer:
 
     def token_to_piece(self, token: int, *, special: bool = True) -> bytes:
         """The bytes of one token: exactly llama_token_to_piece. Without `special`, control tokens are empty."""
-        return self._pieces[special][_index(token)]
+        return self._pieces[special][operator.index(token)]
 
     # ---- the vocabulary -------------------------------------------------------------------------
 
@@ -221,11 +217,11 @@ class Tokenizer:
         return type(self), (self.vocabulary,)  # caches are made anew
 
     def _checked(self, token: int) -> int:
-        if not 0 <= _index(token) < self.vocab_size:
+        if not 0 <= operator.index(token) < self.vocab_size:
             raise ValueError(
                 f"token id {token} is out of range: the vocabulary has ids 0 to {self.vocab_size - 1}"
             )
-        return _index(token)
+        return operator.index(token)
 
     # ---- the steps ------------------------------------------------------------------------------
 
@@ -338,7 +334,7 @@ class Tokenizer:
         if self.model != "whitespace":
             yield text, 0
             return
-        for run in _NOT_SPACE.finditer(text):  # llm_tokenizer_whitespace_session
+        for run in _not_space().finditer(text):  # llm_tokenizer_whitespace_session
             yield run[0].translate(LOWER) if self.vocabulary.lowercase else run[0], run.start()
 
     def _spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
@@ -348,15 +344,22 @@ class Tokenizer:
                 yield part.token, part.start, part.end
                 continue
             own = fragment[part.start : part.end]
-            ends = utf8.char_ends(own) if isinstance(own, bytes) else _char_ends(own)
+            ends = utf8.char_ends(own)
             ends = [part.start + end for end in ends] if part.start else ends
             for piece, first in self._pieces_to_split(part.text):
-                offsets = _Offsets(piece, [ends[first - 1] if first else part.start, *ends[first:]])
+                offsets = utf8.Offsets(piece, [ends[first - 1] if first else part.start, *ends[first:]])
                 position = 0
                 for word in self._splitter.iterate(piece):
                     for token, start, end in self._words.encoder.ids_with_ends(word):
                         yield token, offsets.start(position + start), offsets.end(position + end)
-                    position += _byte_length(word)
+                    position += utf8.byte_length(word)
+
+
+@cache
+def _not_space() -> re.Pattern[str]:
+    """Runs without white space; made when a whitespace model is there, for it takes a look at every class."""
+    spaces = (f"{chr(a)}-{chr(b - 1)}" for a, b, c in zip(STARTS, STARTS[1:], CLASSES) if c == "W")
+    return re.compile(f"[^{''.join(spaces)}]+")
 
 
 class _Part(NamedTuple):
@@ -382,55 +385,3 @@ class _WordCache(dict[str, tuple[int, ...]]):
                 self.clear()
             self[word] = ids
         return ids
-
-
-class _Offsets:
-    """From byte positions in a piece as it is split back to those in the text it comes from."""
-
-    def __init__(self, piece: str, bounds: list[int]) -> None:
-        """`bounds`: where each character of the piece begins in the text, and where the last one ends."""
-        self._own = [0, *_char_ends(piece)]
-        self._bounds = bounds
-        self._same = all(a - b == bounds[0] for a, b in zip(bounds, self._own))
-
-    def start(self, position: int) -> int:
-        return self._find(position, 0)
-
-    def end(self, position: int) -> int:
-        return self._find(position, 1)
-
-    def _find(self, position: int, side: int) -> int:
-        """A position within a character that was changed is its beginning or its end."""
-        if self._same:
-            return self._bounds[0] + position
-        from bisect import bisect_right
-
-        index = bisect_right(self._own, position) - 1
-        inside = position - self._own[index]
-        if not inside:
-            return self._bounds[index]
-        if self._own[index + 1] - self._own[index] == self._bounds[index + 1] - self._bounds[index]:
-            return self._bounds[index] + inside
-        return self._bounds[index + side]
-
-
-def _char_ends(text: str) -> list[int]:
-    """Where the UTF-8 of each character ends, in bytes."""
-    ends, end = [], 0
-    for char in text:
-        end += 1 if char < "\x80" else 2 if char < "\u0800" else 3 if char < "\U00010000" else 4
-        ends.append(end)
-    return ends
-
-
-def _byte_length(text: str | bytes) -> int:
-    if isinstance(text, bytes) or text.isascii():
-        return len(text)
-    return len(text.encode("utf-8", "surrogatepass"))
-
-
-def _index(token: int) -> int:
-    try:
-        return token.__index__()
-    except AttributeError:
-        raise TypeError(f"a token id is an integer, not {type(token).__name__}") from None

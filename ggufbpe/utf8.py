@@ -8,6 +8,7 @@ sequence counts as undecodable here.
 from __future__ import annotations
 
 import codecs
+from bisect import bisect_right
 
 _ERRORS = "ggufbpe.llama.cpp"
 
@@ -21,14 +22,56 @@ def decode(data: bytes) -> str:
     return data.decode("utf-8", _ERRORS)
 
 
-def char_ends(data: bytes) -> list[int]:
-    """For each character of `decode(data)`, where its bytes end in `data`."""
+def char_ends(source: str | bytes) -> list[int]:
+    """Where each character ends, in bytes: of the UTF-8 of a text, or of bytes as `decode` reads them."""
     ends: list[int] = []
-    position = 0
-    while position < len(data):
-        _, position = _code_point(data, position)
-        ends.append(position)
+    end = 0
+    if isinstance(source, bytes):
+        while end < len(source):
+            _, end = _code_point(source, end)
+            ends.append(end)
+        return ends
+    for char in source:
+        end += 1 if char < "\x80" else 2 if char < "\u0800" else 3 if char < "\U00010000" else 4
+        ends.append(end)
     return ends
+
+
+def byte_length(source: str | bytes) -> int:
+    """The length of bytes, or of the UTF-8 of a text."""
+    if isinstance(source, bytes) or source.isascii():
+        return len(source)
+    return len(source.encode("utf-8", "surrogatepass"))
+
+
+class Offsets:
+    """From byte positions in a piece as it is split back to those in the text it comes from."""
+
+    def __init__(self, piece: str, bounds: list[int]) -> None:
+        """`bounds`: where each character of the piece begins in the text, and where the last one ends."""
+        self._own = [0, *char_ends(piece)]
+        self._bounds = bounds
+        self._same = all(a - b == bounds[0] for a, b in zip(bounds, self._own))
+
+    def start(self, position: int) -> int:
+        """Where what begins at `position` of the piece begins in the text."""
+        return self._find(position, 0)
+
+    def end(self, position: int) -> int:
+        """Where what ends at `position` of the piece ends in the text."""
+        return self._find(position, 1)
+
+    def _find(self, position: int, side: int) -> int:
+        """A position within a character that was changed is its beginning or its end."""
+        if self._same:
+            return self._bounds[0] + position
+        index = bisect_right(self._own, position) - 1
+        inside = position - self._own[index]
+        if not inside:
+            return self._bounds[index]
+        if self._own[index + 1] - self._own[index] == self._bounds[index + 1] - self._bounds[index]:
+            return self._bounds[index] + inside
+        return self._bounds[index + side]
 
 
 def _code_point(data: bytes, position: int) -> tuple[int, int]:

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .. import utf8
-from ..tokenizer import Tokenizer, _char_ends, _Offsets
+from ..tokenizer import Tokenizer
+from ..utf8 import Offsets, char_ends
 
 _LOOK_AHEAD = 24  # tokens and
 _LOOK_ACROSS = 512  # bytes within which ids that fit no longer are found to fit again
@@ -137,8 +138,8 @@ class _Placing:
         self._same = self._written == text
         if not self._same:
             self._bounds = [0, *utf8.char_ends(text)]
-            self._written_bounds = [0, *_char_ends(decoded)]
-            self._offsets = _Offsets(decoded, self._bounds)
+            self._written_bounds = [0, *char_ends(decoded)]
+            self._offsets = Offsets(decoded, self._bounds)
         self._at = 0
         self._like = like
         self._next = 0  # the token of `like` that may come next,

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import utf8
 from ..bpe import byte_level
 from ..pattern import option_texts
 from ..split import splitter
-from ..tokenizer import _byte_length, _char_ends, _Offsets, _Part
+from ..tokenizer import _Part
+from ..utf8 import Offsets, byte_length, char_ends
 from ..vocab import LSTRIP, RSTRIP, TokenAttribute
 
 if TYPE_CHECKING:
@@ -221,15 +221,15 @@ class _Tracer:
         byte, character = 0, 0
         before: int | None = None
         for token, start, end in self._tokenizer._special.partition(self._source, parse_special):
-            first = byte + _byte_length(self._source[character:start])
+            first = byte + byte_length(self._source[character:start])
             self._add_stripped(byte, first, before, token)
-            byte = first + _byte_length(self._source[start:end])
+            byte = first + byte_length(self._source[start:end])
             if token is not None:
                 self.add_token("special", token, first, byte)
             else:
                 self._add_text(self._source[start:end], first)
             character, before = end, token
-        end = byte + _byte_length(self._source[character:])
+        end = byte + byte_length(self._source[character:])
         self._add_stripped(byte, end, before, None)
 
     def _add_stripped(self, start: int, end: int, before: int | None, after: int | None) -> None:
@@ -250,18 +250,18 @@ class _Tracer:
                 self._add_part(part, fragment[part.start : part.end], byte + part.start)
 
     def _add_part(self, part: _Part, own: str | bytes, byte: int) -> None:
-        ends = utf8.char_ends(own) if isinstance(own, bytes) else _char_ends(own)
+        ends = char_ends(own)
         bounds = [byte, *(byte + end for end in ends)]
         done = 0  # characters of the part
         for piece, first in self._tokenizer._pieces_to_split(part.text):
             self._add_stripped(bounds[done], bounds[first], None, None)
             done = first + len(piece)
             self.fragments.append(Fragment("text", bounds[first], bounds[done]))
-            self._add_words(piece, _Offsets(piece, bounds[first : done + 1]))
+            self._add_words(piece, Offsets(piece, bounds[first : done + 1]))
         self._add_stripped(bounds[done], bounds[-1], None, None)
 
-    def _add_words(self, piece: str, offsets: _Offsets) -> None:
-        ends = [0, *_char_ends(piece)]
+    def _add_words(self, piece: str, offsets: Offsets) -> None:
+        ends = [0, *char_ends(piece)]
         stages = self._splitter.stages(piece)
 
         def span(cut: Piece) -> tuple[int, int]:
@@ -271,7 +271,7 @@ class _Tracer:
             way = tuple(Cut(number, cut.alternative, *span(cut)) for number, cut in enumerate(cuts))
             self._add_word(piece[start:end], ends[start], offsets, way)
 
-    def _add_word(self, text: str, at: int, offsets: _Offsets, cuts: tuple[Cut, ...]) -> None:
+    def _add_word(self, text: str, at: int, offsets: Offsets, cuts: tuple[Cut, ...]) -> None:
         if text not in self._merged:
             self._merged[text] = _merge_word(self._tokenizer, text)
         merged = self._merged[text]

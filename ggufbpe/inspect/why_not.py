@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import utf8
 from ..bpe import BYTE_CHARS
-from ..tokenizer import _byte_length, _Offsets
+from ..utf8 import Offsets, byte_length
 from ..vocab import BYTE, CONTROL, DNA_MARKER, UNKNOWN
 from .trace import Cut, Merge, Trace, Word, merge
 
@@ -257,10 +257,10 @@ def _byte_at(found: Trace, unit: tuple[int, int, int | None, int], at: int, is_e
         return min(found.fragments[index].start + at - first, found.fragments[index].end)
     word = found.words[number]
     ends = utf8.char_ends(found.text[word.start : word.end])
-    offsets = _Offsets(word.text, [word.start, *(word.start + end for end in ends)])
+    offsets = Offsets(word.text, [word.start, *(word.start + end for end in ends)])
     inside = at - first  # characters, which are bytes where the word is written in the byte-level alphabet
     if word.written == word.text:
-        inside = _byte_length(word.text[:inside])
+        inside = byte_length(word.text[:inside])
     return offsets.end(inside) if is_end else offsets.start(inside)
 
 
