@@ -1,0 +1,10 @@
+// What module.cpp puts together: one function for each part of the extension module.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace ggufbpe {
+
+void bind_strings(nanobind::module_ &module);
+
+}  // namespace ggufbpe

@@ -1,0 +1,8 @@
+// The Python extension module ggufbpe.kernel._native: the parts, put together.
+
+#include "bindings.h"
+
+NB_MODULE(_native, module) {
+    module.doc() = "The compiled engine. Use it through ggufbpe.Tokenizer.";
+    ggufbpe::bind_strings(module);
+}

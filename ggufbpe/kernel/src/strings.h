@@ -1,0 +1,82 @@
+// An array of strings, as a GGUF file holds it, and the way from a string to its index.
+//
+//     mapped file -> scan() -> Strings -> vocabulary.h (token ids, merges), Python (texts, on demand)
+//
+// The bytes are copied once, in one piece, so that the file can be closed; no object is made for a string.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ggufbpe {
+
+// A fast hash of bytes, good enough to tell strings apart in a table; not for anything that an attacker must not
+// foresee (a table of a vocabulary is bounded by the vocabulary, and probing is checked against its size).
+uint64_t hash_bytes(const char *data, size_t size);
+
+class Strings {
+public:
+    Strings() = default;
+
+    void reserve(size_t count, size_t bytes);
+    void add(std::string_view text);
+
+    size_t size() const { return ends_.size() - 1; }
+    size_t byte_size() const { return data_.size(); }
+    std::string_view operator[](size_t index) const {
+        return {data_.data() + ends_[index], size_t(ends_[index + 1] - ends_[index])};
+    }
+
+    // Builds the table for find(). Of equal strings the first counts; returns the index of the first string that
+    // stood before, or -1 if all are different.
+    int64_t index();
+    bool indexed() const { return !slots_.empty(); }
+
+    // The index of `text`, or -1. Needs index().
+    int64_t find(std::string_view text) const;
+    int64_t find(std::string_view text, uint64_t hash) const;
+
+    // Brings the slot that find() will look at into the cache.
+    void prefetch(uint64_t hash) const {
+#if defined(__GNUC__)
+        __builtin_prefetch(&slots_[hash & mask_]);
+#endif
+    }
+
+private:
+    struct Slot {
+        uint32_t tag = 0;         // upper half of the hash
+        uint32_t index_plus_1 = 0;  // 0: empty
+    };
+
+    std::vector<char> data_;
+    std::vector<uint64_t> ends_{0};  // ends_[i] is where string i begins
+    std::vector<Slot> slots_;
+    uint64_t mask_ = 0;
+};
+
+// What scan() says of an array of strings in a GGUF.
+struct Scan {
+    enum class Outcome {
+        ok,
+        truncated,  // the file ends inside the length of string `index`, at `position`
+        too_long,   // the length of string `index`, at `position`, leads past the end of the file
+    };
+    Outcome outcome = Outcome::ok;
+    uint64_t index = 0;
+    uint64_t position = 0;  // where the string's length stands; the end of the array where all is well
+    uint64_t length = 0;
+    bool plain = true;  // every string is UTF-8 and has no NUL
+};
+
+// Walks `count` strings, each a length of `width` bytes (4 or 8) and its bytes, from `position` of the `size` bytes at
+// `data`. `into` may be null: then only lengths are checked. Source of the layout: ggml/src/gguf.cpp.
+Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian, Strings *into);
+
+}  // namespace ggufbpe

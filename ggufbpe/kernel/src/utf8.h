@@ -1,0 +1,83 @@
+// UTF-8: checking, and reading it as llama.cpp reads it (src/unicode.cpp: unicode_cpts_from_utf8).
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ggufbpe {
+
+// Whether the bytes are UTF-8 as the standard has it: no overlong forms, no surrogates, nothing above U+10FFFF.
+inline bool is_utf8(const unsigned char *p, size_t size) {
+    const unsigned char *end = p + size;
+    while (p < end) {
+        if (end - p >= 8) {
+            uint64_t word;
+            __builtin_memcpy(&word, p, 8);
+            if (!(word & 0x8080808080808080u)) {
+                p += 8;
+                continue;
+            }
+        }
+        unsigned char lead = *p;
+        if (lead < 0x80) {
+            ++p;
+            continue;
+        }
+        int more = lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
+        if (lead < 0xC2 || lead > 0xF4 || end - p <= more) return false;
+        unsigned char second = p[1];
+        unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+        unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+        if (second < low || second > high) return false;
+        for (int i = 2; i <= more; ++i) {
+            if ((p[i] & 0xC0) != 0x80) return false;
+        }
+        p += more + 1;
+    }
+    return true;
+}
+
+// The code point at `p` and, in `length`, how many bytes it takes. A byte that cannot be decoded is U+FFFD of length 1.
+// Overlong forms and surrogates are decoded; above U+10FFFF, where llama.cpp throws, each byte counts as undecodable.
+inline uint32_t code_point_at(const unsigned char *p, const unsigned char *end, unsigned &length) {
+    unsigned char lead = *p;
+    length = 1;
+    if (lead < 0x80) return lead;
+    unsigned wanted = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    if (lead < 0xC0 || lead >= 0xF8 || size_t(end - p) < wanted) return 0xFFFD;
+    uint32_t code_point = lead & (0x7Fu >> wanted);
+    for (unsigned i = 1; i < wanted; ++i) {
+        if ((p[i] & 0xC0) != 0x80) return 0xFFFD;
+        code_point = code_point << 6 | (p[i] & 0x3Fu);
+    }
+    if (code_point > 0x10FFFF) return 0xFFFD;
+    length = wanted;
+    return code_point;
+}
+
+// Writes a code point as UTF-8, surrogates too; returns the number of bytes.
+inline unsigned write_utf8(uint32_t code_point, unsigned char *to) {
+    if (code_point < 0x80) {
+        to[0] = static_cast<unsigned char>(code_point);
+        return 1;
+    }
+    if (code_point < 0x800) {
+        to[0] = static_cast<unsigned char>(0xC0 | code_point >> 6);
+        to[1] = static_cast<unsigned char>(0x80 | (code_point & 0x3F));
+        return 2;
+    }
+    if (code_point < 0x10000) {
+        to[0] = static_cast<unsigned char>(0xE0 | code_point >> 12);
+        to[1] = static_cast<unsigned char>(0x80 | (code_point >> 6 & 0x3F));
+        to[2] = static_cast<unsigned char>(0x80 | (code_point & 0x3F));
+        return 3;
+    }
+    to[0] = static_cast<unsigned char>(0xF0 | code_point >> 18);
+    to[1] = static_cast<unsigned char>(0x80 | (code_point >> 12 & 0x3F));
+    to[2] = static_cast<unsigned char>(0x80 | (code_point >> 6 & 0x3F));
+    to[3] = static_cast<unsigned char>(0x80 | (code_point & 0x3F));
+    return 4;
+}
+
+}  // namespace ggufbpe
