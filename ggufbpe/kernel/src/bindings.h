@@ -5,6 +5,7 @@
 
 namespace ggufbpe {
 
+void bind_split(nanobind::module_ &module);
 void bind_strings(nanobind::module_ &module);
 
 }  // namespace ggufbpe

@@ -5,4 +5,5 @@
 NB_MODULE(_native, module) {
     module.doc() = "The compiled engine. Use it through ggufbpe.Tokenizer.";
     ggufbpe::bind_strings(module);
+    ggufbpe::bind_split(module);
 }

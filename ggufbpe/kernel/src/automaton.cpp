@@ -1,0 +1,331 @@
+#include "automaton.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include "unicode_classes.h"
+
+namespace ggufbpe {
+
+namespace {
+
+constexpr char CLASS_NAMES[] = "LMNPSW-";
+constexpr uint32_t VERTICAL_TAB = 0x0B;
+constexpr size_t MOST_STATES = 8192;
+constexpr size_t MOST_PLACES = 20000;
+
+uint32_t class_bit(char letter) {
+    for (uint32_t i = 0; i < 7; ++i) {
+        if (CLASS_NAMES[i] == letter) return 1u << i;
+    }
+    return 0;
+}
+
+}  // namespace
+
+bool CharSet::Term::contains(uint32_t code_point, uint32_t class_bit) const {
+    if (class_bit & classes) return !negated;
+    bool found = false;
+    for (const auto &[low, high] : ranges) found = found || (low <= code_point && code_point <= high);
+    return found != negated;
+}
+
+bool CharSet::contains(uint32_t code_point, char class_letter) const {
+    // llama.cpp writes white space beyond ASCII as a vertical tab before it matches (src/unicode.cpp:
+    // unicode_regex_split).
+    if (class_letter == 'W' && code_point > 0x7F) code_point = VERTICAL_TAB;
+    uint32_t bit = class_bit(class_letter);
+    return std::all_of(terms.begin(), terms.end(), [&](const Term &term) { return term.contains(code_point, bit); });
+}
+
+Alphabet::Alphabet(const std::vector<CharSet> &sets) {
+    std::set<uint32_t> cuts(CLASS_STARTS, CLASS_STARTS + CLASS_RUNS);
+    for (uint32_t ascii = 0; ascii <= 0x80; ++ascii) cuts.insert(ascii);
+    for (const CharSet &set : sets) {
+        for (const CharSet::Term &term : set.terms) {
+            for (const auto &[low, high] : term.ranges) {
+                if (low < 0x110000) cuts.insert(low);
+                if (high + 1 < 0x110000) cuts.insert(high + 1);
+            }
+        }
+    }
+    std::map<std::vector<bool>, uint8_t> numbers;
+    size_t run = 0;
+    std::vector<bool> membership(sets.size());
+    for (uint32_t cut : cuts) {
+        while (run + 1 < CLASS_RUNS && CLASS_STARTS[run + 1] <= cut) ++run;
+        for (size_t i = 0; i < sets.size(); ++i) membership[i] = sets[i].contains(cut, CLASS_LETTERS[run]);
+        auto [found, is_new] = numbers.try_emplace(membership, static_cast<uint8_t>(members_.size()));
+        if (is_new) {
+            members_.push_back(membership);
+            if (members_.size() > 250) throw std::invalid_argument("too many classes of code points");
+        }
+        if (runs_.empty() || runs_.back().second != found->second) runs_.emplace_back(cut, found->second);
+    }
+}
+
+namespace {
+
+// A program compiled to places, as Thompson does it: each either reads a code point, checks the next one, goes on to
+// two others in order, or is the match.
+struct Place {
+    enum Kind { READ, CHECK, FORK, JUMP, MATCH } kind;
+    int set = 0;
+    bool negated = false;
+    int first = -1, second = -1;
+};
+
+class Compiler {
+public:
+    explicit Compiler(const Program &program) : program_(program) {
+        compile(0);
+        if (position_ != program_.size()) throw std::invalid_argument("a program with something behind it");
+        add({Place::MATCH});
+    }
+    std::vector<Place> places;
+
+private:
+    // Emits the part at position_; control goes on behind what was emitted.
+    void compile(int depth) {
+        if (depth > 100) throw std::invalid_argument("a program that is nested too deep");
+        switch (take()) {
+            case CHARS: {
+                int set = take();
+                add({Place::READ, set, false, size() + 1});
+                return;
+            }
+            case SEQUENCE: {
+                int count = take();
+                for (int i = 0; i < count; ++i) compile(depth + 1);
+                return;
+            }
+            case CHOICE: {
+                int count = take();
+                std::vector<int> jumps;
+                for (int i = 0; i < count; ++i) {
+                    if (i + 1 == count) {
+                        compile(depth + 1);
+                        break;
+                    }
+                    int fork = add({Place::FORK, 0, false, size() + 1});
+                    compile(depth + 1);
+                    jumps.push_back(add({Place::JUMP}));
+                    places[fork].second = size();
+                }
+                for (int jump : jumps) places[jump].first = size();
+                return;
+            }
+            case REPEAT: {
+                int least = take(), most = take();
+                size_t part = position_;
+                auto again = [&] {
+                    position_ = part;
+                    compile(depth + 1);
+                };
+                if (least < 0 || (most >= 0 && most < least)) throw std::invalid_argument("a repeat of no sense");
+                for (int i = 0; i < least - (most < 0 && least > 0); ++i) again();
+                if (most < 0) {
+                    if (least > 0) {
+                        int start = size();
+                        again();
+                        add({Place::FORK, 0, false, start, size() + 1});
+                    } else {
+                        int fork = add({Place::FORK, 0, false, size() + 1});
+                        again();
+                        add({Place::JUMP, 0, false, fork});
+                        places[fork].second = size();
+                    }
+                } else {
+                    std::vector<int> forks;
+                    for (int i = least; i < most; ++i) {
+                        forks.push_back(add({Place::FORK, 0, false, size() + 1}));
+                        again();
+                    }
+                    for (int fork : forks) places[fork].second = size();
+                    if (most == 0) skip(depth);
+                }
+                return;
+            }
+            case AHEAD: {
+                bool negated = take() != 0;
+                int set = take();
+                add({Place::CHECK, set, negated, size() + 1});
+                return;
+            }
+            default:
+                throw std::invalid_argument("an unknown code in a program");
+        }
+    }
+
+    void skip(int depth) {
+        size_t before = places.size();
+        compile(depth + 1);
+        places.resize(before);
+    }
+
+    int32_t take() {
+        if (position_ >= program_.size()) throw std::invalid_argument("a program that ends too early");
+        return program_[position_++];
+    }
+    int size() const { return static_cast<int>(places.size()); }
+    int add(Place place) {
+        if (places.size() >= MOST_PLACES) throw std::invalid_argument("a pattern of too many places");
+        places.push_back(place);
+        return size() - 1;
+    }
+
+    const Program &program_;
+    size_t position_ = 0;
+};
+
+}  // namespace
+
+Automaton::Automaton(const Program &program, const Alphabet &alphabet) : classes_(alphabet.size()) {
+    Compiler compiler(program);
+    const std::vector<Place> &places = compiler.places;
+    const size_t end = classes_;
+    using List = std::vector<int>;
+    std::vector<uint32_t> seen(places.size(), 0);
+    uint32_t round = 0;
+    List stack;
+
+    // The places that control reaches from `from` without reading, in order; forks and jumps are followed.
+    auto follow = [&](int from, List &into) {
+        stack.assign(1, from);
+        while (!stack.empty()) {
+            int at = stack.back();
+            stack.pop_back();
+            if (seen[at] == round) continue;
+            seen[at] = round;
+            const Place &place = places[at];
+            if (place.kind == Place::FORK) {
+                stack.push_back(place.second);
+                stack.push_back(place.first);
+            } else if (place.kind == Place::JUMP) {
+                stack.push_back(place.first);
+            } else {
+                into.push_back(at);
+            }
+        }
+    };
+
+    std::map<List, uint16_t> numbers;
+    std::vector<List> lists{{}};  // of each state; the dead state has none
+    numbers[{}] = DEAD;
+    ++round;
+    List start;
+    follow(0, start);
+    numbers[start] = START;
+    lists.push_back(start);
+
+    std::vector<uint32_t> seen_now(places.size(), 0);
+    for (size_t state = 0; state < lists.size(); ++state) {
+        for (size_t c = 0; c <= end; ++c) {
+            List next, now(lists[state].rbegin(), lists[state].rend());  // a stack: the first one on top
+            bool accepts = false;
+            uint32_t this_round = ++round;
+            // `seen` serves the places of the next list; checks that hold go on among those of this one.
+            while (!now.empty() && !accepts) {
+                int at = now.back();
+                now.pop_back();
+                if (seen_now[at] == this_round) continue;
+                seen_now[at] = this_round;
+                const Place &place = places[at];
+                if (place.kind == Place::MATCH) {
+                    accepts = true;
+                } else if (place.kind == Place::READ) {
+                    if (c < end && alphabet.in_set(c, place.set)) follow(place.first, next);
+                } else if (place.kind == Place::CHECK) {
+                    bool inside = c < end && alphabet.in_set(c, place.set);
+                    if (inside != place.negated) now.push_back(place.first);
+                } else if (place.kind == Place::FORK) {
+                    now.push_back(place.second);
+                    now.push_back(place.first);
+                } else {
+                    now.push_back(place.first);
+                }
+            }
+            if (state == START && accepts) throw std::invalid_argument("a pattern that matches the empty text");
+            auto [found, is_new] = numbers.try_emplace(next, static_cast<uint16_t>(lists.size()));
+            if (is_new) {
+                lists.push_back(next);
+                if (lists.size() > MOST_STATES) throw std::invalid_argument("a pattern of too many states");
+            }
+            next_.push_back(found->second);
+            accepts_.push_back(accepts);
+        }
+    }
+    // The start may come back as a later state of the same list; a match that has begun must not be taken for one that
+    // has not, but it cannot, since no pattern matches the empty text and what follows from there is the same.
+    minimise();
+}
+
+void Automaton::minimise() {
+    // Moore's algorithm. States begin apart by what they accept; dead and start keep their numbers.
+    const size_t width = classes_ + 1, count = states();
+    std::vector<uint32_t> part(count);
+    size_t parts = 0;
+    for (size_t turn = 0;; ++turn) {
+        std::map<std::vector<uint32_t>, uint32_t> numbers;
+        std::vector<uint32_t> refined(count);
+        for (size_t state = 0; state < count; ++state) {
+            std::vector<uint32_t> signature;
+            signature.push_back(state == START ? 1u << 31 : part[state]);
+            for (size_t c = 0; c < width; ++c) {
+                signature.push_back(part[next_[state * width + c]] << 1 | accepts_[state * width + c]);
+            }
+            refined[state] = numbers.try_emplace(signature, static_cast<uint32_t>(numbers.size())).first->second;
+        }
+        bool same = numbers.size() == parts && turn > 0;
+        parts = numbers.size();
+        part = refined;
+        if (same || parts == count) break;
+        if (turn > 64) return;  // a chain of many states (jais-2 counts to 512) has next to nothing to merge
+    }
+    if (parts == count) return;
+    std::vector<uint16_t> next(parts * width);
+    std::vector<uint8_t> accepts(parts * width);
+    // Part numbers follow the order of states, so dead stays 0 and start, which is alone in its part, stays 1.
+    for (size_t state = count; state-- > 0;) {
+        for (size_t c = 0; c < width; ++c) {
+            next[part[state] * width + c] = static_cast<uint16_t>(part[next_[state * width + c]]);
+            accepts[part[state] * width + c] = accepts_[state * width + c];
+        }
+    }
+    next_ = std::move(next);
+    accepts_ = std::move(accepts);
+}
+
+Automaton Automaton::merged(std::vector<uint8_t> &column_of) const {
+    const size_t width = classes_ + 1, count = states();
+    std::map<std::vector<uint32_t>, uint8_t> numbers;
+    std::vector<size_t> representative;
+    column_of.assign(width, 0);
+    for (size_t c = 0; c < classes_; ++c) {
+        std::vector<uint32_t> column;
+        for (size_t state = 0; state < count; ++state) column.push_back(next(state, c) * 2u + accepts(state, c));
+        auto [found, is_new] = numbers.try_emplace(column, static_cast<uint8_t>(numbers.size()));
+        if (is_new) representative.push_back(c);
+        column_of[c] = found->second;
+    }
+    column_of[classes_] = static_cast<uint8_t>(representative.size());
+    return chosen(std::move(representative));
+}
+
+Automaton Automaton::chosen(std::vector<size_t> classes) const {
+    Automaton result;
+    result.classes_ = classes.size();
+    classes.push_back(classes_);  // the end
+    for (size_t state = 0; state < states(); ++state) {
+        for (size_t c : classes) {
+            result.next_.push_back(next(state, c));
+            result.accepts_.push_back(accepts(state, c));
+        }
+    }
+    return result;
+}
+
+}  // namespace ggufbpe

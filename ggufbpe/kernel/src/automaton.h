@@ -1,0 +1,84 @@
+// Patterns over classes of code points, and the automaton that matches one.
+//
+//     pattern tree (ggufbpe/pattern.py), sets of code points -> Alphabet, Automaton -> split.h
+//
+// A pattern matches as a backtracking matcher does that tries alternatives in their order: the first way that leads
+// to a match is taken. Subset construction over *ordered* lists of places keeps that meaning: when a list reaches a
+// match, what stands behind it can no longer win and is dropped. A condition on the next code point is decided while
+// that code point is read, so "a match ends before this code point" belongs to the transition, not to the state.
+//
+// But: nothing about text; it reads numbers of classes.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace ggufbpe {
+
+// A set of code points: what is in every one of its terms (ggufbpe/pattern.py: CharSet).
+struct CharSet {
+    struct Term {
+        bool negated = false;
+        std::vector<std::pair<uint32_t, uint32_t>> ranges;  // both ends included
+        uint32_t classes = 0;                               // bit i: the class CLASS_NAMES[i]
+        bool contains(uint32_t code_point, uint32_t class_bit) const;
+    };
+    std::vector<Term> terms;
+    bool contains(uint32_t code_point, char class_letter) const;
+};
+
+// The code points, sorted into classes that no set can tell apart. Classes are numbered from 0; fewer than 255.
+class Alphabet {
+public:
+    explicit Alphabet(const std::vector<CharSet> &sets);
+
+    size_t size() const { return members_.size(); }
+    bool in_set(size_t class_number, size_t set) const { return members_[class_number][set]; }
+    // Runs of code points of one class: (first code point, class), ascending.
+    const std::vector<std::pair<uint32_t, uint8_t>> &runs() const { return runs_; }
+
+private:
+    std::vector<std::vector<bool>> members_;  // [class][set]
+    std::vector<std::pair<uint32_t, uint8_t>> runs_;
+};
+
+// A pattern as numbers, written before its parts: what ggufbpe/kernel/tables.py makes of a tree.
+//   CHARS set | SEQUENCE count parts... | CHOICE count parts... | REPEAT least most(-1: no limit) part |
+//   AHEAD negated set
+using Program = std::vector<int32_t>;
+enum ProgramCode : int32_t { CHARS = 0, SEQUENCE = 1, CHOICE = 2, REPEAT = 3, AHEAD = 4 };
+
+// A deterministic automaton over classes. State 0 has died, state 1 is the start of a match.
+class Automaton {
+public:
+    static constexpr uint16_t DEAD = 0, START = 1;
+
+    // Throws std::invalid_argument for a program that is not well formed, matches nothing at all (the empty text), or
+    // needs too many states.
+    Automaton(const Program &program, const Alphabet &alphabet);
+
+    size_t classes() const { return classes_; }  // without the end of the text, whose number is classes()
+    size_t states() const { return next_.size() / (classes_ + 1); }
+    // The state after a class was read.
+    uint16_t next(size_t state, size_t class_number) const { return next_[state * (classes_ + 1) + class_number]; }
+    // Whether a match may end before that class, longer than any before it.
+    bool accepts(size_t state, size_t class_number) const { return accepts_[state * (classes_ + 1) + class_number]; }
+
+    // The same automaton with `columns` in place of the classes that it cannot tell apart; `column_of` gets the column
+    // of each class.
+    Automaton merged(std::vector<uint8_t> &column_of) const;
+    // The same automaton over some of the classes, and the end.
+    Automaton chosen(std::vector<size_t> classes) const;
+
+private:
+    Automaton() = default;
+    void minimise();
+    size_t classes_ = 0;
+    std::vector<uint16_t> next_;    // [state][class]
+    std::vector<uint8_t> accepts_;  // [state][class]
+};
+
+}  // namespace ggufbpe

@@ -1,0 +1,83 @@
+// The splitter for Python: made from the tables of ggufbpe/kernel/tables.py.
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+
+#include "bindings.h"
+#include "split.h"
+
+namespace nb = nanobind;
+
+namespace ggufbpe {
+
+namespace {
+
+// A set as numbers: count of terms, then for each: negated, classes as bits, count of ranges, then low and high of each.
+CharSet set_of(const std::vector<uint32_t> &numbers) {
+    size_t at = 0;
+    auto take = [&] {
+        if (at >= numbers.size()) throw std::invalid_argument("a set that ends too early");
+        return numbers[at++];
+    };
+    CharSet set;
+    uint32_t terms = take();
+    for (uint32_t i = 0; i < terms; ++i) {
+        CharSet::Term term;
+        term.negated = take() != 0;
+        term.classes = take();
+        uint32_t ranges = take();
+        for (uint32_t k = 0; k < ranges; ++k) {
+            uint32_t low = take();
+            term.ranges.emplace_back(low, take());
+        }
+        set.terms.push_back(std::move(term));
+    }
+    return set;
+}
+
+using RuleTuple = std::tuple<std::vector<int32_t>, std::string, std::vector<int32_t>, std::vector<int32_t>>;
+
+std::shared_ptr<Splitter> splitter_of(const std::vector<std::vector<uint32_t>> &sets, const std::vector<RuleTuple> &stages) {
+    std::vector<CharSet> char_sets;
+    for (const auto &numbers : sets) char_sets.push_back(set_of(numbers));
+    std::vector<Splitter::Rule> rules;
+    for (const auto &[rule, step, step_sets, extra] : stages) rules.push_back({rule, step, step_sets, extra});
+    return std::make_shared<Splitter>(char_sets, rules);
+}
+
+// Where each word ends, in bytes.
+std::vector<size_t> word_ends(const Splitter &splitter, nb::bytes text) {
+    const auto *data = static_cast<const unsigned char *>(text.data());
+    std::vector<size_t> ends;
+    Splitter::Scratch scratch;
+    for (size_t start = 0; start < text.size();) {
+        size_t end = splitter.block(data, text.size(), start, scratch);
+        for (size_t i = 1; i <= scratch.word_count; ++i) ends.push_back(start + scratch.starts[i]);
+        start = end;
+    }
+    return ends;
+}
+
+size_t count_words(const Splitter &splitter, nb::bytes text) {
+    const auto *data = static_cast<const unsigned char *>(text.data());
+    size_t count = 0, size = text.size();
+    nb::gil_scoped_release released;
+    Splitter::Scratch scratch;
+    for (size_t start = 0; start < size; count += scratch.word_count) start = splitter.block(data, size, start, scratch);
+    return count;
+}
+
+}  // namespace
+
+void bind_split(nb::module_ &module) {
+    nb::class_<Splitter>(module, "Splitter", "Splits text by one registry entry; made by ggufbpe.kernel.tables.")
+        .def(nb::new_(&splitter_of), nb::arg("sets"), nb::arg("stages"))
+        .def("word_ends", &word_ends, nb::arg("text"), "Where each word of UTF-8 text ends, in bytes.")
+        .def("count_words", &count_words, nb::arg("text"), "How many words UTF-8 text has.");
+}
+
+}  // namespace ggufbpe

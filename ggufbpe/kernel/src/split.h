@@ -1,0 +1,82 @@
+// Plain text to words, by the patterns of one registry entry: ggufbpe/split.py, compiled.
+//
+//     text -> blocks -> classes -> [a stage after the other] -> where words begin -> encoder.h
+//
+// A text is taken in blocks that end where the classes of two code points make a cut that no stage looks across. In a
+// block every code point becomes its class, and every stage marks where its matches begin and end: most by windows
+// (windows.h), the rest by walking the automaton. All of it is linear in the text.
+//
+// But: no merging, and no special tokens. It does not know which model it works for.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "automaton.h"
+#include "windows.h"
+
+namespace ggufbpe {
+
+class Splitter {
+public:
+    // One stage as ggufbpe/kernel/tables.py writes it: `rule` is empty or a program, `step` the name of a step of
+    // ggufbpe/split.py or empty; `sets` and `extra` are what the step needs.
+    struct Rule {
+        Program rule;
+        std::string step;
+        std::vector<int32_t> sets;
+        Program extra;
+    };
+
+    // Memory of one caller at a time, to be used again.
+    struct Scratch {
+        std::vector<uint8_t> classes, columns, groups, flags[2];
+        std::vector<uint32_t> offsets;    // where each code point begins, in a block that is not ASCII
+        std::vector<uint32_t> uncertain;  // code points
+        std::vector<uint32_t> starts;     // where each word begins, in bytes of the block; then its end
+        size_t word_count = 0;
+    };
+
+    // Throws std::invalid_argument where the rules cannot be compiled.
+    Splitter(const std::vector<CharSet> &sets, const std::vector<Rule> &stages);
+    ~Splitter();
+
+    // Splits the block that begins at `start` of the text and returns where it ends; the words' beginnings, relative to
+    // `start`, are in scratch.starts (scratch.word_count of them), then where the last one ends. The text is UTF-8 (surrogates
+    // may be in it), and `start` is 0 or what a call or cut() returned. Throws std::length_error for a block of more than 4 GiB.
+    size_t block(const unsigned char *text, size_t size, size_t start, Scratch &scratch) const;
+
+    // The first place at or behind `from` where the text may be cut without changing a word; the size if there is none.
+    size_t cut(const unsigned char *text, size_t size, size_t from) const;
+
+    static constexpr size_t BLOCK = 1 << 16;  // bytes: what a block has at least, if there are as many
+
+private:
+    struct Stage;
+
+    uint8_t class_of(uint32_t code_point) const {
+        return code_point < 0x80 ? ascii_[code_point] : wide()[code_point];
+    }
+    const uint8_t *wide() const;
+    uint8_t class_before(const unsigned char *text, size_t position) const;
+    uint8_t class_at(const unsigned char *text, size_t size, size_t position) const;
+    size_t classify(const unsigned char *text, size_t size, uint8_t *classes, Scratch &scratch, bool &is_ascii) const;
+    bool is_safe(uint8_t first, uint8_t second) const { return safe_[first * (classes_ + 1) + second] & 1; }
+    void prepare_pairs();
+
+    size_t classes_ = 0;
+    uint8_t ascii_[128] = {};
+    std::vector<std::pair<uint32_t, uint8_t>> runs_;
+    mutable std::unique_ptr<uint8_t[]> wide_;  // the class of every code point; made for the first that is not ASCII
+    mutable std::once_flag wide_once_;
+    std::vector<std::unique_ptr<Stage>> stages_;
+    // For each pair of classes: bit 0: the text may be cut between them; bit i + 1: stage i has a boundary there.
+    std::vector<uint32_t> safe_;
+};
+
+}  // namespace ggufbpe

@@ -1,0 +1,64 @@
+// Word boundaries told from five neighbouring code points, many at a time.
+//
+// Whether a word begins between two code points is nearly always certain from their classes, those of two before and
+// of one behind them, whatever the rest of the text is: a space behind a letter begins a word, a letter behind a letter
+// does not. Which windows of five classes are certain, and how, is found by running the automaton from every state
+// that it can be in. The answer becomes a few products of sets ("this class, then one of those, ..."), eight of them
+// to a byte: a window is looked up with five table look-ups and four ANDs, for 32 code points at a time where the
+// processor has byte shuffles. What is not certain is left to the automaton (split.cpp).
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "automaton.h"
+
+namespace ggufbpe {
+
+class Windows {
+public:
+    static constexpr size_t MOST_COLUMNS = 15;  // and the end of the text: 16 values, a byte shuffle's
+
+    // `weights` says how frequent the columns are, roughly: it decides which go together where there are too many.
+    Windows(const Automaton &automaton, const std::vector<double> &weights);
+
+    // False where the products would be too many.
+    bool usable() const { return usable_; }
+
+    // Where the automaton has more than MOST_COLUMNS columns, those that differ least count as one: the group of each, 256
+    // entries, to be looked up before mark(). Empty where columns can be taken as they are.
+    const std::vector<uint8_t> &group_of() const { return group_of_; }
+    uint8_t end() const { return end_; }  // the value of the end of the text
+
+    // For each of `count` code points: boundary[i] becomes 0xFF where a match begins or ends before it for certain, else 0
+    // (prior boundaries included); what is uncertain is appended to `uncertain`. `columns` is readable from -3 to
+    // count + 33; before the first code point there are three end values. `prior` may be null: nothing but the first code
+    // point is a boundary then; else it is readable from -2 to count + 33, and where it is 0xFF a piece begins.
+    void mark(const uint8_t *columns, const uint8_t *prior, size_t count, uint8_t *boundary,
+              std::vector<uint32_t> &uncertain) const;
+
+    // For tests and curiosity: how many products there are.
+    size_t certain_products() const { return certain_.size() * 8; }
+    size_t uncertain_products() const { return uncertain_.size() * 8; }
+
+    // Products of five sets, eight to a byte: a window is in one of them if the AND of the five bytes is not 0.
+    struct Group {
+        alignas(16) uint8_t table[5][16] = {};
+    };
+
+private:
+    bool usable_ = false;
+    uint8_t end_ = 0;
+    std::vector<uint8_t> group_of_;
+    std::vector<Group> certain_;    // windows with a boundary in the middle
+    std::vector<Group> uncertain_;  // windows that do not tell
+};
+
+// Whether a match can begin or end between two classes in one way only, whatever is around them: 1 a boundary for
+// certain, 0 none for certain, 2 uncertain, 3 the two never stand together.
+int certainty_of_pair(const Automaton &automaton, uint8_t first, uint8_t second);
+
+}  // namespace ggufbpe

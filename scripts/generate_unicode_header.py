@@ -1,0 +1,61 @@
+"""Write ggufbpe/kernel/src/unicode_classes.h: the tables of ggufbpe/unicode_classes.py for the compiled engine.
+
+    python scripts/generate_unicode_header.py            # writes the file
+    python scripts/generate_unicode_header.py --print    # prints it
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from generate_unicode_classes import wrapped
+
+from ggufbpe.unicode_classes import CLASSES, LOWER, STARTS, UNICODE_VERSION
+
+TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "kernel" / "src" / "unicode_classes.h"
+
+HEAD = """// The class of every code point, and the lower case of those that have one: ggufbpe/unicode_classes.py for C++.
+//
+// Unicode {version}. Written by scripts/generate_unicode_header.py; do not edit.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ggufbpe {{
+
+// Code points from CLASS_STARTS[i] up to the next start have the class CLASS_LETTERS[i].
+constexpr size_t CLASS_RUNS = {runs};
+
+// clang-format off
+constexpr uint32_t CLASS_STARTS[CLASS_RUNS] = {{
+"""
+
+
+def module_text() -> str:
+    """The whole header, as it stands in the repository."""
+    lines = wrapped([hex(start) for start in STARTS])
+    lines += ["};", "constexpr char CLASS_LETTERS[CLASS_RUNS + 1] ="]
+    lines += [f'    "{CLASSES[i : i + 100]}"' for i in range(0, len(CLASSES), 100)]
+    lines[-1] += ";"
+    lines += ["", f"constexpr size_t LOWER_PAIRS = {len(LOWER)};"]
+    lines += ["constexpr uint32_t LOWER[LOWER_PAIRS][2] = {"]
+    lines += wrapped([f"{{{a:#x}, {b:#x}}}" for a, b in sorted(LOWER.items())])
+    lines += ["};", "// clang-format on", "", "}  // namespace ggufbpe"]
+    return HEAD.format(version=UNICODE_VERSION, runs=len(STARTS)) + "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write or print the header."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--print", action="store_true", help="print the header and write nothing")
+    if parser.parse_args().print:
+        print(module_text(), end="")
+    else:
+        TARGET.write_text(module_text(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
