@@ -451,7 +451,11 @@ class Oracle:
         self._progress.write(bytes(8))
         self._progress.flush()
         self.crashes = 0
-        self.open(path)
+        try:
+            self.open(path)
+        except BaseException:  # no library, or a file that llama.cpp refuses: nobody has an oracle to close
+            self.close()
+            raise
 
     def open(self, path: str | os.PathLike[str]) -> None:
         """Go over to another vocabulary, in the same child."""
