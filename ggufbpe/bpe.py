@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import heapq
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from .kernel.lazy import as_dict
 from .registry import PreTokenizer
 
 # GPT-2 writes each byte as one printable character: those that are printable stay, the others follow from
@@ -54,7 +55,7 @@ class PairRanks(dict[tuple[str, str], int]):
     (0, 1, True)
     """
 
-    def __init__(self, merges: list[str]) -> None:
+    def __init__(self, merges: Sequence[str]) -> None:
         super().__init__()
         self._merges = dict(zip(reversed(merges), range(len(merges) - 1, -1, -1)))
 
@@ -71,9 +72,9 @@ class PairRanks(dict[tuple[str, str], int]):
 class WordEncoder:
     """Encodes single words by a vocabulary's ranks, tokens and the flags of its pre-tokenizer."""
 
-    def __init__(self, entry: PreTokenizer, token_to_id: Mapping[str, int], merges: list[str]) -> None:
+    def __init__(self, entry: PreTokenizer, token_to_id: Mapping[str, int], merges: Sequence[str]) -> None:
         self._entry = entry
-        self._token_to_id = token_to_id
+        self._token_to_id = as_dict(token_to_id)
         self._ranks = PairRanks(merges)
 
     def ids(self, word: str) -> tuple[int, ...]:

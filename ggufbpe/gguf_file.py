@@ -31,7 +31,7 @@ from array import array
 from collections.abc import Iterator
 from itertools import accumulate, pairwise
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ._constants import GGUF_MAGIC, KEY_SPLIT_COUNT, KEY_SPLIT_NO, GGUFValueType
 from .errors import (
@@ -44,6 +44,7 @@ from .errors import (
     UnsupportedVersionError,
     printable,
 )
+from .kernel import native
 
 Value = int | float | bool | str | list[int] | list[float] | list[bool] | list[str]
 
@@ -105,7 +106,8 @@ class _Entry(NamedTuple):
     element: GGUFValueType | None  # the element type of an array
     size: int  # elements of an array, bytes of a string
     data: int  # offset of the first element, or of the scalar
-    lengths: array[int] | None  # byte lengths of the elements of an array of strings
+    end: int  # offset of the first byte after the value
+    lengths: array[int] | None  # byte lengths of the elements of an array of strings, if they are known
 
 
 class GGUFFile:
@@ -154,13 +156,30 @@ class GGUFFile:
     def __getitem__(self, key: str) -> Value:
         """The value of `key`, decoded. `InvalidUTF8Error` where a string in it is not UTF-8."""
         entry = self._entries[key]
-        if entry.lengths is not None:
-            return self._strings(key, entry.data, entry.lengths)
+        if entry.element is _T.STRING:
+            strings = self.strings(key)
+            return self._strings(key) if strings is None else strings.to_list()
         if entry.element is not None:
             return self._numbers(entry.element, entry.data, entry.size)
         if entry.type is _T.STRING:
             return self._text(entry.data, entry.size, key)
         return self._numbers(entry.type, entry.data, 1)[0]
+
+    def strings(self, key: str) -> Any:
+        """The array of strings `key` as a `native.Strings`, which keeps nothing of the file.
+
+        None if it cannot be one: there is no compiled module, or the strings have a NUL or are not UTF-8.
+        """
+        entry = self._entries[key]
+        if native is None:
+            return None
+        layout = entry.size, self._length.size, self.byteorder == "big"
+        return native.Strings.scan(self._map, entry.data, entry.end, *layout)
+
+    def numbers(self, key: str) -> array[int] | array[float]:
+        """The array of numbers `key`, without an object for each; of bool, 0 is False."""
+        entry = self._entries[key]
+        return self._array(entry.type if entry.element is None else entry.element, entry.data, entry.size)
 
     def value_type(self, key: str) -> GGUFValueType:
         """The type of the value."""
@@ -182,9 +201,10 @@ class GGUFFile:
     def element_offset(self, key: str, index: int) -> int:
         """Where element `index` of an array begins (of a string: its length), in bytes."""
         entry = self._entries[key]
-        if entry.lengths is not None:
-            return entry.data + sum(entry.lengths[:index]) + index * self._length.size
-        return entry.data + index * _SCALARS[entry.element or entry.type][1]
+        if entry.element is _T.STRING:
+            return entry.data + sum(self._lengths(key)[:index]) + index * self._length.size
+        element = entry.type if entry.element is None else entry.element  # UINT8 is 0, and so is not true
+        return entry.data + index * _SCALARS[element][1]
 
     def require_first_shard(self) -> None:
         """Raise `ShardError` if this is a later part of a split model (src/llama-model-loader.cpp)."""
@@ -280,12 +300,12 @@ class GGUFFile:
             raise DuplicateKeyError(
                 "the key stands twice", path=self.path, offset=position, key=key, remedy=_DAMAGED
             )
-        entry, end = self._read_value(start + length, key)
+        entry = self._read_value(start + length, key)
         self._entries[key] = entry
-        return end
+        return entry.end
 
-    def _read_value(self, position: int, key: str) -> tuple[_Entry, int]:
-        """The entry of `key`, whose value type is at `position`, and where the value ends."""
+    def _read_value(self, position: int, key: str) -> _Entry:
+        """The entry of `key`, whose value type is at `position`."""
         value_type = self._read_type(position, key, "value type")
         offset = position + 4
         if value_type is _T.STRING:
@@ -293,12 +313,12 @@ class GGUFFile:
             start = offset + self._length.size
             if length > self._size - start:
                 raise self._too_long(offset, length, "a string", key)
-            return _Entry(value_type, offset, None, length, start, None), start + length
+            return _Entry(value_type, offset, None, length, start, start + length, None)
         if value_type is not _T.ARRAY:
             end = offset + _SCALARS[value_type][1]
             if end > self._size:
                 raise self._truncated(offset, "a value", key)
-            return _Entry(value_type, offset, None, 1, offset, None), end
+            return _Entry(value_type, offset, None, 1, offset, end, None)
         element = self._read_type(offset, key, "array element type")
         if element is _T.ARRAY:
             raise CorruptMetadataError(
@@ -314,9 +334,13 @@ class GGUFFile:
         if count > (self._size - data) // size:
             raise self._too_long(offset + 4, count, f"an array of {element.name}", key, unit="elements")
         if element is not _T.STRING:
-            return _Entry(value_type, offset, element, count, data, None), data + count * size
-        lengths, end = self._walk_strings(data, count, key)
-        return _Entry(value_type, offset, element, count, data, lengths), end
+            return _Entry(value_type, offset, element, count, data, data + count * size, None)
+        if native is not None:
+            end = native.Strings.walk(self._map, data, count, self._length.size, self.byteorder == "big")
+            if end is not None:
+                return _Entry(value_type, offset, element, count, data, end, None)
+        lengths, end = self._walk_strings(data, count, key)  # which also says where the array is not sound
+        return _Entry(value_type, offset, element, count, data, end, lengths)
 
     def _walk_strings(self, position: int, count: int, key: str) -> tuple[array[int], int]:
         """The byte lengths of `count` strings that begin at `position`, and where the last one ends."""
@@ -375,8 +399,16 @@ class GGUFFile:
                 remedy=_DAMAGED,
             ) from None
 
-    def _strings(self, key: str, position: int, lengths: array[int]) -> list[str]:
-        width = self._length.size
+    def _lengths(self, key: str) -> array[int]:
+        """The byte lengths of an array of strings."""
+        entry = self._entries[key]
+        if entry.lengths is None:
+            entry = entry._replace(lengths=self._walk_strings(entry.data, entry.size, key)[0])
+            self._entries[key] = entry
+        return entry.lengths or array("Q")
+
+    def _strings(self, key: str) -> list[str]:
+        position, lengths, width = self._entries[key].data, self._lengths(key), self._length.size
         ends = list(accumulate(lengths, lambda end, length: end + width + length, initial=position))
         data = self._map[position : ends[-1]]  # one copy; slices of bytes are cheaper than of a map
         first = position - width
@@ -391,14 +423,19 @@ class GGUFFile:
     def _numbers(
         self, value_type: GGUFValueType, position: int, count: int
     ) -> list[int] | list[float] | list[bool]:
-        code, size = _SCALARS[value_type]
-        numbers = array(code if code not in "Ii" or array("i").itemsize == 4 else "Ll"[code == "i"])
-        numbers.frombytes(self._map[position : position + count * size])
-        if self.byteorder != sys.byteorder:
-            numbers.byteswap()
+        numbers = self._array(value_type, position, count)
         if value_type is _T.BOOL:
             return [number != 0 for number in numbers]
         return numbers.tolist()
+
+    def _array(self, value_type: GGUFValueType, position: int, count: int) -> array[int] | array[float]:
+        code, size = _SCALARS[value_type]
+        numbers = array(code if code not in "Ii" or array("i").itemsize == 4 else "Ll"[code == "i"])
+        with memoryview(self._map) as data, data[position : position + count * size] as part:
+            numbers.frombytes(part)
+        if self.byteorder != sys.byteorder:
+            numbers.byteswap()
+        return numbers
 
     # ---- errors ---------------------------------------------------------------------------------
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from enum import IntFlag
 from typing import NamedTuple, cast
 
@@ -27,6 +28,8 @@ from .errors import (
     printable,
 )
 from .gguf_file import GGUFFile
+from .kernel import native
+from .kernel.lazy import LazyIds, LazyStrings
 from .registry import PRE_TOKENIZERS, PreTokenizer
 
 
@@ -185,15 +188,18 @@ _ALWAYS_SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")  # 
 
 
 class Vocabulary(NamedTuple):
-    """All that a tokenizer needs of a model file. `tokens` and `attributes` are indexed by token id."""
+    """All that a tokenizer needs of a model file. `tokens` and `attributes` are indexed by token id.
+
+    `tokens`, `token_to_id` and `merges` are `LazyStrings` and `LazyIds` where the compiled module has read them.
+    """
 
     model: str  # tokenizer.ggml.model
     pre: str  # the name in tokenizer.ggml.pre that is in force; "default" where the file has none
     pre_tokenizer: PreTokenizer
-    tokens: list[str]
-    token_to_id: dict[str, int]
-    attributes: list[int]  # TokenAttribute flags
-    merges: list[str]  # "left right", by rank
+    tokens: Sequence[str]
+    token_to_id: Mapping[str, int]
+    attributes: MutableSequence[int]  # TokenAttribute flags
+    merges: Sequence[str]  # "left right", by rank
     special_ids: dict[str, int | None]  # "bos", "eos", "eot", "eom" … "fim_sep"
     eog_ids: frozenset[int]
     special_token_ids: tuple[int, ...]  # ascending: what the special-token partition looks for
@@ -211,9 +217,9 @@ class _Draft(NamedTuple):
     """The parts of a vocabulary that one rule after the other changes."""
 
     path: str
-    tokens: list[str]
-    token_to_id: dict[str, int]
-    attributes: list[int]
+    tokens: Sequence[str]
+    token_to_id: Mapping[str, int]
+    attributes: array[int]
     special_ids: dict[str, int | None]
 
 
@@ -236,11 +242,8 @@ def _load(file: GGUFFile) -> Vocabulary:
     entry = _pre_tokenizer(file, "gemma4" if model == "gemma4" else named_pre)
     add_space_prefix = _flag(file, TokenizerKey.ADD_PREFIX, False)
     _flag(file, TokenizerKey.REMOVE_EXTRA_WS, False)
-    tokens = _tokens(file)
-    token_to_id = _token_to_id(file, tokens)
+    tokens, token_to_id = _tokens(file, model)
     attributes = _attributes(file, len(tokens))
-    if model == "hybriddna":
-        _erase_dna_markers(tokens, token_to_id)
     draft = _Draft(file.path, tokens, token_to_id, attributes, _special_ids(file, model, entry, len(tokens)))
     add_bos = _add_bos(file, entry)
     add_eos = _flag(file, TokenizerKey.ADD_EOS, False)
@@ -251,8 +254,7 @@ def _load(file: GGUFFile) -> Vocabulary:
     _mark_unused(draft)
     eog_ids = _end_of_generation(draft)
     _check_byte_tokens(file, draft)
-    special = CONTROL | USER_DEFINED | UNKNOWN
-    special_token_ids = tuple(index for index, attribute in enumerate(attributes) if attribute & special)
+    special_token_ids = tuple(_tokens_with(attributes, CONTROL | USER_DEFINED | UNKNOWN))
     architecture, name = _string(file, KEY_ARCHITECTURE, ""), _string(file, KEY_NAME, "")
     _set_strip_attributes(draft, special_token_ids, named_pre, architecture, name)
     if model == "whitespace" or not _has_line_break(entry, token_to_id):
@@ -283,7 +285,7 @@ def _load(file: GGUFFile) -> Vocabulary:
     )
 
 
-def _has_line_break(entry: PreTokenizer, token_to_id: dict[str, int]) -> bool:
+def _has_line_break(entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
     if entry.byte_encode:
         return byte_level("\n") in token_to_id
     return "\n" in token_to_id or "<0x0A>" in token_to_id
@@ -338,13 +340,26 @@ def _pre_tokenizer(file: GGUFFile, name: str) -> PreTokenizer:
 # ---- tokens and merges ----------------------------------------------------------------------------------
 
 
-def _merges(file: GGUFFile, model: str, named_pre: str) -> list[str]:
+def _merges(file: GGUFFile, model: str, named_pre: str) -> Sequence[str]:
     if TokenizerKey.MERGES not in file and named_pre == "kimi-k2" and model != "gemma4":
         return []
-    return _strings(file, TokenizerKey.MERGES)
+    return _lazy_strings(file, TokenizerKey.MERGES) or _strings(file, TokenizerKey.MERGES)
 
 
-def _tokens(file: GGUFFile) -> list[str]:
+def _tokens(file: GGUFFile, model: str) -> tuple[Sequence[str], Mapping[str, int]]:
+    """The tokens, and the id of each; as list and dictionary where there is something to do about one of them."""
+    texts = _lazy_strings(file, TokenizerKey.LIST) if model != "hybriddna" else None
+    if texts is not None and texts.strings.index() < 0 and "" not in (ids := LazyIds(texts)):
+        return texts, ids
+    tokens = _named_tokens(file)
+    token_to_id = _token_to_id(file, tokens)
+    if model == "hybriddna":
+        _erase_dna_markers(tokens, token_to_id)
+    return tokens, token_to_id
+
+
+def _named_tokens(file: GGUFFile) -> list[str]:
+    """The tokens; an empty one gets a name."""
     tokens = _strings(file, TokenizerKey.LIST)
     empty = [index for index, token in enumerate(tokens) if not token] if "" in tokens else []
     for index in empty:
@@ -374,14 +389,24 @@ def _token_to_id(file: GGUFFile, tokens: list[str]) -> dict[str, int]:
     )
 
 
-def _attributes(file: GGUFFile, token_count: int) -> list[int]:
+def _attributes(file: GGUFFile, token_count: int) -> array[int]:
     """The attribute of each token by its type; scores have no use in byte pair encoding but must fit."""
     _check_parallel(file, TokenizerKey.SCORES, (GGUFValueType.FLOAT32, GGUFValueType.INT32), token_count)
     if not _check_parallel(file, TokenizerKey.TOKEN_TYPE, (GGUFValueType.INT32,), token_count):
-        return [NORMAL] * token_count
-    types = cast("list[int]", file[TokenizerKey.TOKEN_TYPE])
+        return array("H", [NORMAL]) * token_count
+    types = cast("array[int]", file.numbers(TokenizerKey.TOKEN_TYPE))[:token_count]
     attribute = _ATTRIBUTE_OF_TYPE.get
-    return [attribute(token_type, 0) for token_type in types[:token_count]]
+    if native is not None and types.itemsize == 4:
+        table = bytes(attribute(token_type, 0) for token_type in range(max(_ATTRIBUTE_OF_TYPE) + 1))
+        return array("H", native.attributes_of(types, table))
+    return array("H", [attribute(token_type, 0) for token_type in types])
+
+
+def _tokens_with(attributes: array[int], flags: int) -> list[int]:
+    """The tokens with one of `flags`, ascending."""
+    if native is not None:
+        return cast("list[int]", native.tokens_with(attributes, flags))
+    return [index for index, attribute in enumerate(attributes) if attribute & flags]
 
 
 def _check_parallel(file: GGUFFile, key: str, types: tuple[GGUFValueType, ...], token_count: int) -> bool:
@@ -409,8 +434,8 @@ def _erase_dna_markers(tokens: list[str], token_to_id: dict[str, int]) -> None:
 
 
 def _check_byte_tokens(file: GGUFFile, draft: _Draft) -> None:
-    for index, attribute in enumerate(draft.attributes):
-        if attribute & BYTE and len(draft.tokens[index].encode()) < 3:
+    for index in _tokens_with(draft.attributes, BYTE):
+        if len(draft.tokens[index].encode()) < 3:
             raise VocabularyError(
                 f"token {index}, {printable(draft.tokens[index])}, has the type BYTE but not the form <0xXX>",
                 path=file.path,
@@ -475,10 +500,9 @@ def _find_special_tokens(draft: _Draft) -> None:
 
 def _mark_unused(draft: _Draft) -> None:
     """Control tokens with "unused" in their text are unused."""
-    attributes = draft.attributes
-    for text, index in draft.token_to_id.items():
-        if attributes[index] & CONTROL and "unused" in text:
-            attributes[index] |= UNUSED
+    for index in _tokens_with(draft.attributes, CONTROL):
+        if "unused" in draft.tokens[index]:
+            draft.attributes[index] |= UNUSED
 
 
 def _end_of_generation(draft: _Draft) -> frozenset[int]:
@@ -607,15 +631,26 @@ def _unsigned(file: GGUFFile, key: str) -> int | None:
     return cast(int, file[key])
 
 
+def _lazy_strings(file: GGUFFile, key: str) -> LazyStrings | None:
+    """An array of strings by the compiled module; None if it has none or if one of them is not to stay as it is."""
+    _require_strings(file, key)
+    strings = file.strings(key)
+    return None if strings is None else LazyStrings(strings)
+
+
 def _strings(file: GGUFFile, key: str) -> list[str]:
-    if key not in file:
-        raise _missing(file, key)
-    if file.element_type(key) is not GGUFValueType.STRING:
-        raise _wrong_type(file, key, "an array of STRING")
+    _require_strings(file, key)
     strings = cast("list[str]", file[key])
     if "\0" in "".join(strings):
         return [string.partition("\0")[0] for string in strings]
     return strings
+
+
+def _require_strings(file: GGUFFile, key: str) -> None:
+    if key not in file:
+        raise _missing(file, key)
+    if file.element_type(key) is not GGUFValueType.STRING:
+        raise _wrong_type(file, key, "an array of STRING")
 
 
 def _warn(path: str, problem: str) -> None:

@@ -14,6 +14,7 @@ import pytest
 from synthetic import CHARACTERS, WORDS, gpt2_vocabulary, tokenizer_as
 
 from ggufbpe import Tokenizer, bpe, split, tokenizer
+from ggufbpe.vocab import CONTROL, NORMAL
 
 THREADS = 8
 FLAGS = [{"add_special": a, "parse_special": b} for a in (False, True) for b in (False, True)]
@@ -147,8 +148,8 @@ def test_a_deep_copy_shares_nothing_that_changes() -> None:
     original = Tokenizer(gpt2_vocabulary())
     duplicate = copy.deepcopy(original)
     assert duplicate.vocabulary.tokens is not original.vocabulary.tokens
-    duplicate.vocabulary.tokens[15496] = "changed"
-    assert original.id_to_token(15496) == "Hello"
+    duplicate.vocabulary.attributes[15496] = CONTROL
+    assert original.token_attributes(15496) == NORMAL
 
 
 def test_a_subclass_stays_one() -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from ..bpe import NO_MERGE, PairRanks
+from ..kernel.lazy import as_dict
 from ..registry import PRE_TOKENIZERS, PreTokenizer
 from ..special import SpecialTokens
 from ..split import splitter
@@ -31,9 +32,9 @@ _REMEMBERED, _REMEMBERED_LENGTH = 512, 1 << 16  # texts and characters; at the m
 class RanksById(PairRanks):
     """The rank of a pair is the id of what it makes, as in tiktoken, whatever the merges say."""
 
-    def __init__(self, token_to_id: dict[str, int]) -> None:
+    def __init__(self, token_to_id: Mapping[str, int]) -> None:
         super().__init__([])
-        self._token_to_id = token_to_id
+        self._token_to_id = as_dict(token_to_id)
 
     def __missing__(self, pair: tuple[str, str]) -> int:
         rank = self[pair] = self._token_to_id.get(pair[0] + pair[1], NO_MERGE)
@@ -98,7 +99,7 @@ class Variants:
         self._vocabulary = vocabulary
         self._encoder = words.encoder
         # Keys have the identity of an object; the object stands beside what belongs to it, and so stays alive.
-        self._ranks: dict[tuple[int, bool], tuple[list[str], PairRanks]] = {}
+        self._ranks: dict[tuple[int, bool], tuple[Sequence[str], PairRanks]] = {}
         self._ranks[id(vocabulary.merges), False] = vocabulary.merges, words.encoder._ranks
         self._words = {(*_flags(vocabulary), id(vocabulary.merges), False): words}
         self._special = {id(vocabulary.attributes): (vocabulary.attributes, tokenizer._special)}

@@ -1,9 +1,10 @@
-// Strings for Python: an array of strings that was scanned where it lies in a mapped file.
+// Strings for Python: an array of strings that was scanned where it lies in a mapped file. And the loops over all
+// tokens that opening takes, which make no object for a token.
 
-#include <nanobind/stl/string_view.h>
-#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/shared_ptr.h>
 
-#include <stdexcept>
+#include <algorithm>
+#include <vector>
 
 #include "bindings.h"
 #include "strings.h"
@@ -32,17 +33,23 @@ private:
     Py_buffer view_;
 };
 
-nb::object scan_strings(nb::handle mapped, uint64_t position, uint64_t count, int width, bool big_endian) {
+int checked_width(int width) {
+    if (width != 4 && width != 8) throw nb::value_error("a length has 4 or 8 bytes");
+    return width;
+}
+
+nb::object scan_strings(nb::handle mapped, uint64_t position, uint64_t end, uint64_t count, int width, bool big_endian) {
     Buffer buffer(mapped);
     auto strings = std::make_shared<Strings>();
-    Scan found = scan(buffer.data(), buffer.size(), position, count, width, big_endian, strings.get());
+    uint64_t size = std::min<uint64_t>(buffer.size(), end);
+    Scan found = scan(buffer.data(), size, position, count, checked_width(width), big_endian, strings.get());
     if (found.outcome != Scan::Outcome::ok || !found.plain) return nb::none();
     return nb::cast(strings);
 }
 
 nb::object walk_strings(nb::handle mapped, uint64_t position, uint64_t count, int width, bool big_endian) {
     Buffer buffer(mapped);
-    Scan found = scan(buffer.data(), buffer.size(), position, count, width, big_endian, nullptr);
+    Scan found = scan(buffer.data(), buffer.size(), position, count, checked_width(width), big_endian, nullptr);
     if (found.outcome != Scan::Outcome::ok) return nb::none();
     return nb::int_(found.position);
 }
@@ -58,56 +65,100 @@ std::shared_ptr<Strings> strings_of(nb::sequence texts) {
     return strings;
 }
 
-size_t checked(const Strings &self, int64_t index) {
+int64_t find_string(const Strings &self, nb::str text) {
+    if (!self.indexed()) throw nb::value_error("find needs index");
+    Py_ssize_t size;
+    const char *data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+    if (!data) {  // a lone surrogate, which no string here has
+        PyErr_Clear();
+        return -1;
+    }
+    return self.find({data, static_cast<size_t>(size)});
+}
+
+std::string_view string_at(const Strings &self, int64_t index) {
     int64_t size = static_cast<int64_t>(self.size());
     if (index < 0) index += size;
     if (index < 0 || index >= size) throw nb::index_error("index out of range");
-    return static_cast<size_t>(index);
+    return self[static_cast<size_t>(index)];
+}
+
+nb::list empty_ones(const Strings &self) {
+    nb::list found;
+    for (size_t i = 0; i < self.size(); ++i) {
+        if (self[i].empty()) found.append(i);
+    }
+    return found;
+}
+
+nb::object list_of(const Strings &self) {
+    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(self.size())));
+    if (!list) throw nb::python_error();
+    for (size_t i = 0; i < self.size(); ++i) {
+        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), text_of(self[i]).release().ptr());
+    }
+    return list;
+}
+
+// `count` elements of type T in a buffer, which need not be aligned.
+template <typename T>
+T element(const Buffer &buffer, size_t index) {
+    T value;
+    std::memcpy(&value, buffer.data() + index * sizeof(T), sizeof(T));
+    return value;
+}
+
+nb::bytes attributes_of(nb::handle types, nb::handle attribute_of) {
+    Buffer given(types), table(attribute_of);
+    std::vector<uint16_t> attributes(given.size() / sizeof(int32_t));
+    for (size_t i = 0; i < attributes.size(); ++i) {
+        uint32_t type = element<uint32_t>(given, i);
+        attributes[i] = type < table.size() ? element<uint8_t>(table, type) : 0;
+    }
+    return nb::bytes(attributes.data(), attributes.size() * sizeof(uint16_t));
+}
+
+nb::list tokens_with(nb::handle attributes, int flags) {
+    Buffer given(attributes);
+    nb::list found;
+    for (size_t i = 0; i < given.size() / sizeof(uint16_t); ++i) {
+        if (element<uint16_t>(given, i) & flags) found.append(i);
+    }
+    return found;
 }
 
 }  // namespace
 
-}  // namespace ggufbpe
-
-#include <nanobind/stl/shared_ptr.h>
-
-namespace ggufbpe {
-
 void bind_strings(nb::module_ &module) {
     nb::class_<Strings>(module, "Strings", "An array of strings, without an object for each.")
-        .def_static("scan", &scan_strings, nb::arg("mapped"), nb::arg("position"), nb::arg("count"), nb::arg("width"),
-                    nb::arg("big_endian"), nb::sig("def scan(mapped: object, position: int, count: int, width: int, big_endian: bool) -> Strings | None"),
-                    "The strings of a GGUF array whose first length stands at `position`; None if they are not all sound "
-                    "(a length that leads past the end, bytes that are not UTF-8, a NUL).")
+        .def_static("scan", &scan_strings, nb::arg("mapped"), nb::arg("position"), nb::arg("end"), nb::arg("count"),
+                    nb::arg("width"), nb::arg("big_endian"),
+                    nb::sig("def scan(mapped: object, position: int, end: int, count: int, width: int, "
+                            "big_endian: bool) -> Strings | None"),
+                    "The strings of a GGUF array whose first length stands at `position` and which ends at `end`; None "
+                    "if they are not all sound (a length that leads past the end, bytes that are not UTF-8, a NUL).")
         .def_static("walk", &walk_strings, nb::arg("mapped"), nb::arg("position"), nb::arg("count"), nb::arg("width"),
-                    nb::arg("big_endian"), nb::sig("def walk(mapped: object, position: int, count: int, width: int, big_endian: bool) -> int | None"),
+                    nb::arg("big_endian"),
+                    nb::sig("def walk(mapped: object, position: int, count: int, width: int, big_endian: bool) "
+                            "-> int | None"),
                     "Where the array ends; None if a length leads past the end of the file.")
-        .def_static("of", &strings_of, nb::arg("texts"), nb::sig("def of(texts: typing.Sequence[str]) -> Strings"))
+        .def_static("of", &strings_of, nb::arg("texts"), nb::sig("def of(texts: typing.Sequence[str]) -> Strings"),
+                    "UnicodeEncodeError for a lone surrogate.")
         .def("index", &Strings::index,
              "Prepare `find`. Returns the index of the first string that stood before, -1 if all are different.")
-        .def("find", [](const Strings &self, std::string_view text) { return self.indexed() ? self.find(text) : -1; },
-             nb::arg("text"), "The index of a string, -1 if it is not there. Needs `index`.")
+        .def("find", &find_string, nb::arg("text"), "The index of a string, -1 if it is not there. Needs `index`.")
         .def("__len__", &Strings::size)
-        .def("__getitem__", [](const Strings &self, int64_t index) { return text_of(self[checked(self, index)]); })
-        .def("empty_ones",
-             [](const Strings &self) {
-                 nb::list found;
-                 for (size_t i = 0; i < self.size(); ++i) {
-                     if (self[i].empty()) found.append(i);
-                 }
-                 return found;
-             },
-             nb::sig("def empty_ones(self) -> list[int]"), "The indices of empty strings.")
-        .def("to_list",
-             [](const Strings &self) {
-                 nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(self.size())));
-                 if (!list) throw nb::python_error();
-                 for (size_t i = 0; i < self.size(); ++i) {
-                     PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), text_of(self[i]).release().ptr());
-                 }
-                 return list;
-             },
-             nb::sig("def to_list(self) -> list[str]"), "The strings as a list.");
+        .def("__getitem__", [](const Strings &self, int64_t index) { return text_of(string_at(self, index)); })
+        .def("__eq__", [](const Strings &self, const Strings &other) { return self == other; },
+             nb::arg("other"), nb::is_operator())
+        .def("empty_ones", &empty_ones, nb::sig("def empty_ones(self) -> list[int]"), "The indices of empty strings.")
+        .def("to_list", &list_of, nb::sig("def to_list(self) -> list[str]"), "The strings as a list.");
+    module.def("attributes_of", &attributes_of, nb::arg("types"), nb::arg("attribute_of"),
+               nb::sig("def attributes_of(types: object, attribute_of: bytes) -> bytes"),
+               "For int32 token types, `attribute_of[type]` of each as uint16; 0 for types that are not in it.");
+    module.def("tokens_with", &tokens_with, nb::arg("attributes"), nb::arg("flags"),
+               nb::sig("def tokens_with(attributes: object, flags: int) -> list[int]"),
+               "The indices of the uint16 `attributes` with one of `flags`.");
 }
 
 }  // namespace ggufbpe

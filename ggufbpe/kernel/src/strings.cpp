@@ -1,20 +1,25 @@
 #include "strings.h"
 
-#include "utf8.h"
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+#include <type_traits>
+
+#if defined(__GNUC__)
+#define ALWAYS_INLINE __attribute__((always_inline)) inline
+#else
+#define ALWAYS_INLINE inline
+#endif
 
 namespace ggufbpe {
 
 namespace {
 
+constexpr size_t PADDING = 16;  // bytes around the strings, so that copying and checking may take more than there is
+
 uint64_t read64(const char *p) {
     uint64_t value;
     std::memcpy(&value, p, 8);
-    return value;
-}
-
-uint64_t read_up_to_8(const char *p, size_t size) {
-    uint64_t value = 0;
-    std::memcpy(&value, p, size);
     return value;
 }
 
@@ -29,25 +34,113 @@ uint64_t mix(uint64_t a, uint64_t b) {
 #endif
 }
 
-uint64_t read_length(const char *p, int width, bool big_endian) {
+uint64_t random_number() {
+    std::random_device device;
+    return uint64_t(device()) << 32 | device();
+}
+
+const uint64_t SEED_LOW = random_number(), SEED_HIGH = random_number();
+
+template <int width, bool big_endian>
+uint64_t read_length(const char *p) {
+#if defined(__BYTE_ORDER__)
+    if (big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)) {
+        std::conditional_t<width == 4, uint32_t, uint64_t> value;
+        std::memcpy(&value, p, width);
+        return value;
+    }
+#endif
     uint64_t value = 0;
     for (int i = 0; i < width; ++i) {
-        int at = big_endian ? width - 1 - i : i;
-        value |= uint64_t(static_cast<unsigned char>(p[at])) << (8 * i);
+        int shift = 8 * (big_endian ? width - 1 - i : i);
+        value |= uint64_t(static_cast<unsigned char>(p[i])) << shift;
     }
     return value;
+}
+
+// Goes from length to length; calls `note` with where the bytes are and how many, and stops where it says no.
+template <int width, bool big_endian, typename Note>
+Scan walk(const char *data, uint64_t size, uint64_t position, uint64_t count, Note note) {
+    for (uint64_t i = 0; i < count; ++i) {
+        if (position > size || size - position < uint64_t(width)) {
+            return {Scan::Outcome::truncated, i, position, 0, false};
+        }
+        uint64_t length = read_length<width, big_endian>(data + position);
+        if (length > size - position - width) return {Scan::Outcome::too_long, i, position, length, false};
+        if (!note(position + width, length)) return {Scan::Outcome::ok, i, position, length, false};
+        position += width + length;
+    }
+    return {Scan::Outcome::ok, count, position, 0, true};
+}
+
+template <typename Note>
+Scan walk(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian, Note note) {
+    if (width == 4) {
+        return big_endian ? walk<4, true>(data, size, position, count, note)
+                          : walk<4, false>(data, size, position, count, note);
+    }
+    return big_endian ? walk<8, true>(data, size, position, count, note)
+                      : walk<8, false>(data, size, position, count, note);
+}
+
+// Whether p[first] to p[size - 1] go on with UTF-8 as the standard has it, without a NUL; the three bytes before them
+// are looked at as well.
+//
+// Each byte is held against the three before it, without a branch, so that the compiler makes wide instructions of it:
+// in text of many scripts, what comes next cannot be foreseen.
+ALWAYS_INLINE bool goes_on_plain_by_any(const unsigned char *p, size_t first, size_t size) {
+    for (size_t stop; first < size; first = stop) {
+        stop = std::min(size, first + 4096);
+        unsigned char bad = 0;
+        for (size_t i = first; i < stop; ++i) {
+            unsigned char byte = p[i], before = p[i - 1];
+            unsigned char is_inside = (byte & 0xC0) == 0x80;
+            unsigned char must_be = (before >= 0xC0) | (p[i - 2] >= 0xE0) | (p[i - 3] >= 0xF0);
+            bad |= (is_inside ^ must_be) | (byte == 0) | (byte == 0xC0) | (byte == 0xC1) | (byte >= 0xF5);
+            bad |= (before == 0xE0) & (byte < 0xA0);   // overlong
+            bad |= (before == 0xED) & (byte >= 0xA0);  // a surrogate
+            bad |= (before == 0xF0) & (byte < 0x90);   // overlong
+            bad |= (before == 0xF4) & (byte >= 0x90);  // above U+10FFFF
+        }
+        if (bad) return false;
+    }
+    return true;
+}
+
+#if defined(__GNUC__) && defined(__x86_64__)
+__attribute__((target("avx2"))) bool goes_on_plain_by_avx2(const unsigned char *p, size_t first, size_t size) {
+    return goes_on_plain_by_any(p, first, size);
+}
+
+bool goes_on_plain(const unsigned char *p, size_t first, size_t size) {
+    static const bool has_avx2 = __builtin_cpu_supports("avx2");
+    return has_avx2 ? goes_on_plain_by_avx2(p, first, size) : goes_on_plain_by_any(p, first, size);
+}
+#else
+bool goes_on_plain(const unsigned char *p, size_t first, size_t size) { return goes_on_plain_by_any(p, first, size); }
+#endif
+
+// Whether `size` bytes are UTF-8 and have no NUL.
+bool is_plain(const char *text, size_t size) {
+    unsigned char head[3 + PADDING] = {0};  // the beginning, with the zeros before it that are not in the text
+    size_t beginning = std::min(size, PADDING);
+    std::memcpy(head + 3, text, beginning);
+    if (!goes_on_plain(head, 3, 3 + beginning)) return false;
+    const unsigned char *p = reinterpret_cast<const unsigned char *>(text);
+    if (!goes_on_plain(p, beginning, size)) return false;
+    return size == 0 || !((p[size - 1] >= 0xC0) | (size > 1 && p[size - 2] >= 0xE0) | (size > 2 && p[size - 3] >= 0xF0));
 }
 
 }  // namespace
 
 uint64_t hash_bytes(const char *data, size_t size) {
-    uint64_t hash = 0x9E3779B97F4A7C15u ^ size;
+    uint64_t hash = SEED_HIGH ^ size;
     while (size > 16) {
-        hash = mix(read64(data) ^ 0xA0761D6478BD642Fu, read64(data + 8) ^ hash);
+        hash = mix(read64(data) ^ SEED_LOW, read64(data + 8) ^ hash);
         data += 16;
         size -= 16;
     }
-    uint64_t low, high = 0;
+    uint64_t low = 0, high = 0;
     if (size >= 8) {
         low = read64(data);
         high = read64(data + size - 8);
@@ -56,48 +149,63 @@ uint64_t hash_bytes(const char *data, size_t size) {
         std::memcpy(&first, data, 4);
         std::memcpy(&last, data + size - 4, 4);
         low = uint64_t(first) << 32 | last;
-    } else {
-        low = read_up_to_8(data, size);
+    } else if (size) {
+        auto byte = [data](size_t at) { return uint64_t(static_cast<unsigned char>(data[at])); };
+        low = byte(0) << 16 | byte(size / 2) << 8 | byte(size - 1);
     }
-    return mix(low ^ 0xE7037ED1A0B428DBu, high ^ hash ^ 0x8EBC6AF09C88C6E3u);
+    return mix(low ^ SEED_LOW, high ^ hash ^ 0x8EBC6AF09C88C6E3u);
 }
 
 void Strings::reserve(size_t count, size_t bytes) {
     ends_.reserve(count + 1);
-    data_.reserve(bytes);
+    data_.reserve(bytes + PADDING);
 }
 
 void Strings::add(std::string_view text) {
+    if (text.size() > UINT32_MAX - byte_size()) throw std::length_error("strings of 4 GiB or more");
+    slots_.clear();
+    data_.resize(byte_size());
     data_.insert(data_.end(), text.begin(), text.end());
-    ends_.push_back(data_.size());
+    ends_.push_back(static_cast<uint32_t>(data_.size()));
+}
+
+bool Strings::operator==(const Strings &other) const {
+    return ends_ == other.ends_ && std::equal(data_.begin(), data_.begin() + byte_size(), other.data_.begin());
 }
 
 int64_t Strings::index() {
+    constexpr size_t AT_ONCE = 16;  // hashed before the first is looked up, so that the slots are there by then
+    if (indexed()) return duplicate_;
     size_t count = size();
     size_t capacity = 16;
     while (capacity < 2 * count) capacity *= 2;
     slots_.assign(capacity, Slot{});
     mask_ = capacity - 1;
-    int64_t duplicate = -1;
-    for (size_t i = 0; i < count; ++i) {
-        std::string_view text = (*this)[i];
-        uint64_t hash = hash_bytes(text.data(), text.size());
-        uint32_t tag = static_cast<uint32_t>(hash >> 32);
-        uint64_t at = hash & mask_;
-        while (true) {
-            Slot &slot = slots_[at];
-            if (!slot.index_plus_1) {
-                slot = {tag, static_cast<uint32_t>(i + 1)};
-                break;
+    duplicate_ = -1;
+    uint64_t hashes[AT_ONCE];
+    for (size_t first = 0; first < count; first += AT_ONCE) {
+        size_t few = std::min(AT_ONCE, count - first);
+        for (size_t i = 0; i < few; ++i) {
+            std::string_view text = (*this)[first + i];
+            hashes[i] = hash_bytes(text.data(), text.size());
+            prefetch(hashes[i]);
+        }
+        for (size_t i = 0; i < few; ++i) {
+            uint32_t tag = static_cast<uint32_t>(hashes[i] >> 32);
+            for (uint64_t at = hashes[i] & mask_;; at = (at + 1) & mask_) {
+                Slot &slot = slots_[at];
+                if (!slot.index_plus_1) {
+                    slot = {tag, static_cast<uint32_t>(first + i + 1)};
+                    break;
+                }
+                if (slot.tag == tag && (*this)[slot.index_plus_1 - 1] == (*this)[first + i]) {
+                    if (duplicate_ < 0) duplicate_ = static_cast<int64_t>(first + i);
+                    break;
+                }
             }
-            if (slot.tag == tag && (*this)[slot.index_plus_1 - 1] == text) {
-                if (duplicate < 0) duplicate = static_cast<int64_t>(i);
-                break;
-            }
-            at = (at + 1) & mask_;
         }
     }
-    return duplicate;
+    return duplicate_;
 }
 
 int64_t Strings::find(std::string_view text) const { return find(text, hash_bytes(text.data(), text.size())); }
@@ -112,30 +220,39 @@ int64_t Strings::find(std::string_view text, uint64_t hash) const {
 }
 
 Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian, Strings *into) {
-    Scan result;
-    uint64_t start = position;
-    for (uint64_t i = 0; i < count; ++i) {
-        if (position > size || size - position < uint64_t(width)) {
-            return {Scan::Outcome::truncated, i, position, 0, false};
+    if (!into) return walk(data, size, position, count, width, big_endian, [](uint64_t, uint64_t) { return true; });
+    if (position > size || count > (size - position) / width) {
+        return scan(data, size, position, count, width, big_endian, nullptr);  // which fails
+    }
+    uint64_t room = size - position - count * width;
+    if (room > UINT32_MAX - PADDING || count >= UINT32_MAX) {
+        Scan result = scan(data, size, position, count, width, big_endian, nullptr);
+        result.plain = false;
+        return result;
+    }
+    into->slots_.clear();
+    into->data_.assign(room + PADDING, 0);
+    into->ends_.assign(count + 1, 0);
+    char *texts = into->data_.data();
+    uint32_t *ends = into->ends_.data();
+    uint32_t end = 0;
+    bool cut = false;  // a string that begins inside a character: two broken halves are not one whole
+    Scan result = walk(data, size, position, count, width, big_endian, [&](uint64_t at, uint64_t length) {
+        if (length > room - end) return false;  // there is no room for the lengths to come
+        if (length <= PADDING && size - at >= PADDING) {
+            std::memcpy(texts + end, data + at, PADDING);  // the next one covers what is too much
+        } else {
+            std::memcpy(texts + end, data + at, length);
         }
-        uint64_t length = read_length(data + position, width, big_endian);
-        if (length > size - position - width) return {Scan::Outcome::too_long, i, position, length, false};
-        position += width + length;
+        cut |= length && (data[at] & 0xC0) == 0x80;
+        end += static_cast<uint32_t>(length);
+        *++ends = end;
+        return true;
+    });
+    if (result.outcome == Scan::Outcome::ok && result.index < count) {
+        return scan(data, size, position, count, width, big_endian, nullptr);  // which fails
     }
-    result.position = position;
-    if (!into) return result;
-    into->reserve(count, position - start - count * width);
-    for (uint64_t i = 0, at = start; i < count; ++i) {
-        uint64_t length = read_length(data + at, width, big_endian);
-        into->add({data + at + width, length});
-        at += width + length;
-    }
-    // String by string, for two broken halves of a character are not one whole.
-    for (uint64_t i = 0; i < count && result.plain; ++i) {
-        std::string_view text = (*into)[i];
-        result.plain = is_utf8(reinterpret_cast<const unsigned char *>(text.data()), text.size()) &&
-                       (text.empty() || !std::memchr(text.data(), 0, text.size()));
-    }
+    result.plain = result.plain && !cut && is_plain(texts, end);
     return result;
 }
 

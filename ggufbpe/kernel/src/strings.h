@@ -16,25 +16,28 @@
 
 namespace ggufbpe {
 
-// A fast hash of bytes, good enough to tell strings apart in a table; not for anything that an attacker must not
-// foresee (a table of a vocabulary is bounded by the vocabulary, and probing is checked against its size).
+// A fast hash of bytes, good enough to tell strings apart in a table. It differs from process to process, so that no
+// file can be written whose strings all fall into one place of a table.
 uint64_t hash_bytes(const char *data, size_t size);
+
+struct Scan;
 
 class Strings {
 public:
     Strings() = default;
 
     void reserve(size_t count, size_t bytes);
-    void add(std::string_view text);
+    void add(std::string_view text);  // std::length_error beyond 4 GiB
 
     size_t size() const { return ends_.size() - 1; }
-    size_t byte_size() const { return data_.size(); }
+    size_t byte_size() const { return ends_.back(); }
     std::string_view operator[](size_t index) const {
         return {data_.data() + ends_[index], size_t(ends_[index + 1] - ends_[index])};
     }
+    bool operator==(const Strings &other) const;
 
     // Builds the table for find(). Of equal strings the first counts; returns the index of the first string that
-    // stood before, or -1 if all are different.
+    // stood before, or -1 if all are different. Does nothing the second time.
     int64_t index();
     bool indexed() const { return !slots_.empty(); }
 
@@ -50,15 +53,18 @@ public:
     }
 
 private:
+    friend Scan scan(const char *, uint64_t, uint64_t, uint64_t, int, bool, Strings *);
+
     struct Slot {
-        uint32_t tag = 0;         // upper half of the hash
+        uint32_t tag = 0;           // upper half of the hash
         uint32_t index_plus_1 = 0;  // 0: empty
     };
 
-    std::vector<char> data_;
-    std::vector<uint64_t> ends_{0};  // ends_[i] is where string i begins
+    std::vector<char> data_;         // may be longer than the strings
+    std::vector<uint32_t> ends_{0};  // ends_[i] is where string i begins
     std::vector<Slot> slots_;
     uint64_t mask_ = 0;
+    int64_t duplicate_ = -1;  // what index() returned
 };
 
 // What scan() says of an array of strings in a GGUF.
@@ -72,11 +78,13 @@ struct Scan {
     uint64_t index = 0;
     uint64_t position = 0;  // where the string's length stands; the end of the array where all is well
     uint64_t length = 0;
-    bool plain = true;  // every string is UTF-8 and has no NUL
+    bool plain = true;  // every string is UTF-8 and has no NUL, and `into` has room for them, which is 4 GiB
 };
 
 // Walks `count` strings, each a length of `width` bytes (4 or 8) and its bytes, from `position` of the `size` bytes at
-// `data`. `into` may be null: then only lengths are checked. Source of the layout: ggml/src/gguf.cpp.
+// `data`. `into` may be null: then only lengths are checked. It holds the strings if they are plain, and nothing to
+// rely on if not; as it makes room for all that could follow, `size` should be where the array ends.
+// Source of the layout: ggml/src/gguf.cpp.
 Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian, Strings *into);
 
 }  // namespace ggufbpe

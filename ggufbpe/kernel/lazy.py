@@ -1,0 +1,159 @@
+"""Strings of a vocabulary without an object for each: the list and the dictionary are made on first use.
+
+    mapped file -> native.Strings -> [this file] -> Vocabulary.tokens, .token_to_id, .merges
+
+A vocabulary has some 400,000 strings, and most who open one ask for few of them: `LazyStrings` is used as the list
+of them, `LazyIds` as the dictionary from a string to its place in the list. Neither changes.
+
+But: the loops of the reference engine want the real dictionary, which `as_dict` gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
+from typing import Any, overload
+
+from . import native
+
+
+class LazyStrings(Sequence[str]):
+    """A list of strings that is kept as a `native.Strings`.
+
+    >>> texts = lazy_strings(["a", "b"])
+    >>> texts[1], texts == ["a", "b"]
+    ('b', True)
+    """
+
+    __slots__ = ("_list", "strings")
+
+    def __init__(self, strings: Any) -> None:
+        self.strings = strings
+        self._list: list[str] | None = None
+
+    def to_list(self) -> list[str]:
+        """The list, always the same one: do not change it."""
+        if self._list is None:
+            self._list = self.strings.to_list()
+        return self._list
+
+    def __len__(self) -> int:
+        return len(self.strings)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if self._list is not None or isinstance(index, slice):
+            return self.to_list()[index]
+        text: str = self.strings[index]
+        return text
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.to_list())
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self.to_list())
+
+    def __contains__(self, text: object) -> bool:
+        return text in self.to_list()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, LazyStrings):
+            return bool(self.strings == other.strings)
+        return self.to_list() == other if isinstance(other, list) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list
+
+    def __repr__(self) -> str:
+        return repr(self.to_list())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return lazy_strings, (list(self.to_list()),)
+
+
+class LazyIds(Mapping[str, int]):
+    """The index of each string in a list of different ones. `texts.strings` must be indexed.
+
+    >>> ids = lazy_ids(lazy_strings(["a", "b"]))
+    >>> ids["b"], ids.get("c"), ids == {"a": 0, "b": 1}
+    (1, None, True)
+    """
+
+    __slots__ = ("_dict", "_find", "_texts")
+
+    def __init__(self, texts: LazyStrings) -> None:
+        self._texts = texts
+        self._find = texts.strings.find
+        self._dict: dict[str, int] | None = None
+
+    @property
+    def strings(self) -> Any:
+        """The `native.Strings` behind it, indexed."""
+        return self._texts.strings
+
+    def to_dict(self) -> dict[str, int]:
+        """The dictionary, always the same one: do not change it."""
+        if self._dict is None:
+            texts = self._texts.to_list()
+            self._dict = dict(zip(texts, range(len(texts))))
+        return self._dict
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, text: str) -> int:
+        index: int = self._find(text) if isinstance(text, str) else -1
+        if index < 0:
+            raise KeyError(text)
+        return index
+
+    def get(self, text: object, default: Any = None) -> Any:
+        index = self._find(text) if isinstance(text, str) else -1
+        return index if index >= 0 else default
+
+    def __contains__(self, text: object) -> bool:
+        return isinstance(text, str) and self._find(text) >= 0
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.to_dict())
+
+    def keys(self) -> KeysView[str]:
+        return self.to_dict().keys()
+
+    def values(self) -> ValuesView[int]:
+        return self.to_dict().values()
+
+    def items(self) -> ItemsView[str, int]:
+        return self.to_dict().items()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, LazyIds):
+            return self._texts == other._texts
+        return self.to_dict() == other if isinstance(other, dict) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as of a dict
+
+    def __repr__(self) -> str:
+        return repr(self.to_dict())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return lazy_ids, (self._texts,)
+
+
+def lazy_strings(texts: list[str]) -> Sequence[str]:
+    """`texts` without an object for each; the list itself where there is no compiled module to keep them."""
+    return texts if native is None else LazyStrings(native.Strings.of(texts))
+
+
+def lazy_ids(texts: Sequence[str]) -> Mapping[str, int]:
+    """The index of each of `texts`, which are all different; what `lazy_strings` gave is not made a list."""
+    if not isinstance(texts, LazyStrings):
+        return dict(zip(texts, range(len(texts))))
+    texts.strings.index()
+    return LazyIds(texts)
+
+
+def as_dict(ids: Mapping[str, int]) -> dict[str, int]:
+    """`ids` as a dictionary, which must not be changed: it may be the one that `ids` is or has."""
+    return ids.to_dict() if isinstance(ids, LazyIds) else ids if isinstance(ids, dict) else {**ids}

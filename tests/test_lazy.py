@@ -1,0 +1,399 @@
+"""Opening by the compiled module: the same vocabulary, warnings and errors as without it, and no object for a string.
+
+The rules of loading have tests of their own; here every file there is is opened in both ways. Behind that come the
+parts: scanning arrays of strings, finding a string, and the lazy list and dictionary, which must act as real ones.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import shutil
+import struct
+import subprocess
+import sys
+import tracemalloc
+import warnings
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import GPT2, ROOT
+from hypothesis import given
+from hypothesis import strategies as st
+from synthetic import bounded
+
+from ggufbpe import gguf_file, vocab
+from ggufbpe.errors import GGUFError
+from ggufbpe.kernel import native
+from ggufbpe.kernel.lazy import LazyIds, LazyStrings, as_dict, lazy_ids, lazy_strings
+from ggufbpe.vocab import load_vocabulary
+
+pytestmark = pytest.mark.skipif(native is None, reason="there is no compiled module")
+
+FIXTURES = ROOT / "fixtures"
+CACHE = Path(os.environ.get("GGUFBPE_CACHE") or ROOT / ".cache") / "vocabs"  # of scripts/reference.py
+FILES = [
+    GPT2,
+    *(path for path in sorted(FIXTURES.rglob("*")) if path.is_file() and path.suffix != ".json"),
+    *sorted(CACHE.glob("*.gguf")),
+]
+
+
+# ---- the same with and without --------------------------------------------------------------------------
+
+
+def opened(path: Path) -> tuple[object, list[str]]:
+    """The vocabulary of a file as plain lists and dictionaries, or the error; and the warnings before."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            found = load_vocabulary(path)
+        except GGUFError as error:
+            return (type(error), str(error)), [str(warning.message) for warning in caught]
+    plain = found._replace(
+        tokens=list(found.tokens),
+        token_to_id=dict(found.token_to_id),
+        attributes=list(found.attributes),
+        merges=list(found.merges),
+    )
+    return plain, [str(warning.message) for warning in caught]
+
+
+def metadata(path: Path) -> object:
+    """All values of a file, and where the elements of arrays are; or the error."""
+    try:
+        with gguf_file.GGUFFile(path) as file:
+            arrays = [key for key in file if file.array_length(key)]
+            last = [file.element_offset(key, file.array_length(key) - 1) for key in arrays]
+            return repr(dict(file)), last, file.metadata_end
+    except GGUFError as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_a_file_opens_as_without_the_compiled_module(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [(opened(path), metadata(path))]
+    monkeypatch.setattr(gguf_file, "native", None)
+    monkeypatch.setattr(vocab, "native", None)
+    answers.append((opened(path), metadata(path)))
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "lazy"),
+    [
+        ("phi-3", True),
+        ("types", True),
+        ("empty-tokens", False),  # they get names
+        ("nul-in-tokens", False),  # they end there
+        ("hybriddna", False),  # look-ups and texts differ
+    ],
+)
+def test_what_stays_as_it_is_in_the_file_is_lazy(name: str, lazy: bool) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = load_vocabulary(FIXTURES / "vocabs" / f"{name}.gguf")
+    assert isinstance(found.tokens, LazyStrings if lazy else list)
+    assert isinstance(found.token_to_id, LazyIds if lazy else dict)
+
+
+def test_opening_makes_no_object_for_a_token() -> None:
+    load_vocabulary(GPT2)
+    tracemalloc.start()
+    found = load_vocabulary(GPT2)
+    size, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < 3 * len(found.tokens)  # 2 bytes are the attribute
+    assert peak < 16 * len(found.tokens)
+
+
+def test_nothing_of_the_file_is_needed_later(tmp_path: Path) -> None:
+    path = Path(shutil.copy(GPT2, tmp_path))
+    found = load_vocabulary(path)
+    os.truncate(path, 0)
+    assert found._replace(path="") == load_vocabulary(GPT2)._replace(path="")
+    assert list(found.merges) == list(load_vocabulary(GPT2).merges)
+
+
+def test_the_environment_can_do_without_the_compiled_module() -> None:
+    program = f"""if True:
+        import pickle, sys
+        from ggufbpe.kernel import native
+        from ggufbpe.vocab import load_vocabulary
+        own, given = load_vocabulary({str(GPT2)!r}), pickle.load(sys.stdin.buffer)
+        print(native, type(own.tokens).__name__, type(given.tokens).__name__, own == given)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=pickle.dumps(load_vocabulary(GPT2)),
+        env={**os.environ, "GGUFBPE_ENGINE": "reference"},
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout.split() == b"None list list True".split()
+
+
+# ---- scanning -------------------------------------------------------------------------------------------
+
+LAYOUTS = [(4, False), (4, True), (8, False), (8, True)]  # width of a length, whether it is big-endian
+
+
+def packed(strings: list[bytes], width: int, big_endian: bool) -> bytes:
+    form = "<>"[big_endian] + ("I" if width == 4 else "Q")
+    return b"".join(struct.pack(form, len(string)) + string for string in strings)
+
+
+def is_plain(string: bytes) -> bool:
+    try:
+        return "\0" not in string.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def scanned(data: bytes, count: int, width: int = 8, big_endian: bool = False, start: int = 0) -> Any:
+    assert native is not None
+    found = native.Strings.scan(data, start, len(data), count, width, big_endian)
+    return None if found is None else found.to_list()
+
+
+pieces = st.one_of(
+    st.text(max_size=20).map(str.encode),
+    st.text(alphabet="aé€🙂\0", max_size=40).map(str.encode),
+    st.binary(max_size=6),
+)
+
+
+@bounded(500)
+@given(st.lists(pieces, max_size=12), st.sampled_from(LAYOUTS), st.binary(max_size=9), st.binary(max_size=20))
+def test_scan(strings: list[bytes], layout: tuple[int, bool], before: bytes, after: bytes) -> None:
+    assert native is not None
+    data, start = before + packed(strings, *layout) + after, len(before)
+    end = len(data) - len(after)
+    assert native.Strings.walk(data, start, len(strings), *layout) == end
+    expected = [string.decode() for string in strings] if all(map(is_plain, strings)) else None
+    assert scanned(data[:end], len(strings), *layout, start=start) == expected
+    assert scanned(data, len(strings), *layout, start=start) == expected
+
+
+@bounded(200)
+@given(st.lists(st.text(max_size=12).map(str.encode), min_size=1, max_size=6), st.sampled_from(LAYOUTS))
+def test_scan_of_what_is_cut_off(strings: list[bytes], layout: tuple[int, bool]) -> None:
+    assert native is not None
+    data = packed(strings, *layout)
+    for end in range(len(data)):
+        assert scanned(data[:end], len(strings), *layout) is None
+        assert native.Strings.walk(data[:end], 0, len(strings), *layout) is None
+
+
+@pytest.mark.parametrize(("width", "big_endian"), LAYOUTS)
+@pytest.mark.parametrize("length", [2**31, 2**32 - 1, 2**63, 2**64 - 1, 2**64 - 8])
+def test_lengths_that_lie(width: int, big_endian: bool, length: int) -> None:
+    assert native is not None
+    lie = min(length, 2 ** (8 * width) - 1).to_bytes(width, "big" if big_endian else "little")
+    data = packed([b"a"], width, big_endian) + lie + b"b" * 40
+    assert scanned(data, 2, width, big_endian) is None
+    assert native.Strings.walk(data, 0, 2, width, big_endian) is None
+    for count, start in ((length, 0), (1, length), (length, length)):
+        assert scanned(data, count, width, big_endian, start) is None
+        assert native.Strings.walk(data, start, count, width, big_endian) is None
+
+
+EDGES = (
+    b"\x00\x41\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xc1\xc2\xdf\xe0\xe1\xec\xed\xee\xef\xf0\xf1\xf3\xf4\xf5\xff"
+)
+
+
+@pytest.mark.parametrize("first", EDGES)
+def test_utf8_of_up_to_four_bytes(first: int) -> None:
+    for size in range(4):
+        for rest in product(EDGES, repeat=size):
+            string = bytes((first, *rest))
+            assert (scanned(packed([string], 4, False), 1, 4) is not None) == is_plain(string)
+
+
+@pytest.mark.parametrize(
+    "string", [b"\xc3\xa9", b"\xe2\x82\xac", b"\xf0\x9f\x99\x82", b"\xe2\x82", b"\xa9", b"\0"]
+)
+def test_utf8_at_every_place(string: bytes) -> None:
+    for before in range(70):
+        for after in (0, 1, 15, 16, 17, 4096):
+            text = b"x" * before + string + b"y" * after
+            assert (scanned(packed([text], 8, False), 1) is not None) == is_plain(string)
+
+
+@pytest.mark.parametrize("text", ["é", "€", "🙂"])
+def test_halves_of_a_character_are_no_strings(text: str) -> None:
+    data = text.encode()
+    for cut in range(1, len(data)):
+        strings = [b"a", data[:cut], data[cut:], b"b"]
+        assert scanned(packed(strings, 8, False), 4) is None
+        assert scanned(packed([b"a", data[:cut], b"", data[cut:]], 8, False), 4) is None
+
+
+# ---- finding --------------------------------------------------------------------------------------------
+
+
+@bounded(200)
+@given(st.lists(st.text(max_size=40) | st.text(alphabet="ab", max_size=3), max_size=60))
+def test_find(texts: list[str]) -> None:
+    assert native is not None
+    strings = native.Strings.of(texts)
+    assert strings.to_list() == texts
+    repeated = [index for index, text in enumerate(texts) if text in texts[:index]]
+    for _ in range(2):
+        assert strings.index() == (repeated[0] if repeated else -1)
+    assert [strings.find(text) for text in texts] == list(map(texts.index, texts))
+    assert all(strings.find(text + "c") == -1 for text in texts if text + "c" not in texts)
+    assert strings.empty_ones() == [index for index, text in enumerate(texts) if not text]
+
+
+def test_find_of_what_no_strings_can_have() -> None:
+    assert native is not None
+    strings = native.Strings.of(["a"])
+    with pytest.raises(ValueError, match="index"):
+        strings.find("a")
+    strings.index()
+    assert strings.find("\ud800") == -1
+    with pytest.raises(TypeError):
+        strings.find(None)
+    with pytest.raises(UnicodeEncodeError):
+        native.Strings.of(["\ud800"])
+
+
+@bounded(100)
+@given(
+    st.lists(st.integers(-(2**31), 2**31 - 1) | st.integers(-1, 8), max_size=40), st.integers(0, 2**16 - 1)
+)
+def test_attributes_of_types(types: list[int], flags: int) -> None:
+    assert native is not None
+    table = bytes((0, 4, 1, 8, 16, 2, 32))
+    made = native.attributes_of(struct.pack(f"={len(types)}i", *types), table)
+    attributes = struct.unpack(f"={len(types)}H", made)
+    assert list(attributes) == [table[each] if 0 <= each < 7 else 0 for each in types]
+    wide = [each << 8 | each for each in attributes]
+    found = native.tokens_with(struct.pack(f"={len(types)}H", *wide), flags)
+    assert found == [index for index, each in enumerate(wide) if each & flags]
+
+
+# ---- as a list and a dictionary -------------------------------------------------------------------------
+
+TEXTS = ["b", "a", "Ġé", "", "🙂", "Hello world"]
+IDS = dict(zip(TEXTS, range(len(TEXTS))))
+
+
+def outcome(act: Callable[[Any], object], on: object) -> object:
+    try:
+        return act(on)
+    except Exception as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("used", [False, True])
+@pytest.mark.parametrize(
+    "act",
+    [
+        len,
+        list,
+        repr,
+        hash,
+        sorted,
+        bool,
+        lambda texts: texts[0],
+        lambda texts: texts[-1],
+        lambda texts: texts[6],
+        lambda texts: texts[-7],
+        lambda texts: texts["0"],
+        lambda texts: texts[1:4],
+        lambda texts: texts[::-2],
+        lambda texts: list(reversed(texts)),
+        lambda texts: texts.index("Ġé"),
+        lambda texts: texts.index("c"),
+        lambda texts: texts.count("a"),
+        lambda texts: ("a" in texts, "c" in texts, 1 in texts),
+        lambda texts: (texts == TEXTS, [*TEXTS] == texts, texts != TEXTS),
+        lambda texts: (texts == TEXTS[:-1], texts == tuple(TEXTS), texts == [*TEXTS[:-1], "c"]),
+        lambda texts: [*texts[:1], *texts],
+        lambda texts: dict(enumerate(texts)),
+    ],
+)
+def test_lazy_strings_are_as_a_list(act: Callable[[Any], object], used: bool) -> None:
+    lazy = lazy_strings(TEXTS)
+    assert isinstance(lazy, LazyStrings)
+    if used:
+        assert lazy.to_list() == TEXTS
+    assert outcome(act, lazy) == outcome(act, TEXTS)
+
+
+@pytest.mark.parametrize("used", [False, True])
+@pytest.mark.parametrize(
+    "act",
+    [
+        len,
+        list,
+        repr,
+        hash,
+        bool,
+        dict,
+        lambda ids: ids["Ġé"],
+        lambda ids: ids["c"],
+        lambda ids: ids[None],
+        lambda ids: ids["\ud800"],
+        lambda ids: [ids.get("a"), ids.get("c"), ids.get("c", 7), ids.get(None), ids.get("\ud800")],
+        lambda ids: ["" in ids, "c" in ids, None in ids, 1 in ids, "\ud800" in ids],
+        lambda ids: (list(ids.keys()), list(ids.values()), list(ids.items())),
+        lambda ids: ids.keys() & {"a", "c"},
+        lambda ids: {**ids},
+        lambda ids: (ids == IDS, IDS.copy() == ids, ids != IDS, ids == {}, ids == 1),
+    ],
+)
+def test_lazy_ids_are_as_a_dictionary(act: Callable[[Any], object], used: bool) -> None:
+    lazy = lazy_ids(lazy_strings(TEXTS))
+    assert isinstance(lazy, LazyIds)
+    if used:
+        assert lazy.to_dict() == IDS
+    assert outcome(act, lazy) == outcome(act, IDS)
+
+
+def test_lazy_ones_are_equal_by_what_they_hold() -> None:
+    texts, others = lazy_strings(TEXTS), lazy_strings([*TEXTS[:-1], "Hello worlds"])
+    assert texts == lazy_strings(list(TEXTS)) != others
+    assert lazy_ids(texts) == lazy_ids(lazy_strings(list(TEXTS))) != lazy_ids(others)
+    assert lazy_strings(["ab", "c"]) != lazy_strings(["a", "bc"])
+
+
+def test_lazy_ones_do_not_change() -> None:
+    for lazy in (lazy_strings(TEXTS), lazy_ids(lazy_strings(TEXTS))):
+        with pytest.raises(TypeError):
+            lazy[0] = "c"  # type: ignore[index]
+        with pytest.raises(TypeError):
+            del lazy[0]  # type: ignore[attr-defined]
+
+
+def test_as_dict() -> None:
+    lazy, given = lazy_ids(lazy_strings(TEXTS)), dict(IDS)
+    assert type(as_dict(lazy)) is dict
+    assert as_dict(lazy) == IDS
+    assert as_dict(given) is given
+
+
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    **{
+        f"pickle protocol {number}": lambda value, number=number: pickle.loads(pickle.dumps(value, number))
+        for number in range(pickle.HIGHEST_PROTOCOL + 1)
+    },
+}
+
+
+@pytest.mark.parametrize("how", COPIES)
+def test_copies(how: str) -> None:
+    texts = lazy_strings(TEXTS)
+    pair = COPIES[how]((texts, lazy_ids(texts)))
+    assert pair == (texts, lazy_ids(texts)) == (TEXTS, IDS)
+    assert [type(each) for each in pair] == [LazyStrings, LazyIds]
+    assert pair[1]._texts is pair[0]
