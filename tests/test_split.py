@@ -572,7 +572,7 @@ def test_families_differ() -> None:
 @pytest.mark.parametrize("name", ONE_OF_EACH_FAMILY)
 @pytest.mark.parametrize("unit", ["a", " ", "1", "!", "\n", "中", "a ", "'s", " \n", "\u3000", "aB"])
 def test_long_runs_get_their_words(name: str, unit: str) -> None:
-    """Where llama.cpp's regular expressions run out of stack. Speed is for scripts/benchmark_growth.py."""
+    """Where llama.cpp's regular expressions run out of stack. Speed is for benchmarks/growth.py."""
     text = unit * 20_000
     assert "".join(splitter(PRE_TOKENIZERS[name]).words(text)) == text
 

@@ -1,0 +1,93 @@
+"""The vocabularies that are measured: a GGUF, and the pre-tokenizer that it is to be run with.
+
+    real vocabularies (scripts/reference.py) -> [this file] -> peers.py
+
+Where a model's own vocabulary is not at hand, another one is copied with the model's `tokenizer.ggml.pre`: GPT-4o's and
+DeepSeek-V3's splitting run over Llama 3's. A path of a GGUF takes the place of a name.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from reference import NotPreparedError, vocabulary, with_pre  # noqa: E402
+
+from ggufbpe import GGUFWarning, Tokenizer  # noqa: E402
+
+# By name: the vocabulary as upstream names it, and the pre-tokenizer, None where it is the vocabulary's own.
+NAMES: dict[str, tuple[str, str | None]] = {
+    "llama-3": ("llama-bpe", None),
+    "gpt-2": ("gpt-2", None),
+    "qwen-2": ("qwen2", None),
+    "gpt-4o": ("llama-bpe", "gpt-4o"),
+    "deepseek-v3": ("llama-bpe", "deepseek-v3"),
+    "gemma-4": ("gemma-4", None),
+}
+GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"  # the same file as upstream's, and always there
+
+
+class Case:
+    """One vocabulary, and what the peers need of it, made once."""
+
+    def __init__(self, name: str, path: Path, folder: Path) -> None:
+        self.name = name
+        self.path = path
+        self._folder = folder
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The reference's view of it: the tables that the peers' files are made from."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GGUFWarning)  # what is odd in it is not the subject here
+            return Tokenizer.from_gguf(self.path)
+
+    @cached_property
+    def tokenizer_json(self) -> Path:
+        """The same tokenizer as a tokenizer.json, for the peers that read that."""
+        from tokenizer_json import tokenizer_json
+
+        path = self._folder / f"{self.name}.json"
+        path.write_text(tokenizer_json(self.tokenizer.vocabulary), encoding="utf-8")
+        return path
+
+    @cached_property
+    def piece_lengths(self) -> list[int]:
+        """The bytes that each token stands for."""
+        return [len(self.tokenizer.token_to_piece(i)) for i in range(self.tokenizer.vocab_size)]
+
+    @cached_property
+    def ranks(self) -> dict[bytes, int]:
+        """The bytes of each token and its rank, which is its id, for tiktoken."""
+        tokenizer = self.tokenizer
+        special = set(tokenizer.vocabulary.special_token_ids)
+        return {tokenizer.token_to_piece(i): i for i in range(tokenizer.vocab_size) if i not in special}
+
+
+def case(name: str, folder: Path) -> Case:
+    """The case of a name or of a path; what is made for it goes to `folder`.
+
+    Raises `NotPreparedError` where a real vocabulary is not there, `ValueError` for what is neither.
+    """
+    if name in NAMES:
+        base, pre = NAMES[name]
+        path = GPT2 if base == "gpt-2" else vocabulary(base)
+        return Case(name, path if pre is None else with_pre(path, pre, folder / f"{name}.gguf"), folder)
+    if Path(name).is_file():
+        return Case(Path(name).stem, Path(name), folder)
+    raise ValueError(f"{name} is neither a GGUF file nor one of {', '.join(NAMES)}")
+
+
+def cases(names: list[str], folder: Path, left_out: dict[str, str]) -> Iterator[Case]:
+    """The cases of the names; what is not prepared is noted in `left_out`."""
+    for name in names:
+        try:
+            yield case(name, folder)
+        except NotPreparedError as error:
+            left_out[name] = str(error)

@@ -1,0 +1,147 @@
+"""How time grows with the length of a run of one character, and of random bytes, for every way of splitting.
+
+    python benchmarks/growth.py [--families llama-bpe gpt-4o …] [--longest 100000000] [--json growth.json]
+
+llama.cpp crashes on many of these texts (from 26,000 characters on); the rules still define the answer. Counting the
+tokens of n characters must take time linear in n, n log n within one word: from 10^4 characters to the longest, none
+may cost more than 1.5 times what one costs in any shorter text. Each time is the best of some rounds over all sizes,
+each in a fresh tokenizer, since noise only adds.
+
+Over the package's GPT-2 vocabulary, so that words are merged for real; families that do not byte-encode have
+fixtures/raw-utf8.gguf. By default up to 10^8 characters, with the reference engine up to 10^6.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import tempfile
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cases import GPT2, ROOT, Case
+from peers import our_engine_name, our_tokenizer
+from reference import with_pre
+from timing import seconds
+
+from ggufbpe import GGUFWarning
+from ggufbpe.registry import PRE_TOKENIZERS
+
+RAW = ROOT / "fixtures" / "raw-utf8.gguf"
+SHORTEST = 10_000
+LONGEST = {"native": 10**8, "reference": 10**6}
+BOUND = 1.5
+ROUNDS, ROUNDS_OF_LONG, LONG = 5, 2, 10**6
+
+TEXTS: dict[str, Callable[[int], str | bytes]] = {
+    "letter": lambda count: "a" * count,
+    "space": lambda count: " " * count,
+    "digit": lambda count: "1" * count,
+    "random bytes": lambda count: random.Random(1).randbytes(count),
+}
+
+
+def main() -> None:
+    """Print a row for each family and text as it is measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument(
+        "--families", nargs="+", help="names of pre-tokenizers; by default one of each family"
+    )
+    parser.add_argument("--longest", type=int, help="characters of the longest text")
+    parser.add_argument("--engine", default="auto", choices=["auto", "native", "reference"])
+    parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", GGUFWarning)
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.families or one_of_each_family():
+            case = case_of(name, Path(folder))
+            engine = our_engine_name(our_tokenizer(case, options.engine))
+            longest = options.longest or LONGEST.get(engine, LONGEST["native"])
+            if not rows:
+                print(_heading(engine, sizes_to(longest)))
+            for kind in TEXTS:
+                rows.append(measure(case, kind, sizes_to(longest), options.engine))
+                print(_line(rows[-1]), flush=True)
+    exceeding = sum(not row["met"] for row in rows)
+    print(f"\n{len(rows) - exceeding} of {len(rows)} stay within {BOUND} x.")
+    if options.json:
+        Path(options.json).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+def one_of_each_family() -> list[str]:
+    """The first name of each way of splitting."""
+    return list({entry.family: name for name, entry in reversed(PRE_TOKENIZERS.items())}.values())
+
+
+def case_of(name: str, folder: Path) -> Case:
+    """A vocabulary that has the pre-tokenizer of that name."""
+    entry = PRE_TOKENIZERS[name]
+    base = GPT2 if entry.byte_encode else RAW
+    model = "whitespace" if entry.family == "whitespace" else None
+    return Case(name, with_pre(base, name, folder / f"{name}.gguf", model=model), folder)
+
+
+def sizes_to(longest: int) -> list[int]:
+    """Powers of ten up to the longest.
+
+    >>> sizes_to(1_000_000)
+    [10000, 100000, 1000000]
+    """
+    sizes = [min(SHORTEST, longest)]
+    while sizes[-1] * 10 <= longest:
+        sizes.append(sizes[-1] * 10)
+    return sizes
+
+
+def measure(case: Case, kind: str, sizes: list[int], engine: str) -> dict[str, Any]:
+    """Nanoseconds a character for each size, and the greatest growth from a size to a longer one."""
+    texts = [TEXTS[kind](size) for size in sizes]
+    best = [float("inf")] * len(sizes)
+    for number in range(ROUNDS):
+        for place, text in enumerate(texts):
+            if number >= ROUNDS_OF_LONG and sizes[place] > LONG:
+                continue
+            tokenizer = our_tokenizer(case, engine)
+            tokenizer.count("Hello world")  # what is made on first use is there
+            best[place] = min(best[place], seconds(partial(tokenizer.count, text, add_special=False)))
+    figures = [1e9 * time / size for time, size in zip(best, sizes)]
+    growth = greatest_growth(figures)
+    return {
+        "family": PRE_TOKENIZERS[case.name].family,
+        "name": case.name,
+        "text": kind,
+        "sizes": sizes,
+        "nanoseconds_per_character": figures,
+        "growth": growth,
+        "met": growth <= BOUND,
+    }
+
+
+def greatest_growth(values: list[float]) -> float:
+    """The greatest ratio of a value to any one before it.
+
+    >>> greatest_growth([4.0, 2.0, 3.0])
+    1.5
+    """
+    return max((later / min(values[:place]) for place, later in enumerate(values) if place), default=1.0)
+
+
+def _heading(engine: str, sizes: list[int]) -> str:
+    columns = " | ".join(f"10^{len(str(size)) - 1}" for size in sizes)
+    head = f"| pre-tokenizer | text | {columns} | growth | within {BOUND} x |"
+    ruler = "| --- |" + " --- |" * (len(sizes) + 3)
+    return f"Engine: {engine}. Nanoseconds a character, by the number of characters.\n\n{head}\n{ruler}"
+
+
+def _line(row: dict[str, Any]) -> str:
+    columns = " | ".join(f"{value:.1f}" for value in row["nanoseconds_per_character"])
+    return f"| {row['name']} | {row['text']} | {columns} | {row['growth']:.2f} | {'yes' if row['met'] else 'NO'} |"
+
+
+if __name__ == "__main__":
+    main()

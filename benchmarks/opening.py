@@ -1,0 +1,124 @@
+"""How fast a vocabulary opens, in a process and as a whole process, and what memory that takes.
+
+cases.py -> [this file] -> opening_child.py, launcher.py -> figures and rows
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import goals
+from cases import Case
+from peers import LLAMA_CPP, OURS
+from reference import NotPreparedError, llama_tokenize_command
+from timing import median_ratio
+
+HERE = Path(__file__).resolve().parent
+
+
+def opening(case: Case, engine: str, rounds: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Seconds from the call that opens to the first ids, in fresh processes in turn: figures and rows."""
+    engines = {OURS: engine}
+    if importlib.util.find_spec("llama_cpp"):
+        engines[LLAMA_CPP] = LLAMA_CPP
+    answers: dict[str, list[dict[str, Any]]] = {name: [] for name in engines}
+    for _ in range(rounds):
+        for name, argument in engines.items():
+            command = [sys.executable, str(HERE / "opening_child.py"), argument, str(case.path)]
+            answers[name].append(
+                json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+            )
+    figures = [
+        {
+            "vocabulary": case.name,
+            "engine": name,
+            "first_seconds": [answer["first"] for answer in found],
+            "again_seconds": [answer["again"] for answer in found],
+            "ids": found[0]["ids"],
+        }
+        for name, found in answers.items()
+    ]
+    return figures, _rows(case.name, figures)
+
+
+def _rows(vocabulary: str, figures: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    rows = []
+    ours, *others = figures
+    for theirs in others:
+        remark = "" if ours["ids"] == theirs["ids"] else "ids differ"
+        for what, key in ((goals.OPEN, "first_seconds"), (goals.OPEN_AGAIN, "again_seconds")):
+            values = statistics.median(ours[key]), statistics.median(theirs[key]), "s"
+            ratio = median_ratio(ours[key], theirs[key])
+            rows.append(goals.row(vocabulary, None, what, theirs["engine"], *values, ratio, remark))
+    return rows
+
+
+# ---- whole processes ------------------------------------------------------------------------------------
+
+
+def processes(
+    case: Case, rounds: int, left_out: dict[str, str]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """`ggufbpe tokenize` and `llama-tokenize` on two words, in turn: figures and rows.
+
+    Run once before, so that all files are in the page cache. Ours runs the engine that it has by default.
+    """
+    if not hasattr(os, "wait4"):
+        left_out["whole process"] = "this system does not tell the peak memory of a child"
+        return [], []
+    arguments = ["-m", str(case.path), "-p", "Hello world", "--ids"]
+    commands = {OURS: [*our_command(), "tokenize", *arguments]}
+    try:
+        commands["llama-tokenize"] = [str(llama_tokenize_command()), *arguments]
+    except NotPreparedError as error:
+        left_out["llama-tokenize"] = str(error)
+    _launch(commands, 1)
+    runs = _launch(commands, rounds)
+    for name, found in runs.items():
+        if any(run["status"] for run in found):
+            raise RuntimeError(f"{name} failed on {case.path}")
+    figures = [
+        {
+            "vocabulary": case.name,
+            "command": name,
+            "seconds": [run["seconds"] for run in found],
+            "peak_megabytes": [run["peak_bytes"] / 1e6 for run in found],
+            "output": found[0]["output"],
+        }
+        for name, found in runs.items()
+    ]
+    rows = []
+    ours, *others = figures
+    for theirs in others:
+        remark = "" if ours["output"] == theirs["output"] else "output differs"
+        for what, key, unit in (
+            (goals.PROCESS, "seconds", "s"),
+            (goals.PROCESS_MEMORY, "peak_megabytes", "MB"),
+        ):
+            values = statistics.median(ours[key]), statistics.median(theirs[key]), unit
+            ratio = median_ratio(ours[key], theirs[key])
+            rows.append(goals.row(case.name, None, what, theirs["command"], *values, ratio, remark))
+    return figures, rows
+
+
+def our_command() -> list[str]:
+    """The command `ggufbpe` of this environment."""
+    installed = shutil.which("ggufbpe", path=sysconfig.get_path("scripts"))
+    return [installed] if installed else [sys.executable, "-m", "ggufbpe"]
+
+
+def _launch(commands: dict[str, list[str]], rounds: int) -> dict[str, list[dict[str, Any]]]:
+    task = {"commands": commands, "rounds": rounds, "environment": {"LC_ALL": "C.UTF-8"}}
+    launcher = [sys.executable, "-I", "-S", str(HERE / "launcher.py")]
+    ran = subprocess.run(launcher, input=json.dumps(task), stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, list[dict[str, Any]]] = json.loads(ran.stdout)
+    return found

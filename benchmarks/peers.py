@@ -1,0 +1,160 @@
+"""What is measured side by side: ggufbpe and its peers, each opened from the same vocabulary.
+
+    cases.py -> [this file] -> encoding.py, opening_child.py
+
+Each engine gives ids in the form that costs it least (`encode`), and as a Python list (`encode_to_list`), without BOS
+and with the text of control tokens as plain text. Each works on one thread. To open one again is to have one whose
+caches have seen nothing.
+
+But: opening is comparable only between ggufbpe and llama.cpp, which read the GGUF; the others read a tokenizer.json,
+and tiktoken gets a dictionary that exists already.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+from cases import Case
+
+OURS = "ggufbpe"
+LLAMA_CPP = "llama.cpp"
+
+
+class Engine(NamedTuple):
+    """An opened tokenizer."""
+
+    encode: Callable[[str], Any]  # ids in the engine's cheapest form: an array where it has one
+    encode_to_list: Callable[[str], list[int]]
+    close: Callable[[], None] = lambda: None
+
+
+Opener = Callable[[Case], Engine]
+
+
+def our_tokenizer(case: Case, engine: str = "auto") -> Any:
+    """Our tokenizer with one of our engines: "auto", "native" or "reference"."""
+    from ggufbpe import Tokenizer
+
+    if "engine" in inspect.signature(Tokenizer.from_gguf).parameters:
+        return Tokenizer.from_gguf(case.path, engine=engine)  # type: ignore[call-arg,unused-ignore]
+    if engine == "native":
+        raise ImportError("this ggufbpe has no native engine")
+    return Tokenizer.from_gguf(case.path)
+
+
+def our_engine_name(tokenizer: Any) -> str:
+    """ "native" or "reference"."""
+    return str(getattr(tokenizer, "engine", "reference"))
+
+
+def takes_threads(method: Callable[..., Any]) -> bool:
+    """Whether one of our methods can be told a number of threads."""
+    return "threads" in inspect.signature(method).parameters
+
+
+def open_ours(case: Case, engine: str = "auto") -> Engine:
+    """ggufbpe."""
+    tokenizer = our_tokenizer(case, engine)
+    plain = {"add_special": False, "parse_special": False}
+    return Engine(partial(tokenizer.encode_to_numpy, **plain), partial(tokenizer.encode, **plain))
+
+
+def open_llama_cpp(case: Case) -> Engine:
+    """llama.cpp in process, vocabulary only. The buffer for the ids is made once and grows with the text."""
+    import llama_cpp
+    import numpy as np
+
+    _silence_llama_cpp()
+    parameters = llama_cpp.llama_model_default_params()
+    parameters.vocab_only = True
+    model = llama_cpp.llama_model_load_from_file(str(case.path).encode(), parameters)
+    if not model:
+        raise RuntimeError(f"llama.cpp cannot load {case.path}")
+    vocab = llama_cpp.llama_model_get_vocab(model)
+    buffer = (llama_cpp.llama_token * 1024)()
+
+    def tokenize(text: str) -> int:
+        nonlocal buffer
+        data = text.encode()
+        if len(data) >= len(buffer):
+            buffer = (llama_cpp.llama_token * (len(data) + 1))()
+        return int(llama_cpp.llama_tokenize(vocab, data, len(data), buffer, len(buffer), False, False))
+
+    def encode(text: str) -> Any:
+        count = tokenize(text)
+        return np.ctypeslib.as_array(buffer)[:count].copy()
+
+    def encode_to_list(text: str) -> list[int]:
+        count = tokenize(text)
+        ids: list[int] = buffer[:count]
+        return ids
+
+    return Engine(encode, encode_to_list, lambda: llama_cpp.llama_model_free(model))
+
+
+@cache
+def _silence_llama_cpp() -> Any:
+    """Switch its log off. The result is kept, since the library has a pointer to it for as long as it lives."""
+    import llama_cpp
+
+    silent = llama_cpp.llama_log_callback(lambda *_: None)
+    llama_cpp.llama_log_set(silent, ctypes.c_void_p(0))
+    return silent
+
+
+def open_tokenizers(case: Case) -> Engine:
+    """HF tokenizers, from a tokenizer.json of the same vocabulary."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(case.tokenizer_json))
+
+    def encode(text: str) -> Any:
+        return tokenizer.encode(text, add_special_tokens=False).ids
+
+    return Engine(encode, encode)
+
+
+def open_tiktoken(case: Case) -> Engine:
+    """tiktoken, from the same vocabulary, whose ids are its ranks; `encode_ordinary` is its fastest way."""
+    import tiktoken
+    from tokenizer_json import SINGLE_PATTERNS
+
+    family = case.tokenizer.vocabulary.pre_tokenizer.family
+    if family not in SINGLE_PATTERNS:
+        raise NotImplementedError(f"tiktoken has no way to split as {family} does")
+    encoding = tiktoken.Encoding(
+        case.name, pat_str=SINGLE_PATTERNS[family], mergeable_ranks=case.ranks, special_tokens={}
+    )
+    return Engine(encoding.encode_ordinary, encoding.encode_ordinary)
+
+
+def open_gigatoken(case: Case) -> Engine:
+    """gigatoken, from a tokenizer.json of the same vocabulary. One text is one thread's work to it."""
+    from gigatoken import Tokenizer
+
+    tokenizer = Tokenizer.from_json(case.tokenizer_json.read_bytes())
+    return Engine(tokenizer.encode, lambda text: tokenizer.encode(text).tolist())
+
+
+PEERS: dict[str, Opener] = {
+    LLAMA_CPP: open_llama_cpp,
+    "HF tokenizers": open_tokenizers,
+    "tiktoken": open_tiktoken,
+    "gigatoken": open_gigatoken,
+}
+
+PACKAGES = {
+    LLAMA_CPP: "llama-cpp-python",
+    "HF tokenizers": "tokenizers",
+    "tiktoken": "tiktoken",
+    "gigatoken": "gigatoken",
+}
+
+
+def openers(engine: str) -> dict[str, Opener]:
+    """All that may be measured, by name; `engine` is ours."""
+    return {OURS: lambda case: open_ours(case, engine), **PEERS}

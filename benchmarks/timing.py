@@ -1,0 +1,59 @@
+"""How time is taken.
+
+    an action -> [this file] -> seconds
+
+The machine may be shared and noisy. So whatever is compared is measured in turn, round by round, and a ratio is the
+median of the rounds' ratios: what disturbs one round disturbs both sides of it.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+LOOP_SECONDS = 0.02  # a short action is repeated for so long
+
+
+def seconds(action: Callable[[], Any]) -> float:
+    """How long `action` takes, without the cyclic garbage collector."""
+    gc.collect()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        result = action()
+        elapsed = time.perf_counter() - start
+    finally:
+        gc.enable()
+    del result  # freeing it is not timed
+    return elapsed
+
+
+def seconds_of_one(action: Callable[[], Any]) -> float:
+    """How long an action takes that is too short to be timed alone: the mean of many in a row."""
+
+    def loop() -> None:
+        for _ in range(count):
+            action()
+
+    count = 1
+    while (elapsed := seconds(loop)) < LOOP_SECONDS:
+        count = max(2 * count, int(1.2 * count * LOOP_SECONDS / max(elapsed, 1e-9)))
+    return elapsed / count
+
+
+def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """The median of the rounds' ratios; rounds that only one side has do not count.
+
+    >>> median_ratio([2.0, 9.0, 2.0], [1.0, 3.0])
+    2.5
+    """
+    return statistics.median(our / their for our, their in zip(ours, theirs))
+
+
+def say(message: str) -> None:
+    """Progress, on standard error."""
+    print(message, file=sys.stderr, flush=True)
