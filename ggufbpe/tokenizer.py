@@ -13,14 +13,16 @@ from __future__ import annotations
 import operator
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from . import utf8
 from .bpe import WordEncoder
 from .detokenize import DecodeStream, Pieces, detokenize, token_ids
+from .kernel import native
 from .special import Fragment, SpecialTokens
 from .split import Splitter, splitter
 from .unicode_classes import CLASSES, LOWER, STARTS
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from .inspect.trace import Trace
+    from .kernel._native import Encoder
 
+Engine = Literal["auto", "native", "reference"]
 Text = str | bytes | bytearray | memoryview
 
 _CACHED_WORDS = 1 << 18
@@ -53,7 +57,16 @@ class Tokenizer:
     Nothing in it changes but caches, so one object serves many threads; it can be pickled and copied.
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, engine: Engine = "auto") -> None:
+        """`engine`: see `from_gguf`."""
+        if engine not in ("auto", "native", "reference"):
+            raise ValueError(f"engine must be 'auto', 'native' or 'reference', not {engine!r}")
+        if engine == "native" and native is None:
+            raise RuntimeError(
+                "the native engine is not installed: install ggufbpe again with a C++ compiler at hand "
+                "(pip install --force-reinstall --no-deps ggufbpe), or use engine='reference'"
+            )
+        self._engine: Engine = engine
         self.vocabulary = vocabulary
         self.model = vocabulary.model
         self.pre = vocabulary.pre
@@ -68,14 +81,22 @@ class Tokenizer:
         self.fim_pad_id, self.fim_rep_id, self.fim_sep_id = ids["fim_pad"], ids["fim_rep"], ids["fim_sep"]
 
     @classmethod
-    def from_gguf(cls, path: str | os.PathLike[str]) -> Tokenizer:
+    def from_gguf(cls, path: str | os.PathLike[str], engine: Engine = "auto") -> Tokenizer:
         """The tokenizer in a GGUF file; nothing but its metadata is read, and the file is closed again.
+
+        `engine` says what makes the ids: "native" the compiled engine, "reference" the one in plain Python, "auto"
+        the compiled one where it is installed. Both give the same ids; `tok.engine` says which one it is.
 
         Raises a `GGUFError` that says what is wrong, where, and what to do; `UnsupportedTokenizerError` for
         tokenizers that are not byte pair encoding; `OSError` where the file cannot be opened. Warns
-        (`GGUFWarning`) where llama.cpp does.
+        (`GGUFWarning`) where llama.cpp does. `RuntimeError` for engine="native" where it is not installed.
         """
-        return cls(load_vocabulary(path))
+        return cls(load_vocabulary(path), engine)
+
+    @property
+    def engine(self) -> Literal["native", "reference"]:
+        """What makes the ids: "native" or "reference"."""
+        return "reference" if self._engine == "reference" or native is None else "native"
 
     # ---- encoding -------------------------------------------------------------------------------
 
@@ -88,16 +109,32 @@ class Tokenizer:
 
         Source: src/llama-vocab.cpp, llama_vocab::impl::tokenize (llama_tokenize).
         """
-        return list(chain.from_iterable(self._encoded(text, add_special, parse_special)))
+        encoder = self._encoder
+        if encoder is None:
+            return list(chain.from_iterable(self._encoded(text, add_special, parse_special)))
+        try:
+            return encoder.encode(text, add_special, parse_special)
+        except UnicodeEncodeError:
+            raise self._surrogate_error([text]) from None
 
     def encode_to_numpy(
-        self, text: Text, *, add_special: bool = True, parse_special: bool = True
+        self, text: Text, *, add_special: bool = True, parse_special: bool = True, threads: int = 1
     ) -> npt.NDArray[np.int32]:
-        """The same as an array of int32, shape (number of tokens,)."""
+        """The same as an array of int32, shape (number of tokens,), which the native engine gives without a copy.
+
+        A long text is shared out among `threads` threads (native engine), with the same ids.
+        """
         import numpy as np
 
-        ids = self.encode(text, add_special=add_special, parse_special=parse_special)
-        return np.array(ids, dtype=np.int32)
+        _check_threads(threads)
+        encoder = self._encoder
+        if encoder is None:
+            return np.array(self.encode(text, add_special=add_special, parse_special=parse_special), np.int32)
+        try:
+            array: npt.NDArray[np.int32] = encoder.encode_to_numpy(text, add_special, parse_special, threads)
+        except UnicodeEncodeError:
+            raise self._surrogate_error([text]) from None
+        return array
 
     def encode_with_offsets(
         self, text: Text, *, add_special: bool = True, parse_special: bool = True
@@ -132,16 +169,45 @@ class Tokenizer:
         return ids, spans
 
     def encode_batch(
-        self, texts: Iterable[Text], *, add_special: bool = True, parse_special: bool = True
+        self,
+        texts: Iterable[Text],
+        *,
+        add_special: bool = True,
+        parse_special: bool = True,
+        threads: int | None = None,
     ) -> list[list[int]]:
-        """The ids of each text."""
-        if isinstance(texts, (str, bytes, bytearray, memoryview)):
-            raise TypeError("encode_batch takes several texts; for one, use encode")
-        return [self.encode(text, add_special=add_special, parse_special=parse_special) for text in texts]
+        """The ids of each text, on `threads` threads (native engine); None is one for each processor."""
+        lists: list[list[int]] = self._batch(texts, add_special, parse_special, threads, as_arrays=False)
+        return lists
 
-    def count(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> int:
-        """The number of ids that `encode` would give, without making them."""
-        return sum(map(len, self._encoded(text, add_special, parse_special)))
+    def encode_batch_to_numpy(
+        self,
+        texts: Iterable[Text],
+        *,
+        add_special: bool = True,
+        parse_special: bool = True,
+        threads: int | None = None,
+    ) -> list[npt.NDArray[np.int32]]:
+        """The same as arrays, as `encode_to_numpy` gives them: many times faster than lists."""
+        import numpy  # noqa: F401  # a missing numpy is better said here than in the middle
+
+        arrays: list[npt.NDArray[np.int32]] = self._batch(
+            texts, add_special, parse_special, threads, as_arrays=True
+        )
+        return arrays
+
+    def count(
+        self, text: Text, *, add_special: bool = True, parse_special: bool = True, threads: int = 1
+    ) -> int:
+        """The number of ids that `encode` would give, without making them; `threads` as in `encode_to_numpy`."""
+        _check_threads(threads)
+        encoder = self._encoder
+        if encoder is None:
+            return sum(map(len, self._encoded(text, add_special, parse_special)))
+        try:
+            return encoder.count(text, add_special, parse_special, threads)
+        except UnicodeEncodeError:
+            raise self._surrogate_error([text]) from None
 
     def words(self, text: Text) -> list[str]:
         """The pieces into which the pre-tokenizer cuts `text`, all of it taken as plain text.
@@ -214,7 +280,7 @@ class Tokenizer:
         return f"<Tokenizer {self.model} {self.pre} of {self.vocab_size} tokens>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.vocabulary,)  # caches are made anew
+        return type(self), (self.vocabulary, self._engine)  # caches are made anew
 
     def _checked(self, token: int) -> int:
         if not 0 <= operator.index(token) < self.vocab_size:
@@ -224,6 +290,53 @@ class Tokenizer:
         return operator.index(token)
 
     # ---- the steps ------------------------------------------------------------------------------
+
+    @cached_property
+    def _compiled(self) -> Encoder | None:
+        """The compiled encoder; None in the reference engine."""
+        if self.engine == "reference":
+            return None
+        from .kernel.engine import encoder
+
+        return encoder(self.vocabulary)
+
+    @cached_property
+    def _encoder(self) -> Encoder | None:
+        """The same where it does all that is to be done: two models have steps of their own, in Python."""
+        return None if self.model in ("hybriddna", "whitespace") else self._compiled
+
+    def _batch(
+        self,
+        texts: Iterable[Text],
+        add_special: bool,
+        parse_special: bool,
+        threads: int | None,
+        *,
+        as_arrays: bool,
+    ) -> list[Any]:
+        if isinstance(texts, (str, bytes, bytearray, memoryview)):
+            raise TypeError("a batch is several texts; for one, use encode")
+        if threads is None:
+            threads = _processors()
+        _check_threads(threads)
+        encoder = self._encoder
+        if encoder is None:
+            one = self.encode_to_numpy if as_arrays else self.encode
+            return [one(text, add_special=add_special, parse_special=parse_special) for text in texts]
+        texts = texts if isinstance(texts, (list, tuple)) else list(texts)
+        try:
+            return encoder.encode_batch(texts, add_special, parse_special, threads, as_arrays)
+        except UnicodeEncodeError:
+            raise self._surrogate_error(texts) from None
+
+    def _surrogate_error(self, texts: Iterable[Text]) -> Exception:
+        """What `_source` says of the first text that has a lone surrogate."""
+        try:
+            for text in texts:
+                self._source(text)
+        except ValueError as error:
+            return error
+        return AssertionError("a text could not be written as UTF-8")
 
     @cached_property
     def _special(self) -> SpecialTokens:
@@ -287,7 +400,10 @@ class Tokenizer:
                     yield ((part.token,),)
                     continue
                 for piece, _ in self._pieces_to_split(part.text):
-                    yield map(self._words.__getitem__, self._splitter.iterate(piece))
+                    if self._compiled is None:
+                        yield map(self._words.__getitem__, self._splitter.iterate(piece))
+                    else:
+                        yield (tuple(self._compiled.encode_plain(piece.encode("utf-8", "surrogatepass"))),)
 
     def _dna_parts(self, fragment: str | bytes) -> Iterator[_Part]:
         """A fragment as plain text; in hybriddna models, with the k-mers of its sequences.
@@ -353,6 +469,18 @@ class Tokenizer:
                     for token, start, end in self._words.encoder.ids_with_ends(word):
                         yield token, offsets.start(position + start), offsets.end(position + end)
                     position += utf8.byte_length(word)
+
+
+def _check_threads(threads: int) -> None:
+    if operator.index(threads) < 1:
+        raise ValueError(f"threads must be 1 or more, not {threads}")
+
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @cache

@@ -26,7 +26,7 @@ def splitter(entry: PreTokenizer) -> Splitter:
     """The compiled splitter of an entry, made once."""
     from ._native import Splitter
 
-    return Splitter(*tables(entry))
+    return Splitter(*tables(entry), entry.escape_whitespaces)
 
 
 def tables(entry: PreTokenizer) -> tuple[list[list[int]], list[Rule]]:

@@ -26,6 +26,11 @@ uint32_t class_bit(char letter) {
 
 }  // namespace
 
+char class_letter(uint32_t code_point) {
+    const uint32_t *found = std::upper_bound(CLASS_STARTS, CLASS_STARTS + CLASS_RUNS, code_point);
+    return CLASS_LETTERS[found - CLASS_STARTS - 1];
+}
+
 bool CharSet::Term::contains(uint32_t code_point, uint32_t class_bit) const {
     if (class_bit & classes) return !negated;
     bool found = false;

@@ -18,6 +18,9 @@
 
 namespace ggufbpe {
 
+// The class of a code point, one of "LMNPSW-": ggufbpe/unicode_classes.py, class_of.
+char class_letter(uint32_t code_point);
+
 // A set of code points: what is in every one of its terms (ggufbpe/pattern.py: CharSet).
 struct CharSet {
     struct Term {

@@ -41,12 +41,13 @@ CharSet set_of(const std::vector<uint32_t> &numbers) {
 
 using RuleTuple = std::tuple<std::vector<int32_t>, std::string, std::vector<int32_t>, std::vector<int32_t>>;
 
-std::shared_ptr<Splitter> splitter_of(const std::vector<std::vector<uint32_t>> &sets, const std::vector<RuleTuple> &stages) {
+std::shared_ptr<Splitter> splitter_of(const std::vector<std::vector<uint32_t>> &sets, const std::vector<RuleTuple> &stages,
+                                      bool escape_spaces) {
     std::vector<CharSet> char_sets;
     for (const auto &numbers : sets) char_sets.push_back(set_of(numbers));
     std::vector<Splitter::Rule> rules;
     for (const auto &[rule, step, step_sets, extra] : stages) rules.push_back({rule, step, step_sets, extra});
-    return std::make_shared<Splitter>(char_sets, rules);
+    return std::make_shared<Splitter>(char_sets, rules, escape_spaces);
 }
 
 // Where each word ends, in bytes.
@@ -75,7 +76,7 @@ size_t count_words(const Splitter &splitter, nb::bytes text) {
 
 void bind_split(nb::module_ &module) {
     nb::class_<Splitter>(module, "Splitter", "Splits text by one registry entry; made by ggufbpe.kernel.tables.")
-        .def(nb::new_(&splitter_of), nb::arg("sets"), nb::arg("stages"))
+        .def(nb::new_(&splitter_of), nb::arg("sets"), nb::arg("stages"), nb::arg("escape_spaces"))
         .def("word_ends", &word_ends, nb::arg("text"), "Where each word of UTF-8 text ends, in bytes.")
         .def("count_words", &count_words, nb::arg("text"), "How many words UTF-8 text has.");
 }

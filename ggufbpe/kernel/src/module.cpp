@@ -6,4 +6,6 @@ NB_MODULE(_native, module) {
     module.doc() = "The compiled engine. Use it through ggufbpe.Tokenizer.";
     ggufbpe::bind_strings(module);
     ggufbpe::bind_split(module);
+    ggufbpe::bind_encoder(module);
+    ggufbpe::bind_train(module);
 }

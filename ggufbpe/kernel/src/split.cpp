@@ -16,6 +16,7 @@ namespace ggufbpe {
 
 namespace {
 
+constexpr uint32_t ESCAPED_SPACE = 0x2581;
 constexpr size_t MARGIN = 64;  // bytes before and behind what windows and wide loads may touch
 // How frequent an ASCII character is in text, in per cent, very roughly. Only speed depends on it.
 double frequency(uint32_t c) {
@@ -357,7 +358,8 @@ struct Splitter::Stage {
     }
 };
 
-Splitter::Splitter(const std::vector<CharSet> &sets, const std::vector<Rule> &stages) {
+Splitter::Splitter(const std::vector<CharSet> &sets, const std::vector<Rule> &stages, bool escape_spaces)
+    : sets_(sets), rules_(stages), escape_spaces_(escape_spaces) {
     Alphabet alphabet(sets);
     auto set_at = [&](int32_t index) {
         if (index < 0 || size_t(index) >= sets.size()) throw std::invalid_argument("a set that is not there");
@@ -433,6 +435,10 @@ Splitter::Splitter(const std::vector<CharSet> &sets, const std::vector<Rule> &st
         uint32_t end = run + 1 < runs_.size() ? std::min<uint32_t>(runs_[run + 1].first, 0x80) : 0x80;
         for (uint32_t c = runs_[run].first; c < end; ++c) ascii_[c] = runs_[run].second;
     }
+    if (escape_spaces_) {
+        auto behind = std::upper_bound(runs_.begin(), runs_.end(), std::make_pair(ESCAPED_SPACE, uint8_t(255)));
+        ascii_[int(' ')] = std::prev(behind)->second;
+    }
     for (const auto &stage : stages_) {
         if (!stage->automaton) continue;
         stage->weights.assign(stage->automaton->classes(), 0.1);
@@ -442,6 +448,36 @@ Splitter::Splitter(const std::vector<CharSet> &sets, const std::vector<Rule> &st
 }
 
 Splitter::~Splitter() = default;
+
+std::shared_ptr<const Splitter> Splitter::parted_at_spaces(const std::vector<uint32_t> &joined) const {
+    CharSet space, joins, other;
+    CharSet::Term one, some, all;
+    one.ranges = all.ranges = {{ESCAPED_SPACE, ESCAPED_SPACE}};
+    for (uint32_t code_point : joined) {
+        // Sets see white space beyond ASCII as a vertical tab.
+        const uint32_t seen = code_point > 0x7F && class_letter(code_point) == 'W' ? 0x0B : code_point;
+        some.ranges.emplace_back(seen, seen);
+        all.ranges.emplace_back(seen, seen);
+    }
+    all.negated = true;
+    space.terms = {one};
+    joins.terms = {some};
+    other.terms = {all};
+    std::vector<CharSet> sets = sets_;
+    const int32_t s = static_cast<int32_t>(sets.size()), x = s + 1, n = s + 2;
+    sets.insert(sets.end(), {space, joins, other});
+    // (?:s|x|n+x)+n*|n+ : everything in which no s stands behind an n
+    const Program turn = {CHOICE, 3, CHARS, s, CHARS, x, SEQUENCE, 2, REPEAT, 1, -1, CHARS, n, CHARS, x};
+    Rule rule;
+    rule.rule = {CHOICE, 2, SEQUENCE, 2, REPEAT, 1, -1};
+    rule.rule.insert(rule.rule.end(), turn.begin(), turn.end());
+    for (int32_t number : {int32_t(REPEAT), 0, -1, int32_t(CHARS), n, int32_t(REPEAT), 1, -1, int32_t(CHARS), n}) {
+        rule.rule.push_back(number);
+    }
+    std::vector<Rule> rules = rules_;
+    rules.push_back(rule);
+    return std::make_shared<Splitter>(sets, rules, escape_spaces_);
+}
 
 void Splitter::prepare_pairs() {
     const size_t width = classes_ + 1;
@@ -471,8 +507,9 @@ const uint8_t *Splitter::wide() const {
 }
 
 uint8_t Splitter::class_at(const unsigned char *text, size_t size, size_t position) const {
+    if (text[position] < 0x80) return ascii_[text[position]];
     unsigned length;
-    return class_of(code_point_at(text + position, text + size, length));
+    return wide()[code_point_at(text + position, text + size, length)];
 }
 
 uint8_t Splitter::class_before(const unsigned char *text, size_t position) const {
@@ -487,10 +524,11 @@ size_t Splitter::cut(const unsigned char *text, size_t size, size_t from) const 
     if (from >= size) return size;
     uint8_t before = class_before(text, from);
     while (from < size) {
-        unsigned length;
-        uint8_t here = class_of(code_point_at(text + from, text + size, length));
+        const uint8_t here = class_at(text, size, from);
         if (is_safe(before, here)) return from;
         before = here;
+        unsigned length;
+        code_point_at(text + from, text + size, length);
         from += length;
     }
     return size;

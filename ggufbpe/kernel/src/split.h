@@ -42,9 +42,14 @@ public:
         size_t word_count = 0;
     };
 
+    // With `escape_spaces` the byte of a space counts as U+2581, as which it will be merged; other forms of it do not.
     // Throws std::invalid_argument where the rules cannot be compiled.
-    Splitter(const std::vector<CharSet> &sets, const std::vector<Rule> &stages);
+    Splitter(const std::vector<CharSet> &sets, const std::vector<Rule> &stages, bool escape_spaces);
     ~Splitter();
+
+    // The same with one more stage, which cuts before every run of U+2581 but behind one of `joined`. Where merges join
+    // nothing else to a U+2581 behind it, this changes no id, and makes words out of lines.
+    std::shared_ptr<const Splitter> parted_at_spaces(const std::vector<uint32_t> &joined) const;
 
     // Splits the block that begins at `start` of the text and returns where it ends; the words' beginnings, relative to
     // `start`, are in scratch.starts (scratch.word_count of them), then where the last one ends. The text is UTF-8 (surrogates
@@ -59,9 +64,6 @@ public:
 private:
     struct Stage;
 
-    uint8_t class_of(uint32_t code_point) const {
-        return code_point < 0x80 ? ascii_[code_point] : wide()[code_point];
-    }
     const uint8_t *wide() const;
     uint8_t class_before(const unsigned char *text, size_t position) const;
     uint8_t class_at(const unsigned char *text, size_t size, size_t position) const;
@@ -69,10 +71,13 @@ private:
     bool is_safe(uint8_t first, uint8_t second) const { return safe_[first * (classes_ + 1) + second] & 1; }
     void prepare_pairs();
 
+    const std::vector<CharSet> sets_;
+    const std::vector<Rule> rules_;
+    const bool escape_spaces_;
     size_t classes_ = 0;
     uint8_t ascii_[128] = {};
     std::vector<std::pair<uint32_t, uint8_t>> runs_;
-    mutable std::unique_ptr<uint8_t[]> wide_;  // the class of every code point; made for the first that is not ASCII
+    mutable std::unique_ptr<uint8_t[]> wide_;  // the class of every code point; made when the first that is not ASCII comes
     mutable std::once_flag wide_once_;
     std::vector<std::unique_ptr<Stage>> stages_;
     // For each pair of classes: bit 0: the text may be cut between them; bit i + 1: stage i has a boundary there.

@@ -1,0 +1,190 @@
+// The encoder for Python: texts in, lists or arrays out. The interpreter lock is released while ids are made.
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <tuple>
+
+#include "bindings.h"
+#include "encoder.h"
+
+namespace nb = nanobind;
+
+namespace ggufbpe {
+
+namespace {
+
+constexpr size_t WORTH_RELEASING = 2000;  // bytes; below, letting the lock go and taking it again costs more
+
+// A str, which must live as long, or an object with bytes, as the encoder reads it.
+class Source {
+public:
+    explicit Source(nb::handle object) {
+        if (PyUnicode_Check(object.ptr())) {
+            Py_ssize_t size;
+            const char *data = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
+            if (!data) throw nb::python_error();
+            text_ = {reinterpret_cast<const unsigned char *>(data), static_cast<size_t>(size), true};
+        } else if (PyBytes_Check(object.ptr()) || PyByteArray_Check(object.ptr()) || PyMemoryView_Check(object.ptr())) {
+            nb::object contiguous = nb::borrow(object);
+            if (PyMemoryView_Check(object.ptr()) && !PyBuffer_IsContiguous(PyMemoryView_GET_BUFFER(object.ptr()), 'C')) {
+                contiguous = nb::steal(PyBytes_FromObject(object.ptr()));
+                if (!contiguous.is_valid()) throw nb::python_error();
+            }
+            if (PyObject_GetBuffer(contiguous.ptr(), &view_, PyBUF_SIMPLE)) throw nb::python_error();
+            has_view_ = true;
+            text_ = {static_cast<const unsigned char *>(view_.buf), static_cast<size_t>(view_.len), false};
+        } else {
+            PyErr_Format(PyExc_TypeError, "text must be str or bytes, not %s", Py_TYPE(object.ptr())->tp_name);
+            throw nb::python_error();
+        }
+    }
+    ~Source() {
+        if (has_view_) PyBuffer_Release(&view_);
+    }
+    Source(Source &&other) noexcept : text_(other.text_), view_(other.view_), has_view_(other.has_view_) {
+        other.has_view_ = false;
+    }
+    Source(const Source &) = delete;
+    Source &operator=(const Source &) = delete;
+    const Text &text() const { return text_; }
+
+private:
+    Text text_{nullptr, 0, true};
+    Py_buffer view_{};
+    bool has_view_ = false;
+};
+
+// Lets a pressed Ctrl-C end the work. Called without the lock.
+void look_at_signals() {
+    nb::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals()) throw nb::python_error();
+}
+
+template <typename Work>
+void without_lock(size_t bytes, Work work) {
+    if (bytes < WORTH_RELEASING) {
+        work([] {});
+    } else {
+        nb::gil_scoped_release released;
+        work(look_at_signals);
+    }
+}
+
+nb::object list_of(const Ids &ids) {
+    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(ids.size())));
+    if (!list) throw nb::python_error();
+    for (size_t i = 0; i < ids.size(); ++i) {
+        PyObject *id = PyLong_FromLong(ids.data()[i]);
+        if (!id) throw nb::python_error();
+        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), id);
+    }
+    return list;
+}
+
+nb::object array_of(Ids &&ids) {
+    const size_t size = ids.size();
+    int32_t *data = ids.release();
+    nb::capsule owner(data, [](void *memory) noexcept { std::free(memory); });
+    return nb::cast(nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(data, {size}, owner));
+}
+
+using SpecialTuple = std::tuple<int32_t, bool, bool, bool>;
+
+std::shared_ptr<Encoder> encoder_of(std::shared_ptr<Strings> tokens, const Strings &merges,
+                                    std::shared_ptr<Splitter> splitter, bool byte_encode, bool ignore_merges,
+                                    bool newline_runs, bool escape_spaces, const std::vector<SpecialTuple> &special, int32_t bos,
+                                    int32_t eos) {
+    std::vector<SpecialToken> tokens_to_find;
+    for (const auto &[id, hidden, left, right] : special) tokens_to_find.push_back({id, hidden, left, right});
+    return std::make_shared<Encoder>(tokens, merges, splitter,
+                                     MergeOptions{byte_encode, ignore_merges, newline_runs, escape_spaces}, tokens_to_find, bos,
+                                     eos);
+}
+
+Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads) {
+    Source source(text);
+    Ids ids;
+    without_lock(source.text().size, [&](const Poll &poll) {
+        encoder.encode(source.text(), {add_special, parse_special}, threads, ids, poll);
+    });
+    return ids;
+}
+
+nb::object encode_batch(const Encoder &encoder, nb::sequence texts, bool add_special, bool parse_special, size_t threads,
+                        bool as_arrays) {
+    std::vector<nb::object> kept;  // what the sequence gives must live until it is encoded
+    std::vector<Source> sources;
+    std::vector<Text> views;
+    size_t bytes = 0;
+    for (nb::handle text : texts) {
+        kept.push_back(nb::borrow(text));
+        sources.emplace_back(text);
+        views.push_back(sources.back().text());
+        bytes += views.back().size;
+    }
+    std::vector<Ids> results;
+    without_lock(bytes, [&](const Poll &poll) {
+        encoder.encode_batch(views, {add_special, parse_special}, threads, results, poll);
+    });
+    nb::list lists;
+    for (Ids &ids : results) {
+        lists.append(as_arrays ? array_of(std::move(ids)) : list_of(ids));
+        ids = Ids();
+    }
+    return lists;
+}
+
+}  // namespace
+
+void bind_encoder(nb::module_ &module) {
+    nb::class_<Encoder>(module, "Encoder", "Encodes text by one vocabulary; made by ggufbpe.kernel.engine.")
+        .def(nb::new_(&encoder_of), nb::arg("tokens"), nb::arg("merges"), nb::arg("splitter"), nb::arg("byte_encode"),
+             nb::arg("ignore_merges"), nb::arg("newline_runs"), nb::arg("escape_spaces"), nb::arg("special"), nb::arg("bos"),
+             nb::arg("eos"))
+        .def("encode",
+             [](const Encoder &self, nb::handle text, bool add_special, bool parse_special) {
+                 return list_of(encoded(self, text, add_special, parse_special, 1));
+             },
+             nb::arg("text"), nb::arg("add_special"), nb::arg("parse_special"),
+             nb::sig("def encode(self, text: object, add_special: bool, parse_special: bool) -> list[int]"))
+        .def("encode_to_numpy",
+             [](const Encoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads) {
+                 return array_of(encoded(self, text, add_special, parse_special, threads));
+             },
+             nb::arg("text"), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("threads"),
+             nb::sig("def encode_to_numpy(self, text: object, add_special: bool, parse_special: bool, threads: int) -> "
+                     "typing.Any"))
+        .def("encode_batch", &encode_batch, nb::arg("texts"), nb::arg("add_special"), nb::arg("parse_special"),
+             nb::arg("threads"), nb::arg("as_arrays"),
+             nb::sig("def encode_batch(self, texts: typing.Sequence[object], add_special: bool, parse_special: bool, threads: "
+                     "int, as_arrays: bool) -> list[typing.Any]"))
+        .def("count",
+             [](const Encoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads) {
+                 Source source(text);
+                 size_t count = 0;
+                 without_lock(source.text().size, [&](const Poll &poll) {
+                     count = self.count(source.text(), {add_special, parse_special}, threads, poll);
+                 });
+                 return count;
+             },
+             nb::arg("text"), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("threads"),
+             nb::sig("def count(self, text: object, add_special: bool, parse_special: bool, threads: int) -> int"))
+        .def("encode_plain",
+             [](const Encoder &self, nb::handle text) {
+                 Source source(text);
+                 Ids ids;
+                 without_lock(source.text().size, [&](const Poll &poll) { self.encode_plain(source.text(), ids, poll); });
+                 return list_of(ids);
+             },
+             nb::arg("text"), nb::sig("def encode_plain(self, text: object) -> list[int]"),
+             "The ids of text in which no special tokens are looked for, with nothing added.")
+        .def_prop_ro("cache_bytes", &Encoder::cache_bytes, "What the word cache takes, in bytes.")
+        .def_prop_ro("parts_at_spaces", [](const Encoder &self) { return self.merger().parts_at_spaces(); })
+        .def("clear_cache", &Encoder::clear_cache, "Forget all words.");
+}
+
+}  // namespace ggufbpe

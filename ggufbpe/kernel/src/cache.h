@@ -1,0 +1,168 @@
+// The ids of words that were encoded before. Many threads read and write it at once.
+//
+// A word of up to 15 bytes is its own key, in two numbers with its length; a longer one is told by a hash, and its bytes
+// are compared. A slot is written once and never changed: who fills it claims it with one atomic exchange and publishes
+// it with one atomic store, so readers take no lock. A table that gets full is replaced by a larger one, at the largest
+// by an empty one; whoever still reads the old one keeps it alive until then.
+
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "strings.h"
+
+namespace ggufbpe {
+
+// How a word is looked up.
+struct WordKey {
+    static constexpr size_t INLINE = 15;  // bytes
+
+    uint64_t low, high;  // `high` has the length in its upper byte; 0xFF for a word that is longer than INLINE
+    uint64_t hash() const {
+#if defined(__SIZEOF_INT128__)
+        unsigned __int128 product = static_cast<unsigned __int128>(low ^ 0xA0761D6478BD642Fu) * (high ^ 0xE7037ED1A0B428DBu);
+        return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+#else
+        uint64_t mixed = (low ^ high * 0x9E3779B97F4A7C15u) * 0xE7037ED1A0B428DBu;
+        return mixed ^ mixed >> 32;
+#endif
+    }
+    bool is_inline() const { return high >> 56 != 0xFF; }
+
+    // `readable` is how many bytes may be read from `word` on; all of 16 are read at once where they may.
+    static WordKey of(const unsigned char *word, size_t size, size_t readable) {
+        if (size > INLINE) {
+            return {hash_bytes(reinterpret_cast<const char *>(word), size), uint64_t(0xFF) << 56 | size};
+        }
+        uint64_t low, high;
+        if (readable >= 16) {
+            std::memcpy(&low, word, 8);
+            std::memcpy(&high, word + 8, 8);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+            low = __builtin_bswap64(low);
+            high = __builtin_bswap64(high);
+#endif
+        } else {
+            low = high = 0;
+            for (size_t i = 0; i < size; ++i) (i < 8 ? low : high) |= uint64_t(word[i]) << (8 * (i & 7));
+        }
+        low &= MASKS[size][0];
+        high &= MASKS[size][1];
+        return {low, high | uint64_t(size) << 56};
+    }
+
+    static const uint64_t MASKS[16][2];
+};
+
+class WordTable {
+public:
+    static constexpr size_t LONGEST = 256;  // bytes: longer words are not kept
+
+    struct Slot {
+        std::atomic<uint64_t> high{0}, low{0};
+        std::atomic<uint64_t> first_two{0};  // ids 0 and 1
+        std::atomic<uint64_t> third{0};      // id 2, and the number of ids in the upper half; or a Record
+    };
+
+    // The ids of words that have more than three, or are longer than a key.
+    struct Record {
+        uint32_t size, count;
+        const int32_t *ids() const { return reinterpret_cast<const int32_t *>(this + 1); }
+        const char *bytes() const { return reinterpret_cast<const char *>(ids() + count); }
+    };
+    static constexpr uint64_t IN_RECORD = uint64_t(1) << 63;  // in `third`: first_two is the address of a Record
+
+    // `slots` is a power of two.
+    explicit WordTable(size_t slots) : buckets_(slots / 2), mask_(slots / 2 - 1) {}
+
+    // The bucket of two slots where a key is looked for first.
+    size_t bucket(uint64_t hash) const { return hash & mask_; }
+    void prefetch(size_t bucket) const {
+#if defined(__GNUC__)
+        __builtin_prefetch(&buckets_[bucket]);
+#endif
+    }
+
+    // What a word was found to be.
+    struct Found {
+        uint64_t first_two, third;
+    };
+
+    bool find(const WordKey &key, size_t bucket, const unsigned char *word, Found &found) const {
+        for (size_t turn = 0; turn < REACH; ++turn, bucket = (bucket + 1) & mask_) {
+            for (const Slot &slot : buckets_[bucket].slots) {
+                uint64_t high = slot.high.load(std::memory_order_acquire);
+                if (high == key.high && slot.low.load(std::memory_order_relaxed) == key.low) {
+                    found = {slot.first_two.load(std::memory_order_relaxed), slot.third.load(std::memory_order_relaxed)};
+                    if (key.is_inline()) return true;
+                    const Record &record = record_of(found);
+                    if (!std::memcmp(record.bytes(), word, record.size)) return true;
+                }
+                if (high == 0) return false;
+            }
+        }
+        return false;
+    }
+
+    // Keeps the ids of a word. False where there is no room, so that the table should be replaced.
+    bool insert(const WordKey &key, size_t bucket, const unsigned char *word, size_t size, const int32_t *ids, size_t count);
+
+    static const Record &record_of(const Found &found) { return *reinterpret_cast<const Record *>(found.first_two); }
+
+    // Copies all words to a larger table.
+    void copy_to(WordTable &other) const;
+
+    size_t slot_count() const { return 2 * buckets_.size(); }
+    size_t bytes() const { return slot_count() * sizeof(Slot) + record_bytes_.load(std::memory_order_relaxed); }
+    std::atomic<bool> retired{false};  // another table has taken its place
+
+private:
+    static constexpr size_t REACH = 8;  // buckets where a key may be, from its own on
+    static constexpr uint64_t CLAIMED = uint64_t(1) << 55;  // in `high`: being written; no key has it, for it has no length
+
+    Record *new_record(size_t size, size_t count);
+    static void copy_slot(const Slot &slot, WordTable &other);
+
+    struct alignas(64) Bucket {  // a cache line
+        Slot slots[2];
+    };
+    std::vector<Bucket> buckets_;
+    size_t mask_;
+    std::atomic<size_t> used_{0};
+    std::atomic<size_t> record_bytes_{0};
+    std::mutex records_mutex_;
+    std::vector<std::unique_ptr<uint64_t[]>> chunks_;
+    size_t chunk_left_ = 0;
+    uint64_t *chunk_next_ = nullptr;
+};
+
+class WordCache {
+public:
+    // At most this many bytes; while one table is replaced by another, up to half as many more.
+    explicit WordCache(size_t most_bytes) : most_bytes_(most_bytes), table_(std::make_shared<WordTable>(FIRST_SLOTS)) {}
+
+    std::shared_ptr<WordTable> table() const {
+        std::lock_guard<std::mutex> lock(mutex_);
+        return table_;
+    }
+
+    // To be called by who found `full` full: puts a larger table in its place, or an empty one; returns what is in force.
+    std::shared_ptr<WordTable> replace(const std::shared_ptr<WordTable> &full);
+
+    void clear();
+    size_t bytes() const { return table()->bytes(); }
+
+private:
+    static constexpr size_t FIRST_SLOTS = 2048;
+    const size_t most_bytes_;
+    mutable std::mutex mutex_;
+    std::shared_ptr<WordTable> table_;
+};
+
+}  // namespace ggufbpe

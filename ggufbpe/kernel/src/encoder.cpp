@@ -1,0 +1,389 @@
+#include "encoder.h"
+
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <thread>
+
+#include "utf8.h"
+
+namespace ggufbpe {
+
+namespace {
+
+constexpr size_t GROUP = 32;                 // words whose slots are fetched together
+constexpr size_t PART = size_t(1) << 19;     // bytes that one thread takes at a time of a long text
+constexpr size_t WORTH_A_THREAD = 1 << 16;   // bytes; for fewer, a thread takes longer to start than it saves
+constexpr size_t IDLE_WORKERS = 64;          // kept for the next call
+constexpr size_t SCRATCH_KEPT = 1 << 26;     // bytes; a worker whose memory grew beyond is not kept
+
+}  // namespace
+
+void Ids::grow(size_t count) {
+    if (count > SIZE_MAX / 8 - size_) throw std::bad_alloc();
+    const size_t capacity = std::max(size_ + count, capacity_ + capacity_ / 2);
+    void *grown = std::realloc(data_, capacity * sizeof(int32_t));
+    if (!grown) throw std::bad_alloc();
+    data_ = static_cast<int32_t *>(grown);
+    capacity_ = capacity;
+}
+
+void Ids::append(const Ids &other) {
+    if (!other.size_) return;
+    int32_t *to = room(other.size_);
+    std::memcpy(to, other.data_, other.size_ * sizeof(int32_t));
+    size_ += other.size_;
+}
+
+int32_t *Ids::release() {
+    if (capacity_ > size_) {
+        void *fitted = std::realloc(data_, std::max<size_t>(size_, 1) * sizeof(int32_t));
+        if (fitted) data_ = static_cast<int32_t *>(fitted);
+    }
+    int32_t *data = data_;
+    data_ = nullptr;
+    size_ = capacity_ = 0;
+    return data;
+}
+
+// What one thread needs at a time.
+struct Encoder::Worker {
+    Splitter::Scratch split;
+    Merger::Scratch merge;
+    std::shared_ptr<WordTable> table;
+
+    size_t bytes() const {
+        return split.classes.capacity() * 6 + split.offsets.capacity() * 8 + split.starts.capacity() * 4 +
+               merge.symbols.capacity() * 12 + merge.values.capacity() * 8 + merge.heap.capacity() * 8;
+    }
+};
+
+// A worker for the time of a call.
+class Encoder::Lease {
+public:
+    explicit Lease(const Encoder &encoder) : encoder_(encoder) {
+        std::lock_guard<std::mutex> lock(encoder.workers_mutex_);
+        if (!encoder.workers_.empty()) {
+            worker_ = std::move(encoder.workers_.back());
+            encoder.workers_.pop_back();
+        }
+        if (!worker_) worker_ = std::make_unique<Worker>();
+        if (!worker_->table || worker_->table->retired.load(std::memory_order_acquire)) {
+            worker_->table = encoder.cache_.table();
+        }
+    }
+    ~Lease() {
+        if (worker_->bytes() > SCRATCH_KEPT) return;
+        std::lock_guard<std::mutex> lock(encoder_.workers_mutex_);
+        if (encoder_.workers_.size() < IDLE_WORKERS) encoder_.workers_.push_back(std::move(worker_));
+    }
+    Lease(const Lease &) = delete;
+    Lease &operator=(const Lease &) = delete;
+    Worker &operator*() { return *worker_; }
+
+private:
+    const Encoder &encoder_;
+    std::unique_ptr<Worker> worker_;
+};
+
+Encoder::Encoder(std::shared_ptr<const Strings> tokens, const Strings &merges, std::shared_ptr<const Splitter> splitter,
+                 const MergeOptions &options, const std::vector<SpecialToken> &special, int32_t bos, int32_t eos,
+                 size_t cache_bytes)
+    : tokens_(std::move(tokens)),
+      splitter_(std::move(splitter)),
+      merger_(tokens_, merges, options),
+      escape_spaces_(options.escape_spaces),
+      special_(special),
+      bos_(bos),
+      eos_(eos),
+      cache_(cache_bytes) {
+    if (merger_.parts_at_spaces()) splitter_ = splitter_->parted_at_spaces(merger_.joined_to_spaces());
+    for (const SpecialToken &token : special_) {
+        if (token.id < 0 || size_t(token.id) >= tokens_->size()) throw std::invalid_argument("a special token out of range");
+    }
+}
+
+Encoder::~Encoder() = default;
+
+const Partition &Encoder::partition(bool parse_special) const {
+    std::call_once(partition_once_[parse_special], [&] {
+        partitions_[parse_special] = std::make_unique<Partition>(tokens_, special_, parse_special);
+    });
+    return *partitions_[parse_special];
+}
+
+// Bytes that are not UTF-8 as llama.cpp reads them: each that cannot be decoded becomes U+FFFD, overlong forms and
+// surrogates are decoded. The overlong form of a space stays as it is where spaces are escaped, for it is not one of those.
+std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t size) const {
+    std::vector<unsigned char> result;
+    result.reserve(size + size / 4 + 16);
+    for (size_t i = 0; i < size;) {
+        unsigned length;
+        const uint32_t code_point = code_point_at(text + i, text + size, length);
+        unsigned char bytes[4];
+        if (escape_spaces_ && code_point == ' ' && length > 1) {
+            result.push_back(0xC0);
+            result.push_back(0xA0);
+        } else {
+            const unsigned written = write_utf8(code_point, bytes);
+            result.insert(result.end(), bytes, bytes + written);
+        }
+        i += length;
+    }
+    return result;
+}
+
+std::vector<Encoder::Part> Encoder::parts_of(const Text &text, bool parse_special, size_t longest,
+                                             std::vector<std::vector<unsigned char>> &rewritten) const {
+    std::vector<Fragment> fragments;
+    if (special_.empty()) {
+        if (text.size) fragments.push_back({-1, 0, text.size});
+    } else {
+        partition(parse_special).split(text.data, text.size, fragments);
+    }
+    const bool is_valid = text.is_valid || is_utf8(text.data, text.size);
+    std::vector<Part> parts;
+    parts.reserve(fragments.size());
+    for (const Fragment &fragment : fragments) {
+        if (fragment.token >= 0) {
+            parts.push_back({fragment.token, nullptr, 0});
+            continue;
+        }
+        const unsigned char *data = text.data + fragment.start;
+        size_t size = fragment.end - fragment.start;
+        if (!is_valid) {
+            rewritten.push_back(rewrite(data, size));
+            data = rewritten.back().data();
+            size = rewritten.back().size();
+        }
+        for (size_t start = 0; start < size;) {
+            size_t end = size - start > longest + longest / 2 ? splitter_->cut(data, size, start + longest) : size;
+            parts.push_back({-1, data + start, end - start});
+            start = end;
+        }
+    }
+    return parts;
+}
+
+namespace {
+
+// Runs work(i) for each i below `count` on several threads; the calling one takes part and calls poll between. The first
+// exception is thrown when all have stopped.
+template <typename Work>
+void on_threads(size_t count, size_t threads, const Poll &poll, Work work) {
+    if (threads <= 1 || count <= 1) {
+        for (size_t i = 0; i < count; ++i) {
+            work(i, poll);
+            poll();
+        }
+        return;
+    }
+    std::atomic<size_t> next{0};
+    std::atomic<bool> stop{false};
+    std::exception_ptr error;
+    std::mutex error_mutex;
+    auto take = [&](const Poll &poll_here) {
+        try {
+            for (size_t i; !stop.load(std::memory_order_relaxed) && (i = next.fetch_add(1)) < count;) {
+                work(i, poll_here);
+                poll_here();
+            }
+        } catch (...) {
+            std::lock_guard<std::mutex> lock(error_mutex);
+            if (!error) error = std::current_exception();
+            stop.store(true);
+        }
+    };
+    struct Stopped {};
+    const Poll look_at_stop = [&] {
+        if (stop.load(std::memory_order_relaxed)) throw Stopped();
+    };
+    std::vector<std::thread> others;
+    try {
+        for (size_t i = 1; i < std::min(threads, count); ++i) others.emplace_back([&] { take(look_at_stop); });
+    } catch (const std::system_error &) {
+        // Fewer threads than asked for do the same.
+    }
+    take(poll);
+    for (std::thread &other : others) other.join();
+    if (error) std::rethrow_exception(error);
+}
+
+}  // namespace
+
+void Encoder::encode_parts(const std::vector<Part> &parts, size_t threads, Ids *ids, size_t *count, const Poll &poll) const {
+    auto encode_one = [&](const Part &part, Worker &worker, Ids *to, size_t *number, const Poll &poll_here) {
+        if (part.token >= 0) {
+            if (number) {
+                ++*number;
+            } else {
+                to->push(part.token);
+            }
+        } else {
+            encode_fragment(part.data, part.size, worker, *to, number, poll_here);
+        }
+    };
+    // Neighbours together, so that a text of many small fragments is not taken apart.
+    std::vector<std::pair<size_t, size_t>> spans;
+    size_t first = 0, bytes = 0;
+    for (size_t i = 0; i < parts.size(); ++i) {
+        bytes += parts[i].size + 16;
+        if (threads > 1 && bytes >= PART) {
+            spans.emplace_back(first, i + 1);
+            first = i + 1;
+            bytes = 0;
+        }
+    }
+    if (first < parts.size()) spans.emplace_back(first, parts.size());
+    if (threads <= 1 || spans.size() <= 1) {
+        Lease worker(*this);
+        Ids none;
+        for (const Part &part : parts) encode_one(part, *worker, ids ? ids : &none, count, poll);
+        return;
+    }
+    std::vector<Ids> results(spans.size());
+    std::vector<size_t> counts(spans.size(), 0);
+    on_threads(spans.size(), threads, poll, [&](size_t i, const Poll &poll_here) {
+        Lease worker(*this);
+        for (size_t k = spans[i].first; k < spans[i].second; ++k) {
+            encode_one(parts[k], *worker, &results[i], count ? &counts[i] : nullptr, poll_here);
+        }
+    });
+    size_t total = 0;
+    for (const Ids &result : results) total += result.size();
+    if (ids) ids->room(total + 1);
+    for (size_t i = 0; i < spans.size(); ++i) {
+        if (count) {
+            *count += counts[i];
+        } else {
+            ids->append(results[i]);
+            results[i] = Ids();
+        }
+    }
+}
+
+void Encoder::encode(const Text &text, const EncodeOptions &options, size_t threads, Ids &ids, const Poll &poll) const {
+    if (options.add_special && bos_ >= 0) ids.push(bos_);
+    if (text.size < WORTH_A_THREAD) threads = 1;
+    std::vector<std::vector<unsigned char>> rewritten;
+    encode_parts(parts_of(text, options.parse_special, threads > 1 ? PART : SIZE_MAX / 4, rewritten), threads, &ids, nullptr,
+                 poll);
+    if (options.add_special && eos_ >= 0) ids.push(eos_);
+}
+
+size_t Encoder::count(const Text &text, const EncodeOptions &options, size_t threads, const Poll &poll) const {
+    size_t count = (options.add_special && bos_ >= 0) + (options.add_special && eos_ >= 0);
+    if (text.size < WORTH_A_THREAD) threads = 1;
+    std::vector<std::vector<unsigned char>> rewritten;
+    encode_parts(parts_of(text, options.parse_special, threads > 1 ? PART : SIZE_MAX / 4, rewritten), threads, nullptr, &count,
+                 poll);
+    return count;
+}
+
+void Encoder::encode_batch(const std::vector<Text> &texts, const EncodeOptions &options, size_t threads,
+                           std::vector<Ids> &results, const Poll &poll) const {
+    results.resize(texts.size());
+    // Short texts in groups; a text that is long by itself is shared out among the threads.
+    std::vector<std::pair<size_t, size_t>> groups;
+    size_t first = 0, bytes = 0;
+    for (size_t i = 0; i < texts.size(); ++i) {
+        bytes += texts[i].size + 64;
+        if (bytes >= WORTH_A_THREAD) {
+            groups.emplace_back(first, i + 1);
+            first = i + 1;
+            bytes = 0;
+        }
+    }
+    if (first < texts.size()) groups.emplace_back(first, texts.size());
+    const bool few = groups.size() < 2 * threads;
+    on_threads(groups.size(), few ? 1 : threads, poll, [&](size_t group, const Poll &poll_here) {
+        for (size_t i = groups[group].first; i < groups[group].second; ++i) {
+            encode(texts[i], options, few ? threads : 1, results[i], poll_here);
+        }
+    });
+}
+
+void Encoder::encode_plain(const Text &text, Ids &ids, const Poll &poll) const {
+    Lease worker(*this);
+    if (text.is_valid || is_utf8(text.data, text.size)) {
+        encode_fragment(text.data, text.size, *worker, ids, nullptr, poll);
+    } else {
+        const std::vector<unsigned char> rewritten = rewrite(text.data, text.size);
+        encode_fragment(rewritten.data(), rewritten.size(), *worker, ids, nullptr, poll);
+    }
+}
+
+void Encoder::encode_fragment(const unsigned char *text, size_t size, Worker &worker, Ids &ids, size_t *count,
+                              const Poll &poll) const {
+    for (size_t start = 0; start < size;) {
+        const size_t end = splitter_->block(text, size, start, worker.split);
+        if (worker.table->retired.load(std::memory_order_acquire)) worker.table = cache_.table();
+        // No text has more ids than bytes; a cached word is written four ids at a time.
+        int32_t *to = ids.room(end - start + 8);
+        to = encode_words(text + start, size - start, worker, to, count, poll);
+        if (!count) ids.advance(to);
+        start = end;
+        if (start < size) poll();
+    }
+}
+
+// The words of a block, of which `readable` bytes may be read. If `count` is given, ids are counted and overwritten.
+int32_t *Encoder::encode_words(const unsigned char *text, size_t readable, Worker &worker, int32_t *to, size_t *count,
+                               const Poll &poll) const {
+    const uint32_t *starts = worker.split.starts.data();
+    const size_t words = worker.split.word_count;
+    int32_t *const first = to;
+    size_t counted = 0;
+    WordKey keys[GROUP];
+    size_t buckets[GROUP];
+    for (size_t from = 0; from < words; from += GROUP) {
+        const size_t group = std::min(GROUP, words - from);
+        const WordTable *table = worker.table.get();
+        for (size_t i = 0; i < group; ++i) {
+            const uint32_t start = starts[from + i];
+            keys[i] = WordKey::of(text + start, starts[from + i + 1] - start, readable - start);
+            buckets[i] = table->bucket(keys[i].hash());
+            table->prefetch(buckets[i]);
+        }
+        for (size_t i = 0; i < group; ++i) {
+            const unsigned char *word = text + starts[from + i];
+            WordTable::Found found;
+            if (worker.table.get() == table && table->find(keys[i], buckets[i], word, found)) {
+                if (!(found.third & WordTable::IN_RECORD)) {
+                    std::memcpy(to, &found.first_two, 8);
+                    to[2] = static_cast<int32_t>(found.third);
+                    to += found.third >> 32;
+                } else {
+                    const WordTable::Record &record = WordTable::record_of(found);
+                    to = std::copy(record.ids(), record.ids() + record.count, to);
+                }
+            } else {
+                to = encode_new_word(word, starts[from + i + 1] - starts[from + i], keys[i], worker, to, poll);
+            }
+        }
+        if (count) {
+            counted += static_cast<size_t>(to - first);
+            to = first;
+        }
+    }
+    if (count) *count += counted;
+    return to;
+}
+
+int32_t *Encoder::encode_new_word(const unsigned char *word, size_t size, const WordKey &key, Worker &worker, int32_t *to,
+                                  const Poll &poll) const {
+    std::vector<int32_t> &ids = worker.merge.ids;
+    ids.clear();
+    merger_.encode(word, size, worker.merge, poll);
+    if (size <= WordTable::LONGEST) {
+        if (worker.table->retired.load(std::memory_order_acquire)) worker.table = cache_.table();
+        const uint64_t hash = key.hash();
+        if (!worker.table->insert(key, worker.table->bucket(hash), word, size, ids.data(), ids.size())) {
+            worker.table = cache_.replace(worker.table);
+            worker.table->insert(key, worker.table->bucket(hash), word, size, ids.data(), ids.size());
+        }
+    }
+    return std::copy(ids.begin(), ids.end(), to);
+}
+
+}  // namespace ggufbpe

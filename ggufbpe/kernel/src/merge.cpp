@@ -1,0 +1,361 @@
+#include "merge.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+#include "utf8.h"
+
+namespace ggufbpe {
+
+namespace {
+
+constexpr size_t SHORT_WORD = 64;  // symbols; for fewer, looking through all values is faster than a queue
+constexpr uint32_t ESCAPED_SPACE = 0x2581;
+constexpr size_t MOST_JOINED = 100;  // characters that merges join to a space behind them
+
+// GPT-2 writes each byte as one printable character (src/unicode.cpp: unicode_byte_to_utf8_map).
+struct ByteAlphabet {
+    uint16_t code_point[256];
+    unsigned char text[256][2];
+    uint8_t size[256];
+    int16_t byte_of[0x200];  // by code point; -1 for none
+
+    ByteAlphabet() {
+        std::fill(std::begin(byte_of), std::end(byte_of), int16_t(-1));
+        uint16_t other = 0x100;
+        for (int byte = 0; byte < 256; ++byte) {
+            bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+            code_point[byte] = printable ? static_cast<uint16_t>(byte) : other++;
+            unsigned char bytes[4];
+            size[byte] = static_cast<uint8_t>(write_utf8(code_point[byte], bytes));
+            std::memcpy(text[byte], bytes, 2);
+            byte_of[code_point[byte]] = static_cast<int16_t>(byte);
+        }
+    }
+};
+
+const ByteAlphabet ALPHABET;
+
+// The byte that a text of one character of GPT-2's alphabet stands for, or -1.
+int byte_of(std::string_view text) {
+    if (text.empty() || text.size() > 2) return -1;
+    const auto *p = reinterpret_cast<const unsigned char *>(text.data());
+    unsigned length;
+    uint32_t code_point = code_point_at(p, p + text.size(), length);
+    return length == text.size() && code_point < 0x200 ? ALPHABET.byte_of[code_point] : -1;
+}
+
+uint32_t last_character(std::string_view text) {
+    size_t start = text.size() - 1;
+    while (start > 0 && (text[start] & 0xC0) == 0x80) --start;
+    const auto *p = reinterpret_cast<const unsigned char *>(text.data());
+    unsigned length;
+    return code_point_at(p + start, p + text.size(), length);
+}
+
+bool starts_with_space(std::string_view text) { return text.compare(0, 3, "\xE2\x96\x81") == 0; }
+bool ends_with_space(std::string_view text) {
+    return text.size() >= 3 && text.compare(text.size() - 3, 3, "\xE2\x96\x81") == 0;
+}
+
+}  // namespace
+
+Merger::Merger(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options)
+    : tokens_(std::move(tokens)), options_(options) {
+    if (!tokens_->indexed()) throw std::invalid_argument("the tokens have no index");
+    if (tokens_->size() >= UNKNOWN_CHAR / 2 || merges.size() >= UNKNOWN_CHAR / 2) {
+        throw std::invalid_argument("more tokens or merges than there are numbers for");
+    }
+    for (size_t id = 0; id < tokens_->size(); ++id) longest_token_ = std::max(longest_token_, (*tokens_)[id].size());
+    prepare_pairs(merges);
+    prepare_characters();
+}
+
+uint32_t Merger::symbol_of(std::string_view text, uint64_t hash) {
+    int64_t id = tokens_->find(text, hash);
+    if (id >= 0) return static_cast<uint32_t>(id);
+    auto [found, is_new] = inner_symbols_.try_emplace(std::string(text), static_cast<uint32_t>(symbol_count()));
+    if (is_new) inner_.emplace_back(text);
+    return found->second;
+}
+
+void Merger::prepare_pairs(const Strings &merges) {
+    size_t capacity = 64;
+    while (capacity * 3 < merges.size() * 5) capacity *= 2;
+    pairs_.assign(capacity, {0, 0, NONE});
+    mask_ = capacity - 1;
+    if (options_.byte_encode) byte_pairs_.assign(65536, NONE);
+
+    // In groups, so that what a group will look up is on its way while its hashes are made.
+    constexpr size_t GROUP = 32;
+    struct Item {
+        uint32_t rank;
+        std::string_view left, right;
+        std::string merged;
+        uint64_t left_hash, right_hash, merged_hash;
+        uint32_t left_symbol, right_symbol, result;
+    };
+    std::vector<Item> items(GROUP);
+    for (size_t from = 0; from < merges.size(); from += GROUP) {
+        size_t count = 0;
+        for (size_t rank = from; rank < std::min(from + GROUP, merges.size()); ++rank) {
+            // A merge is cut at its first space, not counting one that begins it.
+            std::string_view text = merges[rank];
+            size_t space = text.size() > 1 ? text.find(' ', 1) : std::string_view::npos;
+            if (space == std::string_view::npos || space + 1 == text.size()) continue;
+            Item &item = items[count++];
+            item.rank = static_cast<uint32_t>(rank);
+            item.left = text.substr(0, space);
+            item.right = text.substr(space + 1);
+            item.merged.assign(item.left);
+            item.merged.append(item.right);
+            item.left_hash = hash_bytes(item.left.data(), item.left.size());
+            item.right_hash = hash_bytes(item.right.data(), item.right.size());
+            item.merged_hash = hash_bytes(item.merged.data(), item.merged.size());
+            tokens_->prefetch(item.left_hash);
+            tokens_->prefetch(item.right_hash);
+            tokens_->prefetch(item.merged_hash);
+        }
+        for (size_t i = 0; i < count; ++i) {
+            Item &item = items[i];
+            item.left_symbol = symbol_of(item.left, item.left_hash);
+            item.right_symbol = symbol_of(item.right, item.right_hash);
+            item.result = symbol_of(item.merged, item.merged_hash);
+#if defined(__GNUC__)
+            __builtin_prefetch(&pairs_[slot_of(item.left_symbol, item.right_symbol) & mask_], 1);
+#endif
+        }
+        for (size_t i = 0; i < count; ++i) {
+            const Item &item = items[i];
+            const uint64_t value = uint64_t(item.rank) << 32 | item.result;
+            uint64_t at = slot_of(item.left_symbol, item.right_symbol) & mask_;
+            while (pairs_[at].value != NONE) {
+                if (pairs_[at].left == item.left_symbol && pairs_[at].right == item.right_symbol) break;
+                at = (at + 1) & mask_;
+            }
+            if (pairs_[at].value != NONE) continue;  // the first of two equal merges counts
+            pairs_[at] = {item.left_symbol, item.right_symbol, value};
+            if (options_.byte_encode) {
+                int left = byte_of(item.left), right = byte_of(item.right);
+                if (left >= 0 && right >= 0) byte_pairs_[size_t(left) << 8 | size_t(right)] = value;
+            } else if (starts_with_space(item.right) && !ends_with_space(item.left)) {
+                joined_to_spaces_.push_back(last_character(item.left));
+            }
+        }
+    }
+    std::sort(joined_to_spaces_.begin(), joined_to_spaces_.end());
+    joined_to_spaces_.erase(std::unique(joined_to_spaces_.begin(), joined_to_spaces_.end()), joined_to_spaces_.end());
+    parts_at_spaces_ = options_.escape_spaces && !options_.byte_encode && !options_.ignore_merges &&
+                       joined_to_spaces_.size() <= MOST_JOINED;
+}
+
+void Merger::prepare_characters() {
+    for (int byte = 0; byte < 256; ++byte) {
+        if (options_.byte_encode) {
+            std::string_view text(reinterpret_cast<const char *>(ALPHABET.text[byte]), ALPHABET.size[byte]);
+            byte_symbols_[byte] = symbol_of(text, hash_bytes(text.data(), text.size()));
+        } else {
+            unsigned char text[4];
+            uint32_t code_point = options_.escape_spaces && byte == ' ' ? ESCAPED_SPACE : static_cast<uint32_t>(byte);
+            byte_symbols_[byte] = character(text, write_utf8(code_point, text));
+        }
+    }
+}
+
+// The symbol of a character that is no byte: its token, what merges have of it, or a number that no merge knows.
+uint32_t Merger::character(const unsigned char *at, unsigned size) const {
+    std::string_view text(reinterpret_cast<const char *>(at), size);
+    int64_t id = tokens_->find(text);
+    if (id >= 0) return static_cast<uint32_t>(id);
+    if (!inner_symbols_.empty()) {
+        auto found = inner_symbols_.find(std::string(text));
+        if (found != inner_symbols_.end()) return found->second;
+    }
+    unsigned length;
+    return UNKNOWN_CHAR | code_point_at(at, at + size, length);
+}
+
+bool Merger::is_whole(const unsigned char *word, size_t size, Scratch &scratch) const {
+    if (!options_.ignore_merges) {
+        if (!options_.newline_runs) return false;
+        for (size_t i = 0; i < size; ++i) {
+            if (word[i] != '\n') return false;
+        }
+    }
+    // The word as it is written for merging.
+    if (size > 2 * longest_token_) return false;  // twice, for the one form that is shorter when written
+    std::string &written = scratch.written;
+    written.clear();
+    for (size_t i = 0; i < size; ++i) {
+        if (options_.byte_encode) {
+            written.append(reinterpret_cast<const char *>(ALPHABET.text[word[i]]), ALPHABET.size[word[i]]);
+        } else if (options_.escape_spaces && word[i] == ' ') {
+            written.append("\xE2\x96\x81");
+        } else if (word[i] == 0xC0) {  // the space that is not to be escaped: see Encoder
+            written.push_back(' ');
+            ++i;
+        } else {
+            written.push_back(static_cast<char>(word[i]));
+        }
+    }
+    int64_t id = tokens_->find(written);
+    if (id < 0) return false;
+    scratch.ids.push_back(static_cast<int32_t>(id));
+    return true;
+}
+
+size_t Merger::write_symbols(const unsigned char *word, size_t size, Scratch &scratch) const {
+    if (scratch.symbols.size() < size + 1) scratch.symbols.resize(size + size / 8 + 64);
+    uint32_t *symbols = scratch.symbols.data();
+    if (options_.byte_encode) {
+        for (size_t i = 0; i < size; ++i) symbols[i] = byte_symbols_[word[i]];
+        return size;
+    }
+    size_t count = 0;
+    for (size_t i = 0; i < size;) {
+        if (word[i] < 0x80) {
+            symbols[count++] = byte_symbols_[word[i++]];
+            continue;
+        }
+        unsigned length;
+        uint32_t code_point = code_point_at(word + i, word + size, length);
+        unsigned char text[4];
+        symbols[count++] = character(text, write_utf8(code_point, text));
+        i += length;
+    }
+    return count;
+}
+
+void Merger::encode(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const {
+    if (is_whole(word, size, scratch)) return;
+    if (size > LONGEST_WORD) {
+        size_t characters = 0;
+        for (size_t i = 0; i < size; ++i) characters += options_.byte_encode || (word[i] & 0xC0) != 0x80;
+        if (characters > LONGEST_WORD) {
+            throw std::length_error("the pre-tokenizer leaves a word of " + std::to_string(characters) +
+                                    " characters, which takes " + std::to_string(60 * characters >> 30) +
+                                    " GiB to merge; the limit is " + std::to_string(LONGEST_WORD));
+        }
+    }
+    size_t count = write_symbols(word, size, scratch);
+    uint32_t *symbols = scratch.symbols.data();
+    if (count > SHORT_WORD) {
+        count = merge_long(count, scratch, poll);
+    } else if (count > 1) {
+        uint64_t values[SHORT_WORD];
+        if (options_.byte_encode) {
+            for (size_t i = 0; i + 1 < count; ++i) values[i] = byte_pairs_[size_t(word[i]) << 8 | word[i + 1]];
+        } else {
+            for (size_t i = 0; i + 1 < count; ++i) values[i] = value_of(symbols[i], symbols[i + 1]);
+        }
+        count = merge_short(count, symbols, values);
+    }
+    append_ids(symbols, count, scratch.ids);
+}
+
+// Looks for the lowest rank anew each time; of equal ranks the leftmost.
+size_t Merger::merge_short(size_t count, uint32_t *symbols, uint64_t *values) const {
+    while (count > 1) {
+        size_t at = 0;
+        uint64_t lowest = values[0];
+        for (size_t i = 1; i + 1 < count; ++i) {
+            bool lower = values[i] < lowest;
+            lowest = lower ? values[i] : lowest;
+            at = lower ? i : at;
+        }
+        if (lowest == NONE) break;
+        symbols[at] = static_cast<uint32_t>(lowest);
+        --count;
+        for (size_t i = at + 1; i < count; ++i) symbols[i] = symbols[i + 1];
+        for (size_t i = at; i + 1 < count; ++i) values[i] = values[i + 1];
+        if (at) values[at - 1] = value_of(symbols[at - 1], symbols[at]);
+        if (at + 1 < count) values[at] = value_of(symbols[at], symbols[at + 1]);
+    }
+    return count;
+}
+
+// A priority queue of pairs over a chain of symbols: n log n in the length of the word. An item of the queue is rank and
+// left place in one number; it is stale when the pair at its place has another rank by now.
+size_t Merger::merge_long(size_t count, Scratch &scratch, const Poll &poll) const {
+    uint32_t *symbols = scratch.symbols.data();
+    std::vector<uint32_t> &next = scratch.next, &before = scratch.before;
+    std::vector<uint64_t> &values = scratch.values, &heap = scratch.heap;
+    next.resize(count);
+    before.resize(count);
+    values.resize(count);
+    heap.clear();
+    const uint32_t none = static_cast<uint32_t>(count);
+    auto item_of = [](uint64_t value, size_t at) { return (value >> 32) << 32 | at; };
+    for (size_t i = 0; i < count; ++i) {
+        next[i] = static_cast<uint32_t>(i + 1);
+        before[i] = static_cast<uint32_t>(i - 1);
+        values[i] = i + 1 < count ? value_of(symbols[i], symbols[i + 1]) : NONE;
+        if (values[i] != NONE) heap.push_back(item_of(values[i], i));
+    }
+    std::make_heap(heap.begin(), heap.end(), std::greater<>());
+    auto update = [&](uint32_t at) {
+        uint64_t value = next[at] < none ? value_of(symbols[at], symbols[next[at]]) : NONE;
+        values[at] = value;
+        if (value == NONE) return;
+        heap.push_back(item_of(value, at));
+        std::push_heap(heap.begin(), heap.end(), std::greater<>());
+    };
+    for (size_t turn = 1; !heap.empty(); ++turn) {
+        if (turn % (1 << 20) == 0) poll();
+        std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+        uint64_t item = heap.back();
+        heap.pop_back();
+        uint32_t at = static_cast<uint32_t>(item);
+        if (values[at] == NONE || values[at] >> 32 != item >> 32) continue;
+        uint32_t right = next[at];
+        symbols[at] = static_cast<uint32_t>(values[at]);
+        values[right] = NONE;
+        next[at] = next[right];
+        if (next[at] < none) before[next[at]] = at;
+        update(at);
+        if (before[at] != UINT32_MAX) update(before[at]);
+    }
+    size_t kept = 0;
+    for (uint32_t at = 0; at < none; at = next[at]) symbols[kept++] = symbols[at];
+    return kept;
+}
+
+void Merger::append_ids(const uint32_t *symbols, size_t count, std::vector<int32_t> &ids) const {
+    const size_t token_count = tokens_->size();
+    for (size_t i = 0; i < count; ++i) {
+        if (symbols[i] < token_count) {
+            ids.push_back(static_cast<int32_t>(symbols[i]));
+        } else {
+            append_fallback(symbols[i], ids);
+        }
+    }
+}
+
+// A symbol that is no token becomes its bytes; bytes without a token are dropped (src/llama-vocab.cpp:
+// llm_tokenizer_bpe_session). Of a byte-level symbol llama.cpp looks up single bytes of the UTF-8, so only ASCII ones
+// can be found.
+void Merger::append_fallback(uint32_t symbol, std::vector<int32_t> &ids) const {
+    std::string text;
+    if (symbol & UNKNOWN_CHAR) {
+        unsigned char bytes[4];
+        unsigned size = write_utf8(symbol & ~UNKNOWN_CHAR, bytes);
+        text.assign(reinterpret_cast<const char *>(bytes), size);
+    } else {
+        text = inner_[symbol - tokens_->size()];
+    }
+    for (char c : text) {
+        int64_t id;
+        if (options_.byte_encode) {
+            id = static_cast<unsigned char>(c) < 0x80 ? tokens_->find(std::string_view(&c, 1)) : -1;
+        } else {
+            char name[8];
+            std::snprintf(name, sizeof name, "<0x%02X>", static_cast<unsigned char>(c));
+            id = tokens_->find(name);
+        }
+        if (id >= 0) ids.push_back(static_cast<int32_t>(id));
+    }
+}
+
+}  // namespace ggufbpe

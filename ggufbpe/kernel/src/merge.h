@@ -1,0 +1,103 @@
+// A word to ids: byte pair encoding by tables. ggufbpe/bpe.py, compiled.
+//
+//     tokens, merges (strings.h) -> Merger; word -> symbols -> ids
+//
+// Symbols are numbers: a token's id, or a number behind the ids for what occurs in merges but is no token. A pair of
+// symbols is looked up in one table that gives the rank of its merge and the symbol that it becomes; no text is made.
+//
+// But: no cache, and no text; words come from split.h.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "strings.h"
+
+namespace ggufbpe {
+
+// Asked now and then in long work; may throw to end it (a pressed Ctrl-C).
+using Poll = std::function<void()>;
+
+struct MergeOptions {
+    bool byte_encode = true;    // words are written in GPT-2's alphabet of bytes; else they stay UTF-8
+    bool ignore_merges = false; // a word that is a token is that token
+    bool newline_runs = false;  // so is a word of line breaks
+    bool escape_spaces = false; // a space is written as U+2581
+};
+
+class Merger {
+public:
+    static constexpr size_t LONGEST_WORD = size_t(1) << 27;  // symbols; merging takes some 50 bytes for each
+
+    // `tokens` must be indexed; the index of a token is its id. A merge is "left right"; the first of two equal ones counts.
+    Merger(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options);
+
+    // Memory of one caller at a time, to be used again.
+    struct Scratch {
+        std::vector<uint32_t> symbols, next, before;
+        std::vector<uint64_t> values, heap;
+        std::vector<int32_t> ids;
+        std::string written;
+    };
+
+    // Appends the ids of a word, UTF-8 of any content, to scratch.ids. Throws std::length_error above LONGEST_WORD.
+    void encode(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
+
+    // Whether words may be cut before every run of U+2581 but behind a few characters, which merges join to one.
+    bool parts_at_spaces() const { return parts_at_spaces_; }
+    const std::vector<uint32_t> &joined_to_spaces() const { return joined_to_spaces_; }
+    size_t symbol_count() const { return tokens_->size() + inner_.size(); }
+
+private:
+    static constexpr uint64_t NONE = ~uint64_t(0);
+    static constexpr uint32_t UNKNOWN_CHAR = 0x80000000u;  // plus a code point that no token or merge has
+
+    struct Pair {
+        uint32_t left, right;
+        uint64_t value;  // rank << 32 | result; NONE for an empty slot
+    };
+
+    static uint64_t slot_of(uint32_t left, uint32_t right) {
+        uint64_t key = (uint64_t(left) << 32 | right) * 0x9E3779B97F4A7C15u;
+        return key ^ key >> 29;
+    }
+    uint64_t value_of(uint32_t left, uint32_t right) const {
+        for (uint64_t at = slot_of(left, right) & mask_;; at = (at + 1) & mask_) {
+            const Pair &pair = pairs_[at];
+            if (pair.left == left && pair.right == right) return pair.value;
+            if (pair.value == NONE) return NONE;
+        }
+    }
+
+    void prepare_pairs(const Strings &merges);
+    void prepare_characters();
+    uint32_t symbol_of(std::string_view text, uint64_t hash);
+    uint32_t character(const unsigned char *at, unsigned size) const;
+    bool is_whole(const unsigned char *word, size_t size, Scratch &scratch) const;
+    size_t write_symbols(const unsigned char *word, size_t size, Scratch &scratch) const;
+    size_t merge_short(size_t count, uint32_t *symbols, uint64_t *values) const;
+    size_t merge_long(size_t count, Scratch &scratch, const Poll &poll) const;
+    void append_ids(const uint32_t *symbols, size_t count, std::vector<int32_t> &ids) const;
+    void append_fallback(uint32_t symbol, std::vector<int32_t> &ids) const;
+
+    std::shared_ptr<const Strings> tokens_;
+    MergeOptions options_;
+    size_t longest_token_ = 0;  // bytes
+    bool parts_at_spaces_ = true;
+    std::vector<uint32_t> joined_to_spaces_;
+    std::vector<std::string> inner_;  // the texts of symbols that are no tokens
+    std::unordered_map<std::string, uint32_t> inner_symbols_;
+    std::vector<Pair> pairs_;
+    uint64_t mask_ = 0;
+    uint32_t byte_symbols_[256];        // the symbol of a byte (byte level), or of an ASCII character
+    std::vector<uint64_t> byte_pairs_;  // [left byte << 8 | right byte]: the value of the pair (byte level)
+};
+
+}  // namespace ggufbpe
