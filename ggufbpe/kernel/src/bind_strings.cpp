@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bindings.h"
-#include "strings.h"
+#include "string_array.h"
 
 namespace nb = nanobind;
 

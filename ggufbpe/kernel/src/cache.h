@@ -15,7 +15,7 @@
 #include <mutex>
 #include <vector>
 
-#include "strings.h"
+#include "string_array.h"
 
 namespace ggufbpe {
 

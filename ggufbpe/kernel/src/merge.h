@@ -1,6 +1,6 @@
 // A word to ids: byte pair encoding by tables. ggufbpe/bpe.py, compiled.
 //
-//     tokens, merges (strings.h) -> Merger; word -> symbols -> ids
+//     tokens, merges (string_array.h) -> Merger; word -> symbols -> ids
 //
 // Symbols are numbers: a token's id, or a number behind the ids for what occurs in merges but is no token. A pair of
 // symbols is looked up in one table that gives the rank of its merge and the symbol that it becomes; no text is made.
@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "strings.h"
+#include "string_array.h"
 
 namespace ggufbpe {
 

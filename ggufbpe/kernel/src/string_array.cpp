@@ -1,4 +1,4 @@
-#include "strings.h"
+#include "string_array.h"
 
 #include <algorithm>
 #include <random>
