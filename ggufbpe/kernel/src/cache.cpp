@@ -17,6 +17,20 @@ const uint64_t WordKey::MASKS[16][2] = {
     GGUFBPE_MASK(12), GGUFBPE_MASK(13), GGUFBPE_MASK(14), GGUFBPE_MASK(15)};
 #undef GGUFBPE_MASK
 
+// The buckets behind the first one, in which there was no room when the word came.
+bool WordTable::find_further(const WordKey &key, size_t bucket, const unsigned char *word, Found &found) const {
+    for (size_t turn = 0; turn < REACH; ++turn, bucket = (bucket + 1) & mask_) {
+        for (const Slot &slot : buckets_[bucket].slots) {
+            const uint64_t high = slot.high.load(std::memory_order_acquire);
+            if (high == 0) return false;
+            if (high != key.high || slot.low.load(std::memory_order_relaxed) != key.low) continue;
+            found = {slot.first_two.load(std::memory_order_relaxed), slot.third.load(std::memory_order_relaxed)};
+            if (key.is_inline() || is_word(found, word)) return true;
+        }
+    }
+    return false;
+}
+
 WordTable::Record *WordTable::new_record(size_t size, size_t count) {
     constexpr size_t CHUNK = 1 << 13;  // words of 8 bytes
     const size_t words = (sizeof(Record) + count * sizeof(int32_t) + size + 7) / 8;
@@ -67,8 +81,8 @@ bool WordTable::insert(const WordKey &key, size_t bucket, const unsigned char *w
 }
 
 void WordTable::copy_to(WordTable &other) const {
-    for (const Bucket &bucket : buckets_) {
-        for (const Slot &slot : bucket.slots) copy_slot(slot, other);
+    for (size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+        for (const Slot &slot : buckets_[bucket].slots) copy_slot(slot, other);
     }
 }
 

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <vector>
 
+#include "memory.h"
 #include "string_array.h"
 
 namespace ggufbpe {
@@ -64,10 +65,11 @@ class WordTable {
 public:
     static constexpr size_t LONGEST = 256;  // bytes: longer words are not kept
 
+    // Zeros are an empty slot.
     struct Slot {
-        std::atomic<uint64_t> high{0}, low{0};
-        std::atomic<uint64_t> first_two{0};  // ids 0 and 1
-        std::atomic<uint64_t> third{0};      // id 2, and the number of ids in the upper half; or a Record
+        std::atomic<uint64_t> high, low;
+        std::atomic<uint64_t> first_two;  // ids 0 and 1
+        std::atomic<uint64_t> third;      // id 2, and the number of ids in the upper half; or a Record
     };
 
     // The ids of words that have more than three, or are longer than a key.
@@ -80,6 +82,8 @@ public:
 
     // `slots` is a power of two.
     explicit WordTable(size_t slots) : buckets_(slots / 2), mask_(slots / 2 - 1) {}
+    WordTable(const WordTable &) = delete;
+    WordTable &operator=(const WordTable &) = delete;
 
     // The bucket of two slots where a key is looked for first.
     size_t bucket(uint64_t hash) const { return hash & mask_; }
@@ -94,20 +98,19 @@ public:
         uint64_t first_two, third;
     };
 
+    // Looks a word up. Both slots of a bucket are compared at once: which of them it is, nobody can foresee.
     bool find(const WordKey &key, size_t bucket, const unsigned char *word, Found &found) const {
-        for (size_t turn = 0; turn < REACH; ++turn, bucket = (bucket + 1) & mask_) {
-            for (const Slot &slot : buckets_[bucket].slots) {
-                uint64_t high = slot.high.load(std::memory_order_acquire);
-                if (high == key.high && slot.low.load(std::memory_order_relaxed) == key.low) {
-                    found = {slot.first_two.load(std::memory_order_relaxed), slot.third.load(std::memory_order_relaxed)};
-                    if (key.is_inline()) return true;
-                    const Record &record = record_of(found);
-                    if (!std::memcmp(record.bytes(), word, record.size)) return true;
-                }
-                if (high == 0) return false;
-            }
+        const Bucket &first = buckets_[bucket];
+        const uint64_t high0 = first.slots[0].high.load(std::memory_order_acquire);
+        const uint64_t high1 = first.slots[1].high.load(std::memory_order_acquire);
+        const bool is_second = (high1 == key.high) & (first.slots[1].low.load(std::memory_order_relaxed) == key.low);
+        const Slot &slot = first.slots[is_second];
+        if ((is_second ? high1 : high0) == key.high && slot.low.load(std::memory_order_relaxed) == key.low) {
+            found = {slot.first_two.load(std::memory_order_relaxed), slot.third.load(std::memory_order_relaxed)};
+            if (key.is_inline() || is_word(found, word)) return true;
         }
-        return false;
+        if (high0 == 0 || high1 == 0) return false;
+        return find_further(key, bucket, word, found);
     }
 
     // Keeps the ids of a word. False where there is no room, so that the table should be replaced.
@@ -126,13 +129,18 @@ private:
     static constexpr size_t REACH = 8;  // buckets where a key may be, from its own on
     static constexpr uint64_t CLAIMED = uint64_t(1) << 55;  // in `high`: being written; no key has it, for it has no length
 
+    static bool is_word(const Found &found, const unsigned char *word) {
+        const Record &record = record_of(found);
+        return !std::memcmp(record.bytes(), word, record.size);
+    }
+    bool find_further(const WordKey &key, size_t bucket, const unsigned char *word, Found &found) const;
     Record *new_record(size_t size, size_t count);
     static void copy_slot(const Slot &slot, WordTable &other);
 
     struct alignas(64) Bucket {  // a cache line
         Slot slots[2];
     };
-    std::vector<Bucket> buckets_;
+    ZeroedArray<Bucket> buckets_;  // of zeros: atomics of integers need no more
     size_t mask_;
     std::atomic<size_t> used_{0};
     std::atomic<size_t> record_bytes_{0};

@@ -1,6 +1,7 @@
 #include "encoder.h"
 
 #include <algorithm>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <thread>
@@ -11,7 +12,7 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t GROUP = 32;                 // words whose slots are fetched together
+constexpr size_t GROUP = 256;                // words that are looked up together
 constexpr size_t PART = size_t(1) << 19;     // bytes that one thread takes at a time of a long text
 constexpr size_t WORTH_A_THREAD = 1 << 16;   // bytes; for fewer, a thread takes longer to start than it saves
 constexpr size_t IDLE_WORKERS = 64;          // kept for the next call
@@ -46,11 +47,27 @@ int32_t *Ids::release() {
     return data;
 }
 
+namespace {
+
+size_t id_count(const WordTable::Found &found) {
+    return found.third & WordTable::IN_RECORD ? WordTable::record_of(found).count : found.third >> 32;
+}
+
+}  // namespace
+
 // What one thread needs at a time.
 struct Encoder::Worker {
     Splitter::Scratch split;
     Merger::Scratch merge;
     std::shared_ptr<WordTable> table;
+    std::vector<std::shared_ptr<WordTable>> former;  // replaced in this block
+    // Of one group: which words are missing, what they are, and to which of `words` each is equal.
+    std::vector<uint32_t> missing, same_as;
+    std::vector<Merger::Word> words;
+    std::vector<WordKey> word_keys;
+    std::vector<Merger::Result> results;
+    std::vector<WordTable::Found> founds;
+    std::deque<std::vector<uint32_t>> long_ids;  // records of words that are longer than three ids
 
     size_t bytes() const {
         return split.classes.capacity() * 6 + split.offsets.capacity() * 8 + split.starts.capacity() * 4 +
@@ -317,6 +334,7 @@ void Encoder::encode_fragment(const unsigned char *text, size_t size, Worker &wo
                               const Poll &poll) const {
     for (size_t start = 0; start < size;) {
         const size_t end = splitter_->block(text, size, start, worker.split);
+        worker.former.clear();
         if (worker.table->retired.load(std::memory_order_acquire)) worker.table = cache_.table();
         // No text has more ids than bytes; a cached word is written four ids at a time.
         int32_t *to = ids.room(end - start + 8);
@@ -333,57 +351,102 @@ int32_t *Encoder::encode_words(const unsigned char *text, size_t readable, Worke
     const uint32_t *starts = worker.split.starts.data();
     const size_t words = worker.split.word_count;
     int32_t *const first = to;
-    size_t counted = 0;
     WordKey keys[GROUP];
     size_t buckets[GROUP];
-    for (size_t from = 0; from < words; from += GROUP) {
+    WordTable::Found found[GROUP];
+    for (size_t from = 0; from < words; from += GROUP, starts += GROUP) {
         const size_t group = std::min(GROUP, words - from);
-        const WordTable *table = worker.table.get();
+        const WordTable &table = *worker.table;
         for (size_t i = 0; i < group; ++i) {
-            const uint32_t start = starts[from + i];
-            keys[i] = WordKey::of(text + start, starts[from + i + 1] - start, readable - start);
-            buckets[i] = table->bucket(keys[i].hash());
-            table->prefetch(buckets[i]);
+            keys[i] = WordKey::of(text + starts[i], starts[i + 1] - starts[i], readable - starts[i]);
+            buckets[i] = table.bucket(keys[i].hash());
+            table.prefetch(buckets[i]);
+        }
+        worker.missing.clear();
+        worker.long_ids.clear();
+        for (size_t i = 0; i < group; ++i) {
+            if (!table.find(keys[i], buckets[i], text + starts[i], found[i])) worker.missing.push_back(static_cast<uint32_t>(i));
+        }
+        if (!worker.missing.empty()) encode_missing(text, starts, keys, found, worker, poll);
+        if (count) {
+            for (size_t i = 0; i < group; ++i) *count += id_count(found[i]);
+            continue;
         }
         for (size_t i = 0; i < group; ++i) {
-            const unsigned char *word = text + starts[from + i];
-            WordTable::Found found;
-            if (worker.table.get() == table && table->find(keys[i], buckets[i], word, found)) {
-                if (!(found.third & WordTable::IN_RECORD)) {
-                    std::memcpy(to, &found.first_two, 8);
-                    to[2] = static_cast<int32_t>(found.third);
-                    to += found.third >> 32;
-                } else {
-                    const WordTable::Record &record = WordTable::record_of(found);
-                    to = std::copy(record.ids(), record.ids() + record.count, to);
-                }
+            if (!(found[i].third & WordTable::IN_RECORD)) {
+                std::memcpy(to, &found[i], 16);  // the fourth is overwritten
+                to += found[i].third >> 32;
             } else {
-                to = encode_new_word(word, starts[from + i + 1] - starts[from + i], keys[i], worker, to, poll);
+                const WordTable::Record &record = WordTable::record_of(found[i]);
+                to = std::copy(record.ids(), record.ids() + record.count, to);
             }
         }
-        if (count) {
-            counted += static_cast<size_t>(to - first);
-            to = first;
-        }
     }
-    if (count) *count += counted;
-    return to;
+    return count ? first : to;
 }
 
-int32_t *Encoder::encode_new_word(const unsigned char *word, size_t size, const WordKey &key, Worker &worker, int32_t *to,
-                                  const Poll &poll) const {
-    std::vector<int32_t> &ids = worker.merge.ids;
-    ids.clear();
-    merger_.encode(word, size, worker.merge, poll);
-    if (size <= WordTable::LONGEST) {
-        if (worker.table->retired.load(std::memory_order_acquire)) worker.table = cache_.table();
+// Encodes the words of a group that are not in the table, and puts them there.
+void Encoder::encode_missing(const unsigned char *text, const uint32_t *starts, const WordKey *keys, WordTable::Found *found,
+                             Worker &worker, const Poll &poll) const {
+    // A new word often comes several times: each is encoded once. The table is a small one of places in `words`.
+    constexpr size_t SLOTS = 2 * GROUP;
+    uint16_t slots[SLOTS];
+    std::memset(slots, 0, sizeof slots);
+    worker.words.clear();
+    worker.word_keys.clear();
+    worker.same_as.clear();
+    for (uint32_t i : worker.missing) {
+        const unsigned char *word = text + starts[i];
+        const size_t size = starts[i + 1] - starts[i];
+        size_t at = keys[i].hash() % SLOTS;
+        for (;; at = (at + 1) % SLOTS) {
+            if (!slots[at]) {
+                worker.words.push_back({word, size});
+                worker.word_keys.push_back(keys[i]);
+                slots[at] = static_cast<uint16_t>(worker.words.size());
+                break;
+            }
+            const size_t other = slots[at] - 1u;
+            if (worker.word_keys[other].low == keys[i].low && worker.word_keys[other].high == keys[i].high &&
+                (keys[i].is_inline() || !std::memcmp(worker.words[other].data, word, size))) {
+                break;
+            }
+        }
+        worker.same_as.push_back(slots[at] - 1u);
+    }
+    worker.merge.ids.clear();
+    worker.results.resize(worker.words.size());
+    merger_.encode_many(worker.words.data(), worker.words.size(), worker.results.data(), worker.merge, poll);
+    worker.founds.resize(worker.words.size());
+    for (size_t k = 0; k < worker.words.size(); ++k) {
+        worker.founds[k] = keep(worker.words[k], worker.word_keys[k], worker.merge.ids.data() + worker.results[k].start,
+                                worker.results[k].count, worker);
+    }
+    for (size_t k = 0; k < worker.missing.size(); ++k) found[worker.missing[k]] = worker.founds[worker.same_as[k]];
+}
+
+// Puts the ids of a word into the table, if it is not too long for that; the answer holds until the next group.
+WordTable::Found Encoder::keep(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count,
+                               Worker &worker) const {
+    if (word.size <= WordTable::LONGEST) {
         const uint64_t hash = key.hash();
-        if (!worker.table->insert(key, worker.table->bucket(hash), word, size, ids.data(), ids.size())) {
+        if (!worker.table->insert(key, worker.table->bucket(hash), word.data, word.size, ids, count)) {
+            worker.former.push_back(worker.table);  // what was found in it is still to be copied
             worker.table = cache_.replace(worker.table);
-            worker.table->insert(key, worker.table->bucket(hash), word, size, ids.data(), ids.size());
+            worker.table->insert(key, worker.table->bucket(hash), word.data, word.size, ids, count);
         }
     }
-    return std::copy(ids.begin(), ids.end(), to);
+    if (count <= 3) {
+        auto id = [&](size_t k) { return k < count ? static_cast<uint32_t>(ids[k]) : 0u; };
+        return {id(0) | uint64_t(id(1)) << 32, id(2) | uint64_t(count) << 32};
+    }
+    // In a form of its own, for the table may have had no room.
+    worker.long_ids.emplace_back(2 + count);
+    auto *record = reinterpret_cast<WordTable::Record *>(worker.long_ids.back().data());
+    record->size = 0;
+    record->count = static_cast<uint32_t>(count);
+    std::copy(ids, ids + count, reinterpret_cast<int32_t *>(record + 1));
+    return {reinterpret_cast<uint64_t>(record), WordTable::IN_RECORD};
 }
 
 }  // namespace ggufbpe

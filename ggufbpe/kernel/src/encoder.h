@@ -120,8 +120,9 @@ private:
                          const Poll &poll) const;
     int32_t *encode_words(const unsigned char *text, size_t size, Worker &worker, int32_t *to, size_t *count,
                           const Poll &poll) const;
-    int32_t *encode_new_word(const unsigned char *word, size_t size, const WordKey &key, Worker &worker, int32_t *to,
-                             const Poll &poll) const;
+    void encode_missing(const unsigned char *text, const uint32_t *starts, const WordKey *keys, WordTable::Found *found,
+                        Worker &worker, const Poll &poll) const;
+    WordTable::Found keep(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Worker &worker) const;
     std::vector<unsigned char> rewrite(const unsigned char *text, size_t size) const;
 
     std::shared_ptr<const Strings> tokens_;

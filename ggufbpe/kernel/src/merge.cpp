@@ -47,6 +47,18 @@ int byte_of(std::string_view text) {
     return length == text.size() && code_point < 0x200 ? ALPHABET.byte_of[code_point] : -1;
 }
 
+// Where the lowest of some values is, the leftmost of equal ones.
+size_t lowest_of(const uint64_t *values, size_t count) {
+    size_t at = 0;
+    uint64_t lowest = values[0];
+    for (size_t i = 1; i < count; ++i) {
+        const bool lower = values[i] < lowest;
+        lowest = lower ? values[i] : lowest;
+        at = lower ? i : at;
+    }
+    return at;
+}
+
 uint32_t last_character(std::string_view text) {
     size_t start = text.size() - 1;
     while (start > 0 && (text[start] & 0xC0) == 0x80) --start;
@@ -84,7 +96,7 @@ uint32_t Merger::symbol_of(std::string_view text, uint64_t hash) {
 void Merger::prepare_pairs(const Strings &merges) {
     size_t capacity = 64;
     while (capacity * 3 < merges.size() * 5) capacity *= 2;
-    pairs_.assign(capacity, {0, 0, NONE});
+    pairs_ = ZeroedArray<Pair>(capacity);
     mask_ = capacity - 1;
     if (options_.byte_encode) byte_pairs_.assign(65536, NONE);
 
@@ -131,12 +143,12 @@ void Merger::prepare_pairs(const Strings &merges) {
             const Item &item = items[i];
             const uint64_t value = uint64_t(item.rank) << 32 | item.result;
             uint64_t at = slot_of(item.left_symbol, item.right_symbol) & mask_;
-            while (pairs_[at].value != NONE) {
+            while (pairs_[at].inverse) {
                 if (pairs_[at].left == item.left_symbol && pairs_[at].right == item.right_symbol) break;
                 at = (at + 1) & mask_;
             }
-            if (pairs_[at].value != NONE) continue;  // the first of two equal merges counts
-            pairs_[at] = {item.left_symbol, item.right_symbol, value};
+            if (pairs_[at].inverse) continue;  // the first of two equal merges counts
+            pairs_[at] = {item.left_symbol, item.right_symbol, ~value};
             if (options_.byte_encode) {
                 int left = byte_of(item.left), right = byte_of(item.right);
                 if (left >= 0 && right >= 0) byte_pairs_[size_t(left) << 8 | size_t(right)] = value;
@@ -177,38 +189,39 @@ uint32_t Merger::character(const unsigned char *at, unsigned size) const {
     return UNKNOWN_CHAR | code_point_at(at, at + size, length);
 }
 
-bool Merger::is_whole(const unsigned char *word, size_t size, Scratch &scratch) const {
-    if (!options_.ignore_merges) {
-        if (!options_.newline_runs) return false;
-        for (size_t i = 0; i < size; ++i) {
-            if (word[i] != '\n') return false;
-        }
-    }
-    // The word as it is written for merging.
-    if (size > 2 * longest_token_) return false;  // twice, for the one form that is shorter when written
-    std::string &written = scratch.written;
-    written.clear();
+bool Merger::may_be_whole(const unsigned char *word, size_t size) const {
+    // Twice, for the one form that is shorter when it is written.
+    if (!(options_.ignore_merges || options_.newline_runs) || size > 2 * longest_token_) return false;
+    if (options_.ignore_merges) return true;
     for (size_t i = 0; i < size; ++i) {
-        if (options_.byte_encode) {
-            written.append(reinterpret_cast<const char *>(ALPHABET.text[word[i]]), ALPHABET.size[word[i]]);
-        } else if (options_.escape_spaces && word[i] == ' ') {
-            written.append("\xE2\x96\x81");
-        } else if (word[i] == 0xC0) {  // the space that is not to be escaped: see Encoder
-            written.push_back(' ');
-            ++i;
-        } else {
-            written.push_back(static_cast<char>(word[i]));
-        }
+        if (word[i] != '\n') return false;
     }
-    int64_t id = tokens_->find(written);
-    if (id < 0) return false;
-    scratch.ids.push_back(static_cast<int32_t>(id));
     return true;
 }
 
-size_t Merger::write_symbols(const unsigned char *word, size_t size, Scratch &scratch) const {
-    if (scratch.symbols.size() < size + 1) scratch.symbols.resize(size + size / 8 + 64);
-    uint32_t *symbols = scratch.symbols.data();
+// The word as it is written for merging.
+std::string_view Merger::written(const unsigned char *word, size_t size, Scratch &scratch) const {
+    if (scratch.written.size() < 3 * size + 4) scratch.written.resize(3 * size + 64);
+    char *to = scratch.written.data();
+    for (size_t i = 0; i < size; ++i) {
+        if (options_.byte_encode) {
+            std::memcpy(to, ALPHABET.text[word[i]], 2);
+            to += ALPHABET.size[word[i]];
+        } else if (options_.escape_spaces && word[i] == ' ') {
+            std::memcpy(to, "\xE2\x96\x81", 3);
+            to += 3;
+        } else if (word[i] == 0xC0) {  // the space that is not to be escaped: see Encoder::rewrite
+            *to++ = ' ';
+            ++i;
+        } else {
+            *to++ = static_cast<char>(word[i]);
+        }
+    }
+    return {scratch.written.data(), static_cast<size_t>(to - scratch.written.data())};
+}
+
+// Writes the symbols of a word, which are as many as it has bytes, or fewer.
+size_t Merger::write_symbols(const unsigned char *word, size_t size, uint32_t *symbols) const {
     if (options_.byte_encode) {
         for (size_t i = 0; i < size; ++i) symbols[i] = byte_symbols_[word[i]];
         return size;
@@ -229,7 +242,13 @@ size_t Merger::write_symbols(const unsigned char *word, size_t size, Scratch &sc
 }
 
 void Merger::encode(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const {
-    if (is_whole(word, size, scratch)) return;
+    if (may_be_whole(word, size)) {
+        const int64_t id = tokens_->find(written(word, size, scratch));
+        if (id >= 0) {
+            scratch.ids.push_back(static_cast<int32_t>(id));
+            return;
+        }
+    }
     if (size > LONGEST_WORD) {
         size_t characters = 0;
         for (size_t i = 0; i < size; ++i) characters += options_.byte_encode || (word[i] & 0xC0) != 0x80;
@@ -239,8 +258,9 @@ void Merger::encode(const unsigned char *word, size_t size, Scratch &scratch, co
                                     " GiB to merge; the limit is " + std::to_string(LONGEST_WORD));
         }
     }
-    size_t count = write_symbols(word, size, scratch);
+    if (scratch.symbols.size() < size + 1) scratch.symbols.resize(size + size / 8 + 64);
     uint32_t *symbols = scratch.symbols.data();
+    size_t count = write_symbols(word, size, symbols);
     if (count > SHORT_WORD) {
         count = merge_long(count, scratch, poll);
     } else if (count > 1) {
@@ -258,15 +278,9 @@ void Merger::encode(const unsigned char *word, size_t size, Scratch &scratch, co
 // Looks for the lowest rank anew each time; of equal ranks the leftmost.
 size_t Merger::merge_short(size_t count, uint32_t *symbols, uint64_t *values) const {
     while (count > 1) {
-        size_t at = 0;
-        uint64_t lowest = values[0];
-        for (size_t i = 1; i + 1 < count; ++i) {
-            bool lower = values[i] < lowest;
-            lowest = lower ? values[i] : lowest;
-            at = lower ? i : at;
-        }
-        if (lowest == NONE) break;
-        symbols[at] = static_cast<uint32_t>(lowest);
+        const size_t at = lowest_of(values, count - 1);
+        if (values[at] == NONE) break;
+        symbols[at] = static_cast<uint32_t>(values[at]);
         --count;
         for (size_t i = at + 1; i < count; ++i) symbols[i] = symbols[i + 1];
         for (size_t i = at; i + 1 < count; ++i) values[i] = values[i + 1];
@@ -274,6 +288,146 @@ size_t Merger::merge_short(size_t count, uint32_t *symbols, uint64_t *values) co
         if (at + 1 < count) values[at] = value_of(symbols[at], symbols[at + 1]);
     }
     return count;
+}
+
+// A word on its way. What its next step will read from memory was asked for in the one before.
+struct Merger::Lane {
+    const unsigned char *data;
+    size_t size;
+    size_t number;  // of the word
+    enum State { LOOK_UP, READ_PAIRS, MERGE } state;
+    uint64_t hash;           // LOOK_UP: of the written word
+    std::string text;        // LOOK_UP: the written word
+    size_t count;            // symbols
+    size_t at;               // MERGE: the symbol that was made last; `count` for none
+    uint32_t symbols[SHORT_WORD];
+    uint64_t values[SHORT_WORD];
+};
+
+Merger::Scratch::Scratch() = default;
+Merger::Scratch::~Scratch() = default;
+
+namespace {
+
+template <typename T>
+void prefetch(const T *address) {
+#if defined(__GNUC__)
+    __builtin_prefetch(address);
+#else
+    (void)address;
+#endif
+}
+
+}  // namespace
+
+// The first step of a word of at most SHORT_WORD bytes. False if it is done already.
+bool Merger::start(Lane &lane, Scratch &scratch, const Poll &poll) const {
+    if (lane.size > SHORT_WORD) {
+        encode(lane.data, lane.size, scratch, poll);
+        return false;
+    }
+    if (may_be_whole(lane.data, lane.size)) {
+        lane.text.assign(written(lane.data, lane.size, scratch));
+        lane.hash = hash_bytes(lane.text.data(), lane.text.size());
+        tokens_->prefetch(lane.hash);
+        lane.state = Lane::LOOK_UP;
+    } else {
+        read_pairs(lane);
+    }
+    return true;
+}
+
+void Merger::read_pairs(Lane &lane) const {
+    lane.state = Lane::READ_PAIRS;
+    if (options_.byte_encode) {
+        lane.count = lane.size;
+        for (size_t i = 0; i + 1 < lane.size; ++i) prefetch(&byte_pairs_[size_t(lane.data[i]) << 8 | lane.data[i + 1]]);
+        return;
+    }
+    lane.count = write_symbols(lane.data, lane.size, lane.symbols);
+    for (size_t i = 0; i + 1 < lane.count; ++i) prefetch(&pairs_[slot_of(lane.symbols[i], lane.symbols[i + 1]) & mask_]);
+}
+
+// One step of a word. True when it is done, and its ids are in scratch.ids.
+bool Merger::step(Lane &lane, Scratch &scratch) const {
+    uint32_t *symbols = lane.symbols;
+    uint64_t *values = lane.values;
+    switch (lane.state) {
+        case Lane::LOOK_UP: {
+            const int64_t id = tokens_->find(lane.text, lane.hash);
+            if (id >= 0) {
+                scratch.ids.push_back(static_cast<int32_t>(id));
+                return true;
+            }
+            read_pairs(lane);
+            return false;
+        }
+        case Lane::READ_PAIRS:
+            if (options_.byte_encode) {
+                for (size_t i = 0; i < lane.size; ++i) symbols[i] = byte_symbols_[lane.data[i]];
+                for (size_t i = 0; i + 1 < lane.size; ++i) {
+                    values[i] = byte_pairs_[size_t(lane.data[i]) << 8 | lane.data[i + 1]];
+                }
+            } else {
+                for (size_t i = 0; i + 1 < lane.count; ++i) values[i] = value_of(symbols[i], symbols[i + 1]);
+            }
+            lane.state = Lane::MERGE;
+            break;
+        case Lane::MERGE:
+            if (lane.at) values[lane.at - 1] = value_of(symbols[lane.at - 1], symbols[lane.at]);
+            if (lane.at + 1 < lane.count) values[lane.at] = value_of(symbols[lane.at], symbols[lane.at + 1]);
+            break;
+    }
+    const size_t at = lane.count > 1 ? lowest_of(values, lane.count - 1) : 0;
+    if (lane.count < 2 || values[at] == NONE) {
+        append_ids(symbols, lane.count, scratch.ids);
+        return true;
+    }
+    symbols[at] = static_cast<uint32_t>(values[at]);
+    --lane.count;
+    for (size_t i = at + 1; i < lane.count; ++i) symbols[i] = symbols[i + 1];
+    for (size_t i = at; i + 1 < lane.count; ++i) values[i] = values[i + 1];
+    if (at) prefetch(&pairs_[slot_of(symbols[at - 1], symbols[at]) & mask_]);
+    if (at + 1 < lane.count) prefetch(&pairs_[slot_of(symbols[at], symbols[at + 1]) & mask_]);
+    lane.at = at;
+    return false;
+}
+
+void Merger::encode_many(const Word *words, size_t count, Result *results, Scratch &scratch, const Poll &poll) const {
+    constexpr size_t LANES = 8;
+    scratch.lanes.resize(LANES);
+    Lane *lanes[LANES];
+    size_t next = 0, running = 0;
+    // Puts the next word that is not done at once into a lane.
+    auto fill = [&](Lane &lane) {
+        while (next < count) {
+            lane.data = words[next].data;
+            lane.size = words[next].size;
+            lane.number = next++;
+            const size_t begun = scratch.ids.size();
+            if (start(lane, scratch, poll)) return true;
+            results[lane.number] = {begun, scratch.ids.size() - begun};
+        }
+        return false;
+    };
+    while (running < LANES && fill(scratch.lanes[running])) {
+        lanes[running] = &scratch.lanes[running];
+        ++running;
+    }
+    while (running) {
+        for (size_t i = 0; i < running;) {
+            Lane &lane = *lanes[i];
+            const size_t begun = scratch.ids.size();
+            if (step(lane, scratch)) {
+                results[lane.number] = {begun, scratch.ids.size() - begun};
+                if (!fill(lane)) {
+                    lanes[i] = lanes[--running];
+                    continue;
+                }
+            }
+            ++i;
+        }
+    }
 }
 
 // A priority queue of pairs over a chain of symbols: n log n in the length of the word. An item of the queue is rank and

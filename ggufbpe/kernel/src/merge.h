@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "memory.h"
 #include "string_array.h"
 
 namespace ggufbpe {
@@ -33,6 +34,8 @@ struct MergeOptions {
 };
 
 class Merger {
+    struct Lane;
+
 public:
     static constexpr size_t LONGEST_WORD = size_t(1) << 27;  // symbols; merging takes some 50 bytes for each
 
@@ -41,14 +44,28 @@ public:
 
     // Memory of one caller at a time, to be used again.
     struct Scratch {
+        Scratch();
+        ~Scratch();
         std::vector<uint32_t> symbols, next, before;
         std::vector<uint64_t> values, heap;
         std::vector<int32_t> ids;
-        std::string written;
+        std::vector<char> written;
+        std::vector<Lane> lanes;
     };
 
     // Appends the ids of a word, UTF-8 of any content, to scratch.ids. Throws std::length_error above LONGEST_WORD.
     void encode(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
+
+    // Many words at once: some of them go forward in turn, so that what one waits for is on its way while another works.
+    // results[i] says where the ids of words[i] are in scratch.ids.
+    struct Word {
+        const unsigned char *data;
+        size_t size;
+    };
+    struct Result {
+        size_t start, count;
+    };
+    void encode_many(const Word *words, size_t count, Result *results, Scratch &scratch, const Poll &poll) const;
 
     // Whether words may be cut before every run of U+2581 but behind a few characters, which merges join to one.
     bool parts_at_spaces() const { return parts_at_spaces_; }
@@ -59,9 +76,11 @@ private:
     static constexpr uint64_t NONE = ~uint64_t(0);
     static constexpr uint32_t UNKNOWN_CHAR = 0x80000000u;  // plus a code point that no token or merge has
 
+    // Zeros are an empty slot.
     struct Pair {
         uint32_t left, right;
-        uint64_t value;  // rank << 32 | result; NONE for an empty slot
+        uint64_t inverse;  // ~(rank << 32 | result)
+        uint64_t value() const { return ~inverse; }
     };
 
     static uint64_t slot_of(uint32_t left, uint32_t right) {
@@ -71,8 +90,8 @@ private:
     uint64_t value_of(uint32_t left, uint32_t right) const {
         for (uint64_t at = slot_of(left, right) & mask_;; at = (at + 1) & mask_) {
             const Pair &pair = pairs_[at];
-            if (pair.left == left && pair.right == right) return pair.value;
-            if (pair.value == NONE) return NONE;
+            if (pair.left == left && pair.right == right) return pair.value();  // an empty slot's is NONE
+            if (!pair.inverse) return NONE;
         }
     }
 
@@ -80,8 +99,12 @@ private:
     void prepare_characters();
     uint32_t symbol_of(std::string_view text, uint64_t hash);
     uint32_t character(const unsigned char *at, unsigned size) const;
-    bool is_whole(const unsigned char *word, size_t size, Scratch &scratch) const;
-    size_t write_symbols(const unsigned char *word, size_t size, Scratch &scratch) const;
+    bool may_be_whole(const unsigned char *word, size_t size) const;
+    std::string_view written(const unsigned char *word, size_t size, Scratch &scratch) const;
+    bool start(Lane &lane, Scratch &scratch, const Poll &poll) const;
+    bool step(Lane &lane, Scratch &scratch) const;
+    void read_pairs(Lane &lane) const;
+    size_t write_symbols(const unsigned char *word, size_t size, uint32_t *symbols) const;
     size_t merge_short(size_t count, uint32_t *symbols, uint64_t *values) const;
     size_t merge_long(size_t count, Scratch &scratch, const Poll &poll) const;
     void append_ids(const uint32_t *symbols, size_t count, std::vector<int32_t> &ids) const;
@@ -94,7 +117,7 @@ private:
     std::vector<uint32_t> joined_to_spaces_;
     std::vector<std::string> inner_;  // the texts of symbols that are no tokens
     std::unordered_map<std::string, uint32_t> inner_symbols_;
-    std::vector<Pair> pairs_;
+    ZeroedArray<Pair> pairs_;
     uint64_t mask_ = 0;
     uint32_t byte_symbols_[256];        // the symbol of a byte (byte level), or of an ASCII character
     std::vector<uint64_t> byte_pairs_;  // [left byte << 8 | right byte]: the value of the pair (byte level)

@@ -1,0 +1,65 @@
+// Memory for tables that are read in no order: zeroed, on a cache line, and in huge pages where the system has them, for
+// in small ones nearly every look-up would wait for the page's address as well.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace ggufbpe {
+
+template <typename T>
+class ZeroedArray {
+public:
+    ZeroedArray() = default;
+    explicit ZeroedArray(size_t count) : count_(count), data_(allocate(count)) {}
+
+    size_t size() const { return count_; }
+    T &operator[](size_t index) { return data_.get()[index]; }
+    const T &operator[](size_t index) const { return data_.get()[index]; }
+    T *data() { return data_.get(); }
+    const T *data() const { return data_.get(); }
+
+private:
+    static constexpr size_t HUGE_PAGE = size_t(2) << 20, LINE = 64;
+
+    struct Free {
+        size_t mapped;  // bytes; 0 if it came from operator new
+        void operator()(T *data) const {
+#if defined(__linux__)
+            if (mapped) {
+                munmap(static_cast<void *>(data), mapped);
+                return;
+            }
+#endif
+            ::operator delete(static_cast<void *>(data), std::align_val_t(LINE));
+        }
+    };
+
+    static std::unique_ptr<T, Free> allocate(size_t count) {
+        const size_t bytes = count * sizeof(T);
+#if defined(__linux__)
+        if (bytes >= 2 * HUGE_PAGE) {
+            void *data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            if (data == MAP_FAILED) throw std::bad_alloc();
+            madvise(data, bytes, MADV_HUGEPAGE);  // a wish; without it the pages are small
+            return {static_cast<T *>(data), Free{bytes}};
+        }
+#endif
+        void *data = ::operator new(bytes ? bytes : 1, std::align_val_t(LINE));
+        std::memset(data, 0, bytes);
+        return {static_cast<T *>(data), Free{0}};
+    }
+
+    size_t count_ = 0;
+    std::unique_ptr<T, Free> data_{nullptr, Free{0}};
+};
+
+}  // namespace ggufbpe
