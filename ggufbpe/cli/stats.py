@@ -1,0 +1,285 @@
+"""`ggufbpe stats`: what tokenizers make of a corpus, side by side."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..statistics.reading import GROUPINGS
+from . import _output
+from ._arguments import Parser, UsageError, model_path
+
+if TYPE_CHECKING:
+    from ..statistics import Measures, Stats
+
+_DESCRIPTION = """\
+Measure what tokenizers make of a corpus: bytes and characters a token, tokens a word, tokens of one byte, tokens \
+of the vocabulary that no text used. With several models (-m, again and again), each reads the same texts, and the \
+table sets them side by side.
+
+The corpus is files and directories, or standard input. Directories are searched as by `count`: hidden and binary \
+files and links are left out. Files named .gz and .zst are decompressed, and .jsonl and .ndjson are JSON lines, each \
+a text of its own. Any size will do: a file is read in parts, cut where no id changes. Bytes need not be UTF-8. A \
+file that cannot be read is reported, the others are measured, and the exit code is 2.
+
+A word is a run of what is not white space (in scripts without spaces, compare bytes a token); a piece is what the \
+model's pre-tokenizer cuts. "1-byte" is the share of tokens that are one byte, be it a letter; "partial" is the \
+share of those that are no whole characters; "used" is how many different tokens there are. BOS and EOS are never \
+added."""
+_EXAMPLES = """\
+examples:
+  ggufbpe stats -m model.gguf docs
+  ggufbpe stats -m a.gguf -m b.gguf --by folder corpus       # corpus/de, corpus/fr ...: a row a language
+  ggufbpe stats -m a.gguf -m b.gguf --by-field lang wiki.jsonl.gz --plot languages.svg
+  ggufbpe stats -m model.gguf --by extension --json src > stats.json
+  zcat dump.txt.gz | ggufbpe stats -m model.gguf --stdin"""
+
+_BAR_DELAY = 0.3  # seconds before a progress bar appears, so that short work shows none
+_BAR_INTERVAL = 0.1
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    parser.add_argument(
+        "-m",
+        "--model",
+        action="append",
+        metavar="PATH",
+        help="a .gguf file; several times for several (default: GPT-2's vocabulary, which comes along)",
+    )
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="files and directories")
+    parser.add_argument("--stdin", action="store_true", help="measure standard input")
+    parser.add_argument(
+        "--by",
+        choices=GROUPINGS,
+        default="file",
+        help="what gets a row: each file (default), each folder (the first below a PATH), each extension, or "
+        "only the total",
+    )
+    parser.add_argument("--by-field", metavar="NAME", help="group JSON lines by this field, such as lang")
+    parser.add_argument(
+        "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
+    )
+    parser.add_argument(
+        "--no-parse-special",
+        dest="parse_special",
+        action="store_false",
+        help="take the text of special tokens for plain text",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one object: tokenizers, rows, total, errors"
+    )
+    parser.add_argument("--csv", action="store_true", help="print comma-separated values, a line a row")
+    parser.add_argument("--plot", metavar="FILE", help="also draw it: a .png or .svg file")
+    parser.add_argument(
+        "--theme", choices=("light", "dark"), default="light", help="of the plot (default: light)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if not arguments.paths and not arguments.stdin:
+        raise UsageError("nothing to measure: give files or directories, or --stdin")
+    if arguments.json and arguments.csv:
+        raise UsageError("--json or --csv, not both")
+    if arguments.plot is not None:
+        from ..statistics.plots import check
+
+        check(arguments.plot)  # before an hour is spent on what cannot be drawn
+    job = _Job()
+    try:
+        found = job.stats(arguments)
+    finally:
+        job.bar.clear()
+    if arguments.json:
+        _output.write(_output.json_bytes({**found.to_dict(), "errors": job.errors}))
+    elif arguments.csv:
+        _output.write(_csv(found))
+    else:
+        _output.write(("\n".join(_table(found)) + "\n").encode("utf-8", "backslashreplace"))
+    if arguments.plot is not None:
+        if found.total[0].tokens:
+            found.plot(arguments.plot, theme=arguments.theme)
+        else:
+            _output.warning(f"no tokens, so nothing to draw: {arguments.plot} is not written")
+    _say_what_was_left_out(found)
+    return 2 if job.errors else 0
+
+
+class _Job:
+    """One run of the command: its progress, and what could not be read."""
+
+    def __init__(self) -> None:
+        self.errors: list[dict[str, str]] = []
+        self.bar = _Bar()
+
+    def stats(self, arguments: argparse.Namespace) -> Stats:
+        from ..statistics import stats
+
+        models = arguments.model or [model_path(arguments)]
+        corpus: list[Any] = [_stdin()] if arguments.stdin else []
+        return stats(
+            models,
+            [*corpus, *map(Path, arguments.paths)],
+            by=arguments.by,
+            by_field=arguments.by_field,
+            field=arguments.field,
+            parse_special=arguments.parse_special,
+            report=self._report,
+            progress=self.bar.show,
+        )
+
+    def _report(self, name: str, error: Exception) -> None:
+        self.bar.clear()
+        problem = (isinstance(error, OSError) and error.strerror) or str(error)
+        if name == "-":
+            problem += "; for standard input give --stdin"
+        self.errors.append({"name": name, "error": problem})
+        _output.error(f"{name}: {problem}")
+
+
+def _stdin() -> Any:
+    if sys.stdin is None:
+        raise ValueError("standard input is closed")
+    return _Stream(sys.stdin.buffer)
+
+
+class _Stream:
+    """Standard input under the name that its row has."""
+
+    name = "(stdin)"
+
+    def __init__(self, stream: Any) -> None:
+        self.read = stream.read
+
+
+def _say_what_was_left_out(found: Stats) -> None:
+    parts = [f"{number} {kind}" for kind, number in found.skipped.items()]
+    if parts:
+        _output.note(f"ggufbpe: left out in directories: {', '.join(parts)} (give a path to measure it)")
+    if found.rough_cuts:
+        times = "once" if found.rough_cuts == 1 else f"{found.rough_cuts} times"
+        _output.note(
+            f"ggufbpe: a long text was cut {times} where that may change ids, so a few tokens more or less than "
+            "of the whole may be counted there"
+        )
+    undecodable = found.total[0].undecodable_bytes
+    if undecodable:
+        bytes_are = "byte is" if undecodable == 1 else "bytes are"
+        _output.note(f"ggufbpe: {undecodable} {bytes_are} not UTF-8; each counts as a character, U+FFFD")
+
+
+# ---- tables ---------------------------------------------------------------------------------------------
+
+_COLUMNS = {  # heading: what of a row stands under it
+    "bytes": "bytes",
+    "tokens": "tokens",
+    "bytes/token": "bytes_per_token",
+    "chars/token": "characters_per_token",
+    "tokens/word": "tokens_per_word",
+    "tokens/piece": "tokens_per_piece",
+    "1-byte": "single_byte_share",
+    "partial": "partial_share",
+    "used": "used_tokens",
+}
+
+
+def _table(found: Stats) -> Iterator[str]:
+    several = len(found.tokenizers) > 1
+    rows = found.rows + (found.total if len(found.groups) != 1 else [])
+    lines = [[*_COLUMNS, *["tokenizer"] * several, "text"]]
+    for row in rows:
+        names = [row.tokenizer] * several + [row.group]
+        lines.append([*(_number(row, name) for name in _COLUMNS.values()), *map(_output.one_line, names)])
+    yield from _aligned(lines, len(_COLUMNS))
+    yield ""
+    lines = [["vocabulary", "for text", "used", "never used", "tokenizer"]]
+    for usage in found.usage:
+        numbers = [usage.vocab_size, usage.text_tokens, usage.used_tokens]
+        never = f"{usage.unused_tokens} ({_share(usage.unused_tokens / max(usage.text_tokens, 1))})"
+        lines.append([*map(str, numbers), never, _output.one_line(usage.tokenizer)])
+    yield from _aligned(lines, 4)
+
+
+def _aligned(lines: list[list[str]], numbers: int) -> Iterator[str]:
+    """Columns: `numbers` of them to the right, the others to the left; the last one as long as it is."""
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    for line in lines:
+        right = [cell.rjust(width) for cell, width in zip(line[:numbers], widths)]
+        left = [cell.ljust(width) for cell, width in zip(line[numbers:-1], widths[numbers:])]
+        yield "  ".join([*right, *left, line[-1]])
+
+
+def _number(row: Measures, name: str) -> str:
+    value = getattr(row, name)
+    if value is None:
+        return "-"
+    if name.endswith("_share"):
+        return _share(value)
+    return str(value) if isinstance(value, int) else f"{value:.2f}"
+
+
+def _share(value: float) -> str:
+    return f"{value:.1%}"
+
+
+def _csv(found: Stats) -> bytes:
+    import csv
+
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(found.total[0].to_dict()), lineterminator="\n")
+    writer.writeheader()
+    for row in found.rows:
+        names = {"group": _output.one_line(row.group), "tokenizer": _output.one_line(row.tokenizer)}
+        writer.writerow({**row.to_dict(), **names})
+    return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+# ---- progress -------------------------------------------------------------------------------------------
+
+
+class _Bar:
+    """A progress bar on standard error, if that is a terminal and the work takes long enough to wonder."""
+
+    def __init__(self) -> None:
+        self._width = _output.error_width()
+        self._start = time.monotonic()
+        self._last = self._start - _BAR_INTERVAL + _BAR_DELAY
+        self._drawn = False
+
+    def show(self, done: int, total: int, name: str) -> None:
+        """Draw the bar: `done` of `total` bytes are read, and the file `name` is in hand."""
+        now = time.monotonic()
+        if self._width is None or now - self._last < _BAR_INTERVAL:
+            return
+        self._last = now
+        share = min(done / total, 1.0) if total else 0.0
+        length = max(min(self._width - 50, 30), 5)
+        filled = round(share * length)
+        left = _duration((now - self._start) * (1 - share) / share) if share else ""
+        bar = f"{'#' * filled}{'.' * (length - filled)} {share:4.0%} {left:>9} "
+        _output.flush()
+        sys.stderr.write(f"\r{(bar + _output.one_line(os.path.basename(name)))[: self._width - 1]}\x1b[K")
+        sys.stderr.flush()
+        self._drawn = True
+
+    def clear(self) -> None:
+        if self._drawn:
+            self._drawn = False
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _duration(seconds: float) -> str:
+    """How long the rest takes.
+
+    >>> _duration(75), _duration(4000)
+    ('1:15 left', '1:06 h left')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02} left" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02} h left"

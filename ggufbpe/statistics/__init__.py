@@ -1,0 +1,117 @@
+"""What tokenizers make of a corpus, in numbers, side by side.
+
+    reading.py -> batches of texts -> measure.py -> Stats -> plots.py, the command
+
+`stats` puts the steps together. The package is not called `stats`, for that is the function's public name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from ..errors import printable
+from ..tokenizer import Tokenizer
+from .cuts import same_ids
+from .measure import Measurer
+from .measure import Measures as Measures
+from .measure import Stats as Stats
+from .measure import Usage as Usage
+from .reading import GROUPINGS, Progress, Reading, Report, batches
+
+Model = Tokenizer | str | os.PathLike[str]
+
+
+def stats(
+    models: Model | Iterable[Model] | Mapping[str, Model],
+    corpus: Iterable[object] | Mapping[str, Any],
+    *,
+    by: str = "file",
+    by_field: str | None = None,
+    field: str | None = None,
+    parse_special: bool = True,
+    report: Report | None = None,
+    progress: Progress | None = None,
+) -> Stats:
+    """Measure how tokenizers cut a corpus: bytes and characters a token, tokens a word, use of the vocabulary.
+
+    `models` is one or several of `Tokenizer` and paths of GGUF files; a mapping gives them names. `corpus` has
+    texts (`str`), files and directories (`pathlib.Path`), and binary streams; a mapping has such a corpus for each
+    group. Bytes need not be UTF-8. Nothing is held in memory but a block of text and numbers.
+
+    `by` says what is measured apart: each "file", each "folder" (the first below a directory that is named), each
+    "extension", or "total" alone; `by_field` names a field of JSON lines, such as their language. `field` is
+    their text: None is "text", in files named .jsonl or .ndjson; else every file is JSON lines. BOS and EOS are
+    never added; `parse_special` takes the text of control tokens for these tokens.
+
+    A file that cannot be read is an exception, unless `report(name, error)` is there to take it. `progress` is
+    called with the bytes of files read, those of all files, and the name of the file in hand. `ValueError` for
+    options that do not exist, `TypeError` for what is no corpus, `GGUFError` for models that cannot be used.
+
+    >>> [row] = stats("gpt2.gguf", ["Hello world, it's naïve"]).total        # doctest: +SKIP
+    >>> row.tokens, row.characters, row.words, row.tokens_per_word            # doctest: +SKIP
+    (6, 23, 4, 1.5)
+    """
+    if by not in GROUPINGS:
+        raise ValueError(f"by is one of {', '.join(GROUPINGS)}, not {printable(str(by))}")
+    named = _named(models)
+    measurer = Measurer(named, parse_special)
+    skipped: Counter[str] = Counter()
+    reading = Reading(by, by_field, field, skipped, report or _raise, progress or _silent)
+    for batch in batches(corpus, reading, same_ids(named.values(), parse_special)):
+        measurer.add(batch)
+    return measurer.result(skipped)
+
+
+def _raise(name: str, error: Exception) -> None:
+    if isinstance(error, OSError):
+        raise error
+    raise type(error)(f"{name}: {error}")
+
+
+def _silent(done: int, total: int, name: str) -> None:
+    pass
+
+
+def _named(models: Model | Iterable[Model] | Mapping[str, Model]) -> dict[str, Tokenizer]:
+    """The tokenizers by name; those of paths are the file's, with as many folders as tell them apart."""
+    if isinstance(models, Mapping):
+        found = {str(name): _tokenizer(model) for name, model in models.items()}
+    else:
+        single = isinstance(models, (Tokenizer, str, os.PathLike))
+        given = cast("list[Model]", [models] if single else list(cast("Iterable[Model]", models)))
+        found = dict(zip(names_of(given), map(_tokenizer, given)))
+    if not found:
+        raise ValueError("no model: give a Tokenizer or the path of a GGUF file")
+    return found
+
+
+def _tokenizer(model: Model) -> Tokenizer:
+    return model if isinstance(model, Tokenizer) else Tokenizer.from_gguf(model)
+
+
+def names_of(models: Sequence[Model]) -> list[str]:
+    """A short name for each model, none twice.
+
+    >>> names_of(["a/qwen.gguf", "b/qwen.gguf", "llama.gguf", "llama.gguf"])
+    ['a/qwen', 'b/qwen', 'llama', 'llama (2)']
+    """
+    paths = [
+        model.pre if isinstance(model, Tokenizer) else os.path.splitext(os.fspath(model))[0]
+        for model in models
+    ]
+    parts = [path.replace(os.sep, "/").split("/") for path in paths]
+    depths = [1] * len(paths)
+    for _ in range(max(map(len, parts), default=0)):
+        names = ["/".join(part[-depth:]) for part, depth in zip(parts, depths)]
+        same = Counter(names)
+        depths = [depth + (same[name] > 1) for depth, name in zip(depths, names)]
+    names = ["/".join(part[-depth:]) for part, depth in zip(parts, depths)]
+    times: Counter[str] = Counter()
+    for index, name in enumerate(names):
+        times[name] += 1
+        if times[name] > 1:
+            names[index] = f"{name} ({times[name]})"
+    return names

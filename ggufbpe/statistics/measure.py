@@ -1,0 +1,330 @@
+"""Batches of texts to numbers: tokens, and what they stand for, by group and tokenizer.
+
+    batches -> [this file] -> Stats
+
+Counted of the text, for all tokenizers alike: bytes, characters (code points as llama.cpp reads them, where a byte
+that cannot be decoded is one) and words, which are runs of what is not white space. Counted of each tokenizer:
+tokens, the pieces into which its pre-tokenizer cuts, tokens of one byte, tokens that are no whole characters, and
+which tokens were used.
+
+But: no texts are kept, and which tokens a group uses is kept as their ids alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from .. import utf8
+from ..tokenizer import Tokenizer
+from ..vocab import CONTROL, UNKNOWN, UNUSED
+from .reading import Batch
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Ids = npt.NDArray[np.int64]
+
+_NOT_FOR_TEXT = CONTROL | UNKNOWN | UNUSED
+_UNSEEN, _WHOLE, _SINGLE_BYTE, _SINGLE_PART, _PARTS = range(5)  # kinds of tokens, by what they decode to
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What one tokenizer makes of the texts of one group. Ratios are None where there is nothing to divide by."""
+
+    group: str
+    tokenizer: str
+    texts: int
+    bytes: int
+    characters: int
+    words: int  # runs of what is not white space
+    undecodable_bytes: int  # not UTF-8; each counts as a character
+    tokens: int
+    pieces: int  # what the pre-tokenizer gives
+    single_byte_tokens: int  # decode to one byte, be it a letter or a part of one
+    partial_tokens: int  # decode to bytes that are not whole characters
+    used_tokens: int  # different ones, control tokens left out
+
+    @property
+    def bytes_per_token(self) -> float | None:
+        """Mean length of a token in bytes of the text."""
+        return _ratio(self.bytes, self.tokens)
+
+    @property
+    def characters_per_token(self) -> float | None:
+        """Mean length of a token in code points."""
+        return _ratio(self.characters, self.tokens)
+
+    @property
+    def tokens_per_word(self) -> float | None:
+        """Tokens for a run of what is not white space, often called fertility."""
+        return _ratio(self.tokens, self.words)
+
+    @property
+    def tokens_per_piece(self) -> float | None:
+        """Tokens for a piece of the pre-tokenizer: 1 where no piece had to be cut."""
+        return _ratio(self.tokens, self.pieces)
+
+    @property
+    def single_byte_share(self) -> float | None:
+        """The share of tokens that are one byte, 0 to 1."""
+        return _ratio(self.single_byte_tokens, self.tokens)
+
+    @property
+    def partial_share(self) -> float | None:
+        """The share of tokens that are not whole characters, 0 to 1."""
+        return _ratio(self.partial_tokens, self.tokens)
+
+    def to_dict(self) -> dict[str, str | int | float | None]:
+        """All numbers, ratios too, by name."""
+        return {**dataclasses.asdict(self), **{name: getattr(self, name) for name in RATIOS}}
+
+
+RATIOS = [name for name, value in vars(Measures).items() if isinstance(value, property)]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """How often the whole corpus uses each token of one vocabulary."""
+
+    tokenizer: str
+    pre: str
+    vocab_size: int
+    counts: Ids = field(repr=False, compare=False)  # times each token was used, shape (vocab_size,)
+    for_text: npt.NDArray[np.bool_] = field(
+        repr=False, compare=False
+    )  # not control, unknown or unused by type
+
+    @property
+    def text_tokens(self) -> int:
+        """Tokens that a text without control tokens may be cut into."""
+        return int(self.for_text.sum())
+
+    @property
+    def used_tokens(self) -> int:
+        """How many of these were used at least once."""
+        return int((self.for_text & (self.counts > 0)).sum())
+
+    @property
+    def unused_tokens(self) -> int:
+        """How many of these were never used."""
+        return self.text_tokens - self.used_tokens
+
+    @property
+    def unused_ids(self) -> list[int]:
+        """Which ones, ascending."""
+        found: list[int] = (self.for_text & (self.counts == 0)).nonzero()[0].tolist()
+        return found
+
+    def to_dict(self) -> dict[str, str | int]:
+        """The numbers by name, without the counts of single tokens."""
+        numbers = {"text_tokens": self.text_tokens, "used_tokens": self.used_tokens}
+        named: dict[str, str | int] = {"name": self.tokenizer, "pre": self.pre, "vocab_size": self.vocab_size}
+        return {**named, **numbers, "unused_tokens": self.unused_tokens}
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What tokenizers make of a corpus."""
+
+    usage: list[Usage]  # one for each tokenizer
+    rows: list[Measures]  # by group in the order of the corpus, and within by tokenizer
+    total: list[Measures]  # one for each tokenizer, over all groups
+    skipped: dict[str, int]  # what was left out of directories: "hidden", "binary", "link or special"
+    rough_cuts: int  # cuts of a long text that may have made some tokens more or less
+
+    @property
+    def tokenizers(self) -> list[str]:
+        """The names of the tokenizers."""
+        return [usage.tokenizer for usage in self.usage]
+
+    @property
+    def groups(self) -> list[str]:
+        """The names of the groups."""
+        return list(dict.fromkeys(row.group for row in self.rows))
+
+    def to_dict(self) -> dict[str, object]:
+        """All of it, in types that JSON has."""
+        return {
+            "tokenizers": [usage.to_dict() for usage in self.usage],
+            "rows": [row.to_dict() for row in self.rows],
+            "total": [row.to_dict() for row in self.total],
+            "rough_cuts": self.rough_cuts,
+            "skipped": self.skipped,
+        }
+
+    def plot(self, path: str, *, theme: str = "light") -> None:
+        """Write the tokenizers side by side as a picture, PNG or SVG by the suffix of `path`.
+
+        `theme` is "light" or "dark". `ImportError` without matplotlib.
+        """
+        from .plots import plot
+
+        plot(self, path, theme=theme)
+
+
+def _ratio(number: int, of: int) -> float | None:
+    return number / of if of else None
+
+
+class Measurer:
+    """Adds up batches."""
+
+    def __init__(self, tokenizers: Mapping[str, Tokenizer], parse_special: bool) -> None:
+        self._models = [_Model(name, model, parse_special) for name, model in tokenizers.items()]
+        self._groups: dict[str, _Group] = {}
+        self._rough_cuts = 0
+        self._in_word = False  # the last chunk ended within a word
+
+    def add(self, batch: Batch) -> None:
+        """Count the texts of a batch."""
+        group = self._groups.get(batch.group)
+        if group is None:
+            group = self._groups[batch.group] = _Group(len(self._models))
+        self._rough_cuts += batch.rough
+        group.texts += batch.begun
+        for data in batch.texts:
+            text = utf8.decode(data)
+            group.bytes += len(data)
+            group.characters += len(text)
+            group.words += len(text.split())
+            if not batch.begun and self._in_word and not text[:1].isspace():
+                group.words -= 1  # the first one, cut in two
+            self._in_word = not text[-1:].isspace()
+            if "\ufffd" in text:
+                group.undecodable_bytes += text.count("\ufffd") - data.count("\ufffd".encode())
+        for model, counts in zip(self._models, group.counts):
+            model.count(batch.texts, counts)
+
+    def result(self, skipped: Counter[str]) -> Stats:
+        """All that was counted."""
+        rows = [
+            _measures(name, group, model, counts)
+            for name, group in self._groups.items()
+            for model, counts in zip(self._models, group.counts)
+        ]
+        total = [
+            _measures("total", whole, model, counts)
+            for whole in [_sum(self._groups.values(), self._models)]
+            for model, counts in zip(self._models, whole.counts)
+        ]
+        left_out = {kind: number for kind, number in sorted(skipped.items()) if number}
+        return Stats([model.usage() for model in self._models], rows, total, left_out, self._rough_cuts)
+
+
+class _Counts:
+    """What one tokenizer makes of one group, so far."""
+
+    def __init__(self) -> None:
+        import numpy as np
+
+        self.tokens = self.pieces = self.single_byte = self.partial = 0
+        self.used: Ids = np.zeros(0, dtype=np.int64)  # ascending
+
+
+class _Group:
+    """What is counted of one group, so far."""
+
+    def __init__(self, models: int) -> None:
+        self.texts = self.bytes = self.characters = self.words = self.undecodable_bytes = 0
+        self.counts = [_Counts() for _ in range(models)]
+
+
+def _sum(groups: Iterable[_Group], models: Iterable[_Model]) -> _Group:
+    found = list(groups)
+    whole = _Group(0)
+    for name in ("texts", "bytes", "characters", "words", "undecodable_bytes"):
+        setattr(whole, name, sum(getattr(group, name) for group in found))
+    for index, model in enumerate(models):
+        counts = _Counts()
+        for name in ("tokens", "pieces", "single_byte", "partial"):
+            setattr(counts, name, sum(getattr(group.counts[index], name) for group in found))
+        counts.used = model.counts.nonzero()[0]
+        whole.counts.append(counts)
+    return whole
+
+
+def _measures(name: str, group: _Group, model: _Model, counts: _Counts) -> Measures:
+    return Measures(
+        group=name,
+        tokenizer=model.name,
+        texts=group.texts,
+        bytes=group.bytes,
+        characters=group.characters,
+        words=group.words,
+        undecodable_bytes=group.undecodable_bytes,
+        tokens=counts.tokens,
+        pieces=counts.pieces,
+        single_byte_tokens=counts.single_byte,
+        partial_tokens=counts.partial,
+        used_tokens=int(model.for_text[counts.used].sum()),
+    )
+
+
+class _Model:
+    """One tokenizer, and how often each of its tokens was used."""
+
+    def __init__(self, name: str, tokenizer: Tokenizer, parse_special: bool) -> None:
+        import numpy as np
+
+        self.name = name
+        self._tokenizer = tokenizer
+        self._parse_special = parse_special
+        self.counts: Ids = np.zeros(tokenizer.vocab_size, dtype=np.int64)
+        attributes = np.array(tokenizer.vocabulary.attributes, dtype=np.int64)
+        self.for_text: npt.NDArray[np.bool_] = attributes & _NOT_FOR_TEXT == 0
+        self._kinds = np.full(tokenizer.vocab_size, _UNSEEN, dtype=np.int8)
+
+    def count(self, texts: list[bytes], counts: _Counts) -> None:
+        """Count the tokens of texts."""
+        import numpy as np
+
+        ids, times = self._tally(self._ids(texts))
+        for token in ids[self._kinds[ids] == _UNSEEN].tolist():
+            self._kinds[token] = _kind(self._tokenizer.token_to_piece(token, special=False))
+        kinds = np.bincount(self._kinds[ids], weights=times, minlength=_PARTS + 1)
+        self.counts[ids] += times
+        counts.tokens += int(times.sum())
+        counts.single_byte += int(kinds[_SINGLE_BYTE] + kinds[_SINGLE_PART])
+        counts.partial += int(kinds[_SINGLE_PART] + kinds[_PARTS])
+        counts.pieces += sum(len(self._tokenizer.words(text)) for text in texts)
+        counts.used = np.union1d(counts.used, ids)
+
+    def usage(self) -> Usage:
+        return Usage(self.name, self._tokenizer.pre, self._tokenizer.vocab_size, self.counts, self.for_text)
+
+    def _ids(self, texts: list[bytes]) -> npt.NDArray[np.integer]:
+        import numpy as np
+
+        if len(texts) == 1:
+            return self._tokenizer.encode_to_numpy(
+                texts[0], add_special=False, parse_special=self._parse_special
+            )
+        found = self._tokenizer.encode_batch(texts, add_special=False, parse_special=self._parse_special)
+        return np.fromiter(chain.from_iterable(found), dtype=np.int32)
+
+    def _tally(self, ids: npt.NDArray[np.integer]) -> tuple[Ids, Ids]:
+        """The different ids, ascending, and how often each is there."""
+        import numpy as np
+
+        if len(ids) < self._tokenizer.vocab_size // 8:  # sorting these takes less than a look at all tokens
+            found, times = np.unique(ids, return_counts=True)
+            return found.astype(np.int64), times.astype(np.int64)
+        counted = np.bincount(ids, minlength=self._tokenizer.vocab_size)
+        used = counted.nonzero()[0]
+        return used, counted[used]
+
+
+def _kind(piece: bytes) -> int:
+    """What a token decodes to; a control token to nothing."""
+    try:
+        piece.decode()
+    except UnicodeDecodeError:
+        return _SINGLE_PART if len(piece) == 1 else _PARTS
+    return _SINGLE_BYTE if len(piece) == 1 else _WHOLE
