@@ -16,6 +16,7 @@ constexpr char CLASS_NAMES[] = "LMNPSW-";
 constexpr uint32_t VERTICAL_TAB = 0x0B;
 constexpr size_t MOST_STATES = 8192;
 constexpr size_t MOST_PLACES = 20000;
+constexpr size_t MOST_STEPS = 1000000;  // of a compiler, which may do many for few places
 
 uint32_t class_bit(char letter) {
     for (uint32_t i = 0; i < 7; ++i) {
@@ -85,7 +86,7 @@ struct Place {
 
 class Compiler {
 public:
-    explicit Compiler(const Program &program) : program_(program) {
+    Compiler(const Program &program, size_t sets) : program_(program), sets_(sets) {
         compile(0);
         if (position_ != program_.size()) throw std::invalid_argument("a program with something behind it");
         add({Place::MATCH});
@@ -96,9 +97,10 @@ private:
     // Emits the part at position_; control goes on behind what was emitted.
     void compile(int depth) {
         if (depth > 100) throw std::invalid_argument("a program that is nested too deep");
+        if (++steps_ > MOST_STEPS) throw std::invalid_argument("a program that repeats too much");
         switch (take()) {
             case CHARS: {
-                int set = take();
+                int set = take_set();
                 add({Place::READ, set, false, size() + 1});
                 return;
             }
@@ -156,7 +158,7 @@ private:
             }
             case AHEAD: {
                 bool negated = take() != 0;
-                int set = take();
+                int set = take_set();
                 add({Place::CHECK, set, negated, size() + 1});
                 return;
             }
@@ -175,6 +177,11 @@ private:
         if (position_ >= program_.size()) throw std::invalid_argument("a program that ends too early");
         return program_[position_++];
     }
+    int take_set() {
+        int32_t set = take();
+        if (set < 0 || static_cast<size_t>(set) >= sets_) throw std::invalid_argument("a set that is not there");
+        return set;
+    }
     int size() const { return static_cast<int>(places.size()); }
     int add(Place place) {
         if (places.size() >= MOST_PLACES) throw std::invalid_argument("a pattern of too many places");
@@ -183,13 +190,14 @@ private:
     }
 
     const Program &program_;
-    size_t position_ = 0;
+    const size_t sets_;
+    size_t position_ = 0, steps_ = 0;
 };
 
 }  // namespace
 
 Automaton::Automaton(const Program &program, const Alphabet &alphabet) : classes_(alphabet.size()) {
-    Compiler compiler(program);
+    Compiler compiler(program, alphabet.sets());
     const std::vector<Place> &places = compiler.places;
     const size_t end = classes_;
     using List = std::vector<int>;

@@ -39,6 +39,7 @@ public:
     explicit Alphabet(const std::vector<CharSet> &sets);
 
     size_t size() const { return members_.size(); }
+    size_t sets() const { return members_[0].size(); }
     bool in_set(size_t class_number, size_t set) const { return members_[class_number][set]; }
     // Runs of code points of one class: (first code point, class), ascending.
     const std::vector<std::pair<uint32_t, uint8_t>> &runs() const { return runs_; }

@@ -19,6 +19,9 @@ namespace {
 
 constexpr size_t WORTH_RELEASING = 2000;  // bytes; below, letting the lock go and taking it again costs more
 
+// An empty view counts as contiguous, whatever its stride, but is not given as such.
+bool is_contiguous(const Py_buffer &view) { return view.len > 0 && PyBuffer_IsContiguous(&view, 'C'); }
+
 // A str, which must live as long, or an object with bytes, as the encoder reads it.
 class Source {
 public:
@@ -30,7 +33,7 @@ public:
             text_ = {reinterpret_cast<const unsigned char *>(data), static_cast<size_t>(size), true};
         } else if (PyBytes_Check(object.ptr()) || PyByteArray_Check(object.ptr()) || PyMemoryView_Check(object.ptr())) {
             nb::object contiguous = nb::borrow(object);
-            if (PyMemoryView_Check(object.ptr()) && !PyBuffer_IsContiguous(PyMemoryView_GET_BUFFER(object.ptr()), 'C')) {
+            if (PyMemoryView_Check(object.ptr()) && !is_contiguous(*PyMemoryView_GET_BUFFER(object.ptr()))) {
                 contiguous = nb::steal(PyBytes_FromObject(object.ptr()));
                 if (!contiguous.is_valid()) throw nb::python_error();
             }
@@ -38,7 +41,8 @@ public:
             has_view_ = true;
             text_ = {static_cast<const unsigned char *>(view_.buf), static_cast<size_t>(view_.len), false};
         } else {
-            PyErr_Format(PyExc_TypeError, "text must be str or bytes, not %s", Py_TYPE(object.ptr())->tp_name);
+            const nb::str name(object.type().attr("__name__"));
+            PyErr_Format(PyExc_TypeError, "text must be str or bytes, not %U", name.ptr());
             throw nb::python_error();
         }
     }

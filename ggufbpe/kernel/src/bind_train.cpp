@@ -28,7 +28,7 @@ void add_text(WordCounter &counter, const Splitter &splitter, nb::bytes text) {
 }
 
 nb::list words_of(WordCounter &counter) {
-    const WordTable &table = counter.finish();
+    const WordCounts &table = counter.finish();
     nb::list words;
     for (const auto &word : table.words()) {
         std::string_view text = table.text(word);
@@ -77,7 +77,7 @@ void add_words(Learner &learner, const std::vector<uint32_t> &symbols, const std
 size_t add_counted(Learner &learner, WordCounter &counter, const std::vector<uint32_t> &token_of_byte) {
     if (token_of_byte.size() != 256) throw std::invalid_argument("a token for each byte");
     nb::gil_scoped_release released;
-    const WordTable &table = counter.finish();
+    const WordCounts &table = counter.finish();
     std::vector<uint32_t> symbols;
     for (const auto &word : table.words()) {
         if (word.size < 2) continue;

@@ -51,13 +51,14 @@ WordTable::Record *WordTable::new_record(size_t size, size_t count) {
 }
 
 bool WordTable::insert(const WordKey &key, size_t bucket, const unsigned char *word, size_t size, const int32_t *ids,
-                       size_t count) {
+                       size_t count, Found &found) {
     if (used_.load(std::memory_order_relaxed) >= slot_count() / 8 * 5) return false;
+    if (record_bytes_.load(std::memory_order_relaxed) >= most_record_bytes_) return false;
     for (size_t turn = 0; turn < REACH; ++turn, bucket = (bucket + 1) & mask_) {
         for (Slot &slot : buckets_[bucket].slots) {
             uint64_t empty = 0;
             if (!slot.high.compare_exchange_strong(empty, CLAIMED, std::memory_order_acq_rel)) continue;
-            uint64_t first_two = 0, third = 0;
+            uint64_t first_two, third;
             if (key.is_inline() && count <= 3) {
                 auto id = [&](size_t k) { return k < count ? static_cast<uint32_t>(ids[k]) : 0u; };
                 first_two = id(0) | uint64_t(id(1)) << 32;
@@ -74,6 +75,7 @@ bool WordTable::insert(const WordKey &key, size_t bucket, const unsigned char *w
             slot.third.store(third, std::memory_order_relaxed);
             slot.high.store(key.high, std::memory_order_release);
             used_.fetch_add(1, std::memory_order_relaxed);
+            found = {first_two, third};
             return true;
         }
     }
@@ -91,14 +93,15 @@ void WordTable::copy_slot(const Slot &slot, WordTable &other) {
     if (high == 0 || high == CLAIMED) return;
     const WordKey key{slot.low.load(std::memory_order_relaxed), high};
     const Found found{slot.first_two.load(std::memory_order_relaxed), slot.third.load(std::memory_order_relaxed)};
+    Found copied;
     if (found.third & IN_RECORD) {
         const Record &record = record_of(found);
         const auto *word = reinterpret_cast<const unsigned char *>(record.bytes());
-        other.insert(key, other.bucket(key.hash()), word, record.size, record.ids(), record.count);
+        other.insert(key, other.bucket(key.hash()), word, record.size, record.ids(), record.count, copied);
     } else {
         const int32_t ids[3] = {static_cast<int32_t>(found.first_two), static_cast<int32_t>(found.first_two >> 32),
                                 static_cast<int32_t>(found.third)};
-        other.insert(key, other.bucket(key.hash()), nullptr, 0, ids, found.third >> 32);
+        other.insert(key, other.bucket(key.hash()), nullptr, 0, ids, found.third >> 32, copied);
     }
 }
 
@@ -108,17 +111,28 @@ std::shared_ptr<WordTable> WordCache::replace(const std::shared_ptr<WordTable> &
     const size_t grown = full->slot_count() * 4;
     const bool fits = grown * sizeof(WordTable::Slot) + (full->bytes() - full->slot_count() * sizeof(WordTable::Slot)) <=
                       most_bytes_;
-    auto next = std::make_shared<WordTable>(fits ? grown : full->slot_count());
+    auto next = new_table(fits ? grown : full->slot_count());
     if (fits) full->copy_to(*next);
     table_ = next;
     full->retired.store(true, std::memory_order_release);
     return table_;
 }
 
+void WordCache::expect(size_t words) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    size_t slots = table_->slot_count();
+    while (slots / 2 < words && 2 * slots * sizeof(WordTable::Slot) <= most_bytes_ / 2) slots *= 2;
+    if (slots == table_->slot_count() || table_->used() > slots / 16) return;
+    auto next = new_table(slots);
+    table_->copy_to(*next);
+    table_->retired.store(true, std::memory_order_release);
+    table_ = next;
+}
+
 void WordCache::clear() {
     std::lock_guard<std::mutex> lock(mutex_);
     table_->retired.store(true, std::memory_order_release);
-    table_ = std::make_shared<WordTable>(FIRST_SLOTS);
+    table_ = new_table(FIRST_SLOTS);
 }
 
 }  // namespace ggufbpe

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -27,10 +28,10 @@ struct WordKey {
     uint64_t low, high;  // `high` has the length in its upper byte; 0xFF for a word that is longer than INLINE
     uint64_t hash() const {
 #if defined(__SIZEOF_INT128__)
-        unsigned __int128 product = static_cast<unsigned __int128>(low ^ 0xA0761D6478BD642Fu) * (high ^ 0xE7037ED1A0B428DBu);
+        unsigned __int128 product = static_cast<unsigned __int128>(low ^ HASH_SEEDS[0]) * (high ^ HASH_SEEDS[1]);
         return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 #else
-        uint64_t mixed = (low ^ high * 0x9E3779B97F4A7C15u) * 0xE7037ED1A0B428DBu;
+        uint64_t mixed = (low ^ HASH_SEEDS[0] ^ high * (HASH_SEEDS[1] | 1)) * 0xE7037ED1A0B428DBu;
         return mixed ^ mixed >> 32;
 #endif
     }
@@ -80,8 +81,9 @@ public:
     };
     static constexpr uint64_t IN_RECORD = uint64_t(1) << 63;  // in `third`: first_two is the address of a Record
 
-    // `slots` is a power of two.
-    explicit WordTable(size_t slots) : buckets_(slots / 2), mask_(slots / 2 - 1) {}
+    // `slots` is a power of two; with records of `most_record_bytes` it counts as full.
+    WordTable(size_t slots, size_t most_record_bytes)
+        : buckets_(slots / 2), mask_(slots / 2 - 1), most_record_bytes_(most_record_bytes) {}
     WordTable(const WordTable &) = delete;
     WordTable &operator=(const WordTable &) = delete;
 
@@ -113,14 +115,17 @@ public:
         return find_further(key, bucket, word, found);
     }
 
-    // Keeps the ids of a word. False where there is no room, so that the table should be replaced.
-    bool insert(const WordKey &key, size_t bucket, const unsigned char *word, size_t size, const int32_t *ids, size_t count);
+    // Keeps the ids of a word; `found` is what find() will give. False where there is no room, so that the table should be
+    // replaced.
+    bool insert(const WordKey &key, size_t bucket, const unsigned char *word, size_t size, const int32_t *ids, size_t count,
+                Found &found);
 
     static const Record &record_of(const Found &found) { return *reinterpret_cast<const Record *>(found.first_two); }
 
     // Copies all words to a larger table.
     void copy_to(WordTable &other) const;
 
+    size_t used() const { return used_.load(std::memory_order_relaxed); }
     size_t slot_count() const { return 2 * buckets_.size(); }
     size_t bytes() const { return slot_count() * sizeof(Slot) + record_bytes_.load(std::memory_order_relaxed); }
     std::atomic<bool> retired{false};  // another table has taken its place
@@ -142,6 +147,7 @@ private:
     };
     ZeroedArray<Bucket> buckets_;  // of zeros: atomics of integers need no more
     size_t mask_;
+    const size_t most_record_bytes_;
     std::atomic<size_t> used_{0};
     std::atomic<size_t> record_bytes_{0};
     std::mutex records_mutex_;
@@ -153,7 +159,7 @@ private:
 class WordCache {
 public:
     // At most this many bytes; while one table is replaced by another, up to half as many more.
-    explicit WordCache(size_t most_bytes) : most_bytes_(most_bytes), table_(std::make_shared<WordTable>(FIRST_SLOTS)) {}
+    explicit WordCache(size_t most_bytes) : most_bytes_(most_bytes), table_(new_table(FIRST_SLOTS)) {}
 
     std::shared_ptr<WordTable> table() const {
         std::lock_guard<std::mutex> lock(mutex_);
@@ -163,11 +169,19 @@ public:
     // To be called by who found `full` full: puts a larger table in its place, or an empty one; returns what is in force.
     std::shared_ptr<WordTable> replace(const std::shared_ptr<WordTable> &full);
 
+    // Makes room for about so many words, if the bound allows it, unless there are many already.
+    void expect(size_t words);
+
     void clear();
     size_t bytes() const { return table()->bytes(); }
 
 private:
     static constexpr size_t FIRST_SLOTS = 2048;
+    static constexpr size_t LEAST_RECORD_BYTES = 1 << 19;  // for a table that is as large as the bound by itself
+    std::shared_ptr<WordTable> new_table(size_t slots) const {
+        const size_t bytes = slots * sizeof(WordTable::Slot);
+        return std::make_shared<WordTable>(slots, std::max(most_bytes_ > bytes ? most_bytes_ - bytes : 0, LEAST_RECORD_BYTES));
+    }
     const size_t most_bytes_;
     mutable std::mutex mutex_;
     std::shared_ptr<WordTable> table_;

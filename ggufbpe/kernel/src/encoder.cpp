@@ -12,9 +12,12 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t GROUP = 256;                // words that are looked up together
+constexpr size_t GROUP = 256;                // words whose slots are fetched together
+constexpr size_t FLUSH = 1 << 14;            // words that wait at most until the missing ones are encoded
 constexpr size_t PART = size_t(1) << 19;     // bytes that one thread takes at a time of a long text
 constexpr size_t WORTH_A_THREAD = 1 << 16;   // bytes; for fewer, a thread takes longer to start than it saves
+constexpr size_t LONG_TEXT = 1 << 20;        // bytes; for a longer one, the cache is given room at once,
+constexpr size_t BYTES_A_NEW_WORD = 64;      // for a word in so many bytes
 constexpr size_t IDLE_WORKERS = 64;          // kept for the next call
 constexpr size_t SCRATCH_KEPT = 1 << 26;     // bytes; a worker whose memory grew beyond is not kept
 
@@ -55,19 +58,29 @@ size_t id_count(const WordTable::Found &found) {
 
 }  // namespace
 
+// A word that is not in the table.
+struct Encoder::Missing {
+    Merger::Word word;
+    WordKey key;
+    size_t place;        // where it was looked for
+    size_t same_as = 0;  // which of the different ones it is
+};
+
 // What one thread needs at a time.
 struct Encoder::Worker {
     Splitter::Scratch split;
     Merger::Scratch merge;
     std::shared_ptr<WordTable> table;
     std::vector<std::shared_ptr<WordTable>> former;  // replaced in this block
-    // Of one group: which words are missing, what they are, and to which of `words` each is equal.
-    std::vector<uint32_t> missing, same_as;
+    // Of the words that are looked up together: what they are, which ones are missing, and the different ones of these.
+    std::vector<WordTable::Found> found;
+    std::vector<Missing> missing;
+    std::vector<uint32_t> slots;
     std::vector<Merger::Word> words;
     std::vector<WordKey> word_keys;
     std::vector<Merger::Result> results;
-    std::vector<WordTable::Found> founds;
-    std::deque<std::vector<uint32_t>> long_ids;  // records of words that are longer than three ids
+    std::vector<WordTable::Found> new_founds;
+    std::deque<std::vector<uint32_t>> long_ids;  // records of words that are not in a table
 
     size_t bytes() const {
         return split.classes.capacity() * 6 + split.offsets.capacity() * 8 + split.starts.capacity() * 4 +
@@ -90,6 +103,7 @@ public:
         }
     }
     ~Lease() {
+        worker_->former.clear();
         if (worker_->bytes() > SCRATCH_KEPT) return;
         std::lock_guard<std::mutex> lock(encoder_.workers_mutex_);
         if (encoder_.workers_.size() < IDLE_WORKERS) encoder_.workers_.push_back(std::move(worker_));
@@ -280,6 +294,7 @@ void Encoder::encode_parts(const std::vector<Part> &parts, size_t threads, Ids *
 }
 
 void Encoder::encode(const Text &text, const EncodeOptions &options, size_t threads, Ids &ids, const Poll &poll) const {
+    if (text.size >= LONG_TEXT) cache_.expect(text.size / BYTES_A_NEW_WORD);
     if (options.add_special && bos_ >= 0) ids.push(bos_);
     if (text.size < WORTH_A_THREAD) threads = 1;
     std::vector<std::vector<unsigned char>> rewritten;
@@ -336,8 +351,9 @@ void Encoder::encode_fragment(const unsigned char *text, size_t size, Worker &wo
         const size_t end = splitter_->block(text, size, start, worker.split);
         worker.former.clear();
         if (worker.table->retired.load(std::memory_order_acquire)) worker.table = cache_.table();
-        // No text has more ids than bytes; a cached word is written four ids at a time.
-        int32_t *to = ids.room(end - start + 8);
+        // No text has more ids than bytes, but for a space that is written as U+2581, which may fall back to its three bytes;
+        // a cached word is written four ids at a time.
+        int32_t *to = ids.room((escape_spaces_ ? 3 : 1) * (end - start) + 8);
         to = encode_words(text + start, size - start, worker, to, count, poll);
         if (!count) ids.advance(to);
         start = end;
@@ -351,96 +367,112 @@ int32_t *Encoder::encode_words(const unsigned char *text, size_t readable, Worke
     const uint32_t *starts = worker.split.starts.data();
     const size_t words = worker.split.word_count;
     int32_t *const first = to;
+    if (worker.found.size() < FLUSH + GROUP) worker.found.resize(FLUSH + GROUP);
+    WordTable::Found *found = worker.found.data();
     WordKey keys[GROUP];
     size_t buckets[GROUP];
-    WordTable::Found found[GROUP];
-    for (size_t from = 0; from < words; from += GROUP, starts += GROUP) {
-        const size_t group = std::min(GROUP, words - from);
-        const WordTable &table = *worker.table;
-        for (size_t i = 0; i < group; ++i) {
-            keys[i] = WordKey::of(text + starts[i], starts[i + 1] - starts[i], readable - starts[i]);
-            buckets[i] = table.bucket(keys[i].hash());
-            table.prefetch(buckets[i]);
-        }
-        worker.missing.clear();
-        worker.long_ids.clear();
-        for (size_t i = 0; i < group; ++i) {
-            if (!table.find(keys[i], buckets[i], text + starts[i], found[i])) worker.missing.push_back(static_cast<uint32_t>(i));
-        }
-        if (!worker.missing.empty()) encode_missing(text, starts, keys, found, worker, poll);
-        if (count) {
-            for (size_t i = 0; i < group; ++i) *count += id_count(found[i]);
-            continue;
-        }
-        for (size_t i = 0; i < group; ++i) {
-            if (!(found[i].third & WordTable::IN_RECORD)) {
-                std::memcpy(to, &found[i], 16);  // the fourth is overwritten
+    size_t kept = 0;  // words in `found` that wait for one that is missing
+    worker.missing.clear();
+    auto emit = [&] {
+        for (size_t i = 0; i < kept; ++i) {
+            if (count) {
+                *count += id_count(found[i]);
+            } else if (!(found[i].third & WordTable::IN_RECORD)) {
+                std::memcpy(to, &found[i], 16);  // what is too much is written over
                 to += found[i].third >> 32;
             } else {
                 const WordTable::Record &record = WordTable::record_of(found[i]);
                 to = std::copy(record.ids(), record.ids() + record.count, to);
             }
         }
+        kept = 0;
+    };
+    for (size_t from = 0; from < words; from += GROUP) {
+        const size_t group = std::min(GROUP, words - from);
+        const WordTable &table = *worker.table;
+        for (size_t i = 0; i < group; ++i) {
+            const uint32_t start = starts[from + i];
+            keys[i] = WordKey::of(text + start, starts[from + i + 1] - start, readable - start);
+            buckets[i] = table.bucket(keys[i].hash());
+            table.prefetch(buckets[i]);
+        }
+        for (size_t i = 0; i < group; ++i, ++kept) {
+            const uint32_t start = starts[from + i];
+            if (!table.find(keys[i], buckets[i], text + start, found[kept])) {
+                worker.missing.push_back({{text + start, starts[from + i + 1] - start}, keys[i], kept});
+            }
+        }
+        if (worker.missing.empty()) {
+            emit();
+        } else if (kept >= FLUSH || from + group == words) {
+            encode_missing(found, worker, poll);
+            emit();
+            worker.missing.clear();
+            worker.long_ids.clear();
+        }
     }
     return count ? first : to;
 }
 
-// Encodes the words of a group that are not in the table, and puts them there.
-void Encoder::encode_missing(const unsigned char *text, const uint32_t *starts, const WordKey *keys, WordTable::Found *found,
-                             Worker &worker, const Poll &poll) const {
-    // A new word often comes several times: each is encoded once. The table is a small one of places in `words`.
-    constexpr size_t SLOTS = 2 * GROUP;
-    uint16_t slots[SLOTS];
-    std::memset(slots, 0, sizeof slots);
+// Encodes the words that are not in the table, and puts them there.
+void Encoder::encode_missing(WordTable::Found *found, Worker &worker, const Poll &poll) const {
+    // A new word often comes several times: each is encoded once. `slots` is a small table of places in `words`, plus 1.
+    size_t size = 64;
+    while (size < 2 * worker.missing.size()) size *= 2;
+    std::vector<uint32_t> &slots = worker.slots;
+    slots.assign(size, 0);
     worker.words.clear();
     worker.word_keys.clear();
-    worker.same_as.clear();
-    for (uint32_t i : worker.missing) {
-        const unsigned char *word = text + starts[i];
-        const size_t size = starts[i + 1] - starts[i];
-        size_t at = keys[i].hash() % SLOTS;
-        for (;; at = (at + 1) % SLOTS) {
+    for (Missing &missing : worker.missing) {
+        size_t at = missing.key.hash() >> 32 & (size - 1);
+        for (;; at = (at + 1) & (size - 1)) {
             if (!slots[at]) {
-                worker.words.push_back({word, size});
-                worker.word_keys.push_back(keys[i]);
-                slots[at] = static_cast<uint16_t>(worker.words.size());
+                worker.words.push_back(missing.word);
+                worker.word_keys.push_back(missing.key);
+                slots[at] = static_cast<uint32_t>(worker.words.size());
                 break;
             }
             const size_t other = slots[at] - 1u;
-            if (worker.word_keys[other].low == keys[i].low && worker.word_keys[other].high == keys[i].high &&
-                (keys[i].is_inline() || !std::memcmp(worker.words[other].data, word, size))) {
+            if (worker.word_keys[other].low == missing.key.low && worker.word_keys[other].high == missing.key.high &&
+                (missing.key.is_inline() || !std::memcmp(worker.words[other].data, missing.word.data, missing.word.size))) {
                 break;
             }
         }
-        worker.same_as.push_back(slots[at] - 1u);
+        missing.same_as = slots[at] - 1u;
     }
     worker.merge.ids.clear();
     worker.results.resize(worker.words.size());
     merger_.encode_many(worker.words.data(), worker.words.size(), worker.results.data(), worker.merge, poll);
-    worker.founds.resize(worker.words.size());
+    worker.new_founds.resize(worker.words.size());
+    constexpr size_t AHEAD = 8;
     for (size_t k = 0; k < worker.words.size(); ++k) {
-        worker.founds[k] = keep(worker.words[k], worker.word_keys[k], worker.merge.ids.data() + worker.results[k].start,
-                                worker.results[k].count, worker);
+        if (k + AHEAD < worker.words.size()) worker.table->prefetch(worker.table->bucket(worker.word_keys[k + AHEAD].hash()));
+        worker.new_founds[k] = keep(worker.words[k], worker.word_keys[k], worker.merge.ids.data() + worker.results[k].start,
+                                    worker.results[k].count, worker);
     }
-    for (size_t k = 0; k < worker.missing.size(); ++k) found[worker.missing[k]] = worker.founds[worker.same_as[k]];
+    for (const Missing &missing : worker.missing) found[missing.place] = worker.new_founds[missing.same_as];
 }
 
-// Puts the ids of a word into the table, if it is not too long for that; the answer holds until the next group.
+// Idle workers keep no table that was replaced: nobody knows when they will be asked again.
+void Encoder::drop_retired_tables() const {
+    std::lock_guard<std::mutex> lock(workers_mutex_);
+    for (const std::unique_ptr<Worker> &worker : workers_) {
+        if (worker->table && worker->table->retired.load(std::memory_order_acquire)) worker->table.reset();
+    }
+}
+
+// Puts the ids of a word into the table, if it is not too long for that; the answer holds until the next are encoded.
 WordTable::Found Encoder::keep(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count,
                                Worker &worker) const {
     if (word.size <= WordTable::LONGEST) {
+        WordTable::Found found;
         const uint64_t hash = key.hash();
-        if (!worker.table->insert(key, worker.table->bucket(hash), word.data, word.size, ids, count)) {
-            worker.former.push_back(worker.table);  // what was found in it is still to be copied
-            worker.table = cache_.replace(worker.table);
-            worker.table->insert(key, worker.table->bucket(hash), word.data, word.size, ids, count);
-        }
+        if (worker.table->insert(key, worker.table->bucket(hash), word.data, word.size, ids, count, found)) return found;
+        worker.former.push_back(worker.table);  // what was found in it is still to be copied
+        worker.table = cache_.replace(worker.table);
+        drop_retired_tables();
+        if (worker.table->insert(key, worker.table->bucket(hash), word.data, word.size, ids, count, found)) return found;
     }
-    if (count <= 3) {
-        auto id = [&](size_t k) { return k < count ? static_cast<uint32_t>(ids[k]) : 0u; };
-        return {id(0) | uint64_t(id(1)) << 32, id(2) | uint64_t(count) << 32};
-    }
-    // In a form of its own, for the table may have had no room.
     worker.long_ids.emplace_back(2 + count);
     auto *record = reinterpret_cast<WordTable::Record *>(worker.long_ids.back().data());
     record->size = 0;

@@ -99,10 +99,14 @@ public:
 
     const Merger &merger() const { return merger_; }
     size_t cache_bytes() const { return cache_.bytes(); }
-    void clear_cache() const { cache_.clear(); }
+    void clear_cache() const {
+        cache_.clear();
+        drop_retired_tables();
+    }
 
 private:
     struct Worker;
+    struct Missing;
     class Lease;
 
     // A part of a text that is encoded on its own: a special token, or plain text.
@@ -120,10 +124,10 @@ private:
                          const Poll &poll) const;
     int32_t *encode_words(const unsigned char *text, size_t size, Worker &worker, int32_t *to, size_t *count,
                           const Poll &poll) const;
-    void encode_missing(const unsigned char *text, const uint32_t *starts, const WordKey *keys, WordTable::Found *found,
-                        Worker &worker, const Poll &poll) const;
+    void encode_missing(WordTable::Found *found, Worker &worker, const Poll &poll) const;
     WordTable::Found keep(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Worker &worker) const;
     std::vector<unsigned char> rewrite(const unsigned char *text, size_t size) const;
+    void drop_retired_tables() const;
 
     std::shared_ptr<const Strings> tokens_;
     std::shared_ptr<const Splitter> splitter_;

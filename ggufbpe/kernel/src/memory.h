@@ -31,11 +31,12 @@ private:
     static constexpr size_t HUGE_PAGE = size_t(2) << 20, LINE = 64;
 
     struct Free {
-        size_t mapped;  // bytes; 0 if it came from operator new
+        void *mapped;  // what was mapped, in which the data begin where a huge page may; null if it came from operator new
+        size_t bytes;
         void operator()(T *data) const {
 #if defined(__linux__)
             if (mapped) {
-                munmap(static_cast<void *>(data), mapped);
+                munmap(mapped, bytes);
                 return;
             }
 #endif
@@ -47,19 +48,22 @@ private:
         const size_t bytes = count * sizeof(T);
 #if defined(__linux__)
         if (bytes >= 2 * HUGE_PAGE) {
-            void *data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            if (data == MAP_FAILED) throw std::bad_alloc();
+            void *mapped = mmap(nullptr, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            if (mapped == MAP_FAILED) throw std::bad_alloc();
+            void *data = mapped;
+            size_t space = bytes + HUGE_PAGE;
+            std::align(HUGE_PAGE, bytes, data, space);
             madvise(data, bytes, MADV_HUGEPAGE);  // a wish; without it the pages are small
-            return {static_cast<T *>(data), Free{bytes}};
+            return {static_cast<T *>(data), Free{mapped, bytes + HUGE_PAGE}};
         }
 #endif
         void *data = ::operator new(bytes ? bytes : 1, std::align_val_t(LINE));
         std::memset(data, 0, bytes);
-        return {static_cast<T *>(data), Free{0}};
+        return {static_cast<T *>(data), Free{nullptr, 0}};
     }
 
     size_t count_ = 0;
-    std::unique_ptr<T, Free> data_{nullptr, Free{0}};
+    std::unique_ptr<T, Free> data_{nullptr, Free{nullptr, 0}};
 };
 
 }  // namespace ggufbpe

@@ -7,10 +7,23 @@
 
 #include "utf8.h"
 
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(GGUFBPE_PORTABLE)
+#include <immintrin.h>
+#define GGUFBPE_X86 1
+#endif
+
+#if defined(__GNUC__)
+#define ALWAYS_INLINE __attribute__((always_inline)) inline
+#else
+#define ALWAYS_INLINE inline
+#endif
+
 namespace ggufbpe {
 
 namespace {
 
+constexpr uint32_t NO_RANK = UINT32_MAX;
+constexpr size_t LANES = 16;       // words that go forward in turn
 constexpr size_t SHORT_WORD = 64;  // symbols; for fewer, looking through all values is faster than a queue
 constexpr uint32_t ESCAPED_SPACE = 0x2581;
 constexpr size_t MOST_JOINED = 100;  // characters that merges join to a space behind them
@@ -94,10 +107,7 @@ uint32_t Merger::symbol_of(std::string_view text, uint64_t hash) {
 }
 
 void Merger::prepare_pairs(const Strings &merges) {
-    size_t capacity = 64;
-    while (capacity * 3 < merges.size() * 5) capacity *= 2;
-    pairs_ = ZeroedArray<Pair>(capacity);
-    mask_ = capacity - 1;
+    pairs_ = PairTable(merges.size());
     if (options_.byte_encode) byte_pairs_.assign(65536, NONE);
 
     // In groups, so that what a group will look up is on its way while its hashes are made.
@@ -135,20 +145,12 @@ void Merger::prepare_pairs(const Strings &merges) {
             item.left_symbol = symbol_of(item.left, item.left_hash);
             item.right_symbol = symbol_of(item.right, item.right_hash);
             item.result = symbol_of(item.merged, item.merged_hash);
-#if defined(__GNUC__)
-            __builtin_prefetch(&pairs_[slot_of(item.left_symbol, item.right_symbol) & mask_], 1);
-#endif
+            pairs_.prefetch(item.left_symbol, item.right_symbol);
         }
         for (size_t i = 0; i < count; ++i) {
             const Item &item = items[i];
             const uint64_t value = uint64_t(item.rank) << 32 | item.result;
-            uint64_t at = slot_of(item.left_symbol, item.right_symbol) & mask_;
-            while (pairs_[at].inverse) {
-                if (pairs_[at].left == item.left_symbol && pairs_[at].right == item.right_symbol) break;
-                at = (at + 1) & mask_;
-            }
-            if (pairs_[at].inverse) continue;  // the first of two equal merges counts
-            pairs_[at] = {item.left_symbol, item.right_symbol, ~value};
+            if (!pairs_.insert(item.left_symbol, item.right_symbol, value)) continue;
             if (options_.byte_encode) {
                 int left = byte_of(item.left), right = byte_of(item.right);
                 if (left >= 0 && right >= 0) byte_pairs_[size_t(left) << 8 | size_t(right)] = value;
@@ -199,10 +201,9 @@ bool Merger::may_be_whole(const unsigned char *word, size_t size) const {
     return true;
 }
 
-// The word as it is written for merging.
-std::string_view Merger::written(const unsigned char *word, size_t size, Scratch &scratch) const {
-    if (scratch.written.size() < 3 * size + 4) scratch.written.resize(3 * size + 64);
-    char *to = scratch.written.data();
+// Writes a word as it is for merging, and a few bytes more; returns its size. There must be room for 3 * size + 4 bytes.
+size_t Merger::write(const unsigned char *word, size_t size, char *to) const {
+    const char *const begin = to;
     for (size_t i = 0; i < size; ++i) {
         if (options_.byte_encode) {
             std::memcpy(to, ALPHABET.text[word[i]], 2);
@@ -217,7 +218,7 @@ std::string_view Merger::written(const unsigned char *word, size_t size, Scratch
             *to++ = static_cast<char>(word[i]);
         }
     }
-    return {scratch.written.data(), static_cast<size_t>(to - scratch.written.data())};
+    return static_cast<size_t>(to - begin);
 }
 
 // Writes the symbols of a word, which are as many as it has bytes, or fewer.
@@ -243,7 +244,9 @@ size_t Merger::write_symbols(const unsigned char *word, size_t size, uint32_t *s
 
 void Merger::encode(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const {
     if (may_be_whole(word, size)) {
-        const int64_t id = tokens_->find(written(word, size, scratch));
+        scratch.written.resize(std::max(scratch.written.size(), 3 * size + 4));
+        const size_t written = write(word, size, scratch.written.data());
+        const int64_t id = tokens_->find({scratch.written.data(), written});
         if (id >= 0) {
             scratch.ids.push_back(static_cast<int32_t>(id));
             return;
@@ -268,7 +271,7 @@ void Merger::encode(const unsigned char *word, size_t size, Scratch &scratch, co
         if (options_.byte_encode) {
             for (size_t i = 0; i + 1 < count; ++i) values[i] = byte_pairs_[size_t(word[i]) << 8 | word[i + 1]];
         } else {
-            for (size_t i = 0; i + 1 < count; ++i) values[i] = value_of(symbols[i], symbols[i + 1]);
+            for (size_t i = 0; i + 1 < count; ++i) values[i] = pairs_.value(symbols[i], symbols[i + 1]);
         }
         count = merge_short(count, symbols, values);
     }
@@ -284,117 +287,244 @@ size_t Merger::merge_short(size_t count, uint32_t *symbols, uint64_t *values) co
         --count;
         for (size_t i = at + 1; i < count; ++i) symbols[i] = symbols[i + 1];
         for (size_t i = at; i + 1 < count; ++i) values[i] = values[i + 1];
-        if (at) values[at - 1] = value_of(symbols[at - 1], symbols[at]);
-        if (at + 1 < count) values[at] = value_of(symbols[at], symbols[at + 1]);
+        if (at) values[at - 1] = pairs_.value(symbols[at - 1], symbols[at]);
+        if (at + 1 < count) values[at] = pairs_.value(symbols[at], symbols[at + 1]);
     }
     return count;
 }
 
 // A word on its way. What its next step will read from memory was asked for in the one before.
+//
+// Symbols and pairs have an entry in front and some behind, so that a pair has neighbours in any case: NO_SYMBOL has no
+// merge with anything, so nobody has to ask whether there is a neighbour.
 struct Merger::Lane {
+    static constexpr uint32_t NO_SYMBOL = UINT32_MAX;
+    static constexpr size_t LAST_PLACE = SHORT_WORD + 31;
+
     const unsigned char *data;
     size_t size;
     size_t number;  // of the word
     enum State { LOOK_UP, READ_PAIRS, MERGE } state;
-    uint64_t hash;           // LOOK_UP: of the written word
-    std::string text;        // LOOK_UP: the written word
-    size_t count;            // symbols
-    size_t at;               // MERGE: the symbol that was made last; `count` for none
-    uint32_t symbols[SHORT_WORD];
-    uint64_t values[SHORT_WORD];
+    uint64_t hash;       // LOOK_UP: of the written word
+    size_t text_size;    // LOOK_UP: the written word
+    size_t count;        // symbols
+    size_t at;           // MERGE: the symbol that was made last
+    PairTable::Query left, right;  // MERGE: the pairs that it is in
+    uint64_t left_value, right_value;
+    char text[3 * SHORT_WORD + 8];
+    alignas(32) uint32_t symbols[SHORT_WORD + 32];  // the first at 1
+    alignas(32) uint32_t ranks[SHORT_WORD + 32];    // of symbols[i] and symbols[i + 1]
+    alignas(32) uint32_t merged[SHORT_WORD + 32];   // what they become
+
+    void set(size_t i, uint64_t value) {
+        ranks[i] = static_cast<uint32_t>(value >> 32);
+        merged[i] = static_cast<uint32_t>(value);
+    }
 };
 
 Merger::Scratch::Scratch() = default;
 Merger::Scratch::~Scratch() = default;
 
-namespace {
-
-template <typename T>
-void prefetch(const T *address) {
-#if defined(__GNUC__)
-    __builtin_prefetch(address);
-#else
-    (void)address;
-#endif
-}
-
-}  // namespace
-
-// The first step of a word of at most SHORT_WORD bytes. False if it is done already.
+// The first step of a word. False if it is done already, which a long one is.
 bool Merger::start(Lane &lane, Scratch &scratch, const Poll &poll) const {
     if (lane.size > SHORT_WORD) {
         encode(lane.data, lane.size, scratch, poll);
         return false;
     }
     if (may_be_whole(lane.data, lane.size)) {
-        lane.text.assign(written(lane.data, lane.size, scratch));
-        lane.hash = hash_bytes(lane.text.data(), lane.text.size());
+        lane.text_size = write(lane.data, lane.size, lane.text);
+        lane.hash = hash_bytes(lane.text, lane.text_size);
         tokens_->prefetch(lane.hash);
         lane.state = Lane::LOOK_UP;
     } else {
-        read_pairs(lane);
+        ask_for_pairs(lane);
     }
     return true;
 }
 
-void Merger::read_pairs(Lane &lane) const {
+void Merger::ask_for_pairs(Lane &lane) const {
     lane.state = Lane::READ_PAIRS;
-    if (options_.byte_encode) {
-        lane.count = lane.size;
-        for (size_t i = 0; i + 1 < lane.size; ++i) prefetch(&byte_pairs_[size_t(lane.data[i]) << 8 | lane.data[i + 1]]);
-        return;
-    }
-    lane.count = write_symbols(lane.data, lane.size, lane.symbols);
-    for (size_t i = 0; i + 1 < lane.count; ++i) prefetch(&pairs_[slot_of(lane.symbols[i], lane.symbols[i + 1]) & mask_]);
+    lane.count = write_symbols(lane.data, lane.size, lane.symbols + 1);
+    lane.symbols[0] = Lane::NO_SYMBOL;
+    std::fill_n(lane.symbols + 1 + lane.count, 8, Lane::NO_SYMBOL);
+    if (options_.byte_encode) return;  // the pairs of bytes are few enough to be near
+    for (size_t i = 1; i < lane.count; ++i) pairs_.query(lane.symbols[i], lane.symbols[i + 1]);
 }
 
-// One step of a word. True when it is done, and its ids are in scratch.ids.
-bool Merger::step(Lane &lane, Scratch &scratch) const {
-    uint32_t *symbols = lane.symbols;
-    uint64_t *values = lane.values;
-    switch (lane.state) {
-        case Lane::LOOK_UP: {
-            const int64_t id = tokens_->find(lane.text, lane.hash);
-            if (id >= 0) {
-                scratch.ids.push_back(static_cast<int32_t>(id));
-                return true;
-            }
-            read_pairs(lane);
-            return false;
+void Merger::read_pairs(Lane &lane) const {
+    lane.state = Lane::MERGE;
+    lane.at = Lane::LAST_PLACE;  // nothing was made yet; there, values of no merge are put in
+    lane.left_value = lane.right_value = NONE;
+    std::memset(lane.ranks, 0xFF, lane.count <= 14 ? sizeof lane.ranks / 4 : sizeof lane.ranks);
+    if (options_.byte_encode) {
+        for (size_t i = 1; i < lane.count; ++i) {
+            lane.set(i, byte_pairs_[size_t(lane.data[i - 1]) << 8 | lane.data[i]]);
         }
-        case Lane::READ_PAIRS:
-            if (options_.byte_encode) {
-                for (size_t i = 0; i < lane.size; ++i) symbols[i] = byte_symbols_[lane.data[i]];
-                for (size_t i = 0; i + 1 < lane.size; ++i) {
-                    values[i] = byte_pairs_[size_t(lane.data[i]) << 8 | lane.data[i + 1]];
-                }
-            } else {
-                for (size_t i = 0; i + 1 < lane.count; ++i) values[i] = value_of(symbols[i], symbols[i + 1]);
-            }
-            lane.state = Lane::MERGE;
-            break;
-        case Lane::MERGE:
-            if (lane.at) values[lane.at - 1] = value_of(symbols[lane.at - 1], symbols[lane.at]);
-            if (lane.at + 1 < lane.count) values[lane.at] = value_of(symbols[lane.at], symbols[lane.at + 1]);
-            break;
+    } else {
+        for (size_t i = 1; i < lane.count; ++i) lane.set(i, pairs_.value(lane.symbols[i], lane.symbols[i + 1]));
     }
-    const size_t at = lane.count > 1 ? lowest_of(values, lane.count - 1) : 0;
-    if (lane.count < 2 || values[at] == NONE) {
-        append_ids(symbols, lane.count, scratch.ids);
-        return true;
+}
+
+namespace {
+
+
+// Merges the pair of lowest rank and returns its place, 0 if there is none. `last` is the place of the last pair.
+size_t merge_lowest(uint32_t *symbols, uint32_t *ranks, uint32_t *merged, size_t last) {
+    size_t at = 1;
+    uint32_t lowest = ranks[1];
+    for (size_t i = 2; i <= last; ++i) {
+        const bool lower = ranks[i] < lowest;
+        lowest = lower ? ranks[i] : lowest;
+        at = lower ? i : at;
     }
-    symbols[at] = static_cast<uint32_t>(values[at]);
-    --lane.count;
-    for (size_t i = at + 1; i < lane.count; ++i) symbols[i] = symbols[i + 1];
-    for (size_t i = at; i + 1 < lane.count; ++i) values[i] = values[i + 1];
-    if (at) prefetch(&pairs_[slot_of(symbols[at - 1], symbols[at]) & mask_]);
-    if (at + 1 < lane.count) prefetch(&pairs_[slot_of(symbols[at], symbols[at + 1]) & mask_]);
-    lane.at = at;
+    if (lowest == NO_RANK) return 0;
+    symbols[at] = merged[at];
+    for (size_t i = at; i <= last; ++i) {
+        symbols[i + 1] = symbols[i + 2];
+        ranks[i] = ranks[i + 1];
+        merged[i] = merged[i + 1];
+    }
+    return at;
+}
+
+#if GGUFBPE_X86
+
+// Eight of the entries behind those of `own`: each one's neighbour, the last one's from `following`.
+__attribute__((target("avx2"), always_inline)) inline __m256i next_of(__m256i own, __m256i following) {
+    const __m256i turn = _mm256_setr_epi32(1, 2, 3, 4, 5, 6, 7, 0);
+    return _mm256_blend_epi32(_mm256_permutevar8x32_epi32(own, turn), _mm256_permutevar8x32_epi32(following, turn), 0x80);
+}
+
+// The same without loops of a length that varies, for up to 8 * VECTORS - 2 symbols; and the values of the pairs left and
+// right of `made` are put in before. All of it in registers: what was just written in small pieces cannot be read at once
+// in one large one without a wait.
+template <int VECTORS>
+__attribute__((target("avx2,bmi"), always_inline)) inline size_t merge_lowest_wide(uint32_t *symbols, uint32_t *ranks,
+                                                                                   uint32_t *merged, size_t made,
+                                                                                   uint64_t left, uint64_t right) {
+    auto vectors_of = [](uint32_t *array) { return reinterpret_cast<__m256i *>(array); };
+    const __m256i iota = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    __m256i rank[VECTORS + 1], result[VECTORS + 1], symbol[VECTORS + 1], place[VECTORS];
+    const __m256i left_of = _mm256_set1_epi32(static_cast<int>(made) - 1), right_of = _mm256_set1_epi32(static_cast<int>(made));
+    __m256i lowest = _mm256_set1_epi32(-1);
+    rank[VECTORS] = result[VECTORS] = symbol[VECTORS] = lowest;
+    for (int i = 0; i < VECTORS; ++i) {
+        place[i] = _mm256_add_epi32(iota, _mm256_set1_epi32(8 * i));
+        const __m256i is_left = _mm256_cmpeq_epi32(place[i], left_of), is_right = _mm256_cmpeq_epi32(place[i], right_of);
+        rank[i] = _mm256_load_si256(vectors_of(ranks) + i);
+        rank[i] = _mm256_blendv_epi8(rank[i], _mm256_set1_epi32(static_cast<int>(left >> 32)), is_left);
+        rank[i] = _mm256_blendv_epi8(rank[i], _mm256_set1_epi32(static_cast<int>(right >> 32)), is_right);
+        result[i] = _mm256_load_si256(vectors_of(merged) + i);
+        result[i] = _mm256_blendv_epi8(result[i], _mm256_set1_epi32(static_cast<int>(left)), is_left);
+        result[i] = _mm256_blendv_epi8(result[i], _mm256_set1_epi32(static_cast<int>(right)), is_right);
+        symbol[i] = _mm256_load_si256(vectors_of(symbols) + i);
+        lowest = _mm256_min_epu32(lowest, rank[i]);
+    }
+    lowest = _mm256_min_epu32(lowest, _mm256_permute2x128_si256(lowest, lowest, 1));
+    lowest = _mm256_min_epu32(lowest, _mm256_shuffle_epi32(lowest, 0x4E));
+    lowest = _mm256_min_epu32(lowest, _mm256_shuffle_epi32(lowest, 0xB1));
+    if (static_cast<uint32_t>(_mm256_cvtsi256_si32(lowest)) == NO_RANK) return 0;
+    uint32_t places = 0;
+    for (int i = 0; i < VECTORS; ++i) {
+        const __m256i equal = _mm256_cmpeq_epi32(lowest, rank[i]);
+        places |= static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(equal))) << (8 * i);
+    }
+    const size_t at = static_cast<size_t>(__builtin_ctz(places));
+    // The first symbol of the pair becomes what both become; what stands behind moves one place forward.
+    const __m256i chosen = _mm256_set1_epi32(static_cast<int>(at));
+    for (int i = 0; i < VECTORS; ++i) {
+        const __m256i is_chosen = _mm256_cmpeq_epi32(place[i], chosen);
+        const __m256i is_behind = _mm256_cmpgt_epi32(place[i], chosen);
+        const __m256i moves = _mm256_or_si256(is_chosen, is_behind);
+        __m256i kept = _mm256_blendv_epi8(symbol[i], result[i], is_chosen);
+        kept = _mm256_blendv_epi8(kept, next_of(symbol[i], symbol[i + 1]), is_behind);
+        _mm256_store_si256(vectors_of(symbols) + i, kept);
+        kept = _mm256_blendv_epi8(rank[i], next_of(rank[i], rank[i + 1]), moves);
+        _mm256_store_si256(vectors_of(ranks) + i, kept);
+        kept = _mm256_blendv_epi8(result[i], next_of(result[i], result[i + 1]), moves);
+        _mm256_store_si256(vectors_of(merged) + i, kept);
+    }
+    return at;
+}
+
+bool has_avx2() {
+    static const bool found = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi");
+    return found;
+}
+
+#endif
+
+}  // namespace
+
+// What a step reads before it merges. True when the word is done, and its ids are in scratch.ids; otherwise `ready` says
+// whether there is something to merge in this step.
+ALWAYS_INLINE bool Merger::prepare_step(Lane &lane, Scratch &scratch, bool &ready) const {
+    ready = true;
+    if (lane.state == Lane::MERGE) {
+        lane.left_value = pairs_.value(lane.left);
+        lane.right_value = pairs_.value(lane.right);
+    } else if (lane.state == Lane::READ_PAIRS) {
+        read_pairs(lane);
+    } else {
+        const int64_t id = tokens_->find({lane.text, lane.text_size}, lane.hash);
+        if (id >= 0) {
+            scratch.ids.push_back(static_cast<int32_t>(id));
+            return true;
+        }
+        ask_for_pairs(lane);
+        ready = options_.byte_encode;
+        if (ready) read_pairs(lane);
+    }
     return false;
 }
 
+// What a step does when a merge was made at a place, or none was. True when the word is done.
+ALWAYS_INLINE bool Merger::finish_step(Lane &lane, Scratch &scratch, size_t at) const {
+    if (!at) {
+        append_ids(lane.symbols + 1, lane.count, scratch.ids);
+        return true;
+    }
+    --lane.count;
+    lane.at = at;
+    lane.left = pairs_.query(lane.symbols[at - 1], lane.symbols[at]);
+    lane.right = pairs_.query(lane.symbols[at], lane.symbols[at + 1]);
+    return false;
+}
+
+ALWAYS_INLINE size_t Merger::merge_one(Lane &lane) const {
+    lane.set(lane.at - 1, lane.left_value);
+    lane.set(lane.at, lane.right_value);
+    return merge_lowest(lane.symbols, lane.ranks, lane.merged, lane.count - 1);
+}
+
+bool Merger::step(Lane &lane, Scratch &scratch) const {
+    bool ready;
+    if (prepare_step(lane, scratch, ready)) return true;
+    return ready && finish_step(lane, scratch, merge_one(lane));
+}
+
+#if GGUFBPE_X86
+__attribute__((target("avx2,bmi"))) bool Merger::step_wide(Lane &lane, Scratch &scratch) const {
+    bool ready;
+    if (prepare_step(lane, scratch, ready)) return true;
+    if (!ready) return false;
+    size_t at;
+    if (lane.count <= 14) {
+        at = merge_lowest_wide<2>(lane.symbols, lane.ranks, lane.merged, lane.at, lane.left_value, lane.right_value);
+    } else if (lane.count <= 30) {
+        at = merge_lowest_wide<4>(lane.symbols, lane.ranks, lane.merged, lane.at, lane.left_value, lane.right_value);
+    } else {
+        at = merge_one(lane);
+    }
+    return finish_step(lane, scratch, at);
+}
+#endif
+
 void Merger::encode_many(const Word *words, size_t count, Result *results, Scratch &scratch, const Poll &poll) const {
-    constexpr size_t LANES = 8;
+    bool (Merger::*one_step)(Lane &, Scratch &) const = &Merger::step;
+#if GGUFBPE_X86
+    if (has_avx2()) one_step = &Merger::step_wide;
+#endif
     scratch.lanes.resize(LANES);
     Lane *lanes[LANES];
     size_t next = 0, running = 0;
@@ -418,7 +548,7 @@ void Merger::encode_many(const Word *words, size_t count, Result *results, Scrat
         for (size_t i = 0; i < running;) {
             Lane &lane = *lanes[i];
             const size_t begun = scratch.ids.size();
-            if (step(lane, scratch)) {
+            if ((this->*one_step)(lane, scratch)) {
                 results[lane.number] = {begun, scratch.ids.size() - begun};
                 if (!fill(lane)) {
                     lanes[i] = lanes[--running];
@@ -445,12 +575,12 @@ size_t Merger::merge_long(size_t count, Scratch &scratch, const Poll &poll) cons
     for (size_t i = 0; i < count; ++i) {
         next[i] = static_cast<uint32_t>(i + 1);
         before[i] = static_cast<uint32_t>(i - 1);
-        values[i] = i + 1 < count ? value_of(symbols[i], symbols[i + 1]) : NONE;
+        values[i] = i + 1 < count ? pairs_.value(symbols[i], symbols[i + 1]) : NONE;
         if (values[i] != NONE) heap.push_back(item_of(values[i], i));
     }
     std::make_heap(heap.begin(), heap.end(), std::greater<>());
     auto update = [&](uint32_t at) {
-        uint64_t value = next[at] < none ? value_of(symbols[at], symbols[next[at]]) : NONE;
+        uint64_t value = next[at] < none ? pairs_.value(symbols[at], symbols[next[at]]) : NONE;
         values[at] = value;
         if (value == NONE) return;
         heap.push_back(item_of(value, at));

@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "memory.h"
+#include "pairs.h"
 #include "string_array.h"
 
 namespace ggufbpe {
@@ -73,36 +73,22 @@ public:
     size_t symbol_count() const { return tokens_->size() + inner_.size(); }
 
 private:
-    static constexpr uint64_t NONE = ~uint64_t(0);
+    static constexpr uint64_t NONE = PairTable::NONE;
     static constexpr uint32_t UNKNOWN_CHAR = 0x80000000u;  // plus a code point that no token or merge has
-
-    // Zeros are an empty slot.
-    struct Pair {
-        uint32_t left, right;
-        uint64_t inverse;  // ~(rank << 32 | result)
-        uint64_t value() const { return ~inverse; }
-    };
-
-    static uint64_t slot_of(uint32_t left, uint32_t right) {
-        uint64_t key = (uint64_t(left) << 32 | right) * 0x9E3779B97F4A7C15u;
-        return key ^ key >> 29;
-    }
-    uint64_t value_of(uint32_t left, uint32_t right) const {
-        for (uint64_t at = slot_of(left, right) & mask_;; at = (at + 1) & mask_) {
-            const Pair &pair = pairs_[at];
-            if (pair.left == left && pair.right == right) return pair.value();  // an empty slot's is NONE
-            if (!pair.inverse) return NONE;
-        }
-    }
 
     void prepare_pairs(const Strings &merges);
     void prepare_characters();
     uint32_t symbol_of(std::string_view text, uint64_t hash);
     uint32_t character(const unsigned char *at, unsigned size) const;
     bool may_be_whole(const unsigned char *word, size_t size) const;
-    std::string_view written(const unsigned char *word, size_t size, Scratch &scratch) const;
+    size_t write(const unsigned char *word, size_t size, char *to) const;
     bool start(Lane &lane, Scratch &scratch, const Poll &poll) const;
+    bool prepare_step(Lane &lane, Scratch &scratch, bool &ready) const;
+    bool finish_step(Lane &lane, Scratch &scratch, size_t at) const;
+    size_t merge_one(Lane &lane) const;
     bool step(Lane &lane, Scratch &scratch) const;
+    bool step_wide(Lane &lane, Scratch &scratch) const;
+    void ask_for_pairs(Lane &lane) const;
     void read_pairs(Lane &lane) const;
     size_t write_symbols(const unsigned char *word, size_t size, uint32_t *symbols) const;
     size_t merge_short(size_t count, uint32_t *symbols, uint64_t *values) const;
@@ -116,9 +102,8 @@ private:
     bool parts_at_spaces_ = true;
     std::vector<uint32_t> joined_to_spaces_;
     std::vector<std::string> inner_;  // the texts of symbols that are no tokens
-    std::unordered_map<std::string, uint32_t> inner_symbols_;
-    ZeroedArray<Pair> pairs_;
-    uint64_t mask_ = 0;
+    std::unordered_map<std::string, uint32_t, TextHash> inner_symbols_;
+    PairTable pairs_;
     uint32_t byte_symbols_[256];        // the symbol of a byte (byte level), or of an ASCII character
     std::vector<uint64_t> byte_pairs_;  // [left byte << 8 | right byte]: the value of the pair (byte level)
 };

@@ -52,7 +52,7 @@ private:
 
     std::shared_ptr<const Strings> tokens_;
     std::vector<SpecialToken> longest_first_;
-    std::unordered_map<std::string_view, int32_t> ids_;
+    std::unordered_map<std::string_view, int32_t, TextHash> ids_;
     bool strips_ = false;
     // By the first two bytes of a token (a token of one byte has all second ones), the lengths to try, longest first.
     std::unordered_map<uint16_t, std::vector<uint32_t>> lengths_;

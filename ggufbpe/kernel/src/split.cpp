@@ -7,7 +7,7 @@
 
 #include "utf8.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(GGUFBPE_PORTABLE)
 #include <immintrin.h>
 #define GGUFBPE_X86 1
 #endif
@@ -26,6 +26,7 @@ double frequency(uint32_t c) {
     return c == '\n' || c == ',' || c == '.' ? 1 : 0.1;
 }
 
+constexpr size_t MOST_STAGES = 30;  // a bit each, and one more
 constexpr size_t SHORT = 48;   // code points; for fewer, walking is faster than windows, and needs no tables
 
 }  // namespace
@@ -335,6 +336,8 @@ struct Splitter::Stage {
         for (size_t state = 1; state < a.states(); ++state) {
             uint16_t between = a.next(state, column_of[first]);
             if (a.next(between, column_of[second]) != Automaton::DEAD) return false;
+            // Nor may a look-ahead tell the second from the end of the text, which it sees where the text was cut.
+            if (a.accepts(between, column_of[second]) != a.accepts(between, a.classes())) return false;
         }
         return true;
     }
@@ -360,6 +363,7 @@ struct Splitter::Stage {
 
 Splitter::Splitter(const std::vector<CharSet> &sets, const std::vector<Rule> &stages, bool escape_spaces)
     : sets_(sets), rules_(stages), escape_spaces_(escape_spaces) {
+    if (stages.empty() || stages.size() > MOST_STAGES) throw std::invalid_argument("no stages, or too many");
     Alphabet alphabet(sets);
     auto set_at = [&](int32_t index) {
         if (index < 0 || size_t(index) >= sets.size()) throw std::invalid_argument("a set that is not there");

@@ -107,7 +107,7 @@ ALWAYS_INLINE bool goes_on_plain_by_any(const unsigned char *p, size_t first, si
     return true;
 }
 
-#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(GGUFBPE_PORTABLE)
 __attribute__((target("avx2"))) bool goes_on_plain_by_avx2(const unsigned char *p, size_t first, size_t size) {
     return goes_on_plain_by_any(p, first, size);
 }
@@ -132,6 +132,10 @@ bool is_plain(const char *text, size_t size) {
 }
 
 }  // namespace
+
+uint64_t hash_seed() { return SEED_LOW; }
+
+const uint64_t HASH_SEEDS[2] = {random_number(), random_number()};
 
 uint64_t hash_bytes(const char *data, size_t size) {
     uint64_t hash = SEED_HIGH ^ size;

@@ -20,6 +20,17 @@ namespace ggufbpe {
 // file can be written whose strings all fall into one place of a table.
 uint64_t hash_bytes(const char *data, size_t size);
 
+// What hashes are mixed with: another number in every process.
+uint64_t hash_seed();
+
+// hash_bytes for the standard's tables.
+struct TextHash {
+    size_t operator()(std::string_view text) const { return static_cast<size_t>(hash_bytes(text.data(), text.size())); }
+};
+
+// The same for hashes of numbers.
+extern const uint64_t HASH_SEEDS[2];
+
 struct Scan;
 
 class Strings {

@@ -38,7 +38,7 @@ constexpr size_t SHARE = 1 << 17;  // bytes that are worth a thread
 
 // ---- words ----------------------------------------------------------------------------------------------------------
 
-void WordTable::add(std::string_view word, uint64_t count, uint64_t first) {
+void WordCounts::add(std::string_view word, uint64_t count, uint64_t first) {
     if (2 * (words_.size() + 1) > slots_.size()) grow();
     uint64_t hash = hash_of(word);
     size_t mask = slots_.size() - 1;
@@ -57,7 +57,7 @@ void WordTable::add(std::string_view word, uint64_t count, uint64_t first) {
     slots_[slot] = static_cast<uint32_t>(words_.size());
 }
 
-void WordTable::grow() {
+void WordCounts::grow() {
     slots_.assign(std::max<size_t>(1 << 10, 2 * slots_.size()), 0);
     size_t mask = slots_.size() - 1;
     for (size_t i = 0; i < words_.size(); ++i) {
@@ -67,13 +67,13 @@ void WordTable::grow() {
     }
 }
 
-void WordTable::sort() {
+void WordCounts::sort() {
     slots_ = {};
     std::sort(words_.begin(), words_.end(), [](const Word &a, const Word &b) { return a.first < b.first; });
 }
 
 void WordCounter::count(const Splitter &splitter, const unsigned char *text, size_t start, size_t end, uint64_t position,
-                        WordTable &table) {
+                        WordCounts &table) {
     Splitter::Scratch scratch;
     while (start < end) {
         size_t next = splitter.block(text, end, start, scratch);
@@ -109,8 +109,8 @@ void WordCounter::add(const Splitter &splitter, const unsigned char *text, size_
     position_ += size;
 }
 
-const WordTable &WordCounter::finish() {
-    WordTable &all = tables_[0];
+const WordCounts &WordCounter::finish() {
+    WordCounts &all = tables_[0];
     for (size_t i = 1; i < tables_.size(); ++i) {
         for (const auto &word : tables_[i].words()) all.add(tables_[i].text(word), word.count, word.first);
     }

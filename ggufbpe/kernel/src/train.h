@@ -22,7 +22,7 @@
 namespace ggufbpe {
 
 // Words with counts, each with the place where it was seen first.
-class WordTable {
+class WordCounts {
 public:
     struct Word {
         uint64_t first;  // in bytes of all text
@@ -52,13 +52,13 @@ public:
 
     void add(const Splitter &splitter, const unsigned char *text, size_t size);
     void add_word(std::string_view word, uint64_t count) { tables_[0].add(word, count, position_++); }
-    const WordTable &finish();  // all words, in the order in which they stand first
+    const WordCounts &finish();  // all words, in the order in which they stand first
 
 private:
     static void count(const Splitter &splitter, const unsigned char *text, size_t start, size_t end, uint64_t position,
-                      WordTable &table);
+                      WordCounts &table);
 
-    std::vector<WordTable> tables_;  // one a thread, until they are put together
+    std::vector<WordCounts> tables_;  // one a thread, until they are put together
     uint64_t position_ = 0;
 };
 
