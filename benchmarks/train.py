@@ -39,6 +39,9 @@ PIECE = 1 << 17  # characters
 def main() -> int:
     """Measure and print."""
     options = parse()
+    if options.megabytes_to:
+        Path(options.megabytes_to).write_bytes(prose(round(options.megabytes[0] * 1e6)))
+        return 0
     if options.child:
         print(json.dumps(measure_here(options.child, options.file, options.vocab_size, options.threads)))
         return 0
@@ -47,7 +50,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for size in options.megabytes:
             path = Path(folder, "text")
-            path.write_bytes(prose(round(size * 1e6)))
+            # Not written here: a child's peak of memory begins with its parent's.
+            command = [sys.executable, __file__, "--megabytes", str(size), "--megabytes-to", str(path)]
+            subprocess.run(command, check=True)
             rounds: dict[str, list[dict[str, Any]]] = {engine: [] for engine in engines}
             for number in range(options.rounds):
                 for engine in engines:
@@ -75,6 +80,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--one-thread", action="store_true", help="one thread for each")
     parser.add_argument("--reference", action="store_true", help="our reference engine as well")
     parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--megabytes-to", help=argparse.SUPPRESS)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--file", help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, help=argparse.SUPPRESS)
@@ -115,15 +121,6 @@ def measure_here(engine: str, file: str, vocab_size: int, threads: int | None) -
         "merges": len(merges),
         "sha256": hashlib.sha256(lines.encode()).hexdigest(),
     }
-
-
-def peak_memory() -> int:
-    """The most memory that this process had, in bytes; what `getrusage` says on Linux is the parent's, too."""
-    status = Path("/proc/self/status")
-    if status.exists() and (found := re.search(r"VmHWM:\s*(\d+) kB", status.read_text())):
-        return int(found[1]) * 1024
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024
 
 
 def by_us(path: Path, vocab_size: int, threads: int | None) -> tuple[float, list[tuple[str, str]]]:

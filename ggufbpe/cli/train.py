@@ -1,0 +1,256 @@
+"""`ggufbpe train`: a vocabulary learned from a corpus, as a GGUF that llama.cpp loads."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ..errors import printable
+from ..training import TrainedVocabulary, train
+from ..training.learn import TIES
+from ..training.save import SUFFIXES
+from ..training.trained import Form, why_not_llama_cpp
+from ..training.words import UNITS, splitting
+from . import _output
+from ._arguments import Parser, UsageError
+from ._input import read_file
+
+_DESCRIPTION = """\
+Learn a vocabulary by byte pair encoding, from files, directories and standard input (-), and write it as a GGUF \
+that llama.cpp loads. Files may be text or JSON lines (.jsonl, .ndjson), and compressed (.gz, .zst); the names say \
+which. In directories, hidden and binary files and links are left out. Memory grows with the distinct words, not with \
+the corpus.
+
+Texts are split into words by --pre, any name of `ggufbpe list-pre`; by `none`, where each line is a word; or by \
+`words`, where letters and punctuation are parted and white space goes. Then the pair of neighbours that stands most \
+often is joined, until the vocabulary has its size or no pair is left. Of equally frequent pairs --ties says which \
+goes first: lowest-ids, by the ids of the left and the right token (as HF tokenizers); lexicographic, by their bytes; \
+first-seen, by the place in the text as it is merged by then (as minbpe), where files are read in the order of their \
+paths. The same files and options give the same vocabulary, in whatever order the files are named.
+
+What llama.cpp has no form for (--end-of-word, --unk, --units chars with a pre-tokenizer that writes bytes, --pre none \
+and words) is written as .json, or its merges as .txt."""
+_EXAMPLES = """\
+examples:
+  ggufbpe train corpus/ --vocab-size 32000 -o vocab.gguf
+  ggufbpe train a.txt b.jsonl.gz --field body --vocab-size 50000 --pre llama-bpe --special "<|endoftext|>" -o vocab.gguf
+  zcat dump.gz | ggufbpe train - --vocab-size 8000 --pre qwen2 -o vocab.gguf
+  ggufbpe train more.txt --seed-vocab model.gguf --vocab-size 130000 -o vocab.gguf
+  ggufbpe train --word-counts words.tsv --vocab-size 100 --pre words --units chars --end-of-word _ --trace"""
+
+_SLOW = 0.5  # seconds before a progress bar appears
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    add = parser.add_argument
+    add("corpus", nargs="*", metavar="CORPUS", help="files and directories; - is standard input")
+    add("--vocab-size", type=int, required=True, metavar="N", help="tokens in all, but for the one of --unk")
+    add(
+        "-o", "--output", metavar="PATH", help="the file to write: .gguf, .json, or .txt for the merges alone"
+    )
+    add("--force", action="store_true", help="write over an existing file")
+    add("--trace", action="store_true", help="print each merge: the pair, how often it stood, the new token")
+    add("--pre", metavar="NAME", help="the pre-tokenizer (default: gpt-2, or the seed's)")
+    add(
+        "--ties",
+        choices=TIES,
+        default=TIES[0],
+        help="of equally frequent pairs, the first (default: lowest-ids)",
+    )
+    add(
+        "--special", action="append", default=[], metavar="TOKEN", help="add a control token; may be repeated"
+    )
+    add(
+        "--user-defined",
+        action="append",
+        default=[],
+        metavar="TOKEN",
+        help="add a token that is always shown",
+    )
+    add("--bos", metavar="TOKEN", help="add this control token, put before each text (default: none is)")
+    add(
+        "--eos",
+        metavar="TOKEN",
+        help="add this control token, the end of a text (default: the first --special)",
+    )
+    add("--min-frequency", type=int, default=1, metavar="N", help="join no pair that is rarer (default: 1)")
+    add("--max-token-length", type=int, metavar="N", help="make no token of more units, bytes or characters")
+    add("--seed-vocab", metavar="PATH", help="a .gguf whose tokens and merges come first")
+    add(
+        "--threads",
+        type=int,
+        metavar="N",
+        help="count words on N threads (default: all); the result is the same",
+    )
+    reading = parser.add_argument_group("reading")
+    add = reading.add_argument
+    add("--field", metavar="NAME", help='of JSON lines (default: "text"); makes all files JSON lines')
+    add(
+        "--errors",
+        choices=("strict", "replace"),
+        default="strict",
+        help="for bytes that are not UTF-8: stop, or U+FFFD",
+    )
+    add(
+        "--word-counts",
+        metavar="PATH",
+        help="words that are split already: lines of a word, a tab or space, a count",
+    )
+    classic = parser.add_argument_group("classic forms")
+    add = classic.add_argument
+    add("--units", choices=UNITS, help="what merging begins with (default: bytes, or what --pre writes)")
+    add("--end-of-word", metavar="TEXT", help="a symbol after each word")
+    add("--no-merge-end-of-word", dest="merge_end_of_word", action="store_false", help="join it to nothing")
+    add("--unk", metavar="TOKEN", help="the token of characters that are not in the alphabet")
+    add("--alphabet", default="", metavar="CHARS", help="characters to have, also where the corpus does not")
+    add("--limit-alphabet", type=int, metavar="N", help="keep only the N most frequent characters")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    _check(arguments)
+    skipped: Counter[str] = Counter()
+    bar = _Bar()
+    try:
+        vocabulary = train(
+            [sys.stdin.buffer if path == "-" else Path(path) for path in arguments.corpus],
+            vocab_size=arguments.vocab_size,
+            pre=arguments.pre,
+            units=arguments.units,
+            special=arguments.special,
+            user_defined=arguments.user_defined,
+            bos=arguments.bos,
+            eos=arguments.eos,
+            unk=arguments.unk,
+            end_of_word=arguments.end_of_word,
+            merge_end_of_word=arguments.merge_end_of_word,
+            min_frequency=arguments.min_frequency,
+            max_token_length=arguments.max_token_length,
+            limit_alphabet=arguments.limit_alphabet,
+            alphabet=arguments.alphabet,
+            ties=arguments.ties,
+            seed_vocab=arguments.seed_vocab,
+            word_counts=_word_counts(arguments.word_counts),
+            field=arguments.field,
+            errors=arguments.errors,
+            threads=arguments.threads,
+            progress=bar.show,
+            skipped=skipped,
+        )
+    finally:
+        bar.close()
+    parts = [f"{number} {kind}" for kind, number in sorted(skipped.items()) if number]
+    if parts:
+        _output.note(f"ggufbpe: left out in directories: {', '.join(parts)}")
+    if arguments.output is not None:
+        vocabulary.save(arguments.output)
+    _say(vocabulary, arguments)
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """What would otherwise go wrong only after a long time."""
+    if not arguments.corpus and arguments.word_counts is None:
+        raise UsageError(
+            "nothing to learn from: give files, directories, - for standard input, or --word-counts"
+        )
+    if "-" in arguments.corpus and sys.stdin is None:
+        raise ValueError("standard input is closed")
+    target = arguments.output
+    if target is None:
+        if not arguments.trace:
+            raise UsageError("say where the vocabulary goes: -o PATH (or --trace to see the merges alone)")
+        return
+    if Path(target).suffix not in SUFFIXES:
+        raise UsageError(f"-o {printable(target)}: the suffix says the format, {', '.join(SUFFIXES)}")
+    if target.endswith(".gguf") and arguments.seed_vocab is None:
+        split = splitting(arguments.pre or "gpt-2", arguments.units)
+        reason = why_not_llama_cpp(Form(split, end_of_word=arguments.end_of_word, unk=arguments.unk))
+        if reason is not None:
+            raise UsageError(f"{reason}; or write it as .json")
+    if os.path.lexists(target) and not arguments.force:
+        raise UsageError(f"{printable(target)} is there already; --force replaces it")
+    if not os.path.isdir(os.path.dirname(target) or "."):
+        raise UsageError(f"{printable(os.path.dirname(target))} is no directory")
+
+
+def _word_counts(path: str | None) -> dict[str, int] | None:
+    if path is None:
+        return None
+    counts: dict[str, int] = {}
+    try:
+        lines = read_file(path).decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: byte {error.start} is not UTF-8") from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        word, _, count = line.rstrip().replace("\t", " ").rpartition(" ")
+        if not word.strip() or not count.isascii() or not count.isdigit():
+            raise ValueError(f"{path}: line {number}: not a word, a tab or space, and a count")
+        counts[word.rstrip()] = counts.get(word.rstrip(), 0) + int(count)
+    return counts
+
+
+def _say(vocabulary: TrainedVocabulary, arguments: argparse.Namespace) -> None:
+    lines = []
+    if arguments.trace:
+        clean = _output.one_line
+        lines += [
+            f"{clean(step.left)} {clean(step.right)}\t{step.frequency}\t{clean(step.token)}"
+            for step in vocabulary.trace
+        ]
+    size = len(vocabulary.tokens) - (vocabulary.form.unk is not None)
+    if arguments.output is not None:
+        lines.append(
+            f"wrote {_output.one_line(arguments.output)}: {size} tokens, {len(vocabulary.merges)} merges, "
+            f"learned from {vocabulary.word_count} distinct words"
+        )
+    _output.write("".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))
+    if size < arguments.vocab_size:
+        rare = f" that stands {arguments.min_frequency} times" if arguments.min_frequency > 1 else ""
+        _output.note(
+            f"ggufbpe: no pair{rare} is left after {len(vocabulary.trace)} merges: the vocabulary has {size} tokens, "
+            f"not {arguments.vocab_size}"
+        )
+    if str(arguments.output).endswith(".gguf") and vocabulary.form.eos is None and vocabulary.seed is None:
+        _output.note(
+            "ggufbpe: no control token, so llama.cpp takes token 11 for the end of a text; --special adds one"
+        )
+
+
+class _Bar:
+    """A progress bar on standard error, if that is a terminal and tqdm is there (it comes with gguf)."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._phase = ""
+        self._tqdm: Any = None
+        if _output.error_width() is not None:
+            try:
+                self._tqdm = import_module("tqdm").tqdm
+            except ImportError:
+                self._tqdm = None
+
+    def show(self, phase: str, done: int, total: int) -> None:
+        """Draw `done` of `total` bytes (of phase "read") or merges."""
+        if self._tqdm is None:
+            return
+        if phase != self._phase:
+            self.close()
+            self._phase = phase
+            unit = {"unit": "B", "unit_scale": True} if phase == "read" else {"unit": " merges"}
+            self._bar = self._tqdm(
+                total=total or None, desc=phase, delay=_SLOW, leave=False, file=sys.stderr, **unit
+            )
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None

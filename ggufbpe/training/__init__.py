@@ -1,0 +1,254 @@
+"""Training: a corpus in, a vocabulary out.
+
+    corpus.py -> texts -> words.py -> {word: count} -> learn.py -> merges -> trained.py -> save.py -> vocab.gguf
+
+`train` puts the steps together. The package is not called `train`, for that is the function's public name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..bpe import BYTE_CHARS, WordEncoder
+from ..errors import printable
+from ..vocab import NORMAL, Vocabulary, load_vocabulary
+from .compiled import CompiledLearner, add_counts, counter_of, is_there
+from .corpus import CorpusError as CorpusError
+from .corpus import Reading, texts_of
+from .draft import Added, Draft, base, cutter, seeded
+from .learn import TIES, Learner, Rules
+from .trained import Form, Step, token_bytes
+from .trained import TrainedVocabulary as TrainedVocabulary
+from .words import Splitting, count_words, splitting
+
+_ERRORS = ("strict", "replace")
+
+Progress = Callable[[str, int, int], object]  # phase ("read", "merge"), done, total
+
+
+def train(
+    corpus: Iterable[object] = (),
+    *,
+    vocab_size: int,
+    pre: str | None = None,
+    units: str | None = None,
+    special: Sequence[str] = (),
+    user_defined: Sequence[str] = (),
+    bos: str | None = None,
+    eos: str | None = None,
+    unk: str | None = None,
+    end_of_word: str | None = None,
+    merge_end_of_word: bool = True,
+    min_frequency: int = 1,
+    max_token_length: int | None = None,
+    limit_alphabet: int | None = None,
+    alphabet: Iterable[str] = (),
+    ties: str = "lowest-ids",
+    seed_vocab: str | os.PathLike[str] | None = None,
+    word_counts: Mapping[str, int] | None = None,
+    field: str | None = None,
+    errors: str = "strict",
+    threads: int | None = None,
+    progress: Progress | None = None,
+    skipped: Counter[str] | None = None,
+) -> TrainedVocabulary:
+    """Learn a vocabulary of `vocab_size` tokens from a corpus, by byte pair encoding.
+
+    `corpus` has texts (`str`), files and directories (`pathlib.Path`), and binary streams; JSON lines and
+    compressed files go by their names, and `field` is what is read of JSON lines. `word_counts` are words that
+    are split already. Texts are split by `pre`, a name of the registry ("gpt-2" by default), "none" (each line is
+    a word) or "words"; `units`, "bytes" or "chars", are what merging begins with.
+
+    `special` become control tokens, `user_defined` tokens that are always shown; both are cut out of the texts.
+    `bos` and `eos` name control tokens, the first of `special` by default; a `bos` that is named is added to each
+    text. `vocab_size` counts all tokens but `unk`.
+
+    `end_of_word` is a symbol after each word, joined to others unless `merge_end_of_word` is False. Pairs rarer
+    than `min_frequency` and tokens of more than `max_token_length` units are not made. Of characters, the
+    `limit_alphabet` most frequent are kept, those of `alphabet` in any case; the others are unknown. `seed_vocab`
+    is a GGUF whose tokens and merges come first.
+
+    `progress` is called with the phase ("read" or "merge"), what is done and what there is in all: bytes of files,
+    merges. `skipped` counts by kind what directories have that is not read.
+
+    The result depends on the texts and options alone; on the order of texts only where `ties` is "first-seen".
+    `threads` count words in the compiled module (by default as many as there are); without it, there is one.
+    Raises `ValueError` for options that do not go together, `CorpusError` for texts that cannot be read.
+
+    >>> train(["low lower lowest"], vocab_size=258).merges
+    [('l', 'o'), ('lo', 'w')]
+    """
+    _check(vocab_size, ties, errors, min_frequency, max_token_length, threads)
+    seed = None if seed_vocab is None else load_vocabulary(seed_vocab)
+    split = _splitting(seed, pre, units)
+    certain = frozenset(alphabet)
+    _check_alphabet(split, certain, limit_alphabet)
+    if seed is not None and (unk is not None or end_of_word is not None or certain):
+        raise ValueError("a seed vocabulary keeps its form: unk, end_of_word and alphabet do not go with it")
+    from .save import model_of
+
+    named = list(dict.fromkeys([*special, *(token for token in (bos, eos) if token is not None)]))
+    form = Form(
+        split,
+        end_of_word=end_of_word,
+        unk=unk,
+        bos=bos if bos is not None else next(iter(named), None),
+        eos=eos if eos is not None else next(iter(named), None),
+        adds_bos=bos is not None,
+        model=model_of(split.pre) if seed is None else seed.model,
+    )
+    added = Added(named, list(user_defined), unk)
+    report = None if progress is None else lambda done, total: progress("read", done, total)
+    texts = texts_of(corpus, Reading(field, errors, report, skipped))
+    words = _counted(texts, form, cutter(added, seed), word_counts or {}, seed is None, threads)
+    if end_of_word is not None and any(end_of_word in word for word in words.counts):
+        raise ValueError(
+            f"the end-of-word symbol {printable(end_of_word)} stands in the texts; choose another one"
+        )
+    draft = base(form, added, words.counts, limit_alphabet, certain) if seed is None else seeded(seed, added)
+    size = vocab_size + (unk is not None)
+    if len(draft.tokens) > size:
+        raise ValueError(
+            f"a vocabulary of {vocab_size} has no room for the {len(draft.tokens) - (unk is not None)} tokens that "
+            f"come before all merges{'' if split.units == 'bytes' else '; limit_alphabet makes them fewer'}"
+        )
+    rules = Rules(size, ties, min_frequency, max_token_length)
+    return _learn(draft, form, words, rules, merge_end_of_word, progress)
+
+
+class _Words(NamedTuple):
+    """Words with their counts: in Python, or in the compiled module, where all of them are bytes."""
+
+    counts: Mapping[str, int]
+    counter: Any = None  # a native.WordCounter; `counts` is empty then
+
+
+def _counted(
+    texts: Iterable[str],
+    form: Form,
+    cut: Callable[[str], Iterable[str]] | None,
+    more: Mapping[str, int],
+    is_new: bool,
+    threads: int | None,
+) -> _Words:
+    for word, count in more.items():
+        if count < 0 or not word:
+            raise ValueError(f"word_counts: {printable(word)} has the count {count}")
+    split = form.splitting
+    if split.listed is None or not is_there():
+        counts = count_words(texts, split, cut)
+        for word, count in more.items():
+            counts[word] = counts.get(word, 0) + count
+        return _Words(counts)
+    counter = counter_of(texts, split, cut, threads)
+    add_counts(counter, more)
+    if split.units == "bytes" and is_new and form.end_of_word is None and split.entry is not None:
+        return _Words({}, counter)
+    return _Words({word: count for word, count in counter.words() if not split.drops(word)})
+
+
+def _check(
+    vocab_size: int,
+    ties: str,
+    errors: str,
+    min_frequency: int,
+    max_token_length: int | None,
+    threads: int | None,
+) -> None:
+    if ties not in TIES:
+        raise ValueError(f"ties are {', '.join(TIES)}, not {printable(ties)}")
+    if errors not in _ERRORS:
+        raise ValueError(f"errors are {' or '.join(_ERRORS)}, not {printable(errors)}")
+    for name, value in (
+        ("vocab_size", vocab_size),
+        ("min_frequency", min_frequency),
+        ("max_token_length", max_token_length),
+        ("threads", threads),
+    ):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} is {value}; it must be 1 or more")
+
+
+def _check_alphabet(split: Splitting, certain: frozenset[str], limit: int | None) -> None:
+    if (limit is not None or certain) and split.units == "bytes":
+        raise ValueError("an alphabet is for units='chars'; of bytes, all 256 are kept")
+    if any(len(char) != 1 for char in certain):
+        raise ValueError("the alphabet has single characters")
+
+
+def _splitting(seed: Vocabulary | None, pre: str | None, units: str | None) -> Splitting:
+    if seed is None:
+        return splitting("gpt-2" if pre is None else pre, units)
+    if seed.model == "hybriddna":
+        raise ValueError(f"{seed.path}: vocabularies of DNA models cannot be continued")
+    if pre is not None and pre != seed.pre:
+        raise ValueError(f"{seed.path} has the pre-tokenizer {seed.pre}; its merges do not go with {pre}")
+    return splitting(seed.pre, units)
+
+
+def _learn(
+    draft: Draft, form: Form, words: _Words, rules: Rules, merge_end_of_word: bool, progress: Progress | None
+) -> TrainedVocabulary:
+    """The whole vocabulary, learned by the compiled module where it is there."""
+    tokens, attributes, merges, seed = draft
+    first = len(tokens)
+    forbidden = frozenset(
+        {token for token, attribute in zip(tokens, attributes) if not attribute & NORMAL}
+        | {form.end_of_word or ""}
+    )
+    ids = {token: index for index, token in enumerate(tokens) if token not in forbidden}
+    if form.end_of_word is not None:
+        ids[form.end_of_word] = tokens.index(form.end_of_word)
+    make = CompiledLearner if is_there() else Learner
+    learner = make(
+        tokens,
+        [token_bytes(token, attribute, form) for token, attribute in zip(tokens, attributes)],
+        list(map(len, tokens)),
+        [(ids[a], ids[b], ids[a + b]) for a, b in merges if a in ids and b in ids and a + b in ids],
+        rules._replace(forbidden=forbidden),
+    )
+    if isinstance(learner, CompiledLearner) and words.counter is not None:
+        word_count = learner.add_counted(words.counter, [ids[char] for char in BYTE_CHARS])
+    else:
+        word_count = len(words.counts)
+        ending = form.end_of_word if merge_end_of_word else None
+        parts = list(_parts(words.counts, form, ending, ids, seed))
+        learner.add_words([part for part, _ in parts], [count for _, count in parts])
+    most = rules.vocab_size - first
+    learned = learner.learn(None if progress is None else lambda done: progress("merge", done, most))
+    trace = [Step(tokens[left], tokens[right], count, tokens[token]) for left, right, count, token in learned]
+    return TrainedVocabulary(
+        tokens,
+        attributes + [NORMAL] * (len(tokens) - first),
+        merges + [(step.left, step.right) for step in trace],
+        trace,
+        form,
+        word_count,
+        None if seed is None else seed.path,
+    )
+
+
+def _parts(
+    counts: Mapping[str, int], form: Form, ending: str | None, ids: Mapping[str, int], seed: Vocabulary | None
+) -> Iterator[tuple[list[int], int]]:
+    """Words as ids of symbols, with their counts; in parts where a symbol is no token, for no pair goes across it."""
+    encoder = WordEncoder(seed.pre_tokenizer, seed.token_to_id, seed.merges) if seed is not None else None
+    for word, count in counts.items():
+        symbols = form.splitting.symbols(word)
+        if encoder is not None:
+            written = "".join(symbols)
+            symbols = [written] if encoder.is_whole(written) else encoder.merged(symbols)
+        if ending is not None:
+            symbols.append(ending)
+        part: list[int] = []
+        for symbol in symbols:
+            token = ids.get(symbol)
+            if token is not None:
+                part.append(token)
+                continue
+            yield part, count
+            part = []
+        yield part, count

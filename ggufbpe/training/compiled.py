@@ -1,0 +1,104 @@
+"""Counting and learning in the compiled module, with the results of words.py and learn.py.
+
+    texts -> native.WordCounter -> native.Learner -> merges
+
+The work is done outside of the interpreter's lock, in short turns: between two of them Python looks for Ctrl-C and
+progress is told.
+
+But: nothing is decided here. What goes to the compiled module, and what does not, is `train`'s to say.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate, chain
+from typing import Any
+
+from .. import kernel
+from .learn import Merge, Rules
+from .words import Splitting
+
+_TURN = 0.05  # seconds
+_UNLIMITED = (1 << 63) - 1
+
+
+def is_there() -> bool:
+    """Whether the compiled module is."""
+    return kernel.native is not None
+
+
+def available_threads() -> int:
+    """As many threads as this process may run at a time."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def counter_of(
+    texts: Iterable[str], split: Splitting, cut: Callable[[str], Iterable[str]] | None, threads: int | None
+) -> Any:
+    """A `native.WordCounter` that has counted the words of `texts`, as `count_words` does."""
+    from ..kernel.tables import splitter
+
+    assert kernel.native is not None
+    counter = kernel.native.WordCounter(available_threads() if threads is None else threads)
+    compiled = splitter(split.listed)
+    for text in texts:
+        for part in (text,) if cut is None else cut(text):
+            counter.add(compiled, split.prepared(part).encode())
+    return counter
+
+
+class CompiledLearner:
+    """`Learner`, compiled."""
+
+    def __init__(
+        self,
+        tokens: list[str],
+        raw: Sequence[bytes],
+        lengths: Sequence[int],
+        known: Sequence[tuple[int, int, int]],
+        rules: Rules,
+    ) -> None:
+        assert kernel.native is not None
+        self._tokens = tokens
+        self._learner = kernel.native.Learner(
+            tokens,
+            list(raw),
+            list(lengths),
+            [(left, right, 0, token) for left, right, token in known],
+            rules.vocab_size,
+            rules.ties,
+            max(rules.min_frequency, 1),
+            _UNLIMITED if rules.max_token_length is None else rules.max_token_length,
+            list(rules.forbidden),
+        )
+
+    def add_words(self, words: Sequence[Sequence[int]], counts: Sequence[int]) -> None:
+        """All words that there are."""
+        self._learner.add_words(
+            list(chain.from_iterable(words)), list(accumulate(map(len, words))), list(counts)
+        )
+
+    def add_counted(self, counter: Any, token_of_byte: list[int]) -> int:
+        """All words of a counter, written in bytes; returns how many there are."""
+        count: int = self._learner.add_counted(counter, token_of_byte)
+        return count
+
+    def learn(self, progress: Callable[[int], object] | None = None) -> list[Merge]:
+        """The merges, in order; `tokens` grows with them."""
+        goes_on = True
+        while goes_on:
+            goes_on = self._learner.run(_TURN)
+            if progress is not None:
+                progress(len(self._learner))
+        merges = [Merge(*merge) for merge in self._learner.merges()]
+        for left, right, _, token in merges:
+            if token == len(self._tokens):
+                self._tokens.append(self._tokens[left] + self._tokens[right])
+        return merges
+
+
+def add_counts(counter: Any, counts: Mapping[str, int]) -> None:
+    """Words that are counted already."""
+    for word, count in counts.items():
+        counter.add_word(word.encode(), count)

@@ -1,0 +1,246 @@
+"""Where texts to learn from come from: files, directories, streams and strings.
+
+    strings, paths, streams -> [this file] -> texts -> words.py
+
+A file is read in blocks, so memory does not grow with it. A block ends after a line whose next one begins with
+an ASCII letter: there every pre-tokenizer but the few that join words across lines begins a word anyway. A
+stretch of 64 MiB without such a place is cut after its last line, or else between characters.
+
+Files come in the order of their paths, whatever the order in which they were given; strings and streams come
+before them, in their own.
+
+But: no words and no counting.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from typing import IO, Any, NamedTuple
+
+from ..errors import printable
+
+_BLOCK = 1 << 20
+_LONGEST = 1 << 26  # bytes that are searched for a place to cut
+_HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
+_JSON_LINES = (".jsonl", ".ndjson")
+_ZSTD = (".zst", ".zstd")
+_LINE_END = re.compile(rb"[!-~]\n(?=[A-Za-z])")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class CorpusError(ValueError):
+    """A text that cannot be learned from; the message says which, where and what to do."""
+
+
+class Reading(NamedTuple):
+    """How files are read, and who is told of it."""
+
+    field: str | None = (
+        None  # of JSON lines; None: "text", and only in files that are named .jsonl or .ndjson
+    )
+    errors: str = "strict"  # or "replace": U+FFFD for bytes that are not UTF-8
+    progress: Callable[[int, int], object] | None = None  # (bytes read, bytes in all) of files
+    skipped: Counter[str] | None = None  # what directories have that is not read
+
+
+def texts_of(corpus: Iterable[object], reading: Reading) -> Iterator[str]:
+    """The texts of strings, paths (`os.PathLike`; files and directories) and binary streams, one by one.
+
+    Raises `CorpusError` for bytes that are not UTF-8, for lines that are not JSON and broken compression;
+    `OSError` for what cannot be read.
+    """
+    if isinstance(corpus, (str, bytes, os.PathLike)):
+        raise TypeError("the corpus is a sequence: [text, …] or [pathlib.Path(…), …]")
+    paths: list[str] = []
+    for number, item in enumerate(corpus):
+        if isinstance(item, str):
+            yield _without_surrogates(item, f"text {number}", reading.errors)
+        elif isinstance(item, os.PathLike):
+            paths.append(os.fsdecode(item))
+        elif hasattr(item, "read"):
+            yield from _texts_in(item, str(getattr(item, "name", "stream")), reading, lambda: None)
+        else:
+            raise TypeError(f"a corpus has str, pathlib.Path and binary streams, not {type(item).__name__}")
+    files = sorted(found for path in paths for found in _files_of(path, reading.skipped))
+    total = sum(map(os.path.getsize, files))
+    before = 0
+    for path in files:
+        with open(path, "rb") as raw:
+
+            def report(raw: IO[bytes] = raw, before: int = before) -> None:
+                if reading.progress is not None:
+                    reading.progress(before + raw.tell(), total)
+
+            yield from _texts_in(_decompressed(raw, path), path, reading, report)
+        before += os.path.getsize(path)
+
+
+def _files_of(path: str, skipped: Counter[str] | None) -> Iterator[str]:
+    """The file, or the files of a directory but hidden and binary ones, links and special files."""
+    skipped = Counter() if skipped is None else skipped
+    if not os.path.isdir(path):
+        yield path
+        return
+    for folder, folders, names in os.walk(path):
+        hidden = [name for name in (*folders, *names) if name.startswith(".")]
+        skipped["hidden"] += len(hidden)
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        skipped["link or special"] += len(links)
+        for name in names:
+            found = os.path.join(folder, name)
+            if name.startswith("."):
+                continue
+            if not stat.S_ISREG(os.lstat(found).st_mode):
+                skipped["link or special"] += 1
+            elif _is_binary(found):
+                skipped["binary"] += 1
+            else:
+                yield found
+
+
+def _is_binary(path: str) -> bool:
+    with open(path, "rb") as raw:
+        try:
+            return b"\0" in _decompressed(raw, path).read(_HEAD_SIZE)
+        except (CorpusError, EOFError, zlib.error, OSError):
+            return False  # told when it is read
+
+
+def _decompressed(raw: IO[bytes], path: str) -> IO[bytes]:
+    """The bytes of a file, by its name."""
+    if path.endswith(".gz"):
+        import gzip
+
+        return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
+    if path.endswith(_ZSTD):
+        try:
+            reader: IO[bytes] = (
+                import_module("zstandard").ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+            )
+        except ImportError:
+            raise CorpusError(
+                f"{path}: reading zstd takes the zstandard package: pip install 'ggufbpe[zstd]'"
+            ) from None
+        return reader
+    return raw
+
+
+def _texts_in(stream: Any, name: str, reading: Reading, report: Callable[[], None]) -> Iterator[str]:
+    as_json = reading.field is not None or _stem(name).endswith(_JSON_LINES)
+    texts = _records(stream, name, reading) if as_json else _blocks(stream, name, reading)
+    try:
+        for text in texts:
+            yield text
+            report()
+    except (EOFError, zlib.error) as error:
+        raise CorpusError(f"{name}: the compressed data is broken: {error}") from error
+    except Exception as error:
+        if type(error).__name__ in ("BadGzipFile", "ZstdError"):  # neither is imported where it is not needed
+            raise CorpusError(f"{name}: the compressed data is broken: {error}") from error
+        raise
+
+
+def _stem(name: str) -> str:
+    """A file name without the suffix of its compression."""
+    return name[: name.rindex(".")] if name.endswith((".gz", *_ZSTD)) else name
+
+
+# ---- plain text -----------------------------------------------------------------------------------------
+
+
+def _blocks(stream: Any, name: str, reading: Reading) -> Iterator[str]:
+    offset = 0  # of `rest` in the decompressed bytes
+    rest = b""
+    searched = 0  # up to there `rest` has no place to cut
+    while block := stream.read(_BLOCK):
+        if isinstance(block, str):
+            raise TypeError("the stream gives str; open it in binary mode")
+        rest += block
+        end = _last_line_end(rest, searched) or (_any_end(rest) if len(rest) >= _LONGEST else 0)
+        searched = max(len(rest) - 2, 0)
+        if end:
+            yield _decoded(rest[:end], name, offset, reading.errors)
+            offset, rest, searched = offset + end, rest[end:], 0
+    if rest:
+        yield _decoded(rest, name, offset, reading.errors)
+
+
+def _last_line_end(data: bytes, start: int) -> int:
+    """The last place behind `start` where a text can be cut without changing its words, 0 if there is none."""
+    end = len(data)
+    while (end := data.rfind(b"\n", max(start, 1), end)) >= 0:
+        if _LINE_END.match(data, end - 1):
+            return end + 1
+    return 0
+
+
+def _any_end(data: bytes) -> int:
+    """A place between two characters, after a line if there is one."""
+    end = data.rfind(b"\n") + 1 or len(data)
+    while end == len(data) or (data[end] & 0xC0 == 0x80 and end > len(data) - 5):
+        end -= 1
+    return end
+
+
+def _decoded(data: bytes, name: str, offset: int, errors: str) -> str:
+    try:
+        return data.decode("utf-8", errors)
+    except UnicodeDecodeError as error:
+        byte = data[error.start]
+        raise CorpusError(
+            f"{name}: byte {offset + error.start}: 0x{byte:02x} is not UTF-8 there ({error.reason}); convert the "
+            "file, or give --errors replace (errors='replace') to read U+FFFD in its place"
+        ) from None
+
+
+# ---- JSON lines -----------------------------------------------------------------------------------------
+
+
+def _records(stream: Any, name: str, reading: Reading) -> Iterator[str]:
+    """The field of each line."""
+    field = "text" if reading.field is None else reading.field
+    offset = 0
+    for number, line in enumerate(_lines(stream), 1):
+        where = f"{name}: line {number}"
+        text = _decoded(line, name, offset, reading.errors)
+        offset += len(line)
+        if not text.strip():
+            continue
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise CorpusError(f"{where}: not JSON: {error}") from None
+        found = record.get(field) if isinstance(record, dict) else None
+        if not isinstance(found, str):
+            what = f"the field {printable(field)} is no text" if isinstance(record, dict) else "not an object"
+            raise CorpusError(f"{where}: {what}; --field NAME says which one to read")
+        yield _without_surrogates(found, where, reading.errors)
+
+
+def _lines(stream: Any) -> Iterator[bytes]:
+    rest = b""
+    while block := stream.read(_BLOCK):
+        *lines, rest = (rest + block).split(b"\n") if b"\n" in block else (rest + block,)
+        for line in lines:
+            yield line + b"\n"
+    if rest:
+        yield rest
+
+
+def _without_surrogates(text: str, where: str, errors: str) -> str:
+    if text.isascii() or (lone := _SURROGATES.search(text)) is None:
+        return text
+    if errors == "replace":
+        return _SURROGATES.sub("\ufffd", text)
+    raise CorpusError(
+        f"{where}: a lone surrogate, U+{ord(lone[0]):04X}, at character {lone.start()}, which UTF-8 cannot write; "
+        "give errors='replace' (--errors replace) to read U+FFFD in its place"
+    )

@@ -1,0 +1,115 @@
+"""A vocabulary before learning: special tokens and units, or a seed's tokens and merges.
+
+    options, alphabet of the words | seed.gguf -> [this file] -> tokens and merges to go on from
+
+But: nothing is learned here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from ..bpe import BYTE_CHARS
+from ..errors import printable
+from ..special import SpecialTokens
+from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
+from .trained import Form, TrainedVocabulary
+from .words import Splitting
+
+_BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]
+
+
+class Added(NamedTuple):
+    """Tokens that text is not made of, or not by merging."""
+
+    special: list[str]
+    user_defined: list[str]
+    unk: str | None
+
+    def attributes(self) -> dict[str, int]:
+        """The attribute of each token, in the order of their ids."""
+        found = {} if self.unk is None else {self.unk: UNKNOWN}
+        for token, attribute in (
+            *((token, CONTROL) for token in self.special),
+            *((token, USER_DEFINED) for token in self.user_defined),
+        ):
+            if not token or token in found:
+                raise ValueError(f"the token {printable(token)} is empty or named twice")
+            found[token] = attribute
+        return found
+
+
+class Draft(NamedTuple):
+    """A vocabulary before learning: tokens with their attributes, and merges."""
+
+    tokens: list[str]
+    attributes: list[int]
+    merges: list[tuple[str, str]]
+    seed: Vocabulary | None = None
+
+
+def cutter(added: Added, seed: Vocabulary | None) -> Callable[[str], Iterable[str]] | None:
+    """Gives the plain parts of a text between special tokens; None where there are none."""
+    attributes = dict(zip(seed.tokens, seed.attributes)) if seed is not None else {}
+    attributes = {token: a for token, a in attributes.items() if a & (CONTROL | USER_DEFINED | UNKNOWN)}
+    attributes |= {token: a for token, a in added.attributes().items() if not a & UNKNOWN}
+    if not attributes:
+        return None
+    tokens = list(attributes)
+    form = Form(Splitting("gpt-2", "bytes"))
+    special = SpecialTokens(
+        TrainedVocabulary(tokens, list(attributes.values()), [], [], form).as_vocabulary()
+    )
+
+    def parts(text: str) -> Iterable[str]:
+        fragments = special.partition(text, parse_special=True)
+        return (text[start:end] for token, start, end in fragments if token is None)
+
+    return parts
+
+
+def base(
+    form: Form, added: Added, counts: Mapping[str, int], limit: int | None, certain: frozenset[str]
+) -> Draft:
+    """A new vocabulary: special tokens, then the units by code point."""
+    attributes = added.attributes()
+    split = form.splitting
+    raw = split.entry is not None and not split.entry.byte_encode and form.unk is None
+    units = dict.fromkeys(_BYTE_TOKENS if raw else (), BYTE)
+    alphabet = sorted(BYTE_CHARS) if split.units == "bytes" else _alphabet(counts, limit, certain, raw)
+    if form.end_of_word is not None:
+        alphabet = sorted({*alphabet, form.end_of_word})
+    units |= dict.fromkeys(alphabet, NORMAL)
+    for token in attributes:
+        if token in units:
+            raise ValueError(f"the token {printable(token)} is a unit of the text; it cannot be special, too")
+    attributes |= units
+    return Draft(list(attributes), list(attributes.values()), [])
+
+
+def _alphabet(counts: Mapping[str, int], limit: int | None, certain: frozenset[str], raw: bool) -> list[str]:
+    """The characters of the words, the most frequent ones; of equally frequent ones the first by code point."""
+    found = dict.fromkeys(certain, 0)
+    for word, count in counts.items():
+        for char in word:
+            found[char] = found.get(char, 0) + count
+    if raw:
+        found.pop("\0", None)  # ends a string in llama.cpp; it has a byte token
+    kept = sorted(found, key=lambda char: (char not in certain, -found[char], char))
+    return sorted(kept if limit is None else kept[:limit])
+
+
+def seeded(seed: Vocabulary, added: Added) -> Draft:
+    """A vocabulary that continues another: its tokens keep their ids, added ones follow."""
+    attributes = {
+        token: attribute for token, attribute in added.attributes().items() if token not in seed.token_to_id
+    }
+    # A merge is cut at its first space, not counting one that begins it.
+    pairs = ((merge, merge.find(" ", 1)) for merge in seed.merges)
+    return Draft(
+        [*seed.tokens, *attributes],
+        [*seed.attributes, *attributes.values()],
+        [(merge[:cut], merge[cut + 1 :]) for merge, cut in pairs if cut > 0],
+        seed,
+    )

@@ -1,0 +1,238 @@
+"""Words with counts to merges: byte pair encoding learns.
+
+    {word: count} -> [this file] -> merges, each with its count
+
+Again and again the pair of neighbouring symbols that stands most often in all words becomes one symbol, until
+the vocabulary has its size or no pair is left. The count of a pair is that of its places, also where they
+overlap: "aaa" has two of (a, a), as in minbpe and in HF tokenizers.
+
+Only the words in which the chosen pair stands are counted again. Pairs wait in a heap under the count that they
+had when they were put there; counts fall without telling it, so what comes out with an old count goes back with
+the new one. A pair whose count rises is put there anew.
+
+Of pairs of the same count, one goes first by the order of ties:
+
+- lowest-ids: the smaller id on the left, then on the right, as in HF tokenizers;
+- lexicographic: the smaller left token, then the smaller right one, by bytes;
+- first-seen: the pair that stands first in the text as it is merged by now, as in minbpe.
+
+With a seed, a pair may join to a token that is there already, by another way. It becomes a merge, for the encoder
+needs it, but no token; and merges learned before that now apply again are applied at once, as the encoder does.
+
+But: no texts, no special tokens and no files. `Learner` is what the compiled counter is held to.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+TIES = ("lowest-ids", "lexicographic", "first-seen")
+_REPORT_EVERY = 64  # merges
+_LOW = (1 << 32) - 1
+
+
+class Merge(NamedTuple):
+    """The pair of ids that is joined, how often it stood in the words, and the id of what it joins to."""
+
+    left: int
+    right: int
+    frequency: int
+    token: int
+
+
+class Rules(NamedTuple):
+    """What is learned, and when learning stops."""
+
+    vocab_size: int
+    ties: str = "lowest-ids"
+    min_frequency: int = 1
+    max_token_length: int | None = None  # in units
+    forbidden: frozenset[str] = frozenset()  # texts that no merge may give: those of special tokens
+
+
+class Learner:
+    """Learns merges from words; `tokens` grows while it does.
+
+    >>> tokens = list("abcd")
+    >>> learner = Learner(tokens, [b"a", b"b", b"c", b"d"], [1] * 4, [], Rules(7))
+    >>> learner.add_words([[0, 0, 0, 1, 3, 0, 0, 0, 1, 0, 2]], [1])
+    >>> [tuple(merge) for merge in learner.learn()]
+    [(0, 0, 4, 4), (0, 1, 2, 5), (4, 5, 2, 6)]
+    >>> tokens[4:]
+    ['aa', 'ab', 'aaab']
+    """
+
+    def __init__(
+        self,
+        tokens: list[str],
+        raw: list[bytes],
+        lengths: list[int],
+        known: Sequence[tuple[int, int, int]],
+        rules: Rules,
+    ) -> None:
+        """`raw` and `lengths`: the bytes and units of each token.
+
+        `known`: merges that are there already, (left, right, token) by rank; no word has their pairs any more.
+        """
+        self._tokens = tokens
+        self._raw = raw
+        self._lengths = lengths
+        self._limits = rules
+        self._ids = {token: index for index, token in enumerate(tokens)}
+        self._rules = {left << 32 | right: (rank, token) for rank, (left, right, token) in enumerate(known)}
+        self._words: list[list[int]] = []
+        self._word_counts: list[int] = []
+        self._counts: dict[int, int] = {}
+        self._where: dict[int, list[int]] = {}  # pair: words, ascending; it may stand there no more
+        self._passed: dict[int, int] = {}  # pair: how many of these words it surely does not stand in
+
+    def add_words(self, words: list[list[int]], counts: Sequence[int]) -> None:
+        """Words, as ids of their symbols; changed in place."""
+        for symbols, count in zip(words, counts):
+            for left, right in pairwise(symbols):
+                self._add(left << 32 | right, count, len(self._words))
+            self._words.append(symbols)
+            self._word_counts.append(count)
+
+    def learn(self, progress: Callable[[int], object] | None = None) -> list[Merge]:
+        """The merges, in order. `progress` gets the number of merges now and then."""
+        rules = self._limits
+        ties: dict[str, Callable[[int], Any]] = {
+            "lowest-ids": lambda key: key,
+            "lexicographic": self._texts,
+            "first-seen": self._first_place,
+        }
+        tie = ties[rules.ties]
+        least = max(rules.min_frequency, 1)
+        heap = [(-count, tie(key), key) for key, count in self._counts.items() if count >= least]
+        heapq.heapify(heap)
+        merges: list[Merge] = []
+        while heap and len(self._tokens) < rules.vocab_size:
+            found, place, key = heapq.heappop(heap)
+            count = self._counts.get(key, 0)
+            if count < least:
+                continue
+            now = (-count, tie(key), key)
+            if now != (found, place, key):
+                heapq.heappush(heap, now)
+                continue
+            if not self._is_allowed(key >> 32, key & _LOW):
+                continue
+            merge, changed_pairs = self._merge(key, count)
+            merges.append(merge)
+            for changed in changed_pairs:
+                risen = self._counts.get(changed, 0)
+                if risen >= least:
+                    heapq.heappush(heap, (-risen, tie(changed), changed))
+            if progress is not None and len(merges) % _REPORT_EVERY == 0:
+                progress(len(merges))
+        if progress is not None:
+            progress(len(merges))
+        return merges
+
+    # ---- ties -----------------------------------------------------------------------------------
+
+    def _texts(self, key: int) -> tuple[bytes, bytes]:
+        return self._raw[key >> 32], self._raw[key & _LOW]
+
+    def _first_place(self, key: int) -> tuple[int, int]:
+        """The first word in which the pair stands by now, and the symbol before which it does, in units."""
+        left, right = key >> 32, key & _LOW
+        words = self._where[key]
+        for number in range(self._passed.get(key, 0), len(words)):
+            offset = 0
+            for a, b in pairwise(self._words[words[number]]):
+                if a == left and b == right:
+                    self._passed[key] = number
+                    return words[number], offset
+                offset += self._lengths[a]
+        raise AssertionError("a pair with a count stands somewhere")
+
+    # ---- merging --------------------------------------------------------------------------------
+
+    def _is_allowed(self, left: int, right: int) -> bool:
+        rules = self._limits
+        length = self._lengths[left] + self._lengths[right]
+        if rules.max_token_length is not None and length > rules.max_token_length:
+            return False
+        return not rules.forbidden or self._tokens[left] + self._tokens[right] not in rules.forbidden
+
+    def _joined(self, left: int, right: int) -> tuple[int, bool]:
+        """The id of what a pair joins to, and whether it is a new one."""
+        text = self._tokens[left] + self._tokens[right]
+        if text in self._ids:
+            return self._ids[text], False
+        self._ids[text] = len(self._tokens)
+        self._tokens.append(text)
+        self._raw.append(self._raw[left] + self._raw[right])
+        self._lengths.append(self._lengths[left] + self._lengths[right])
+        return self._ids[text], True
+
+    def _merge(self, key: int, count: int) -> tuple[Merge, Iterable[int]]:
+        """Merge a pair in all words; also returns the pairs that now stand in places where they did not."""
+        left, right = key >> 32, key & _LOW
+        token, is_new = self._joined(left, right)
+        self._rules[key] = (len(self._rules), token)
+        words = self._where.pop(key)
+        self._passed.pop(key, None)
+        risen: dict[int, None] = {}
+        for index in words:
+            self._merge_in(index, left, right, token, risen)
+            if not is_new:
+                self._settle(index, risen)
+        self._counts.pop(key, None)
+        if not is_new:
+            for changed in risen:  # their words are no longer in order
+                self._where[changed] = sorted(set(self._where.get(changed, ())))
+                self._passed.pop(changed, None)
+        return Merge(left, right, count, token), risen
+
+    def _merge_in(self, index: int, left: int, right: int, token: int, risen: dict[int, None]) -> None:
+        symbols, count = self._words[index], self._word_counts[index]
+        counts = self._counts
+        merged: list[int] = []
+        position, last = 0, len(symbols) - 1
+        while position <= last:
+            symbol = symbols[position]
+            if symbol != left or position == last or symbols[position + 1] != right:
+                merged.append(symbol)
+                position += 1
+                continue
+            if merged:
+                before = merged[-1] << 32
+                counts[before | left] -= count
+                self._add(before | token, count, index)
+                risen[before | token] = None
+            if position + 2 <= last:
+                after = symbols[position + 2]
+                counts[right << 32 | after] -= count
+                self._add(token << 32 | after, count, index)
+                risen[token << 32 | after] = None
+            merged.append(token)
+            position += 2
+        self._words[index] = merged
+
+    def _settle(self, index: int, risen: dict[int, None]) -> None:
+        """Apply merges that were learned before, the lowest rank first, where a word has their pairs again."""
+        symbols, count = self._words[index], self._word_counts[index]
+        while known := [
+            (self._rules[key][0], at)
+            for at, (a, b) in enumerate(pairwise(symbols))
+            if (key := a << 32 | b) in self._rules
+        ]:
+            _, at = min(known)
+            for a, b in pairwise(symbols):
+                self._counts[a << 32 | b] -= count
+            symbols[at : at + 2] = [self._rules[symbols[at] << 32 | symbols[at + 1]][1]]
+            for a, b in pairwise(symbols):
+                self._add(a << 32 | b, count, index)
+                risen[a << 32 | b] = None
+
+    def _add(self, key: int, count: int, index: int) -> None:
+        where = self._where.setdefault(key, [])
+        if not where or where[-1] != index:
+            where.append(index)
+        self._counts[key] = self._counts.get(key, 0) + count

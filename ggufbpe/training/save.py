@@ -1,0 +1,138 @@
+"""A trained vocabulary to a file: GGUF, JSON or merges.txt.
+
+    trained.py -> [this file] -> vocab.gguf, which llama.cpp loads with `vocab_only`
+
+The GGUF has metadata alone, written by the `gguf` package. It names BOS and EOS where there are special tokens
+for them; without any, llama.cpp takes token 11 for both, as for every byte-level file that names none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .._constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
+from ..gguf_file import GGUFFile
+from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
+
+if TYPE_CHECKING:
+    from .trained import TrainedVocabulary
+
+SUFFIXES = (".gguf", ".json", ".txt")
+_NAME = "vocabulary trained by ggufbpe"  # not the file's: llama.cpp has rules for some names
+_TYPES = {
+    UNKNOWN: TokenType.UNKNOWN,
+    CONTROL: TokenType.CONTROL,
+    USER_DEFINED: TokenType.USER_DEFINED,
+    UNUSED: TokenType.UNUSED,
+    BYTE: TokenType.BYTE,
+    NORMAL: TokenType.NORMAL,
+}
+_ARCHITECTURES = {"gemma4": "gemma4"}  # the file has no tensors; any that llama.cpp knows would do
+_Value = tuple[Any, Any, Any]  # as GGUFWriter.add_key_value takes it: value, type, type of elements
+_RAW_MODELS = ("gemma4", "whitespace")  # have a `tokenizer.ggml.model` of their own
+
+
+def save(trained: TrainedVocabulary, path: str | os.PathLike[str]) -> None:
+    """Write a vocabulary in the form that the suffix of `path` names."""
+    target = Path(path)
+    if target.suffix not in SUFFIXES:
+        raise ValueError(f"{target}: a vocabulary is saved as {', '.join(SUFFIXES)}")
+    writers = {".gguf": _write_gguf, ".json": _write_json, ".txt": _write_merges}
+    temporary = target.with_name(f".{target.name[:200]}.{os.urandom(4).hex()}.partial")
+    try:
+        writers[target.suffix](trained, temporary)
+        os.replace(temporary, target)
+    except BaseException:  # an interruption, too
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def model_of(pre: str) -> str:
+    """The `tokenizer.ggml.model` of a new vocabulary with this pre-tokenizer."""
+    return pre if pre in _RAW_MODELS else "gpt2"
+
+
+def _write_gguf(trained: TrainedVocabulary, path: Path) -> None:
+    from .trained import why_not_llama_cpp
+
+    reason = why_not_llama_cpp(trained.form)
+    if reason is not None:
+        raise ValueError(f"{reason} (or save it as .json)")
+    if not trained.merges:
+        raise ValueError("llama.cpp refuses a vocabulary without merges, and none was learned")
+    from gguf import GGUFWriter
+
+    kept = {} if trained.seed is None else _kept(trained.seed)
+    architecture = kept.pop(KEY_ARCHITECTURE, (_ARCHITECTURES.get(trained.form.model, "gpt2"), None, None))[0]
+    writer = GGUFWriter(path, architecture)
+    if not kept:
+        kept = {KEY_NAME: (_NAME, GGUFValueType.STRING, None), **_keys(trained)}
+    for key, (value, value_type, element) in kept.items():
+        writer.add_key_value(key, value, value_type, element)
+    writer.add_token_list(trained.tokens)
+    writer.add_token_types([_type_of(attribute) for attribute in trained.attributes])
+    writer.add_token_merges([f"{left} {right}" for left, right in trained.merges])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+
+
+def _keys(trained: TrainedVocabulary) -> dict[str, _Value]:
+    """What llama.cpp reads of a new vocabulary beside tokens, types and merges."""
+    form = trained.form
+    keys: dict[str, _Value] = {
+        TokenizerKey.MODEL: (form.model, GGUFValueType.STRING, None),
+        TokenizerKey.PRE: (form.splitting.pre, GGUFValueType.STRING, None),
+        TokenizerKey.ADD_BOS: (form.adds_bos, GGUFValueType.BOOL, None),
+        TokenizerKey.ADD_EOS: (False, GGUFValueType.BOOL, None),
+    }
+    for key, token in ((TokenizerKey.BOS_ID, form.bos), (TokenizerKey.EOS_ID, form.eos)):
+        if token is not None:
+            keys[key] = (trained.token_to_id[token], GGUFValueType.UINT32, None)
+    return keys
+
+
+def _kept(seed: str) -> dict[str, _Value]:
+    """The keys of a seed that stay: the tokenizer's, but those that training makes longer, and its names."""
+    grown = (TokenizerKey.LIST, TokenizerKey.TOKEN_TYPE, TokenizerKey.MERGES, TokenizerKey.SCORES)
+    kept: dict[str, _Value] = {}
+    with GGUFFile(seed) as file:
+        for key in file.keys():  # noqa: SIM118 - no dict
+            of_tokenizer = key.startswith("tokenizer.") and key not in grown
+            value = file[key] if of_tokenizer or key in (KEY_ARCHITECTURE, KEY_NAME) else []
+            if value != []:  # GGUFWriter cannot write an empty array
+                kept[key] = (value, file.value_type(key), file.element_type(key))
+    return kept
+
+
+def _type_of(attribute: int) -> int:
+    return next((int(kind) for flag, kind in _TYPES.items() if attribute & flag), 0)
+
+
+def _write_json(trained: TrainedVocabulary, path: Path) -> None:
+    form = trained.form
+    content = {
+        "pre": form.splitting.pre,
+        "units": form.splitting.units,
+        "end_of_word": form.end_of_word,
+        "unk": form.unk,
+        "bos": form.bos,
+        "eos": form.eos,
+        "tokens": trained.tokens,
+        "types": [TokenType(_type_of(attribute)).name.lower() for attribute in trained.attributes],
+        "merges": [list(pair) for pair in trained.merges],
+        "frequencies": [step.frequency for step in trained.trace],
+    }
+    path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _write_merges(trained: TrainedVocabulary, path: Path) -> None:
+    lines = [f"{left} {right}" for left, right in trained.merges]
+    if any(line.count(" ") != 1 or "\n" in line for line in lines):
+        raise ValueError("merges.txt cannot hold tokens with spaces or line breaks; save it as .json")
+    path.write_text("\n".join(["#version: 0.2", *lines, ""]), encoding="utf-8")

@@ -1,0 +1,173 @@
+"""`ggufbpe train`: arguments, output and what is said when something is wrong."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from test_cli import Run, assert_error, posix_only, run, run_process
+
+from ggufbpe import Tokenizer
+from ggufbpe.cli.train import _EXAMPLES
+
+__all__ = ["run"]  # the fixture
+
+TEXT = b"low lower lowest, new newer newest\n" * 3
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.txt"
+    path.write_bytes(TEXT)
+    return path
+
+
+def test_writes_a_vocabulary_and_says_what_it_is(run: Run, corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "vocab.gguf"
+    result = run("train", corpus, "--vocab-size", "265", "--special", "<|endoftext|>", "-o", out)
+    assert (result.code, result.err) == (0, "")
+    assert result.text == f"wrote {out}: 265 tokens, 8 merges, learned from 8 distinct words\n"
+    tok = Tokenizer.from_gguf(out)
+    assert (tok.vocab_size, tok.pre, tok.add_bos, tok.eos_id) == (265, "gpt-2", False, 0)
+
+
+def test_standard_input_and_files_give_the_same(run: Run, corpus: Path, tmp_path: Path) -> None:
+    one, other = tmp_path / "a.json", tmp_path / "b.json"
+    assert run("train", corpus, "--vocab-size", "265", "-o", one).code == 0
+    assert run("train", "-", "--vocab-size", "265", "-o", other, stdin=TEXT).code == 0
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_trace_needs_no_file(run: Run, corpus: Path) -> None:
+    result = run("train", corpus, "--vocab-size", "258", "--trace", "--pre", "llama-bpe")
+    assert (result.code, result.text) == (0, "w e\t12\twe\nl o\t9\tlo\n")
+
+
+def test_trace_is_safe_for_a_terminal(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"\x1b[\x1b[")
+    result = run("train", tmp_path / "a", "--vocab-size", "3", "--trace", "--pre", "none", "--units", "chars")
+    assert result.text == "\\x1b [\t2\t\\x1b[\n"
+
+
+def test_no_control_token_is_said(run: Run, corpus: Path, tmp_path: Path) -> None:
+    result = run("train", corpus, "--vocab-size", "260", "-o", tmp_path / "v.gguf")
+    assert "llama.cpp takes token 11 for the end of a text" in result.err
+
+
+def test_what_directories_have_beside_text_is_said(run: Run, corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\0")
+    result = run("train", tmp_path, "--vocab-size", "258", "--trace")
+    assert "left out in directories: 1 binary" in result.err
+
+
+WRONG = [
+    ([], "--vocab-size"),
+    (["--vocab-size", "300", "--trace"], "nothing to learn from"),
+    (["CORPUS", "--vocab-size", "300"], "say where the vocabulary goes"),
+    (["CORPUS", "--vocab-size", "300", "-o", "v.bin"], ".gguf, .json, .txt"),
+    (["CORPUS", "--vocab-size", "300", "-o", "no/v.gguf"], "'no' is no directory"),
+    (
+        ["CORPUS", "--vocab-size", "300", "-o", "v.gguf", "--pre", "none"],
+        "no pre-tokenizer that splits as 'none'",
+    ),
+    (["CORPUS", "--vocab-size", "300", "-o", "v.gguf", "--unk", "?"], "no unknown token"),
+    (["CORPUS", "--vocab-size", "300", "-o", "v.gguf", "--pre", "gpt2"], "near: gpt-2"),
+    (["CORPUS", "--vocab-size", "10", "-o", "v.gguf"], "no room"),
+    (["nowhere", "--vocab-size", "300", "-o", "v.gguf"], "nowhere: No such file"),
+    (["bad", "--vocab-size", "300", "-o", "v.gguf"], "bad: byte 3: 0xff is not UTF-8"),
+    (["--word-counts", "bad", "--vocab-size", "300", "-o", "v.json"], "bad: byte 3 is not UTF-8"),
+    (["--word-counts", "CORPUS", "--vocab-size", "300", "-o", "v.json"], "corpus.txt: line 1: not a word"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_errors_are_one_line_and_leave_nothing(
+    arguments: list[str], message: str, run: Run, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(corpus.parent)
+    Path("bad").write_bytes(b"abc\xff")
+    assert_error(run("train", *[str(corpus) if each == "CORPUS" else each for each in arguments]), message)
+    assert sorted(path.name for path in corpus.parent.iterdir()) == ["bad", "corpus.txt"]
+
+
+def test_a_file_that_is_there_is_replaced_only_by_force(run: Run, corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "v.gguf"
+    out.write_text("mine")
+    command = ["train", str(corpus), "--vocab-size", "260", "-o", str(out)]
+    assert_error(run(*command), "is there already")
+    assert out.read_text() == "mine"
+    assert run(*command, "--force").code == 0
+    assert out.read_bytes().startswith(b"GGUF")
+
+
+def test_replaced_bytes(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"a\xffa\xff")
+    flags = "--vocab-size 4 --trace --units chars --pre none --errors replace"
+    result = run("train", tmp_path / "a", *flags.split())
+    assert result.text == "a \ufffd\t2\ta\ufffd\na\ufffd a\ufffd\t1\ta\ufffda\ufffd\n"
+
+
+def test_word_counts_are_added_up(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("ab 2\ncd\t3\n\nab 2\nice cream 1\n")
+    result = run("train", "--word-counts", tmp_path / "words", "--vocab-size", "258", "--trace")
+    assert result.text == "a b\t4\tab\nc d\t3\tcd\n"
+
+
+def test_help_names_all_flags_and_its_examples_are_flags(run: Run) -> None:
+    shown = run("train", "--help").text
+    for word in _EXAMPLES.split():
+        if word.startswith("--"):
+            assert word in shown
+    assert "lowest-ids" in shown
+
+
+@posix_only
+def test_a_progress_bar_only_on_a_terminal(tmp_path: Path) -> None:
+    import fcntl
+    import pty
+    import struct
+    import subprocess
+    import termios
+
+    (tmp_path / "a").write_text("".join(f"{number * 7919 % 10007} " for number in range(200_000)))
+    command = ["train", str(tmp_path / "a"), "--vocab-size", "1000", "-o", str(tmp_path / "v.json")]
+    assert run_process(*command).err == ""
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
+    done = subprocess.run(
+        [sys.executable, "-c", "import ggufbpe.cli.train as t; t._SLOW = 0; from ggufbpe.cli import main; main()",
+         *command, "--force"],
+        stdout=subprocess.DEVNULL, stderr=child, env={**os.environ, "TERM": "xterm"}, timeout=60, check=False,
+    )  # fmt: skip
+    os.close(child)
+    drawn = io.BytesIO()
+    while True:
+        try:
+            data = os.read(parent, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        drawn.write(data)
+    os.close(parent)
+    assert done.returncode == 0
+    assert b"merge" in drawn.getvalue()
+
+
+def test_benchmark_holds_the_merges_equal(tmp_path: Path) -> None:
+    import json
+    import subprocess
+
+    pytest.importorskip("tokenizers")
+    script = ROOT / "benchmarks" / "train.py"
+    flags = "--megabytes 0.2 --vocab-size 600 --rounds 1 --reference".split()  # noqa: SIM905
+    command = [sys.executable, str(script), *flags, "--json", str(tmp_path / "results.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert [line.split(" | ")[1:] for line in done.stdout.splitlines() if line.endswith(" yes |")]
+    [row] = json.loads((tmp_path / "results.json").read_text())["rows"]
+    assert {rounds[0]["merges"] for rounds in row["rounds"].values()} == {600 - 256}
+    assert len(row["rounds"]) == 3
