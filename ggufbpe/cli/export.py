@@ -1,0 +1,248 @@
+"""`ggufbpe export`: a model's vocabulary in the files of other libraries, and how far their ids agree."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from ..errors import printable
+from . import _output
+from ._arguments import Parser, UsageError, add_model, model_path
+from ._input import read_file
+
+if TYPE_CHECKING:
+    from ..export.check import Agreement, Library
+    from ..export.hugging_face import Export
+    from ..export.limits import Limit
+    from ..tokenizer import Tokenizer
+
+FORMATS = ("tokenizer.json", "tiktoken", "vocab-gguf", "merges.txt")
+_DESCRIPTION = """\
+Write the vocabulary of a model in a format that other programs read.
+
+  tokenizer.json  for Hugging Face's tokenizers; with -o DIRECTORY also tokenizer_config.json
+  tiktoken        for OpenAI's tiktoken: a file of ranks, and beside it a .json with pattern and special tokens
+  vocab-gguf      a GGUF of the tokenizer's metadata alone, which llama.cpp loads with vocab_only
+  merges.txt      merges.txt, and vocab.json beside it
+
+Words are split as llama.cpp splits them: the patterns list code points, so they depend on no library's Unicode \
+version. Where a format cannot do what llama.cpp does, it is said which tokens or characters that concerns. Where \
+the library is installed, its ids are compared with ours on random texts, on characters of every kind, and on the \
+lines of --sample.
+
+The exit code is 0 if the files are written, 1 if ids differ then without a limit that was told, 2 if nothing was \
+written."""
+_EXAMPLES = """\
+examples:
+  ggufbpe export -m model.gguf --to tokenizer.json
+  ggufbpe export -m model.gguf --to tokenizer.json -o converted/ --sample corpus.txt
+  ggufbpe export -m model.gguf --to tiktoken -o model.tiktoken
+  ggufbpe export -m model.gguf --to vocab-gguf -o - | sha256sum"""
+
+_SHOWN_CHARACTERS = 12
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    add_model(parser)
+    parser.add_argument("--to", metavar="FORMAT", help=", ".join(FORMATS))
+    parser.add_argument(
+        "-o", "--output", metavar="PATH", help="the file to write, or a directory; - for standard output"
+    )
+    parser.add_argument("--force", action="store_true", help="write over existing files")
+    parser.add_argument(
+        "--renumber",
+        action="store_true",
+        help="tiktoken: give new ids where ids are not in the order of merges",
+    )
+    parser.add_argument("--no-check", action="store_true", help="do not compare ids with the library's")
+    parser.add_argument(
+        "--sample", action="append", default=[], metavar="PATH", help="compare on the lines of a file, too"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    kind = _kind(arguments)
+    model = model_path(arguments)
+    paths = _paths(arguments, kind, model)
+    sample = [line for path in arguments.sample for line in lines_of(path)]
+    tokenizer, export = _exported(kind, model, arguments.renumber)
+    files = {path: export.files[name] for name, path in paths.items()}
+    write(files)
+    told = [f"wrote {path} ({len(data)} bytes)" for path, data in files.items() if path != "-"]
+    told += [f"limit: {limit.what}" for limit in export.limits]
+    found = None if arguments.no_check else _checked(kind, tokenizer, export, sample, told)
+    for line in told:
+        tell(line, on_stderr="-" in files)
+    return int(unexplained(found, export.limits))
+
+
+def unexplained(found: Agreement | None, limits: Iterable[Limit]) -> bool:
+    """Whether ids differ although nothing is known that makes them."""
+    causes = {limit.name for limit in limits} - {"default_ids"}
+    return found is not None and not found.same and not causes
+
+
+def _kind(arguments: argparse.Namespace) -> str:
+    kind = arguments.to
+    if kind is None:
+        raise UsageError(f"which format? --to {', '.join(FORMATS)}")
+    if kind not in FORMATS:
+        raise UsageError(f"there is no format {printable(kind)}; there are {', '.join(FORMATS)}")
+    if arguments.renumber and kind != "tiktoken":
+        raise UsageError("--renumber goes with --to tiktoken")
+    return str(kind)
+
+
+def _exported(kind: str, model: str, renumber: bool) -> tuple[Tokenizer, Export]:
+    from ..tokenizer import Tokenizer
+
+    tokenizer = Tokenizer.from_gguf(model)
+    if kind == "tokenizer.json":
+        from ..export.hugging_face import to_tokenizer_json
+
+        return tokenizer, to_tokenizer_json(tokenizer.vocabulary, _chat_template(model))
+    if kind == "tiktoken":
+        from ..export.tiktoken_files import to_tiktoken
+
+        name = os.path.basename(model).removesuffix(".gguf")
+        return tokenizer, to_tiktoken(tokenizer.vocabulary, name, renumber=renumber)
+    if kind == "merges.txt":
+        from ..export.merges_txt import to_merges_txt
+
+        return tokenizer, to_merges_txt(tokenizer.vocabulary)
+    from ..export.vocab_gguf import to_vocab_gguf
+
+    return tokenizer, to_vocab_gguf(model)
+
+
+def _chat_template(model: str) -> str | None:
+    from .._constants import TokenizerKey
+    from ..gguf_file import GGUFFile
+
+    with GGUFFile(model) as file:
+        found = file[TokenizerKey.CHAT_TEMPLATE] if TokenizerKey.CHAT_TEMPLATE in file else None  # noqa: SIM401
+    return found if isinstance(found, str) else None
+
+
+# ---- where the files go ---------------------------------------------------------------------------------
+
+
+def _paths(arguments: argparse.Namespace, kind: str, model: str) -> dict[str, str]:
+    """The path of each file to write, by its name in the export."""
+    given = arguments.output
+    stem = os.path.basename(model).removesuffix(".gguf")
+    names = {
+        "tokenizer.json": ("tokenizer.json", "tokenizer.json"),
+        "tiktoken": ("ranks.tiktoken", f"{stem}.tiktoken"),
+        "vocab-gguf": ("vocab.gguf", f"{stem}-vocab.gguf"),
+        "merges.txt": ("merges.txt", "merges.txt"),
+    }
+    main, default = names[kind]
+    if given == "-":
+        return {main: "-"}
+    is_directory = given is not None and (os.path.isdir(given) or given.endswith(("/", os.sep)))
+    path = os.path.join(given, default) if is_directory else given or default
+    folder = os.path.dirname(path)
+    paths = {main: path}
+    if kind == "tiktoken":
+        paths["ranks.tiktoken.json"] = f"{path}.json"
+    elif kind == "merges.txt":
+        paths["vocab.json"] = os.path.join(folder, "vocab.json")
+    elif kind == "tokenizer.json" and is_directory:
+        paths["tokenizer_config.json"] = os.path.join(folder, "tokenizer_config.json")
+    for target in paths.values():
+        require_free(target, model, arguments.force)
+    return paths
+
+
+def require_free(target: str, source: str, force: bool) -> None:
+    """Refuse to write over an existing file without --force, and over `source` at all."""
+    if os.path.isdir(target):
+        raise UsageError(f"{printable(target)} is a directory")
+    if os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
+        raise UsageError(f"{printable(target)} is the file that is read; give another name with -o")
+    if os.path.lexists(target) and not force:
+        raise UsageError(f"{printable(target)} is there already; --force replaces it")
+
+
+def write(files: dict[str, bytes]) -> None:
+    """Write files by path, all or none; "-" is standard output."""
+    from ..export.files import write_files
+    from .fix import _termination_as_exit
+
+    if "-" in files:
+        _output.write(files["-"])
+        _output.flush()
+        return
+    for path in files:
+        if folder := os.path.dirname(path):
+            os.makedirs(folder, exist_ok=True)
+    with _termination_as_exit():
+        write_files(files)
+
+
+# ---- what is told ---------------------------------------------------------------------------------------
+
+
+def _checked(
+    kind: str, tokenizer: Tokenizer, export: Export, sample: list[str], told: list[str]
+) -> Agreement | None:
+    """The comparison with the library, told; None where there is none to compare with."""
+    from ..export.check import NotInstalledError, agreement, library_for
+
+    if kind not in ("tokenizer.json", "tiktoken"):
+        return None
+    try:
+        library: Library = library_for(kind, export)
+    except NotInstalledError as error:
+        told.append(f"not checked: {error}")
+        return None
+    found = agreement(tokenizer, library, sample)
+    told += agreement_lines(found)
+    return found
+
+
+def agreement_lines(found: Agreement) -> Iterator[str]:
+    """What a comparison found, for people."""
+    tried = f"{found.library}: {found.texts} texts and {found.characters} characters"
+    if found.same:
+        yield f"{tried}, all ids the same"
+        return
+    share = 100 * found.differing / found.texts if found.texts else 0
+    yield (
+        f"{tried}; ids differ in {found.differing} texts ({share:.2g} %), in at most {found.differing_tokens} of "
+        f"{found.tokens} tokens"
+    ) + (
+        f" and on {len(found.differing_characters)} characters: {_characters(found.differing_characters)}"
+        if found.differing_characters
+        else ""
+    )
+    for text, ours, theirs in found.examples:
+        yield f"  {printable(text, 60)}: {_ids(ours)} here, {_ids(theirs)} there"
+
+
+def _ids(ids: list[int] | None) -> str:
+    if ids is None:
+        return "an error"
+    return f"[{', '.join(map(str, ids[:12]))}{', …' if len(ids) > 12 else ''}]"
+
+
+def _characters(points: tuple[int, ...]) -> str:
+    shown = ", ".join(f"U+{point:04X}" for point in points[:_SHOWN_CHARACTERS])
+    return shown + (" …" if len(points) > _SHOWN_CHARACTERS else "")
+
+
+def lines_of(path: str) -> Iterator[str]:
+    """The lines of a text file, each with its line break."""
+    return iter(read_file(path).decode("utf-8", "replace").splitlines(keepends=True))
+
+
+def tell(line: str, on_stderr: bool) -> None:
+    """A line to standard output, or to standard error where the output is a file's content."""
+    if on_stderr:
+        _output.note(_output.one_line(line))
+    else:
+        _output.write(f"{_output.one_line(line)}\n".encode("utf-8", "backslashreplace"))

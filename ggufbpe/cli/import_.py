@@ -1,0 +1,132 @@
+"""`ggufbpe import`: a tokenizer.json as a vocabulary that llama.cpp loads, and how far their ids agree."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..errors import printable
+from ._arguments import Parser
+from ._input import read_file
+from .export import agreement_lines, lines_of, require_free, tell, unexplained, write
+
+if TYPE_CHECKING:
+    from ..export.check import Agreement
+    from ..import_hf import Imported
+
+_DESCRIPTION = """\
+Make a GGUF of metadata alone out of a tokenizer.json of Hugging Face's tokenizers: tokens, merges, special tokens, \
+BOS and EOS, and the name of the pre-tokenizer, which is found from the patterns. llama.cpp loads it with vocab_only. \
+A tokenizer_config.json and a chat_template.jinja beside the file are read, too.
+
+It is said how the pre-tokenizer was found and how sure that is, and what llama.cpp has no place for. Where the \
+package tokenizers is installed, its ids are compared with those of the new vocabulary.
+
+The exit code is 0 if the file is written, 1 if ids differ then without a limit that was told, 2 if nothing was \
+written."""
+_EXAMPLES = """\
+examples:
+  ggufbpe import tokenizer.json -o vocab.gguf
+  ggufbpe import Qwen2-7B/ -o qwen2.gguf --sample corpus.txt
+  ggufbpe import tokenizer.json --pre llama-bpe --architecture llama --name "My model" """
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES.rstrip())
+    parser.add_argument("path", metavar="PATH", help="a tokenizer.json, or a directory with one")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="PATH",
+        default="vocab.gguf",
+        help="the file to write (default: vocab.gguf), or -",
+    )
+    parser.add_argument("--force", action="store_true", help="write over an existing file")
+    parser.add_argument("--pre", metavar="NAME", help="the name of the pre-tokenizer, in place of finding it")
+    parser.add_argument(
+        "--architecture", metavar="NAME", default="llama", help="the model's architecture (default: llama)"
+    )
+    parser.add_argument("--name", metavar="TEXT", default="", help="the model's name")
+    parser.add_argument("--no-check", action="store_true", help="do not compare ids with the library's")
+    parser.add_argument(
+        "--sample", action="append", default=[], metavar="PATH", help="compare on the lines of a file, too"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from ..import_hf import import_tokenizer, pack, read_json
+
+    source = arguments.path
+    if os.path.isdir(source):
+        source = os.path.join(source, "tokenizer.json")
+    target = arguments.output
+    if target != "-":
+        require_free(target, source, arguments.force)
+    config = os.path.join(os.path.dirname(source), "tokenizer_config.json")
+    sample = [line for path in arguments.sample for line in lines_of(path)]
+    known = read_json(config) if os.path.exists(config) else {}
+    template = os.path.join(os.path.dirname(source), "chat_template.jinja")
+    if os.path.exists(template):
+        known["chat_template"] = read_file(template).decode("utf-8", "replace")
+    imported = import_tokenizer(
+        read_json(source),
+        known,
+        pre=arguments.pre,
+        architecture=arguments.architecture,
+        name=arguments.name,
+    )
+    data = pack(imported.metadata)
+    found = _agreement(data, source, sample, arguments.no_check)
+    write({target: data})
+    for line in _lines(imported, target, len(data), found):
+        tell(line, on_stderr=target == "-")
+    return int(not isinstance(found, str) and unexplained(found, imported.limits))
+
+
+def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agreement | str | None:
+    """How the new vocabulary's ids agree with the library's; a sentence where that could not be found out.
+
+    Opening it shows, too, that it can be opened.
+    """
+    from ..export.check import NotInstalledError, agreement, hugging_face
+    from ..tokenizer import Tokenizer
+
+    with tempfile.TemporaryDirectory(prefix="ggufbpe-") as folder:
+        path = os.path.join(folder, "vocab.gguf")
+        with open(path, "wb") as file:
+            file.write(data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what llama.cpp makes of special tokens; `doctor` tells it
+            tokenizer = Tokenizer.from_gguf(path)
+    if skip:
+        return None
+    with open(source, "rb") as file:
+        original = file.read()
+    try:
+        library = hugging_face(original)
+    except NotInstalledError as error:
+        return f"not checked: {error}"
+    except Exception as error:
+        return f"not checked: the package tokenizers does not take the file: {printable(str(error), 200)}"
+    return agreement(tokenizer, library, sample)
+
+
+def _lines(imported: Imported, target: str, size: int, found: Agreement | str | None) -> Iterator[str]:
+    """What was done, for people."""
+    if target != "-":
+        yield f"wrote {target} ({size} bytes)"
+    tokens = imported.metadata["tokenizer.ggml.tokens"]
+    merges = imported.metadata["tokenizer.ggml.merges"]
+    yield f"{len(tokens)} tokens, {len(merges)} merges"
+    how = "as given" if imported.recognized is None else imported.recognized.sentence
+    yield f"pre-tokenizer: {imported.pre} ({how})"
+    for limit in imported.limits:
+        yield f"limit: {limit.what}"
+    if isinstance(found, str):
+        yield found
+    elif found is not None:
+        yield from agreement_lines(found)

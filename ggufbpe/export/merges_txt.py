@@ -1,0 +1,38 @@
+"""Vocabulary to merges.txt and vocab.json, the two files that GPT-2's tokenizer came in.
+
+    vocabulary -> limits.py -> [this file] -> merges.txt, vocab.json
+
+`tokenizers.models.BPE.from_file` and many other programs read them. They say nothing about how text is split, about
+special tokens or BOS: tokenizer.json does.
+
+But: a line is a merge and a space parts it, so merges with either in them cannot be written.
+"""
+
+from __future__ import annotations
+
+from ..errors import printable
+from ..vocab import Vocabulary
+from . import limits
+from .hugging_face import Export, json_file
+from .splitting import NotExpressibleError
+
+MERGES_TXT, VOCAB_JSON = "merges.txt", "vocab.json"
+_HEAD = "#version: 0.2"
+
+
+def to_merges_txt(vocabulary: Vocabulary) -> Export:
+    """merges.txt, a merge a line in the order of their ranks, and vocab.json, from tokens to ids.
+
+    Raises `NotExpressibleError` for merges that no line can hold.
+    """
+    vocabulary = limits.plain(vocabulary)
+    merges = limits.usable_merges(vocabulary)
+    unwritable = [pair for pair in merges.pairs if any(set(part) & set(" \n\r") for part in pair)]
+    if unwritable:
+        raise NotExpressibleError(
+            f"{len(unwritable)} merges have white space in them, such as {printable(unwritable[0][0], 40)} with "
+            f"{printable(unwritable[0][1], 40)}, which merges.txt cannot hold; --to tokenizer.json can"
+        )
+    lines = [_HEAD, *(f"{left} {right}" for left, right in merges.pairs)]
+    files = {MERGES_TXT: ("\n".join(lines) + "\n").encode(), VOCAB_JSON: json_file(vocabulary.token_to_id)}
+    return Export(files, tuple(limits.dropped_merges(merges)))

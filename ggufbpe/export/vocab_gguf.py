@@ -1,0 +1,51 @@
+"""A model's vocabulary as a GGUF of its own: the metadata of the tokenizer, and no tensors.
+
+    model.gguf -> [this file] -> vocab.gguf, which llama.cpp loads with `vocab_only`
+
+Every key that is kept is copied byte for byte, so that what llama.cpp makes of the file cannot change: all of the
+tokenizer, and of `general.*` what does not speak of tensors (the architecture and the name have a say in how
+tokens strip white space). The model's dimensions are not asked for while only its vocabulary is loaded.
+
+But: nothing is corrected; fix.py does that.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+
+from ..errors import UnsupportedVersionError
+from ..gguf_file import GGUFFile
+from .hugging_face import Export
+
+VOCAB_GGUF = "vocab.gguf"
+_KEPT = ("general.", "tokenizer.")
+_OF_TENSORS = ("general.alignment", "general.file_type", "general.quantization_version")
+
+
+def to_vocab_gguf(path: str | os.PathLike[str]) -> Export:
+    """The file "vocab.gguf", with the metadata of the tokenizer in the GGUF at `path`.
+
+    Raises a `GGUFError` where that is no sound GGUF, or of version 1.
+    """
+    with GGUFFile(path) as file:
+        file.require_first_shard()
+        if file.version == 1:
+            raise UnsupportedVersionError(
+                "GGUF version 1, which llama.cpp does not read any more",
+                path=path,
+                offset=4,
+                remedy="convert the model again",
+            )
+        keys = file.keys()
+        starts = [file.offset(key) - 12 - len(key.encode()) for key in keys]
+        spans = dict(zip(keys, zip(starts, [*starts[1:], file.metadata_end])))
+        order = "<" if file.byteorder == "little" else ">"
+        version = file.version
+    kept = [span for key, span in spans.items() if key.startswith(_KEPT) and key not in _OF_TENSORS]
+    with open(path, "rb") as source:
+        parts = [b"GGUF" + struct.pack(f"{order}IQQ", version, 0, len(kept))]
+        for start, end in kept:
+            source.seek(start)
+            parts.append(source.read(end - start))
+    return Export({VOCAB_GGUF: b"".join(parts)}, ())

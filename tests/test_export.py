@@ -1,0 +1,682 @@
+"""Exported vocabularies: the libraries themselves give our ids, or the export says where they cannot."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import sys
+import warnings
+from base64 import b64decode
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiktoken
+import tokenizers
+from conftest import GPT2, ROOT, missing
+from fixture_texts import texts as fixture_texts
+from hf_splitting import SURROUNDINGS, code_points
+from make_tiny_model import make_tiny_model
+from random_texts import RandomTexts
+from reference import NotPreparedError, Oracle, vocabulary
+from synthetic import BYTE_LEVEL_FAMILIES, ONE_OF_EACH_FAMILY, gpt2_vocabulary, make_vocabulary
+
+from ggufbpe import GGUFError, GGUFWarning, Tokenizer
+from ggufbpe.bpe import BYTE_CHARS
+from ggufbpe.cli import main
+from ggufbpe.export import check
+from ggufbpe.export.code_points import ALL, bracket, difference, emit, intersection, ranges
+from ggufbpe.export.files import write_files
+from ggufbpe.export.hugging_face import to_tokenizer_json
+from ggufbpe.export.merges_txt import to_merges_txt
+from ggufbpe.export.splitting import NotExpressibleError, one_regex, oniguruma
+from ggufbpe.export.tiktoken_files import to_tiktoken
+from ggufbpe.export.vocab_gguf import to_vocab_gguf
+from ggufbpe.gguf_file import GGUFFile
+from ggufbpe.pattern import Chars, parse
+from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.split import splitter
+from ggufbpe.vocab import CONTROL, LSTRIP, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
+
+REAL = ["aquila", "command-r", "deepseek-coder", "deepseek-llm", "falcon", "gemma-4", "gpt-2", "gpt-neox"]
+REAL += ["llama-bpe", "mpt", "qwen2", "qwen35", "refact", "starcoder"]
+
+
+@cache
+def opened(path: Path) -> Tokenizer | None:
+    """A tokenizer; None where the file cannot be opened, as some fixtures are meant to be."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GGUFWarning)
+        try:
+            return Tokenizer.from_gguf(path)
+        except GGUFError:
+            return None
+
+
+FIXTURES = [
+    path for path in sorted((ROOT / "fixtures" / "vocabs").glob("*.gguf")) if opened(path) is not None
+]
+
+
+def tokenizer(path: Path) -> Tokenizer:
+    found = opened(path)
+    assert found is not None
+    return found
+
+
+def real(name: str) -> Path:
+    try:
+        return vocabulary(name)
+    except NotPreparedError as error:
+        missing(str(error))
+
+
+def sample(tok: Tokenizer, count: int) -> list[str]:
+    """Texts of the recorded answers, and random ones with the model's special tokens."""
+    known = [data.decode() for data in fixture_texts() if is_utf8(data)]
+    special = [tok.vocabulary.tokens[token] for token in tok.vocabulary.special_token_ids]
+    source = RandomTexts("export", special)
+    texts = [source.text().decode("utf-8", "replace") for _ in range(count)]
+    return random.Random("export").sample(known, count) + texts
+
+
+def is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def differing(tok: Tokenizer, library: check.Library, texts: list[str]) -> list[tuple[str, bool, bool]]:
+    ways = [(add, parse) for add in {False, library.adds_special} for parse in (False, True)]
+    return [
+        (text, *flags)
+        for text in texts
+        for flags in ways
+        if tok.encode(text, add_special=flags[0], parse_special=flags[1]) != library.encode(text, *flags)
+    ]
+
+
+def in_library(vocabulary: Vocabulary) -> check.Library:
+    return check.hugging_face(to_tokenizer_json(vocabulary).files["tokenizer.json"])
+
+
+def in_tiktoken(vocabulary: Vocabulary, **options: bool) -> check.Library:
+    return check.library_for("tiktoken", to_tiktoken(vocabulary, "test", **options))
+
+
+def names(limits: tuple[Any, ...]) -> set[str]:
+    return {limit.name for limit in limits}
+
+
+# ---- sets and patterns ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [r"\p{L}", r"\s", r"[^\s\p{L}\p{N}]", r"\d", r"[\u3000-\u3002]", "[^a-z]"])
+def test_ranges_are_the_set(text: str) -> None:
+    node = parse(text)
+    assert isinstance(node, Chars)
+    points = ranges(node.set)
+    inside = {point for low, high in points for point in (low, high)}
+    outside = {point for low, high in points for point in (low - 1, high + 1)} - inside
+    for point in range(0, 0x110000, 53):
+        assert any(low <= point <= high for low, high in points) is node.set.contains(point) or (
+            0xD800 <= point < 0xE000
+        )
+    assert all(node.set.contains(point) for point in inside)
+    assert not any(
+        node.set.contains(point)
+        for point in outside
+        if 0 <= point < 0x110000 and not 0xD800 <= point < 0xE000
+    )
+
+
+def test_ranges_are_added_and_taken_away() -> None:
+    letters, vowels = ((0x61, 0x7A),), ((0x61, 0x61), (0x65, 0x65))
+    assert intersection(letters, vowels) == vowels
+    assert difference(letters, vowels) == ((0x62, 0x64), (0x66, 0x7A))
+    assert difference(ALL, ALL) == ()
+    assert difference(ALL, ()) == ALL
+
+
+def test_bracket_is_written_the_shorter_way() -> None:
+    assert bracket(((0x30, 0x39),)) == "[0-9]"
+    assert bracket(difference(ALL, ((0x30, 0x39),))) == "[^0-9]"
+    assert bracket(((0xD000, 0xD7FF), (0xE000, 0xE001))) == r"[\x{d000}-\x{e001}]"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "universe", "written"),
+    [
+        (r"a+b*c?", ALL, "a+b*c?"),
+        (r"\d{1,3}", ALL, "[0-9]{1,3}"),
+        (r"(?:ab)+|c", ALL, "(?:(?:ab)+|c)"),
+        (r"a|b", ((0x61, 0x61),), "(?:a)"),
+        (r"a*b", ((0x62, 0x62),), "b"),
+        (r"ab", ((0x62, 0x62),), None),
+        (r"b(?!a)", ((0x62, 0x62),), "b"),
+        (r"b(?=a)", ((0x62, 0x62),), None),
+    ],
+)
+def test_pattern_is_written_for_a_universe(pattern: str, universe: Any, written: str | None) -> None:
+    assert emit(parse(pattern), universe) == written
+
+
+# ---- words ----------------------------------------------------------------------------------------------
+
+
+def words_to_try(name: str) -> Iterator[str]:
+    """Random texts, by the patterns of the name and others, and characters of every kind in surroundings."""
+    source = RandomTexts(f"words of {name}")
+    by_pattern = check.texts_for(
+        Tokenizer(gpt2_vocabulary()._replace(pre_tokenizer=PRE_TOKENIZERS[name])), name
+    )
+    for _ in range(400):
+        yield source.text().decode("utf-8", "replace")
+        yield by_pattern.text().decode("utf-8", "replace")
+    yield source.long_text().decode("utf-8", "replace")
+    for point in code_points(211)[:: 1 if name == "gpt-2" else 5]:
+        for surrounding in SURROUNDINGS:
+            yield surrounding.format(chr(point), chr(point))
+    yield from ("1" * count for count in range(1, 20))
+    yield from (f"a{'1' * count}²b" for count in range(1, 9))
+    yield from (
+        " " * count + after for count in (1, 2, 3, 511, 513, 1100) for after in ("", "a", "\n", "\na")
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in ONE_OF_EACH_FAMILY if name != "whitespace"])
+def test_words_of_the_library_are_ours(name: str) -> None:
+    patterns = [tokenizers.Regex(text) for text in oniguruma(PRE_TOKENIZERS[name])]
+    splits = tokenizers.pre_tokenizers.Sequence(
+        [tokenizers.pre_tokenizers.Split(pattern, "isolated") for pattern in patterns]
+    )
+    words = splitter(PRE_TOKENIZERS[name]).words
+    for text in words_to_try(name):
+        assert [text[a:b] for _, (a, b) in splits.pre_tokenize_str(text)] == words(text)
+
+
+IN_ONE = {
+    *(
+        "bailingmoe",
+        "bloom",
+        "deepseek-v3",
+        "exaone-moe",
+        "gpt-2",
+        "gpt-4o",
+        "granite-embed-multi-97m",
+        "jais-2",
+    ),
+    *("kimi-k2", "laguna", "llama-bpe", "minicpm5", "qwen2", "qwen35", "seed-coder", "starcoder", "tekken"),
+    *("ufakzeka", "youtu"),
+}
+
+
+@pytest.mark.parametrize("name", BYTE_LEVEL_FAMILIES)
+def test_one_regular_expression_gives_our_words_or_is_refused(name: str) -> None:
+    """Every part of a text is a token, so that tiktoken's tokens are the words."""
+    entry = PRE_TOKENIZERS[name]
+    if entry.family not in IN_ONE:
+        with pytest.raises(NotExpressibleError, match="stages that no single regular expression can do"):
+            one_regex(entry)
+        return
+    pattern = one_regex(entry)
+    dice = random.Random(name)
+    texts = [text for text in dict.fromkeys(words_to_try(name)) if 0 < len(text) < 15]
+    for text in dice.sample(texts, 60):
+        data = text.encode()
+        parts = {data[a:b] for a in range(len(data)) for b in range(a + 1, len(data) + 1)}
+        ranks = {part: rank for rank, part in enumerate(sorted(parts))}
+        encoding = tiktoken.Encoding("words", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+        found = [
+            encoding.decode_single_token_bytes(token).decode() for token in encoding.encode_ordinary(text)
+        ]
+        assert found == splitter(entry).words(text)
+
+
+# ---- tokenizer.json -------------------------------------------------------------------------------------
+
+STRIPPED, OVERLAPPING, NO_BYTES = (
+    {"white_space_beyond_ascii"},
+    {"overlapping_special_tokens"},
+    {"bytes_without_tokens"},
+)
+HIDDEN = {*OVERLAPPING, "user_defined_tokens_in_control_tokens"}
+DNA, LOWER_CASE = {"dna"}, {"lower_case"}
+LIMITED = {
+    **dict.fromkeys(["bytes-missing", "default-ids-out-of-range", "empty-tokens"], NO_BYTES),
+    **dict.fromkeys(["gemma4-without-byte-tokens", "gpt-2-pre-of-gemma4-tokens"], NO_BYTES),
+    "no-line-break-token": {*NO_BYTES, "merges_without_tokens"},
+    "merges-odd": {"merges_without_tokens"},
+    "merges-to-no-token": {"merges_without_tokens"},
+    **dict.fromkeys(["equal-lengths", "equal-lengths-ascending", "white-space-tokens"], OVERLAPPING),
+    "eog-minimax": OVERLAPPING,
+    **dict.fromkeys(["overlaps", "equal-lengths-of-many"], HIDDEN),
+    **dict.fromkeys(["gemma4-with-jina-pre", "jina-bert-v3", "jina-v2-code", "jina-v2-de"], STRIPPED),
+    **dict.fromkeys(
+        ["jina-v2-es", "modern-bert", "nomic-bert-moe", "phi-3", "phi3", "phi-3-and-jina"], STRIPPED
+    ),
+    **dict.fromkeys(["hybriddna", "hybriddna-of-normal-tags", "hybriddna-oov-last"], DNA),
+    "hybriddna-without-oov": DNA,
+    **dict.fromkeys(["whitespace-lowercase", "whitespace-model-with-gpt-2"], LOWER_CASE),
+}
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+def test_ids_of_the_library_are_ours_or_a_limit_is_told(path: Path) -> None:
+    tok = tokenizer(path)
+    export = to_tokenizer_json(tok.vocabulary)
+    assert names(export.limits) == LIMITED.get(path.stem, set())
+    if not export.limits or names(export.limits) == LOWER_CASE:
+        library = check.hugging_face(export.files["tokenizer.json"])
+        assert differing(tok, library, sample(tok, 120)) == []
+
+
+@pytest.mark.parametrize(
+    ("stem", "text", "flags"),
+    [
+        ("bytes-missing", "a々b", (False, False)),
+        ("merges-to-no-token", "1234567\n\n", (False, False)),
+        ("overlaps", "<x>a", (False, False)),
+        ("jina-v2-code", "\u3000<mask>", (False, True)),
+        ("hybriddna", "<dna>ACGT</dna>", (False, False)),
+    ],
+)
+def test_limits_are_real(stem: str, text: str, flags: tuple[bool, bool]) -> None:
+    tok = tokenizer(ROOT / "fixtures" / "vocabs" / f"{stem}.gguf")
+    ours = tok.encode(text, add_special=flags[0], parse_special=flags[1])
+    assert in_library(tok.vocabulary).encode(text, *flags) != ours
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_vocabularies_in_the_library(name: str) -> None:
+    tok = tokenizer(real(name))
+    export = to_tokenizer_json(tok.vocabulary)
+    library = check.hugging_face(export.files["tokenizer.json"])
+    known = {"falcon": NO_BYTES | OVERLAPPING, "refact": NO_BYTES, "starcoder": NO_BYTES}
+    assert names(export.limits) == known.get(name, set())
+    assert differing(tok, library, sample(tok, 150)) == []
+
+
+def test_tokens_keep_their_ids_and_special_ones_can_be_switched_off() -> None:
+    vocabulary = make_vocabulary(
+        [*BYTE_CHARS, "<c>", "<u>", "ab"],
+        attributes={"<c>": CONTROL, "<u>": USER_DEFINED},
+        merges=["a b"],
+        special_ids={"bos": 256, "eos": 257},
+        add_bos=True,
+        add_eos=True,
+    )
+    document = json.loads(to_tokenizer_json(vocabulary).files["tokenizer.json"])
+    library = tokenizers.Tokenizer.from_str(json.dumps(document))
+    assert library.get_vocab() == vocabulary.token_to_id
+    assert library.encode("<c>ab<u>").ids == [256, 256, 258, 257, 257]
+    library.encode_special_tokens = True
+    assert library.encode("<c>ab<u>", add_special_tokens=False).ids == [60, 99, 62, 258, 257]
+    assert library.encode("a", "b").ids == [256, 97, 257, 256, 98, 257]
+    assert library.decode([256, 258], skip_special_tokens=True) == "ab"
+
+
+def test_of_equal_merges_the_first_counts() -> None:
+    vocabulary = make_vocabulary([*BYTE_CHARS, "ab", "bc"], merges=["a b", "b c", "a b"])
+    assert in_library(vocabulary).encode("abc", False, False) == [256, 99]
+
+
+def test_configuration_names_special_tokens_and_chat_template() -> None:
+    vocabulary = make_vocabulary(
+        [*BYTE_CHARS, "<s>"], attributes={"<s>": CONTROL}, special_ids={"bos": 256, "eos": 11}, add_bos=True
+    )
+    config = json.loads(to_tokenizer_json(vocabulary, "{{ messages }}").files["tokenizer_config.json"])
+    assert config["bos_token"] == "<s>"
+    assert "eos_token" not in config  # 11 is a token like others
+    assert (config["add_bos_token"], config["add_eos_token"]) == (True, False)
+    assert config["chat_template"] == "{{ messages }}"
+
+
+def test_line_breaks_that_only_llama_cpp_takes_whole_are_told() -> None:
+    tokens = [*(f"<0x{byte:02X}>" for byte in range(256)), "\n", "\n\n", "\n\n\n", "a"]
+    flags = {"newline_runs": True, "escape_whitespaces": True, "byte_encode": False}
+    made = make_vocabulary(tokens, merges=["\n \n", "\n\n \n"], flags=flags, pre="gemma4")
+    assert to_tokenizer_json(made).limits == ()
+    unmade = make_vocabulary([*tokens, "ab"], merges=["\n \n"], flags=flags, pre="gemma4")
+    assert names(to_tokenizer_json(unmade).limits) == {"runs_of_line_breaks"}
+    whole = make_vocabulary(tokens[:-1], flags=flags, pre="gemma4")
+    assert names(to_tokenizer_json(whole).limits) == {"runs_of_line_breaks"}
+
+
+# ---- tiktoken -------------------------------------------------------------------------------------------
+
+REFUSED = {"default", "deepseek-coder", "falcon"}
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+def test_ids_of_tiktoken_are_ours_or_it_says_why_not(path: Path) -> None:
+    tok = tokenizer(path)
+    try:
+        export = to_tiktoken(tok.vocabulary, "test")
+    except NotExpressibleError:
+        entry = tok.vocabulary.pre_tokenizer
+        assert (
+            entry.name in REFUSED
+            or not entry.byte_encode
+            or tok.model == "whitespace"
+            or path.stem == "merges-odd"
+        )
+        return
+    library = check.library_for("tiktoken", export)
+    different = differing(tok, library, sample(tok, 120))
+    assert not different or export.limits, different[:1]
+
+
+@pytest.mark.parametrize(
+    ("name", "limits"),
+    [
+        ("command-r", set()),
+        ("gpt-2", set()),
+        ("qwen2", set()),
+        ("qwen35", set()),
+        ("llama-bpe", {"order_of_equal_tokens"}),
+        ("refact", NO_BYTES),
+        ("starcoder", NO_BYTES),
+        ("mpt", {"special_tokens_that_begin_alike"}),
+    ],
+)
+def test_real_vocabularies_in_tiktoken(name: str, limits: set[str]) -> None:
+    tok = tokenizer(real(name))
+    export = to_tiktoken(tok.vocabulary, name)
+    assert names(export.limits) == limits
+    texts = sample(tok, 150)
+    if name == "mpt":
+        texts = [text for text in texts if "  " not in text]
+    library = check.library_for("tiktoken", export)
+    different = differing(tok, library, texts)
+    if limits == NO_BYTES:
+        different = [(text, *way) for text, *way in different if max(map(ord, text)) < 0x40000]
+    assert different == []
+
+
+def test_ranks_file_is_what_tiktoken_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tiktoken.load import load_tiktoken_bpe
+
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
+    export = to_tiktoken(gpt2_vocabulary(), "gpt2")
+    path = tmp_path / "gpt2.tiktoken"
+    path.write_bytes(export.files["ranks.tiktoken"])
+    ranks = load_tiktoken_bpe(str(path))
+    assert len(ranks) == 50256
+    assert ranks[b" world"] == 995
+    side = json.loads(export.files["ranks.tiktoken.json"])
+    assert side["special_tokens"] == {"<|endoftext|>": 50256}
+    assert (side["bos_id"], side["eos_id"], side["model_ids"]) == (None, None, None)
+
+
+def shuffled() -> Vocabulary:
+    """GPT-2's vocabulary with its ids in another order."""
+    vocabulary = gpt2_vocabulary()
+    order = list(range(len(vocabulary.tokens)))
+    random.Random(1).shuffle(order)
+    new = {old: index for index, old in enumerate(order)}
+    tokens = [vocabulary.tokens[old] for old in order]
+    return vocabulary._replace(
+        tokens=tokens,
+        token_to_id={token: index for index, token in enumerate(tokens)},
+        attributes=[vocabulary.attributes[old] for old in order],
+        special_token_ids=tuple(sorted(new[old] for old in vocabulary.special_token_ids)),
+        special_ids=dict.fromkeys(vocabulary.special_ids),
+    )
+
+
+def test_ids_in_another_order_than_merges_are_refused_or_renumbered() -> None:
+    tok = Tokenizer(shuffled())
+    with pytest.raises(NotExpressibleError, match="--renumber"):
+        to_tiktoken(tok.vocabulary, "shuffled")
+    export = to_tiktoken(tok.vocabulary, "shuffled", renumber=True)
+    assert export.limits == ()
+    side = json.loads(export.files["ranks.tiktoken.json"])
+    assert sorted(side["model_ids"]) == list(range(50257))
+    assert differing(tok, check.library_for("tiktoken", export), sample(tok, 150)) == []
+
+
+def test_pair_without_a_merge_is_told() -> None:
+    """With `ignore_merges`, a word can be a token that nothing merges; tiktoken merges it in other words, too."""
+    vocabulary = make_vocabulary([*BYTE_CHARS, "ab"], pre="llama-bpe")
+    tok, export = Tokenizer(vocabulary), to_tiktoken(vocabulary, "test")
+    assert names(export.limits) == {"pairs_without_merges"}
+    library = check.library_for("tiktoken", export)
+    assert library.encode("ab", False, False) == tok.encode("ab") == [256]
+    assert library.encode("abc", False, False) != tok.encode("abc")
+
+
+def test_token_that_nothing_makes_is_left_out() -> None:
+    vocabulary = make_vocabulary([*BYTE_CHARS, "ab"], pre="gpt-2")
+    assert to_tiktoken(vocabulary, "test").limits == ()
+    assert (
+        in_tiktoken(vocabulary).encode("ab", False, False) == [97, 98] == Tokenizer(vocabulary).encode("ab")
+    )
+
+
+def test_order_of_equal_tokens_is_told() -> None:
+    """`aaa` of `aa a` and `a aa`: in `aa a aa`, llama.cpp takes the pair of the lower rank, tiktoken the first."""
+    merges = ["a a", "a aa", "aa a"]
+    vocabulary = make_vocabulary([*BYTE_CHARS, "aa", "aaa"], merges=merges)
+    assert names(to_tiktoken(vocabulary, "test").limits) == {"order_of_equal_tokens"}
+
+
+# ---- merges.txt and the GGUF of metadata alone ----------------------------------------------------------
+
+
+def test_merges_txt_is_what_the_library_reads(tmp_path: Path) -> None:
+    export = to_merges_txt(gpt2_vocabulary())
+    for name, data in export.files.items():
+        (tmp_path / name).write_bytes(data)
+    model = tokenizers.models.BPE.from_file(str(tmp_path / "vocab.json"), str(tmp_path / "merges.txt"))
+    library = tokenizers.Tokenizer(model)
+    library.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    text = "Hello world, it's 2024!"
+    assert library.encode(text).ids == Tokenizer(gpt2_vocabulary()).encode(text)
+    lines = export.files["merges.txt"].decode().split("\n")
+    assert lines[:2] == ["#version: 0.2", "Ġ t"]
+    assert len(lines) == 1 + 50000 + 1
+
+
+def test_merges_with_white_space_are_refused() -> None:
+    vocabulary = make_vocabulary(["\n", "\n\n"], merges=["\n \n"])
+    with pytest.raises(NotExpressibleError, match="1 merges have white space"):
+        to_merges_txt(vocabulary)
+
+
+@pytest.mark.parametrize("path", [GPT2, *FIXTURES], ids=lambda path: path.stem)
+def test_gguf_of_metadata_alone_has_the_same_vocabulary(path: Path, tmp_path: Path) -> None:
+    target = tmp_path / "vocab.gguf"
+    target.write_bytes(to_vocab_gguf(path).files["vocab.gguf"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GGUFWarning)
+        assert load_vocabulary(target) == load_vocabulary(path)._replace(path=str(target))
+
+
+def test_gguf_of_metadata_alone_leaves_out_tensors_and_what_speaks_of_them(tmp_path: Path) -> None:
+    source, target = tmp_path / "model.gguf", tmp_path / "vocab.gguf"
+    make_tiny_model(source)
+    target.write_bytes(to_vocab_gguf(source).files["vocab.gguf"])
+    with GGUFFile(target) as file, GGUFFile(source) as model:
+        assert model.tensor_count > 0
+        assert file.tensor_count == 0
+        assert not [key for key in file if not key.startswith(("general.", "tokenizer."))]
+        assert [key for key in model if key.startswith("tokenizer.")] == [
+            key for key in file if key.startswith("tokenizer.")
+        ]
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "gemma-4"])
+def test_llama_cpp_loads_it_and_gives_the_same_ids(name: str, tmp_path: Path) -> None:
+    path, target = real(name), tmp_path / "vocab.gguf"
+    target.write_bytes(to_vocab_gguf(path).files["vocab.gguf"])
+    tok = tokenizer(path)
+    texts = sample(tok, 50)
+    try:
+        with Oracle(target) as oracle:
+            found = oracle.tokenize([text.encode() for text in texts], True, True)
+    except NotPreparedError as error:
+        missing(str(error))
+    assert found == tok.encode_batch(texts)
+
+
+# ---- measuring ------------------------------------------------------------------------------------------
+
+
+def test_agreement_finds_texts_and_characters() -> None:
+    tok = Tokenizer(gpt2_vocabulary())
+    vocabulary = tok.vocabulary._replace(pre_tokenizer=PRE_TOKENIZERS["llama-bpe"])
+    few = range(0x250)
+    assert check.agreement(tok, in_library(tok.vocabulary), ["a text"], random_texts=20, characters=few).same
+    found = check.agreement(tok, in_library(vocabulary), ["a 12345"], random_texts=0, characters=few)
+    assert not found.same
+    assert found.texts == found.differing == 1
+    [example, *_] = found.examples
+    assert tok.encode(example.text) == example.ours != example.theirs
+    assert len(example.text) <= 5
+
+
+def test_agreement_names_the_character() -> None:
+    tok = Tokenizer(gpt2_vocabulary())
+
+    def encode(text: str, add_special: bool, parse_special: bool) -> list[int]:
+        return tok.encode(text.replace("ж", "x"))
+
+    found = check.agreement(
+        tok, check.Library("another", encode), random_texts=0, characters=range(0x400, 0x500)
+    )
+    assert (found.characters, found.differing_characters) == (256, (ord("ж"),))
+
+
+# ---- the command ----------------------------------------------------------------------------------------
+
+
+def run(*arguments: object) -> int:
+    return main(["export", *map(str, arguments)])
+
+
+def test_command_writes_and_refuses_to_write_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "out" / "tokenizer.json"
+    fixture = ROOT / "fixtures" / "vocabs" / "add-bos.gguf"
+    assert run("-m", fixture, "--to", "tokenizer.json", "-o", target, "--no-check") == 0
+    assert tokenizers.Tokenizer.from_file(str(target)).encode("a").ids[0] == tokenizer(fixture).bos_id
+    assert os.listdir(target.parent) == ["tokenizer.json"]
+    before = target.read_bytes()
+    assert run("-m", fixture, "--to", "tokenizer.json", "-o", target) == 2
+    assert "is there already; --force replaces it" in capsys.readouterr().err
+    assert target.read_bytes() == before
+    assert run("-m", fixture, "--to", "tokenizer.json", "-o", target, "--force", "--no-check") == 0
+
+
+def test_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "merges.txt").write_text("old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_files({f"{tmp_path}/merges.txt": b"new", f"{tmp_path}/vocab.json": b"{}"})
+    assert os.listdir(tmp_path) == ["merges.txt"]
+    assert (tmp_path / "merges.txt").read_text() == "old"
+
+
+def test_command_writes_into_a_directory(tmp_path: Path) -> None:
+    assert run("-m", GPT2, "--to", "tokenizer.json", "-o", f"{tmp_path}/", "--no-check") == 0
+    assert run("-m", GPT2, "--to", "merges.txt", "-o", tmp_path) == 0
+    assert run("-m", GPT2, "--to", "tiktoken", "-o", tmp_path, "--no-check") == 0
+    assert run("-m", GPT2, "--to", "vocab-gguf", "-o", tmp_path) == 0
+    names = ["gpt2-vocab.gguf", "gpt2.tiktoken", "gpt2.tiktoken.json", "merges.txt", "tokenizer.json"]
+    assert sorted(os.listdir(tmp_path)) == [*names, "tokenizer_config.json", "vocab.json"]
+
+
+def test_command_tells_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fixture = ROOT / "fixtures" / "vocabs" / "jina-v2-code.gguf"
+    (tmp_path / "sample.txt").write_text("plain\n\u3000<mask>\n", encoding="utf-8")
+    code = run(
+        "-m",
+        fixture,
+        "--to",
+        "tokenizer.json",
+        "-o",
+        tmp_path / "t.json",
+        "--sample",
+        tmp_path / "sample.txt",
+    )
+    output = capsys.readouterr().out
+    assert code == 0  # a limit says why
+    assert "limit: beside '<mask>', white space is dropped" in output
+    assert "'\\u3000<mask>': [227, 128, 128, 278] here, [278] there" in output
+
+
+def test_command_fails_where_ids_differ_and_nothing_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ggufbpe.export.hugging_face.oniguruma", lambda entry: [r"[\s\S]"])
+    monkeypatch.setattr("ggufbpe.export.check._characters", lambda: list(range(9, 128)))
+    assert run("-m", GPT2, "--to", "tokenizer.json", "-o", tmp_path / "t.json") == 1
+    assert "ids differ in" in capsys.readouterr().out
+
+
+def test_command_says_when_nothing_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("-m", GPT2, "--to", "tiktoken", "-o", tmp_path / "g.tiktoken") == 0
+    assert "all ids the same" in capsys.readouterr().out
+    side = json.loads((tmp_path / "g.tiktoken.json").read_text())
+    ranks = dict(line.split() for line in (tmp_path / "g.tiktoken").read_bytes().splitlines())
+    encoding = tiktoken.Encoding(
+        side["name"],
+        pat_str=side["pat_str"],
+        mergeable_ranks={b64decode(token): int(rank) for token, rank in ranks.items()},
+        special_tokens=side["special_tokens"],
+    )
+    assert encoding.encode("Hello world") == [15496, 995]
+
+
+def test_command_writes_to_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    fixture = ROOT / "fixtures" / "vocabs" / "add-bos.gguf"
+    assert run("-m", fixture, "--to", "vocab-gguf", "-o", "-") == 0
+    assert capfdbinary.readouterr().out == to_vocab_gguf(fixture).files["vocab.gguf"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("-m", GPT2), "which format? --to tokenizer.json, tiktoken, vocab-gguf, merges.txt"),
+        (("-m", GPT2, "--to", "onnx"), "there is no format 'onnx'"),
+        (("-m", GPT2, "--to", "tokenizer.json", "--renumber"), "--renumber goes with --to tiktoken"),
+        (("-m", GPT2, "--to", "vocab-gguf", "-o", GPT2, "--force"), "is the file that is read"),
+        (("-m", "none.gguf", "--to", "vocab-gguf"), "none.gguf: No such file or directory"),
+    ],
+)
+def test_command_refuses(
+    arguments: tuple[object, ...],
+    problem: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(*arguments) == 2
+    assert problem in capsys.readouterr().err
+    assert os.listdir(tmp_path) == []
+
+
+def test_command_says_when_the_library_is_not_installed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    assert run("-m", GPT2, "--to", "tokenizer.json", "-o", tmp_path / "t.json") == 0
+    assert "not checked: the package tokenizers is not installed" in capsys.readouterr().out
+
+
+def test_attributes_are_told_apart() -> None:
+    """Stripping tokens, of which the library strips more kinds of white space."""
+    vocabulary = make_vocabulary([*BYTE_CHARS, "<m>"], attributes={"<m>": CONTROL | LSTRIP, "a": NORMAL})
+    assert names(to_tokenizer_json(vocabulary).limits) == STRIPPED
+    assert in_library(vocabulary).encode("a <m>", False, True) == Tokenizer(vocabulary).encode("a <m>")

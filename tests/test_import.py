@@ -1,0 +1,569 @@
+"""tokenizer.json to a vocabulary: the same ids as the library's, and what cannot be carried is told."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+from conftest import GPT2, ROOT, missing
+from fixture_texts import texts as fixture_texts
+from random_texts import RandomTexts
+from reference import NotPreparedError, Oracle, vocabulary
+from synthetic import make_vocabulary
+
+from ggufbpe import GGUFError, GGUFWarning, Tokenizer
+from ggufbpe.bpe import BYTE_CHARS
+from ggufbpe.cli import main
+from ggufbpe.export.hugging_face import to_tokenizer_json
+from ggufbpe.export.recognize import one_of_each, recognize
+from ggufbpe.export.splitting import oniguruma
+from ggufbpe.import_hf import NotImportableError, import_tokenizer, pack
+from ggufbpe.inspect.hf_splitting import DIFFERENCES
+from ggufbpe.vocab import BYTE, CONTROL, NORMAL, UNUSED, USER_DEFINED, Vocabulary, load_vocabulary
+
+CONTRACTION, WORD = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)", r"[^\r\n\p{L}\p{N}]?\p{L}+"
+TAIL = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+NO_PATTERNS = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+GPT2_SPLITTING = {**NO_PATTERNS, "use_regex": True}
+
+
+@cache
+def opened(path: Path) -> Vocabulary | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GGUFWarning)
+        try:
+            return load_vocabulary(path)
+        except GGUFError:
+            return None
+
+
+FIXTURES = [
+    path
+    for path in sorted((ROOT / "fixtures" / "vocabs").glob("*.gguf"))
+    if (found := opened(path)) is not None and found.model in ("gpt2", "gemma4") and found.pre != "whitespace"
+]
+
+
+def loaded(data: bytes, folder: Path) -> Tokenizer:
+    path = folder / "imported.gguf"
+    path.write_bytes(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GGUFWarning)
+        return Tokenizer.from_gguf(path)
+
+
+def sample(vocabulary: Vocabulary, count: int) -> list[bytes]:
+    source = RandomTexts("import", [vocabulary.tokens[token] for token in vocabulary.special_token_ids])
+    texts = fixture_texts()
+    return random.Random("import").sample(texts, min(count, len(texts))) + [
+        source.text() for _ in range(count)
+    ]
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    """A small tokenizer.json: bytes, `ab`, and two added tokens."""
+    model = {
+        "type": "BPE",
+        "vocab": {token: index for index, token in enumerate([*BYTE_CHARS, "ab"])},
+        "merges": [["a", "b"]],
+    }
+    model.update(changes.pop("model", {}))
+    added = [
+        {"id": 257, "content": "<s>", "special": True},
+        {"id": 258, "content": "<tool>", "special": False},
+    ]
+    added = [
+        dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False) | token for token in added
+    ]
+    found = {
+        "added_tokens": added,
+        "normalizer": None,
+        "pre_tokenizer": GPT2_SPLITTING,
+        "post_processor": None,
+    }
+    return {**found, **changes, "model": model}
+
+
+def names(limits: tuple[Any, ...]) -> set[str]:
+    return {limit.name for limit in limits}
+
+
+# ---- there and back -------------------------------------------------------------------------------------
+
+LOST = {  # where ids are others after the way to tokenizer.json and back, and the limit that says so
+    **dict.fromkeys(("merges-to-no-token", "merges-odd", "no-line-break-token"), "merges_without_tokens"),
+    "gemma4-with-jina-pre": "lstrip",
+}
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+def test_there_and_back_gives_the_same_ids(path: Path, tmp_path: Path) -> None:
+    vocabulary = opened(path)
+    assert vocabulary is not None
+    export = to_tokenizer_json(vocabulary)
+    imported = import_tokenizer(
+        json.loads(export.files["tokenizer.json"]),
+        json.loads(export.files["tokenizer_config.json"]),
+        architecture=vocabulary.architecture,
+        name=vocabulary.name,
+    )
+    before, after = Tokenizer(vocabulary), loaded(pack(imported.metadata), tmp_path)
+    assert after.vocabulary.pre_tokenizer.family == vocabulary.pre_tokenizer.family
+    assert after.vocabulary.pre_tokenizer.ignore_merges == vocabulary.pre_tokenizer.ignore_merges
+    if path.stem in LOST:
+        assert LOST[path.stem] in names((*export.limits, *imported.limits))
+        return
+    for text in sample(vocabulary, 150):
+        for add, parse in ((False, False), (True, True)):
+            flags = {"add_special": add, "parse_special": parse}
+            assert after.encode(text, **flags) == before.encode(text, **flags), (text, flags)
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "qwen2", "falcon", "deepseek-llm", "gemma-4"])
+def test_real_vocabularies_in_llama_cpp(name: str, tmp_path: Path) -> None:
+    """There and back, and then in llama.cpp itself."""
+    try:
+        path = vocabulary(name)
+    except NotPreparedError as error:
+        missing(str(error))
+    before = opened(path)
+    assert before is not None
+    files = to_tokenizer_json(before).files
+    imported = import_tokenizer(*(json.loads(data) for data in files.values()))
+    target = tmp_path / "vocab.gguf"
+    target.write_bytes(pack(imported.metadata))
+    texts = sample(before, 60)
+    tok = Tokenizer(before)
+    try:
+        with Oracle(target) as oracle:
+            for flags in ((False, False), (True, True)):
+                found = oracle.tokenize(texts, *flags)
+                assert found == tok.encode_batch(texts, add_special=flags[0], parse_special=flags[1])
+    except NotPreparedError as error:
+        missing(str(error))
+
+
+# ---- the pre-tokenizer ----------------------------------------------------------------------------------
+
+
+def splits(patterns: list[str]) -> dict[str, Any]:
+    parts = [
+        {"type": "Split", "pattern": {"Regex": text}, "behavior": "Isolated", "invert": False}
+        for text in patterns
+    ]
+    return {"type": "Sequence", "pretokenizers": [*parts, NO_PATTERNS]}
+
+
+@pytest.mark.parametrize("family", one_of_each())
+def test_patterns_of_a_family_are_recognized(family: str) -> None:
+    found = recognize(splits(oniguruma(one_of_each()[family])), [])
+    assert found is not None
+    assert (found.family, found.how) == (family, "patterns")
+
+
+@pytest.mark.parametrize(
+    "family", ["qwen2", "gpt-2", "llama-bpe", "falcon", "deepseek-llm", "afmoe", "kimi-k2"]
+)
+def test_unknown_patterns_that_split_alike_are_recognized(family: str) -> None:
+    """The same words from other patterns: a stage that changes nothing is added."""
+    found = recognize(splits([*oniguruma(one_of_each()[family]), "(?!)"]), [])
+    assert found is not None
+    assert (found.family, found.how) == (family, "texts")
+    assert found.ranking[0].share == 1 > found.ranking[1].share or family == "qwen2"
+
+
+@pytest.mark.parametrize(
+    ("family", "patterns"),
+    [
+        ("llama-bpe", [rf"{CONTRACTION}|{WORD}|\p{{N}}{{1,3}}|{TAIL}"]),
+        ("qwen2", [rf"{CONTRACTION}|{WORD}|\p{{N}}|{TAIL}"]),
+        ("gpt-2", [r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"]),
+        ("deepseek-coder", ["[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}"]),
+    ],
+)  # fmt: skip
+def test_patterns_of_models_are_recognized(family: str, patterns: list[str]) -> None:
+    found = recognize(splits(patterns), [])
+    assert found is not None
+    assert found.family == family
+
+
+@pytest.mark.parametrize(
+    ("pre_tokenizer", "name"),
+    [
+        (GPT2_SPLITTING, "gpt-2"),
+        (
+            {
+                "type": "Sequence",
+                "pretokenizers": [{"type": "Digits", "individual_digits": True}, GPT2_SPLITTING],
+            },
+            "starcoder",
+        ),
+        (
+            {
+                "type": "Sequence",
+                "pretokenizers": [
+                    {"type": "Punctuation", "behavior": "Contiguous"},
+                    GPT2_SPLITTING,
+                    {"type": "Digits", "individual_digits": False},
+                    *splits(["[0-9][0-9][0-9]"])["pretokenizers"][:1],
+                ],
+            },
+            "falcon",
+        ),
+    ],
+)  # fmt: skip
+def test_pre_tokenizers_that_are_no_patterns_are_recognized(pre_tokenizer: dict[str, Any], name: str) -> None:
+    assert import_tokenizer(document(pre_tokenizer=pre_tokenizer)).pre == name
+
+
+def test_name_in_a_family_follows_the_flags() -> None:
+    llama = splits(oniguruma(one_of_each()["llama-bpe"]))
+    assert import_tokenizer(document(pre_tokenizer=llama, model={"ignore_merges": True})).pre == "llama-bpe"
+    assert import_tokenizer(document(pre_tokenizer=llama)).pre in ("dbrx", "smaug-bpe")
+    keep = {"clean_up_tokenization_spaces": False}
+    starcoder = splits(oniguruma(one_of_each()["starcoder"]))
+    assert import_tokenizer(document(pre_tokenizer=starcoder), keep).pre in ("command-r", "smollm")
+
+
+def test_unknown_splitting_is_refused_but_for_a_given_name() -> None:
+    odd = document(pre_tokenizer=splits([r"[\s\S]"]))
+    with pytest.raises(NotImportableError, match="--pre NAME takes one even so"):
+        import_tokenizer(odd)
+    found = import_tokenizer(odd, pre="qwen2")
+    assert (found.pre, found.recognized) == ("qwen2", None)
+    with pytest.raises(NotImportableError, match=r"llama\.cpp knows no pre-tokenizer 'nothing'"):
+        import_tokenizer(odd, pre="nothing")
+
+
+def test_without_the_library_tokens_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    vocabulary = opened(GPT2)
+    assert vocabulary is not None
+    found = recognize(splits(["(?!)"]), {merge.replace(" ", "") for merge in vocabulary.merges})
+    assert found is not None
+    assert (found.family, found.how) == ("gpt-2", "tokens")
+
+
+# ---- tokens, merges, ends -------------------------------------------------------------------------------
+
+
+def test_tokens_and_types(tmp_path: Path) -> None:
+    given = document()
+    given["added_tokens"][1]["id"] = 260
+    tok = loaded(pack(import_tokenizer(given).metadata), tmp_path)
+    assert tok.vocab_size == 261
+    assert [tok.id_to_token(index) for index in range(256, 261)] == [
+        "ab",
+        "<s>",
+        "[PAD258]",
+        "[PAD259]",
+        "<tool>",
+    ]
+    assert list(map(tok.token_attributes, range(256, 261))) == [NORMAL, CONTROL, UNUSED, UNUSED, USER_DEFINED]
+
+
+@pytest.mark.parametrize("merges", [["a b"], [["a", "b"]]])
+def test_merges_of_both_forms(merges: list[Any]) -> None:
+    assert import_tokenizer(document(model={"merges": merges})).metadata["tokenizer.ggml.merges"] == ["a b"]
+
+
+def test_of_equal_merges_the_last_counts_as_in_the_library(tmp_path: Path) -> None:
+    vocab = {token: index for index, token in enumerate([*BYTE_CHARS, "ab", "bc"])}
+    given = document(model={"vocab": vocab, "merges": ["a b", "b c", "a b"]}, added_tokens=[])
+    library = tokenizers.Tokenizer.from_str(json.dumps({"version": "1.0", **given}))
+    tok = loaded(pack(import_tokenizer(given).metadata), tmp_path)
+    assert tok.encode("abc") == library.encode("abc").ids == [vocab["a"], vocab["bc"]]
+
+
+def test_vocabulary_without_merges_loads(tmp_path: Path) -> None:
+    given = document(model={"vocab": {token: index for index, token in enumerate(BYTE_CHARS)}, "merges": []})
+    given["added_tokens"] = []
+    tok = loaded(pack(import_tokenizer(given).metadata), tmp_path)
+    assert len(tok.encode("abc")) == 3
+
+
+TEMPLATE = {
+    "type": "TemplateProcessing",
+    "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [],
+    "special_tokens": {"<s>": {"id": "<s>", "ids": [257], "tokens": ["<s>"]}},
+}
+BOTH = {**TEMPLATE, "single": [*TEMPLATE["single"], {"SpecialToken": {"id": "<s>", "type_id": 0}}]}  # type: ignore[misc]
+TWO_BEFORE = {**TEMPLATE, "single": [TEMPLATE["single"][0], *TEMPLATE["single"]]}  # type: ignore[index, misc]
+ROBERTA = {"type": "RobertaProcessing", "sep": ["<tool>", 258], "cls": ["<s>", 257], "trim_offsets": True}
+
+
+@pytest.mark.parametrize(
+    ("processor", "before", "after"),
+    [
+        (None, [], []),
+        (NO_PATTERNS, [], []),
+        (TEMPLATE, [257], []),
+        (BOTH, [257], [257]),
+        (ROBERTA, [257], [258]),
+        ({"type": "Sequence", "processors": [NO_PATTERNS, TEMPLATE]}, [257], []),
+    ],
+)
+def test_ends_are_those_of_the_post_processor(
+    processor: Any, before: list[int], after: list[int], tmp_path: Path
+) -> None:
+    tok = loaded(pack(import_tokenizer(document(post_processor=processor)).metadata), tmp_path)
+    assert tok.encode("ab") == [*before, 256, *after]
+
+
+def test_configuration_names_special_tokens_and_chat_template() -> None:
+    config = {
+        "eos_token": {"content": "<s>"},
+        "pad_token": "<tool>",
+        "unk_token": None,
+        "chat_template": "{{ x }}",
+    }
+    found = import_tokenizer(document(), config).metadata
+    assert found["tokenizer.ggml.eos_token_id"] == 257
+    assert found["tokenizer.ggml.padding_token_id"] == 258
+    assert "tokenizer.ggml.unknown_token_id" not in found
+    assert found["tokenizer.chat_template"] == "{{ x }}"
+
+
+def test_raw_tokens_with_byte_fallback(tmp_path: Path) -> None:
+    tokens = [*(f"<0x{byte:02X}>" for byte in range(256)), "▁", "a", "▁a", "<bos>"]
+    flags = {"byte_encode": False, "escape_whitespaces": True}
+    made = make_vocabulary(
+        tokens,
+        attributes={"<bos>": CONTROL, **dict.fromkeys(tokens[:256], BYTE)},
+        merges=["▁ a"],
+        pre="gemma4",
+        model="gemma4",
+        flags=flags,
+        special_ids={"bos": 259},
+        add_bos=True,
+    )
+    given = json.loads(to_tokenizer_json(made).files["tokenizer.json"])
+    imported = import_tokenizer(given)
+    assert imported.pre == "gemma4"
+    tok = loaded(pack(imported.metadata), tmp_path)
+    assert tok.encode("a aé") == [259, 257, 258, 0xC3, 0xA9]
+    assert tok.token_attributes(5) == BYTE
+
+
+# ---- what cannot be carried -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "limit"),
+    [
+        ({"normalizer": {"type": "NFC"}}, "normalizer"),
+        ({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Lowercase"}]}}, "normalizer"),
+        ({"pre_tokenizer": {**GPT2_SPLITTING, "add_prefix_space": True}}, "add_prefix_space"),
+        ({"model": {"dropout": 0.1}}, "dropout"),
+        ({"model": {"merges": [["a", "b"], ["a b", "c"]]}}, "merges_with_spaces"),
+        ({"model": {"ignore_merges": True, "merges": []}}, "ignore_merges"),
+        ({"added_tokens": [{"id": 257, "content": "<m>", "special": True, "lstrip": True}]}, "lstrip"),
+        ({"added_tokens": [{"id": 257, "content": "<m>", "special": True, "rstrip": True}]}, "rstrip"),
+        ({"added_tokens": [{"id": 257, "content": "mm", "single_word": True}]}, "single_word"),
+        ({"post_processor": TWO_BEFORE}, "more_than_one_end"),
+    ],
+)  # fmt: skip
+def test_limits_are_told(changes: dict[str, Any], limit: str) -> None:
+    assert names(import_tokenizer(document(**changes), {"eos_token": "<s>", "bos_token": "<s>"}).limits) >= {
+        limit
+    }
+    assert limit not in names(import_tokenizer(document()).limits)
+
+
+def test_bytes_without_tokens_are_told() -> None:
+    vocab = {token: index for index, token in enumerate(BYTE_CHARS[:200])}
+    given = document(model={"vocab": vocab, "merges": []}, added_tokens=[])
+    assert names(import_tokenizer(given).limits) >= {"bytes_without_tokens"}
+
+
+def test_mask_that_strips_is_carried_by_a_name(tmp_path: Path) -> None:
+    mask = {"id": 257, "content": "<mask>", "special": True, "lstrip": True, "normalized": False}
+    imported = import_tokenizer(document(added_tokens=[mask]))
+    assert "lstrip" not in names(imported.limits)
+    assert loaded(pack(imported.metadata), tmp_path).encode("a  <mask>") == [97, 257]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"model": {"type": "Unigram", "vocab": []}}, "the model is 'Unigram', not byte pair encoding"),
+        ({"model": {"vocab": None}}, "no model with a vocabulary"),
+        ({"model": {"vocab": {}, "merges": []}, "added_tokens": []}, "the file has no tokens"),
+        ({"model": {"vocab": {"a": -1}}}, "ids that are no numbers from 0 on"),
+        ({"model": {"end_of_word_suffix": "</w>"}}, "end_of_word_suffix, '</w>'"),
+        ({"model": {"merges": ["a b c"]}}, "a merge is 'a b c', not two tokens"),
+        ({"added_tokens": [{"id": 5, "content": "<s>"}]}, "two tokens have the id 5"),
+        ({"added_tokens": [{"id": 257, "content": "ab"}]}, "two ids have the token 'ab'"),
+        ({"added_tokens": [{"id": 257, "content": "a\0"}]}, "has a NUL"),
+        ({"added_tokens": [{"id": 1 << 40, "content": "x"}]}, "ids up to"),
+        ({"added_tokens": [{"content": "x"}]}, "each has content and id"),
+        ({"post_processor": {**ROBERTA, "cls": ["<s>", 999]}}, "the post-processor adds '999'"),
+        ({"model": {"vocab": {"\ud800": 0}, "merges": []}, "added_tokens": []}, "has a lone surrogate"),
+        ({"pre_tokenizer": {"type": "Metaspace"}}, "SentencePiece's byte pair encoding"),
+        ({"pre_tokenizer": {"type": "Whitespace"}}, "neither bytes nor characters"),
+        ({"pre_tokenizer": None, "normalizer": {"type": "ByteLevel"}}, "before the text is split"),
+    ],
+)
+def test_refused(changes: dict[str, Any], problem: str) -> None:
+    with pytest.raises(NotImportableError, match=problem.replace("(", r"\(")):
+        import_tokenizer(document(**changes))
+
+
+def test_known_differences_of_splitting_are_told() -> None:
+    """ſ after an apostrophe is a contraction in the file's pattern, and none in llama.cpp."""
+    original = import_tokenizer(document(pre_tokenizer=splits([rf"{CONTRACTION}|{WORD}|\p{{N}}|{TAIL}"])))
+    assert original.pre == "qwen2"
+    assert names(original.limits) >= {"splitting", "newer_unicode"}
+    exact = import_tokenizer(document(pre_tokenizer=splits(oniguruma(one_of_each()["qwen2"]))))
+    assert not names(exact.limits) & {"splitting", "newer_unicode"}
+
+
+def test_known_differences_of_splitting_are_of_recognizable_families() -> None:
+    assert set(DIFFERENCES) <= set(one_of_each())
+
+
+def test_chat_template_of_several_is_the_default_one() -> None:
+    templates = [{"name": "tools", "template": "t"}, {"name": "default", "template": "d"}]
+    found = import_tokenizer(document(), {"chat_template": templates}).metadata
+    assert found["tokenizer.chat_template"] == "d"
+
+
+def test_file_that_the_library_trained(tmp_path: Path) -> None:
+    """Made by the library itself, from its own trainer."""
+    library = tokenizers.Tokenizer(tokenizers.models.BPE())
+    library.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=600,
+        special_tokens=["<|endoftext|>"],
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    texts = [data.decode("utf-8", "replace") for data in fixture_texts()]
+    library.train_from_iterator(texts, trainer)
+    tok = loaded(pack(import_tokenizer(json.loads(library.to_str())).metadata), tmp_path)
+    assert tok.pre == "gpt-2"
+    ascii_texts = [text for text in texts if text.isascii() and "\x1c" not in text]
+    assert len(ascii_texts) > 100
+    assert [tok.encode(text, add_special=False) for text in ascii_texts] == [
+        library.encode(text).ids for text in ascii_texts
+    ]
+
+
+def mutations(value: Any, dice: random.Random) -> Any:
+    """`value` with one part, somewhere in it, left out or replaced by something of another type."""
+    if isinstance(value, (dict, list)) and value and dice.random() < 0.9:
+        copy: Any = value.copy()
+        key = dice.choice(list(value)) if isinstance(value, dict) else dice.randrange(len(value))
+        if dice.random() < 0.2:
+            del copy[key]
+        else:
+            copy[key] = mutations(value[key], dice)
+        return copy
+    return dice.choice([None, 1, -1, 1.5, "x", "\ud800", [], {}, [None], {"type": "BPE"}, True])
+
+
+def test_no_broken_file_is_a_defect() -> None:
+    """Whatever is wrong in a file: it is imported, or refused in words."""
+    dice = random.Random(1)
+    given = document(post_processor=TEMPLATE, normalizer={"type": "NFC"})
+    refused = 0
+    for _ in range(600):
+        try:
+            pack(import_tokenizer(mutations(given, dice), mutations({"eos_token": "<s>"}, dice)).metadata)
+        except NotImportableError:
+            refused += 1
+    assert 50 < refused < 600
+
+
+# ---- the command ----------------------------------------------------------------------------------------
+
+
+def run(*arguments: object) -> int:
+    return main(["import", *map(str, arguments)])
+
+
+def written(folder: Path, **changes: Any) -> Path:
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps({"version": "1.0", **document(**changes)}), encoding="utf-8")
+    return path
+
+
+def test_command_imports_a_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text('{"eos_token": "<s>", "bos_token": "<s>"}')
+    assert run(tmp_path, "-o", tmp_path / "v.gguf") == 0
+    output = capsys.readouterr().out
+    assert "pre-tokenizer: gpt-2 (its patterns are known, word for word)" in output
+    assert "limit: characters that came after Unicode 15.1" in output
+    assert "tokenizers 0" in output
+    tok = loaded((tmp_path / "v.gguf").read_bytes(), tmp_path)
+    assert (tok.eos_id, tok.vocabulary.architecture) == (257, "llama")
+    assert run(tmp_path, "-o", tmp_path / "v.gguf") == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_command_tells_what_differs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ggufbpe.export.check._characters", lambda: list(range(9, 128)))
+    path = written(tmp_path, normalizer={"type": "Lowercase"})
+    (tmp_path / "sample.txt").write_text("AB\n")
+    options = (
+        "--pre",
+        "qwen2",
+        "--name",
+        "A name",
+        "--architecture",
+        "qwen2",
+        "--sample",
+        tmp_path / "sample.txt",
+    )
+    assert run(path, "-o", tmp_path / "v.gguf", *options) == 0  # a limit says why
+    output = capsys.readouterr().out
+    assert "pre-tokenizer: qwen2 (as given)" in output
+    assert "limit: the normalizer Lowercase changes texts" in output
+    assert "ids differ in" in output
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GGUFWarning)
+        tok = Tokenizer.from_gguf(tmp_path / "v.gguf")
+    assert (tok.pre, tok.vocabulary.name, tok.vocabulary.architecture) == ("qwen2", "A name", "qwen2")
+
+
+def test_command_writes_to_standard_output(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert run(written(tmp_path), "-o", "-", "--no-check") == 0
+    assert capfdbinary.readouterr().out == pack(import_tokenizer(document()).metadata)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("[]", "has no JSON object"),
+        ("{}", "no model with a vocabulary"),
+    ],
+)
+def test_command_refuses_what_is_no_tokenizer_json(
+    content: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(content)
+    assert run(path, "-o", tmp_path / "v.gguf") == 2
+    assert problem in capsys.readouterr().err
+    assert not (tmp_path / "v.gguf").exists()
+
+
+def test_command_says_when_the_library_is_not_installed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    assert run(written(tmp_path), "-o", tmp_path / "v.gguf") == 0
+    assert "not checked: the package tokenizers is not installed" in capsys.readouterr().out
