@@ -17,13 +17,21 @@ if TYPE_CHECKING:
     from .errors import UnsupportedVersionError as UnsupportedVersionError
     from .errors import VocabularyError as VocabularyError
     from .errors import WrongTypeError as WrongTypeError
+    from .statistics import stats as stats
     from .tokenizer import Tokenizer as Tokenizer
+    from .training import train as train
     from .vocab import GGUFWarning as GGUFWarning
     from .vocab import TokenAttribute as TokenAttribute
 
 __version__ = "0.1.0"
 
-_HOMES = {"Tokenizer": "tokenizer", "GGUFWarning": "vocab", "TokenAttribute": "vocab"}
+_HOMES = {
+    "GGUFWarning": "vocab",
+    "TokenAttribute": "vocab",
+    "Tokenizer": "tokenizer",
+    "stats": "statistics",
+    "train": "training",
+}
 
 __all__ = [
     "CorruptMetadataError",
@@ -42,6 +50,8 @@ __all__ = [
     "UnsupportedVersionError",
     "VocabularyError",
     "WrongTypeError",
+    "stats",
+    "train",
 ]
 
 

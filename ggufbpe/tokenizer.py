@@ -62,6 +62,10 @@ class Tokenizer:
         if engine not in ("auto", "native", "reference"):
             raise ValueError(f"engine must be 'auto', 'native' or 'reference', not {engine!r}")
         if engine == "native" and native is None:
+            if os.environ.get("GGUFBPE_ENGINE") == "reference":
+                raise RuntimeError(
+                    "the native engine is turned off: GGUFBPE_ENGINE=reference is in the environment"
+                )
             raise RuntimeError(
                 "the native engine is not installed: install ggufbpe again with a C++ compiler at hand "
                 "(pip install --force-reinstall --no-deps ggufbpe), or use engine='reference'"

@@ -1,7 +1,7 @@
 """Write ggufbpe/kernel/src/unicode_classes.h: the tables of ggufbpe/unicode_classes.py for the compiled engine.
 
-    python scripts/generate_unicode_header.py            # writes the file
-    python scripts/generate_unicode_header.py --print    # prints it
+python scripts/generate_unicode_header.py            # writes the file
+python scripts/generate_unicode_header.py --print    # prints it
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from ggufbpe.unicode_classes import CLASSES, LOWER, STARTS, UNICODE_VERSION
 
 TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "kernel" / "src" / "unicode_classes.h"
 
-HEAD = """// The class of every code point, and the lower case of those that have one: ggufbpe/unicode_classes.py for C++.
+HEAD = """// The class of every code point, and the lower case of those that have one:
+// ggufbpe/unicode_classes.py for C++.
 //
 // Unicode {version}. Written by scripts/generate_unicode_header.py; do not edit.
 

@@ -26,6 +26,7 @@ COMMANDS = {  # command: what it does, in a line
     "tokenize": "the ids of a text, printed as llama-tokenize prints them",
     "detokenize": "the text of ids",
     "count": "count the tokens of files and directories",
+    "stats": "measure what tokenizers make of a corpus, side by side",
     "info": "what a model file says about its tokenizer",
     "list-pre": "the pre-tokenizers and their patterns",
     "verify": "compare the ids with those of llama.cpp or another tokenizer",
@@ -34,6 +35,9 @@ COMMANDS = {  # command: what it does, in a line
     "doctor": "find what is wrong in a model's metadata",
     "fix": "write a copy of a model with corrected metadata",
     "diff": "compare the tokenizers of two models",
+    "export": "write a vocabulary for tokenizers, tiktoken and others",
+    "import": "make a vocabulary out of a tokenizer.json",
+    "train": "learn a vocabulary from a corpus",
 }
 
 EXIT_ERROR, EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 2, 130, 141
@@ -154,7 +158,8 @@ def _top_parser() -> Parser:
 def _load(name: str) -> _Command:
     from importlib import import_module
 
-    return cast(_Command, import_module(f"{__name__}.{name.replace('-', '_')}"))
+    module = "import_" if name == "import" else name.replace("-", "_")  # a keyword can be no module's name
+    return cast(_Command, import_module(f"{__name__}.{module}"))
 
 
 def _near(name: str) -> str:

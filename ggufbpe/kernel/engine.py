@@ -3,8 +3,8 @@
     vocabulary -> tokens, merges (lazy.py) -+
     registry entry -> tables.py ------------+-> _native.Encoder -> ids
 
-But: two models have a step that is no splitting and no merging, the k-mers of hybriddna and the lower case of whitespace.
-It stays in tokenizer.py, and gives the encoder its parts.
+But: two models have a step that is no splitting and no merging, the k-mers of hybriddna and the lower case of
+whitespace. It stays in tokenizer.py, and gives the encoder its parts.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def encoder(vocabulary: Vocabulary) -> Encoder:
     """The encoder of a vocabulary; `RuntimeError` where the compiled module is not there."""
     entry, ids = vocabulary.pre_tokenizer, vocabulary.special_ids
     attributes = vocabulary.attributes
+    flags = (CONTROL | UNKNOWN, LSTRIP, RSTRIP)
     special = [
-        (token, bool(attributes[token] & (CONTROL | UNKNOWN)), bool(attributes[token] & LSTRIP), bool(attributes[token] & RSTRIP))
-        for token in vocabulary.special_token_ids
+        (token, *(bool(attributes[token] & flag) for flag in flags)) for token in vocabulary.special_token_ids
     ]
     bos, eos = ids["bos"], ids["eos"]
     made: Encoder = _native().Encoder(

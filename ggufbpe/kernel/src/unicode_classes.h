@@ -1,4 +1,5 @@
-// The class of every code point, and the lower case of those that have one: ggufbpe/unicode_classes.py for C++.
+// The class of every code point, and the lower case of those that have one:
+// ggufbpe/unicode_classes.py for C++.
 //
 // Unicode 15.1.0. Written by scripts/generate_unicode_header.py; do not edit.
 
