@@ -130,8 +130,10 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
     first = top.parse_args(head)
     if first.version:
         from .. import __version__
+        from ..kernel import native
 
-        _output.write(f"ggufbpe {__version__} (engine: reference)\n".encode())
+        engine = "reference" if native is None else "native"
+        _output.write(f"ggufbpe {__version__} (engine: {engine})\n".encode())
         top.exit()
     if name is None:
         top.error(f"which command? There are {', '.join(COMMANDS)}")

@@ -20,6 +20,7 @@ from .._constants import (
 )
 from ..errors import GGUFError, UnsupportedTokenizerError, printable
 from ..gguf_file import GGUFFile
+from ..kernel import native
 from ..vocab import BPE_MODELS, TokenAttribute, Vocabulary, describe_model, load_vocabulary
 from . import _output
 from ._arguments import Parser, add_model, model_path
@@ -27,7 +28,7 @@ from .list_pre import names_alike
 
 _DESCRIPTION = """\
 Show what a model file says about its tokenizer: the model and its pre-tokenizer, sizes, flags, special tokens \
-and the tokens that end a generation, all after llama.cpp's loading rules.
+and the tokens that end a generation, all after llama.cpp's loading rules. And which engine of ggufbpe makes the ids.
 
 Files whose tokenizer is not byte pair encoding show what their metadata has. If the tokenizer is broken, the \
 file's part is shown, then the error, and the exit code is 2."""
@@ -104,6 +105,7 @@ def _file_facts(file: GGUFFile) -> Facts:
             "pre": _string(file, TokenizerKey.PRE),
         },
         "chat_templates": _chat_templates(file),
+        "engine": "reference" if native is None else "native",
     }
 
 
@@ -283,6 +285,7 @@ def _sections(facts: Facts) -> Iterator[tuple[str, Rows]]:
             for key, value in facts["metadata"].items()
         ]
         yield "metadata", _plain(rows)
+    yield "ggufbpe", _plain([("engine", facts["engine"])])
 
 
 def _plain(rows: list[tuple[str, str]]) -> Rows:

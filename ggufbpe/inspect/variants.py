@@ -106,7 +106,7 @@ class Variants:
 
     def tokenizer(self, vocabulary: Vocabulary, by_id: bool = False) -> Tokenizer:
         """The tokenizer of `vocabulary`, which has the same tokens; `by_id` merges in the order of their ids."""
-        tokenizer = Tokenizer(vocabulary)
+        tokenizer = Tokenizer(vocabulary, "reference")  # whose steps are replaced below
         tokenizer.__dict__["_words"] = self._words_of(vocabulary, by_id)
         found = self._special.get(id(vocabulary.attributes))
         if found is None:

@@ -153,13 +153,13 @@ void bind_encoder(nb::module_ &module) {
              [](const Encoder &self, nb::handle text, bool add_special, bool parse_special) {
                  return list_of(encoded(self, text, add_special, parse_special, 1));
              },
-             nb::arg("text"), nb::arg("add_special"), nb::arg("parse_special"),
+             nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"),
              nb::sig("def encode(self, text: object, add_special: bool, parse_special: bool) -> list[int]"))
         .def("encode_to_numpy",
              [](const Encoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads) {
                  return array_of(encoded(self, text, add_special, parse_special, threads));
              },
-             nb::arg("text"), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("threads"),
+             nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("threads"),
              nb::sig("def encode_to_numpy(self, text: object, add_special: bool, parse_special: bool, threads: int) -> "
                      "typing.Any"))
         .def("encode_batch", &encode_batch, nb::arg("texts"), nb::arg("add_special"), nb::arg("parse_special"),
@@ -175,7 +175,7 @@ void bind_encoder(nb::module_ &module) {
                  });
                  return count;
              },
-             nb::arg("text"), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("threads"),
+             nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("threads"),
              nb::sig("def count(self, text: object, add_special: bool, parse_special: bool, threads: int) -> int"))
         .def("encode_plain",
              [](const Encoder &self, nb::handle text) {
@@ -184,7 +184,7 @@ void bind_encoder(nb::module_ &module) {
                  without_lock(source.text().size, [&](const Poll &poll) { self.encode_plain(source.text(), ids, poll); });
                  return list_of(ids);
              },
-             nb::arg("text"), nb::sig("def encode_plain(self, text: object) -> list[int]"),
+             nb::arg("text").none(), nb::sig("def encode_plain(self, text: object) -> list[int]"),
              "The ids of text in which no special tokens are looked for, with nothing added.")
         .def_prop_ro("cache_bytes", &Encoder::cache_bytes, "What the word cache takes, in bytes.")
         .def_prop_ro("parts_at_spaces", [](const Encoder &self) { return self.merger().parts_at_spaces(); })

@@ -83,8 +83,7 @@ struct Encoder::Worker {
     std::deque<std::vector<uint32_t>> long_ids;  // records of words that are not in a table
 
     size_t bytes() const {
-        return split.classes.capacity() * 6 + split.offsets.capacity() * 8 + split.starts.capacity() * 4 +
-               merge.symbols.capacity() * 12 + merge.values.capacity() * 8 + merge.heap.capacity() * 8;
+        return split.bytes() + merge.bytes() + found.capacity() * sizeof(WordTable::Found);
     }
 };
 

@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "memory.h"
 #include "pairs.h"
 #include "string_array.h"
 
@@ -42,15 +43,29 @@ public:
     // `tokens` must be indexed; the index of a token is its id. A merge is "left right"; the first of two equal ones counts.
     Merger(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options);
 
+    // The places of all pairs of one rank, in a very long word.
+    struct Row {
+        uint32_t first = UINT32_MAX, last = UINT32_MAX;
+        bool is_sorted = true, is_queued = false;
+    };
+
     // Memory of one caller at a time, to be used again.
     struct Scratch {
         Scratch();
         ~Scratch();
-        std::vector<uint32_t> symbols, next, before;
-        std::vector<uint64_t> values, heap;
+        Buffer<uint32_t> symbols, next, before, row_next, row_before;
+        Buffer<uint64_t> values;
+        std::vector<uint32_t> places;
+        std::vector<uint64_t> heap;
+        std::vector<Row> rows;  // by rank; empty ones between words
         std::vector<int32_t> ids;
         std::vector<char> written;
         std::vector<Lane> lanes;
+
+        size_t bytes() const {
+            return symbols.bytes() + next.bytes() + before.bytes() + row_next.bytes() + row_before.bytes() + values.bytes() +
+                   places.capacity() * sizeof(uint32_t) + heap.capacity() * sizeof(uint64_t) + ids.capacity() * sizeof(int32_t);
+        }
     };
 
     // Appends the ids of a word, UTF-8 of any content, to scratch.ids. Throws std::length_error above LONGEST_WORD.
@@ -93,6 +108,9 @@ private:
     size_t write_symbols(const unsigned char *word, size_t size, uint32_t *symbols) const;
     size_t merge_short(size_t count, uint32_t *symbols, uint64_t *values) const;
     size_t merge_long(size_t count, Scratch &scratch, const Poll &poll) const;
+    void merge_by_queue(size_t count, Scratch &scratch, const Poll &poll) const;
+    bool merge_by_rank(size_t count, Scratch &scratch, const Poll &poll) const;
+    void join(uint32_t at, size_t count, Scratch &scratch) const;
     void append_ids(const uint32_t *symbols, size_t count, std::vector<int32_t> &ids) const;
     void append_fallback(uint32_t symbol, std::vector<int32_t> &ids) const;
 
@@ -104,6 +122,7 @@ private:
     std::vector<std::string> inner_;  // the texts of symbols that are no tokens
     std::unordered_map<std::string, uint32_t, TextHash> inner_symbols_;
     PairTable pairs_;
+    size_t rank_count_ = 0;
     uint32_t byte_symbols_[256];        // the symbol of a byte (byte level), or of an ASCII character
     std::vector<uint64_t> byte_pairs_;  // [left byte << 8 | right byte]: the value of the pair (byte level)
 };

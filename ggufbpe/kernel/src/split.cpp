@@ -111,10 +111,7 @@ bool has_avx2() {
 #endif
 
 // A buffer for `count` code points with a margin before and behind.
-uint8_t *fitted(std::vector<uint8_t> &buffer, size_t count) {
-    if (buffer.size() < count + 2 * MARGIN) buffer.assign(count + count / 8 + 2 * MARGIN, 0);
-    return buffer.data() + MARGIN;
-}
+uint8_t *fitted(Buffer<uint8_t> &buffer, size_t count) { return buffer.room(count + 2 * MARGIN) + MARGIN; }
 
 // to[i] = table[from[i]], where `width` is how many values there are.
 void look_up_each(const uint8_t *from, size_t count, const uint8_t *table, size_t width, uint8_t *to) {
@@ -556,8 +553,7 @@ size_t Splitter::classify(const unsigned char *text, size_t size, uint8_t *class
     is_ascii = done == size;
     if (is_ascii) return size;
     const uint8_t *wide_classes = wide();
-    if (scratch.offsets.size() < size + MARGIN) scratch.offsets.resize(size + MARGIN);
-    uint32_t *offsets = scratch.offsets.data();
+    uint32_t *offsets = scratch.offsets.room(size + MARGIN);
     for (size_t i = 0; i < done; ++i) offsets[i] = static_cast<uint32_t>(i);
     size_t count = done;
     for (size_t i = done; i < size;) {
@@ -617,8 +613,7 @@ size_t Splitter::block(const unsigned char *text, size_t size, size_t start, Scr
         prior = boundary;
     }
 
-    if (scratch.starts.size() < count + 2 * MARGIN) scratch.starts.resize(count + count / 8 + 2 * MARGIN);
-    uint32_t *to = scratch.starts.data();
+    uint32_t *to = scratch.starts.room(count + 2 * MARGIN);
     size_t done = 0;
 #if GGUFBPE_X86
     if (has_avx2()) done = gather_starts(prior, count, to);

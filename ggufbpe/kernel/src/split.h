@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "automaton.h"
+#include "memory.h"
 #include "windows.h"
 
 namespace ggufbpe {
@@ -35,11 +36,16 @@ public:
 
     // Memory of one caller at a time, to be used again.
     struct Scratch {
-        std::vector<uint8_t> classes, columns, groups, flags[2];
-        std::vector<uint32_t> offsets;    // where each code point begins, in a block that is not ASCII
+        Buffer<uint8_t> classes, columns, groups, flags[2];
+        Buffer<uint32_t> offsets;         // where each code point begins, in a block that is not ASCII
         std::vector<uint32_t> uncertain;  // code points
-        std::vector<uint32_t> starts;     // where each word begins, in bytes of the block; then its end
+        Buffer<uint32_t> starts;          // where each word begins, in bytes of the block; then its end
         size_t word_count = 0;
+
+        size_t bytes() const {
+            return classes.bytes() + columns.bytes() + groups.bytes() + flags[0].bytes() + flags[1].bytes() + offsets.bytes() +
+                   starts.bytes();
+        }
     };
 
     // With `escape_spaces` the byte of a space counts as U+2581, as which it will be merged; other forms of it do not.
