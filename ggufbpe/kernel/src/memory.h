@@ -51,14 +51,15 @@ private:
     static std::unique_ptr<T, Free> allocate(size_t count, bool zeroed) {
         const size_t bytes = count * sizeof(T);
 #if defined(__linux__)
-        if (bytes >= 2 * HUGE_PAGE) {
-            void *mapped = mmap(nullptr, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (bytes >= HUGE_PAGE / 4) {
+            const size_t pages = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+            void *mapped = mmap(nullptr, pages + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             if (mapped == MAP_FAILED) throw std::bad_alloc();
             void *data = mapped;
-            size_t space = bytes + HUGE_PAGE;
-            std::align(HUGE_PAGE, bytes, data, space);
-            madvise(data, bytes, MADV_HUGEPAGE);  // a wish; without it the pages are small
-            return {static_cast<T *>(data), Free{mapped, bytes + HUGE_PAGE}};
+            size_t space = pages + HUGE_PAGE;
+            std::align(HUGE_PAGE, pages, data, space);
+            madvise(data, pages, MADV_HUGEPAGE);  // a wish; without it the pages are small
+            return {static_cast<T *>(data), Free{mapped, pages + HUGE_PAGE}};
         }
 #endif
         void *data = ::operator new(bytes ? bytes : 1, std::align_val_t(LINE));

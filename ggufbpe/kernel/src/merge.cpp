@@ -112,7 +112,10 @@ uint32_t Merger::symbol_of(std::string_view text, uint64_t hash) {
 void Merger::prepare_pairs(const Strings &merges) {
     pairs_ = PairTable(merges.size());
     rank_count_ = merges.size();
-    if (options_.byte_encode) byte_pairs_.assign(65536, NONE);
+    if (options_.byte_encode) {
+        byte_pairs_ = ZeroedArray<uint64_t>(65536);
+        std::fill_n(byte_pairs_.data(), 65536, NONE);
+    }
 
     // In groups, so that what a group will look up is on its way while its hashes are made.
     constexpr size_t GROUP = 32;

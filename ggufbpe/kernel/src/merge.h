@@ -124,7 +124,7 @@ private:
     PairTable pairs_;
     size_t rank_count_ = 0;
     uint32_t byte_symbols_[256];        // the symbol of a byte (byte level), or of an ASCII character
-    std::vector<uint64_t> byte_pairs_;  // [left byte << 8 | right byte]: the value of the pair (byte level)
+    ZeroedArray<uint64_t> byte_pairs_;  // [left byte << 8 | right byte]: the value of the pair (byte level)
 };
 
 }  // namespace ggufbpe

@@ -25,8 +25,8 @@ public:
         size_t buckets = 16;
         for (shift_ = 60; buckets * 4 * 3 < count * 5; --shift_) buckets *= 2;
         mask_ = buckets - 1;
-        buckets_ = ZeroedArray<Bucket>(buckets + 1);  // the last one is always empty
-        bits_ = ZeroedArray<uint64_t>(buckets * BITS / 64);
+        // One bucket more, which is always empty; and behind it the bits, in the same pages.
+        buckets_ = ZeroedArray<Bucket>(buckets + 1 + buckets * BITS / 8 / sizeof(Bucket) + 1);
     }
 
     // Where a pair is to be looked up: in the empty bucket, if it surely has no merge.
@@ -37,7 +37,7 @@ public:
     // The first half of a look-up, to be followed by value() when the bucket has come.
     Query query(uint32_t left, uint32_t right) const {
         const uint64_t key = key_of(left, right), bit = bit_of(key);
-        const bool may_be = bits_[bit / 64] >> (bit % 64) & 1;
+        const bool may_be = bits()[bit / 64] >> (bit % 64) & 1;
         const uint64_t bucket = may_be ? bit / BITS : mask_ + 1;
 #if defined(__GNUC__)
         __builtin_prefetch(&buckets_[bucket]);
@@ -65,7 +65,7 @@ public:
     // Of two values for one pair the first counts. False where there was one.
     bool insert(uint32_t left, uint32_t right, uint64_t value) {
         const uint64_t key = key_of(left, right), bit = bit_of(key);
-        bits_[bit / 64] |= uint64_t(1) << (bit % 64);
+        bits()[bit / 64] |= uint64_t(1) << (bit % 64);
         for (uint64_t at = bit / BITS;; at = (at + 1) & mask_) {
             Bucket &bucket = buckets_[at];
             for (int i = 0; i < 4; ++i) {
@@ -84,6 +84,8 @@ private:
         uint64_t keys[4];
         uint64_t inverses[4];  // ~value; filled from the first on
     };
+    const uint64_t *bits() const { return reinterpret_cast<const uint64_t *>(&buckets_[mask_ + 2]); }
+    uint64_t *bits() { return reinterpret_cast<uint64_t *>(&buckets_[mask_ + 2]); }
 
     static uint64_t key_of(uint32_t left, uint32_t right) { return uint64_t(left) << 32 | right; }
     // The upper bits of the product depend on all of the key. The uppermost choose the bucket, five more a bit of it.
@@ -94,7 +96,6 @@ private:
     uint64_t mask_ = 0;
     int shift_ = 0;  // 64 - log2(buckets)
     ZeroedArray<Bucket> buckets_;
-    ZeroedArray<uint64_t> bits_;
 };
 
 }  // namespace ggufbpe

@@ -122,6 +122,8 @@ void look_up_each(const uint8_t *from, size_t count, const uint8_t *table, size_
         std::memcpy(rows, table, width);
         done = translate(from, count, rows, width, to);
     }
+#else
+    (void)width;
 #endif
     for (; done < count; ++done) to[done] = table[from[done]];
 }

@@ -167,7 +167,7 @@ void Strings::reserve(size_t count, size_t bytes) {
 
 void Strings::add(std::string_view text) {
     if (text.size() > UINT32_MAX - byte_size()) throw std::length_error("strings of 4 GiB or more");
-    slots_.clear();
+    slots_ = ZeroedArray<Slot>();
     data_.resize(byte_size());
     data_.insert(data_.end(), text.begin(), text.end());
     ends_.push_back(static_cast<uint32_t>(data_.size()));
@@ -183,7 +183,7 @@ int64_t Strings::index() {
     size_t count = size();
     size_t capacity = 16;
     while (capacity < 2 * count) capacity *= 2;
-    slots_.assign(capacity, Slot{});
+    slots_ = ZeroedArray<Slot>(capacity);
     mask_ = capacity - 1;
     duplicate_ = -1;
     uint64_t hashes[AT_ONCE];
@@ -234,7 +234,7 @@ Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, in
         result.plain = false;
         return result;
     }
-    into->slots_.clear();
+    into->slots_ = ZeroedArray<Strings::Slot>();
     into->data_.assign(room + PADDING, 0);
     into->ends_.assign(count + 1, 0);
     char *texts = into->data_.data();

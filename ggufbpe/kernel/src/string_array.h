@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "memory.h"
+
 namespace ggufbpe {
 
 // A fast hash of bytes, good enough to tell strings apart in a table. It differs from process to process, so that no
@@ -50,7 +52,7 @@ public:
     // Builds the table for find(). Of equal strings the first counts; returns the index of the first string that
     // stood before, or -1 if all are different. Does nothing the second time.
     int64_t index();
-    bool indexed() const { return !slots_.empty(); }
+    bool indexed() const { return slots_.size() > 0; }
 
     // The index of `text`, or -1. Needs index().
     int64_t find(std::string_view text) const;
@@ -67,13 +69,13 @@ private:
     friend Scan scan(const char *, uint64_t, uint64_t, uint64_t, int, bool, Strings *);
 
     struct Slot {
-        uint32_t tag = 0;           // upper half of the hash
-        uint32_t index_plus_1 = 0;  // 0: empty
+        uint32_t tag;           // upper half of the hash
+        uint32_t index_plus_1;  // 0: empty
     };
 
     std::vector<char> data_;         // may be longer than the strings
     std::vector<uint32_t> ends_{0};  // ends_[i] is where string i begins
-    std::vector<Slot> slots_;
+    ZeroedArray<Slot> slots_;
     uint64_t mask_ = 0;
     int64_t duplicate_ = -1;  // what index() returned
 };

@@ -338,9 +338,10 @@ void mark_each(const Tables &certain, const Tables &uncertain, uint8_t end, cons
         uint8_t window[5];
         std::copy(columns + i - 3, columns + i + 2, window);
         if (prior) {
-            if (prior[i - 2]) window[0] = end;
-            if (prior[i - 1]) window[1] = end;
-            if (prior[i + 1]) window[4] = end;
+            const uint8_t *here = prior + i;
+            if (here[-2]) window[0] = end;
+            if (here[-1]) window[1] = end;
+            if (here[1]) window[4] = end;
         }
         bool is_uncertain = in_any(uncertain, window);
         boundary[i] = in_any(certain, window) && !is_uncertain ? 0xFF : 0;
