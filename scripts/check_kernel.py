@@ -1,0 +1,142 @@
+"""Build the tests of the kernel under sanitizers and run them: `python scripts/check_kernel.py`.
+
+    tests/kernel/*.cpp, ggufbpe/kernel/src -> .cache/kernel-tests-<sanitizers>/ -> [this file] -> exit status
+
+Without arguments, a short run under AddressSanitizer and UndefinedBehaviorSanitizer, for CI: words of every length, and
+fuzzing of the reader of strings, the splitter and the encoder against slow models. `--long MINUTES` fuzzes for as long;
+`--threads` runs many threads under ThreadSanitizer; `--plain` does without sanitizers, which makes ten times the cases.
+A case that fails is printed with the arguments that run it again.
+
+Needs CMake and a C++17 compiler (CXX; g++ and clang++ have the sanitizers). Cases of the fuzzers come from a seed, so
+that a run can be had again; `--libfuzzer` lets clang's libFuzzer choose them by what code they reach.
+
+But: the compiled module as Python uses it is tested by tests/, this is the C++ alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache"
+FUZZERS = ("fuzz_strings", "fuzz_split", "fuzz_encoder")
+PORTABLE = "_portable"  # the same with baseline instructions only
+SHORT_RUN = {"fuzz_strings": 3.0, "fuzz_split": 10.0, "fuzz_encoder": 12.0}  # seconds
+SHORT_RUN_PORTABLE = {"fuzz_split": 4.0, "fuzz_encoder": 3.0}
+OPTIONS = {
+    "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:strict_string_checks=1:allocator_may_return_null=0",
+    "UBSAN_OPTIONS": "print_stacktrace=1:abort_on_error=1",
+    "TSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:second_deadlock_stack=1",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--long", type=float, metavar="MINUTES", help="fuzz for as long, all harnesses")
+    parser.add_argument("--threads", action="store_true", help="run many threads, under ThreadSanitizer")
+    parser.add_argument("--plain", action="store_true", help="without sanitizers")
+    parser.add_argument(
+        "--libfuzzer", action="store_true", help="let libFuzzer choose the cases (CXX=clang++)"
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the cases; 1 if not given")
+    arguments = parser.parse_args()
+    if arguments.libfuzzer and not arguments.long:
+        parser.error("--libfuzzer goes with --long")
+    if shutil.which("cmake") is None:
+        sys.exit("check_kernel.py needs cmake, which is not on PATH")
+
+    sanitize = "" if arguments.plain else "thread" if arguments.threads else "address,undefined"
+    environment = {**os.environ, **OPTIONS, "GGUFBPE_TABLES": str(_write_tables())}
+    if arguments.threads:
+        where = _build(sanitize, ["check_threads"], libfuzzer=False)
+        seconds = 60 * arguments.long if arguments.long else 20.0
+        _run([where / "check_threads", "--seconds", seconds], environment)
+    elif arguments.long:
+        _long_run(arguments.long, arguments.seed, sanitize, arguments.libfuzzer, environment)
+    else:
+        programs = ["check_words", *SHORT_RUN, *(name + PORTABLE for name in SHORT_RUN_PORTABLE)]
+        where = _build(sanitize, programs, libfuzzer=False)
+        _run([where / "check_words"], environment)
+        for names, suffix in ((SHORT_RUN, ""), (SHORT_RUN_PORTABLE, PORTABLE)):
+            for name, seconds in names.items():
+                _run([where / (name + suffix), "--seconds", seconds, "--seed", arguments.seed], environment)
+
+
+def _long_run(minutes: float, seed: int, sanitize: str, libfuzzer: bool, environment: dict[str, str]) -> None:
+    programs = [name + suffix for suffix in ("", PORTABLE) for name in FUZZERS]
+    where = _build(sanitize, ["check_words", *programs] if not libfuzzer else programs, libfuzzer)
+    if not libfuzzer:
+        _run([where / "check_words"], environment)
+    seconds = 60 * minutes / len(programs)
+    for number, program in enumerate(programs):
+        if libfuzzer:
+            corpus = CACHE / "kernel-corpus" / program.removesuffix(PORTABLE)
+            corpus.mkdir(parents=True, exist_ok=True)
+            limits = [f"-max_total_time={round(seconds)}", "-max_len=6000", "-len_control=0", "-timeout=120"]
+            command = [where / program, *limits, corpus]
+        else:
+            command = [where / program, "--seconds", seconds, "--seed", seed + number]
+        _run(command, environment)
+
+
+def _write_tables() -> Path:
+    """The registry as numbers: one splitting of each family, in the form that tests/kernel/entries.h reads."""
+    sys.path.insert(0, str(ROOT))
+    from ggufbpe.kernel.tables import tables
+    from ggufbpe.registry import PRE_TOKENIZERS
+
+    lines = []
+    families = {(entry.family, entry.escape_whitespaces): entry for entry in PRE_TOKENIZERS.values()}
+    for (family, escapes), entry in families.items():
+        sets, rules = tables(entry)
+        lines += [family, _line([int(escapes)]), _line([len(sets)]), *map(_line, sets), _line([len(rules)])]
+        for program, step, step_sets, extra in rules:
+            lines += [_counted(program), step or "-", _counted(step_sets), _counted(extra)]
+    CACHE.mkdir(exist_ok=True)
+    path = CACHE / "kernel-tables.txt"
+    path.write_text("\n".join(lines) + "\n", encoding="ascii")
+    return path
+
+
+def _line(numbers: Iterable[int]) -> str:
+    return " ".join(map(str, numbers))
+
+
+def _counted(numbers: list[int]) -> str:
+    return _line([len(numbers), *numbers])
+
+
+def _build(sanitize: str, programs: list[str], libfuzzer: bool) -> Path:
+    name = sanitize.replace(",", "-") or "plain"
+    where = CACHE / f"kernel-tests-{name}{'-libfuzzer' if libfuzzer else ''}"
+    configure = ["cmake", "-S", ROOT, "-B", where, "-DGGUFBPE_TESTS=ON", "-DGGUFBPE_EXTENSION=OFF"]
+    configure += [f"-DGGUFBPE_SANITIZE={sanitize}", f"-DGGUFBPE_LIBFUZZER={'ON' if libfuzzer else 'OFF'}"]
+    # Optimized as the extension is in all that counts, and compiled in half the time.
+    configure += ["-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_CXX_FLAGS={'-O2' if not sanitize else '-O1'}"]
+    compile_all = ["cmake", "--build", where, "--parallel", os.cpu_count() or 1, "--target", *programs]
+    begun = time.monotonic()
+    for command in (configure, compile_all):
+        texts = [str(part) for part in command]
+        done = subprocess.run(texts, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            sys.exit(done.stdout + "check_kernel.py: cmake failed")
+    print(f"built {where.relative_to(ROOT)} in {time.monotonic() - begun:.0f} s", flush=True)
+    return where / "tests" / "kernel"
+
+
+def _run(command: list[object], environment: dict[str, str]) -> None:
+    texts = [str(part) for part in command]
+    print(f"{Path(texts[0]).name} {' '.join(texts[1:])}".rstrip(), flush=True)
+    if subprocess.run(texts, env=environment).returncode:
+        sys.exit(f"check_kernel.py: {texts[0]} failed")
+
+
+if __name__ == "__main__":
+    main()
