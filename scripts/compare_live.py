@@ -1,14 +1,17 @@
-"""Compares us with the real llama.cpp on random texts, in process and by its command.
+"""Compares both engines with the real llama.cpp on random texts, in process and by its command.
 
     python scripts/reference.py prepare
     python scripts/compare_live.py --strings 1000000 --seed 1 --processes 2
 
 Every pre-tokenizer name gets its share of the strings: over GPT-2's vocabulary, over one whose ids show where
 words end (for names that do not byte-encode: over a raw UTF-8 one), and over vocabularies with random merges,
-special tokens and flags; the real vocabularies get some more. For each string, ids are compared, and the
+special tokens and flags; the real vocabularies get some more. For each string, the ids of the compiled engine,
+alone and in batches, those of the reference engine and llama.cpp's are compared, and the
 text of ids, under random flags; for each vocabulary all that loading decides. A difference is shrunk and
 printed. Then the command `llama-tokenize` and ours get the same arguments, and their output must be the same
 bytes.
+
+Where the compiled engine is not installed, the reference engine is compared alone, which standard error says.
 
 Ends with a line of totals, and with status 1 if anything differed. The same seed asks the same questions,
 whatever the number of processes.
@@ -46,6 +49,7 @@ from reference import (
 )
 
 from ggufbpe import GGUFError, Tokenizer
+from ggufbpe.kernel import native
 from ggufbpe.registry import PRE_TOKENIZERS
 from ggufbpe.vocab import CONTROL, UNKNOWN, USER_DEFINED
 
@@ -63,9 +67,10 @@ REAL = [
     ),
     *("mpt", "qwen2", "qwen35", "refact", "starcoder"),
 ]
-BATCH = 500
-LONG_TEXT_FOR = 250  # short ones
-STRINGS_OF_RANDOM_VOCABULARY = 250
+BATCH = 16_000  # so many that threads share them out
+BATCH_THREADS = 2
+LONG_TEXT_FOR = 1000  # short ones
+STRINGS_OF_RANDOM_VOCABULARY = 1000
 COMMANDS_AT_A_TIME = 25
 RANDOM_SHARE = 0.3  # of the strings of a name, over random vocabularies
 REAL_SHARE = 0.05  # of all strings, over the real vocabularies with the names they have
@@ -97,6 +102,7 @@ class Comparison:
         self._result = result
         self._name = ""
         self.tok: Tokenizer
+        self._engines: dict[str, Tokenizer] = {}
 
     def open(self, path: Path, name: str) -> bool:
         """Go over to a vocabulary; False if llama.cpp refuses it, which we must then do, too."""
@@ -110,7 +116,10 @@ class Comparison:
             return False
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            self.tok = Tokenizer.from_gguf(path)
+            self.tok = Tokenizer.from_gguf(path, engine="auto" if native is None else "native")
+        self._engines = {"reference": Tokenizer(self.tok.vocabulary, "reference")}
+        if native is not None:
+            self._engines["native"] = self.tok
         self._compare_loading()
         return True
 
@@ -118,15 +127,41 @@ class Comparison:
         """Compare the ids of texts: (text, add_special, parse_special); returns llama.cpp's."""
         answers = self._oracle.tokenize_each(questions)
         for question, expected in zip(questions, answers, strict=True):
-            ours = self._encode(question)
             if isinstance(expected, Crash):
                 self._result.totals["crashes"] += 1
-            elif ours != expected:
+                expected = self._encode("reference", question)
+            if any(self._encode(engine, question) != expected for engine in self._engines):
                 self._report_ids(*question)
+        if native is not None:
+            self._compare_batches(questions, answers)
         found = [answer for answer in answers if not isinstance(answer, Crash)]
         self._result.totals["texts"] += len(questions)
         self._result.totals["tokens"] += sum(map(len, found))
         return found
+
+    def _compare_batches(
+        self, questions: Sequence[tuple[bytes, bool, bool]], answers: Sequence[list[int] | Crash]
+    ) -> None:
+        """The same once more, the texts with the same flags together."""
+        for flags in {question[1:] for question in questions}:
+            both = [
+                (question[0], answer) for question, answer in zip(questions, answers) if question[1:] == flags
+            ]
+            ids = self.tok.encode_batch(
+                [text for text, _ in both],
+                add_special=flags[0],
+                parse_special=flags[1],
+                threads=BATCH_THREADS,
+            )
+            wrong = [
+                text
+                for (text, answer), ours in zip(both, ids)
+                if not isinstance(answer, Crash) and ours != answer
+            ]
+            if wrong:
+                self._differ(
+                    f"ids in a batch of {len(both)} texts, {flags}, of {len(wrong)}, first {wrong[0]!r}"
+                )
 
     def decoded(self, questions: Sequence[tuple[Sequence[int], bool, bool]]) -> None:
         """Compare the texts of ids: (ids, remove_special, unparse_special)."""
@@ -163,11 +198,11 @@ class Comparison:
             if ours[what] != value:
                 self._differ(f"{what}: {_first_difference(value, ours[what])}")
 
-    def _encode(self, question: tuple[bytes, bool, bool]) -> Any:
+    def _encode(self, engine: str, question: tuple[bytes, bool, bool]) -> Any:
         data, add_special, parse_special = question
         try:
             text = _as_text(data) if len(data) % 2 else data
-            return self.tok.encode(text, add_special=add_special, parse_special=parse_special)
+            return self._engines[engine].encode(text, add_special=add_special, parse_special=parse_special)
         except Exception as error:
             return repr(error)
 
@@ -180,13 +215,21 @@ class Comparison:
 
     def _report_ids(self, text: bytes, add_special: bool, parse_special: bool) -> None:
         def both(part: bytes) -> tuple[Any, Any]:
+            """What is expected, and the first answer that is another, if there is one."""
             question = (part, add_special, parse_special)
-            return self._oracle.tokenize_each([question])[0], self._encode(question)
+            ours = [self._encode(engine, question) for engine in self._engines]
+            expected = self._oracle.tokenize_each([question])[0]
+            if isinstance(expected, Crash):
+                expected = ours[0]
+            return expected, next((ids for ids in ours if ids != expected), expected)
 
         text = shrink(text, both)
-        expected, ours = both(text)
+        answers = {"llama.cpp": self._oracle.tokenize_each([(text, add_special, parse_special)])[0]}
+        for engine in self._engines:
+            answers[engine] = self._encode(engine, (text, add_special, parse_special))
+        shown = "".join(f"\n  {name:9} {answer}" for name, answer in answers.items())
         flags = f"add_special={add_special} parse_special={parse_special}"
-        self._differ(f"ids {flags}\n  text {text!r}\n  llama.cpp {expected}\n  ours      {ours}")
+        self._differ(f"ids {flags}\n  text {text!r}{shown}")
 
     def _report_decoded(self, ids: Sequence[int], remove_special: bool, unparse_special: bool) -> None:
         def both(part: Sequence[int]) -> tuple[Any, Any]:
@@ -266,8 +309,8 @@ def _compare_strings(comparison: Comparison, path: Path, name: str, count: int, 
         texts = [source.text() for _ in range(min(BATCH, count - start))]
         texts += [source.long_text() for _ in range(len(texts) // LONG_TEXT_FOR)]
         found = comparison.ids([(text, *flags()) for text in texts])
-        sequences = [*found[::4]]
-        for _ in range(len(texts) // 8):
+        sequences = [*found[::8]]
+        for _ in range(len(texts) // 16):
             sequences.append([dice.randrange(tok.vocab_size) for _ in range(dice.randrange(8))])
         comparison.decoded([(ids, *flags()) for ids in sequences])
 
@@ -435,6 +478,8 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true", help="a line for each part, with its time")
     arguments = parser.parse_args()
     start = time.perf_counter()
+    if native is None:
+        print("there is no compiled engine: the reference engine is compared alone", file=sys.stderr)
     result = Result()
     work = jobs(arguments.strings, arguments.seed, arguments.names or list(PRE_TOKENIZERS))
     commands = [
@@ -455,7 +500,8 @@ def main() -> int:
                 print(f"{job.name} over {over}: {job.strings} strings, {seconds:.1f} s", flush=True)
     totals = result.totals
     print(
-        f"compared with llama.cpp: {totals['texts']} texts, {totals['tokens']} tokens, "
+        f"compared {'the reference engine' if native is None else 'both engines'} with llama.cpp: "
+        f"{totals['texts']} texts, {totals['tokens']} tokens, "
         f"{totals['decoded']} sequences decoded, "
         f"{totals['commands']} commands ({totals['commands refused']} refused by both), "
         f"{totals['crashes']} crashes of llama.cpp, {totals['differences']} differences, "

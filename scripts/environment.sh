@@ -1,5 +1,8 @@
 # Sourced by the scripts beside it: makes the virtual environment .venv with this project in it, once, and puts it
 # on PATH. `environment test` adds what the tests need. Nothing is installed outside of the checkout.
+#
+# Where sources of the compiled engine have changed, it is built again, and only what has changed is compiled: what
+# builds it stays in .venv, too. Where it cannot be built, the project is installed without it.
 
 environment() {
     extra=${1:-}
@@ -13,12 +16,29 @@ environment() {
             PYTHONPATH=.cache/virtualenv "${PYTHON:-python3}" -m virtualenv --quiet .venv >&2
         fi
     fi
-    stamp=.venv/installed-$extra
-    if [ ! -e "$stamp" ] || [ pyproject.toml -nt "$stamp" ]; then
-        echo "installing ggufbpe${extra:+ with what its $extra extra needs} into .venv" >&2
-        .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".${extra:+[$extra]}" >&2
-        touch "$stamp"
-    fi
     PATH=$PWD/.venv/bin:$PATH
     export PATH
+    stamp=.venv/installed-$extra
+    if [ ! -e "$stamp" ] || [ -n "$(find pyproject.toml CMakeLists.txt ggufbpe/kernel/src -newer "$stamp")" ]; then
+        echo "installing ggufbpe${extra:+ with what its $extra extra needs} into .venv" >&2
+        touch "$stamp.begun" # what changes while it is built is built again
+        install_build_requirements
+        python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable ".${extra:+[$extra]}" >&2
+        mv "$stamp.begun" "$stamp"
+        if [ "$(GGUFBPE_ENGINE= python -c 'from ggufbpe.kernel import native; print(native)')" = None ]; then
+            echo "the compiled engine could not be built, so the reference engine does its work, slowly; to try again," \
+                "with a C++ compiler, remove .venv" >&2
+            rm -rf build/*-*-* # CMake would remember that there was no compiler
+        fi
+    fi
+}
+
+# What pyproject.toml says, and of cmake, ninja and make what the machine does not have.
+install_build_requirements() {
+    python -c 'import json, re
+print(*json.loads(re.search("^requires = (.*)$", open("pyproject.toml").read(), re.MULTILINE)[1]), sep="\n")' \
+        >.venv/build-requirements
+    command -v cmake >/dev/null || echo cmake >>.venv/build-requirements
+    command -v ninja >/dev/null || command -v make >/dev/null || echo ninja >>.venv/build-requirements
+    python -m pip install --quiet --disable-pip-version-check --requirement .venv/build-requirements >&2
 }

@@ -1,12 +1,14 @@
 """Random texts and random vocabularies, for comparisons that go on where the fixtures end.
 
-Everything follows from a seed. The texts are those of ggufbpe/inspect/fuzz.py, and changed fixture texts.
+Everything follows from a seed. The texts are those of ggufbpe/inspect/fuzz.py, and changed fixture texts; they are
+short ones for the most part, for what goes wrong goes wrong within a few characters, and so there can be more of them.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from fixture_texts import CONTRACTIONS, KINDS, NOT_WHITE_SPACE, WHITE_SPACE, texts
@@ -15,6 +17,7 @@ from loading_rules import byte_alphabet
 
 from ggufbpe.inspect import fuzz
 
+_LENGTHS = (1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 10, 12, 16, 40)
 ATOMS = [*KINDS.values(), *CONTRACTIONS, *WHITE_SPACE, *NOT_WHITE_SPACE, *fuzz.ATOMS]
 
 
@@ -22,7 +25,15 @@ class RandomTexts(fuzz.RandomTexts):
     """The package's source of texts, which also takes fixture texts and changes them."""
 
     def __init__(self, seed: str, special: Sequence[str] = ()) -> None:
-        super().__init__(seed, special=special, known=texts(), atoms=ATOMS)
+        super().__init__(seed, special=special, known=_known(), atoms=ATOMS)
+
+    def _length(self) -> int:
+        return self._dice.choice(_LENGTHS)
+
+
+@cache
+def _known() -> list[bytes]:
+    return texts()
 
 
 def random_vocabulary(seed: str, pre: str, byte_encode: bool, source: RandomTexts) -> dict[str, Any]:

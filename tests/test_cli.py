@@ -30,8 +30,10 @@ from ggufbpe import Tokenizer
 from ggufbpe.bpe import BYTE_CHARS
 from ggufbpe.cli import _output, list_pre, main
 from ggufbpe.escapes import process_escapes
+from ggufbpe.kernel import native
 from ggufbpe.registry import PRE_TOKENIZERS, PreTokenizer
 
+ENGINE = "reference" if native is None else "native"
 MALFORMED = ROOT / "fixtures" / "malformed"
 COMMAND = [sys.executable, "-m", "ggufbpe"]
 COMMANDS = ("tokenize", "detokenize", "count", "info", "list-pre")
@@ -540,6 +542,7 @@ def test_info_of_the_default_model(run: Run) -> None:
         r"  on              byte_encode, clean_spaces",
         r"  bos             50256   '<\|endoftext\|>'",
         r"end of generation\n  50256   '<\|endoftext\|>'",
+        rf"ggufbpe\n  engine          {ENGINE}",
     ):
         assert re.search(f"^{line}$", result.text, re.MULTILINE), line
 
@@ -569,6 +572,7 @@ def test_info_json(run: Run, tmp_path: Path) -> None:
         "file_type": "Q4_K_M (15), guessed",
     }
     assert facts["chat_templates"] == {"default": 14, "tools": 2}
+    assert facts["engine"] == ENGINE
     tokenizer = facts["tokenizer"]
     assert (tokenizer["model"], tokenizer["supported"], tokenizer["pre"]) == ("gpt2", True, "llama-bpe")
     assert tokenizer["patterns"] == list(PRE_TOKENIZERS["llama-bpe"].patterns)
@@ -717,7 +721,7 @@ def test_list_pre_of_an_unknown_name(run: Run) -> None:
 
 
 def test_version(run: Run) -> None:
-    expected = f"ggufbpe {ggufbpe.__version__} (engine: reference)\n".encode()
+    expected = f"ggufbpe {ggufbpe.__version__} (engine: {ENGINE})\n".encode()
     assert run("--version") == run("--debug", "--version") == Result(0, expected, "")
 
 

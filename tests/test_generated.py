@@ -13,7 +13,7 @@ GENERATORS = sorted(path.stem for path in (ROOT / "scripts").glob("generate_*.py
 
 
 def test_there_are_generators() -> None:
-    assert {"generate_constants", "generate_unicode_classes"} <= set(GENERATORS)
+    assert {"generate_constants", "generate_native_stubs", "generate_unicode_classes"} <= set(GENERATORS)
 
 
 @pytest.mark.parametrize("name", GENERATORS)
@@ -25,4 +25,8 @@ def test_generated_module_is_up_to_date(name: str) -> None:
     except ModuleNotFoundError as error:
         missing(f"{error.name} is not installed: pip install 'ggufbpe[generate]'")
     target: Path = generator.TARGET
-    assert target.read_text(encoding="utf-8") == generator.module_text(), f"run python scripts/{name}.py"
+    try:
+        text = generator.module_text()
+    except ModuleNotFoundError as error:  # of what is to be described
+        pytest.skip(f"there is no {error.name} here")
+    assert target.read_text(encoding="utf-8") == text, f"run python scripts/{name}.py"

@@ -68,22 +68,23 @@ def test_threads_on_one_tokenizer_get_what_one_gets(name: str, hurried: None) ->
 
 
 def test_threads_while_caches_overflow(hurried: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the reference engine; test_native.py and the tests of the C++ have the others."""
     expected = all_answers(Tokenizer(gpt2_vocabulary()), list(range(len(TEXTS))))
     monkeypatch.setattr(tokenizer, "_CACHED_WORDS", 3)
     monkeypatch.setattr(bpe, "_PAIR_CACHE", 5)
     monkeypatch.setattr(split, "_MARKER_CACHE", 4)
-    shared = Tokenizer(gpt2_vocabulary())
+    shared = Tokenizer(gpt2_vocabulary(), "reference")
     with ThreadPoolExecutor(THREADS) as pool:
         for answers in pool.map(lambda _: all_answers(shared, list(range(len(TEXTS)))), range(THREADS)):
             assert answers == expected
 
 
-# ---- caches ---------------------------------------------------------------------------------------------
+# ---- caches of the reference engine; those of the compiled one are in test_native.py ---------------------
 
 
 def test_the_word_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizer, "_CACHED_WORDS", 50)
-    tok, unbounded = Tokenizer(gpt2_vocabulary()), tokenizer_as("gpt-2")
+    tok, unbounded = Tokenizer(gpt2_vocabulary(), "reference"), tokenizer_as("gpt-2")
     sizes = set()
     for number in range(300):
         text = f" w{number}x q{number * 7}z"
@@ -94,14 +95,14 @@ def test_the_word_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_long_words_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizer, "_CACHED_LENGTH", 5)
-    tok = Tokenizer(gpt2_vocabulary())
+    tok = Tokenizer(gpt2_vocabulary(), "reference")
     for _ in range(2):
         assert tok.decode(tok.encode("abcde abcdefghijk")) == "abcde abcdefghijk"
     assert set(tok._words) == {"abcde"}
 
 
 def test_a_word_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    tok = Tokenizer(gpt2_vocabulary())
+    tok = Tokenizer(gpt2_vocabulary(), "reference")
     asked: list[str] = []
     ids = tok._words.encoder.ids
 
