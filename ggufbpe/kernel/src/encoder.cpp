@@ -231,8 +231,8 @@ void on_threads(size_t count, size_t threads, const Poll &poll, Work work) {
     std::vector<std::thread> others;
     try {
         for (size_t i = 1; i < std::min(threads, count); ++i) others.emplace_back([&] { take(look_at_stop); });
-    } catch (const std::system_error &) {
-        // Fewer threads than asked for do the same.
+    } catch (const std::exception &) {
+        // Fewer threads than asked for do the same. Those that run are joined below, whatever it was.
     }
     take(poll);
     for (std::thread &other : others) other.join();

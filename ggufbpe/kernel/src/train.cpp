@@ -100,8 +100,14 @@ void WordCounter::add(const Splitter &splitter, const unsigned char *text, size_
             failed[i] = std::current_exception();
         }
     };
-    for (size_t i = 1; i < parts; ++i) threads.emplace_back(part, i);
+    size_t started = 1;
+    try {
+        for (; started < parts; ++started) threads.emplace_back(part, started);
+    } catch (const std::exception &) {
+        // No more threads are to be had: the rest is done here.
+    }
     part(0);
+    for (size_t i = started; i < parts; ++i) part(i);
     for (auto &thread : threads) thread.join();
     for (auto &error : failed) {
         if (error) std::rethrow_exception(error);
