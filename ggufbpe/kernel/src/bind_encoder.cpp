@@ -90,9 +90,13 @@ nb::object list_of(const Ids &ids) {
 }
 
 nb::object array_of(Ids &&ids) {
-    const size_t size = ids.size();
-    int32_t *data = ids.release();
-    nb::capsule owner(data, [](void *memory) noexcept { std::free(memory); });
+    ids.shrink();
+    ids.room(1);  // an array of nothing has an address, too
+    auto kept = std::make_unique<Ids>(std::move(ids));
+    int32_t *data = kept->room(0) - kept->size();
+    const size_t size = kept->size();
+    nb::capsule owner(kept.get(), [](void *memory) noexcept { delete static_cast<Ids *>(memory); });
+    kept.release();
     return nb::cast(nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>(data, {size}, owner));
 }
 

@@ -74,7 +74,8 @@ bool WordTable::insert(const WordKey &key, size_t bucket, const unsigned char *w
             slot.first_two.store(first_two, std::memory_order_relaxed);
             slot.third.store(third, std::memory_order_relaxed);
             slot.high.store(key.high, std::memory_order_release);
-            used_.fetch_add(1, std::memory_order_relaxed);
+            // Two threads at once may count one word for two: it only says about when to make room.
+            used_.store(used_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
             found = {first_two, third};
             return true;
         }

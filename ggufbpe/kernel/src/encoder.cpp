@@ -18,6 +18,7 @@ constexpr size_t PART = size_t(1) << 19;     // bytes that one thread takes at a
 constexpr size_t WORTH_A_THREAD = 1 << 16;   // bytes; for fewer, a thread takes longer to start than it saves
 constexpr size_t LONG_TEXT = 1 << 20;        // bytes; for a longer one, the cache is given room at once,
 constexpr size_t BYTES_A_NEW_WORD = 64;      // for a word in so many bytes
+constexpr size_t BYTES_A_TOKEN = 3;          // at first, room is made for a token in so many
 constexpr size_t IDLE_WORKERS = 64;          // kept for the next call
 constexpr size_t SCRATCH_KEPT = 1 << 26;     // bytes; a worker whose memory grew beyond is not kept
 
@@ -25,11 +26,42 @@ constexpr size_t SCRATCH_KEPT = 1 << 26;     // bytes; a worker whose memory gre
 
 void Ids::grow(size_t count) {
     if (count > SIZE_MAX / 8 - size_) throw std::bad_alloc();
-    const size_t capacity = std::max(size_ + count, capacity_ + capacity_ / 2);
-    void *grown = std::realloc(data_, capacity * sizeof(int32_t));
-    if (!grown) throw std::bad_alloc();
-    data_ = static_cast<int32_t *>(grown);
-    capacity_ = capacity;
+    move_to(std::max(size_ + count, capacity_ + capacity_ / 2));
+}
+
+void Ids::move_to(size_t capacity) {
+    const size_t bytes = std::max<size_t>(capacity, 1) * sizeof(int32_t);
+    if (bytes < HugePages::WORTH_IT && !pages_.mapped) {
+        void *moved = std::realloc(data_, bytes);
+        if (!moved) throw std::bad_alloc();
+        data_ = static_cast<int32_t *>(moved);
+        capacity_ = capacity;
+        return;
+    }
+    Ids moved;
+    if (bytes < HugePages::WORTH_IT) {
+        moved.move_to(capacity);
+    } else {
+        bool is_new;
+        moved.pages_ = HugePages::take(bytes, is_new);
+        moved.data_ = static_cast<int32_t *>(moved.pages_.data);
+        moved.capacity_ = moved.pages_.pages / sizeof(int32_t);
+    }
+    if (size_) std::memcpy(moved.data_, data_, size_ * sizeof(int32_t));
+    moved.size_ = size_;
+    swap(moved);
+}
+
+void Ids::shrink() {
+    if (capacity_ - size_ > capacity_ / 4 + 16) move_to(size_);
+}
+
+void Ids::free() {
+    if (pages_.mapped) {
+        HugePages::give_back(pages_);
+    } else {
+        std::free(data_);
+    }
 }
 
 void Ids::append(const Ids &other) {
@@ -37,17 +69,6 @@ void Ids::append(const Ids &other) {
     int32_t *to = room(other.size_);
     std::memcpy(to, other.data_, other.size_ * sizeof(int32_t));
     size_ += other.size_;
-}
-
-int32_t *Ids::release() {
-    if (capacity_ > size_) {
-        void *fitted = std::realloc(data_, std::max<size_t>(size_, 1) * sizeof(int32_t));
-        if (fitted) data_ = static_cast<int32_t *>(fitted);
-    }
-    int32_t *data = data_;
-    data_ = nullptr;
-    size_ = capacity_ = 0;
-    return data;
 }
 
 namespace {
@@ -294,6 +315,7 @@ void Encoder::encode_parts(const std::vector<Part> &parts, size_t threads, Ids *
 
 void Encoder::encode(const Text &text, const EncodeOptions &options, size_t threads, Ids &ids, const Poll &poll) const {
     if (text.size >= LONG_TEXT) cache_.expect(text.size / BYTES_A_NEW_WORD);
+    if (text.size >= LONG_TEXT) ids.room(text.size / BYTES_A_TOKEN);
     if (options.add_special && bos_ >= 0) ids.push(bos_);
     if (text.size < WORTH_A_THREAD) threads = 1;
     std::vector<std::vector<unsigned char>> rewritten;
@@ -443,7 +465,7 @@ void Encoder::encode_missing(WordTable::Found *found, Worker &worker, const Poll
     worker.results.resize(worker.words.size());
     merger_.encode_many(worker.words.data(), worker.words.size(), worker.results.data(), worker.merge, poll);
     worker.new_founds.resize(worker.words.size());
-    constexpr size_t AHEAD = 8;
+    constexpr size_t AHEAD = 24;
     for (size_t k = 0; k < worker.words.size(); ++k) {
         if (k + AHEAD < worker.words.size()) worker.table->prefetch(worker.table->bucket(worker.word_keys[k + AHEAD].hash()));
         worker.new_founds[k] = keep(worker.words[k], worker.word_keys[k], worker.merge.ids.data() + worker.results[k].start,

@@ -18,17 +18,18 @@
 #include <vector>
 
 #include "cache.h"
+#include "memory.h"
 #include "merge.h"
 #include "special.h"
 #include "split.h"
 
 namespace ggufbpe {
 
-// Ids that grow at the end. Memory that is not used yet is not touched, and release() hands it over.
+// Ids that grow at the end; many of them are in huge pages. Memory that is not used yet is not touched.
 class Ids {
 public:
     Ids() = default;
-    ~Ids() { std::free(data_); }
+    ~Ids() { free(); }
     Ids(Ids &&other) noexcept { swap(other); }
     Ids &operator=(Ids &&other) noexcept {
         swap(other);
@@ -51,19 +52,23 @@ public:
     void append(const Ids &other);
     void clear() { size_ = 0; }
 
-    // The memory, to be freed with std::free; this is empty then. Gives back what was not used.
-    int32_t *release();
+    // Gives back what was not used, if it is much.
+    void shrink();
 
 private:
     void grow(size_t count);
+    void move_to(size_t capacity);
+    void free();
     void swap(Ids &other) noexcept {
         std::swap(data_, other.data_);
         std::swap(size_, other.size_);
         std::swap(capacity_, other.capacity_);
+        std::swap(pages_, other.pages_);
     }
 
     int32_t *data_ = nullptr;
     size_t size_ = 0, capacity_ = 0;
+    HugePages::Mapping pages_;  // where the data are, if not in memory of malloc
 };
 
 struct Text {

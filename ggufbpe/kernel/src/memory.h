@@ -5,16 +5,94 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <vector>
 
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
 
 namespace ggufbpe {
+
+// Huge pages that were given back, for the next who needs as many: the system takes long to give out new ones. At most
+// KEPT bytes stay here.
+class HugePages {
+public:
+    static constexpr size_t PAGE = size_t(2) << 20, KEPT = size_t(32) << 20;
+#if defined(__linux__)
+    static constexpr size_t WORTH_IT = PAGE / 4;  // bytes; fewer are taken from the usual allocator
+#else
+    static constexpr size_t WORTH_IT = SIZE_MAX;
+#endif
+
+    struct Mapping {
+        void *mapped = nullptr;  // what was mapped, a page more than `pages`, so that they can begin where a page may
+        void *data = nullptr;
+        size_t pages = 0;  // bytes
+    };
+
+    // At least `bytes`; `is_new` says that they are zeros. Throws std::bad_alloc.
+    static Mapping take(size_t bytes, bool &is_new) {
+        const size_t pages = (bytes + PAGE - 1) / PAGE * PAGE;
+        {
+            std::lock_guard<std::mutex> lock(mutex());
+            for (Mapping &kept : kept_ones()) {
+                if (kept.pages < pages || kept.pages > pages + pages / 2) continue;
+                Mapping found = kept;
+                kept = kept_ones().back();
+                kept_ones().pop_back();
+                is_new = false;
+                return found;
+            }
+        }
+        is_new = true;
+#if defined(__linux__)
+        Mapping made{mmap(nullptr, pages + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), nullptr, pages};
+        if (made.mapped == MAP_FAILED) throw std::bad_alloc();
+        size_t space = pages + PAGE;
+        made.data = made.mapped;
+        std::align(PAGE, pages, made.data, space);
+        madvise(made.data, pages, MADV_HUGEPAGE);  // a wish; without it the pages are small
+        return made;
+#else
+        throw std::bad_alloc();
+#endif
+    }
+
+    static void give_back(const Mapping &mapping) {
+        {
+            std::lock_guard<std::mutex> lock(mutex());
+            size_t bytes = mapping.pages;
+            for (const Mapping &kept : kept_ones()) bytes += kept.pages;
+            if (bytes <= KEPT) {
+                kept_ones().push_back(mapping);
+                return;
+            }
+        }
+#if defined(__linux__)
+        munmap(mapping.mapped, mapping.pages + PAGE);
+#endif
+    }
+
+private:
+    static std::mutex &mutex() {
+        static std::mutex *one = new std::mutex;  // never destroyed: tables may be given back at the very end
+        return *one;
+    }
+    static std::vector<Mapping> &kept_ones() {
+        static auto *kept = [] {
+            auto *made = new std::vector<Mapping>;
+            made->reserve(KEPT / PAGE + 1);  // so that giving back needs no memory
+            return made;
+        }();
+        return *kept;
+    }
+};
 
 template <typename T>
 class ZeroedArray {
@@ -32,43 +110,33 @@ protected:
     ZeroedArray(size_t count, bool zeroed) : count_(count), data_(allocate(count, zeroed)) {}
 
 private:
-    static constexpr size_t HUGE_PAGE = size_t(2) << 20, LINE = 64;
-
+    static constexpr size_t LINE = 64;
     struct Free {
-        void *mapped;  // what was mapped, in which the data begin where a huge page may; null if it came from operator new
-        size_t bytes;
+        HugePages::Mapping mapping;  // of nothing if it came from operator new
         void operator()(T *data) const {
-#if defined(__linux__)
-            if (mapped) {
-                munmap(mapped, bytes);
-                return;
+            if (mapping.mapped) {
+                HugePages::give_back(mapping);
+            } else {
+                ::operator delete(static_cast<void *>(data), std::align_val_t(LINE));
             }
-#endif
-            ::operator delete(static_cast<void *>(data), std::align_val_t(LINE));
         }
     };
 
     static std::unique_ptr<T, Free> allocate(size_t count, bool zeroed) {
         const size_t bytes = count * sizeof(T);
-#if defined(__linux__)
-        if (bytes >= HUGE_PAGE / 4) {
-            const size_t pages = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-            void *mapped = mmap(nullptr, pages + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            if (mapped == MAP_FAILED) throw std::bad_alloc();
-            void *data = mapped;
-            size_t space = pages + HUGE_PAGE;
-            std::align(HUGE_PAGE, pages, data, space);
-            madvise(data, pages, MADV_HUGEPAGE);  // a wish; without it the pages are small
-            return {static_cast<T *>(data), Free{mapped, pages + HUGE_PAGE}};
+        if (bytes >= HugePages::WORTH_IT) {
+            bool is_new;
+            const HugePages::Mapping mapping = HugePages::take(bytes, is_new);
+            if (zeroed && !is_new) std::memset(mapping.data, 0, bytes);
+            return {static_cast<T *>(mapping.data), Free{mapping}};
         }
-#endif
         void *data = ::operator new(bytes ? bytes : 1, std::align_val_t(LINE));
         if (zeroed) std::memset(data, 0, bytes);
-        return {static_cast<T *>(data), Free{nullptr, 0}};
+        return {static_cast<T *>(data), Free{}};
     }
 
     size_t count_ = 0;
-    std::unique_ptr<T, Free> data_{nullptr, Free{nullptr, 0}};
+    std::unique_ptr<T, Free> data_{nullptr, Free{}};
 };
 
 // Memory to be used again, whose content is nobody's until it is written. For plain numbers.
