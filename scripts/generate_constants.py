@@ -10,11 +10,11 @@ written into a module of their own, and tests/test_generated.py fails when they 
 
 from __future__ import annotations
 
-import argparse
 from enum import IntEnum
 from pathlib import Path
 
 import gguf
+from generated_file import write_or_print
 
 TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "_constants.py"
 
@@ -91,15 +91,5 @@ def module_text() -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> None:
-    """Write or print the module."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--print", action="store_true", help="print the module and write nothing")
-    if parser.parse_args().print:
-        print(module_text(), end="")
-    else:
-        TARGET.write_text(module_text(), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write_or_print(__doc__, TARGET, module_text)

@@ -9,12 +9,12 @@ scripts/environment.sh sets up. The stubs are checked in, so that types are ther
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 
+from generated_file import write_or_print
 from nanobind.stubgen import StubGen
 
 TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "kernel" / "_native.pyi"
@@ -46,15 +46,5 @@ def module_text() -> str:
     return done.stdout
 
 
-def main() -> None:
-    """Write or print the stubs."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--print", action="store_true", help="print the stubs and write nothing")
-    if parser.parse_args().print:
-        print(module_text(), end="")
-    else:
-        TARGET.write_text(module_text(), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write_or_print(__doc__, TARGET, module_text)

@@ -11,11 +11,11 @@ Python (3.11 or newer), which holds every pair of Unicode 15.1.
 
 from __future__ import annotations
 
-import argparse
 from itertools import groupby
 from pathlib import Path
 
 import unicodedata2
+from generated_file import write_or_print
 
 TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "unicode_classes.py"
 
@@ -95,15 +95,5 @@ def module_text() -> str:
     return HEAD.format(version=unicodedata2.unidata_version) + "\n".join(lines) + "\n"
 
 
-def main() -> None:
-    """Write or print the module."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--print", action="store_true", help="print the module and write nothing")
-    if parser.parse_args().print:
-        print(module_text(), end="")
-    else:
-        TARGET.write_text(module_text(), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write_or_print(__doc__, TARGET, module_text)

@@ -6,10 +6,10 @@ python scripts/generate_unicode_header.py --print    # prints it
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from generate_unicode_classes import wrapped
+from generated_file import write_or_print
 
 from ggufbpe.unicode_classes import CLASSES, LOWER, STARTS, UNICODE_VERSION
 
@@ -48,15 +48,5 @@ def module_text() -> str:
     return HEAD.format(version=UNICODE_VERSION, runs=len(STARTS)) + "\n".join(lines) + "\n"
 
 
-def main() -> None:
-    """Write or print the header."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--print", action="store_true", help="print the header and write nothing")
-    if parser.parse_args().print:
-        print(module_text(), end="")
-    else:
-        TARGET.write_text(module_text(), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write_or_print(__doc__, TARGET, module_text)
