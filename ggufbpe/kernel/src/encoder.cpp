@@ -24,53 +24,6 @@ constexpr size_t SCRATCH_KEPT = 1 << 26;     // bytes; a worker whose memory gre
 
 }  // namespace
 
-void Ids::grow(size_t count) {
-    if (count > SIZE_MAX / 8 - size_) throw std::bad_alloc();
-    move_to(std::max(size_ + count, capacity_ + capacity_ / 2));
-}
-
-void Ids::move_to(size_t capacity) {
-    const size_t bytes = std::max<size_t>(capacity, 1) * sizeof(int32_t);
-    if (bytes < HugePages::WORTH_IT && !pages_.mapped) {
-        void *moved = std::realloc(data_, bytes);
-        if (!moved) throw std::bad_alloc();
-        data_ = static_cast<int32_t *>(moved);
-        capacity_ = capacity;
-        return;
-    }
-    Ids moved;
-    if (bytes < HugePages::WORTH_IT) {
-        moved.move_to(capacity);
-    } else {
-        bool is_new;
-        moved.pages_ = HugePages::take(bytes, is_new);
-        moved.data_ = static_cast<int32_t *>(moved.pages_.data);
-        moved.capacity_ = moved.pages_.pages / sizeof(int32_t);
-    }
-    if (size_) std::memcpy(moved.data_, data_, size_ * sizeof(int32_t));
-    moved.size_ = size_;
-    swap(moved);
-}
-
-void Ids::shrink() {
-    if (capacity_ - size_ > capacity_ / 4 + 16) move_to(size_);
-}
-
-void Ids::free() {
-    if (pages_.mapped) {
-        HugePages::give_back(pages_);
-    } else {
-        std::free(data_);
-    }
-}
-
-void Ids::append(const Ids &other) {
-    if (!other.size_) return;
-    int32_t *to = room(other.size_);
-    std::memcpy(to, other.data_, other.size_ * sizeof(int32_t));
-    size_ += other.size_;
-}
-
 namespace {
 
 size_t id_count(const WordTable::Found &found) {

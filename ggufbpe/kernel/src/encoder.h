@@ -18,58 +18,12 @@
 #include <vector>
 
 #include "cache.h"
-#include "memory.h"
+#include "ids.h"
 #include "merge.h"
 #include "special.h"
 #include "split.h"
 
 namespace ggufbpe {
-
-// Ids that grow at the end; many of them are in huge pages. Memory that is not used yet is not touched.
-class Ids {
-public:
-    Ids() = default;
-    ~Ids() { free(); }
-    Ids(Ids &&other) noexcept { swap(other); }
-    Ids &operator=(Ids &&other) noexcept {
-        swap(other);
-        return *this;
-    }
-
-    const int32_t *data() const { return data_; }
-    size_t size() const { return size_; }
-
-    // Where the next ids are written; there is room for `count`. advance() says how many there are then.
-    int32_t *room(size_t count) {
-        if (capacity_ - size_ < count) grow(count);
-        return data_ + size_;
-    }
-    void advance(const int32_t *end) { size_ = static_cast<size_t>(end - data_); }
-    void push(int32_t id) {
-        *room(1) = id;
-        ++size_;
-    }
-    void append(const Ids &other);
-    void clear() { size_ = 0; }
-
-    // Gives back what was not used, if it is much.
-    void shrink();
-
-private:
-    void grow(size_t count);
-    void move_to(size_t capacity);
-    void free();
-    void swap(Ids &other) noexcept {
-        std::swap(data_, other.data_);
-        std::swap(size_, other.size_);
-        std::swap(capacity_, other.capacity_);
-        std::swap(pages_, other.pages_);
-    }
-
-    int32_t *data_ = nullptr;
-    size_t size_ = 0, capacity_ = 0;
-    HugePages::Mapping pages_;  // where the data are, if not in memory of malloc
-};
 
 struct Text {
     const unsigned char *data;
