@@ -34,7 +34,6 @@ bool WordTable::find_further(const WordKey &key, size_t bucket, const unsigned c
 WordTable::Record *WordTable::new_record(size_t size, size_t count) {
     constexpr size_t CHUNK = 1 << 13;  // words of 8 bytes
     const size_t words = (sizeof(Record) + count * sizeof(int32_t) + size + 7) / 8;
-    std::lock_guard<std::mutex> lock(records_mutex_);
     if (words > chunk_left_) {
         const size_t length = std::max(CHUNK, words);
         chunks_.push_back(std::make_unique<uint64_t[]>(length));
@@ -56,8 +55,12 @@ bool WordTable::insert(const WordKey &key, size_t bucket, const unsigned char *w
     if (record_bytes_.load(std::memory_order_relaxed) >= most_record_bytes_) return false;
     for (size_t turn = 0; turn < REACH; ++turn, bucket = (bucket + 1) & mask_) {
         for (Slot &slot : buckets_[bucket].slots) {
-            uint64_t empty = 0;
-            if (!slot.high.compare_exchange_strong(empty, CLAIMED, std::memory_order_acq_rel)) continue;
+            const uint64_t high = slot.high.load(std::memory_order_relaxed);
+            if (high == key.high && slot.low.load(std::memory_order_relaxed) == key.low) {  // another thread was faster
+                found = {slot.first_two.load(std::memory_order_relaxed), slot.third.load(std::memory_order_relaxed)};
+                if (key.is_inline() || is_word(found, word)) return true;
+            }
+            if (high) continue;
             uint64_t first_two, third;
             if (key.is_inline() && count <= 3) {
                 auto id = [&](size_t k) { return k < count ? static_cast<uint32_t>(ids[k]) : 0u; };
@@ -74,7 +77,6 @@ bool WordTable::insert(const WordKey &key, size_t bucket, const unsigned char *w
             slot.first_two.store(first_two, std::memory_order_relaxed);
             slot.third.store(third, std::memory_order_relaxed);
             slot.high.store(key.high, std::memory_order_release);
-            // Two threads at once may count one word for two: it only says about when to make room.
             used_.store(used_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
             found = {first_two, third};
             return true;
@@ -84,6 +86,7 @@ bool WordTable::insert(const WordKey &key, size_t bucket, const unsigned char *w
 }
 
 void WordTable::copy_to(WordTable &other) const {
+    std::lock_guard<std::mutex> lock(other.writing_);
     for (size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
         for (const Slot &slot : buckets_[bucket].slots) copy_slot(slot, other);
     }
@@ -91,7 +94,7 @@ void WordTable::copy_to(WordTable &other) const {
 
 void WordTable::copy_slot(const Slot &slot, WordTable &other) {
     const uint64_t high = slot.high.load(std::memory_order_acquire);
-    if (high == 0 || high == CLAIMED) return;
+    if (high == 0) return;
     const WordKey key{slot.low.load(std::memory_order_relaxed), high};
     const Found found{slot.first_two.load(std::memory_order_relaxed), slot.third.load(std::memory_order_relaxed)};
     Found copied;

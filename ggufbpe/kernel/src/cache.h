@@ -1,9 +1,9 @@
 // The ids of words that were encoded before. Many threads read and write it at once.
 //
 // A word of up to 15 bytes is its own key, in two numbers with its length; a longer one is told by a hash, and its bytes
-// are compared. A slot is written once and never changed: who fills it claims it with one atomic exchange and publishes
-// it with one atomic store, so readers take no lock. A table that gets full is replaced by a larger one, at the largest
-// by an empty one; whoever still reads the old one keeps it alive until then.
+// are compared. A slot is written once and never changed: who fills it has a lock against others who write, and publishes it
+// with one atomic store, so readers take no lock. A table that gets full is replaced by a larger one, at the largest by an
+// empty one; whoever still reads the old one keeps it alive until then.
 
 #pragma once
 
@@ -115,10 +115,23 @@ public:
         return find_further(key, bucket, word, found);
     }
 
-    // Keeps the ids of a word; `found` is what find() will give. False where there is no room, so that the table should be
-    // replaced.
-    bool insert(const WordKey &key, size_t bucket, const unsigned char *word, size_t size, const int32_t *ids, size_t count,
-                Found &found);
+    // The right to keep words, which one thread has at a time: for many words, so that the waiting for the processor to
+    // agree with the others is done once. Who reads does not notice.
+    class Writer {
+    public:
+        explicit Writer(WordTable &table) : table_(table), lock_(table.writing_) {}
+
+        // Keeps the ids of a word; `found` is what find() will give. False where there is no room, so that the table should
+        // be replaced.
+        bool insert(const WordKey &key, size_t bucket, const unsigned char *word, size_t size, const int32_t *ids,
+                    size_t count, Found &found) {
+            return table_.insert(key, bucket, word, size, ids, count, found);
+        }
+
+    private:
+        WordTable &table_;
+        std::lock_guard<std::mutex> lock_;
+    };
 
     static const Record &record_of(const Found &found) { return *reinterpret_cast<const Record *>(found.first_two); }
 
@@ -132,13 +145,14 @@ public:
 
 private:
     static constexpr size_t REACH = 8;  // buckets where a key may be, from its own on
-    static constexpr uint64_t CLAIMED = uint64_t(1) << 55;  // in `high`: being written; no key has it, for it has no length
 
     static bool is_word(const Found &found, const unsigned char *word) {
         const Record &record = record_of(found);
         return !std::memcmp(record.bytes(), word, record.size);
     }
     bool find_further(const WordKey &key, size_t bucket, const unsigned char *word, Found &found) const;
+    bool insert(const WordKey &key, size_t bucket, const unsigned char *word, size_t size, const int32_t *ids, size_t count,
+                Found &found);
     Record *new_record(size_t size, size_t count);
     static void copy_slot(const Slot &slot, WordTable &other);
 
@@ -150,7 +164,7 @@ private:
     const size_t most_record_bytes_;
     std::atomic<size_t> used_{0};
     std::atomic<size_t> record_bytes_{0};
-    std::mutex records_mutex_;
+    std::mutex writing_;
     std::vector<std::unique_ptr<uint64_t[]>> chunks_;
     size_t chunk_left_ = 0;
     uint64_t *chunk_next_ = nullptr;

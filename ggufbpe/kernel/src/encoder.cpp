@@ -4,6 +4,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "utf8.h"
@@ -419,10 +420,11 @@ void Encoder::encode_missing(WordTable::Found *found, Worker &worker, const Poll
     merger_.encode_many(worker.words.data(), worker.words.size(), worker.results.data(), worker.merge, poll);
     worker.new_founds.resize(worker.words.size());
     constexpr size_t AHEAD = 24;
+    std::optional<WordTable::Writer> writer(*worker.table);
     for (size_t k = 0; k < worker.words.size(); ++k) {
         if (k + AHEAD < worker.words.size()) worker.table->prefetch(worker.table->bucket(worker.word_keys[k + AHEAD].hash()));
         worker.new_founds[k] = keep(worker.words[k], worker.word_keys[k], worker.merge.ids.data() + worker.results[k].start,
-                                    worker.results[k].count, worker);
+                                    worker.results[k].count, worker, writer);
     }
     for (const Missing &missing : worker.missing) found[missing.place] = worker.new_founds[missing.same_as];
 }
@@ -436,16 +438,18 @@ void Encoder::drop_retired_tables() const {
 }
 
 // Puts the ids of a word into the table, if it is not too long for that; the answer holds until the next are encoded.
-WordTable::Found Encoder::keep(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count,
-                               Worker &worker) const {
+WordTable::Found Encoder::keep(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Worker &worker,
+                               std::optional<WordTable::Writer> &writer) const {
     if (word.size <= WordTable::LONGEST) {
         WordTable::Found found;
         const uint64_t hash = key.hash();
-        if (worker.table->insert(key, worker.table->bucket(hash), word.data, word.size, ids, count, found)) return found;
+        if (writer->insert(key, worker.table->bucket(hash), word.data, word.size, ids, count, found)) return found;
+        writer.reset();
         worker.former.push_back(worker.table);  // what was found in it is still to be copied
         worker.table = cache_.replace(worker.table);
         drop_retired_tables();
-        if (worker.table->insert(key, worker.table->bucket(hash), word.data, word.size, ids, count, found)) return found;
+        writer.emplace(*worker.table);
+        if (writer->insert(key, worker.table->bucket(hash), word.data, word.size, ids, count, found)) return found;
     }
     worker.long_ids.emplace_back(2 + count);
     auto *record = reinterpret_cast<WordTable::Record *>(worker.long_ids.back().data());

@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "cache.h"
@@ -84,7 +85,8 @@ private:
     int32_t *encode_words(const unsigned char *text, size_t size, Worker &worker, int32_t *to, size_t *count,
                           const Poll &poll) const;
     void encode_missing(WordTable::Found *found, Worker &worker, const Poll &poll) const;
-    WordTable::Found keep(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Worker &worker) const;
+    WordTable::Found keep(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Worker &worker,
+                          std::optional<WordTable::Writer> &writer) const;
     std::vector<unsigned char> rewrite(const unsigned char *text, size_t size) const;
     void drop_retired_tables() const;
 

@@ -35,7 +35,9 @@ public:
         ++size_;
     }
     void append(const Ids &other);
+    void truncate(size_t size) { size_ = size; }
     void clear() { size_ = 0; }
+    size_t bytes() const { return capacity_ * sizeof(int32_t); }
 
     // Gives back what was not used, if it is much.
     void shrink();

@@ -6,11 +6,7 @@
 #include <stdexcept>
 
 #include "utf8.h"
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(GGUFBPE_PORTABLE)
-#include <immintrin.h>
-#define GGUFBPE_X86 1
-#endif
+#include "x86.h"
 
 #if defined(__GNUC__)
 #define ALWAYS_INLINE __attribute__((always_inline)) inline
@@ -18,15 +14,23 @@
 #define ALWAYS_INLINE inline
 #endif
 
+#if !defined(GGUFBPE_WINDOW)
+#define GGUFBPE_WINDOW (1 << 14)  // tests take a short one
+#endif
+
 namespace ggufbpe {
 
 namespace {
 
-constexpr uint32_t NO_RANK = UINT32_MAX;
-constexpr size_t LANES = 16;       // words that go forward in turn
-constexpr size_t SHORT_WORD = 64;  // symbols; for fewer, looking through all values is faster than a queue
-constexpr size_t VERY_LONG_WORD = 1024;   // symbols; from here on all pairs of a rank are merged together
+constexpr uint32_t NO_RANK = PairTable::NO_RANK;
+constexpr size_t LANES = 16;              // words that go forward in turn
+constexpr size_t SHORT_WORD = 62;         // symbols; for fewer, looking through all ranks is faster than a queue
+constexpr size_t FEW = 16;                // symbols whose ranks are two vectors
+constexpr size_t LONG_WORD = 1024;        // symbols; from here on all pairs of a rank are merged together
+constexpr size_t VERY_LONG_WORD = GGUFBPE_WINDOW;  // bytes; from here on a word is merged in windows of so many
+constexpr size_t AT_ONCE = 32;            // words whose tokens are looked up together
 constexpr size_t POLL_EVERY = 1 << 20;    // merges
+constexpr size_t MOST_STRINGS = size_t(1) << 28;  // tokens, or merges
 constexpr uint32_t NOWHERE = UINT32_MAX;  // no place in a word
 constexpr uint32_t ESCAPED_SPACE = 0x2581;
 constexpr size_t MOST_JOINED = 100;  // characters that merges join to a space behind them
@@ -63,17 +67,8 @@ int byte_of(std::string_view text) {
     return length == text.size() && code_point < 0x200 ? ALPHABET.byte_of[code_point] : -1;
 }
 
-// Where the lowest of some values is, the leftmost of equal ones.
-size_t lowest_of(const uint64_t *values, size_t count) {
-    size_t at = 0;
-    uint64_t lowest = values[0];
-    for (size_t i = 1; i < count; ++i) {
-        const bool lower = values[i] < lowest;
-        lowest = lower ? values[i] : lowest;
-        at = lower ? i : at;
-    }
-    return at;
-}
+size_t lowest_bit(uint64_t bits) { return static_cast<size_t>(__builtin_ctzll(bits)); }
+size_t highest_bit(uint64_t bits) { return static_cast<size_t>(63 ^ __builtin_clzll(bits)); }
 
 uint32_t last_character(std::string_view text) {
     size_t start = text.size() - 1;
@@ -93,12 +88,13 @@ bool ends_with_space(std::string_view text) {
 Merger::Merger(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options)
     : tokens_(std::move(tokens)), options_(options) {
     if (!tokens_->indexed()) throw std::invalid_argument("the tokens have no index");
-    if (tokens_->size() >= UNKNOWN_CHAR / 2 || merges.size() >= UNKNOWN_CHAR / 2) {
+    if (tokens_->size() >= MOST_STRINGS || merges.size() >= MOST_STRINGS) {
         throw std::invalid_argument("more tokens or merges than there are numbers for");
     }
     for (size_t id = 0; id < tokens_->size(); ++id) longest_token_ = std::max(longest_token_, (*tokens_)[id].size());
-    prepare_pairs(merges);
+    const std::vector<PairTable::Pair> pairs = read(merges);
     prepare_characters();
+    pairs_ = PairTable(pairs, symbol_count());
 }
 
 uint32_t Merger::symbol_of(std::string_view text, uint64_t hash) {
@@ -109,60 +105,68 @@ uint32_t Merger::symbol_of(std::string_view text, uint64_t hash) {
     return found->second;
 }
 
-void Merger::prepare_pairs(const Strings &merges) {
-    pairs_ = PairTable(merges.size());
+// The symbols of all merges.
+std::vector<PairTable::Pair> Merger::read(const Strings &merges) {
     rank_count_ = merges.size();
     if (options_.byte_encode) {
         byte_pairs_ = ZeroedArray<uint64_t>(65536);
         std::fill_n(byte_pairs_.data(), 65536, NONE);
     }
-
+    std::vector<PairTable::Pair> pairs;
+    pairs.reserve(merges.size());
     // In groups, so that what a group will look up is on its way while its hashes are made.
-    constexpr size_t GROUP = 32;
+    struct Part {
+        std::string_view text;
+        uint64_t hash;
+        int64_t likely;
+        uint32_t symbol;
+    };
     struct Item {
         uint32_t rank;
-        std::string_view left, right;
-        std::string merged;
-        uint64_t left_hash, right_hash, merged_hash;
-        uint32_t left_symbol, right_symbol, result;
+        Part left, right, merged;
+        std::string merged_text;
     };
-    std::vector<Item> items(GROUP);
-    for (size_t from = 0; from < merges.size(); from += GROUP) {
+    std::vector<Item> items(AT_ONCE);
+    for (size_t from = 0; from < merges.size(); from += AT_ONCE) {
         size_t count = 0;
-        for (size_t rank = from; rank < std::min(from + GROUP, merges.size()); ++rank) {
+        const auto each = [&](auto work) {
+            for (size_t i = 0; i < count; ++i) {
+                for (Part *part : {&items[i].left, &items[i].right, &items[i].merged}) work(*part);
+            }
+        };
+        for (size_t rank = from; rank < std::min(from + AT_ONCE, merges.size()); ++rank) {
             // A merge is cut at its first space, not counting one that begins it.
             std::string_view text = merges[rank];
             size_t space = text.size() > 1 ? text.find(' ', 1) : std::string_view::npos;
             if (space == std::string_view::npos || space + 1 == text.size()) continue;
             Item &item = items[count++];
             item.rank = static_cast<uint32_t>(rank);
-            item.left = text.substr(0, space);
-            item.right = text.substr(space + 1);
-            item.merged.assign(item.left);
-            item.merged.append(item.right);
-            item.left_hash = hash_bytes(item.left.data(), item.left.size());
-            item.right_hash = hash_bytes(item.right.data(), item.right.size());
-            item.merged_hash = hash_bytes(item.merged.data(), item.merged.size());
-            tokens_->prefetch(item.left_hash);
-            tokens_->prefetch(item.right_hash);
-            tokens_->prefetch(item.merged_hash);
+            item.left.text = text.substr(0, space);
+            item.right.text = text.substr(space + 1);
+            item.merged_text.assign(item.left.text);
+            item.merged_text.append(item.right.text);
+            item.merged.text = item.merged_text;
         }
-        for (size_t i = 0; i < count; ++i) {
-            Item &item = items[i];
-            item.left_symbol = symbol_of(item.left, item.left_hash);
-            item.right_symbol = symbol_of(item.right, item.right_hash);
-            item.result = symbol_of(item.merged, item.merged_hash);
-            pairs_.prefetch(item.left_symbol, item.right_symbol);
-        }
+        each([&](Part &part) {
+            part.hash = hash_bytes(part.text.data(), part.text.size());
+            tokens_->prefetch(part.hash);
+        });
+        each([&](Part &part) {
+            part.likely = tokens_->likely(part.hash);
+            tokens_->prefetch_end(part.likely);
+        });
+        each([&](Part &part) { tokens_->prefetch_text(part.likely); });
+        each([&](Part &part) { part.symbol = symbol_of(part.text, part.hash); });
         for (size_t i = 0; i < count; ++i) {
             const Item &item = items[i];
-            const uint64_t value = uint64_t(item.rank) << 32 | item.result;
-            if (!pairs_.insert(item.left_symbol, item.right_symbol, value)) continue;
+            pairs.push_back({item.left.symbol, item.right.symbol, item.rank, item.merged.symbol});
             if (options_.byte_encode) {
-                int left = byte_of(item.left), right = byte_of(item.right);
-                if (left >= 0 && right >= 0) byte_pairs_[size_t(left) << 8 | size_t(right)] = value;
-            } else if (starts_with_space(item.right) && !ends_with_space(item.left)) {
-                joined_to_spaces_.push_back(last_character(item.left));
+                const int left = byte_of(item.left.text), right = byte_of(item.right.text);
+                if (left < 0 || right < 0) continue;
+                uint64_t &value = byte_pairs_[size_t(right) << 8 | size_t(left)];
+                if (value == NONE) value = uint64_t(item.rank) << 32 | item.merged.symbol;
+            } else if (starts_with_space(item.right.text) && !ends_with_space(item.left.text)) {
+                joined_to_spaces_.push_back(last_character(item.left.text));
             }
         }
     }
@@ -170,6 +174,7 @@ void Merger::prepare_pairs(const Strings &merges) {
     joined_to_spaces_.erase(std::unique(joined_to_spaces_.begin(), joined_to_spaces_.end()), joined_to_spaces_.end());
     parts_at_spaces_ = options_.escape_spaces && !options_.byte_encode && !options_.ignore_merges &&
                        joined_to_spaces_.size() <= MOST_JOINED;
+    return pairs;
 }
 
 void Merger::prepare_characters() {
@@ -185,7 +190,7 @@ void Merger::prepare_characters() {
     }
 }
 
-// The symbol of a character that is no byte: its token, what merges have of it, or a number that no merge knows.
+// The symbol of a character that is no byte: its token, or what merges have of it; no_symbol() if nobody knows it.
 uint32_t Merger::character(const unsigned char *at, unsigned size) const {
     std::string_view text(reinterpret_cast<const char *>(at), size);
     int64_t id = tokens_->find(text);
@@ -194,8 +199,7 @@ uint32_t Merger::character(const unsigned char *at, unsigned size) const {
         auto found = inner_symbols_.find(std::string(text));
         if (found != inner_symbols_.end()) return found->second;
     }
-    unsigned length;
-    return UNKNOWN_CHAR | code_point_at(at, at + size, length);
+    return static_cast<uint32_t>(symbol_count());
 }
 
 bool Merger::may_be_whole(const unsigned char *word, size_t size) const {
@@ -255,10 +259,11 @@ void Merger::encode(const unsigned char *word, size_t size, Scratch &scratch, co
         const size_t written = write(word, size, scratch.written.data());
         const int64_t id = tokens_->find({scratch.written.data(), written});
         if (id >= 0) {
-            scratch.ids.push_back(static_cast<int32_t>(id));
+            scratch.ids.push(static_cast<int32_t>(id));
             return;
         }
     }
+    if (size > VERY_LONG_WORD && merge_in_windows(word, size, scratch, poll)) return;
     if (size > LONGEST_WORD) {
         size_t characters = 0;
         for (size_t i = 0; i < size; ++i) characters += options_.byte_encode || (word[i] & 0xC0) != 0x80;
@@ -268,193 +273,167 @@ void Merger::encode(const unsigned char *word, size_t size, Scratch &scratch, co
                                     " GiB to merge; the limit is " + std::to_string(LONGEST_WORD));
         }
     }
-    uint32_t *symbols = scratch.symbols.room(size + 1);
-    size_t count = write_symbols(word, size, symbols);
-    if (count > SHORT_WORD) {
-        count = merge_long(count, scratch, poll);
-    } else if (count > 1) {
-        uint64_t values[SHORT_WORD];
-        if (options_.byte_encode) {
-            for (size_t i = 0; i + 1 < count; ++i) values[i] = byte_pairs_[size_t(word[i]) << 8 | word[i + 1]];
-        } else {
-            for (size_t i = 0; i + 1 < count; ++i) values[i] = pairs_.value(symbols[i], symbols[i + 1]);
-        }
-        count = merge_short(count, symbols, values);
-    }
-    append_ids(symbols, count, scratch.ids);
-}
-
-// Looks for the lowest rank anew each time; of equal ranks the leftmost.
-size_t Merger::merge_short(size_t count, uint32_t *symbols, uint64_t *values) const {
-    while (count > 1) {
-        const size_t at = lowest_of(values, count - 1);
-        if (values[at] == NONE) break;
-        symbols[at] = static_cast<uint32_t>(values[at]);
-        --count;
-        for (size_t i = at + 1; i < count; ++i) symbols[i] = symbols[i + 1];
-        for (size_t i = at; i + 1 < count; ++i) values[i] = values[i + 1];
-        if (at) values[at - 1] = pairs_.value(symbols[at - 1], symbols[at]);
-        if (at + 1 < count) values[at] = pairs_.value(symbols[at], symbols[at + 1]);
-    }
-    return count;
+    const size_t count = merge_long(word, size, scratch, poll);
+    append_ids({word, size}, scratch.symbols.data(), scratch.before.data(), count, scratch.ids);
 }
 
 // A word on its way. What its next step will read from memory was asked for in the one before.
 //
-// Symbols and pairs have an entry in front and some behind, so that a pair has neighbours in any case: NO_SYMBOL has no
-// merge with anything, so nobody has to ask whether there is a neighbour.
+// A symbol keeps its place when others are merged; `alive` has a bit for each that is still there. In front of the first
+// and behind the last one stands no_symbol(), which has no merge with anything, so nobody has to ask whether a symbol has
+// a neighbour.
 struct Merger::Lane {
-    static constexpr uint32_t NO_SYMBOL = UINT32_MAX;
-    static constexpr size_t LAST_PLACE = SHORT_WORD + 31;
+    static constexpr size_t PLACES = SHORT_WORD + 2;
+    static constexpr uint32_t SPARE = PLACES - 1;  // where no pair ever stands
 
-    const unsigned char *data;
-    size_t size;
-    size_t number;  // of the word
-    enum State { LOOK_UP, READ_PAIRS, MERGE } state;
-    uint64_t hash;       // LOOK_UP: of the written word
-    size_t text_size;    // LOOK_UP: the written word
-    size_t count;        // symbols
-    size_t at;           // MERGE: the symbol that was made last
-    PairTable::Query left, right;  // MERGE: the pairs that it is in
-    uint64_t left_value, right_value;
-    char text[3 * SHORT_WORD + 8];
-    alignas(32) uint32_t symbols[SHORT_WORD + 32];  // the first at 1
-    alignas(32) uint32_t ranks[SHORT_WORD + 32];    // of symbols[i] and symbols[i + 1]
-    alignas(32) uint32_t merged[SHORT_WORD + 32];   // what they become
+    Word word;
+    size_t number;
+    uint64_t alive;
+    size_t count;                  // symbols at first
+    uint32_t left_at, right_at;    // the pairs that the symbol is in that was made last
+    PairTable::Query left, right;  // where they are looked up
+    bool has_asked;                // for all pairs, whose values are still to be read
+    alignas(64) uint32_t ranks[PLACES];    // of the symbol at a place and the next one
+    alignas(64) uint32_t symbols[PLACES];  // the first at 1
+    alignas(64) uint32_t merged[PLACES];   // what they become
 
-    void set(size_t i, uint64_t value) {
-        ranks[i] = static_cast<uint32_t>(value >> 32);
-        merged[i] = static_cast<uint32_t>(value);
+    size_t next(size_t at) const { return at + 1 + lowest_bit(alive >> (at + 1)); }
+    size_t before(size_t at) const { return highest_bit(alive & ((uint64_t(1) << at) - 1)); }
+    void put(size_t at, uint64_t value) {
+        ranks[at] = static_cast<uint32_t>(value >> 32);
+        merged[at] = static_cast<uint32_t>(value);
     }
+    void put(size_t at, uint64_t entry, const PairTable::Reader &pairs) {
+        ranks[at] = pairs.rank(entry);
+        merged[at] = pairs.result(entry);
+    }
+
+    // Merges the pair at a place, and asks for the pairs that it is in then.
+    void merge(size_t at, const PairTable::Reader &pairs) {
+        const size_t merged_in = next(at), behind = next(merged_in), before = this->before(at);
+        symbols[at] = merged[at];
+        ranks[merged_in] = NO_RANK;
+        alive &= ~(uint64_t(1) << merged_in);
+        left_at = static_cast<uint32_t>(before);
+        right_at = static_cast<uint32_t>(at);
+        left = pairs.query(symbols[before], symbols[at]);
+        right = pairs.query(symbols[at], symbols[behind]);
+    }
+};
+
+struct Merger::Lanes {
+    const Word *words;
+    Result *results;
+    Scratch &scratch;
+    const Poll &poll;
+    size_t next = 0;  // in scratch.numbers
+    size_t running = 0;
+    Lane *lanes[LANES];
 };
 
 Merger::Scratch::Scratch() = default;
 Merger::Scratch::~Scratch() = default;
 
-// The first step of a word. False if it is done already, which a long one is.
-bool Merger::start(Lane &lane, Scratch &scratch, const Poll &poll) const {
-    if (lane.size > SHORT_WORD) {
-        encode(lane.data, lane.size, scratch, poll);
-        return false;
-    }
-    if (may_be_whole(lane.data, lane.size)) {
-        lane.text_size = write(lane.data, lane.size, lane.text);
-        lane.hash = hash_bytes(lane.text, lane.text_size);
-        tokens_->prefetch(lane.hash);
-        lane.state = Lane::LOOK_UP;
-    } else {
-        ask_for_pairs(lane);
-    }
-    return true;
+// The numbers of all words into scratch.numbers, by their sizes: how often a loop goes round is then the same as for the
+// word before, and the processor guesses it right.
+void Merger::sort_by_size(const Word *words, size_t count, Scratch &scratch) {
+    uint32_t place[SHORT_WORD + 3] = {0};
+    const auto class_of = [](const Word &word) { return std::min(word.size, SHORT_WORD + 1); };
+    for (size_t i = 0; i < count; ++i) ++place[class_of(words[i]) + 1];
+    for (size_t size = 1; size < SHORT_WORD + 3; ++size) place[size] += place[size - 1];
+    scratch.numbers.resize(count);
+    for (size_t i = 0; i < count; ++i) scratch.numbers[place[class_of(words[i])]++] = static_cast<uint32_t>(i);
 }
 
-void Merger::ask_for_pairs(Lane &lane) const {
-    lane.state = Lane::READ_PAIRS;
-    lane.count = write_symbols(lane.data, lane.size, lane.symbols + 1);
-    lane.symbols[0] = Lane::NO_SYMBOL;
-    std::fill_n(lane.symbols + 1 + lane.count, 8, Lane::NO_SYMBOL);
-    if (options_.byte_encode) return;  // the pairs of bytes are few enough to be near
-    for (size_t i = 1; i < lane.count; ++i) pairs_.query(lane.symbols[i], lane.symbols[i + 1]);
-}
-
-void Merger::read_pairs(Lane &lane) const {
-    lane.state = Lane::MERGE;
-    lane.at = Lane::LAST_PLACE;  // nothing was made yet; there, values of no merge are put in
-    lane.left_value = lane.right_value = NONE;
-    std::memset(lane.ranks, 0xFF, lane.count <= 14 ? sizeof lane.ranks / 4 : sizeof lane.ranks);
-    if (options_.byte_encode) {
-        for (size_t i = 1; i < lane.count; ++i) {
-            lane.set(i, byte_pairs_[size_t(lane.data[i - 1]) << 8 | lane.data[i]]);
+// Finds the words that are tokens as a whole, and takes them out of scratch.numbers. In groups, so that what a group will
+// look up is on its way while its hashes are made.
+void Merger::find_whole(const Word *words, Result *results, Scratch &scratch) const {
+    constexpr size_t ROOM = 3 * SHORT_WORD + 4;
+    struct Item {
+        size_t size;
+        uint64_t hash;
+        int64_t likely;
+    } items[AT_ONCE];
+    scratch.written.resize(std::max(scratch.written.size(), AT_ONCE * ROOM));
+    std::vector<uint32_t> &numbers = scratch.numbers;
+    size_t left = 0;
+    for (size_t from = 0; from < numbers.size(); from += AT_ONCE) {
+        const size_t count = std::min(AT_ONCE, numbers.size() - from);
+        for (size_t i = 0; i < count; ++i) {
+            const Word &word = words[numbers[from + i]];
+            Item &item = items[i];
+            item.size = 0;
+            if (word.size > SHORT_WORD || !may_be_whole(word.data, word.size)) continue;
+            char *to = scratch.written.data() + i * ROOM;
+            item.size = write(word.data, word.size, to);
+            item.hash = hash_bytes(to, item.size);
+            tokens_->prefetch(item.hash);
         }
-    } else {
-        for (size_t i = 1; i < lane.count; ++i) lane.set(i, pairs_.value(lane.symbols[i], lane.symbols[i + 1]));
+        for (size_t i = 0; i < count; ++i) {
+            items[i].likely = items[i].size ? tokens_->likely(items[i].hash) : -1;
+            tokens_->prefetch_end(items[i].likely);
+        }
+        for (size_t i = 0; i < count; ++i) tokens_->prefetch_text(items[i].likely);
+        for (size_t i = 0; i < count; ++i) {
+            const uint32_t number = numbers[from + i];
+            const int64_t id = items[i].likely < 0 ? -1
+                                                   : tokens_->find({scratch.written.data() + i * ROOM, items[i].size},
+                                                                   items[i].hash);
+            if (id < 0) {
+                numbers[left++] = number;
+            } else {
+                results[number] = {scratch.ids.size(), 1};
+                scratch.ids.push(static_cast<int32_t>(id));
+            }
+        }
     }
+    numbers.resize(left);
 }
 
 namespace {
 
-
-// Merges the pair of lowest rank and returns its place, 0 if there is none. `last` is the place of the last pair.
-size_t merge_lowest(uint32_t *symbols, uint32_t *ranks, uint32_t *merged, size_t last) {
-    size_t at = 1;
-    uint32_t lowest = ranks[1];
-    for (size_t i = 2; i <= last; ++i) {
+// Where the lowest of the first `count` ranks is, the leftmost of equal ones; 0 if there is none. The first is none.
+ALWAYS_INLINE size_t lowest(const uint32_t *ranks, size_t count) {
+    size_t at = 0;
+    uint32_t lowest = NO_RANK;
+    for (size_t i = 1; i < count; ++i) {
         const bool lower = ranks[i] < lowest;
         lowest = lower ? ranks[i] : lowest;
         at = lower ? i : at;
-    }
-    if (lowest == NO_RANK) return 0;
-    symbols[at] = merged[at];
-    for (size_t i = at; i <= last; ++i) {
-        symbols[i + 1] = symbols[i + 2];
-        ranks[i] = ranks[i + 1];
-        merged[i] = merged[i + 1];
     }
     return at;
 }
 
 #if GGUFBPE_X86
 
-// Eight of the entries behind those of `own`: each one's neighbour, the last one's from `following`.
-__attribute__((target("avx2"), always_inline)) inline __m256i next_of(__m256i own, __m256i following) {
-    const __m256i turn = _mm256_setr_epi32(1, 2, 3, 4, 5, 6, 7, 0);
-    return _mm256_blend_epi32(_mm256_permutevar8x32_epi32(own, turn), _mm256_permutevar8x32_epi32(following, turn), 0x80);
+__attribute__((target("avx2"), always_inline)) inline __m256i lowest_of_all(__m256i ranks) {
+    ranks = _mm256_min_epu32(ranks, _mm256_permute2x128_si256(ranks, ranks, 1));
+    ranks = _mm256_min_epu32(ranks, _mm256_shuffle_epi32(ranks, 0x4E));
+    return _mm256_min_epu32(ranks, _mm256_shuffle_epi32(ranks, 0xB1));
+}
+__attribute__((target("avx2"), always_inline)) inline uint64_t equal_places(__m256i ranks, __m256i rank) {
+    return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(ranks, rank))));
 }
 
-// The same without loops of a length that varies, for up to 8 * VECTORS - 2 symbols; and the values of the pairs left and
-// right of `made` are put in before. All of it in registers: what was just written in small pieces cannot be read at once
-// in one large one without a wait.
 template <int VECTORS>
-__attribute__((target("avx2,bmi"), always_inline)) inline size_t merge_lowest_wide(uint32_t *symbols, uint32_t *ranks,
-                                                                                   uint32_t *merged, size_t made,
-                                                                                   uint64_t left, uint64_t right) {
-    auto vectors_of = [](uint32_t *array) { return reinterpret_cast<__m256i *>(array); };
-    const __m256i iota = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    __m256i rank[VECTORS + 1], result[VECTORS + 1], symbol[VECTORS + 1], place[VECTORS];
-    const __m256i left_of = _mm256_set1_epi32(static_cast<int>(made) - 1), right_of = _mm256_set1_epi32(static_cast<int>(made));
-    __m256i lowest = _mm256_set1_epi32(-1);
-    rank[VECTORS] = result[VECTORS] = symbol[VECTORS] = lowest;
-    for (int i = 0; i < VECTORS; ++i) {
-        place[i] = _mm256_add_epi32(iota, _mm256_set1_epi32(8 * i));
-        const __m256i is_left = _mm256_cmpeq_epi32(place[i], left_of), is_right = _mm256_cmpeq_epi32(place[i], right_of);
-        rank[i] = _mm256_load_si256(vectors_of(ranks) + i);
-        rank[i] = _mm256_blendv_epi8(rank[i], _mm256_set1_epi32(static_cast<int>(left >> 32)), is_left);
-        rank[i] = _mm256_blendv_epi8(rank[i], _mm256_set1_epi32(static_cast<int>(right >> 32)), is_right);
-        result[i] = _mm256_load_si256(vectors_of(merged) + i);
-        result[i] = _mm256_blendv_epi8(result[i], _mm256_set1_epi32(static_cast<int>(left)), is_left);
-        result[i] = _mm256_blendv_epi8(result[i], _mm256_set1_epi32(static_cast<int>(right)), is_right);
-        symbol[i] = _mm256_load_si256(vectors_of(symbols) + i);
-        lowest = _mm256_min_epu32(lowest, rank[i]);
-    }
-    lowest = _mm256_min_epu32(lowest, _mm256_permute2x128_si256(lowest, lowest, 1));
-    lowest = _mm256_min_epu32(lowest, _mm256_shuffle_epi32(lowest, 0x4E));
-    lowest = _mm256_min_epu32(lowest, _mm256_shuffle_epi32(lowest, 0xB1));
-    if (static_cast<uint32_t>(_mm256_cvtsi256_si32(lowest)) == NO_RANK) return 0;
-    uint32_t places = 0;
-    for (int i = 0; i < VECTORS; ++i) {
-        const __m256i equal = _mm256_cmpeq_epi32(lowest, rank[i]);
-        places |= static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(equal))) << (8 * i);
-    }
-    const size_t at = static_cast<size_t>(__builtin_ctz(places));
-    // The first symbol of the pair becomes what both become; what stands behind moves one place forward.
-    const __m256i chosen = _mm256_set1_epi32(static_cast<int>(at));
-    for (int i = 0; i < VECTORS; ++i) {
-        const __m256i is_chosen = _mm256_cmpeq_epi32(place[i], chosen);
-        const __m256i is_behind = _mm256_cmpgt_epi32(place[i], chosen);
-        const __m256i moves = _mm256_or_si256(is_chosen, is_behind);
-        __m256i kept = _mm256_blendv_epi8(symbol[i], result[i], is_chosen);
-        kept = _mm256_blendv_epi8(kept, next_of(symbol[i], symbol[i + 1]), is_behind);
-        _mm256_store_si256(vectors_of(symbols) + i, kept);
-        kept = _mm256_blendv_epi8(rank[i], next_of(rank[i], rank[i + 1]), moves);
-        _mm256_store_si256(vectors_of(ranks) + i, kept);
-        kept = _mm256_blendv_epi8(result[i], next_of(result[i], result[i + 1]), moves);
-        _mm256_store_si256(vectors_of(merged) + i, kept);
-    }
-    return at;
+__attribute__((target("avx2,bmi,bmi2"), always_inline)) inline size_t lowest_of_vectors(const uint32_t *ranks) {
+    const auto *vectors = reinterpret_cast<const __m256i *>(ranks);
+    __m256i lowest = _mm256_load_si256(vectors);
+    for (int i = 1; i < VECTORS; ++i) lowest = _mm256_min_epu32(lowest, _mm256_load_si256(vectors + i));
+    lowest = lowest_of_all(lowest);
+    uint64_t places = 0;
+    for (int i = 0; i < VECTORS; ++i) places |= equal_places(_mm256_load_si256(vectors + i), lowest) << (8 * i);
+    return lowest_bit(places);
 }
 
-bool has_avx2() {
-    static const bool found = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi");
+// The same, of all ranks that there may be; where all are none, the first is the lowest.
+__attribute__((target("avx2,bmi,bmi2"), always_inline)) inline size_t lowest_wide(const uint32_t *ranks, size_t count) {
+    if (count <= FEW) return lowest_of_vectors<2>(ranks);
+    return count <= 2 * FEW ? lowest_of_vectors<4>(ranks) : lowest_of_vectors<8>(ranks);
+}
+
+bool is_wide() {
+    static const bool found = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
     return found;
 }
 
@@ -462,125 +441,235 @@ bool has_avx2() {
 
 }  // namespace
 
-// What a step reads before it merges. True when the word is done, and its ids are in scratch.ids; otherwise `ready` says
-// whether there is something to merge in this step.
-ALWAYS_INLINE bool Merger::prepare_step(Lane &lane, Scratch &scratch, bool &ready) const {
-    ready = true;
-    if (lane.state == Lane::MERGE) {
-        lane.left_value = pairs_.value(lane.left);
-        lane.right_value = pairs_.value(lane.right);
-    } else if (lane.state == Lane::READ_PAIRS) {
-        read_pairs(lane);
-    } else {
-        const int64_t id = tokens_->find({lane.text, lane.text_size}, lane.hash);
-        if (id >= 0) {
-            scratch.ids.push_back(static_cast<int32_t>(id));
+// Puts the next word that is not done at once into a lane. False if there is none.
+bool Merger::next_word(Lane &lane, Lanes &all) const {
+    Scratch &scratch = all.scratch;
+    while (all.next < scratch.numbers.size()) {
+        lane.number = scratch.numbers[all.next++];
+        lane.word = all.words[lane.number];
+        if (lane.word.size <= SHORT_WORD) {
+            begin(lane);
             return true;
         }
-        ask_for_pairs(lane);
-        ready = options_.byte_encode;
-        if (ready) read_pairs(lane);
+        const size_t begun = scratch.ids.size();
+        encode(lane.word.data, lane.word.size, scratch, all.poll);
+        all.results[lane.number] = {begun, scratch.ids.size() - begun};
     }
     return false;
 }
 
-// What a step does when a merge was made at a place, or none was. True when the word is done.
-ALWAYS_INLINE bool Merger::finish_step(Lane &lane, Scratch &scratch, size_t at) const {
-    if (!at) {
-        append_ids(lane.symbols + 1, lane.count, scratch.ids);
-        return true;
+void Merger::begin(Lane &lane) const {
+    const PairTable::Reader &pairs = pairs_.reader();
+    lane.left_at = lane.right_at = Lane::SPARE;  // nothing was made yet
+    lane.left = lane.right = pairs.nothing();
+    lane.has_asked = !options_.byte_encode;
+    std::memset(lane.ranks, 0xFF, lane.word.size <= FEW ? FEW * sizeof(uint32_t) : sizeof lane.ranks);
+    if (options_.byte_encode) {
+        const unsigned char *word = lane.word.data;
+        lane.count = lane.word.size;
+        lane.symbols[1] = byte_symbols_[word[0]];
+        for (size_t i = 1; i < lane.count; ++i) {
+            lane.symbols[i + 1] = byte_symbols_[word[i]];
+            lane.put(i, byte_pairs_[size_t(word[i]) << 8 | word[i - 1]]);  // few enough to be near
+        }
+    } else {
+        lane.count = write_symbols(lane.word.data, lane.word.size, lane.symbols + 1);
+        for (size_t i = 1; i < lane.count; ++i) pairs.query(lane.symbols[i], lane.symbols[i + 1]);
     }
-    --lane.count;
-    lane.at = at;
-    lane.left = pairs_.query(lane.symbols[at - 1], lane.symbols[at]);
-    lane.right = pairs_.query(lane.symbols[at], lane.symbols[at + 1]);
-    return false;
+    lane.symbols[0] = lane.symbols[lane.count + 1] = pairs.no_symbol();
+    lane.alive = ~uint64_t(0) >> (62 - lane.count);
 }
 
-ALWAYS_INLINE size_t Merger::merge_one(Lane &lane) const {
-    lane.set(lane.at - 1, lane.left_value);
-    lane.set(lane.at, lane.right_value);
-    return merge_lowest(lane.symbols, lane.ranks, lane.merged, lane.count - 1);
+// The values of all pairs at first, which begin() has asked for.
+void Merger::read_pairs(Lane &lane) const {
+    const PairTable::Reader &pairs = pairs_.reader();
+    lane.has_asked = false;
+    for (size_t i = 1; i < lane.count; ++i) {
+        lane.put(i, pairs.value(pairs.query(lane.symbols[i], lane.symbols[i + 1])));
+    }
 }
 
-bool Merger::step(Lane &lane, Scratch &scratch) const {
-    bool ready;
-    if (prepare_step(lane, scratch, ready)) return true;
-    return ready && finish_step(lane, scratch, merge_one(lane));
+// Writes the ids of a word in which nothing can be merged any more.
+ALWAYS_INLINE void Merger::finish(Lane &lane, Lanes &all) const {
+    Ids &ids = all.scratch.ids;
+    const size_t begun = ids.size(), token_count = tokens_->size();
+    int32_t *to = ids.room(SHORT_WORD);
+    bool are_tokens = true;
+    const uint64_t symbols = lane.alive & ~(uint64_t(2) << lane.count) & ~uint64_t(1);
+    for (uint64_t rest = symbols; rest; rest &= rest - 1) {
+        const uint32_t symbol = lane.symbols[lowest_bit(rest)];
+        are_tokens &= symbol < token_count;
+        *to++ = static_cast<int32_t>(symbol);
+    }
+    if (are_tokens) {
+        ids.advance(to);
+    } else {
+        uint32_t left[SHORT_WORD], places[SHORT_WORD];
+        size_t count = 0;
+        for (uint64_t rest = symbols; rest; rest &= rest - 1) {
+            places[count] = static_cast<uint32_t>(lowest_bit(rest) - 1);
+            left[count] = lane.symbols[places[count] + 1];
+            ++count;
+        }
+        append_ids(lane.word, left, places, count, ids);
+    }
+    all.results[lane.number] = {begun, ids.size() - begun};
+}
+
+// Ends the word of a lane, in which nothing can be merged any more. 0 if there is no other to begin: another lane is in
+// this one's place then.
+size_t Merger::end_word(Lanes &all, size_t i) const {
+    Lane &lane = *all.lanes[i];
+    finish(lane, all);
+    if (next_word(lane, all)) return 1;
+    all.lanes[i] = all.lanes[--all.running];
+    return 0;
+}
+
+// Goes on in a lane when the lowest of its ranks was found, at `at`. 0 where end_word() is.
+ALWAYS_INLINE size_t Merger::go_on(Lanes &all, size_t i, size_t at, const PairTable::Reader &pairs) const {
+    if (!at) return end_word(all, i);
+    all.lanes[i]->merge(at, pairs);
+    return 1;
+}
+
+// One merge in each lane, and new words for those where there was none. What the last merges have led to is put into all
+// lanes before the first is searched: what was just written in small pieces cannot be read in a large one without a wait.
+void Merger::turn(Lanes &all) const {
+    const PairTable::Reader pairs = pairs_.reader();
+    for (size_t i = 0; i < all.running; ++i) {
+        Lane &lane = *all.lanes[i];
+        if (lane.has_asked) read_pairs(lane);
+        lane.put(lane.left_at, pairs.entry(lane.left), pairs);
+        lane.put(lane.right_at, pairs.entry(lane.right), pairs);
+    }
+    for (size_t i = 0; i < all.running;) i += go_on(all, i, lowest(all.lanes[i]->ranks, all.lanes[i]->count), pairs);
 }
 
 #if GGUFBPE_X86
-__attribute__((target("avx2,bmi"))) bool Merger::step_wide(Lane &lane, Scratch &scratch) const {
-    bool ready;
-    if (prepare_step(lane, scratch, ready)) return true;
-    if (!ready) return false;
-    size_t at;
-    if (lane.count <= 14) {
-        at = merge_lowest_wide<2>(lane.symbols, lane.ranks, lane.merged, lane.at, lane.left_value, lane.right_value);
-    } else if (lane.count <= 30) {
-        at = merge_lowest_wide<4>(lane.symbols, lane.ranks, lane.merged, lane.at, lane.left_value, lane.right_value);
-    } else {
-        at = merge_one(lane);
+__attribute__((target("avx2,bmi,bmi2"))) void Merger::turn_wide(Lanes &all) const {
+    const PairTable::Reader pairs = pairs_.reader();
+    for (size_t i = 0; i < all.running; ++i) {
+        Lane &lane = *all.lanes[i];
+        if (lane.has_asked) read_pairs(lane);
+        lane.put(lane.left_at, pairs.entry_wide(lane.left), pairs);
+        lane.put(lane.right_at, pairs.entry_wide(lane.right), pairs);
     }
-    return finish_step(lane, scratch, at);
+    for (size_t i = 0; i < all.running;) i += go_on(all, i, lowest_wide(all.lanes[i]->ranks, all.lanes[i]->count), pairs);
 }
 #endif
 
 void Merger::encode_many(const Word *words, size_t count, Result *results, Scratch &scratch, const Poll &poll) const {
-    bool (Merger::*one_step)(Lane &, Scratch &) const = &Merger::step;
+    void (Merger::*one_turn)(Lanes &) const = &Merger::turn;
 #if GGUFBPE_X86
-    if (has_avx2()) one_step = &Merger::step_wide;
+    if (is_wide()) one_turn = &Merger::turn_wide;
 #endif
+    sort_by_size(words, count, scratch);
+    if (options_.ignore_merges || options_.newline_runs) find_whole(words, results, scratch);
     scratch.lanes.resize(LANES);
-    Lane *lanes[LANES];
-    size_t next = 0, running = 0;
-    // Puts the next word that is not done at once into a lane.
-    auto fill = [&](Lane &lane) {
-        while (next < count) {
-            lane.data = words[next].data;
-            lane.size = words[next].size;
-            lane.number = next++;
-            const size_t begun = scratch.ids.size();
-            if (start(lane, scratch, poll)) return true;
-            results[lane.number] = {begun, scratch.ids.size() - begun};
-        }
-        return false;
-    };
-    while (running < LANES && fill(scratch.lanes[running])) {
-        lanes[running] = &scratch.lanes[running];
-        ++running;
+    Lanes all{words, results, scratch, poll};
+    while (all.running < LANES && next_word(scratch.lanes[all.running], all)) {
+        all.lanes[all.running] = &scratch.lanes[all.running];
+        ++all.running;
     }
-    while (running) {
-        for (size_t i = 0; i < running;) {
-            Lane &lane = *lanes[i];
-            const size_t begun = scratch.ids.size();
-            if ((this->*one_step)(lane, scratch)) {
-                results[lane.number] = {begun, scratch.ids.size() - begun};
-                if (!fill(lane)) {
-                    lanes[i] = lanes[--running];
-                    continue;
-                }
-            }
-            ++i;
-        }
-    }
+    while (all.running) (this->*one_turn)(all);
 }
 
-// A long word is a chain of symbols: a symbol's place is where it began, and each knows its neighbours' places.
-size_t Merger::merge_long(size_t count, Scratch &scratch, const Poll &poll) const {
-    uint32_t *symbols = scratch.symbols.data();
+// The symbols of a word into scratch.symbols, which are as many as is returned; scratch.before says where each began, in
+// symbols that were not merged yet. A long word is a chain of symbols: a symbol's place is where it began, and each knows
+// its neighbours' places.
+size_t Merger::merge_long(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const {
+    uint32_t *symbols = scratch.symbols.room(size + 1);
+    const size_t count = write_symbols(word, size, symbols);
     scratch.next.room(count);
     scratch.before.room(count);
     scratch.values.room(count);
     for (size_t i = 0; i < count; ++i) {
         scratch.next[i] = static_cast<uint32_t>(i + 1);
         scratch.before[i] = static_cast<uint32_t>(i - 1);
-        scratch.values[i] = i + 1 < count ? pairs_.value(symbols[i], symbols[i + 1]) : NONE;
+        scratch.values[i] = i + 1 < count ? pair(symbols[i], symbols[i + 1]) : NONE;
     }
-    if (count < VERY_LONG_WORD || !merge_by_rank(count, scratch, poll)) merge_by_queue(count, scratch, poll);
+    if (count < LONG_WORD || !merge_by_rank(count, scratch, poll)) merge_by_queue(count, scratch, poll);
     size_t kept = 0;
-    for (size_t at = 0; at < count; at = scratch.next[at]) symbols[kept++] = symbols[at];
+    for (size_t at = 0; at < count; at = scratch.next[at]) {
+        symbols[kept] = symbols[at];
+        scratch.before[kept++] = static_cast<uint32_t>(at);
+    }
     return kept;
+}
+
+// How many bytes the first characters of a word take: as write_symbols() counts them.
+size_t Merger::behind(const Word &word, size_t characters) const {
+    if (options_.byte_encode) return characters;
+    size_t at = 0;
+    for (unsigned length; characters; --characters, at += length) code_point_at(word.data + at, word.data + word.size, length);
+    return at;
+}
+
+// A very long word from left to right, in windows, so that the memory it takes is that of a window. Of a window's symbols
+// those near its end, which what follows may change, are left to the next window.
+//
+// Why that is exact: merges go on in two neighbouring parts of a word as they would in each alone until one takes a symbol
+// of both, and which of the two parts goes on first does not depend on other parts. (What is next in a part is chosen as
+// soon as its rank is the lowest; if a rank is lower than the one before in its part, it is chosen at once. So parts take
+// turns by the highest rank so far, which each knows by itself; equal ranks go from left to right.) Hence some symbols are
+// what becomes of a word if, and only if, every two neighbours are what becomes of their own text. Within a window they
+// are; between windows it is looked up. Where two do not stand side by side, a larger window is taken. False, with nothing
+// written, if it was of no use.
+bool Merger::merge_in_windows(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const {
+    struct Seam {
+        size_t start = 0;             // of the window behind it
+        size_t last_start = 0;        // of the symbol before it
+        uint32_t last = 0, next = 0;  // that symbol, and the one that was expected behind it
+        size_t ids;                   // how many there were
+    };
+    Seam seam{0, 0, 0, 0, scratch.ids.size()}, former = seam;
+    const size_t begun = seam.ids;
+    size_t window = VERY_LONG_WORD;
+    while (window <= LONGEST_WORD) {
+        poll();
+        const unsigned char *const text = word + seam.start;
+        const size_t rest = size - seam.start;
+        size_t length = std::min(window, rest);
+        if (!options_.byte_encode) {
+            while (length < rest && (text[length] & 0xC0) == 0x80) ++length;
+        }
+        const size_t count = merge_long(text, length, scratch, poll);
+        if (seam.start && scratch.symbols[0] != seam.next) {
+            const uint32_t first = scratch.symbols[0];
+            const size_t pair_end = seam.start + (count > 1 ? behind({text, length}, scratch.before[1]) : length);
+            const size_t pair = merge_long(word + seam.last_start, pair_end - seam.last_start, scratch, poll);
+            if (pair == 2 && scratch.symbols[0] == seam.last && scratch.symbols[1] == first) {
+                seam.next = first;
+                continue;  // once more, for scratch has the pair now
+            }
+            if (former.start == seam.start) break;
+            seam = former;
+            scratch.ids.truncate(seam.ids);
+            window *= 2;
+            continue;
+        }
+        size_t kept = count;
+        if (length < rest) {
+            const uint32_t most = scratch.before[count - 1] / 16 * 15;
+            while (kept > 0 && (kept == count || scratch.before[kept] > most)) --kept;
+            if (kept == 0) {
+                window *= 2;
+                continue;
+            }
+        }
+        append_ids({text, length}, scratch.symbols.data(), scratch.before.data(), kept, scratch.ids);
+        if (length == rest) return true;
+        former = seam;
+        seam.last_start = seam.start + behind({text, length}, scratch.before[kept - 1]);
+        seam.start += behind({text, length}, scratch.before[kept]);
+        seam.last = scratch.symbols[kept - 1];
+        seam.next = scratch.symbols[kept];
+        seam.ids = scratch.ids.size();
+        window = std::max(VERY_LONG_WORD, window / 2);
+    }
+    scratch.ids.truncate(begun);
+    return false;
 }
 
 // A priority queue of pairs: n log n in the length of the word. An item of the queue is rank and left place in one
@@ -597,7 +686,7 @@ void Merger::merge_by_queue(size_t count, Scratch &scratch, const Poll &poll) co
     }
     std::make_heap(heap.begin(), heap.end(), std::greater<>());
     auto update = [&](uint32_t at) {
-        values[at] = next[at] < count ? pairs_.value(symbols[at], symbols[next[at]]) : NONE;
+        values[at] = next[at] < count ? pair(symbols[at], symbols[next[at]]) : NONE;
         if (values[at] == NONE) return;
         heap.push_back(item_of(values[at], at));
         std::push_heap(heap.begin(), heap.end(), std::greater<>());
@@ -672,7 +761,7 @@ bool Merger::merge_by_rank(size_t count, Scratch &scratch, const Poll &poll) con
     };
     auto update = [&](uint32_t at) {
         if (values[at] != NONE) remove(at);
-        values[at] = next[at] < count ? pairs_.value(symbols[at], symbols[next[at]]) : NONE;
+        values[at] = next[at] < count ? pair(symbols[at], symbols[next[at]]) : NONE;
         if (values[at] != NONE) append(at);
     };
     auto sort = [&](Row &row) {
@@ -724,29 +813,31 @@ bool Merger::merge_by_rank(size_t count, Scratch &scratch, const Poll &poll) con
     return true;
 }
 
-void Merger::append_ids(const uint32_t *symbols, size_t count, std::vector<int32_t> &ids) const {
+// The ids of symbols. A symbol that is no token becomes its bytes; bytes without a token are dropped
+// (src/llama-vocab.cpp: llm_tokenizer_bpe_session). `places` says which of the word's characters a symbol begins with.
+void Merger::append_ids(const Word &word, const uint32_t *symbols, const uint32_t *places, size_t count, Ids &ids) const {
     const size_t token_count = tokens_->size();
+    size_t place = 0, at = 0;  // a character, and where it begins
     for (size_t i = 0; i < count; ++i) {
         if (symbols[i] < token_count) {
-            ids.push_back(static_cast<int32_t>(symbols[i]));
-        } else {
-            append_fallback(symbols[i], ids);
+            ids.push(static_cast<int32_t>(symbols[i]));
+        } else if (symbols[i] < symbol_count()) {
+            append_bytes(inner_[symbols[i] - token_count], ids);
+        } else {  // a character that nobody knows
+            at += behind({word.data + at, word.size - at}, places[i] - place);
+            place = places[i];
+            unsigned length;
+            uint32_t code_point = code_point_at(word.data + at, word.data + word.size, length);
+            if (options_.escape_spaces && word.data[at] == ' ') code_point = ESCAPED_SPACE;
+            unsigned char bytes[4];
+            const unsigned written = write_utf8(code_point, bytes);
+            append_bytes({reinterpret_cast<const char *>(bytes), written}, ids);
         }
     }
 }
 
-// A symbol that is no token becomes its bytes; bytes without a token are dropped (src/llama-vocab.cpp:
-// llm_tokenizer_bpe_session). Of a byte-level symbol llama.cpp looks up single bytes of the UTF-8, so only ASCII ones
-// can be found.
-void Merger::append_fallback(uint32_t symbol, std::vector<int32_t> &ids) const {
-    std::string text;
-    if (symbol & UNKNOWN_CHAR) {
-        unsigned char bytes[4];
-        unsigned size = write_utf8(symbol & ~UNKNOWN_CHAR, bytes);
-        text.assign(reinterpret_cast<const char *>(bytes), size);
-    } else {
-        text = inner_[symbol - tokens_->size()];
-    }
+// Of a byte-level symbol llama.cpp looks up single bytes of the UTF-8, so only ASCII ones can be found.
+void Merger::append_bytes(std::string_view text, Ids &ids) const {
     for (char c : text) {
         int64_t id;
         if (options_.byte_encode) {
@@ -756,7 +847,7 @@ void Merger::append_fallback(uint32_t symbol, std::vector<int32_t> &ids) const {
             std::snprintf(name, sizeof name, "<0x%02X>", static_cast<unsigned char>(c));
             id = tokens_->find(name);
         }
-        if (id >= 0) ids.push_back(static_cast<int32_t>(id));
+        if (id >= 0) ids.push(static_cast<int32_t>(id));
     }
 }
 

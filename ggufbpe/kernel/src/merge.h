@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ids.h"
 #include "memory.h"
 #include "pairs.h"
 #include "string_array.h"
@@ -36,9 +37,11 @@ struct MergeOptions {
 
 class Merger {
     struct Lane;
+    struct Lanes;
 
 public:
-    static constexpr size_t LONGEST_WORD = size_t(1) << 27;  // symbols; merging takes some 50 bytes for each
+    // Symbols of a word that has to be merged as one, which takes some 50 bytes for each; see merge_in_windows().
+    static constexpr size_t LONGEST_WORD = size_t(1) << 27;
 
     // `tokens` must be indexed; the index of a token is its id. A merge is "left right"; the first of two equal ones counts.
     Merger(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options);
@@ -58,17 +61,18 @@ public:
         std::vector<uint32_t> places;
         std::vector<uint64_t> heap;
         std::vector<Row> rows;  // by rank; empty ones between words
-        std::vector<int32_t> ids;
+        Ids ids;
         std::vector<char> written;
+        std::vector<uint32_t> numbers;  // of the words that are still to be merged
         std::vector<Lane> lanes;
 
         size_t bytes() const {
             return symbols.bytes() + next.bytes() + before.bytes() + row_next.bytes() + row_before.bytes() + values.bytes() +
-                   places.capacity() * sizeof(uint32_t) + heap.capacity() * sizeof(uint64_t) + ids.capacity() * sizeof(int32_t);
+                   places.capacity() * sizeof(uint32_t) + heap.capacity() * sizeof(uint64_t) + ids.bytes();
         }
     };
 
-    // Appends the ids of a word, UTF-8 of any content, to scratch.ids. Throws std::length_error above LONGEST_WORD.
+    // Appends the ids of a word, UTF-8 of any content, to scratch.ids. Throws std::length_error where LONGEST_WORD is too short.
     void encode(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
 
     // Many words at once: some of them go forward in turn, so that what one waits for is on its way while another works.
@@ -89,30 +93,37 @@ public:
 
 private:
     static constexpr uint64_t NONE = PairTable::NONE;
-    static constexpr uint32_t UNKNOWN_CHAR = 0x80000000u;  // plus a code point that no token or merge has
 
-    void prepare_pairs(const Strings &merges);
+    std::vector<PairTable::Pair> read(const Strings &merges);
     void prepare_characters();
     uint32_t symbol_of(std::string_view text, uint64_t hash);
     uint32_t character(const unsigned char *at, unsigned size) const;
     bool may_be_whole(const unsigned char *word, size_t size) const;
     size_t write(const unsigned char *word, size_t size, char *to) const;
-    bool start(Lane &lane, Scratch &scratch, const Poll &poll) const;
-    bool prepare_step(Lane &lane, Scratch &scratch, bool &ready) const;
-    bool finish_step(Lane &lane, Scratch &scratch, size_t at) const;
-    size_t merge_one(Lane &lane) const;
-    bool step(Lane &lane, Scratch &scratch) const;
-    bool step_wide(Lane &lane, Scratch &scratch) const;
-    void ask_for_pairs(Lane &lane) const;
-    void read_pairs(Lane &lane) const;
     size_t write_symbols(const unsigned char *word, size_t size, uint32_t *symbols) const;
-    size_t merge_short(size_t count, uint32_t *symbols, uint64_t *values) const;
-    size_t merge_long(size_t count, Scratch &scratch, const Poll &poll) const;
+
+    static void sort_by_size(const Word *words, size_t count, Scratch &scratch);
+    void find_whole(const Word *words, Result *results, Scratch &scratch) const;
+    bool next_word(Lane &lane, Lanes &all) const;
+    void begin(Lane &lane) const;
+    void read_pairs(Lane &lane) const;
+    void finish(Lane &lane, Lanes &all) const;
+    size_t end_word(Lanes &all, size_t i) const;
+    size_t go_on(Lanes &all, size_t i, size_t at, const PairTable::Reader &pairs) const;
+    void turn(Lanes &all) const;
+    void turn_wide(Lanes &all) const;
+
+    uint64_t pair(uint32_t left, uint32_t right) const {
+        return pairs_.reader().value(pairs_.reader().query(left, right));
+    }
+    bool merge_in_windows(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
+    size_t merge_long(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
+    size_t behind(const Word &word, size_t characters) const;
     void merge_by_queue(size_t count, Scratch &scratch, const Poll &poll) const;
     bool merge_by_rank(size_t count, Scratch &scratch, const Poll &poll) const;
     void join(uint32_t at, size_t count, Scratch &scratch) const;
-    void append_ids(const uint32_t *symbols, size_t count, std::vector<int32_t> &ids) const;
-    void append_fallback(uint32_t symbol, std::vector<int32_t> &ids) const;
+    void append_ids(const Word &word, const uint32_t *symbols, const uint32_t *places, size_t count, Ids &ids) const;
+    void append_bytes(std::string_view text, Ids &ids) const;
 
     std::shared_ptr<const Strings> tokens_;
     MergeOptions options_;

@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(GGUFBPE_PORTABLE)
-#include <immintrin.h>
-#define GGUFBPE_X86 1
-#endif
+#include "x86.h"
 
 namespace ggufbpe {
 

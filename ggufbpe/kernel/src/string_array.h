@@ -65,6 +65,27 @@ public:
 #endif
     }
 
+    // For who looks up many: after prefetch(), the index of the string that find() will compare first, -1 if it certainly
+    // finds none.
+    int64_t likely(uint64_t hash) const {
+        const uint32_t tag = static_cast<uint32_t>(hash >> 32);
+        for (uint64_t at = hash & mask_; slots_[at].index_plus_1; at = (at + 1) & mask_) {
+            if (slots_[at].tag == tag) return slots_[at].index_plus_1 - int64_t(1);
+        }
+        return -1;
+    }
+    // Then, one after the other, where that string is said to be, and the string. There must be one, whatever the index.
+    void prefetch_end(int64_t index) const {
+#if defined(__GNUC__)
+        __builtin_prefetch(&ends_[static_cast<size_t>(index & ~(index >> 63))]);
+#endif
+    }
+    void prefetch_text(int64_t index) const {
+#if defined(__GNUC__)
+        __builtin_prefetch(data_.data() + ends_[static_cast<size_t>(index & ~(index >> 63))]);
+#endif
+    }
+
 private:
     friend Scan scan(const char *, uint64_t, uint64_t, uint64_t, int, bool, Strings *);
 
