@@ -73,7 +73,7 @@ class NotGGUFError(GGUFError):
 
 
 class UnsupportedVersionError(GGUFError):
-    """A GGUF version other than 1, 2 or 3."""
+    """A GGUF version other than 1, 2 or 3; or 1, where a copy is asked for."""
 
 
 class TruncatedFileError(GGUFError):

@@ -19,13 +19,13 @@ from __future__ import annotations
 import os
 import struct
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
 from typing import IO, Any, NamedTuple
 
 from ._constants import GGUFValueType, TokenizerKey, TokenType
 from .errors import CorruptMetadataError, GGUFError, TruncatedFileError, UnsupportedTokenizerError, printable
-from .gguf_file import GGUFFile
+from .files import open_replacing, settle
+from .gguf_file import GGUFFile, Span
 from .vocab import GGUFWarning, load_vocabulary
 
 _T = GGUFValueType
@@ -63,14 +63,7 @@ class Edit(NamedTuple):
     element: GGUFValueType | None = None  # the element type of an array
 
 
-class _Span(NamedTuple):
-    """Bytes of the source file."""
-
-    start: int
-    end: int
-
-
-_Part = bytes | _Span
+_Part = bytes | Span  # new bytes, or those of the source file
 
 
 # ---- edits ----------------------------------------------------------------------------------------------
@@ -224,11 +217,9 @@ def write_fixed(
     source, target = os.path.realpath(source), os.path.realpath(target)  # a link stays one, to the new file
     parts = _plan(source, list(edits))
     told: list[str] = []
-    with _replacing(target) as (file, temporary):
+    with open_replacing(target) as (file, temporary):
         _copy(source, parts, file)
-        file.flush()
-        os.fsync(file.fileno())
-        _give_permissions(temporary, target)
+        settle(file, temporary, target)
         if check:
             told = _check(temporary, target)
     for problem in told:  # only now: a caller may turn warnings into errors
@@ -239,20 +230,9 @@ def _plan(path: str, edits: list[Edit]) -> list[_Part]:
     """What the copy is made of, in order: new bytes, and spans of the source."""
     with GGUFFile(path) as file:
         file.require_first_shard()
-        if file.version == 1:
-            raise CorruptMetadataError(
-                "GGUF version 1, which llama.cpp does not read any more",
-                path=path,
-                offset=4,
-                remedy="convert the model again",
-            )
+        kept: dict[str, _Part] = dict(file.spans())
         if file.tensor_count and any(edit.key == _ALIGNMENT for edit in edits):
             raise ValueError(f"{_ALIGNMENT} says where the tensors lie, so it cannot change")
-        keys = file.keys()
-        starts = [file.offset(key) - 12 - len(key.encode()) for key in keys]
-        kept: dict[str, _Part] = {
-            key: _Span(start, end) for key, start, end in zip(keys, starts, [*starts[1:], file.metadata_end])
-        }
         packed = _packed([edit for edit in edits if edit.type is not None], file.byteorder)
         for edit in edits:
             if edit.type is None:
@@ -265,11 +245,11 @@ def _plan(path: str, edits: list[Edit]) -> list[_Part]:
         first = file.metadata_end
         last = _tensor_infos_end(path, first, file.tensor_count, order)
     size = os.path.getsize(path)
-    parts: list[_Part] = [b"GGUF" + counts, *kept.values(), _Span(first, last)]
+    parts: list[_Part] = [b"GGUF" + counts, *kept.values(), Span(first, last)]
     data = last + -last % alignment
     if size > last:  # padding is written where it was, also in a file of metadata alone
         end = sum(len(part) if isinstance(part, bytes) else part.end - part.start for part in parts)
-        parts += [bytes(-end % alignment), _Span(min(data, size), size)]
+        parts += [bytes(-end % alignment), Span(min(data, size), size)]
     return parts
 
 
@@ -295,10 +275,8 @@ def _packed(edits: list[Edit], byteorder: str) -> dict[str, bytes]:
         writer.write_kv_data_to_file()
         writer.close()
         with GGUFFile(path) as file, open(path, "rb") as stream:
-            keys = file.keys()
-            starts = [file.offset(key) - 12 - len(key.encode()) for key in keys]
             data = stream.read()
-            return {key: data[a:b] for key, a, b in zip(keys, starts, [*starts[1:], file.metadata_end])}
+            return {key: data[start:end] for key, (start, end) in file.spans().items()}
 
 
 def _alignment(file: GGUFFile) -> int:
@@ -391,37 +369,3 @@ def _check(temporary: str, target: str) -> list[str]:
             )
             raise
     return [str(warning.message).replace(temporary, target, 1) for warning in caught]
-
-
-@contextmanager
-def _replacing(target: str) -> Iterator[tuple[IO[bytes], str]]:
-    """A new file beside `target` that takes its place if all goes well, and else goes itself."""
-    folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name[:200]}.{os.urandom(4).hex()}.partial")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file, temporary
-        os.replace(temporary, target)
-    except BaseException:  # an interruption, too
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-    if os.name != "nt":
-        at = os.open(folder, os.O_RDONLY)
-        with suppress(OSError):  # some file systems cannot; the file itself is on the disk
-            os.fsync(at)
-        os.close(at)
-
-
-def _give_permissions(temporary: str, target: str) -> None:
-    """Those of the file that is replaced, its owner too where that is allowed; else those of a new file."""
-    if os.path.exists(target):
-        status = os.stat(target)
-        with suppress(OSError, AttributeError):  # not ours to give away; no owners on Windows
-            os.chown(temporary, status.st_uid, status.st_gid)
-        os.chmod(temporary, status.st_mode & 0o7777)
-    else:
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)

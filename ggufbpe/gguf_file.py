@@ -110,6 +110,13 @@ class _Entry(NamedTuple):
     lengths: array[int] | None  # byte lengths of the elements of an array of strings, if they are known
 
 
+class Span(NamedTuple):
+    """Bytes of a file, from offset `start` up to `end`."""
+
+    start: int
+    end: int
+
+
 class GGUFFile:
     """The metadata of one GGUF file: a read-only mapping from key to value, with types and offsets.
 
@@ -205,6 +212,22 @@ class GGUFFile:
             return entry.data + sum(self._lengths(key)[:index]) + index * self._length.size
         element = entry.type if entry.element is None else entry.element  # UINT8 is 0, and so is not true
         return entry.data + index * _SCALARS[element][1]
+
+    def spans(self) -> dict[str, Span]:
+        """The bytes of each key with its type and value, in the order of the file, for a copy of it.
+
+        `UnsupportedVersionError` for version 1: a copy would be no more use than the file.
+        """
+        if self.version == 1:
+            raise UnsupportedVersionError(
+                "GGUF version 1, which llama.cpp does not read any more",
+                path=self.path,
+                offset=4,
+                remedy="convert the model again",
+            )
+        before = self._length.size + 4  # of a value: the length of the key and the type; and the key
+        starts = [entry.offset - before - len(key.encode()) for key, entry in self._entries.items()]
+        return dict(zip(self._entries, map(Span, starts, [*starts[1:], self.metadata_end])))
 
     def require_first_shard(self) -> None:
         """Raise `ShardError` if this is a later part of a split model (src/llama-model-loader.cpp)."""

@@ -26,7 +26,7 @@ import pytest
 
 from ggufbpe import Tokenizer
 from ggufbpe._constants import GGUFValueType
-from ggufbpe.errors import GGUFError, NotGGUFError, ShardError
+from ggufbpe.errors import GGUFError, NotGGUFError, ShardError, UnsupportedVersionError
 from ggufbpe.gguf_file import GGUFFile
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -167,6 +167,30 @@ def test_element_offset_is_where_the_bytes_of_an_element_lie(version: int, byteo
         for index, number in enumerate(types):
             start = file.element_offset("tokenizer.ggml.token_type", index)
             assert int.from_bytes(data[start : start + 4], byteorder, signed=True) == number
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("byteorder", ["little", "big"])
+def test_spans_are_the_whole_section(version: int, byteorder: Any) -> None:
+    path = VARIANTS / f"vocabulary-version-{version}-{byteorder}.gguf"
+    data = path.read_bytes()
+    with GGUFFile(path) as file:
+        spans = file.spans()
+        assert list(spans) == file.keys()
+        borders = [24, *(span.end for span in spans.values())]
+        assert [span.start for span in spans.values()] == borders[:-1]
+        assert borders[-1] == file.metadata_end
+    for key, (start, _) in spans.items():
+        assert int.from_bytes(data[start : start + 8], byteorder) == len(key)
+        assert data[start + 8 : start + 8 + len(key)] == key.encode()
+
+
+def test_version_1_has_no_spans_to_copy() -> None:
+    with (
+        GGUFFile(VARIANTS / "vocabulary-version-1-little.gguf") as file,
+        pytest.raises(UnsupportedVersionError, match="version 1, which"),
+    ):
+        file.spans()
 
 
 @pytest.mark.parametrize("kind", [str, Path, os.fsencode])

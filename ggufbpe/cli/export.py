@@ -171,7 +171,7 @@ def require_free(target: str, source: str, force: bool) -> None:
 def write(files: dict[str, bytes]) -> None:
     """Write files by path, all or none; "-" is standard output."""
     from ..export.files import write_files
-    from .fix import _termination_as_exit
+    from ._signals import termination_as_exit
 
     if "-" in files:
         _output.write(files["-"])
@@ -180,7 +180,7 @@ def write(files: dict[str, bytes]) -> None:
     for path in files:
         if folder := os.path.dirname(path):
             os.makedirs(folder, exist_ok=True)
-    with _termination_as_exit():
+    with termination_as_exit():
         write_files(files)
 
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
-import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import NoReturn
 
 from .._constants import GGUFValueType, TokenType
 from ..errors import printable
@@ -17,6 +12,7 @@ from ..fix import Edit, parse_remove, parse_set, set_token_types, write_fixed
 from ..gguf_file import GGUFFile
 from . import _output
 from ._arguments import Parser, UsageError
+from ._signals import termination_as_exit
 from .doctor import given_model
 
 _DESCRIPTION = """\
@@ -33,8 +29,6 @@ examples:
   ggufbpe fix model.gguf --set tokenizer.ggml.add_bos_token=false --in-place
   ggufbpe fix model.gguf --set-token-type "<|im_end|>=CONTROL" --set-token-type 7=NORMAL -o fixed.gguf
   ggufbpe fix model.gguf --set my.key=UINT32:5 --remove tokenizer.ggml.scores -o fixed.gguf"""
-
-_EXIT_TERMINATED = 143
 
 
 def add_arguments(parser: Parser) -> None:
@@ -74,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError(f"{printable(twice)} is changed twice")
         lines = [line for edit in edits for line in _lines(file, edit)]
         tensors = file.tensor_count
-    with _termination_as_exit():
+    with termination_as_exit():
         write_fixed(source, target, edits, check=not arguments.force)
     size = os.path.getsize(target)
     lines.append(f"wrote {_output.one_line(target)} ({size} bytes, {tensors} tensors as they were)")
@@ -121,20 +115,3 @@ def _shown(value: object) -> str:
     if isinstance(value, list):
         return f"{len(value)} elements"
     return printable(value, 60) if isinstance(value, str) else str(value).lower()
-
-
-@contextmanager
-def _termination_as_exit() -> Iterator[None]:
-    """SIGTERM ends the program as an exception, so that no half copy stays behind."""
-
-    def leave(number: int, frame: object) -> NoReturn:
-        sys.exit(_EXIT_TERMINATED)
-
-    if threading.current_thread() is not threading.main_thread():  # where signals cannot be caught
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 
-from ..fix import _give_permissions, _replacing
+from ..files import open_replacing, settle
 
 
 def write_files(files: Mapping[str, bytes]) -> None:
@@ -19,8 +19,6 @@ def write_files(files: Mapping[str, bytes]) -> None:
     with ExitStack() as stack:
         for path, data in files.items():
             target = os.path.realpath(path)  # a link stays one, to the new file
-            file, temporary = stack.enter_context(_replacing(target))
+            file, temporary = stack.enter_context(open_replacing(target))
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-            _give_permissions(temporary, target)
+            settle(file, temporary, target)

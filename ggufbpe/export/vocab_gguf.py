@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import struct
 
-from ..errors import UnsupportedVersionError
 from ..gguf_file import GGUFFile
 from .hugging_face import Export
 
@@ -30,16 +29,7 @@ def to_vocab_gguf(path: str | os.PathLike[str]) -> Export:
     """
     with GGUFFile(path) as file:
         file.require_first_shard()
-        if file.version == 1:
-            raise UnsupportedVersionError(
-                "GGUF version 1, which llama.cpp does not read any more",
-                path=path,
-                offset=4,
-                remedy="convert the model again",
-            )
-        keys = file.keys()
-        starts = [file.offset(key) - 12 - len(key.encode()) for key in keys]
-        spans = dict(zip(keys, zip(starts, [*starts[1:], file.metadata_end])))
+        spans = file.spans()
         order = "<" if file.byteorder == "little" else ">"
         version = file.version
     kept = [span for key, span in spans.items() if key.startswith(_KEPT) and key not in _OF_TENSORS]

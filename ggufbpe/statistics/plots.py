@@ -13,8 +13,9 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..files import replacing
 
 if TYPE_CHECKING:
     from .measure import Measures, Stats
@@ -92,17 +93,10 @@ def plot(stats: Stats, path: str | os.PathLike[str], *, theme: str = "light") ->
         raise ValueError("there are no tokens to draw")
     path = os.fspath(path)
     suffix = os.path.splitext(path)[1].lower()
-    temporary = f"{path}.{os.urandom(4).hex()}.partial"
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Glyph .* missing")  # names in any script
-            with _settings():
-                _save(_drawn(stats, rows, _THEMES[theme]), temporary, suffix[1:])
-        os.replace(temporary, path)
-    except BaseException:  # an interruption, too
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
+    with replacing(path) as temporary, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # names in any script
+        with _settings():
+            _save(_drawn(stats, rows, _THEMES[theme]), temporary, suffix[1:])
 
 
 def _figure_class() -> Any:

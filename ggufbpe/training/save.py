@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
+from ..files import replacing
 from ..gguf_file import GGUFFile
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
@@ -42,14 +42,8 @@ def save(trained: TrainedVocabulary, path: str | os.PathLike[str]) -> None:
     if target.suffix not in SUFFIXES:
         raise ValueError(f"{target}: a vocabulary is saved as {', '.join(SUFFIXES)}")
     writers = {".gguf": _write_gguf, ".json": _write_json, ".txt": _write_merges}
-    temporary = target.with_name(f".{target.name[:200]}.{os.urandom(4).hex()}.partial")
-    try:
-        writers[target.suffix](trained, temporary)
-        os.replace(temporary, target)
-    except BaseException:  # an interruption, too
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
+    with replacing(target) as temporary:
+        writers[target.suffix](trained, Path(temporary))
 
 
 def model_of(pre: str) -> str:

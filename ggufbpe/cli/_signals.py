@@ -1,0 +1,29 @@
+"""Signals as exceptions, so that what is begun is cleaned up."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+EXIT_TERMINATED = 143  # 128 and the number of SIGTERM, as a shell says it
+
+
+@contextmanager
+def termination_as_exit() -> Iterator[None]:
+    """SIGTERM ends the program as an exception, so that no half copy stays behind."""
+
+    def leave(number: int, frame: object) -> NoReturn:
+        sys.exit(EXIT_TERMINATED)
+
+    if threading.current_thread() is not threading.main_thread():  # where signals cannot be caught
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
