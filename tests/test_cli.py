@@ -28,7 +28,7 @@ from conftest import GPT2, ROOT
 import ggufbpe
 from ggufbpe import Tokenizer
 from ggufbpe.bpe import BYTE_CHARS
-from ggufbpe.cli import _output, list_pre, main
+from ggufbpe.cli import _output, _progress, list_pre, main
 from ggufbpe.escapes import process_escapes
 from ggufbpe.kernel import native
 from ggufbpe.registry import PRE_TOKENIZERS, PreTokenizer
@@ -518,6 +518,37 @@ def test_count_shows_its_progress_on_a_terminal_only(tmp_path: Path) -> None:
     assert max(len(line) for line in re.findall("\r([^\r\x1b\n]+)", shown)) < 40
     quiet = run_process("count", "-m", GPT2, tmp_path)
     assert (quiet.err, "\r" in quiet.text) == ("", False)
+
+
+def test_bar_appears_late_and_fits(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(_output, "error_width", lambda: 30)
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: now)
+    bar = _progress.Bar()
+    now += 0.29
+    assert (bar.is_due(), bar.is_due(at_once=True)) == (False, True)
+    now += 0.02
+    assert bar.is_due()
+    bar.clear()
+    bar.draw(0.4, "name" * 9)
+    assert not bar.is_due()
+    bar.draw(None, "name" * 9)
+    bar.clear()
+    drawn = capsys.readouterr().err
+    assert drawn == "\r##...  40% " + ("name" * 9)[:18] + "\x1b[K\r" + ("name" * 9)[:29] + "\x1b[K\r\x1b[K"
+
+
+def test_no_bar_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_output, "error_width", lambda: None)
+    bar = _progress.Bar()
+    assert not bar.is_due(at_once=True)
+    bar.draw(0.5, "name")
+    bar.clear()
+    assert capsys.readouterr().err == ""
 
 
 # ---- info -----------------------------------------------------------------------------------------------

@@ -35,13 +35,12 @@ from synthetic import (
 
 import ggufbpe
 from ggufbpe import Tokenizer, statistics, stats
-from ggufbpe.cli import _output, main
-from ggufbpe.cli import stats as command
+from ggufbpe.cli import _output, _progress, main
+from ggufbpe.corpus_files import CorpusError
 from ggufbpe.registry import PRE_TOKENIZERS
 from ggufbpe.statistics import Measures, Stats, Usage, measure, names_of, reading
 from ggufbpe.statistics.cuts import CONTEXT, chunks, same_ids
 from ggufbpe.statistics.plots import plot
-from ggufbpe.training.corpus import CorpusError
 from ggufbpe.vocab import CONTROL, UNUSED
 
 NOTE = "ggufbpe: no model given (-m), so this is the GPT-2 vocabulary that comes with ggufbpe\n"
@@ -600,8 +599,8 @@ def test_progress_bar_goes_away(
     corpus: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_output, "error_width", lambda: 60)
-    monkeypatch.setattr(command, "_BAR_INTERVAL", 0.0)
-    monkeypatch.setattr(command, "_BAR_DELAY", 0.0)
+    monkeypatch.setattr(_progress, "INTERVAL", 0.0)
+    monkeypatch.setattr(_progress, "DELAY", 0.0)
     assert main(["stats", str(corpus)]) == 0
     drawn = capsys.readouterr().err.removeprefix(NOTE).split("\r")
     assert "41%" in drawn[2]

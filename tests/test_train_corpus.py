@@ -16,11 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import bounded, texts
 
-from ggufbpe import train
+from ggufbpe import corpus_files, train
+from ggufbpe.corpus_files import CorpusError
 from ggufbpe.registry import PRE_TOKENIZERS
 from ggufbpe.split import splitter
 from ggufbpe.training import corpus
-from ggufbpe.training.corpus import CorpusError, Reading, texts_of
+from ggufbpe.training.corpus import Reading, texts_of
 
 STRICT = Reading()
 # Words of these go across the ends of lines.
@@ -59,7 +60,7 @@ def test_zstd_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def absent(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr(corpus, "import_module", absent)
+    monkeypatch.setattr(corpus_files, "import_module", absent)
     (tmp_path / "a.zst").write_bytes(b"")
     with pytest.raises(CorpusError, match=r"a\.zst: reading zstd takes the zstandard package: pip install"):
         read(tmp_path / "a.zst")

@@ -1,12 +1,14 @@
-"""Files of directories, and files cut into texts of bounded size."""
+"""Files of directories, what is said of those that were not read, and files cut into texts of bounded size."""
 
 from __future__ import annotations
 
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO, NamedTuple
+
+from . import _output
 
 _HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
 
@@ -64,6 +66,19 @@ def _files_in(
 def _is_binary(path: str) -> bool:
     with open(path, "rb") as file:
         return b"\0" in file.read(_HEAD_SIZE)
+
+
+def problem_with(path: str, error: Exception) -> str:
+    """Why a file could not be read, in a few words."""
+    problem = (isinstance(error, OSError) and error.strerror) or str(error) or "out of memory"
+    return f"{problem}; for standard input give --stdin" if path == "-" else problem
+
+
+def say_what_was_left_out(skipped: Mapping[str, int], remedy: str = "") -> None:
+    """A note of how many files of directories were not read, by kind, if there are any."""
+    parts = [f"{number} {kind}" for kind, number in sorted(skipped.items()) if number]
+    if parts:
+        _output.note(f"ggufbpe: left out in directories: {', '.join(parts)}{remedy and f' ({remedy})'}")
 
 
 def cut_into_texts(stream: BinaryIO, limit: int) -> Iterator[bytes]:

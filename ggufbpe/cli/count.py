@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -14,8 +12,9 @@ from .. import utf8
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_special_flags, model_path
-from ._files import Found, find_files
+from ._files import Found, find_files, problem_with, say_what_was_left_out
 from ._input import read_file, read_stdin
+from ._progress import Bar
 
 _DESCRIPTION = """\
 Count the tokens of files and directories; each file is one text. A table with a line a file and a total goes to \
@@ -35,8 +34,6 @@ examples:
   git diff | ggufbpe count -m model.gguf --stdin
   ggufbpe count -m model.gguf --json src > tokens.json"""
 
-_BAR_DELAY = 0.3  # seconds before a progress bar appears, so that short work shows none
-_BAR_INTERVAL = 0.1
 _LARGE = 1 << 20  # a file whose counting takes long enough to be shown before it is done
 
 
@@ -95,7 +92,7 @@ class _Job:
         table = _Table(sum(file.size for file in found) + sum(len(text) for _, text in texts))
         if not self._json:
             table.head()
-        bar = _Bar(found)
+        bar = Bar()
         try:
             for counts in self._all_counts(texts, found, bar):
                 self._counted.append(counts)
@@ -109,13 +106,18 @@ class _Job:
             self._print_json(total)
         elif several:
             table.row(total)
-        self._say_what_was_skipped()
+        say_what_was_left_out(self._skipped, "give a path to count it")
 
-    def _all_counts(self, texts: list[tuple[str, bytes]], found: list[Found], bar: _Bar) -> Iterator[_Counts]:
+    def _all_counts(self, texts: list[tuple[str, bytes]], found: list[Found], bar: Bar) -> Iterator[_Counts]:
         for name, text in texts:
             yield self._count(name, text)
-        for index, file in enumerate(found):
-            bar.show(index)
+        total = sum(file.size for file in found) or 1
+        done = 0  # bytes of the files before this one
+        for number, file in enumerate(found, 1):
+            if bar.is_due(at_once=file.size >= _LARGE):
+                name = _output.one_line(os.path.basename(file.path))
+                bar.draw(done / total, f"{number}/{len(found)} {name}")
+            done += file.size
             try:
                 counts = self._count(file.path, read_file(file.path))
             except (OSError, MemoryError, ValueError) as error:
@@ -131,16 +133,9 @@ class _Job:
     # ---- what is said ---------------------------------------------------------------------------
 
     def _report(self, path: str, error: Exception) -> None:
-        problem = (isinstance(error, OSError) and error.strerror) or str(error) or "out of memory"
-        if path == "-":
-            problem += "; for standard input give --stdin"
+        problem = problem_with(path, error)
         self.errors.append({"name": path, "error": problem})
         _output.error(f"{path}: {problem}")
-
-    def _say_what_was_skipped(self) -> None:
-        parts = [f"{number} {kind}" for kind, number in sorted(self._skipped.items()) if number]
-        if parts:
-            _output.note(f"ggufbpe: left out in directories: {', '.join(parts)} (give a path to count it)")
 
     def _print_json(self, total: _Counts) -> None:
         numbers = total._asdict()
@@ -174,46 +169,3 @@ class _Table:
     def _print(self, tokens: str, size: str, ratio: str, name: str) -> None:
         width = self._width
         _output.write(f"{tokens:>{width}}  {size:>{width}}  {ratio:>11}  {name}\n".encode())
-
-
-class _Bar:
-    """A progress bar on standard error, if that is a terminal and the work takes long enough to wonder."""
-
-    def __init__(self, found: list[Found]) -> None:
-        self._found = found
-        self._total = sum(file.size for file in found) or 1
-        self._done = 0  # bytes of the files before the next one
-        self._next = 0
-        self._width = _output.error_width()
-        self._last = time.monotonic() - _BAR_INTERVAL + _BAR_DELAY
-        self._drawn = False
-
-    def show(self, index: int) -> None:
-        """Draw the bar for the time when file `index` is being counted."""
-        if self._width is None:
-            return
-        while self._next < index:
-            self._done += self._found[self._next].size
-            self._next += 1
-        now = time.monotonic()
-        if now - self._last >= _BAR_INTERVAL or self._found[index].size >= _LARGE:
-            self._last = now
-            self._draw(index)
-
-    def clear(self) -> None:
-        if self._drawn:
-            self._drawn = False
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-
-    def _draw(self, index: int) -> None:
-        assert self._width is not None
-        share = min(self._done / self._total, 1.0)
-        length = max(min(self._width - 50, 30), 5)
-        filled = round(share * length)
-        text = f"{'#' * filled}{'.' * (length - filled)} {share:4.0%} {index + 1}/{len(self._found)} "
-        name = _output.one_line(os.path.basename(self._found[index].path))
-        _output.flush()
-        sys.stderr.write(f"\r{(text + name)[: self._width - 1]}\x1b[K")
-        sys.stderr.flush()
-        self._drawn = True

@@ -6,7 +6,6 @@ import argparse
 import io
 import os
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ..statistics.reading import GROUPINGS
 from . import _output
 from ._arguments import Parser, UsageError, model_path
+from ._files import problem_with, say_what_was_left_out
+from ._progress import Bar
 
 if TYPE_CHECKING:
     from ..statistics import Measures, Stats
@@ -39,9 +40,6 @@ examples:
   ggufbpe stats -m a.gguf -m b.gguf --by-field lang wiki.jsonl.gz --plot languages.svg
   ggufbpe stats -m model.gguf --by extension --json src > stats.json
   zcat dump.txt.gz | ggufbpe stats -m model.gguf --stdin"""
-
-_BAR_DELAY = 0.3  # seconds before a progress bar appears, so that short work shows none
-_BAR_INTERVAL = 0.1
 
 
 def add_arguments(parser: Parser) -> None:
@@ -107,7 +105,8 @@ def run(arguments: argparse.Namespace) -> int:
             found.plot(arguments.plot, theme=arguments.theme)
         else:
             _output.warning(f"no tokens, so nothing to draw: {arguments.plot} is not written")
-    _say_what_was_left_out(found)
+    say_what_was_left_out(found.skipped, "give a path to measure it")
+    _say_what_counts_otherwise(found)
     return 2 if job.errors else 0
 
 
@@ -116,7 +115,7 @@ class _Job:
 
     def __init__(self) -> None:
         self.errors: list[dict[str, str]] = []
-        self.bar = _Bar()
+        self.bar = Bar()
 
     def stats(self, arguments: argparse.Namespace) -> Stats:
         from ..statistics import stats
@@ -131,14 +130,19 @@ class _Job:
             field=arguments.field,
             parse_special=arguments.parse_special,
             report=self._report,
-            progress=self.bar.show,
+            progress=self._show,
         )
+
+    def _show(self, done: int, total: int, name: str) -> None:
+        """Draw the bar: `done` of `total` bytes are read, and the file `name` is in hand."""
+        if self.bar.is_due():
+            share = min(done / total, 1.0) if total else 0.0
+            left = _duration(self.bar.seconds * (1 - share) / share) if share else ""
+            self.bar.draw(share, f"{left:>9} {_output.one_line(os.path.basename(name))}")
 
     def _report(self, name: str, error: Exception) -> None:
         self.bar.clear()
-        problem = (isinstance(error, OSError) and error.strerror) or str(error)
-        if name == "-":
-            problem += "; for standard input give --stdin"
+        problem = problem_with(name, error)
         self.errors.append({"name": name, "error": problem})
         _output.error(f"{name}: {problem}")
 
@@ -158,10 +162,7 @@ class _Stream:
         self.read = stream.read
 
 
-def _say_what_was_left_out(found: Stats) -> None:
-    parts = [f"{number} {kind}" for kind, number in found.skipped.items()]
-    if parts:
-        _output.note(f"ggufbpe: left out in directories: {', '.join(parts)} (give a path to measure it)")
+def _say_what_counts_otherwise(found: Stats) -> None:
     if found.rough_cuts:
         times = "once" if found.rough_cuts == 1 else f"{found.rough_cuts} times"
         _output.note(
@@ -241,38 +242,6 @@ def _csv(found: Stats) -> bytes:
 
 
 # ---- progress -------------------------------------------------------------------------------------------
-
-
-class _Bar:
-    """A progress bar on standard error, if that is a terminal and the work takes long enough to wonder."""
-
-    def __init__(self) -> None:
-        self._width = _output.error_width()
-        self._start = time.monotonic()
-        self._last = self._start - _BAR_INTERVAL + _BAR_DELAY
-        self._drawn = False
-
-    def show(self, done: int, total: int, name: str) -> None:
-        """Draw the bar: `done` of `total` bytes are read, and the file `name` is in hand."""
-        now = time.monotonic()
-        if self._width is None or now - self._last < _BAR_INTERVAL:
-            return
-        self._last = now
-        share = min(done / total, 1.0) if total else 0.0
-        length = max(min(self._width - 50, 30), 5)
-        filled = round(share * length)
-        left = _duration((now - self._start) * (1 - share) / share) if share else ""
-        bar = f"{'#' * filled}{'.' * (length - filled)} {share:4.0%} {left:>9} "
-        _output.flush()
-        sys.stderr.write(f"\r{(bar + _output.one_line(os.path.basename(name)))[: self._width - 1]}\x1b[K")
-        sys.stderr.flush()
-        self._drawn = True
-
-    def clear(self) -> None:
-        if self._drawn:
-            self._drawn = False
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
 
 
 def _duration(seconds: float) -> str:

@@ -18,6 +18,7 @@ from ..training.trained import Form, why_not_llama_cpp
 from ..training.words import UNITS, splitting
 from . import _output
 from ._arguments import Parser, UsageError
+from ._files import say_what_was_left_out
 from ._input import read_file
 
 _DESCRIPTION = """\
@@ -144,9 +145,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     finally:
         bar.close()
-    parts = [f"{number} {kind}" for kind, number in sorted(skipped.items()) if number]
-    if parts:
-        _output.note(f"ggufbpe: left out in directories: {', '.join(parts)}")
+    say_what_was_left_out(skipped)
     if arguments.output is not None:
         vocabulary.save(arguments.output)
     _say(vocabulary, arguments)

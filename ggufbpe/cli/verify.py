@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from ..inspect.verify import (
     Difference,
     Example,
     FailureGroup,
+    Progress,
     Result,
     Shown,
     Text,
@@ -26,7 +26,8 @@ from ..inspect.verify import (
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_special_flags, model_path
-from ._files import Found, cut_into_texts, find_files
+from ._files import Found, cut_into_texts, find_files, problem_with, say_what_was_left_out
+from ._progress import Bar
 
 _DESCRIPTION = """\
 Compare the ids of texts with those that another tokenizer gives, and show what differs, where, and why.
@@ -94,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     tokenizer = Tokenizer.from_gguf(model)
     with open_oracle(arguments.against, model, tokenizer, arguments.timeout) as oracle:
         texts = _Texts(arguments, tokenizer, oracle)
-        bar = _Bar(texts.total_bytes, arguments.fuzz)
+        bar = Bar()
         try:
             result = verify(
                 tokenizer,
@@ -102,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
                 texts,
                 add_special=not arguments.no_bos,
                 parse_special=arguments.parse_special,
-                progress=bar.show,
+                progress=_shown_on(bar, texts.total_bytes, arguments.fuzz),
             )
         finally:
             bar.clear()
@@ -196,48 +197,21 @@ class _Texts:
 
     def _report(self, path: str, error: Exception) -> None:
         self.errors += 1
-        problem = (isinstance(error, OSError) and error.strerror) or str(error) or "out of memory"
-        _output.error(f"{path}: {problem}{'; for standard input give --stdin' if path == '-' else ''}")
+        _output.error(f"{path}: {problem_with(path, error)}")
 
     def say_what_was_skipped(self) -> None:
-        parts = [f"{number} {kind}" for kind, number in sorted(self._skipped.items()) if number]
-        if parts:
-            _output.note(f"ggufbpe: left out in directories: {', '.join(parts)} (give a path to compare it)")
+        say_what_was_left_out(self._skipped, "give a path to compare it")
 
 
-class _Bar:
-    """A progress bar on standard error, if that is a terminal and the work takes long enough to wonder."""
+def _shown_on(bar: Bar, total_bytes: int | None, total_texts: int | None) -> Progress:
+    """What draws the bar: by bytes, or by texts where only their number is known."""
 
-    _DELAY, _INTERVAL = 0.3, 0.1  # seconds
+    def show(what: str, texts: int, size: int) -> None:
+        if bar.is_due():
+            total, done = (total_bytes, size) if total_bytes else (total_texts, texts)
+            bar.draw(done / total if total else None, f"{what}: {texts} texts, {size / 1e6:.1f} MB")
 
-    def __init__(self, total_bytes: int | None, total_texts: int | None) -> None:
-        self._total_bytes, self._total_texts = total_bytes, total_texts
-        self._width = _output.error_width()
-        self._last = time.monotonic() - self._INTERVAL + self._DELAY
-        self._drawn = False
-
-    def show(self, what: str, texts: int, size: int) -> None:
-        now = time.monotonic()
-        if self._width is None or now - self._last < self._INTERVAL:
-            return
-        self._last = now
-        total, done = (self._total_bytes, size) if self._total_bytes else (self._total_texts, texts)
-        text = f"{what}: {texts} texts, {size / 1e6:.1f} MB"
-        if total:
-            share = min(done / total, 1.0)
-            length = max(min(self._width - 50, 30), 5)
-            filled = round(share * length)
-            text = f"{'#' * filled}{'.' * (length - filled)} {share:4.0%} {text}"
-        _output.flush()
-        sys.stderr.write(f"\r{text[: self._width - 1]}\x1b[K")
-        sys.stderr.flush()
-        self._drawn = True
-
-    def clear(self) -> None:
-        if self._drawn:
-            self._drawn = False
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+    return show
 
 
 # ---- what is printed ------------------------------------------------------------------------------------

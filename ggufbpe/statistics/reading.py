@@ -20,8 +20,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+from ..corpus_files import (
+    CorpusError,
+    decompressed,
+    has_json_lines,
+    is_binary,
+    lines,
+    without_compression,
+)
 from ..errors import printable
-from ..training.corpus import _JSON_LINES, CorpusError, _decompressed, _is_binary, _lines, _stem
 from .cuts import CHUNK, CanCut, chunks
 
 GROUPINGS = ("file", "folder", "extension", "total")
@@ -150,7 +157,7 @@ def _files(root: str, reading: Reading) -> Iterator[_Source]:
                 to_visit += [os.path.join(path, name) for name in shown]
             elif path != root and not stat.S_ISREG(status.st_mode):
                 reading.skipped["link or special"] += 1
-            elif path != root and _is_binary(path):
+            elif path != root and is_binary(path):
                 reading.skipped["binary"] += 1
             else:
                 group = _group(path, root, reading)
@@ -168,7 +175,7 @@ def _group(name: str, root: str | None, reading: Reading) -> str:
     if root is None or reading.by == "file":
         return name
     if reading.by == "extension":
-        return os.path.splitext(_stem(name))[1].lower() or "(none)"
+        return os.path.splitext(without_compression(name))[1].lower() or "(none)"
     if name == root:
         return os.path.basename(os.path.dirname(os.path.abspath(name))) or os.sep
     first, *deeper = os.path.relpath(name, root).split(os.sep)
@@ -183,8 +190,8 @@ def _without(field: str) -> str:
 
 
 def _read(source: _Source, raw: Any, reading: Reading, can_cut: CanCut) -> Iterator[Batch]:
-    stream = _decompressed(raw, source.name)
-    if reading.field is not None or _stem(source.name).endswith(_JSON_LINES):
+    stream = decompressed(raw, source.name)
+    if reading.field is not None or has_json_lines(source.name):
         yield from _records(source, stream, reading)
         return
     begun = 1
@@ -199,7 +206,7 @@ def _records(source: _Source, stream: Any, reading: Reading) -> Iterator[Batch]:
     """The texts of JSON lines, some at a time. Lines that have none are reported together, at the end."""
     waiting: defaultdict[str, list[bytes]] = defaultdict(list)
     size, bad, first = 0, 0, ""
-    for number, line in enumerate(_lines(stream), 1):
+    for number, line in enumerate(lines(stream), 1):
         if not line.strip():
             continue
         try:

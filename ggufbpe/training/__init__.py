@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..bpe import BYTE_CHARS, WordEncoder
+from ..corpus_files import CorpusError as CorpusError
 from ..errors import printable
 from ..vocab import NORMAL, Vocabulary, load_vocabulary
 from .compiled import CompiledLearner, add_counts, counter_of, is_there
-from .corpus import CorpusError as CorpusError
 from .corpus import Reading, texts_of
 from .draft import Added, Draft, base, cutter, seeded
 from .learn import TIES, Learner, Rules

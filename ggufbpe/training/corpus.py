@@ -21,22 +21,15 @@ import stat
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from importlib import import_module
 from typing import IO, Any, NamedTuple
 
+from ..corpus_files import CorpusError, decompressed, has_json_lines, is_binary, lines
 from ..errors import printable
 
 _BLOCK = 1 << 20
 _LONGEST = 1 << 26  # bytes that are searched for a place to cut
-_HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
-_JSON_LINES = (".jsonl", ".ndjson")
-_ZSTD = (".zst", ".zstd")
 _LINE_END = re.compile(rb"[!-~]\n(?=[A-Za-z])")
 _SURROGATES = re.compile("[\ud800-\udfff]")
-
-
-class CorpusError(ValueError):
-    """A text that cannot be learned from; the message says which, where and what to do."""
 
 
 class Reading(NamedTuple):
@@ -78,7 +71,7 @@ def texts_of(corpus: Iterable[object], reading: Reading) -> Iterator[str]:
                 if reading.progress is not None:
                     reading.progress(before + raw.tell(), total)
 
-            yield from _texts_in(_decompressed(raw, path), path, reading, report)
+            yield from _texts_in(decompressed(raw, path), path, reading, report)
         before += os.path.getsize(path)
 
 
@@ -100,41 +93,14 @@ def _files_of(path: str, skipped: Counter[str] | None) -> Iterator[str]:
                 continue
             if not stat.S_ISREG(os.lstat(found).st_mode):
                 skipped["link or special"] += 1
-            elif _is_binary(found):
+            elif is_binary(found):
                 skipped["binary"] += 1
             else:
                 yield found
 
 
-def _is_binary(path: str) -> bool:
-    with open(path, "rb") as raw:
-        try:
-            return b"\0" in _decompressed(raw, path).read(_HEAD_SIZE)
-        except (CorpusError, EOFError, zlib.error, OSError):
-            return False  # told when it is read
-
-
-def _decompressed(raw: IO[bytes], path: str) -> IO[bytes]:
-    """The bytes of a file, by its name."""
-    if path.endswith(".gz"):
-        import gzip
-
-        return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
-    if path.endswith(_ZSTD):
-        try:
-            reader: IO[bytes] = (
-                import_module("zstandard").ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-            )
-        except ImportError:
-            raise CorpusError(
-                f"{path}: reading zstd takes the zstandard package: pip install 'ggufbpe[zstd]'"
-            ) from None
-        return reader
-    return raw
-
-
 def _texts_in(stream: Any, name: str, reading: Reading, report: Callable[[], None]) -> Iterator[str]:
-    as_json = reading.field is not None or _stem(name).endswith(_JSON_LINES)
+    as_json = reading.field is not None or has_json_lines(name)
     texts = _records(stream, name, reading) if as_json else _blocks(stream, name, reading)
     try:
         for text in texts:
@@ -146,11 +112,6 @@ def _texts_in(stream: Any, name: str, reading: Reading, report: Callable[[], Non
         if type(error).__name__ in ("BadGzipFile", "ZstdError"):  # neither is imported where it is not needed
             raise CorpusError(f"{name}: the compressed data is broken: {error}") from error
         raise
-
-
-def _stem(name: str) -> str:
-    """A file name without the suffix of its compression."""
-    return name[: name.rindex(".")] if name.endswith((".gz", *_ZSTD)) else name
 
 
 # ---- plain text -----------------------------------------------------------------------------------------
@@ -208,7 +169,7 @@ def _records(stream: Any, name: str, reading: Reading) -> Iterator[str]:
     """The field of each line."""
     field = "text" if reading.field is None else reading.field
     offset = 0
-    for number, line in enumerate(_lines(stream), 1):
+    for number, line in enumerate(lines(stream), 1):
         where = f"{name}: line {number}"
         text = _decoded(line, name, offset, reading.errors)
         offset += len(line)
@@ -223,16 +184,6 @@ def _records(stream: Any, name: str, reading: Reading) -> Iterator[str]:
             what = f"the field {printable(field)} is no text" if isinstance(record, dict) else "not an object"
             raise CorpusError(f"{where}: {what}; --field NAME says which one to read")
         yield _without_surrogates(found, where, reading.errors)
-
-
-def _lines(stream: Any) -> Iterator[bytes]:
-    rest = b""
-    while block := stream.read(_BLOCK):
-        *lines, rest = (rest + block).split(b"\n") if b"\n" in block else (rest + block,)
-        for line in lines:
-            yield line + b"\n"
-    if rest:
-        yield rest
 
 
 def _without_surrogates(text: str, where: str, errors: str) -> str:
