@@ -2,8 +2,9 @@ r"""A vocabulary as a tokenizer.json: what HF tokenizers and gigatoken read.
 
     vocab.py -> [this file] -> peers.py
 
-`ORIGINALS` of scripts/hf_splitting.py has the patterns as the models' own tokenizer.json files write them; more are
-here. gigatoken knows a pattern by its very text, so that each must stand as it does there.
+It is what `ggufbpe export` writes, with other patterns. The export has llama.cpp's words for every text, for which it
+spells out classes of characters; that would make the peers slower, and gigatoken knows a pattern by its very text. So
+these are the models' own, as their tokenizer.json files write them: `ORIGINALS`, and more here.
 
 But: only for measuring. Neither BOS nor control tokens are in it, and of pre-tokenizers only those that are measured.
 """
@@ -13,9 +14,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hf_splitting import ORIGINALS
-
-from ggufbpe.vocab import USER_DEFINED, Vocabulary
+from ggufbpe.export.hugging_face import TOKENIZER_JSON, to_tokenizer_json
+from ggufbpe.export.originals import ORIGINALS
+from ggufbpe.vocab import Vocabulary
 
 KANA_HAN = "一-龥぀-ゟ゠-ヿ"
 _PUNCTUATED = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
@@ -47,40 +48,23 @@ SINGLE_PATTERNS: dict[str, str] = {
 
 def tokenizer_json(vocabulary: Vocabulary) -> str:
     """The whole file. Raises `NotImplementedError` for a pre-tokenizer that has no patterns here."""
-    raw = not vocabulary.pre_tokenizer.byte_encode
-    steps = _raw_steps() if raw else _byte_level_steps(vocabulary.pre_tokenizer.family)
-    model = {
-        "type": "BPE",
-        "dropout": None,
-        "unk_token": None,
-        "continuing_subword_prefix": None,
-        "end_of_word_suffix": None,
-        "fuse_unk": False,
-        "byte_fallback": raw,
-        "ignore_merges": vocabulary.pre_tokenizer.ignore_merges,
-        "vocab": {token: index for index, token in enumerate(vocabulary.tokens)},
-        "merges": [_pair(merge) for merge in vocabulary.merges],
-    }
-    added = [
-        _added_token(index, token)
-        for index, (token, attribute) in enumerate(zip(vocabulary.tokens, vocabulary.attributes))
-        if attribute & USER_DEFINED
-    ]
-    head = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added}
-    return json.dumps({**head, **steps, "post_processor": None, "model": model})
+    entry = vocabulary.pre_tokenizer
+    pre_tokenizer = _patterns_of(entry.family) if entry.byte_encode else _GEMMA
+    document = json.loads(to_tokenizer_json(vocabulary).files[TOKENIZER_JSON])
+    added = [token for token in document["added_tokens"] if not token["special"]]
+    changed = {"added_tokens": added, "pre_tokenizer": pre_tokenizer, "post_processor": None}
+    return json.dumps({**document, **changed})
 
 
-def _pair(merge: str) -> list[str]:
-    space = merge.index(" ", 1)
-    return [merge[:space], merge[space + 1 :]]
+_GEMMA = {  # as in Gemma's file
+    "type": "Split",
+    "pattern": {"String": " "},
+    "behavior": "MergedWithPrevious",
+    "invert": False,
+}
 
 
-def _added_token(index: int, content: str) -> dict[str, Any]:
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
-    return {"id": index, "content": content, **flags}
-
-
-def _byte_level_steps(family: str) -> dict[str, Any]:
+def _patterns_of(family: str) -> dict[str, Any]:
     if family not in PATTERNS:
         raise NotImplementedError(f"no patterns for a tokenizer.json of the family {family}")
     splits = [
@@ -88,26 +72,4 @@ def _byte_level_steps(family: str) -> dict[str, Any]:
         for pattern in PATTERNS[family]
     ]
     bytes_ = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    sequence = {"type": "Sequence", "pretokenizers": [*splits, bytes_]}
-    return {"normalizer": None, "pre_tokenizer": sequence, "decoder": bytes_}
-
-
-def _raw_steps() -> dict[str, Any]:
-    """As in Gemma's file: spaces are escaped, and what has no token falls back to bytes."""
-    return {
-        "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
-        "pre_tokenizer": {
-            "type": "Split",
-            "pattern": {"String": " "},
-            "behavior": "MergedWithPrevious",
-            "invert": False,
-        },
-        "decoder": {
-            "type": "Sequence",
-            "decoders": [
-                {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
-                {"type": "ByteFallback"},
-                {"type": "Fuse"},
-            ],
-        },
-    }
+    return {"type": "Sequence", "pretokenizers": [*splits, bytes_]}

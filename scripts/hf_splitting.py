@@ -2,8 +2,7 @@ r"""Holds ggufbpe/inspect/hf_splitting.py to Hugging Face's own engine.
 
     python scripts/hf_splitting.py [FAMILY ...]        # what differs, on which characters; minutes for all
 
-`ORIGINALS` has the patterns of the models' tokenizer.json, as the comments of llama.cpp quote them
-(src/llama-vocab.cpp; for kimi-k2 src/unicode.cpp). Other families have the pattern that llama.cpp has, which
+Families whose original ggufbpe/export/originals.py does not have are tried with the pattern that llama.cpp has, which
 is what it took from there; what differs is then how the two run it. Needs the package `tokenizers`.
 
 But: afmoe and the raw UTF-8 families are left out: what their tokenizer.json has is not known here.
@@ -16,62 +15,11 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from ggufbpe.registry import PRE_TOKENIZERS, PreTokenizer
+from ggufbpe.export.originals import ORIGINALS
+from ggufbpe.inspect.families import one_of_each
+from ggufbpe.registry import PreTokenizer
 from ggufbpe.split import splitter
 from ggufbpe.unicode_classes import class_of
-
-_CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-_WORD = r"[^\r\n\p{L}\p{N}]?\p{L}+"
-_SPACES = r"\s+(?!\S)|\s+"
-_TAIL = rf" ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|\s*[\r\n]+|{_SPACES}"
-_SLASH_TAIL = rf" ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|\s*[\r\n]+|{_SPACES}"
-_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-_JAIS = "|".join(
-    rf"\s{{{count}}}(?!\S)" for count in ("512", "256", "128", "64", "32", "16", "8", "4", "1,2")
-)
-
-
-def _cased(suffix: str, upper: str = _UPPER, lower: str = _LOWER) -> str:
-    first = r"[^\r\n\p{L}\p{N}]?"
-    return f"{first}{upper}*{lower}+{suffix}|{first}{upper}+{lower}*{suffix}"
-
-
-_NOT_HAN = r"&&[^\p{Han}]]"
-_GPT_4O = _cased(_CONTRACTION + "?") + r"|\p{N}{1,3}|" + _SLASH_TAIL
-
-ORIGINALS: dict[str, tuple[str, ...]] = {
-    "llama-bpe": (rf"{_CONTRACTION}|{_WORD}|\p{{N}}{{1,3}}|{_TAIL}",),
-    "jais-2": (
-        rf"{_CONTRACTION}|{_WORD}|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|\s*[\r\n]+|{_JAIS}|\s{{1}}",
-    ),
-    "qwen2": (rf"{_CONTRACTION}|{_WORD}|\p{{N}}|{_TAIL}",),
-    "qwen35": (
-        _CONTRACTION
-        + r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|"
-        + _SPACES,
-    ),
-    "tekken": (_cased("") + r"|\p{N}|" + _SLASH_TAIL,),
-    "gpt-4o": (_GPT_4O,),
-    "granite-embed-multi-97m": (_GPT_4O,),
-    "tiny_aya": (r"\d{1,3}(?=(?:\d{3})*\b)", _GPT_4O),
-    "kimi-k2": (
-        r"[\p{Han}]+|"
-        + _cased(_CONTRACTION + "?", _UPPER[:-1] + _NOT_HAN, _LOWER[:-1] + _NOT_HAN)
-        + r"|\p{N}{1,3}|"
-        + _TAIL,
-    ),
-    "bailingmoe": (
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|"
-        + _SPACES,
-    ),
-    "seed-coder": (rf"{_CONTRACTION}|{_WORD}|\p{{N}}{{1}}| ?[^\s\p{{L}}\p{{N}}\r\n]+|\s*[\r\n]+|{_SPACES}",),
-    "exaone-moe": (
-        _CONTRACTION
-        + r"|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|"
-        + _SPACES,
-    ),
-    "minicpm5": (r"\p{N}{1,3}", rf"{_CONTRACTION}|{_WORD}|\p{{N}}+|{_TAIL}"),
-}
 
 SURROUNDINGS = (
     *("{}", "a{}", "{}a", "A{}", "{}A", "{}{}", " {}", "1{}", "{}1", "'{}", ".{}", "{}\n"),
@@ -81,11 +29,7 @@ SURROUNDINGS = (
 
 def entries() -> dict[str, PreTokenizer]:
     """An entry of each family that can be tried."""
-    found: dict[str, PreTokenizer] = {}
-    for entry in PRE_TOKENIZERS.values():
-        if entry.byte_encode and entry.family != "afmoe":
-            found.setdefault(entry.family, entry)
-    return found
+    return {family: entry for family, entry in one_of_each().items() if family != "afmoe"}
 
 
 def hugging_face(family: str) -> Callable[[str], list[str]]:

@@ -22,9 +22,10 @@ from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe.bpe import BYTE_CHARS
 from ggufbpe.cli import main
 from ggufbpe.export.hugging_face import to_tokenizer_json
-from ggufbpe.export.recognize import one_of_each, recognize
+from ggufbpe.export.recognize import recognize
 from ggufbpe.export.splitting import oniguruma
 from ggufbpe.import_hf import NotImportableError, import_tokenizer, pack
+from ggufbpe.inspect.families import one_of_each
 from ggufbpe.inspect.hf_splitting import DIFFERENCES
 from ggufbpe.vocab import BYTE, CONTROL, NORMAL, UNUSED, USER_DEFINED, Vocabulary, load_vocabulary
 

@@ -17,76 +17,25 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
-from ..inspect.families import families
+from ..inspect.families import families, one_of_each
 from ..inspect.fuzz import RandomTexts
 from ..pattern import parse
-from ..registry import PRE_TOKENIZERS, PreTokenizer
+from ..registry import PRE_TOKENIZERS
 from ..split import splitter
+from .originals import ORIGINALS
 from .splitting import oniguruma
 
 _TRIED = 3000  # texts
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"  # ByteLevel's own
-_CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-_WORD = r"[^\r\n\p{L}\p{N}]?\p{L}+"
-_SPACES = r"\s+(?!\S)|\s+"
-_TAIL = rf" ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|\s*[\r\n]+|{_SPACES}"
-_SLASH_TAIL = rf" ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|\s*[\r\n]+|{_SPACES}"
-_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-_LLAMA3 = rf"{_CONTRACTION}|{_WORD}|\p{{N}}{{1,3}}|{_TAIL}"
-_QWEN2 = rf"{_CONTRACTION}|{_WORD}|\p{{N}}|{_TAIL}"
 _KEEPING = (("Isolated", False), ("Removed", True))  # the second where the pattern takes every character
 _PUNCTUATION = "punctuation"  # stands for the pre-tokenizer of that name
 
-
-def _cased(suffix: str, upper: str = _UPPER, lower: str = _LOWER) -> str:
-    first = r"[^\r\n\p{L}\p{N}]?"
-    return f"{first}{upper}*{lower}+{suffix}|{first}{upper}+{lower}*{suffix}"
-
-
-_GPT4O = _cased(_CONTRACTION + "?") + r"|\p{N}{1,3}|" + _SLASH_TAIL
-_NOT_HAN = r"&&[^\p{Han}]]"
-
-# The patterns of models' tokenizer.json, as far as they are not llama.cpp's own word for word. Families that
-# llama.cpp splits otherwise than their original are here by the original.
-_ORIGINALS: tuple[tuple[str, tuple[str, ...]], ...] = (
+# What tokenizer.json files have beside `ORIGINALS`, and is not llama.cpp's own word for word.
+_OTHERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("gpt-2", (_GPT2,)),
     ("starcoder", (r"\p{N}", _GPT2)),
     ("falcon", (_PUNCTUATION, _GPT2, r"\p{N}+", r"[0-9][0-9][0-9]")),
     ("falcon", (_PUNCTUATION, _GPT2, r"[0-9][0-9][0-9]")),
-    ("llama-bpe", (_LLAMA3,)),
-    ("qwen2", (_QWEN2,)),
-    (
-        "qwen35",
-        (
-            _CONTRACTION
-            + r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|"
-            + _SPACES,
-        ),
-    ),
-    ("tekken", (_cased("") + r"|\p{N}|" + _SLASH_TAIL,)),
-    ("gpt-4o", (_GPT4O,)),
-    ("tiny_aya", (r"\d{1,3}(?=(?:\d{3})*\b)", _GPT4O)),
-    (
-        "kimi-k2",
-        (
-            r"[\p{Han}]+|"
-            + _cased(_CONTRACTION + "?", _UPPER[:-1] + _NOT_HAN, _LOWER[:-1] + _NOT_HAN)
-            + r"|\p{N}{1,3}|"
-            + _TAIL,
-        ),
-    ),
-    (
-        "bailingmoe",
-        (
-            r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|"
-            + _SPACES,
-        ),
-    ),
-    (
-        "seed-coder",
-        (rf"{_CONTRACTION}|{_WORD}|\p{{N}}{{1}}| ?[^\s\p{{L}}\p{{N}}\r\n]+|\s*[\r\n]+|{_SPACES}",),
-    ),
-    ("minicpm5", (r"\p{N}{1,3}", rf"{_CONTRACTION}|{_WORD}|\p{{N}}+|{_TAIL}")),
 )
 
 
@@ -179,20 +128,10 @@ def _plain(pattern: str) -> str:
 
 
 @cache
-def one_of_each() -> dict[str, PreTokenizer]:
-    """A byte-level entry of each family, by family."""
-    found: dict[str, PreTokenizer] = {}
-    for entry in PRE_TOKENIZERS.values():
-        if entry.byte_encode:
-            found.setdefault(entry.family, entry)
-    return found
-
-
-@cache
 def _known() -> dict[tuple[str, ...], str]:
     known: dict[tuple[str, ...], str] = {}
-    for family, patterns in _ORIGINALS:
-        known[tuple(map(_plain, patterns))] = family
+    for family, patterns in (*_OTHERS, *ORIGINALS.items()):
+        known.setdefault(tuple(map(_plain, patterns)), family)
     for family, entry in one_of_each().items():
         known.setdefault(tuple(map(_plain, entry.patterns)), family)
         known.setdefault(tuple(oniguruma(entry)), family)
