@@ -75,7 +75,13 @@ class WordEncoder:
     def __init__(self, entry: PreTokenizer, token_to_id: Mapping[str, int], merges: Sequence[str]) -> None:
         self._entry = entry
         self._token_to_id = as_dict(token_to_id)
-        self._ranks = PairRanks(merges)
+        self.ranks = PairRanks(merges)
+
+    def with_ranks(self, entry: PreTokenizer, ranks: PairRanks) -> WordEncoder:
+        """One of the same tokens that merges by other ranks, with the flags of another pre-tokenizer."""
+        other = WordEncoder(entry, self._token_to_id, ())
+        other.ranks = ranks
+        return other
 
     def ids(self, word: str) -> tuple[int, ...]:
         """The ids of `word`, as it stands in the text."""
@@ -113,16 +119,16 @@ class WordEncoder:
     def merged(self, symbols: list[str]) -> list[str]:
         """The symbols after all merges. `symbols` is used up."""
         merge = _merge_by_search if len(symbols) < _QUEUE_FROM else _merge_by_queue
-        return merge(symbols, self._ranks)
+        return merge(symbols, self.ranks)
 
     def steps(self, symbols: list[str]) -> Iterator[tuple[int, int, int]]:
         """The merges of a word one by one, for tracing: see `merge_steps`."""
         _check_length(len(symbols))
-        return merge_steps(symbols, self._ranks)
+        return merge_steps(symbols, self.ranks)
 
     def rank(self, left: str, right: str) -> int | None:
         """The rank of a merge, None if there is none."""
-        rank = self._ranks[left, right]
+        rank = self.ranks[left, right]
         return None if rank == NO_MERGE else rank
 
     def is_whole(self, written: str) -> bool:

@@ -351,9 +351,9 @@ class Tokenizer:
         return splitter(self.vocabulary.pre_tokenizer)
 
     @cached_property
-    def _words(self) -> _WordCache:
+    def _words(self) -> WordCache:
         vocabulary = self.vocabulary
-        return _WordCache(WordEncoder(vocabulary.pre_tokenizer, vocabulary.token_to_id, vocabulary.merges))
+        return WordCache(WordEncoder(vocabulary.pre_tokenizer, vocabulary.token_to_id, vocabulary.merges))
 
     @cached_property
     def _pieces(self) -> tuple[Pieces, Pieces]:
@@ -503,7 +503,7 @@ class _Part(NamedTuple):
     end: int
 
 
-class _WordCache(dict[str, tuple[int, ...]]):
+class WordCache(dict[str, tuple[int, ...]]):
     """The ids of words, encoded when first asked for. Full, it starts anew."""
 
     def __init__(self, encoder: WordEncoder) -> None:

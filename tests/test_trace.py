@@ -237,7 +237,7 @@ def check_words(tok: Tokenizer, found: Trace) -> None:
 
 def replayed(tok: Tokenizer, written: str, merges: tuple[Merge, ...]) -> list[str]:
     """The symbols after `merges`, each of which must be the first of the lowest rank at its time."""
-    ranks = tok._words.encoder._ranks
+    ranks = tok._words.encoder.ranks
     symbols = list(enumerate(written))
     for merge in merges:
         pairs = list(pairwise(symbols))

@@ -111,14 +111,14 @@ def families(made: Iterable[str]) -> list[Family]:
     if not is_byte_level(made):
         family = "gemma4" if any("▁" in token for token in made) else "whitespace"
         return [Family(family, 0.0, len(made), len(made), (), ())]
-    absent = [feature for feature in FEATURES if not _has(made, feature)]
+    absent = [feature for feature in FEATURES if not has_feature(made, feature)]
     shapes: Counter[str] = Counter()
     examples: dict[str, str] = {}
     for text in _texts(made):
         shape = _shape(text)
         shapes[shape] += 1
         examples.setdefault(shape, text)
-    found = [_judged(entry, absent, shapes, examples) for entry in _one_of_each()]
+    found = [_judged(entry, absent, shapes, examples) for entry in one_of_each().values()]
     return sorted(found, key=lambda family: (family.cost, -len(family.names)))
 
 
@@ -144,13 +144,14 @@ def _judged(
     words = splitter(entry).words
     cut = [shape for shape in shapes if len(words(shape)) > 1]
     number, total = sum(map(shapes.__getitem__, cut)), shapes.total()
-    missing = tuple(feature.name for feature in absent if _allows(entry, feature))
+    missing = tuple(feature.name for feature in absent if allows_feature(entry, feature))
     shown = sorted(cut, key=lambda shape: -shapes[shape])[:5]
     cost = len(missing) + log2(1 + number)
     return Family(entry.family, cost, total - number, total, tuple(map(examples.__getitem__, shown)), missing)
 
 
-def _has(made: set[str], feature: Feature) -> bool:
+def has_feature(made: set[str], feature: Feature) -> bool:
+    """Whether enough of a feature's strings are among the tokens `made`."""
     found = sum(byte_level(text) in made for text in feature.strings)
     return found >= _PRESENT * len(feature.strings)
 
@@ -173,17 +174,17 @@ def parts(merge: str) -> tuple[str, str]:
 
 
 @cache
-def _one_of_each() -> list[PreTokenizer]:
-    """A byte-level entry of each family."""
+def one_of_each() -> dict[str, PreTokenizer]:
+    """A byte-level entry of each family, by family."""
     found: dict[str, PreTokenizer] = {}
     for entry in PRE_TOKENIZERS.values():
         if entry.byte_encode:
             found.setdefault(entry.family, entry)
-    return list(found.values())
+    return found
 
 
 @cache
-def _allows(entry: PreTokenizer, feature: Feature) -> bool:
+def allows_feature(entry: PreTokenizer, feature: Feature) -> bool:
     """Whether the family keeps the strings of a feature whole."""
     words = splitter(entry).words
     return sum(len(words(text)) == 1 for text in feature.strings) >= _ALLOWED * len(feature.strings)
@@ -194,7 +195,9 @@ class _Representatives(dict[int, str]):
 
     def __init__(self) -> None:
         super().__init__()
-        rules = [parse(stage.rule) for entry in _one_of_each() for stage in entry.stages if stage.rule]
+        rules = [
+            parse(stage.rule) for entry in one_of_each().values() for stage in entry.stages if stage.rule
+        ]
         self._sets = tuple(dict.fromkeys(chars for rule in rules for chars in char_sets(rule)))
         self._first: dict[tuple[bool, ...], str] = {}
 

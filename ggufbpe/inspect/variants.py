@@ -8,7 +8,6 @@ variants with the same merges share the ranks, and those with the same flags the
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -21,9 +20,9 @@ from ..kernel.lazy import as_dict
 from ..registry import PRE_TOKENIZERS, PreTokenizer
 from ..special import SpecialTokens
 from ..split import splitter
-from ..tokenizer import Tokenizer, _WordCache
+from ..tokenizer import Tokenizer, WordCache
 from ..vocab import Vocabulary
-from .families import FEATURES, _allows, _has, _one_of_each
+from .families import FEATURES, allows_feature, has_feature, one_of_each
 
 _CUT_COSTS = 3
 _REMEMBERED, _REMEMBERED_LENGTH = 512, 1 << 16  # texts and characters; at the most some 300 MB of odd texts
@@ -100,7 +99,7 @@ class Variants:
         self._encoder = words.encoder
         # Keys have the identity of an object; the object stands beside what belongs to it, and so stays alive.
         self._ranks: dict[tuple[int, bool], tuple[Sequence[str], PairRanks]] = {}
-        self._ranks[id(vocabulary.merges), False] = vocabulary.merges, words.encoder._ranks
+        self._ranks[id(vocabulary.merges), False] = vocabulary.merges, words.encoder.ranks
         self._words = {(*_flags(vocabulary), id(vocabulary.merges), False): words}
         self._special = {id(vocabulary.attributes): (vocabulary.attributes, tokenizer._special)}
 
@@ -130,13 +129,15 @@ class Variants:
     @cached_property
     def _places(self) -> dict[str, int]:
         known = set(self._vocabulary.tokens)
-        has = [(feature, _has(known, feature)) for feature in FEATURES]
+        has = [(feature, has_feature(known, feature)) for feature in FEATURES]
         # A token that a family cuts is proof against it; one that it would allow may have been rare.
         costs = {
             entry.family: sum(
-                (_CUT_COSTS if there else 1) for feature, there in has if _allows(entry, feature) != there
+                (_CUT_COSTS if there else 1)
+                for feature, there in has
+                if allows_feature(entry, feature) != there
             )
-            for entry in _one_of_each()
+            for entry in one_of_each().values()
         }
         names = Counter(entry.family for entry in PRE_TOKENIZERS.values())
 
@@ -145,12 +146,11 @@ class Variants:
 
         return {family: place for place, family in enumerate(sorted(costs, key=order))}
 
-    def _words_of(self, vocabulary: Vocabulary, by_id: bool) -> _WordCache:
+    def _words_of(self, vocabulary: Vocabulary, by_id: bool) -> WordCache:
         key = (*_flags(vocabulary), id(vocabulary.merges), by_id)
         if key not in self._words:
-            encoder = copy.copy(self._encoder)
-            encoder._entry, encoder._ranks = vocabulary.pre_tokenizer, self._ranks_of(vocabulary, by_id)
-            self._words[key] = _WordCache(encoder)
+            ranks = self._ranks_of(vocabulary, by_id)
+            self._words[key] = WordCache(self._encoder.with_ranks(vocabulary.pre_tokenizer, ranks))
         return self._words[key]
 
     def _ranks_of(self, vocabulary: Vocabulary, by_id: bool) -> PairRanks:
