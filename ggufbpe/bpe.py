@@ -6,7 +6,7 @@ A word is written as symbols, one a character. The pair of neighbours whose merg
 one symbol, the leftmost first where ranks are equal, until no pair has a merge. A symbol that is no token
 falls back to its bytes (src/llama-vocab.cpp: llm_tokenizer_bpe_session).
 
-But: no cache and no files. The tokenizer has the cache.
+But: no cache and no files. steps.py has the cache.
 """
 
 from __future__ import annotations

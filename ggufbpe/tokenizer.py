@@ -1,32 +1,24 @@
 """The public face: `Tokenizer`, which opens a GGUF and turns text into ids and back.
 
-    file.gguf -> vocab.py -> [this file] -> ids
+file.gguf -> vocab.py -> [this file] -> ids
 
-    text -> special.py -> fragments -> split.py -> words -> bpe.py -> ids
-    ids -> detokenize.py -> text
-
-Source of the order of steps: src/llama-vocab.cpp, llama_vocab::impl::tokenize.
+text -> steps.py, or in one go kernel/ -> ids
+ids -> detokenize.py -> text
 """
 
 from __future__ import annotations
 
 import operator
 import os
-import re
 import sys
-from collections.abc import Iterable, Iterator
-from functools import cache, cached_property
+from collections.abc import Iterable
+from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
-from . import utf8
-from .bpe import WordEncoder
 from .detokenize import DecodeStream, Pieces, detokenize, token_ids
 from .kernel import native
-from .special import Fragment, SpecialTokens
-from .split import Splitter, splitter
-from .unicode_classes import CLASSES, LOWER, STARTS
-from .vocab import DNA_MARKER, TokenAttribute, Vocabulary, load_vocabulary
+from .vocab import TokenAttribute, Vocabulary, load_vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,15 +26,12 @@ if TYPE_CHECKING:
 
     from .inspect.trace import Trace
     from .kernel._native import Encoder
+    from .steps import Steps
 
 Engine = Literal["auto", "native", "reference"]
 Text = str | bytes | bytearray | memoryview
 
-_CACHED_WORDS = 1 << 18
-_CACHED_LENGTH = 128  # characters; with 2**18 words, some 100 MB at the very most
-_DNA_LENGTH = 6
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_OWN_STEPS = ("hybriddna", "whitespace")  # models with steps that only steps.py has
 
 
 class Tokenizer:
@@ -115,7 +104,7 @@ class Tokenizer:
         """
         encoder = self._encoder
         if encoder is None:
-            return list(chain.from_iterable(self._encoded(text, add_special, parse_special)))
+            return list(chain.from_iterable(self._steps.encoded(text, add_special, parse_special)))
         try:
             return encoder.encode(text, add_special, parse_special)
         except UnicodeEncodeError:
@@ -149,28 +138,7 @@ class Tokenizer:
         have empty spans at the ends. Tokens that share one byte sequence that is not UTF-8, or one escaped
         space, have the span of all of it.
         """
-        source = self._source(text)
-        ids: list[int] = []
-        spans: list[tuple[int, int]] = []
-        if add_special and self.add_bos and self.bos_id is not None:
-            ids.append(self.bos_id)
-            spans.append((0, 0))
-        byte, character = 0, 0
-        for token, start, end in self._special.partition(source, parse_special):
-            byte += utf8.byte_length(source[character:start])
-            fragment, character = source[start:end], end
-            if token is not None:
-                ids.append(token)
-                spans.append((byte, byte + utf8.byte_length(fragment)))
-            else:
-                for part, first, last in self._spans(fragment):
-                    ids.append(part)
-                    spans.append((byte + first, byte + last))
-            byte += utf8.byte_length(fragment)
-        if add_special and self.add_eos and self.eos_id is not None:
-            ids.append(self.eos_id)
-            spans.append((byte + utf8.byte_length(source[character:]),) * 2)
-        return ids, spans
+        return self._steps.ids_with_offsets(text, add_special, parse_special)
 
     def encode_batch(
         self,
@@ -207,7 +175,7 @@ class Tokenizer:
         _check_threads(threads)
         encoder = self._encoder
         if encoder is None:
-            return sum(map(len, self._encoded(text, add_special, parse_special)))
+            return sum(map(len, self._steps.encoded(text, add_special, parse_special)))
         try:
             return encoder.count(text, add_special, parse_special, threads)
         except UnicodeEncodeError:
@@ -218,8 +186,7 @@ class Tokenizer:
 
         As merging sees them but for the byte-level alphabet: where the model escapes spaces, they are U+2581.
         """
-        plain = self._plain(self._source(text))
-        return [word for piece, _ in self._pieces_to_split(plain) for word in self._splitter.words(piece)]
+        return self._steps.words(text)
 
     def trace(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> Trace:
         """The way of `text` through the steps: fragments, words, merges and tokens, as plain data classes.
@@ -276,9 +243,9 @@ class Tokenizer:
     @cached_property
     def nl_id(self) -> int | None:
         """The first id of a line break; None where the vocabulary has none."""
-        fragments = [Fragment(None, 0, 1)]  # llama.cpp asks before it knows special tokens
-        words = chain.from_iterable(self._runs_of("\n", fragments))
-        return next(chain.from_iterable(words), None)
+        encoder = self._encoder  # llama.cpp asks before it knows special tokens
+        ids = self._steps.plain_ids("\n") if encoder is None else encoder.encode_plain(b"\n")
+        return next(iter(ids), None)
 
     def __repr__(self) -> str:
         return f"<Tokenizer {self.model} {self.pre} of {self.vocab_size} tokens>"
@@ -306,8 +273,8 @@ class Tokenizer:
 
     @cached_property
     def _encoder(self) -> Encoder | None:
-        """The same where it does all that is to be done: two models have steps of their own, in Python."""
-        return None if self.model in ("hybriddna", "whitespace") else self._compiled
+        """The same where it does all that is to be done."""
+        return None if self.model in _OWN_STEPS else self._compiled
 
     def _batch(
         self,
@@ -334,145 +301,23 @@ class Tokenizer:
             raise self._surrogate_error(texts) from None
 
     def _surrogate_error(self, texts: Iterable[Text]) -> Exception:
-        """What `_source` says of the first text that has a lone surrogate."""
+        """What the steps say of the first text that has a lone surrogate."""
         try:
             for text in texts:
-                self._source(text)
+                self._steps.source(text)
         except ValueError as error:
             return error
         return AssertionError("a text could not be written as UTF-8")
 
     @cached_property
-    def _special(self) -> SpecialTokens:
-        return SpecialTokens(self.vocabulary)
+    def _steps(self) -> Steps:
+        from .steps import Steps
 
-    @cached_property
-    def _splitter(self) -> Splitter:
-        return splitter(self.vocabulary.pre_tokenizer)
-
-    @cached_property
-    def _words(self) -> WordCache:
-        vocabulary = self.vocabulary
-        return WordCache(WordEncoder(vocabulary.pre_tokenizer, vocabulary.token_to_id, vocabulary.merges))
+        return Steps(self.vocabulary, self._compiled if self.model in _OWN_STEPS else None)
 
     @cached_property
     def _pieces(self) -> tuple[Pieces, Pieces]:
         return Pieces(self.vocabulary, special=False), Pieces(self.vocabulary, special=True)
-
-    def _source(self, text: Text) -> str | bytes:
-        """`text` as a `str`, or as bytes where it is not UTF-8 or where llama.cpp counts bytes (DNA)."""
-        if isinstance(text, str):
-            lone = None if text.isascii() else _SURROGATE.search(text)
-            if lone is not None:
-                raise ValueError(
-                    f"the text has a lone surrogate, U+{ord(lone[0]):04X}, at character {lone.start()}, which "
-                    "UTF-8 cannot write; give bytes, or encode with errors='replace' first"
-                )
-            return text.encode() if self.model == "hybriddna" else text
-        if not isinstance(text, (bytes, bytearray, memoryview)):
-            raise TypeError(f"text must be str or bytes, not {type(text).__name__}")
-        data = bytes(text)
-        try:
-            return data if self.model == "hybriddna" else data.decode()
-        except UnicodeDecodeError:
-            return data
-
-    def _encoded(self, text: Text, add_special: bool, parse_special: bool) -> Iterator[tuple[int, ...]]:
-        """The ids, in tuples: one a word or special token."""
-        return chain.from_iterable(self._runs(text, add_special, parse_special))
-
-    def _runs(
-        self, text: Text, add_special: bool, parse_special: bool
-    ) -> Iterator[Iterable[tuple[int, ...]]]:
-        """The same, in runs: a generator that gave the words one by one would take longer than looking them up."""
-        source = self._source(text)
-        if add_special and self.add_bos and self.bos_id is not None:
-            yield ((self.bos_id,),)
-        yield from self._runs_of(source, self._special.partition(source, parse_special))
-        if add_special and self.add_eos and self.eos_id is not None:
-            yield ((self.eos_id,),)
-
-    def _runs_of(
-        self, source: str | bytes, fragments: Iterable[Fragment]
-    ) -> Iterator[Iterable[tuple[int, ...]]]:
-        for token, start, end in fragments:
-            if token is not None:
-                yield ((token,),)
-                continue
-            for part in self._dna_parts(source[start:end]):
-                if part.token is not None:
-                    yield ((part.token,),)
-                    continue
-                for piece, _ in self._pieces_to_split(part.text):
-                    if self._compiled is None:
-                        yield map(self._words.__getitem__, self._splitter.iterate(piece))
-                    else:
-                        yield (tuple(self._compiled.encode_plain(piece.encode("utf-8", "surrogatepass"))),)
-
-    def _dna_parts(self, fragment: str | bytes) -> Iterator[_Part]:
-        """A fragment as plain text; in hybriddna models, with the k-mers of its sequences.
-
-        Source: llm_tokenizer_hybriddna_session.
-        """
-        known = self.vocabulary.token_to_id.get
-        begin, close, unknown = known("<dna>"), known("</dna>"), known("<oov>")
-        is_dna = self.model == "hybriddna" and None not in (begin, close, unknown)
-        if isinstance(fragment, str) or not is_dna:
-            yield _Part(None, self._plain(fragment), 0, len(fragment))
-            return
-        position = 0
-        while position < len(fragment):
-            start = fragment.find(b"<dna>", position)
-            if start != position:
-                stop = len(fragment) if start < 0 else start
-                yield _Part(None, self._plain(fragment[position:stop]), position, stop)
-            if start < 0:
-                return
-            yield _Part(begin, "", start, start + 5)
-            end = fragment.find(b"</dna>", start + 5)
-            last = len(fragment) if end < 0 else end
-            for at in range(start + 5, last, _DNA_LENGTH):
-                k_mer = fragment[at : min(at + _DNA_LENGTH, last)]
-                written = k_mer.upper().ljust(_DNA_LENGTH, b"A").decode("utf-8", "surrogateescape")
-                token = known(written + DNA_MARKER)
-                yield _Part(unknown if token is None else token, "", at, at + len(k_mer))
-            if end < 0:
-                return
-            yield _Part(close, "", end, end + 6)
-            position = end + 6
-
-    def _plain(self, fragment: str | bytes) -> str:
-        """A plain fragment as text, one character for each of its own, spaces escaped where the model wants it."""
-        escape = self.vocabulary.pre_tokenizer.escape_whitespaces
-        if isinstance(fragment, str):
-            return fragment.replace(" ", "▁") if escape else fragment
-        # The byte is replaced before decoding: an overlong form of the space stays one.
-        return utf8.decode(fragment.replace(b" ", "▁".encode()) if escape else fragment)
-
-    def _pieces_to_split(self, text: str) -> Iterator[tuple[str, int]]:
-        """What of `text` the pre-tokenizer gets, and at which character each piece begins."""
-        if self.model != "whitespace":
-            yield text, 0
-            return
-        for run in _not_space().finditer(text):  # llm_tokenizer_whitespace_session
-            yield run[0].translate(LOWER) if self.vocabulary.lowercase else run[0], run.start()
-
-    def _spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
-        """(id, start, end) of each token of a plain fragment, in bytes of the fragment."""
-        for part in self._dna_parts(fragment):
-            if part.token is not None:
-                yield part.token, part.start, part.end
-                continue
-            own = fragment[part.start : part.end]
-            ends = utf8.char_ends(own)
-            ends = [part.start + end for end in ends] if part.start else ends
-            for piece, first in self._pieces_to_split(part.text):
-                offsets = utf8.Offsets(piece, [ends[first - 1] if first else part.start, *ends[first:]])
-                position = 0
-                for word in self._splitter.iterate(piece):
-                    for token, start, end in self._words.encoder.ids_with_ends(word):
-                        yield token, offsets.start(position + start), offsets.end(position + end)
-                    position += utf8.byte_length(word)
 
 
 def _check_threads(threads: int) -> None:
@@ -487,33 +332,13 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-@cache
-def _not_space() -> re.Pattern[str]:
-    """Runs without white space; made when a whitespace model is there, for it takes a look at every class."""
-    spaces = (f"{chr(a)}-{chr(b - 1)}" for a, b, c in zip(STARTS, STARTS[1:], CLASSES) if c == "W")
-    return re.compile(f"[^{''.join(spaces)}]+")
+def steps_of(tokenizer: Tokenizer) -> Steps:
+    """The steps that a tokenizer runs, for what looks at them one by one (inspect/)."""
+    return tokenizer._steps
 
 
-class _Part(NamedTuple):
-    """`fragment[start:end]`: a token, or the plain text `text`."""
-
-    token: int | None
-    text: str
-    start: int
-    end: int
-
-
-class WordCache(dict[str, tuple[int, ...]]):
-    """The ids of words, encoded when first asked for. Full, it starts anew."""
-
-    def __init__(self, encoder: WordEncoder) -> None:
-        super().__init__()
-        self.encoder = encoder
-
-    def __missing__(self, word: str) -> tuple[int, ...]:
-        ids = self.encoder.ids(word)
-        if len(word) <= _CACHED_LENGTH:
-            if len(self) >= _CACHED_WORDS:
-                self.clear()
-            self[word] = ids
-        return ids
+def tokenizer_of(steps: Steps) -> Tokenizer:
+    """A tokenizer that runs these steps."""
+    tokenizer = Tokenizer(steps.vocabulary, "reference")
+    tokenizer.__dict__["_steps"] = steps
+    return tokenizer

@@ -13,7 +13,8 @@ from threading import Barrier
 import pytest
 from synthetic import CHARACTERS, WORDS, gpt2_vocabulary, tokenizer_as
 
-from ggufbpe import Tokenizer, bpe, split, tokenizer
+from ggufbpe import Tokenizer, bpe, split, steps
+from ggufbpe.tokenizer import steps_of
 from ggufbpe.vocab import CONTROL, NORMAL
 
 THREADS = 8
@@ -70,7 +71,7 @@ def test_threads_on_one_tokenizer_get_what_one_gets(name: str, hurried: None) ->
 def test_threads_while_caches_overflow(hurried: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the reference engine; test_native.py and the tests of the C++ have the others."""
     expected = all_answers(Tokenizer(gpt2_vocabulary()), list(range(len(TEXTS))))
-    monkeypatch.setattr(tokenizer, "_CACHED_WORDS", 3)
+    monkeypatch.setattr(steps, "_CACHED_WORDS", 3)
     monkeypatch.setattr(bpe, "_PAIR_CACHE", 5)
     monkeypatch.setattr(split, "_MARKER_CACHE", 4)
     shared = Tokenizer(gpt2_vocabulary(), "reference")
@@ -83,34 +84,34 @@ def test_threads_while_caches_overflow(hurried: None, monkeypatch: pytest.Monkey
 
 
 def test_the_word_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizer, "_CACHED_WORDS", 50)
+    monkeypatch.setattr(steps, "_CACHED_WORDS", 50)
     tok, unbounded = Tokenizer(gpt2_vocabulary(), "reference"), tokenizer_as("gpt-2")
     sizes = set()
     for number in range(300):
         text = f" w{number}x q{number * 7}z"
         assert tok.encode(text) == unbounded.encode(text)
-        sizes.add(len(tok._words))
+        sizes.add(len(steps_of(tok).word_ids))
     assert 10 < max(sizes) <= 50
 
 
 def test_long_words_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizer, "_CACHED_LENGTH", 5)
+    monkeypatch.setattr(steps, "_CACHED_LENGTH", 5)
     tok = Tokenizer(gpt2_vocabulary(), "reference")
     for _ in range(2):
         assert tok.decode(tok.encode("abcde abcdefghijk")) == "abcde abcdefghijk"
-    assert set(tok._words) == {"abcde"}
+    assert set(steps_of(tok).word_ids) == {"abcde"}
 
 
 def test_a_word_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tok = Tokenizer(gpt2_vocabulary(), "reference")
     asked: list[str] = []
-    ids = tok._words.encoder.ids
+    ids = steps_of(tok).word_ids.encoder.ids
 
     def counted(word: str) -> tuple[int, ...]:
         asked.append(word)
         return ids(word)
 
-    monkeypatch.setattr(tok._words.encoder, "ids", counted)
+    monkeypatch.setattr(steps_of(tok).word_ids.encoder, "ids", counted)
     assert tok.encode("go go go") == tok.encode("go go go")
     assert asked == ["go", " go"]
 

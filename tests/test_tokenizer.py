@@ -26,6 +26,7 @@ from synthetic import (
 )
 
 from ggufbpe import TokenAttribute, Tokenizer, utf8
+from ggufbpe.tokenizer import steps_of
 from ggufbpe.vocab import CONTROL, DNA_MARKER
 
 GPT2 = tokenizer_as("gpt-2")
@@ -374,7 +375,7 @@ def test_ids_of_plain_text_are_those_of_its_words(text: str) -> None:
     for name in ("gpt-2", "llama-bpe", "deepseek-llm"):
         tok = tokenizer_as(name)
         by_word = [tok.encode(word, add_special=False, parse_special=False) for word in tok.words(text)]
-        assert by_word == [list(tok._words.encoder.ids(word)) for word in tok.words(text)]
+        assert by_word == [list(steps_of(tok).word_ids.encoder.ids(word)) for word in tok.words(text)]
 
 
 # ---- offsets --------------------------------------------------------------------------------------------

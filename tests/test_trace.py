@@ -28,6 +28,7 @@ from ggufbpe.inspect.trace import Cut, Merge, Stage, Trace, to_json
 from ggufbpe.pattern import option_texts, options, parse
 from ggufbpe.registry import PRE_TOKENIZERS
 from ggufbpe.split import splitter
+from ggufbpe.tokenizer import steps_of
 from ggufbpe.vocab import CONTROL, LSTRIP, RSTRIP, USER_DEFINED, TokenAttribute, load_vocabulary
 
 
@@ -237,7 +238,7 @@ def check_words(tok: Tokenizer, found: Trace) -> None:
 
 def replayed(tok: Tokenizer, written: str, merges: tuple[Merge, ...]) -> list[str]:
     """The symbols after `merges`, each of which must be the first of the lowest rank at its time."""
-    ranks = tok._words.encoder.ranks
+    ranks = steps_of(tok).word_ids.encoder.ranks
     symbols = list(enumerate(written))
     for merge in merges:
         pairs = list(pairwise(symbols))

@@ -29,7 +29,7 @@ from .. import utf8
 from ..bpe import CHAR_BYTES
 from ..detokenize import token_ids
 from ..registry import PRE_TOKENIZERS
-from ..tokenizer import Tokenizer
+from ..tokenizer import Tokenizer, steps_of
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 from . import causes
 from .agreement import agreement, first_difference
@@ -169,6 +169,7 @@ class _Search:
         self.merges_of = merges_of
         self.text = _Text(text, self.key(text))
         self.tokenizer = tokenizer
+        self._steps = steps_of(tokenizer)
         self.ours = tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
         self.lossless = is_lossless(self.vocabulary)
         self.targets = list(self._targets(ids, (0, 0), ()))
@@ -240,9 +241,9 @@ class _Search:
 
     def _spaced(self, data: bytes) -> bytes:
         """A space before the text between special tokens, wherever there is some."""
-        source = self.tokenizer._source(data)
+        source = self._steps.source(data)
         parts: list[bytes] = []
-        for token, start, end in self.tokenizer._special.partition(source, self.base.parse_special):
+        for token, start, end in self._steps.special.partition(source, self.base.parse_special):
             part = source[start:end]
             plain = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
             parts.append(b" " + plain if token is None else plain)
@@ -282,8 +283,8 @@ class _Search:
     def _small_changes(self) -> list[tuple[str, EncodingChange]]:
         """All but those of the pre-tokenizer, with their causes."""
         changes: list[tuple[str, EncodingChange]] = []
-        parse, source = self.base.parse_special, self.tokenizer._source(self.text.data)
-        partition = self.tokenizer._special.partition
+        parse, source = self.base.parse_special, self._steps.source(self.text.data)
+        partition = self._steps.special.partition
         if partition(source, parse) != partition(source, not parse):
             changes.append(("parse_special", with_parse_special))
         changes.append(("ignore_merges", with_ignore_merges))
@@ -294,7 +295,7 @@ class _Search:
 
     def _type_changes(self, source: str | bytes) -> Iterator[EncodingChange]:
         """The types that special tokens must have for the ids, where it shows in the text."""
-        fragments = self.tokenizer._special.partition(source, self.base.parse_special)
+        fragments = self._steps.special.partition(source, self.base.parse_special)
         ours = {token for token, _, _ in fragments if token is not None}
         done = set()
         for target in self.targets:
@@ -318,7 +319,7 @@ class _Search:
         if self._is_sure(token) and self.tokenizer.token_to_piece(token) != written:
             return False  # byte-level: stands for another text than its own
         words = self.tokenizer.words(written)
-        return len(words) != 1 or self.tokenizer._words[words[0]] != (token,)
+        return len(words) != 1 or self._steps.word_ids[words[0]] != (token,)
 
     @cached_property
     def _pre_changes(self) -> list[EncodingChange]:
@@ -585,14 +586,14 @@ class _Search:
 
     def _words(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """The words of the text with their ids; special tokens are words of their own."""
-        tokenizer = self.tokenizer
-        source = tokenizer._source(self.text.data)
-        for token, start, end in tokenizer._special.partition(source, self.base.parse_special):
+        steps = self._steps
+        source = steps.source(self.text.data)
+        for token, start, end in steps.special.partition(source, self.base.parse_special):
             if token is not None:
                 yield self.vocabulary.tokens[token], (token,)
                 continue
-            for word in tokenizer._splitter.iterate(tokenizer._plain(source[start:end])):
-                yield word, tokenizer._words[word]
+            for word in steps.splitter.iterate(steps.plain(source[start:end])):
+                yield word, steps.word_ids[word]
 
     def _nearest(self, as_it_is: float, least_gain: float = _LEAST_GAIN) -> list[Finding]:
         """Single changes that bring the ids nearer, by how far they lead."""

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..bpe import byte_level
 from ..pattern import option_texts
 from ..split import splitter
-from ..tokenizer import _Part
+from ..steps import Part
+from ..tokenizer import steps_of
 from ..utf8 import Offsets, byte_length, char_ends
 from ..vocab import LSTRIP, RSTRIP, TokenAttribute
 
@@ -136,7 +137,7 @@ def trace(tokenizer: Tokenizer, text: Text, *, add_special: bool = True, parse_s
     >>> [merge.rank for merge in tok.trace(" low").words[0].merges]  # doctest: +SKIP
     [44, 66, 1621]
     """
-    source = tokenizer._source(text)
+    source = steps_of(tokenizer).source(text)
     tracer = _Tracer(tokenizer, source)
     if add_special and tokenizer.add_bos and tokenizer.bos_id is not None:
         tracer.add_token("bos", tokenizer.bos_id, 0, 0)
@@ -206,6 +207,7 @@ class _Tracer:
         self.words: list[Word] = []
         self.tokens: list[Token] = []
         self._tokenizer = tokenizer
+        self._steps = steps_of(tokenizer)
         self._source = source
         self._splitter = splitter(tokenizer.vocabulary.pre_tokenizer)
         self._merged: dict[str, _Merged] = {}  # a word is merged once
@@ -220,7 +222,7 @@ class _Tracer:
         """All of the text: special tokens, plain text, and what is stripped between them."""
         byte, character = 0, 0
         before: int | None = None
-        for token, start, end in self._tokenizer._special.partition(self._source, parse_special):
+        for token, start, end in self._steps.special.partition(self._source, parse_special):
             first = byte + byte_length(self._source[character:start])
             self._add_stripped(byte, first, before, token)
             byte = first + byte_length(self._source[start:end])
@@ -243,17 +245,17 @@ class _Tracer:
 
     def _add_text(self, fragment: str | bytes, byte: int) -> None:
         """A plain fragment, which begins at `byte`."""
-        for part in self._tokenizer._dna_parts(fragment):
+        for part in self._steps.dna_parts(fragment):
             if part.token is not None:
                 self.add_token("dna", part.token, byte + part.start, byte + part.end)
             else:
                 self._add_part(part, fragment[part.start : part.end], byte + part.start)
 
-    def _add_part(self, part: _Part, own: str | bytes, byte: int) -> None:
+    def _add_part(self, part: Part, own: str | bytes, byte: int) -> None:
         ends = char_ends(own)
         bounds = [byte, *(byte + end for end in ends)]
         done = 0  # characters of the part
-        for piece, first in self._tokenizer._pieces_to_split(part.text):
+        for piece, first in self._steps.pieces_to_split(part.text):
             self._add_stripped(bounds[done], bounds[first], None, None)
             done = first + len(piece)
             self.fragments.append(Fragment("text", bounds[first], bounds[done]))
@@ -326,7 +328,7 @@ class _Merged(NamedTuple):
 
 
 def _merge_word(tokenizer: Tokenizer, word: str) -> _Merged:
-    encoder, entry = tokenizer._words.encoder, tokenizer.vocabulary.pre_tokenizer
+    encoder, entry = steps_of(tokenizer).word_ids.encoder, tokenizer.vocabulary.pre_tokenizer
     written = byte_level(word) if entry.byte_encode else word
     whole = None
     if encoder.is_whole(written):

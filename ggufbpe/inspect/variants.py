@@ -20,7 +20,8 @@ from ..kernel.lazy import as_dict
 from ..registry import PRE_TOKENIZERS, PreTokenizer
 from ..special import SpecialTokens
 from ..split import splitter
-from ..tokenizer import Tokenizer, WordCache
+from ..steps import Steps, WordCache
+from ..tokenizer import Tokenizer, steps_of, tokenizer_of
 from ..vocab import Vocabulary
 from .families import FEATURES, allows_feature, has_feature, one_of_each
 
@@ -93,7 +94,8 @@ class Variants:
     """The variants of one tokenizer, and what they share."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        words, vocabulary = tokenizer._words, tokenizer.vocabulary
+        steps, vocabulary = steps_of(tokenizer), tokenizer.vocabulary
+        words = steps.word_ids
         self._splits: dict[tuple[str, str], list[str]] = {}
         self._vocabulary = vocabulary
         self._encoder = words.encoder
@@ -101,19 +103,21 @@ class Variants:
         self._ranks: dict[tuple[int, bool], tuple[Sequence[str], PairRanks]] = {}
         self._ranks[id(vocabulary.merges), False] = vocabulary.merges, words.encoder.ranks
         self._words = {(*_flags(vocabulary), id(vocabulary.merges), False): words}
-        self._special = {id(vocabulary.attributes): (vocabulary.attributes, tokenizer._special)}
+        self._special = {id(vocabulary.attributes): (vocabulary.attributes, steps.special)}
 
     def tokenizer(self, vocabulary: Vocabulary, by_id: bool = False) -> Tokenizer:
         """The tokenizer of `vocabulary`, which has the same tokens; `by_id` merges in the order of their ids."""
-        tokenizer = Tokenizer(vocabulary, "reference")  # whose steps are replaced below
-        tokenizer.__dict__["_words"] = self._words_of(vocabulary, by_id)
         found = self._special.get(id(vocabulary.attributes))
         if found is None:
             found = vocabulary.attributes, SpecialTokens(vocabulary)
             self._special[id(vocabulary.attributes)] = found
-        tokenizer.__dict__["_special"] = found[1]
-        tokenizer.__dict__["_splitter"] = _Splits(vocabulary.pre_tokenizer, self._splits)
-        return tokenizer
+        steps = Steps(vocabulary)
+        vars(steps).update(  # in place of those that it would make
+            special=found[1],
+            splitter=_Splits(vocabulary.pre_tokenizer, self._splits),
+            word_ids=self._words_of(vocabulary, by_id),
+        )
+        return tokenizer_of(steps)
 
     def forget_texts(self) -> None:
         """Free what is remembered of texts."""
@@ -224,4 +228,4 @@ class LazyIds:
 
 def encoded(tokenizer: Tokenizer, text: bytes, parse_special: bool) -> LazyIds:
     """The ids of `text` without BOS and EOS, encoded when asked for."""
-    return LazyIds(tokenizer._encoded(text, False, parse_special))
+    return LazyIds(steps_of(tokenizer).encoded(text, False, parse_special))

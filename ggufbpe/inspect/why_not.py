@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import utf8
 from ..bpe import BYTE_CHARS
+from ..tokenizer import steps_of
 from ..utf8 import Offsets, byte_length
 from ..vocab import BYTE, CONTROL, DNA_MARKER, UNKNOWN
 from .trace import Cut, Merge, Trace, Word, merge
@@ -145,7 +146,7 @@ def _explained(tokenizer: Tokenizer, found: Trace, answer: WhyNot) -> WhyNot:
     """The reason of a piece that is not among the tokens."""
     assert answer.token is not None
     attributes = tokenizer.vocabulary.attributes[answer.token]
-    own, alone = merge(tokenizer._words.encoder, answer.written)
+    own, alone = merge(steps_of(tokenizer).word_ids.encoder, answer.written)
     places = tuple(_places(tokenizer, found, answer.written, own if len(alone) == 1 else None))
     ends = {tokenizer.bos_id, tokenizer.eos_id}
     if attributes & BYTE and not places:
@@ -166,7 +167,7 @@ def _makers(tokenizer: Tokenizer, written: str) -> Iterator[Merge]:
     """The merges whose result is `written`."""
     for cut in range(1, len(written)):
         left, right = written[:cut], written[cut:]
-        rank = tokenizer._words.encoder.rank(left, right)
+        rank = steps_of(tokenizer).word_ids.encoder.rank(left, right)
         if rank is not None:
             yield Merge(rank, left, right, 0)
 
