@@ -19,7 +19,7 @@ const uint64_t WordKey::MASKS[16][2] = {
 
 // The buckets behind the first one, in which there was no room when the word came.
 bool WordTable::find_further(const WordKey &key, size_t bucket, const unsigned char *word, Found &found) const {
-    for (size_t turn = 0; turn < REACH; ++turn, bucket = (bucket + 1) & mask_) {
+    for (size_t turn = 0; turn < REACH; bucket = (bucket + ++turn) & mask_) {
         for (const Slot &slot : buckets_[bucket].slots) {
             const uint64_t high = slot.high.load(std::memory_order_acquire);
             if (high == 0) return false;
@@ -53,7 +53,7 @@ bool WordTable::insert(const WordKey &key, size_t bucket, const unsigned char *w
                        size_t count, Found &found) {
     if (used_.load(std::memory_order_relaxed) >= slot_count() / 8 * 5) return false;
     if (record_bytes_.load(std::memory_order_relaxed) >= most_record_bytes_) return false;
-    for (size_t turn = 0; turn < REACH; ++turn, bucket = (bucket + 1) & mask_) {
+    for (size_t turn = 0; turn < REACH; bucket = (bucket + ++turn) & mask_) {
         for (Slot &slot : buckets_[bucket].slots) {
             const uint64_t high = slot.high.load(std::memory_order_relaxed);
             if (high == key.high && slot.low.load(std::memory_order_relaxed) == key.low) {  // another thread was faster

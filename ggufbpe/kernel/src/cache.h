@@ -144,7 +144,9 @@ public:
     std::atomic<bool> retired{false};  // another table has taken its place
 
 private:
-    static constexpr size_t REACH = 8;  // buckets where a key may be, from its own on
+    // Buckets where a key may be, from its own on, in steps of 1, 2, 3, …: neighbours fill up together, and already a table
+    // that is half empty has many full ones in a row.
+    static constexpr size_t REACH = 16;
 
     static bool is_word(const Found &found, const unsigned char *word) {
         const Record &record = record_of(found);
