@@ -112,12 +112,17 @@ std::vector<size_t> word_ends(const Splitter &splitter, const unsigned char *tex
     Splitter::Scratch scratch;
     for (size_t start = 0; start < size;) {
         const size_t end = splitter.block(text, size, start, scratch);
-        CHECK(end > start && end <= size && scratch.word_count > 0);
-        CHECK(scratch.starts[0] == 0 && scratch.starts[scratch.word_count] == end - start);
-        for (size_t i = 0; i < scratch.word_count; ++i) {
-            CHECK(scratch.starts[i] < scratch.starts[i + 1]);
-            ends.push_back(start + scratch.starts[i + 1]);
+        CHECK(end > start && end <= size);
+        size_t done = 0;
+        while (splitter.words(scratch)) {
+            CHECK(scratch.word_count > 0 && scratch.starts[0] == done);
+            for (size_t i = 0; i < scratch.word_count; ++i) {
+                CHECK(scratch.starts[i] < scratch.starts[i + 1]);
+                ends.push_back(start + scratch.starts[i + 1]);
+            }
+            done = scratch.starts[scratch.word_count];
         }
+        CHECK(done == end - start);
         start = end;
     }
     return ends;

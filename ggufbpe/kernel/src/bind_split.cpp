@@ -57,7 +57,9 @@ std::vector<size_t> word_ends(const Splitter &splitter, nb::bytes text) {
     Splitter::Scratch scratch;
     for (size_t start = 0; start < text.size();) {
         size_t end = splitter.block(data, text.size(), start, scratch);
-        for (size_t i = 1; i <= scratch.word_count; ++i) ends.push_back(start + scratch.starts[i]);
+        while (splitter.words(scratch)) {
+            for (size_t i = 1; i <= scratch.word_count; ++i) ends.push_back(start + scratch.starts[i]);
+        }
         start = end;
     }
     return ends;
@@ -68,7 +70,10 @@ size_t count_words(const Splitter &splitter, nb::bytes text) {
     size_t count = 0, size = text.size();
     nb::gil_scoped_release released;
     Splitter::Scratch scratch;
-    for (size_t start = 0; start < size; count += scratch.word_count) start = splitter.block(data, size, start, scratch);
+    for (size_t start = 0; start < size;) {
+        start = splitter.block(data, size, start, scratch);
+        while (splitter.words(scratch)) count += scratch.word_count;
+    }
     return count;
 }
 

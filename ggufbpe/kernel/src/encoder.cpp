@@ -326,11 +326,14 @@ void Encoder::encode_fragment(const unsigned char *text, size_t size, Worker &wo
         const size_t end = splitter_->block(text, size, start, worker.split);
         worker.former.clear();
         if (worker.table->retired.load(std::memory_order_acquire)) worker.table = cache_.table();
-        // No text has more ids than bytes, but for a space that is written as U+2581, which may fall back to its three bytes;
-        // a cached word is written four ids at a time.
-        int32_t *to = ids.room((escape_spaces_ ? 3 : 1) * (end - start) + 8);
-        to = encode_words(text + start, size - start, worker, to, count, poll);
-        if (!count) ids.advance(to);
+        while (splitter_->words(worker.split)) {
+            // No text has more ids than bytes, but for a space that is written as U+2581, which may fall back to its three
+            // bytes; a cached word is written four ids at a time.
+            const size_t bytes = worker.split.starts[worker.split.word_count] - worker.split.starts[0];
+            int32_t *to = count ? nullptr : ids.room((escape_spaces_ ? 3 : 1) * bytes + 8);
+            to = encode_words(text + start, size - start, worker, to, count, poll);
+            if (!count) ids.advance(to);
+        }
         start = end;
         if (start < size) poll();
     }

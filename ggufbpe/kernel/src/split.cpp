@@ -8,6 +8,10 @@
 #include "utf8.h"
 #include "x86.h"
 
+#if !defined(GGUFBPE_PIECE)
+#define GGUFBPE_PIECE (1 << 17)  // tests take a short one
+#endif
+
 namespace ggufbpe {
 
 namespace {
@@ -23,6 +27,7 @@ double frequency(uint32_t c) {
 }
 
 constexpr size_t MOST_STAGES = 30;  // a bit each, and one more
+constexpr size_t PIECE = GGUFBPE_PIECE;  // code points that are looked at together; what is kept of them is small then
 constexpr size_t SHORT = 48;   // code points; for fewer, walking is faster than windows, and needs no tables
 
 }  // namespace
@@ -76,8 +81,8 @@ __attribute__((target("avx2"))) size_t translate(const uint8_t *classes, size_t 
     return i;
 }
 
-__attribute__((target("avx2,bmi"))) size_t gather_starts(const uint8_t *flags, size_t count, uint32_t *&to) {
-    size_t i = 0;
+__attribute__((target("avx2,bmi"))) size_t gather_starts(const uint8_t *flags, size_t from, size_t count, uint32_t *&to) {
+    size_t i = from;
     for (; i + 64 <= count; i += 64) {
         auto bits_at = [&](size_t at) __attribute__((target("avx2"))) {
             return static_cast<uint64_t>(static_cast<uint32_t>(
@@ -198,8 +203,6 @@ struct Splitter::Stage {
             walk(columns, prior, count, 0, count, in_rest, boundary);
             return;
         }
-        std::vector<uint32_t> &uncertain = scratch.uncertain;
-        uncertain.clear();
         const uint8_t *narrow = columns;
         if (!get_windows().group_of().empty()) {
             uint8_t *groups = fitted(scratch.groups, count);
@@ -207,15 +210,23 @@ struct Splitter::Stage {
             groups[-3] = groups[-2] = groups[-1] = get_windows().end();
             narrow = groups;
         }
-        get_windows().mark(narrow, prior, count, boundary, uncertain);
+        // In pieces, for in a run of line breaks every place may be uncertain. Where a walk stops may be in a later piece.
+        std::vector<uint32_t> &uncertain = scratch.uncertain;
         size_t done = 0;
-        bool in_rest = false;
-        for (uint32_t place : uncertain) {
-            if (place < done) continue;
-            size_t from = place;
-            while (from > done && !boundary[from]) --from;
-            if (from > done) in_rest = false;
-            done = walk(columns, prior, count, from, place, in_rest, boundary);
+        bool in_rest = false, is_boundary = false;  // before `done`
+        for (size_t from = 0; from < count; from += PIECE) {
+            const size_t end = std::min(from + PIECE, count);
+            uncertain.clear();
+            get_windows().mark(narrow, prior, from, end, boundary, uncertain);
+            if (is_boundary && done >= from && done < end) boundary[done] = 0xFF;
+            for (uint32_t place : uncertain) {
+                if (place < done) continue;
+                size_t begin = place;
+                while (begin > done && !boundary[begin]) --begin;
+                if (begin > done) in_rest = false;
+                done = walk(columns, prior, count, begin, place, in_rest, boundary);
+                is_boundary = !in_rest;
+            }
         }
     }
 
@@ -611,21 +622,42 @@ size_t Splitter::block(const unsigned char *text, size_t size, size_t start, Scr
         prior = boundary;
     }
 
-    uint32_t *to = scratch.starts.room(count + 2 * MARGIN);
-    size_t done = 0;
-#if GGUFBPE_X86
-    if (has_avx2()) done = gather_starts(prior, count, to);
-#endif
-    for (; done < count; ++done) {
-        *to = static_cast<uint32_t>(done);
-        to += prior[done] & 1;
-    }
-    if (!is_ascii) {
-        for (uint32_t *at = scratch.starts.data(); at < to; ++at) *at = scratch.offsets[*at];
-    }
-    *to = static_cast<uint32_t>(bytes);
-    scratch.word_count = static_cast<size_t>(to - scratch.starts.data());
+    scratch.count = count;
+    scratch.done = 0;
+    scratch.boundary = prior;
+    scratch.is_ascii = is_ascii;
+    scratch.size = static_cast<uint32_t>(bytes);
     return end;
+}
+
+bool Splitter::words(Scratch &scratch) const {
+    const size_t from = scratch.done, count = scratch.count;
+    if (from == count) return false;
+    size_t end = count - from <= PIECE + PIECE / 4 ? count : from + PIECE;
+    const uint8_t *boundary = scratch.boundary;
+    uint32_t *const starts = scratch.starts.room(end - from + 2 * MARGIN), *to = starts;
+    size_t done = from;
+#if GGUFBPE_X86
+    if (has_avx2()) done = gather_starts(boundary, from, end, to);
+#endif
+    for (; done < end; ++done) {
+        *to = static_cast<uint32_t>(done);
+        to += boundary[done] & 1;
+    }
+    if (end < count && to == starts + 1) {  // a long word: where does it end?
+        const void *next = std::memchr(boundary + end, 0xFF, count - end);
+        end = next ? static_cast<size_t>(static_cast<const uint8_t *>(next) - boundary) : count;
+        if (next) *to++ = static_cast<uint32_t>(end);
+    }
+    // The last word that was found goes on behind `end`: it is the first of the next ones.
+    const bool is_all = end == count;
+    scratch.word_count = static_cast<size_t>(to - starts) - !is_all;
+    scratch.done = is_all ? count : starts[scratch.word_count];
+    if (!scratch.is_ascii) {
+        for (uint32_t *at = starts; at < to; ++at) *at = scratch.offsets[*at];
+    }
+    if (is_all) *to = scratch.size;
+    return true;
 }
 
 }  // namespace ggufbpe

@@ -39,8 +39,13 @@ public:
         Buffer<uint8_t> classes, columns, groups, flags[2];
         Buffer<uint32_t> offsets;         // where each code point begins, in a block that is not ASCII
         std::vector<uint32_t> uncertain;  // code points
-        Buffer<uint32_t> starts;          // where each word begins, in bytes of the block; then its end
+        Buffer<uint32_t> starts;          // where each word begins, in bytes of the block; then where the last one ends
         size_t word_count = 0;
+        // For words(): the code points of the block, how many were given out, and where words begin.
+        size_t count = 0, done = 0;
+        const uint8_t *boundary = nullptr;
+        bool is_ascii = false;
+        uint32_t size = 0;  // bytes of the block
 
         size_t bytes() const {
             return classes.bytes() + columns.bytes() + groups.bytes() + flags[0].bytes() + flags[1].bytes() + offsets.bytes() +
@@ -57,10 +62,15 @@ public:
     // nothing else to a U+2581 behind it, this changes no id, and makes words out of lines.
     std::shared_ptr<const Splitter> parted_at_spaces(const std::vector<uint32_t> &joined) const;
 
-    // Splits the block that begins at `start` of the text and returns where it ends; the words' beginnings, relative to
-    // `start`, are in scratch.starts (scratch.word_count of them), then where the last one ends. The text is UTF-8 (surrogates
-    // may be in it), and `start` is 0 or what a call or cut() returned. Throws std::length_error for a block of more than 4 GiB.
+    // Splits the block that begins at `start` of the text and returns where it ends; words() gives its words then. The text
+    // is UTF-8 (surrogates may be in it), and `start` is 0 or what a call or cut() returned. Throws std::length_error for a
+    // block of more than 4 GiB.
     size_t block(const unsigned char *text, size_t size, size_t start, Scratch &scratch) const;
+
+    // The next words of the block: where they begin, relative to its start, is in scratch.starts (scratch.word_count of them),
+    // then where the last one ends. All of a block that is as long as most are; else so many that the memory for them
+    // stays small. False if there are no more.
+    bool words(Scratch &scratch) const;
 
     // The first place at or behind `from` where the text may be cut without changing a word; the size if there is none.
     size_t cut(const unsigned char *text, size_t size, size_t from) const;

@@ -78,9 +78,11 @@ void WordCounter::count(const Splitter &splitter, const unsigned char *text, siz
     while (start < end) {
         size_t next = splitter.block(text, end, start, scratch);
         const char *block = reinterpret_cast<const char *>(text) + start;
-        for (size_t i = 0; i < scratch.word_count; ++i) {
-            size_t from = scratch.starts[i], to = scratch.starts[i + 1];
-            table.add({block + from, to - from}, 1, position + start + from);
+        while (splitter.words(scratch)) {
+            for (size_t i = 0; i < scratch.word_count; ++i) {
+                size_t from = scratch.starts[i], to = scratch.starts[i + 1];
+                table.add({block + from, to - from}, 1, position + start + from);
+            }
         }
         start = next;
     }

@@ -370,11 +370,11 @@ __attribute__((target("avx2"), always_inline)) inline __m256i look_up(const Tabl
 }
 
 __attribute__((target("avx2"))) void mark_32(const Tables &certain, const Tables &uncertain, uint8_t end,
-                                             const uint8_t *columns, const uint8_t *prior, size_t count, uint8_t *boundary,
-                                             std::vector<uint32_t> &found) {
+                                             const uint8_t *columns, const uint8_t *prior, size_t from, size_t count,
+                                             uint8_t *boundary, std::vector<uint32_t> &found) {
     const __m256i ends = _mm256_set1_epi8(static_cast<char>(end)), zero = _mm256_setzero_si256();
     const __m256i all = _mm256_set1_epi8(-1);
-    size_t i = 0;
+    size_t i = from;
     for (; i + 32 <= count; i += 32) {
         __m256i a = load(columns + i - 3), b = load(columns + i - 2), c = load(columns + i - 1), d = load(columns + i);
         __m256i e = load(columns + i + 1);
@@ -394,7 +394,7 @@ __attribute__((target("avx2"))) void mark_32(const Tables &certain, const Tables
         if (i == 0) bits &= ~1u;
         for (; bits; bits &= bits - 1) found.push_back(static_cast<uint32_t>(i + lowest(bits)));
     }
-    if (count) boundary[0] = 0xFF;
+    if (from == 0 && count) boundary[0] = 0xFF;
     mark_each(certain, uncertain, end, columns, prior, i, count, boundary, found);
 }
 
@@ -402,13 +402,13 @@ __attribute__((target("avx2"))) void mark_32(const Tables &certain, const Tables
 
 }  // namespace
 
-void Windows::mark(const uint8_t *columns, const uint8_t *prior, size_t count, uint8_t *boundary,
+void Windows::mark(const uint8_t *columns, const uint8_t *prior, size_t from, size_t count, uint8_t *boundary,
                    std::vector<uint32_t> &uncertain) const {
 #if GGUFBPE_X86
     static const bool has_avx2 = __builtin_cpu_supports("avx2");
-    if (has_avx2) return mark_32(certain_, uncertain_, end_, columns, prior, count, boundary, uncertain);
+    if (has_avx2) return mark_32(certain_, uncertain_, end_, columns, prior, from, count, boundary, uncertain);
 #endif
-    mark_each(certain_, uncertain_, end_, columns, prior, 0, count, boundary, uncertain);
+    mark_each(certain_, uncertain_, end_, columns, prior, from, count, boundary, uncertain);
 }
 
 }  // namespace ggufbpe
