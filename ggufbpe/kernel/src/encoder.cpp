@@ -353,12 +353,13 @@ private:
 
 void Encoder::encode_batch(const std::vector<Text> &texts, const EncodeOptions &options, size_t threads, const Take &take,
                            const Poll &poll) const {
-    // Short texts in groups, long ones by themselves. Where there are few, each is shared out among the threads.
+    // Short texts in groups, long ones by themselves. Where there are few and long ones, each is shared out among the threads.
     std::vector<std::pair<size_t, size_t>> groups;
-    size_t first = 0, bytes = 0, all_bytes = 0;
+    size_t first = 0, bytes = 0, all_bytes = 0, longest = 0;
     for (size_t i = 0; i < texts.size(); ++i) {
         bytes += texts[i].size + 64;
         all_bytes += texts[i].size;
+        longest = std::max(longest, texts[i].size);
         if (bytes >= TEXTS || i + 1 == texts.size() || texts[i + 1].size >= TEXTS) {
             groups.emplace_back(first, i + 1);
             first = i + 1;
@@ -366,7 +367,7 @@ void Encoder::encode_batch(const std::vector<Text> &texts, const EncodeOptions &
         }
     }
     if (all_bytes >= LONG_TEXT) cache_.expect(all_bytes / BYTES_A_NEW_WORD);
-    const bool few = groups.size() < 2 * threads;
+    const bool few = groups.size() < 2 * threads && longest >= WORTH_SHARING;
     Waiting waiting;
     auto take_and_empty = [&](Encoded &encoded) {
         take(encoded.first, encoded.ids, encoded.ends);
