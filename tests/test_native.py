@@ -49,7 +49,8 @@ IS_NEEDED = os.environ.get("CI") == "true" and os.environ.get("GGUFBPE_ENGINE") 
 pytestmark = pytest.mark.skipif(native is None and not IS_NEEDED, reason="there is no compiled engine")
 
 BLOCK = 1 << 16  # bytes: src/split.h, Splitter::BLOCK
-PART = 1 << 19  # bytes that a thread takes of a long text: src/encoder.cpp
+PART = 1 << 17  # bytes that a thread takes of a long text: src/encoder.cpp
+SEARCHED = 1 << 20  # bytes in which a thread looks for special tokens: src/encoder.cpp
 CACHE = 96 << 20  # bytes: src/encoder.h, Encoder::CACHE_BYTES
 
 
@@ -365,6 +366,51 @@ def test_threads_with_special_tokens_and_flags() -> None:
             assert both[0].count(text, threads=4, **flags) == len(expected)
 
 
+@pytest.mark.parametrize("slow", ["x" * 3 * PART, "\u0301" * PART, ""])
+def test_threads_wait_for_a_part_before_theirs(slow: str) -> None:
+    """Ids of later parts are there first, and are more than there was room for: each byte is a token."""
+    tok = Tokenizer(make_vocabulary(byte_tokens()), "native")
+    text = (slow + "\n" + "".join(f"{number} é中🙂\n" for number in range(60_000))).encode()
+    alone = tok.encode_to_numpy(text, add_special=False)
+    assert len(alone) == len(text)
+    for threads in (2, 3, 9):
+        for _ in range(5):
+            found = tok.encode_to_numpy(text, add_special=False, threads=threads)
+            assert np.array_equal(found, alone)
+
+
+@pytest.mark.parametrize("strips", [0, LSTRIP | RSTRIP])
+def test_threads_look_for_special_tokens_across_their_ends(strips: int) -> None:
+    """A token, and a longer one, at every distance from where the next thread begins to look."""
+    vocabulary = make_vocabulary(
+        [*byte_tokens(), "<sep>", "<sep><sep>", "p>"],
+        attributes={"<sep>": CONTROL | strips, "<sep><sep>": USER_DEFINED, "p>": USER_DEFINED},
+    )
+    tok = Tokenizer(vocabulary, "native")
+    for distance in range(13):
+        text = "é" * ((SEARCHED - distance) // 2) + "x" * (distance % 2) + " <sep><sep> <sep> a"
+        alone = tok.encode_to_numpy(text)
+        assert np.array_equal(tok.encode_to_numpy(text, threads=2), alone)
+        assert tok.count(text, threads=2) == len(alone)
+        tail = tok.encode(text[-40:])
+        assert alone[-len(tail) :].tolist() == tail
+
+
+@pytest.mark.parametrize("last", ["é", "中", "🙂", "\x80", "\x80\x80\x80\x80", "\xf0\x9f", "\xc3"])
+def test_threads_check_bytes_across_their_ends(last: str) -> None:
+    """A character, or what is none, at every distance from where the next thread begins to check."""
+    tok = Tokenizer(gpt2_vocabulary(), "native")
+    data = last.encode("latin-1") if last[0] <= "\xf0" and last != "é" else last.encode()
+    for distance in range(len(data) + 2):
+        text = b"a " * (SEARCHED // 2) + b"."
+        text = text[: SEARCHED - distance] + data + b" the end"
+        alone = tok.encode_to_numpy(text)
+        assert np.array_equal(tok.encode_to_numpy(text, threads=2), alone)
+        replaced = text.decode("utf-8", "surrogateescape")
+        expected = "".join("\ufffd" if "\udc80" <= char <= "\udcff" else char for char in replaced)
+        assert np.array_equal(tok.encode_to_numpy(expected), alone)
+
+
 def batch_texts() -> list[str | bytes]:
     """Some thousand short ones, empty ones among them, and some long ones."""
     dice = random.Random(5)
@@ -453,6 +499,58 @@ def test_threads_must_be_a_positive_integer(engine: Any) -> None:
             with pytest.raises(TypeError, match="integer"):
                 encode(text, threads=threads)
         assert len(encode(text, threads=np.int64(2)) if encode != tok.count else "a") == 1
+
+
+# ---- lists ----------------------------------------------------------------------------------------------
+
+
+def test_lists_have_the_ids_of_arrays() -> None:
+    """The ints of a list are kept for the next one; that changes no id, nor what becomes of them."""
+    tok, batch = Tokenizer(tokenizer_as("default").vocabulary, "native"), batch_texts()
+    arrays = [array.tolist() for array in tok.encode_batch_to_numpy(batch)]
+    for threads in (1, 3):
+        lists = tok.encode_batch(batch, threads=threads)
+        assert lists == arrays
+        assert {type(token) for ids in lists for token in ids} == {int}
+        assert all(gc.is_tracked(ids) for ids in lists)  # they are the caller's, who may put anything in
+    assert [tok.encode(text) for text in batch] == arrays
+    del tok
+    gc.collect()
+    assert lists == arrays  # they outlive the tokenizer
+
+
+def test_a_list_is_the_callers_own() -> None:
+    tok = Tokenizer(gpt2_vocabulary(), "native")
+    found, other = tok.encode("Hello world"), tok.encode("Hello world")
+    assert found is not other
+    found[0] += 1
+    found.clear()
+    assert other == tok.encode("Hello world") == [15496, 995]
+
+
+def test_the_ints_of_lists_are_released() -> None:
+    """As many references as before, whoever goes first, the list or the tokenizer."""
+    tok = Tokenizer(gpt2_vocabulary(), "native")
+    token = tok.encode("Hello")[0]
+    before = sys.getrefcount(token)
+    lists = [tok.encode("Hello Hello"), *tok.encode_batch(["Hello"] * 1000, threads=2), tok.encode("Hello")]
+    assert {ids[0] for ids in lists} == {token}
+    del lists
+    assert sys.getrefcount(token) == before
+    del tok
+    gc.collect()
+    assert sys.getrefcount(token) <= before
+    assert token == 15496
+
+
+def test_an_id_beyond_the_vocabulary() -> None:
+    """A file may name a BOS that is no token."""
+    vocabulary = make_vocabulary(byte_tokens(), special_ids={"bos": 70_000}, add_bos=True)
+    expected = [70_000, *Tokenizer(vocabulary, "reference").encode("ab", add_special=False)]
+    for engine in ("native", "reference"):
+        tok = Tokenizer(vocabulary, engine)  # type: ignore[arg-type]
+        assert tok.encode("ab") == tok.encode_to_numpy("ab").tolist() == expected
+        assert tok.encode_batch(["ab", "ab"], threads=2) == [expected] * 2
 
 
 # ---- arrays ---------------------------------------------------------------------------------------------
@@ -574,7 +672,7 @@ def test_bytes_of_surrogates_are_text_as_llama_cpp_reads_them(engines: Engines) 
 
 def test_a_text_that_changes_while_it_is_encoded_cannot_move() -> None:
     """The engine reads a bytearray where it is; nobody may make it longer meanwhile."""
-    tok, text = Tokenizer(gpt2_vocabulary(), "native"), bytearray(b"".join(lines("change", 4 * PART)))
+    tok, text = Tokenizer(gpt2_vocabulary(), "native"), bytearray(b"".join(lines("change", 16 * PART)))
     expected = tok.encode_to_numpy(bytes(text)).tolist()
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(tok.encode_to_numpy, text)
@@ -595,6 +693,7 @@ LONG_WORK = {
     "threads": "encode_to_numpy(words, threads=3)",
     "one long word": "encode_to_numpy(word)",
     "a batch": "encode_batch_to_numpy([words[:1000]] * 60_000, threads=2)",
+    "a batch of lists": "encode_batch([words[:1000]] * 60_000, threads=2)",
     "broken bytes": "encode_to_numpy(words + b'\\xff')",
 }
 

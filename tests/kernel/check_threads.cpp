@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
 
     const model::Made &made = model::made_entry("words", false);
     std::vector<std::string> texts;
-    for (size_t i = 0; i < 16; ++i) texts.push_back(text_of(i, 100 + 800 * i));
+    for (size_t i = 0; i < 48; ++i) texts.push_back(text_of(i, 100 + 250 * i));  // several groups of a batch
     texts.push_back(text_of(98, 80000));   // two blocks
     texts.push_back(text_of(99, 900000));  // long enough to be shared out among threads
     std::vector<Text> views;
@@ -84,9 +84,7 @@ int main(int argc, char **argv) {
                         CHECK(encoder->count(views[i], options, 1 + random.below(3), [] {}) == expected[i].size());
                         break;
                     case 1: {
-                        std::vector<Ids> results;
-                        encoder->encode_batch(views, options, 2, results, [] {});
-                        for (size_t k = 0; k < views.size(); ++k) CHECK(ids_of(results[k]) == expected[k]);
+                        CHECK(model::batch_ids(*encoder, views, options, 1 + random.below(3)) == expected);
                         break;
                     }
                     case 2:

@@ -5,8 +5,11 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdlib>
 #include <memory>
+#include <optional>
 #include <tuple>
+#include <vector>
 
 #include "bindings.h"
 #include "encoder.h"
@@ -17,6 +20,7 @@ namespace ggufbpe {
 
 namespace {
 
+constexpr size_t WORTH_KEEPING = 1 << 17;  // ids; fewer are copied to an array, so that their memory stays in a cache
 constexpr size_t WORTH_RELEASING = 2000;  // bytes; below, letting the lock go and taking it again costs more
 
 // An empty view counts as contiguous, whatever its stride, but is not given as such.
@@ -78,20 +82,63 @@ void without_lock(size_t bytes, Work work) {
     }
 }
 
-nb::object list_of(const Ids &ids) {
-    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(ids.size())));
-    if (!list) throw nb::python_error();
-    for (size_t i = 0; i < ids.size(); ++i) {
-        PyObject *id = PyLong_FromLong(ids.data()[i]);
-        if (!id) throw nb::python_error();
-        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), id);
+// The Python ints of token ids, each made when it first comes and then given again: a list is no more than references to
+// them. They belong to the interpreter that the encoder's object belongs to, and go with that object.
+class TokenInts {
+public:
+    explicit TokenInts(size_t tokens) {
+#ifndef Py_GIL_DISABLED  // without the lock, threads would get in each other's way at every reference to a frequent token
+        ints_.reset(static_cast<PyObject **>(std::calloc(tokens, sizeof(PyObject *))));  // not touched until it is used
+        if (ints_) size_ = tokens;
+#else
+        (void)tokens;
+#endif
     }
-    return list;
-}
+    ~TokenInts() {
+        for (size_t id = 0; id < size_; ++id) Py_XDECREF(ints_.get()[id]);
+    }
+    TokenInts(const TokenInts &) = delete;
+    TokenInts &operator=(const TokenInts &) = delete;
 
+    nb::object list_of(const int32_t *ids, size_t count) {
+        nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(count)));
+        if (!list) throw nb::python_error();
+        for (size_t i = 0; i < count; ++i) PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), int_of(ids[i]));
+        return list;
+    }
+    nb::object list_of(const Ids &ids) { return list_of(ids.data(), ids.size()); }
+
+private:
+    // A new reference.
+    PyObject *int_of(int32_t id) {
+        if (static_cast<uint32_t>(id) >= size_) return made(id);  // a file may name a BOS that is no token
+        PyObject *&kept = ints_.get()[id];
+        if (!kept) kept = made(id);
+        Py_INCREF(kept);
+        return kept;
+    }
+    static PyObject *made(int32_t id) {
+        PyObject *number = PyLong_FromLong(id);
+        if (!number) throw nb::python_error();
+        return number;
+    }
+    struct Free {
+        void operator()(PyObject **ints) const { std::free(ints); }
+    };
+    std::unique_ptr<PyObject *[], Free> ints_;
+    size_t size_ = 0;
+};
+
+// What Python has of an encoder.
+struct BoundEncoder {
+    Encoder encoder;
+    mutable TokenInts ints;
+};
+
+// An array that takes the ids over.
 nb::object array_of(Ids &&ids) {
     ids.shrink();
-    ids.room(1);  // an array of nothing has an address, too
+    if (!ids.size()) ids.room(1);  // an array of nothing has an address, too
     auto kept = std::make_unique<Ids>(std::move(ids));
     int32_t *data = kept->room(0) - kept->size();
     const size_t size = kept->size();
@@ -102,15 +149,16 @@ nb::object array_of(Ids &&ids) {
 
 using SpecialTuple = std::tuple<int32_t, bool, bool, bool>;
 
-std::shared_ptr<Encoder> encoder_of(std::shared_ptr<Strings> tokens, const Strings &merges,
+std::shared_ptr<BoundEncoder> encoder_of(std::shared_ptr<Strings> tokens, const Strings &merges,
                                     std::shared_ptr<Splitter> splitter, bool byte_encode, bool ignore_merges,
                                     bool newline_runs, bool escape_spaces, const std::vector<SpecialTuple> &special, int32_t bos,
                                     int32_t eos) {
     std::vector<SpecialToken> tokens_to_find;
     for (const auto &[id, hidden, left, right] : special) tokens_to_find.push_back({id, hidden, left, right});
-    return std::make_shared<Encoder>(tokens, merges, splitter,
-                                     MergeOptions{byte_encode, ignore_merges, newline_runs, escape_spaces}, tokens_to_find, bos,
-                                     eos);
+    return std::shared_ptr<BoundEncoder>(
+        new BoundEncoder{{tokens, merges, splitter, MergeOptions{byte_encode, ignore_merges, newline_runs, escape_spaces},
+                          tokens_to_find, bos, eos},
+                         TokenInts(tokens->size())});
 }
 
 Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads) {
@@ -122,7 +170,24 @@ Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool pars
     return ids;
 }
 
-nb::object encode_batch(const Encoder &encoder, nb::sequence texts, bool add_special, bool parse_special, size_t threads,
+// Objects of some texts of a batch.
+void make_objects(TokenInts &ints, const Ids &ids, const std::vector<size_t> &ends, bool as_arrays, nb::object *objects) {
+    size_t start = 0;
+    for (size_t end : ends) {
+        if (as_arrays) {
+            Ids own;
+            own.append(ids.data() + start, end - start);
+            *objects++ = array_of(std::move(own));
+        } else {
+            *objects = ints.list_of(ids.data() + start, end - start);
+            // The garbage collector would go through all of the lists again and again while they get more.
+            PyObject_GC_UnTrack((objects++)->ptr());
+        }
+        start = end;
+    }
+}
+
+nb::object encode_batch(const BoundEncoder &self, nb::sequence texts, bool add_special, bool parse_special, size_t threads,
                         bool as_arrays) {
     std::vector<nb::object> kept;  // what the sequence gives must live until it is encoded
     std::vector<Source> sources;
@@ -134,34 +199,46 @@ nb::object encode_batch(const Encoder &encoder, nb::sequence texts, bool add_spe
         views.push_back(sources.back().text());
         bytes += views.back().size;
     }
-    std::vector<Ids> results;
+    std::vector<nb::object> objects(views.size());
+    const bool releases = bytes >= WORTH_RELEASING;
+    auto take = [&](size_t first, Ids &ids, const std::vector<size_t> &ends) {
+        std::optional<nb::gil_scoped_acquire> lock;
+        if (releases) lock.emplace();
+        if (as_arrays && ends.size() == 1 && ids.size() >= WORTH_KEEPING) {
+            objects[first] = array_of(std::move(ids));
+            ids = Ids();
+        } else {
+            make_objects(self.ints, ids, ends, as_arrays, &objects[first]);
+        }
+    };
     without_lock(bytes, [&](const Poll &poll) {
-        encoder.encode_batch(views, {add_special, parse_special}, threads, results, poll);
+        self.encoder.encode_batch(views, {add_special, parse_special}, threads, take, poll);
     });
-    nb::list lists;
-    for (Ids &ids : results) {
-        lists.append(as_arrays ? array_of(std::move(ids)) : list_of(ids));
-        ids = Ids();
+    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(objects.size())));
+    if (!list) throw nb::python_error();
+    for (size_t i = 0; i < objects.size(); ++i) {
+        if (!as_arrays) PyObject_GC_Track(objects[i].ptr());
+        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), objects[i].release().ptr());
     }
-    return lists;
+    return list;
 }
 
 }  // namespace
 
 void bind_encoder(nb::module_ &module) {
-    nb::class_<Encoder>(module, "Encoder", "Encodes text by one vocabulary; made by ggufbpe.kernel.engine.")
+    nb::class_<BoundEncoder>(module, "Encoder", "Encodes text by one vocabulary; made by ggufbpe.kernel.engine.")
         .def(nb::new_(&encoder_of), nb::arg("tokens"), nb::arg("merges"), nb::arg("splitter"), nb::arg("byte_encode"),
              nb::arg("ignore_merges"), nb::arg("newline_runs"), nb::arg("escape_spaces"), nb::arg("special"), nb::arg("bos"),
              nb::arg("eos"))
         .def("encode",
-             [](const Encoder &self, nb::handle text, bool add_special, bool parse_special) {
-                 return list_of(encoded(self, text, add_special, parse_special, 1));
+             [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special) {
+                 return self.ints.list_of(encoded(self.encoder, text, add_special, parse_special, 1));
              },
              nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"),
              nb::sig("def encode(self, text: object, add_special: bool, parse_special: bool) -> list[int]"))
         .def("encode_to_numpy",
-             [](const Encoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads) {
-                 return array_of(encoded(self, text, add_special, parse_special, threads));
+             [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads) {
+                 return array_of(encoded(self.encoder, text, add_special, parse_special, threads));
              },
              nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("threads"),
              nb::sig("def encode_to_numpy(self, text: object, add_special: bool, parse_special: bool, threads: int) -> "
@@ -171,28 +248,29 @@ void bind_encoder(nb::module_ &module) {
              nb::sig("def encode_batch(self, texts: typing.Sequence[object], add_special: bool, parse_special: bool, threads: "
                      "int, as_arrays: bool) -> list[typing.Any]"))
         .def("count",
-             [](const Encoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads) {
+             [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads) {
                  Source source(text);
                  size_t count = 0;
                  without_lock(source.text().size, [&](const Poll &poll) {
-                     count = self.count(source.text(), {add_special, parse_special}, threads, poll);
+                     count = self.encoder.count(source.text(), {add_special, parse_special}, threads, poll);
                  });
                  return count;
              },
              nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("threads"),
              nb::sig("def count(self, text: object, add_special: bool, parse_special: bool, threads: int) -> int"))
         .def("encode_plain",
-             [](const Encoder &self, nb::handle text) {
+             [](const BoundEncoder &self, nb::handle text) {
                  Source source(text);
                  Ids ids;
-                 without_lock(source.text().size, [&](const Poll &poll) { self.encode_plain(source.text(), ids, poll); });
-                 return list_of(ids);
+                 without_lock(source.text().size, [&](const Poll &poll) { self.encoder.encode_plain(source.text(), ids, poll); });
+                 return self.ints.list_of(ids);
              },
              nb::arg("text").none(), nb::sig("def encode_plain(self, text: object) -> list[int]"),
              "The ids of text in which no special tokens are looked for, with nothing added.")
-        .def_prop_ro("cache_bytes", &Encoder::cache_bytes, "What the word cache takes, in bytes.")
-        .def_prop_ro("parts_at_spaces", [](const Encoder &self) { return self.merger().parts_at_spaces(); })
-        .def("clear_cache", &Encoder::clear_cache, "Forget all words.");
+        .def_prop_ro("cache_bytes", [](const BoundEncoder &self) { return self.encoder.cache_bytes(); },
+                     "What the word cache takes, in bytes.")
+        .def_prop_ro("parts_at_spaces", [](const BoundEncoder &self) { return self.encoder.merger().parts_at_spaces(); })
+        .def("clear_cache", [](const BoundEncoder &self) { self.encoder.clear_cache(); }, "Forget all words.");
 }
 
 }  // namespace ggufbpe

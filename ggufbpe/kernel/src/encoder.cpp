@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <deque>
-#include <exception>
-#include <functional>
 #include <optional>
-#include <thread>
 
+#include "threads.h"
 #include "utf8.h"
 
 namespace ggufbpe {
@@ -15,8 +13,10 @@ namespace {
 
 constexpr size_t GROUP = 256;                // words whose slots are fetched together
 constexpr size_t FLUSH = 1 << 14;            // words that wait at most until the missing ones are encoded
-constexpr size_t PART = size_t(1) << 19;     // bytes that one thread takes at a time of a long text
-constexpr size_t WORTH_A_THREAD = 1 << 16;   // bytes; for fewer, a thread takes longer to start than it saves
+constexpr size_t PART = 1 << 17;             // bytes that one thread takes at a time of a long text: its ids stay in a cache
+constexpr size_t WORTH_SHARING = 2 * PART;   // bytes; a shorter text is for one thread
+constexpr size_t SEARCHED = 1 << 20;         // bytes that one thread takes at a time to look for special tokens
+constexpr size_t TEXTS = 1 << 15;            // bytes of short texts that one thread takes at a time
 constexpr size_t LONG_TEXT = 1 << 20;        // bytes; for a longer one, the cache is given room at once,
 constexpr size_t BYTES_A_NEW_WORD = 64;      // for a word in so many bytes
 constexpr size_t BYTES_A_TOKEN = 3;          // at first, room is made for a token in so many
@@ -43,6 +43,7 @@ struct Encoder::Missing {
 
 // What one thread needs at a time.
 struct Encoder::Worker {
+    std::vector<Fragment> fragments;
     Splitter::Scratch split;
     Merger::Scratch merge;
     std::shared_ptr<WordTable> table;
@@ -58,7 +59,7 @@ struct Encoder::Worker {
     std::deque<std::vector<uint32_t>> long_ids;  // records of words that are not in a table
 
     size_t bytes() const {
-        return split.bytes() + merge.bytes() + found.capacity() * sizeof(WordTable::Found);
+        return fragments.capacity() * sizeof(Fragment) + split.bytes() + merge.bytes() + found.capacity() * sizeof(WordTable::Found);
     }
 };
 
@@ -138,15 +139,82 @@ std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t si
     return result;
 }
 
-std::vector<Encoder::Part> Encoder::parts_of(const Text &text, bool parse_special, size_t longest,
-                                             std::vector<std::vector<unsigned char>> &rewritten) const {
-    std::vector<Fragment> fragments;
+// Appends the ids of a text, or counts them if `count` is given; then what is in `ids` is overwritten.
+void Encoder::encode_alone(const Text &text, const EncodeOptions &options, Worker &worker, Ids &ids, size_t *count,
+                           const Poll &poll) const {
+    auto add = [&](int32_t token) {
+        if (count) {
+            ++*count;
+        } else {
+            ids.push(token);
+        }
+    };
+    if (text.size >= LONG_TEXT && !count) ids.room(text.size / BYTES_A_TOKEN);
+    if (options.add_special && bos_ >= 0) add(bos_);
+    std::vector<Fragment> &fragments = worker.fragments;
+    fragments.clear();
     if (special_.empty()) {
         if (text.size) fragments.push_back({-1, 0, text.size});
     } else {
-        partition(parse_special).split(text.data, text.size, fragments);
+        partition(options.parse_special).split(text.data, text.size, fragments);
     }
     const bool is_valid = text.is_valid || is_utf8(text.data, text.size);
+    for (const Fragment &fragment : fragments) {
+        const unsigned char *data = text.data + fragment.start;
+        const size_t size = fragment.end - fragment.start;
+        if (fragment.token >= 0) {
+            add(fragment.token);
+        } else if (is_valid) {
+            encode_fragment(data, size, worker, ids, count, poll);
+        } else {
+            const std::vector<unsigned char> rewritten = rewrite(data, size);
+            encode_fragment(rewritten.data(), rewritten.size(), worker, ids, count, poll);
+        }
+    }
+    if (options.add_special && eos_ >= 0) add(eos_);
+}
+
+namespace {
+
+// Where the first character at or behind a place begins, if the bytes are UTF-8.
+size_t character_at(const Text &text, size_t place) {
+    for (int i = 0; i < 3 && place > 0 && place < text.size && (text.data[place] & 0xC0) == 0x80; ++i) ++place;
+    return place;
+}
+
+}  // namespace
+
+// The fragments of a text, and whether it is UTF-8; found by several threads.
+std::vector<Fragment> Encoder::fragments_of(const Text &text, bool parse_special, size_t threads, bool &is_valid,
+                                            const Poll &poll) const {
+    const Partition *special = special_.empty() ? nullptr : &partition(parse_special);
+    std::vector<std::vector<Partition::Match>> found((text.size + SEARCHED - 1) / SEARCHED);
+    std::atomic<bool> all_valid{true};
+    on_threads(found.size(), threads, poll, [&](Turns &turns, const Poll &poll_here, bool) {
+        for (size_t turn; turns.take(turn);) {
+            const size_t start = turn * SEARCHED, end = std::min(start + SEARCHED, text.size);
+            if (special) special->find(text.data, text.size, start, end, found[turn]);
+            if (!text.is_valid && all_valid.load(std::memory_order_relaxed)) {
+                const size_t first = character_at(text, start), last = character_at(text, end);
+                if (!is_utf8(text.data + first, last - first)) all_valid.store(false, std::memory_order_relaxed);
+            }
+            poll_here();
+        }
+    });
+    is_valid = all_valid;
+    std::vector<Fragment> fragments;
+    if (special) {
+        std::vector<Partition::Match> matches;
+        for (const auto &some : found) matches.insert(matches.end(), some.begin(), some.end());
+        special->cut(text.data, text.size, matches, fragments);
+    } else if (text.size) {
+        fragments.push_back({-1, 0, text.size});
+    }
+    return fragments;
+}
+
+std::vector<Encoder::Part> Encoder::parts_of(const Text &text, const std::vector<Fragment> &fragments, bool is_valid,
+                                             std::vector<std::vector<unsigned char>> &rewritten) const {
     std::vector<Part> parts;
     parts.reserve(fragments.size());
     for (const Fragment &fragment : fragments) {
@@ -162,7 +230,7 @@ std::vector<Encoder::Part> Encoder::parts_of(const Text &text, bool parse_specia
             size = rewritten.back().size();
         }
         for (size_t start = 0; start < size;) {
-            size_t end = size - start > longest + longest / 2 ? splitter_->cut(data, size, start + longest) : size;
+            size_t end = size - start > PART + PART / 2 ? splitter_->cut(data, size, start + PART) : size;
             parts.push_back({-1, data + start, end - start});
             start = end;
         }
@@ -170,144 +238,171 @@ std::vector<Encoder::Part> Encoder::parts_of(const Text &text, bool parse_specia
     return parts;
 }
 
-namespace {
-
-// Runs work(i) for each i below `count` on several threads; the calling one takes part and calls poll between. The first
-// exception is thrown when all have stopped.
-template <typename Work>
-void on_threads(size_t count, size_t threads, const Poll &poll, Work work) {
-    if (threads <= 1 || count <= 1) {
-        for (size_t i = 0; i < count; ++i) {
-            work(i, poll);
-            poll();
-        }
-        return;
-    }
-    std::atomic<size_t> next{0};
-    std::atomic<bool> stop{false};
-    std::exception_ptr error;
-    std::mutex error_mutex;
-    auto take = [&](const Poll &poll_here) {
-        try {
-            for (size_t i; !stop.load(std::memory_order_relaxed) && (i = next.fetch_add(1)) < count;) {
-                work(i, poll_here);
-                poll_here();
-            }
-        } catch (...) {
-            std::lock_guard<std::mutex> lock(error_mutex);
-            if (!error) error = std::current_exception();
-            stop.store(true);
-        }
-    };
-    struct Stopped {};
-    const Poll look_at_stop = [&] {
-        if (stop.load(std::memory_order_relaxed)) throw Stopped();
-    };
-    std::vector<std::thread> others;
-    try {
-        for (size_t i = 1; i < std::min(threads, count); ++i) others.emplace_back([&] { take(look_at_stop); });
-    } catch (const std::exception &) {
-        // Fewer threads than asked for do the same. Those that run are joined below, whatever it was.
-    }
-    take(poll);
-    for (std::thread &other : others) other.join();
-    if (error) std::rethrow_exception(error);
-}
-
-}  // namespace
-
-void Encoder::encode_parts(const std::vector<Part> &parts, size_t threads, Ids *ids, size_t *count, const Poll &poll) const {
-    auto encode_one = [&](const Part &part, Worker &worker, Ids *to, size_t *number, const Poll &poll_here) {
-        if (part.token >= 0) {
-            if (number) {
-                ++*number;
-            } else {
-                to->push(part.token);
-            }
-        } else {
-            encode_fragment(part.data, part.size, worker, *to, number, poll_here);
-        }
-    };
+// The same as encode_alone, on several threads.
+void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size_t threads, Ids &ids, size_t *count,
+                            const Poll &poll) const {
+    bool is_valid;
+    std::vector<std::vector<unsigned char>> rewritten;
+    const std::vector<Fragment> fragments = fragments_of(text, options.parse_special, threads, is_valid, poll);
+    const std::vector<Part> parts = parts_of(text, fragments, is_valid, rewritten);
     // Neighbours together, so that a text of many small fragments is not taken apart.
     std::vector<std::pair<size_t, size_t>> spans;
     size_t first = 0, bytes = 0;
     for (size_t i = 0; i < parts.size(); ++i) {
         bytes += parts[i].size + 16;
-        if (threads > 1 && bytes >= PART) {
+        if (bytes >= PART || i + 1 == parts.size()) {
             spans.emplace_back(first, i + 1);
             first = i + 1;
             bytes = 0;
         }
     }
-    if (first < parts.size()) spans.emplace_back(first, parts.size());
-    if (threads <= 1 || spans.size() <= 1) {
+    const bool has_bos = options.add_special && bos_ >= 0, has_eos = options.add_special && eos_ >= 0;
+    if (!count) ids.room(text.size / BYTES_A_TOKEN + 2);
+    if (!count && has_bos) ids.push(bos_);
+    OrderedIds ordered(ids, spans.size());
+    std::atomic<size_t> total{0};
+    on_threads(spans.size(), threads, poll, [&](Turns &turns, const Poll &poll_here, bool) {
         Lease worker(*this);
-        Ids none;
-        for (const Part &part : parts) encode_one(part, *worker, ids ? ids : &none, count, poll);
-        return;
-    }
-    std::vector<Ids> results(spans.size());
-    std::vector<size_t> counts(spans.size(), 0);
-    on_threads(spans.size(), threads, poll, [&](size_t i, const Poll &poll_here) {
-        Lease worker(*this);
-        for (size_t k = spans[i].first; k < spans[i].second; ++k) {
-            encode_one(parts[k], *worker, &results[i], count ? &counts[i] : nullptr, poll_here);
+        Ids made;
+        size_t made_count = 0;
+        for (size_t turn; turns.take(turn);) {
+            const bool is_all = spans.size() == 1;
+            if (!count && !is_all) made = ordered.spare();
+            for (size_t i = spans[turn].first; i < spans[turn].second; ++i) {
+                const Part &part = parts[i];
+                Ids &to = is_all ? ids : made;
+                if (part.token < 0) {
+                    encode_fragment(part.data, part.size, *worker, to, count ? &made_count : nullptr, poll_here);
+                } else if (count) {
+                    ++made_count;
+                } else {
+                    to.push(part.token);
+                }
+            }
+            if (!count && !is_all) ordered.put(turn, std::move(made));
+            poll_here();
         }
+        total += made_count;
     });
-    size_t total = 0;
-    for (const Ids &result : results) total += result.size();
-    if (ids) ids->room(total + 1);
-    for (size_t i = 0; i < spans.size(); ++i) {
-        if (count) {
-            *count += counts[i];
-        } else {
-            ids->append(results[i]);
-            results[i] = Ids();
-        }
-    }
+    if (!count && has_eos) ids.push(eos_);
+    if (count) *count += total + has_bos + has_eos;
 }
 
 void Encoder::encode(const Text &text, const EncodeOptions &options, size_t threads, Ids &ids, const Poll &poll) const {
     if (text.size >= LONG_TEXT) cache_.expect(text.size / BYTES_A_NEW_WORD);
-    if (text.size >= LONG_TEXT) ids.room(text.size / BYTES_A_TOKEN);
-    if (options.add_special && bos_ >= 0) ids.push(bos_);
-    if (text.size < WORTH_A_THREAD) threads = 1;
-    std::vector<std::vector<unsigned char>> rewritten;
-    encode_parts(parts_of(text, options.parse_special, threads > 1 ? PART : SIZE_MAX / 4, rewritten), threads, &ids, nullptr,
-                 poll);
-    if (options.add_special && eos_ >= 0) ids.push(eos_);
+    if (threads > 1 && text.size >= WORTH_SHARING) {
+        encode_shared(text, options, threads, ids, nullptr, poll);
+    } else {
+        Lease worker(*this);
+        encode_alone(text, options, *worker, ids, nullptr, poll);
+    }
 }
 
 size_t Encoder::count(const Text &text, const EncodeOptions &options, size_t threads, const Poll &poll) const {
-    size_t count = (options.add_special && bos_ >= 0) + (options.add_special && eos_ >= 0);
-    if (text.size < WORTH_A_THREAD) threads = 1;
-    std::vector<std::vector<unsigned char>> rewritten;
-    encode_parts(parts_of(text, options.parse_special, threads > 1 ? PART : SIZE_MAX / 4, rewritten), threads, nullptr, &count,
-                 poll);
+    size_t count = 0;
+    Ids none;
+    if (threads > 1 && text.size >= WORTH_SHARING) {
+        encode_shared(text, options, threads, none, &count, poll);
+    } else {
+        Lease worker(*this);
+        encode_alone(text, options, *worker, none, &count, poll);
+    }
     return count;
 }
 
-void Encoder::encode_batch(const std::vector<Text> &texts, const EncodeOptions &options, size_t threads,
-                           std::vector<Ids> &results, const Poll &poll) const {
-    results.resize(texts.size());
-    // Short texts in groups; a text that is long by itself is shared out among the threads.
+namespace {
+
+// Texts that were encoded together.
+struct Encoded {
+    size_t first = 0;
+    Ids ids;
+    std::vector<size_t> ends;
+};
+
+// Those that wait to be taken, and the memory of those that were.
+class Waiting {
+public:
+    void put(Encoded &&encoded) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        waiting_.push_back(std::move(encoded));
+    }
+    bool get(Encoded &encoded) { return move_last(waiting_, encoded); }
+    void give_back(Encoded &&encoded) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        spare_.push_back(std::move(encoded));
+    }
+    Encoded spare() {
+        Encoded encoded;
+        move_last(spare_, encoded);
+        return encoded;
+    }
+
+private:
+    bool move_last(std::vector<Encoded> &from, Encoded &to) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (from.empty()) return false;
+        to = std::move(from.back());
+        from.pop_back();
+        return true;
+    }
+    std::mutex mutex_;
+    std::vector<Encoded> waiting_, spare_;
+};
+
+}  // namespace
+
+void Encoder::encode_batch(const std::vector<Text> &texts, const EncodeOptions &options, size_t threads, const Take &take,
+                           const Poll &poll) const {
+    // Short texts in groups, long ones by themselves. Where there are few and long ones, each is shared out among the threads.
     std::vector<std::pair<size_t, size_t>> groups;
-    size_t first = 0, bytes = 0;
+    size_t first = 0, bytes = 0, all_bytes = 0, longest = 0;
     for (size_t i = 0; i < texts.size(); ++i) {
         bytes += texts[i].size + 64;
-        if (bytes >= WORTH_A_THREAD) {
+        all_bytes += texts[i].size;
+        longest = std::max(longest, texts[i].size);
+        if (bytes >= TEXTS || i + 1 == texts.size() || texts[i + 1].size >= TEXTS) {
             groups.emplace_back(first, i + 1);
             first = i + 1;
             bytes = 0;
         }
     }
-    if (first < texts.size()) groups.emplace_back(first, texts.size());
-    const bool few = groups.size() < 2 * threads;
-    on_threads(groups.size(), few ? 1 : threads, poll, [&](size_t group, const Poll &poll_here) {
-        for (size_t i = groups[group].first; i < groups[group].second; ++i) {
-            encode(texts[i], options, few ? threads : 1, results[i], poll_here);
+    if (all_bytes >= LONG_TEXT) cache_.expect(all_bytes / BYTES_A_NEW_WORD);
+    const bool few = groups.size() < 2 * threads && longest >= WORTH_SHARING;
+    Waiting waiting;
+    auto take_and_empty = [&](Encoded &encoded) {
+        take(encoded.first, encoded.ids, encoded.ends);
+        encoded.ids.clear();
+        encoded.ends.clear();
+    };
+    Encoded other;
+    on_threads(groups.size(), few ? 1 : threads, poll, [&](Turns &turns, const Poll &poll_here, bool is_caller) {
+        std::optional<Lease> worker;
+        if (!few) worker.emplace(*this);
+        Encoded encoded;
+        for (size_t turn; turns.take(turn);) {
+            encoded.first = groups[turn].first;
+            for (size_t i = encoded.first; i < groups[turn].second; ++i) {
+                if (few) {
+                    encode(texts[i], options, threads, encoded.ids, poll_here);
+                } else {
+                    encode_alone(texts[i], options, **worker, encoded.ids, nullptr, poll_here);
+                }
+                encoded.ends.push_back(encoded.ids.size());
+            }
+            if (is_caller) {
+                take_and_empty(encoded);
+                while (waiting.get(other)) {
+                    take_and_empty(other);
+                    waiting.give_back(std::move(other));
+                }
+            } else {
+                waiting.put(std::move(encoded));
+                encoded = waiting.spare();
+            }
+            poll_here();
         }
     });
+    while (waiting.get(other)) take_and_empty(other);
 }
 
 void Encoder::encode_plain(const Text &text, Ids &ids, const Poll &poll) const {

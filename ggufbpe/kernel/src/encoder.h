@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -47,10 +48,15 @@ public:
             size_t cache_bytes = CACHE_BYTES);
     ~Encoder();
 
+    // Takes the ids of some texts that follow each other, texts[first] the first of them: ends[i] is where those of
+    // texts[first + i] end in `ids`, which may be moved away.
+    using Take = std::function<void(size_t first, Ids &ids, const std::vector<size_t> &ends)>;
+
     // Appends the ids of a text; on `threads` threads if it is long. What poll throws ends it.
     void encode(const Text &text, const EncodeOptions &options, size_t threads, Ids &ids, const Poll &poll) const;
-    // The ids of each text, in results[i]. poll is called on the calling thread only.
-    void encode_batch(const std::vector<Text> &texts, const EncodeOptions &options, size_t threads, std::vector<Ids> &results,
+    // Encodes each text, and gives the ids to `take`, some texts at a time and in no order, while other threads go on. poll
+    // and take are called on the calling thread only; what they throw ends it.
+    void encode_batch(const std::vector<Text> &texts, const EncodeOptions &options, size_t threads, const Take &take,
                       const Poll &poll) const;
     size_t count(const Text &text, const EncodeOptions &options, size_t threads, const Poll &poll) const;
 
@@ -77,9 +83,14 @@ private:
     };
 
     const Partition &partition(bool parse_special) const;
-    std::vector<Part> parts_of(const Text &text, bool parse_special, size_t longest,
+    void encode_alone(const Text &text, const EncodeOptions &options, Worker &worker, Ids &ids, size_t *count,
+                      const Poll &poll) const;
+    void encode_shared(const Text &text, const EncodeOptions &options, size_t threads, Ids &ids, size_t *count,
+                       const Poll &poll) const;
+    std::vector<Fragment> fragments_of(const Text &text, bool parse_special, size_t threads, bool &is_valid,
+                                       const Poll &poll) const;
+    std::vector<Part> parts_of(const Text &text, const std::vector<Fragment> &fragments, bool is_valid,
                                std::vector<std::vector<unsigned char>> &rewritten) const;
-    void encode_parts(const std::vector<Part> &parts, size_t threads, Ids *ids, size_t *count, const Poll &poll) const;
     void encode_fragment(const unsigned char *text, size_t size, Worker &worker, Ids &ids, size_t *count,
                          const Poll &poll) const;
     int32_t *encode_words(const unsigned char *text, size_t size, Worker &worker, int32_t *to, size_t *count,

@@ -14,7 +14,7 @@ void Ids::grow(size_t count) {
 
 void Ids::move_to(size_t capacity) {
     const size_t bytes = std::max<size_t>(capacity, 1) * sizeof(int32_t);
-    if (bytes < HugePages::WORTH_IT && !pages_.mapped) {
+    if (bytes < HugePages::WORTH_IT && !pages_.data) {
         void *moved = std::realloc(data_, bytes);
         if (!moved) throw std::bad_alloc();
         data_ = static_cast<int32_t *>(moved);
@@ -28,7 +28,7 @@ void Ids::move_to(size_t capacity) {
         bool is_new;
         moved.pages_ = HugePages::take(bytes, is_new);
         moved.data_ = static_cast<int32_t *>(moved.pages_.data);
-        moved.capacity_ = moved.pages_.pages / sizeof(int32_t);
+        moved.capacity_ = moved.pages_.bytes / sizeof(int32_t);
     }
     if (size_) std::memcpy(moved.data_, data_, size_ * sizeof(int32_t));
     moved.size_ = size_;
@@ -36,22 +36,20 @@ void Ids::move_to(size_t capacity) {
 }
 
 void Ids::shrink() {
-    if (capacity_ - size_ > capacity_ / 4 + 16) move_to(size_);
+    if (capacity_ - size_ <= capacity_ / 4 + 16) return;
+    if (pages_.data && size_ * sizeof(int32_t) >= HugePages::WORTH_IT) {
+        HugePages::empty_behind(pages_, size_ * sizeof(int32_t));
+    } else {
+        move_to(size_);
+    }
 }
 
 void Ids::free() {
-    if (pages_.mapped) {
+    if (pages_.data) {
         HugePages::give_back(pages_);
     } else {
         std::free(data_);
     }
-}
-
-void Ids::append(const Ids &other) {
-    if (!other.size_) return;
-    int32_t *to = room(other.size_);
-    std::memcpy(to, other.data_, other.size_ * sizeof(int32_t));
-    size_ += other.size_;
 }
 
 }  // namespace ggufbpe

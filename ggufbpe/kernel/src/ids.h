@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "memory.h"
@@ -34,7 +35,11 @@ public:
         *room(1) = id;
         ++size_;
     }
-    void append(const Ids &other);
+    void append(const int32_t *ids, size_t count) {
+        if (count) std::memcpy(room(count), ids, count * sizeof(int32_t));
+        size_ += count;
+    }
+    bool has_room(size_t count) const { return capacity_ - size_ >= count; }
     void truncate(size_t size) { size_ = size; }
     void clear() { size_ = 0; }
     size_t bytes() const { return capacity_ * sizeof(int32_t); }

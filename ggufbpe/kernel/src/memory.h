@@ -23,7 +23,7 @@ namespace ggufbpe {
 // KEPT bytes stay here.
 class HugePages {
 public:
-    static constexpr size_t PAGE = size_t(2) << 20, KEPT = size_t(32) << 20;
+    static constexpr size_t PAGE = size_t(2) << 20, KEPT = size_t(64) << 20;
 #if defined(__linux__)
     static constexpr size_t WORTH_IT = PAGE / 4;  // bytes; fewer are taken from the usual allocator
 #else
@@ -31,9 +31,8 @@ public:
 #endif
 
     struct Mapping {
-        void *mapped = nullptr;  // what was mapped, a page more than `pages`, so that they can begin where a page may
         void *data = nullptr;
-        size_t pages = 0;  // bytes
+        size_t bytes = 0;  // whole pages
     };
 
     // At least `bytes`; `is_new` says that they are zeros. Throws std::bad_alloc.
@@ -42,7 +41,7 @@ public:
         {
             std::lock_guard<std::mutex> lock(mutex());
             for (Mapping &kept : kept_ones()) {
-                if (kept.pages < pages || kept.pages > pages + pages / 2) continue;
+                if (kept.bytes < pages || kept.bytes > pages + pages / 2) continue;
                 Mapping found = kept;
                 kept = kept_ones().back();
                 kept_ones().pop_back();
@@ -52,30 +51,44 @@ public:
         }
         is_new = true;
 #if defined(__linux__)
-        Mapping made{mmap(nullptr, pages + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), nullptr, pages};
-        if (made.mapped == MAP_FAILED) throw std::bad_alloc();
+        // A page more than is asked for, so that they can begin where a page may; what is around them goes back.
+        void *mapped = mmap(nullptr, pages + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (mapped == MAP_FAILED) throw std::bad_alloc();
         size_t space = pages + PAGE;
-        made.data = made.mapped;
-        std::align(PAGE, pages, made.data, space);
-        madvise(made.data, pages, MADV_HUGEPAGE);  // a wish; without it the pages are small
-        return made;
+        void *data = mapped;
+        std::align(PAGE, pages, data, space);
+        const size_t before = pages + PAGE - space, behind = space - pages;
+        if (before) munmap(mapped, before);
+        if (behind) munmap(static_cast<char *>(data) + pages, behind);
+        madvise(data, pages, MADV_HUGEPAGE);  // a wish; without it the pages are small
+        return {data, pages};
 #else
         throw std::bad_alloc();
+#endif
+    }
+
+    // Gives the memory behind the first `bytes` back to the system; the addresses stay, so that all of it may be used again.
+    static void empty_behind(const Mapping &mapping, size_t bytes) {
+#if defined(__linux__)
+        const size_t pages = (bytes + PAGE - 1) / PAGE * PAGE;
+        if (pages < mapping.bytes) madvise(static_cast<char *>(mapping.data) + pages, mapping.bytes - pages, MADV_DONTNEED);
+#else
+        (void)mapping, (void)bytes;
 #endif
     }
 
     static void give_back(const Mapping &mapping) {
         {
             std::lock_guard<std::mutex> lock(mutex());
-            size_t bytes = mapping.pages;
-            for (const Mapping &kept : kept_ones()) bytes += kept.pages;
+            size_t bytes = mapping.bytes;
+            for (const Mapping &kept : kept_ones()) bytes += kept.bytes;
             if (bytes <= KEPT) {
                 kept_ones().push_back(mapping);
                 return;
             }
         }
 #if defined(__linux__)
-        munmap(mapping.mapped, mapping.pages + PAGE);
+        munmap(mapping.data, mapping.bytes);
 #endif
     }
 
@@ -114,7 +127,7 @@ private:
     struct Free {
         HugePages::Mapping mapping;  // of nothing if it came from operator new
         void operator()(T *data) const {
-            if (mapping.mapped) {
+            if (mapping.data) {
                 HugePages::give_back(mapping);
             } else {
                 ::operator delete(static_cast<void *>(data), std::align_val_t(LINE));

@@ -170,26 +170,26 @@ __attribute__((target("avx2"))) size_t find_candidate(const unsigned char *text,
 
 }  // namespace
 
-// The first place at or behind `from` where a token may begin; the size if there is none.
-size_t Partition::next_candidate(const unsigned char *text, size_t size, size_t from) const {
+// The first place from `from` up to `to` where a token may begin; `to` if there is none.
+size_t Partition::next_candidate(const unsigned char *text, size_t size, size_t from, size_t to) const {
 #if GGUFBPE_X86
     static const bool has_avx2 = __builtin_cpu_supports("avx2");
 #endif
-    while (from < size) {
+    while (from < to) {
 #if GGUFBPE_X86
         if (has_avx2) {
             const uint8_t *tables[4] = {low_first_, high_first_, low_second_, high_second_};
-            from = find_candidate(text, size, from, tables);
+            from = find_candidate(text, std::min(size, to + 1), from, tables);
         }
 #endif
-        if (from >= size) break;
+        if (from >= to) break;
         if (first_[text[from]]) {
             const uint16_t pair = static_cast<uint16_t>(text[from] << 8 | (from + 1 < size ? text[from + 1] : 0));
             if (pairs_[pair >> 6] >> (pair & 63) & 1) return from;
         }
         ++from;
     }
-    return size;
+    return to;
 }
 
 // The length of the longest token that begins at a place, 0 for none.
@@ -213,6 +213,20 @@ void Partition::add(std::vector<Fragment> &fragments, const Fragment &fragment) 
 }
 
 void Partition::split(const unsigned char *text, size_t size, std::vector<Fragment> &fragments) const {
+    std::vector<Match> matches;
+    find(text, size, 0, size, matches);
+    cut(text, size, matches, fragments);
+}
+
+void Partition::find(const unsigned char *text, size_t size, size_t from, size_t to, std::vector<Match> &matches) const {
+    if (ids_.empty()) return;
+    for (size_t at = from; (at = next_candidate(text, size, at, to)) < to; ++at) {
+        if (const size_t length = longest_at(text, size, at)) matches.push_back({at, length});
+    }
+}
+
+void Partition::cut(const unsigned char *text, size_t size, const std::vector<Match> &matches,
+                    std::vector<Fragment> &fragments) const {
     size_t end = 0;  // up to here all is in fragments
     auto close = [&](const Region &region) {
         add(fragments, {-1, end, region.start});
@@ -234,9 +248,7 @@ void Partition::split(const unsigned char *text, size_t size, std::vector<Fragme
             while (spaces_end < size && is_space(text[spaces_end])) ++spaces_end;
         }
     };
-    for (size_t at = ids_.empty() ? size : 0; (at = next_candidate(text, size, at)) < size; ++at) {
-        size_t length = longest_at(text, size, at);
-        if (!length) continue;
+    for (const auto &[at, length] : matches) {
         size_t first = at, last = at + length;
         if (strips_) {
             run_around(at);

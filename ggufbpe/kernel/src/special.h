@@ -35,8 +35,19 @@ public:
     // Looks for `special` in texts; with `parse_special` false, hidden ones are plain text.
     Partition(std::shared_ptr<const Strings> tokens, const std::vector<SpecialToken> &special, bool parse_special);
 
+    // A place where a token stands: the longest one that begins there.
+    struct Match {
+        size_t at, length;
+    };
+
     // Appends the fragments of a text, in order, none empty. White space that a token strips is in none.
     void split(const unsigned char *text, size_t size, std::vector<Fragment> &fragments) const;
+
+    // The same in two steps, so that threads can share the search: appends the places from `from` up to `to`, in order;
+    void find(const unsigned char *text, size_t size, size_t from, size_t to, std::vector<Match> &matches) const;
+    // and then, from all places of a text, its fragments.
+    void cut(const unsigned char *text, size_t size, const std::vector<Match> &matches,
+             std::vector<Fragment> &fragments) const;
 
 private:
     struct Region {
@@ -45,7 +56,7 @@ private:
     };
 
     std::string_view text_of(int32_t id) const { return (*tokens_)[static_cast<size_t>(id)]; }
-    size_t next_candidate(const unsigned char *text, size_t size, size_t from) const;
+    size_t next_candidate(const unsigned char *text, size_t size, size_t from, size_t to) const;
     size_t longest_at(const unsigned char *text, size_t size, size_t at) const;
     void cut_region(const unsigned char *text, const Region &region, std::vector<Fragment> &fragments) const;
     static void add(std::vector<Fragment> &fragments, const Fragment &fragment);

@@ -1,0 +1,134 @@
+// Work that several threads share, and ids that go to their place in the order of the text, whoever has them first.
+//
+//     parts -> [on_threads] -> a part on each thread -> [OrderedIds] -> ids
+//
+// But: no pool. A thread begins in less time than 20 KB of text take, and a process that forks has none to lose.
+
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "ids.h"
+#include "merge.h"
+
+namespace ggufbpe {
+
+// What is still to be done, for all threads that do it.
+class Turns {
+public:
+    explicit Turns(size_t count) : count_(count) {}
+
+    // The next one; false if there is none, or when all shall stop.
+    bool take(size_t &turn) {
+        if (stopped()) return false;
+        turn = next_.fetch_add(1, std::memory_order_relaxed);
+        return turn < count_;
+    }
+    void stop() { stop_.store(true, std::memory_order_relaxed); }
+    bool stopped() const { return stop_.load(std::memory_order_relaxed); }
+
+private:
+    const size_t count_;
+    std::atomic<size_t> next_{0};
+    std::atomic<bool> stop_{false};
+};
+
+// Calls run(turns, poll, is_caller) on up to `threads` threads, the calling one among them; each takes turns, of which there
+// are `count`, until none is left, and calls its poll between. The first exception is thrown when all have stopped.
+template <typename Run>
+void on_threads(size_t count, size_t threads, const Poll &poll, Run run) {
+    Turns turns(count);
+    if (threads <= 1 || count <= 1) {
+        run(turns, poll, true);
+        return;
+    }
+    std::exception_ptr error;
+    std::mutex error_mutex;
+    auto run_here = [&](const Poll &poll_here, bool is_caller) {
+        try {
+            run(turns, poll_here, is_caller);
+        } catch (...) {
+            std::lock_guard<std::mutex> lock(error_mutex);
+            if (!error) error = std::current_exception();
+            turns.stop();
+        }
+    };
+    struct Stopped {};
+    const Poll look_at_stop = [&] {
+        if (turns.stopped()) throw Stopped();
+    };
+    std::vector<std::thread> others;
+    try {
+        for (size_t i = 1; i < std::min(threads, count); ++i) others.emplace_back([&] { run_here(look_at_stop, false); });
+    } catch (const std::exception &) {
+        // Fewer threads than asked for do the same. Those that run are joined below, whatever it was.
+    }
+    run_here(poll, true);
+    for (std::thread &other : others) other.join();
+    if (error) std::rethrow_exception(error);
+}
+
+// Appends the ids of parts in their order. A part's ids are copied by the thread that brings them, while they are in its
+// cache; those for which the part before is missing wait, and are copied by the thread that brings that one.
+class OrderedIds {
+public:
+    OrderedIds(Ids &to, size_t parts) : to_(to), waiting_(parts), is_waiting_(parts, false) {}
+
+    // No ids, in memory that was used before if there is any.
+    Ids spare() {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (spare_.empty()) return Ids();
+        Ids found = std::move(spare_.back());
+        spare_.pop_back();
+        return found;
+    }
+
+    void put(size_t part, Ids &&ids) {
+        std::unique_lock<std::mutex> lock(mutex_);
+        waiting_[part] = std::move(ids);
+        is_waiting_[part] = true;
+        while (!growing_ && next_ < waiting_.size() && is_waiting_[next_]) {
+            Ids one = std::move(waiting_[next_++]);
+            if (!to_.has_room(one.size())) grow(one.size(), lock);
+            int32_t *place = to_.room(one.size());
+            to_.advance(place + one.size());
+            ++copying_;
+            lock.unlock();
+            if (one.size()) std::memcpy(place, one.data(), one.size() * sizeof(int32_t));
+            one.clear();
+            lock.lock();
+            if (--copying_ == 0) none_copies_.notify_all();
+            spare_.push_back(std::move(one));
+        }
+    }
+
+private:
+    // The ids may move: not while others copy to them. Meanwhile nobody gets a place.
+    void grow(size_t count, std::unique_lock<std::mutex> &lock) {
+        growing_ = true;
+        none_copies_.wait(lock, [&] { return copying_ == 0; });
+        to_.room(count);
+        growing_ = false;
+    }
+
+    Ids &to_;
+    std::mutex mutex_;
+    std::condition_variable none_copies_;
+    std::vector<Ids> waiting_;
+    std::vector<bool> is_waiting_;
+    std::vector<Ids> spare_;
+    size_t next_ = 0;     // the first part that has no place yet
+    size_t copying_ = 0;  // threads that copy
+    bool growing_ = false;
+};
+
+}  // namespace ggufbpe
