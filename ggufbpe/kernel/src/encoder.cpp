@@ -460,6 +460,12 @@ int32_t *Encoder::encode_words(const unsigned char *text, size_t readable, Worke
         }
         kept = 0;
     };
+    auto flush = [&] {
+        encode_missing(found, worker, poll);
+        emit();
+        worker.missing.clear();
+        worker.long_ids.clear();
+    };
     for (size_t from = 0; from < words; from += GROUP) {
         const size_t group = std::min(GROUP, words - from);
         const WordTable &table = *worker.table;
@@ -469,22 +475,39 @@ int32_t *Encoder::encode_words(const unsigned char *text, size_t readable, Worke
             buckets[i] = table.bucket(keys[i].hash());
             table.prefetch(buckets[i]);
         }
-        for (size_t i = 0; i < group; ++i, ++kept) {
-            const uint32_t start = starts[from + i];
-            if (!table.find(keys[i], buckets[i], text + start, found[kept])) {
-                worker.missing.push_back({{text + start, starts[from + i + 1] - start}, keys[i], kept});
+        for (size_t i = 0; i < group; ++i) {
+            const unsigned char *word = text + starts[from + i];
+            const size_t size = starts[from + i + 1] - starts[from + i];
+            if (!table.find(keys[i], buckets[i], word, found[kept])) {
+                if (Merger::is_very_long(size)) {
+                    flush();
+                    encode_very_long(word, size, worker, to, count, poll);
+                    continue;
+                }
+                worker.missing.push_back({{word, size}, keys[i], kept});
             }
+            ++kept;
         }
         if (worker.missing.empty()) {
             emit();
         } else if (kept >= FLUSH || from + group == words) {
-            encode_missing(found, worker, poll);
-            emit();
-            worker.missing.clear();
-            worker.long_ids.clear();
+            flush();
         }
     }
     return count ? first : to;
+}
+
+// Encodes a word that is too long for the table, and for its ids to be kept twice.
+void Encoder::encode_very_long(const unsigned char *word, size_t size, Worker &worker, int32_t *&to, size_t *count,
+                               const Poll &poll) const {
+    if (count) {
+        *count += merger_.count(word, size, worker.merge, poll);
+    } else {
+        worker.merge.ids.clear();
+        merger_.encode(word, size, worker.merge, poll);
+        to = std::copy(worker.merge.ids.data(), worker.merge.ids.data() + worker.merge.ids.size(), to);
+    }
+    worker.merge.ids = Ids();
 }
 
 // Encodes the words that are not in the table, and puts them there.

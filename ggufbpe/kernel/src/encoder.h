@@ -95,6 +95,8 @@ private:
                          const Poll &poll) const;
     int32_t *encode_words(const unsigned char *text, size_t size, Worker &worker, int32_t *to, size_t *count,
                           const Poll &poll) const;
+    void encode_very_long(const unsigned char *word, size_t size, Worker &worker, int32_t *&to, size_t *count,
+                          const Poll &poll) const;
     void encode_missing(WordTable::Found *found, Worker &worker, const Poll &poll) const;
     WordTable::Found keep(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Worker &worker,
                           std::optional<WordTable::Writer> &writer) const;

@@ -42,6 +42,11 @@ public:
     bool has_room(size_t count) const { return capacity_ - size_ >= count; }
     void truncate(size_t size) { size_ = size; }
     void clear() { size_ = 0; }
+    size_t drop_front(size_t count) {
+        if (count) std::memmove(data_, data_ + count, (size_ - count) * sizeof(int32_t));
+        size_ -= count;
+        return count;
+    }
     size_t bytes() const { return capacity_ * sizeof(int32_t); }
 
     // Gives back what was not used, if it is much.

@@ -263,7 +263,7 @@ void Merger::encode(const unsigned char *word, size_t size, Scratch &scratch, co
             return;
         }
     }
-    if (size > VERY_LONG_WORD && merge_in_windows(word, size, scratch, poll)) return;
+    if (is_very_long(size) && merge_in_windows(word, size, scratch, poll)) return;
     if (size > LONGEST_WORD) {
         size_t characters = 0;
         for (size_t i = 0; i < size; ++i) characters += options_.byte_encode || (word[i] & 0xC0) != 0x80;
@@ -276,6 +276,20 @@ void Merger::encode(const unsigned char *word, size_t size, Scratch &scratch, co
     const size_t count = merge_long(word, size, scratch, poll);
     append_ids({word, size}, scratch.symbols.data(), scratch.before.data(), count, scratch.ids);
 }
+
+size_t Merger::count(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const {
+    scratch.ids.clear();
+    scratch.dropped = 0;
+    scratch.counts = true;
+    struct Reset {
+        bool &counts;
+        ~Reset() { counts = false; }
+    } reset{scratch.counts};
+    encode(word, size, scratch, poll);
+    return scratch.dropped + scratch.ids.size();
+}
+
+bool Merger::is_very_long(size_t size) { return size > VERY_LONG_WORD; }
 
 // A word on its way. What its next step will read from memory was asked for in the one before.
 //
@@ -660,6 +674,10 @@ bool Merger::merge_in_windows(const unsigned char *word, size_t size, Scratch &s
         }
         append_ids({text, length}, scratch.symbols.data(), scratch.before.data(), kept, scratch.ids);
         if (length == rest) return true;
+        if (scratch.counts) {  // the window before stands
+            scratch.dropped += scratch.ids.drop_front(seam.ids);
+            seam.ids = 0;
+        }
         former = seam;
         seam.last_start = seam.start + behind({text, length}, scratch.before[kept - 1]);
         seam.start += behind({text, length}, scratch.before[kept]);
@@ -669,6 +687,7 @@ bool Merger::merge_in_windows(const unsigned char *word, size_t size, Scratch &s
         window = std::max(VERY_LONG_WORD, window / 2);
     }
     scratch.ids.truncate(begun);
+    scratch.dropped = 0;
     return false;
 }
 

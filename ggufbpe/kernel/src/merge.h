@@ -62,6 +62,8 @@ public:
         std::vector<uint64_t> heap;
         std::vector<Row> rows;  // by rank; empty ones between words
         Ids ids;
+        bool counts = false;  // ids of very long words are counted as soon as they are certain, and dropped:
+        size_t dropped = 0;   // so many were
         std::vector<char> written;
         std::vector<uint32_t> numbers;  // of the words that are still to be merged
         std::vector<Lane> lanes;
@@ -74,6 +76,10 @@ public:
 
     // Appends the ids of a word, UTF-8 of any content, to scratch.ids. Throws std::length_error where LONGEST_WORD is too short.
     void encode(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
+
+    // How many ids that would be; of a very long word, without memory for all of them. What is in scratch.ids is lost.
+    size_t count(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
+    static bool is_very_long(size_t size);
 
     // Many words at once: some of them go forward in turn, so that what one waits for is on its way while another works.
     // results[i] says where the ids of words[i] are in scratch.ids.
