@@ -13,7 +13,7 @@ bytes.
 
 Where the compiled engine is not installed, the reference engine is compared alone, which standard error says.
 
-Ends with a line of totals, and with status 1 if anything differed. The same seed asks the same questions,
+Ends with lines of totals, and with status 1 if anything differed. The same seed asks the same questions,
 whatever the number of processes.
 """
 
@@ -507,6 +507,8 @@ def main() -> int:
         f"{totals['crashes']} crashes of llama.cpp, {totals['differences']} differences, "
         f"{time.perf_counter() - start:.0f} seconds"
     )
+    asked = totals["texts"] + totals["decoded"] + totals["commands"]
+    print(f"comparisons: {asked - totals['differences']} passed, {totals['differences']} failed")
     return 1 if totals["differences"] else 0
 
 
