@@ -97,8 +97,8 @@ Merger::Merger(std::shared_ptr<const Strings> tokens, const Strings &merges, con
     pairs_ = PairTable(pairs, symbol_count());
 }
 
-uint32_t Merger::symbol_of(std::string_view text, uint64_t hash) {
-    int64_t id = tokens_->find(text, hash);
+uint32_t Merger::symbol_of(std::string_view text, uint64_t hash, int64_t likely) {
+    const int64_t id = tokens_->find_likely(text, hash, likely);
     if (id >= 0) return static_cast<uint32_t>(id);
     auto [found, is_new] = inner_symbols_.try_emplace(std::string(text), static_cast<uint32_t>(symbol_count()));
     if (is_new) inner_.emplace_back(text);
@@ -124,17 +124,24 @@ std::vector<PairTable::Pair> Merger::read(const Strings &merges) {
     struct Item {
         uint32_t rank;
         Part left, right, merged;
-        std::string merged_text;
     };
     std::vector<Item> items(AT_ONCE);
+    std::vector<char> merged;  // their texts
     for (size_t from = 0; from < merges.size(); from += AT_ONCE) {
+        const size_t end = std::min(from + AT_ONCE, merges.size());
+        size_t room = 0;
+        for (size_t rank = from; rank < end; ++rank) room += merges[rank].size();
+        if (merged.size() < room) merged.resize(room);
+        char *to = merged.data();
         size_t count = 0;
         const auto each = [&](auto work) {
             for (size_t i = 0; i < count; ++i) {
-                for (Part *part : {&items[i].left, &items[i].right, &items[i].merged}) work(*part);
+                work(items[i].left);
+                work(items[i].right);
+                work(items[i].merged);
             }
         };
-        for (size_t rank = from; rank < std::min(from + AT_ONCE, merges.size()); ++rank) {
+        for (size_t rank = from; rank < end; ++rank) {
             // A merge is cut at its first space, not counting one that begins it.
             std::string_view text = merges[rank];
             size_t space = text.size() > 1 ? text.find(' ', 1) : std::string_view::npos;
@@ -143,9 +150,9 @@ std::vector<PairTable::Pair> Merger::read(const Strings &merges) {
             item.rank = static_cast<uint32_t>(rank);
             item.left.text = text.substr(0, space);
             item.right.text = text.substr(space + 1);
-            item.merged_text.assign(item.left.text);
-            item.merged_text.append(item.right.text);
-            item.merged.text = item.merged_text;
+            item.merged.text = {to, text.size() - 1};
+            to = std::copy(item.left.text.begin(), item.left.text.end(), to);
+            to = std::copy(item.right.text.begin(), item.right.text.end(), to);
         }
         each([&](Part &part) {
             part.hash = hash_bytes(part.text.data(), part.text.size());
@@ -156,7 +163,7 @@ std::vector<PairTable::Pair> Merger::read(const Strings &merges) {
             tokens_->prefetch_end(part.likely);
         });
         each([&](Part &part) { tokens_->prefetch_text(part.likely); });
-        each([&](Part &part) { part.symbol = symbol_of(part.text, part.hash); });
+        each([&](Part &part) { part.symbol = symbol_of(part.text, part.hash, part.likely); });
         for (size_t i = 0; i < count; ++i) {
             const Item &item = items[i];
             pairs.push_back({item.left.symbol, item.right.symbol, item.rank, item.merged.symbol});
@@ -181,7 +188,8 @@ void Merger::prepare_characters() {
     for (int byte = 0; byte < 256; ++byte) {
         if (options_.byte_encode) {
             std::string_view text(reinterpret_cast<const char *>(ALPHABET.text[byte]), ALPHABET.size[byte]);
-            byte_symbols_[byte] = symbol_of(text, hash_bytes(text.data(), text.size()));
+            const uint64_t hash = hash_bytes(text.data(), text.size());
+            byte_symbols_[byte] = symbol_of(text, hash, tokens_->likely(hash));
         } else {
             unsigned char text[4];
             uint32_t code_point = options_.escape_spaces && byte == ' ' ? ESCAPED_SPACE : static_cast<uint32_t>(byte);
@@ -390,9 +398,8 @@ void Merger::find_whole(const Word *words, Result *results, Scratch &scratch) co
         for (size_t i = 0; i < count; ++i) tokens_->prefetch_text(items[i].likely);
         for (size_t i = 0; i < count; ++i) {
             const uint32_t number = numbers[from + i];
-            const int64_t id = items[i].likely < 0 ? -1
-                                                   : tokens_->find({scratch.written.data() + i * ROOM, items[i].size},
-                                                                   items[i].hash);
+            const std::string_view written{scratch.written.data() + i * ROOM, items[i].size};
+            const int64_t id = tokens_->find_likely(written, items[i].hash, items[i].likely);
             if (id < 0) {
                 numbers[left++] = number;
             } else {

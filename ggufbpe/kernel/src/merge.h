@@ -102,7 +102,7 @@ private:
 
     std::vector<PairTable::Pair> read(const Strings &merges);
     void prepare_characters();
-    uint32_t symbol_of(std::string_view text, uint64_t hash);
+    uint32_t symbol_of(std::string_view text, uint64_t hash, int64_t likely);
     uint32_t character(const unsigned char *at, unsigned size) const;
     bool may_be_whole(const unsigned char *word, size_t size) const;
     size_t write(const unsigned char *word, size_t size, char *to) const;

@@ -36,12 +36,12 @@ public:
 
 private:
     static constexpr int IN_BUCKET = 8;
-    static constexpr int REACH = 4;      // buckets where a pair may be, from its own on
-    static constexpr int REACH_BITS = 2;
+    static constexpr int REACH_BITS = 3;
+    static constexpr int REACH = 1 << REACH_BITS;  // buckets where a pair may be: from its own on, in steps of 1, 2, 3, …
     static constexpr int BIT = 6;        // bits that choose a bit of the 64 for a bucket
 
     struct alignas(64) Bucket {
-        // From the top: what is left of the mixed pair; how many buckets behind its own; rank + 1; the result, if there is room.
+        // From the top: what is left of the mixed pair; which of the buckets that it may be in; rank + 1; the result, if there is room.
         uint64_t entries[IN_BUCKET];  // filled from the first on
     };
 
@@ -66,7 +66,7 @@ public:
 
         // What rank() and result() read; 0 where there is no merge.
         uint64_t entry(Query query) const {
-            for (int turn = 0;; ++turn, go_on(query)) {
+            for (int turn = 0;; go_on(query, ++turn)) {
                 uint64_t found = 0;  // an empty place is 0, so it makes no difference where it matches
                 for (const uint64_t entry : buckets_[query.bucket].entries) {
                     found |= (entry & tag_bits_) == query.tag ? entry : 0;
@@ -76,7 +76,7 @@ public:
         }
 #if GGUFBPE_X86
         __attribute__((target("avx2"), always_inline)) uint64_t entry_wide(Query query) const {
-            for (int turn = 0;; ++turn, go_on(query)) {
+            for (int turn = 0;; go_on(query, ++turn)) {
                 const auto *vectors = reinterpret_cast<const __m256i *>(buckets_[query.bucket].entries);
                 const __m256i tag = _mm256_set1_epi64x(static_cast<long long>(query.tag));
                 const __m256i tag_bits = _mm256_set1_epi64x(static_cast<long long>(tag_bits_));
@@ -116,9 +116,9 @@ public:
         bool is_end(Query query, int turn) const {
             return !buckets_[query.bucket].entries[IN_BUCKET - 1] || turn == REACH - 1;
         }
-        void go_on(Query &query) const {
+        void go_on(Query &query, int turn) const {
             query.tag += uint64_t(1) << reach_shift_;
-            query.bucket = (query.bucket + 1) & (bucket_count_ - 1);
+            query.bucket = (query.bucket + static_cast<uint64_t>(turn)) & (bucket_count_ - 1);
         }
 
         const Bucket *buckets_ = nullptr;
@@ -156,7 +156,11 @@ private:
     void set_up(int bucket_bits, int symbol_bits, int rank_bits, size_t rank_count, uint64_t odd) {
         while (2 * symbol_bits < bucket_bits + BIT) ++symbol_bits;
         const auto width = [&] { return 2 * symbol_bits - bucket_bits + REACH_BITS + rank_bits; };
+#if defined(GGUFBPE_RESULTS_APART)
+        const bool has_results = false;  // tests: as with a million tokens and as many merges
+#else
         const bool has_results = width() + symbol_bits <= 64;
+#endif
         while (width() > 64) ++bucket_bits;  // only for more than 2^28 merges
         if (bucket_bits > 40) throw std::invalid_argument("more tokens and merges than there are numbers for");
         results_.assign(has_results ? 0 : rank_count, 0);
@@ -182,30 +186,32 @@ private:
     // False if there was no room for one of them.
     bool insert(const std::vector<Pair> &pairs) {
         constexpr size_t AHEAD = 16;
+        std::vector<uint8_t> used(reader_.bucket_count_, 0);  // entries of each bucket; small enough to stay near
         for (size_t i = 0; i < pairs.size(); ++i) {
 #if defined(__GNUC__)
             if (i + AHEAD < pairs.size()) {
                 __builtin_prefetch(&buckets_[reader_.place_of(pairs[i + AHEAD].left, pairs[i + AHEAD].right).bucket], 1);
             }
 #endif
-            if (!insert(pairs[i])) return false;
+            if (!insert(pairs[i], used)) return false;
         }
         return true;
     }
 
-    bool insert(const Pair &pair) {
+    bool insert(const Pair &pair, std::vector<uint8_t> &used) {
         Query query = reader_.place_of(pair.left, pair.right);
         bits()[query.bucket] |= uint64_t(1) << (query.tag >> (64 - BIT));
         const uint64_t content = uint64_t(pair.rank + 1) << reader_.rank_shift_ | (results_.empty() ? pair.result : 0);
-        for (int turn = 0; turn < REACH; ++turn, reader_.go_on(query)) {
-            for (uint64_t &entry : buckets_[query.bucket].entries) {
-                if (!entry) {
-                    entry = query.tag | content;
-                    if (!results_.empty()) results_[pair.rank] = pair.result;
-                    return true;
-                }
-                if ((entry & reader_.tag_bits_) == query.tag) return true;
-            }
+        for (int turn = 0; turn < REACH; reader_.go_on(query, ++turn)) {
+            uint64_t (&entries)[IN_BUCKET] = buckets_[query.bucket].entries;
+            bool is_there = false;
+            for (const uint64_t entry : entries) is_there |= (entry != 0) & ((entry & reader_.tag_bits_) == query.tag);
+            if (is_there) return true;
+            uint8_t &count = used[query.bucket];
+            if (count == IN_BUCKET) continue;
+            entries[count++] = query.tag | content;
+            if (!results_.empty()) results_[pair.rank] = pair.result;
+            return true;
         }
         return false;
     }

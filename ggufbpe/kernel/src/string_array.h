@@ -66,7 +66,12 @@ public:
     }
 
     // For who looks up many: after prefetch(), the index of the string that find() will compare first, -1 if it certainly
-    // finds none.
+    // finds none; then, one after the other, where that string is said to be, and the string; find_likely() gives what
+    // find() would.
+    int64_t find_likely(std::string_view text, uint64_t hash, int64_t likely) const {
+        if (likely < 0) return -1;
+        return is_equal((*this)[static_cast<size_t>(likely)], text) ? likely : find(text, hash);
+    }
     int64_t likely(uint64_t hash) const {
         const uint32_t tag = static_cast<uint32_t>(hash >> 32);
         for (uint64_t at = hash & mask_; slots_[at].index_plus_1; at = (at + 1) & mask_) {
@@ -87,6 +92,26 @@ public:
     }
 
 private:
+    // Most strings are short, and calling memcmp takes longer than comparing them.
+    static bool is_equal(std::string_view one, std::string_view other) {
+        const size_t size = one.size();
+        if (size != other.size()) return false;
+        if (size > 16 || size < 2) return !std::memcmp(one.data(), other.data(), size);
+        if (size >= 8) return is_equal<uint64_t>(one.data(), other.data(), size);
+        if (size >= 4) return is_equal<uint32_t>(one.data(), other.data(), size);
+        return is_equal<uint16_t>(one.data(), other.data(), size);
+    }
+    // The first bytes and the last ones, which may overlap.
+    template <typename Number>
+    static bool is_equal(const char *one, const char *other, size_t size) {
+        Number a, b, c, d;
+        std::memcpy(&a, one, sizeof a);
+        std::memcpy(&b, other, sizeof b);
+        std::memcpy(&c, one + size - sizeof c, sizeof c);
+        std::memcpy(&d, other + size - sizeof d, sizeof d);
+        return (a == b) & (c == d);
+    }
+
     friend Scan scan(const char *, uint64_t, uint64_t, uint64_t, int, bool, Strings *);
 
     struct Slot {
