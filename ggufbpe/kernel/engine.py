@@ -4,7 +4,7 @@
     registry entry -> tables.py ------------+-> _native.Encoder -> ids
 
 But: two models have a step that is no splitting and no merging, the k-mers of hybriddna and the lower case of
-whitespace. It stays in tokenizer.py, and gives the encoder its parts.
+whitespace. It stays in steps.py, and gives the encoder its parts.
 """
 
 from __future__ import annotations

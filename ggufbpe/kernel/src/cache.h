@@ -16,6 +16,7 @@
 #include <mutex>
 #include <vector>
 
+#include "machine.h"
 #include "memory.h"
 #include "string_array.h"
 
@@ -89,11 +90,7 @@ public:
 
     // The bucket of two slots where a key is looked for first.
     size_t bucket(uint64_t hash) const { return hash & mask_; }
-    void prefetch(size_t bucket) const {
-#if defined(__GNUC__)
-        __builtin_prefetch(&buckets_[bucket]);
-#endif
-    }
+    void prefetch(size_t bucket) const { ggufbpe::prefetch(&buckets_[bucket]); }
 
     // What a word was found to be.
     struct Found {

@@ -23,10 +23,6 @@ constexpr size_t BYTES_A_TOKEN = 3;          // at first, room is made for a tok
 constexpr size_t IDLE_WORKERS = 64;          // kept for the next call
 constexpr size_t SCRATCH_KEPT = 1 << 26;     // bytes; a worker whose memory grew beyond is not kept
 
-}  // namespace
-
-namespace {
-
 size_t id_count(const WordTable::Found &found) {
     return found.third & WordTable::IN_RECORD ? WordTable::record_of(found).count : found.third >> 32;
 }
@@ -139,7 +135,15 @@ std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t si
     return result;
 }
 
-// Appends the ids of a text, or counts them if `count` is given; then what is in `ids` is overwritten.
+// Appends the ids of plain text that is UTF-8, or is first rewritten to be; counts them if `count` is given.
+void Encoder::encode_bytes(const unsigned char *text, size_t size, bool is_valid, Worker &worker, Ids &ids, size_t *count,
+                           const Poll &poll) const {
+    if (is_valid) return encode_fragment(text, size, worker, ids, count, poll);
+    const std::vector<unsigned char> rewritten = rewrite(text, size);
+    encode_fragment(rewritten.data(), rewritten.size(), worker, ids, count, poll);
+}
+
+// Appends the ids of a text, or counts them if `count` is given.
 void Encoder::encode_alone(const Text &text, const EncodeOptions &options, Worker &worker, Ids &ids, size_t *count,
                            const Poll &poll) const {
     auto add = [&](int32_t token) {
@@ -160,15 +164,10 @@ void Encoder::encode_alone(const Text &text, const EncodeOptions &options, Worke
     }
     const bool is_valid = text.is_valid || is_utf8(text.data, text.size);
     for (const Fragment &fragment : fragments) {
-        const unsigned char *data = text.data + fragment.start;
-        const size_t size = fragment.end - fragment.start;
         if (fragment.token >= 0) {
             add(fragment.token);
-        } else if (is_valid) {
-            encode_fragment(data, size, worker, ids, count, poll);
         } else {
-            const std::vector<unsigned char> rewritten = rewrite(data, size);
-            encode_fragment(rewritten.data(), rewritten.size(), worker, ids, count, poll);
+            encode_bytes(text.data + fragment.start, fragment.end - fragment.start, is_valid, worker, ids, count, poll);
         }
     }
     if (options.add_special && eos_ >= 0) add(eos_);
@@ -407,12 +406,7 @@ void Encoder::encode_batch(const std::vector<Text> &texts, const EncodeOptions &
 
 void Encoder::encode_plain(const Text &text, Ids &ids, const Poll &poll) const {
     Lease worker(*this);
-    if (text.is_valid || is_utf8(text.data, text.size)) {
-        encode_fragment(text.data, text.size, *worker, ids, nullptr, poll);
-    } else {
-        const std::vector<unsigned char> rewritten = rewrite(text.data, text.size);
-        encode_fragment(rewritten.data(), rewritten.size(), *worker, ids, nullptr, poll);
-    }
+    encode_bytes(text.data, text.size, text.is_valid || is_utf8(text.data, text.size), *worker, ids, nullptr, poll);
 }
 
 void Encoder::encode_fragment(const unsigned char *text, size_t size, Worker &worker, Ids &ids, size_t *count,
@@ -434,12 +428,11 @@ void Encoder::encode_fragment(const unsigned char *text, size_t size, Worker &wo
     }
 }
 
-// The words of a block, of which `readable` bytes may be read. If `count` is given, ids are counted and overwritten.
+// The words of a block, of which `readable` bytes may be read. If `count` is given, ids are counted and none are written.
 int32_t *Encoder::encode_words(const unsigned char *text, size_t readable, Worker &worker, int32_t *to, size_t *count,
                                const Poll &poll) const {
     const uint32_t *starts = worker.split.starts.data();
     const size_t words = worker.split.word_count;
-    int32_t *const first = to;
     if (worker.found.size() < FLUSH + GROUP) worker.found.resize(FLUSH + GROUP);
     WordTable::Found *found = worker.found.data();
     WordKey keys[GROUP];
@@ -494,7 +487,7 @@ int32_t *Encoder::encode_words(const unsigned char *text, size_t readable, Worke
             flush();
         }
     }
-    return count ? first : to;
+    return to;
 }
 
 // Encodes a word that is too long for the table, and for its ids to be kept twice.

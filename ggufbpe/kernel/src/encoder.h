@@ -91,6 +91,8 @@ private:
                                        const Poll &poll) const;
     std::vector<Part> parts_of(const Text &text, const std::vector<Fragment> &fragments, bool is_valid,
                                std::vector<std::vector<unsigned char>> &rewritten) const;
+    void encode_bytes(const unsigned char *text, size_t size, bool is_valid, Worker &worker, Ids &ids, size_t *count,
+                      const Poll &poll) const;
     void encode_fragment(const unsigned char *text, size_t size, Worker &worker, Ids &ids, size_t *count,
                          const Poll &poll) const;
     int32_t *encode_words(const unsigned char *text, size_t size, Worker &worker, int32_t *to, size_t *count,

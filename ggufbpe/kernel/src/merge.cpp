@@ -5,14 +5,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "machine.h"
 #include "utf8.h"
-#include "x86.h"
-
-#if defined(__GNUC__)
-#define ALWAYS_INLINE __attribute__((always_inline)) inline
-#else
-#define ALWAYS_INLINE inline
-#endif
 
 #if !defined(GGUFBPE_WINDOW)
 #define GGUFBPE_WINDOW (1 << 14)  // tests take a short one
@@ -66,9 +60,6 @@ int byte_of(std::string_view text) {
     uint32_t code_point = code_point_at(p, p + text.size(), length);
     return length == text.size() && code_point < 0x200 ? ALPHABET.byte_of[code_point] : -1;
 }
-
-size_t lowest_bit(uint64_t bits) { return static_cast<size_t>(__builtin_ctzll(bits)); }
-size_t highest_bit(uint64_t bits) { return static_cast<size_t>(63 ^ __builtin_clzll(bits)); }
 
 uint32_t last_character(std::string_view text) {
     size_t start = text.size() - 1;
@@ -453,11 +444,6 @@ __attribute__((target("avx2,bmi,bmi2"), always_inline)) inline size_t lowest_wid
     return count <= 2 * FEW ? lowest_of_vectors<4>(ranks) : lowest_of_vectors<8>(ranks);
 }
 
-bool is_wide() {
-    static const bool found = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-    return found;
-}
-
 #endif
 
 }  // namespace
@@ -568,6 +554,7 @@ void Merger::turn(Lanes &all) const {
 }
 
 #if GGUFBPE_X86
+// The same once more: what has wide instructions is inlined only into a function that may have them.
 __attribute__((target("avx2,bmi,bmi2"))) void Merger::turn_wide(Lanes &all) const {
     const PairTable::Reader pairs = pairs_.reader();
     for (size_t i = 0; i < all.running; ++i) {
@@ -583,7 +570,7 @@ __attribute__((target("avx2,bmi,bmi2"))) void Merger::turn_wide(Lanes &all) cons
 void Merger::encode_many(const Word *words, size_t count, Result *results, Scratch &scratch, const Poll &poll) const {
     void (Merger::*one_turn)(Lanes &) const = &Merger::turn;
 #if GGUFBPE_X86
-    if (is_wide()) one_turn = &Merger::turn_wide;
+    if (has_avx2()) one_turn = &Merger::turn_wide;
 #endif
     sort_by_size(words, count, scratch);
     if (options_.ignore_merges || options_.newline_runs) find_whole(words, results, scratch);

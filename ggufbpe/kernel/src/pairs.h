@@ -14,9 +14,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include "machine.h"
 #include "memory.h"
 #include "string_array.h"
-#include "x86.h"
 
 namespace ggufbpe {
 
@@ -58,9 +58,7 @@ public:
             Query query = place_of(left, right);
             const uint64_t may_be = bits_[query.bucket] >> (query.tag >> (64 - BIT)) & 1;
             query.bucket = bucket_count_ ^ ((query.bucket ^ bucket_count_) & (0 - may_be));  // a choice without a branch
-#if defined(__GNUC__)
-            __builtin_prefetch(&buckets_[query.bucket]);
-#endif
+            prefetch(&buckets_[query.bucket]);
             return query;
         }
 
@@ -188,11 +186,9 @@ private:
         constexpr size_t AHEAD = 16;
         std::vector<uint8_t> used(reader_.bucket_count_, 0);  // entries of each bucket; small enough to stay near
         for (size_t i = 0; i < pairs.size(); ++i) {
-#if defined(__GNUC__)
             if (i + AHEAD < pairs.size()) {
-                __builtin_prefetch(&buckets_[reader_.place_of(pairs[i + AHEAD].left, pairs[i + AHEAD].right).bucket], 1);
+                prefetch_to_write(&buckets_[reader_.place_of(pairs[i + AHEAD].left, pairs[i + AHEAD].right).bucket]);
             }
-#endif
             if (!insert(pairs[i], used)) return false;
         }
         return true;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "x86.h"
+#include "machine.h"
 
 namespace ggufbpe {
 
@@ -162,7 +162,7 @@ __attribute__((target("avx2"))) size_t find_candidate(const unsigned char *text,
         found = _mm256_and_si256(found, _mm256_shuffle_epi8(rows[2], _mm256_and_si256(second, nibble)));
         found = _mm256_and_si256(found, _mm256_shuffle_epi8(rows[3], _mm256_and_si256(_mm256_srli_epi16(second, 4), nibble)));
         uint32_t none = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(found, _mm256_setzero_si256())));
-        if (~none) return from + static_cast<size_t>(__builtin_ctz(~none));
+        if (~none) return from + lowest_bit(~none);
     }
     return from;
 }
@@ -172,12 +172,9 @@ __attribute__((target("avx2"))) size_t find_candidate(const unsigned char *text,
 
 // The first place from `from` up to `to` where a token may begin; `to` if there is none.
 size_t Partition::next_candidate(const unsigned char *text, size_t size, size_t from, size_t to) const {
-#if GGUFBPE_X86
-    static const bool has_avx2 = __builtin_cpu_supports("avx2");
-#endif
     while (from < to) {
 #if GGUFBPE_X86
-        if (has_avx2) {
+        if (has_avx2()) {
             const uint8_t *tables[4] = {low_first_, high_first_, low_second_, high_second_};
             from = find_candidate(text, std::min(size, to + 1), from, tables);
         }

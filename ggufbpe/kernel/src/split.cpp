@@ -5,8 +5,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "machine.h"
 #include "utf8.h"
-#include "x86.h"
 
 #if !defined(GGUFBPE_PIECE)
 #define GGUFBPE_PIECE (1 << 17)  // tests take a short one
@@ -94,7 +94,7 @@ __attribute__((target("avx2,bmi"))) size_t gather_starts(const uint8_t *flags, s
         uint32_t *end = to + found;
         while (bits) {
             for (int k = 0; k < 8; ++k) {
-                to[k] = static_cast<uint32_t>(i + size_t(__builtin_ctzll(bits | 1ull << 63)));
+                to[k] = static_cast<uint32_t>(i + lowest_bit(bits | 1ull << 63));
                 bits &= bits - 1;
             }
             to += 8;
@@ -102,11 +102,6 @@ __attribute__((target("avx2,bmi"))) size_t gather_starts(const uint8_t *flags, s
         to = end;
     }
     return i;
-}
-
-bool has_avx2() {
-    static const bool found = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi");
-    return found;
 }
 
 #endif

@@ -5,11 +5,7 @@
 #include <stdexcept>
 #include <type_traits>
 
-#if defined(__GNUC__)
-#define ALWAYS_INLINE __attribute__((always_inline)) inline
-#else
-#define ALWAYS_INLINE inline
-#endif
+#include "machine.h"
 
 namespace ggufbpe {
 
@@ -107,14 +103,13 @@ ALWAYS_INLINE bool goes_on_plain_by_any(const unsigned char *p, size_t first, si
     return true;
 }
 
-#if defined(__GNUC__) && defined(__x86_64__) && !defined(GGUFBPE_PORTABLE)
+#if GGUFBPE_X86
 __attribute__((target("avx2"))) bool goes_on_plain_by_avx2(const unsigned char *p, size_t first, size_t size) {
     return goes_on_plain_by_any(p, first, size);
 }
 
 bool goes_on_plain(const unsigned char *p, size_t first, size_t size) {
-    static const bool has_avx2 = __builtin_cpu_supports("avx2");
-    return has_avx2 ? goes_on_plain_by_avx2(p, first, size) : goes_on_plain_by_any(p, first, size);
+    return has_avx2() ? goes_on_plain_by_avx2(p, first, size) : goes_on_plain_by_any(p, first, size);
 }
 #else
 bool goes_on_plain(const unsigned char *p, size_t first, size_t size) { return goes_on_plain_by_any(p, first, size); }
@@ -219,7 +214,7 @@ int64_t Strings::find(std::string_view text, uint64_t hash) const {
     for (uint64_t at = hash & mask_;; at = (at + 1) & mask_) {
         const Slot &slot = slots_[at];
         if (!slot.index_plus_1) return -1;
-        if (slot.tag == tag && (*this)[slot.index_plus_1 - 1] == text) return slot.index_plus_1 - 1;
+        if (slot.tag == tag && is_equal((*this)[slot.index_plus_1 - 1], text)) return slot.index_plus_1 - 1;
     }
 }
 

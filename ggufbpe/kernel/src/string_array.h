@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "machine.h"
 #include "memory.h"
 
 namespace ggufbpe {
@@ -59,19 +60,11 @@ public:
     int64_t find(std::string_view text, uint64_t hash) const;
 
     // Brings the slot that find() will look at into the cache.
-    void prefetch(uint64_t hash) const {
-#if defined(__GNUC__)
-        __builtin_prefetch(&slots_[hash & mask_]);
-#endif
-    }
+    void prefetch(uint64_t hash) const { ggufbpe::prefetch(&slots_[hash & mask_]); }
 
-    // For who looks up many: after prefetch(), the index of the string that find() will compare first, -1 if it certainly
-    // finds none; then, one after the other, where that string is said to be, and the string; find_likely() gives what
-    // find() would.
-    int64_t find_likely(std::string_view text, uint64_t hash, int64_t likely) const {
-        if (likely < 0) return -1;
-        return is_equal((*this)[static_cast<size_t>(likely)], text) ? likely : find(text, hash);
-    }
+    // For who looks up many, each step for all of them before the next: after prefetch(), the index of the string that find()
+    // will compare first, -1 if it certainly finds none; where that string is said to be, and the string (of -1 the first one,
+    // and there must be one); and what find() would give.
     int64_t likely(uint64_t hash) const {
         const uint32_t tag = static_cast<uint32_t>(hash >> 32);
         for (uint64_t at = hash & mask_; slots_[at].index_plus_1; at = (at + 1) & mask_) {
@@ -79,19 +72,16 @@ public:
         }
         return -1;
     }
-    // Then, one after the other, where that string is said to be, and the string. There must be one, whatever the index.
-    void prefetch_end(int64_t index) const {
-#if defined(__GNUC__)
-        __builtin_prefetch(&ends_[static_cast<size_t>(index & ~(index >> 63))]);
-#endif
-    }
-    void prefetch_text(int64_t index) const {
-#if defined(__GNUC__)
-        __builtin_prefetch(data_.data() + ends_[static_cast<size_t>(index & ~(index >> 63))]);
-#endif
+    void prefetch_end(int64_t likely) const { ggufbpe::prefetch(&ends_[not_negative(likely)]); }
+    void prefetch_text(int64_t likely) const { ggufbpe::prefetch(data_.data() + ends_[not_negative(likely)]); }
+    int64_t find_likely(std::string_view text, uint64_t hash, int64_t likely) const {
+        if (likely < 0) return -1;
+        return is_equal((*this)[static_cast<size_t>(likely)], text) ? likely : find(text, hash);
     }
 
 private:
+    static size_t not_negative(int64_t index) { return static_cast<size_t>(index & ~(index >> 63)); }  // without a branch
+
     // Most strings are short, and calling memcmp takes longer than comparing them.
     static bool is_equal(std::string_view one, std::string_view other) {
         const size_t size = one.size();

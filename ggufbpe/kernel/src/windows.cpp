@@ -2,21 +2,11 @@
 
 #include <algorithm>
 
-#include "x86.h"
+#include "machine.h"
 
 namespace ggufbpe {
 
 namespace {
-
-size_t lowest(uint32_t bits) {
-#if defined(__GNUC__)
-    return static_cast<size_t>(__builtin_ctz(bits));
-#else
-    size_t index = 0;
-    while (!(bits >> index & 1)) ++index;
-    return index;
-#endif
-}
 
 // What can be at the place asked about: bits, so that several ways can be or-ed.
 constexpr int NO_BOUNDARY = 1, BOUNDARY = 2;
@@ -204,7 +194,7 @@ bool each(const Product &product, Function function) {
         for (uint32_t cs = product[2]; cs; cs &= cs - 1) {
             for (uint32_t ds = product[3]; ds; ds &= ds - 1) {
                 for (uint32_t es = product[4]; es; es &= es - 1) {
-                    if (!function(lowest(bs), lowest(cs), lowest(ds), lowest(es))) return false;
+                    if (!function(lowest_bit(bs), lowest_bit(cs), lowest_bit(ds), lowest_bit(es))) return false;
                 }
             }
         }
@@ -221,7 +211,7 @@ std::vector<Product> cover(WindowSet wanted, const WindowSet &forbidden) {
     const Product all = {0, (1u << width) - 1, (1u << width) - 1, (1u << width) - 1, (1u << width) - 1};
     each(all, [&](size_t b, size_t c, size_t d, size_t e) {
         while (uint32_t left = wanted.at(b, c, d, e)) {
-            Product product = {1u << lowest(left), 1u << b, 1u << c, 1u << d, 1u << e};
+            Product product = {1u << lowest_bit(left), 1u << b, 1u << c, 1u << d, 1u << e};
             auto allowed = [&](const Product &tried) {
                 return each(tried, [&](size_t b, size_t c, size_t d, size_t e) {
                     return !(forbidden.at(b, c, d, e) & tried[0]);
@@ -392,7 +382,7 @@ __attribute__((target("avx2"))) void mark_32(const Tables &certain, const Tables
         _mm256_storeu_si256(reinterpret_cast<__m256i *>(boundary + i), result);
         uint32_t bits = static_cast<uint32_t>(_mm256_movemask_epi8(is_uncertain));
         if (i == 0) bits &= ~1u;
-        for (; bits; bits &= bits - 1) found.push_back(static_cast<uint32_t>(i + lowest(bits)));
+        for (; bits; bits &= bits - 1) found.push_back(static_cast<uint32_t>(i + lowest_bit(bits)));
     }
     if (from == 0 && count) boundary[0] = 0xFF;
     mark_each(certain, uncertain, end, columns, prior, i, count, boundary, found);
@@ -405,8 +395,7 @@ __attribute__((target("avx2"))) void mark_32(const Tables &certain, const Tables
 void Windows::mark(const uint8_t *columns, const uint8_t *prior, size_t from, size_t count, uint8_t *boundary,
                    std::vector<uint32_t> &uncertain) const {
 #if GGUFBPE_X86
-    static const bool has_avx2 = __builtin_cpu_supports("avx2");
-    if (has_avx2) return mark_32(certain_, uncertain_, end_, columns, prior, from, count, boundary, uncertain);
+    if (has_avx2()) return mark_32(certain_, uncertain_, end_, columns, prior, from, count, boundary, uncertain);
 #endif
     mark_each(certain_, uncertain_, end_, columns, prior, from, count, boundary, uncertain);
 }
