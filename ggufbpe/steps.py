@@ -27,7 +27,6 @@ from .unicode_classes import CLASSES, LOWER, STARTS
 from .vocab import DNA_MARKER, Vocabulary
 
 if TYPE_CHECKING:
-    from .kernel._native import Encoder
     from .tokenizer import Text
 
 _CACHED_WORDS = 1 << 18
@@ -38,11 +37,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Steps:
-    """The steps of one vocabulary. With an `encoder`, the compiled one, that gives the ids of plain text."""
+    """The steps of one vocabulary."""
 
-    def __init__(self, vocabulary: Vocabulary, encoder: Encoder | None = None) -> None:
+    def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        self._encoder = encoder
         self._bos_id = vocabulary.special_ids["bos"] if vocabulary.add_bos else None
         self._eos_id = vocabulary.special_ids["eos"] if vocabulary.add_eos else None
 
@@ -117,10 +115,7 @@ class Steps:
                     yield ((part.token,),)
                     continue
                 for piece, _ in self.pieces_to_split(part.text):
-                    if self._encoder is None:
-                        yield map(self.word_ids.__getitem__, self.splitter.iterate(piece))
-                    else:
-                        yield (tuple(self._encoder.encode_plain(piece.encode("utf-8", "surrogatepass"))),)
+                    yield map(self.word_ids.__getitem__, self.splitter.iterate(piece))
 
     def ids_with_offsets(
         self, text: Text, add_special: bool, parse_special: bool

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 Engine = Literal["auto", "native", "reference"]
 Text = str | bytes | bytearray | memoryview
 
-_OWN_STEPS = ("hybriddna", "whitespace")  # models with steps that only steps.py has
-
 
 class Tokenizer:
     """The tokenizer of one GGUF model, with the ids that llama.cpp gives.
@@ -263,18 +261,13 @@ class Tokenizer:
     # ---- the steps ------------------------------------------------------------------------------
 
     @cached_property
-    def _compiled(self) -> Encoder | None:
+    def _encoder(self) -> Encoder | None:
         """The compiled encoder; None in the reference engine."""
         if self.engine == "reference":
             return None
         from .kernel.engine import encoder
 
         return encoder(self.vocabulary)
-
-    @cached_property
-    def _encoder(self) -> Encoder | None:
-        """The same where it does all that is to be done."""
-        return None if self.model in _OWN_STEPS else self._compiled
 
     def _batch(
         self,
@@ -313,7 +306,7 @@ class Tokenizer:
     def _steps(self) -> Steps:
         from .steps import Steps
 
-        return Steps(self.vocabulary, self._compiled if self.model in _OWN_STEPS else None)
+        return Steps(self.vocabulary)
 
     @cached_property
     def _pieces(self) -> tuple[Pieces, Pieces]:

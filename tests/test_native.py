@@ -90,7 +90,7 @@ def test_engine_says_what_makes_the_ids(engine: Any, runs: str, gpt2_path: Path)
     for tok in (Tokenizer.from_gguf(gpt2_path, engine=engine), Tokenizer(gpt2_vocabulary(), engine=engine)):
         assert tok.engine == runs
         assert tok.encode("Hello world") == [15496, 995]
-        assert (tok._compiled is None) == (runs == "reference")
+        assert (tok._encoder is None) == (runs == "reference")
 
 
 def test_auto_is_the_default(gpt2_path: Path) -> None:
@@ -187,32 +187,87 @@ def test_special_tokens(text: str, strips: int, add_special: bool, parse_special
     assert ids[0] == ids[1]
 
 
-@pytest.mark.parametrize("model", ["hybriddna", "whitespace"])
-def test_models_with_a_step_in_python(model: str) -> None:
-    k_mers = ["ACGTAC" + DNA_MARKER, "ACGAAA" + DNA_MARKER]
+# Models with a step of their own before splitting, by model, pre-tokenizer, and whether words become lower case.
+OWN_STEPS = {
+    "k-mers": ("hybriddna", "qwen2", False),
+    "white space": ("whitespace", "whitespace", False),
+    "white space, lower case": ("whitespace", "whitespace", True),
+    "white space, lower case, split further": (
+        "whitespace",
+        "gpt-4o",
+        True,
+    ),  # by the case that is there then
+}
+SEQUENCES = [
+    "<dna>",
+    "</dna>",
+    "ACGTAC",
+    "acgta",
+    "ACGN",
+    "\u3000",
+    "\xa0",
+    " Ab",
+    "İB",
+    "\u212a",
+    "Ⱥ",
+    "x1Y",
+    "<s>",
+]
+
+
+def own_steps_engines(name: str) -> list[Tokenizer]:
+    model, pre, lowercase = OWN_STEPS[name]
     vocabulary = make_vocabulary(
-        [*byte_tokens(), "<dna>", "</dna>", "<oov>", "ab", "ĠA", *k_mers],
+        [
+            *byte_tokens(),
+            "<dna>",
+            "</dna>",
+            "<oov>",
+            "ab",
+            "ĠA",
+            "<s>",
+            *(k + DNA_MARKER for k in ["ACGTAC", "ACGAAA"]),
+        ],
         merges=["a b", "Ġ A"],
+        attributes={"<s>": CONTROL},
+        special_ids={"bos": 256},
+        add_bos=True,
         model=model,
-        pre="whitespace" if model == "whitespace" else "gpt-2",
-        lowercase=True,
+        pre=pre,
+        lowercase=lowercase,
     )
-    both = [Tokenizer(vocabulary, engine) for engine in ("native", "reference")]
+    return [Tokenizer(vocabulary, engine) for engine in ("native", "reference")]
+
+
+@pytest.mark.parametrize("name", OWN_STEPS)
+def test_models_with_a_step_of_their_own(name: str) -> None:
+    tok, reference = own_steps_engines(name)
 
     @bounded(200)
-    @given(
-        st.one_of(
-            texts, broken_bytes, st.lists(st.sampled_from(["<dna>", "ACGTAC", "</dna>", " Ab"])).map("".join)
-        )
-    )
-    def check(text: str | bytes) -> None:
-        native_ids, reference_ids = (tok.encode(text) for tok in both)
-        assert native_ids == reference_ids
-        assert both[0].encode_batch([text, text], threads=2) == [native_ids] * 2
-        assert both[0].count(text) == len(native_ids)
-        assert both[0].encode_to_numpy(text, threads=2).tolist() == native_ids
+    @given(st.one_of(texts, broken_bytes, st.lists(st.sampled_from(SEQUENCES)).map("".join)), st.booleans())
+    def check(text: str | bytes, parse_special: bool) -> None:
+        expected = reference.encode(text, parse_special=parse_special)
+        assert tok.encode(text, parse_special=parse_special) == expected
+        assert tok.encode_batch([text, text], parse_special=parse_special, threads=2) == [expected] * 2
+        assert tok.count(text, parse_special=parse_special) == len(expected)
 
     check()
+
+
+@pytest.mark.parametrize("name", OWN_STEPS)
+def test_long_texts_of_models_with_a_step_of_their_own(name: str) -> None:
+    """Threads cut at white space, and between k-mers."""
+    tok, reference = own_steps_engines(name)
+    dice = random.Random(name)
+    mixed = "".join(dice.choices([*SEQUENCES, " ", "\n", "aB", "é"], k=300_000))
+    long_word = "aB" * 200_000
+    sequence = "<dna>" + "ACGTACacgtnACG" * 60_000 + "</dna>"
+    for text in (mixed, mixed.encode() + b"\xff \xe3\x80", long_word, sequence, " " * 500_000):
+        expected = reference.encode(text)
+        assert tok.encode(text) == expected
+        for threads in (1, 2, 3):
+            assert tok.encode_to_numpy(text, threads=threads).tolist() == expected
+            assert tok.count(text, threads=threads) == len(expected)
 
 
 # ---- edges: words, places in memory, blocks --------------------------------------------------------------
@@ -761,12 +816,12 @@ def test_ctrl_c() -> None:
 def test_the_cache_has_a_bound() -> None:
     """More different words than it can hold, in several goes; the ids stay right."""
     tok, sizes = Tokenizer(gpt2_vocabulary(), "native"), []
-    assert tok._compiled is not None
+    assert tok._encoder is not None
     for start in range(0, 1_500_000, 125_000):
         numbers = range(start, start + 125_000)
         text = b" ".join(b"%d" % (number * 7919 + 10**9) for number in numbers)
         found = tok.encode_to_numpy(text)
-        sizes.append(tok._compiled.cache_bytes)
+        sizes.append(tok._encoder.cache_bytes)
         assert found[-1] == tok.encode(text[-12:])[-1]
     assert CACHE / 4 < max(sizes) <= CACHE * 1.01
     assert tok.encode("Hello world") == [15496, 995]
@@ -774,21 +829,21 @@ def test_the_cache_has_a_bound() -> None:
 
 def test_long_words_are_not_kept() -> None:
     tok = Tokenizer(gpt2_vocabulary(), "native")
-    assert tok._compiled is not None
+    assert tok._encoder is not None
     tok.encode("a")
-    before = tok._compiled.cache_bytes
+    before = tok._encoder.cache_bytes
     for number in range(3000):
         tok.encode("ab" * 200 + chr(0x4E00 + number) * 10)
-    assert tok._compiled.cache_bytes == before
+    assert tok._encoder.cache_bytes == before
 
 
 def test_a_cache_can_be_emptied() -> None:
     tok = Tokenizer(gpt2_vocabulary(), "native")
-    assert tok._compiled is not None
+    assert tok._encoder is not None
     text = b" ".join(b"w%d" % number for number in range(100_000))
-    ids, full = tok.encode(text), tok._compiled.cache_bytes
-    tok._compiled.clear_cache()
-    assert tok._compiled.cache_bytes < full
+    ids, full = tok.encode(text), tok._encoder.cache_bytes
+    tok._encoder.clear_cache()
+    assert tok._encoder.cache_bytes < full
     assert tok.encode(text) == ids
 
 

@@ -46,6 +46,7 @@ class Encoder:
         ignore_merges: bool,
         newline_runs: bool,
         escape_spaces: bool,
+        own_step: str,
         special: Sequence[tuple[int, bool, bool, bool]],
         bos: int,
         eos: int,

@@ -2,9 +2,6 @@
 
     vocabulary -> tokens, merges (lazy.py) -+
     registry entry -> tables.py ------------+-> _native.Encoder -> ids
-
-But: two models have a step that is no splitting and no merging, the k-mers of hybriddna and the lower case of
-whitespace. It stays in steps.py, and gives the encoder its parts.
 """
 
 from __future__ import annotations
@@ -37,11 +34,21 @@ def encoder(vocabulary: Vocabulary) -> Encoder:
         entry.ignore_merges,
         entry.newline_runs,
         entry.escape_whitespaces,
+        _own_step(vocabulary),
         special,
         bos if vocabulary.add_bos and bos is not None else -1,
         eos if vocabulary.add_eos and eos is not None else -1,
     )
     return made
+
+
+def _own_step(vocabulary: Vocabulary) -> str:
+    """What the model does with plain text before it is split: a name of `own_steps.h`, empty for most."""
+    if vocabulary.model == "hybriddna":
+        return "k_mers"
+    if vocabulary.model == "whitespace":
+        return "lowered_words" if vocabulary.lowercase else "spaced_words"
+    return ""
 
 
 def _strings(texts: Sequence[str]) -> Any:

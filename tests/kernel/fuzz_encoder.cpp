@@ -110,6 +110,15 @@ model::Vocabulary random_vocabulary(Choices &choices, bool escape_spaces, const 
         v.special.push_back({static_cast<int32_t>(first), choices.one_in(2), choices.one_in(5), choices.one_in(5)});
     }
     std::sort(v.special.begin(), v.special.end(), [](const auto &a, const auto &b) { return a.id < b.id; });
+    if (choices.one_in(6)) {
+        v.own_step = choices.of(std::vector<OwnStep>{OwnStep::k_mers, OwnStep::spaced_words, OwnStep::lowered_words});
+        if (v.own_step == OwnStep::k_mers) {
+            for (const char *token : {"<dna>", "</dna>", "<oov>"}) {
+                if (!choices.one_in(10)) v.tokens.push_back(token);
+            }
+            v.tokens.push_back("ACGTAA" + utf8(0xE000));
+        }
+    }
     if (choices.one_in(3)) v.bos = 0;
     if (choices.one_in(3)) v.eos = 1;
     return v;
@@ -149,6 +158,8 @@ std::string random_text(Choices &choices, const model::Vocabulary &v) {
                 part = choices.one_in(10) ? utf8(0xD800 + static_cast<uint32_t>(choices.byte())) : "a";
                 break;
             case 4:
+                part = choices.of(std::vector<std::string>{"<dna>", "</dna>", "acgTA", "ACGTAAC", "<oov>", "\xE3\x80\x80", "I\xCC\x87\xC4\xB0"});
+                break;
             case 5:
                 if (!v.special.empty()) part = v.tokens[size_t(choices.of(v.special).id)];
                 break;
@@ -177,8 +188,9 @@ void print(const char *what, const std::string &text) {
 
 [[noreturn]] void fail(const char *what, const model::Vocabulary &v, const std::string &entry, const std::string &text,
                        const std::vector<int32_t> &expected, const Ids &found) {
-    std::fprintf(stderr, "%s; entry %s, byte_encode %d, ignore_merges %d, newline_runs %d, escape_spaces %d\n", what,
-                 entry.c_str(), v.options.byte_encode, v.options.ignore_merges, v.options.newline_runs, v.options.escape_spaces);
+    std::fprintf(stderr, "%s; entry %s, byte_encode %d, ignore_merges %d, newline_runs %d, escape_spaces %d, own step %d\n",
+                 what, entry.c_str(), v.options.byte_encode, v.options.ignore_merges, v.options.newline_runs,
+                 v.options.escape_spaces, static_cast<int>(v.own_step));
     print("text", text);
     for (int32_t id : expected) std::fprintf(stderr, "%d ", id);
     std::fprintf(stderr, "expected\n");

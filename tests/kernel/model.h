@@ -18,6 +18,7 @@
 #include "encoder.h"
 #include "harness.h"
 #include "split.h"
+#include "unicode_classes.h"
 
 namespace model {
 
@@ -410,6 +411,7 @@ private:
 struct Vocabulary {
     std::vector<std::string> tokens, merges;
     ggufbpe::MergeOptions options;
+    ggufbpe::OwnStep own_step = ggufbpe::OwnStep::none;
     std::vector<ggufbpe::SpecialToken> special;
     int32_t bos = -1, eos = -1;
 
@@ -419,7 +421,7 @@ struct Vocabulary {
         strings->index();
         ggufbpe::Strings pairs;
         for (const std::string &merge : merges) pairs.add(merge);
-        return std::make_unique<ggufbpe::Encoder>(strings, pairs, splitter, options, special, bos, eos, cache_bytes);
+        return std::make_unique<ggufbpe::Encoder>(strings, pairs, splitter, options, own_step, special, bos, eos, cache_bytes);
     }
 };
 
@@ -428,21 +430,13 @@ public:
     Encoder(const Vocabulary &vocabulary, const Entry &entry)
         : vocabulary_(vocabulary), split_(entry), words_(vocabulary.tokens, vocabulary.merges, vocabulary.options) {}
 
+    // Text in which no special tokens are looked for.
     std::vector<int32_t> plain(const std::string &text) const {
         std::vector<int32_t> ids;
-        const bool escape = vocabulary_.options.escape_spaces;
-        std::vector<uint32_t> seen;  // what is split: an escaped space is one already
-        std::vector<std::string> written;
-        for (const Character &c : decoded(text)) {
-            const bool is_escaped = escape && c.code_point == ' ' && c.size == 1;
-            seen.push_back(is_escaped ? 0x2581 : c.code_point);
-            written.push_back(utf8(seen.back()));
-        }
-        size_t start = 0;
-        for (size_t end : split_.ends(seen)) {
-            auto at = [&](size_t i) { return written.begin() + static_cast<std::ptrdiff_t>(i); };
-            words_.encode({at(start), at(end)}, ids);
-            start = end;
+        if (vocabulary_.own_step == ggufbpe::OwnStep::k_mers && id_of("<dna>") >= 0 && id_of("</dna>") >= 0 && id_of("<oov>") >= 0) {
+            sequences(text, ids);
+        } else {
+            runs(text, ids);
         }
         return ids;
     }
@@ -463,6 +457,71 @@ public:
     }
 
 private:
+    int32_t id_of(const std::string &token) const {
+        const auto found = std::find(vocabulary_.tokens.begin(), vocabulary_.tokens.end(), token);
+        return found == vocabulary_.tokens.end() ? -1 : static_cast<int32_t>(found - vocabulary_.tokens.begin());
+    }
+
+    void sequences(std::string text, std::vector<int32_t> &ids) const {
+        auto take = [&](size_t size) {
+            const std::string taken = text.substr(0, size);
+            text.erase(0, size);
+            return taken;
+        };
+        while (!text.empty()) {
+            runs(take(text.find("<dna>")), ids);
+            if (take(5).empty()) return;
+            ids.push_back(id_of("<dna>"));
+            std::string letters = take(text.find("</dna>"));
+            for (; !letters.empty(); letters.erase(0, 6)) {
+                std::string k_mer = letters.substr(0, 6);
+                for (char &letter : k_mer) letter = letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
+                k_mer.resize(6, 'A');
+                const int32_t id = id_of(k_mer + utf8(0xE000));
+                ids.push_back(id < 0 ? id_of("<oov>") : id);
+            }
+            if (!take(6).empty()) ids.push_back(id_of("</dna>"));
+        }
+    }
+
+    void runs(const std::string &text, std::vector<int32_t> &ids) const {
+        using ggufbpe::OwnStep;
+        std::vector<Character> run;
+        const bool drops = vocabulary_.own_step == OwnStep::spaced_words || vocabulary_.own_step == OwnStep::lowered_words;
+        for (Character c : decoded(text)) {
+            if (drops && ggufbpe::class_letter(c.code_point) == 'W') {
+                words(run, ids);
+                run.clear();
+                continue;
+            }
+            if (vocabulary_.own_step == OwnStep::lowered_words) {
+                for (const auto &pair : ggufbpe::LOWER) {
+                    if (pair[0] != c.code_point) continue;
+                    c.code_point = pair[1];
+                    break;
+                }
+            }
+            run.push_back(c);
+        }
+        words(run, ids);
+    }
+
+    void words(const std::vector<Character> &run, std::vector<int32_t> &ids) const {
+        std::vector<uint32_t> seen;  // what is split: an escaped space is one already
+        std::vector<std::string> written;
+        for (const Character &c : run) {
+            const bool is_escaped = vocabulary_.options.escape_spaces && c.code_point == ' ' && c.size == 1;
+            seen.push_back(is_escaped ? 0x2581 : c.code_point);
+            written.push_back(utf8(seen.back()));
+        }
+        size_t start = 0;
+        for (size_t end : split_.ends(seen)) {
+            auto at = [&](size_t i) { return written.begin() + static_cast<std::ptrdiff_t>(i); };
+            words_.encode({at(start), at(end)}, ids);
+            start = end;
+        }
+    }
+
     const Vocabulary &vocabulary_;
     Split split_;
     Words words_;

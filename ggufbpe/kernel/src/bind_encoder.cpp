@@ -2,12 +2,14 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -149,15 +151,23 @@ nb::object array_of(Ids &&ids) {
 
 using SpecialTuple = std::tuple<int32_t, bool, bool, bool>;
 
+OwnStep own_step_of(const std::string &name) {
+    if (name.empty()) return OwnStep::none;
+    if (name == "k_mers") return OwnStep::k_mers;
+    if (name == "spaced_words") return OwnStep::spaced_words;
+    if (name == "lowered_words") return OwnStep::lowered_words;
+    throw nb::value_error("there is no such step");
+}
+
 std::shared_ptr<BoundEncoder> encoder_of(std::shared_ptr<Strings> tokens, const Strings &merges,
                                     std::shared_ptr<Splitter> splitter, bool byte_encode, bool ignore_merges,
-                                    bool newline_runs, bool escape_spaces, const std::vector<SpecialTuple> &special, int32_t bos,
-                                    int32_t eos) {
+                                    bool newline_runs, bool escape_spaces, const std::string &own_step,
+                                    const std::vector<SpecialTuple> &special, int32_t bos, int32_t eos) {
     std::vector<SpecialToken> tokens_to_find;
     for (const auto &[id, hidden, left, right] : special) tokens_to_find.push_back({id, hidden, left, right});
     return std::shared_ptr<BoundEncoder>(
         new BoundEncoder{{tokens, merges, splitter, MergeOptions{byte_encode, ignore_merges, newline_runs, escape_spaces},
-                          tokens_to_find, bos, eos},
+                          own_step_of(own_step), tokens_to_find, bos, eos},
                          TokenInts(tokens->size())});
 }
 
@@ -228,8 +238,8 @@ nb::object encode_batch(const BoundEncoder &self, nb::sequence texts, bool add_s
 void bind_encoder(nb::module_ &module) {
     nb::class_<BoundEncoder>(module, "Encoder", "Encodes text by one vocabulary; made by ggufbpe.kernel.engine.")
         .def(nb::new_(&encoder_of), nb::arg("tokens"), nb::arg("merges"), nb::arg("splitter"), nb::arg("byte_encode"),
-             nb::arg("ignore_merges"), nb::arg("newline_runs"), nb::arg("escape_spaces"), nb::arg("special"), nb::arg("bos"),
-             nb::arg("eos"))
+             nb::arg("ignore_merges"), nb::arg("newline_runs"), nb::arg("escape_spaces"), nb::arg("own_step"),
+             nb::arg("special"), nb::arg("bos"), nb::arg("eos"))
         .def("encode",
              [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special) {
                  return self.ints.list_of(encoded(self.encoder, text, add_special, parse_special, 1));

@@ -14,6 +14,8 @@ namespace {
 constexpr size_t GROUP = 256;                // words whose slots are fetched together
 constexpr size_t FLUSH = 1 << 14;            // words that wait at most until the missing ones are encoded
 constexpr size_t PART = 1 << 17;             // bytes that one thread takes at a time of a long text: its ids stay in a cache
+constexpr size_t PART_OF_K_MERS = PART / KMers::LENGTH * KMers::LENGTH;
+constexpr size_t OWN_STEPS_POLL = PART_OF_K_MERS;  // bytes
 constexpr size_t WORTH_SHARING = 2 * PART;   // bytes; a shorter text is for one thread
 constexpr size_t SEARCHED = 1 << 20;         // bytes that one thread takes at a time to look for special tokens
 constexpr size_t TEXTS = 1 << 15;            // bytes of short texts that one thread takes at a time
@@ -40,6 +42,7 @@ struct Encoder::Missing {
 // What one thread needs at a time.
 struct Encoder::Worker {
     std::vector<Fragment> fragments;
+    std::string lowered;
     Splitter::Scratch split;
     Merger::Scratch merge;
     std::shared_ptr<WordTable> table;
@@ -55,7 +58,7 @@ struct Encoder::Worker {
     std::deque<std::vector<uint32_t>> long_ids;  // records of words that are not in a table
 
     size_t bytes() const {
-        return fragments.capacity() * sizeof(Fragment) + split.bytes() + merge.bytes() + found.capacity() * sizeof(WordTable::Found);
+        return fragments.capacity() * sizeof(Fragment) + lowered.capacity() + split.bytes() + merge.bytes() + found.capacity() * sizeof(WordTable::Found);
     }
 };
 
@@ -89,8 +92,8 @@ private:
 };
 
 Encoder::Encoder(std::shared_ptr<const Strings> tokens, const Strings &merges, std::shared_ptr<const Splitter> splitter,
-                 const MergeOptions &options, const std::vector<SpecialToken> &special, int32_t bos, int32_t eos,
-                 size_t cache_bytes)
+                 const MergeOptions &options, OwnStep own_step, const std::vector<SpecialToken> &special, int32_t bos,
+                 int32_t eos, size_t cache_bytes)
     : tokens_(std::move(tokens)),
       splitter_(std::move(splitter)),
       merger_(tokens_, merges, options),
@@ -99,6 +102,9 @@ Encoder::Encoder(std::shared_ptr<const Strings> tokens, const Strings &merges, s
       bos_(bos),
       eos_(eos),
       cache_(cache_bytes) {
+    if (own_step == OwnStep::k_mers) k_mers_ = KMers::of(tokens_);
+    const bool lowers = own_step == OwnStep::lowered_words;
+    if (lowers || own_step == OwnStep::spaced_words) spaced_words_ = std::make_unique<SpacedWords>(lowers);
     if (merger_.parts_at_spaces()) splitter_ = splitter_->parted_at_spaces(merger_.joined_to_spaces());
     for (const SpecialToken &token : special_) {
         if (token.id < 0 || size_t(token.id) >= tokens_->size()) throw std::invalid_argument("a special token out of range");
@@ -135,14 +141,6 @@ std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t si
     return result;
 }
 
-// Appends the ids of plain text that is UTF-8, or is first rewritten to be; counts them if `count` is given.
-void Encoder::encode_bytes(const unsigned char *text, size_t size, bool is_valid, Worker &worker, Ids &ids, size_t *count,
-                           const Poll &poll) const {
-    if (is_valid) return encode_fragment(text, size, worker, ids, count, poll);
-    const std::vector<unsigned char> rewritten = rewrite(text, size);
-    encode_fragment(rewritten.data(), rewritten.size(), worker, ids, count, poll);
-}
-
 // Appends the ids of a text, or counts them if `count` is given.
 void Encoder::encode_alone(const Text &text, const EncodeOptions &options, Worker &worker, Ids &ids, size_t *count,
                            const Poll &poll) const {
@@ -162,15 +160,52 @@ void Encoder::encode_alone(const Text &text, const EncodeOptions &options, Worke
     } else {
         partition(options.parse_special).split(text.data, text.size, fragments);
     }
-    const bool is_valid = text.is_valid || is_utf8(text.data, text.size);
-    for (const Fragment &fragment : fragments) {
-        if (fragment.token >= 0) {
-            add(fragment.token);
-        } else {
-            encode_bytes(text.data + fragment.start, fragment.end - fragment.start, is_valid, worker, ids, count, poll);
-        }
-    }
+    if (k_mers_) k_mers_->cut(text.data, fragments);
+    encode_fragments(text, fragments, worker, ids, count, poll);
     if (options.add_special && eos_ >= 0) add(eos_);
+}
+
+// The parts of a text one after the other; what is not UTF-8 is first rewritten to be.
+void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fragments, Worker &worker, Ids &ids,
+                               size_t *count, const Poll &poll) const {
+    const bool is_valid = text.is_valid || is_utf8(text.data, text.size);
+    std::vector<unsigned char> rewritten;
+    for (const Fragment &fragment : fragments) {
+        Part part{fragment.token, text.data + fragment.start, fragment.end - fragment.start};
+        if (!is_valid && part.token == -1) {
+            rewritten = rewrite(part.data, part.size);
+            part = {-1, rewritten.data(), rewritten.size()};
+        }
+        encode_part(part, worker, ids, count, poll);
+    }
+}
+
+// Appends the ids of a part, or counts them.
+void Encoder::encode_part(const Part &part, Worker &worker, Ids &ids, size_t *count, const Poll &poll) const {
+    if (part.token >= 0) {
+        if (!count) return ids.push(part.token);
+        ++*count;
+    } else if (part.token == KMers::SEQUENCE) {
+        if (count) {
+            *count += (part.size + KMers::LENGTH - 1) / KMers::LENGTH;
+            return;
+        }
+        for (size_t at = 0; at < part.size; at += KMers::LENGTH) {
+            if (at % OWN_STEPS_POLL == 0) poll();
+            ids.push(k_mers_->id(part.data + at, std::min(KMers::LENGTH, part.size - at)));
+        }
+    } else if (spaced_words_) {
+        size_t polled = 0;
+        SpacedWords::Run run;
+        for (size_t at = 0; spaced_words_->next(part.data, part.size, at, run, worker.lowered);) {
+            encode_fragment(run.data, run.size, worker, ids, count, poll);
+            if (at - polled < OWN_STEPS_POLL) continue;
+            polled = at;
+            poll();
+        }
+    } else {
+        encode_fragment(part.data, part.size, worker, ids, count, poll);
+    }
 }
 
 namespace {
@@ -209,7 +244,13 @@ std::vector<Fragment> Encoder::fragments_of(const Text &text, bool parse_special
     } else if (text.size) {
         fragments.push_back({-1, 0, text.size});
     }
+    if (k_mers_) k_mers_->cut(text.data, fragments);
     return fragments;
+}
+
+// Where plain text may be cut at or behind `from` without changing an id; the size if there is no such place.
+size_t Encoder::cut(const unsigned char *text, size_t size, size_t from) const {
+    return spaced_words_ ? spaced_words_->cut(text, size, from) : splitter_->cut(text, size, from);
 }
 
 std::vector<Encoder::Part> Encoder::parts_of(const Text &text, const std::vector<Fragment> &fragments, bool is_valid,
@@ -223,14 +264,16 @@ std::vector<Encoder::Part> Encoder::parts_of(const Text &text, const std::vector
         }
         const unsigned char *data = text.data + fragment.start;
         size_t size = fragment.end - fragment.start;
-        if (!is_valid) {
+        const bool is_plain = fragment.token == -1;
+        if (!is_valid && is_plain) {
             rewritten.push_back(rewrite(data, size));
             data = rewritten.back().data();
             size = rewritten.back().size();
         }
         for (size_t start = 0; start < size;) {
-            size_t end = size - start > PART + PART / 2 ? splitter_->cut(data, size, start + PART) : size;
-            parts.push_back({-1, data + start, end - start});
+            size_t end = size;
+            if (size - start > PART + PART / 2) end = is_plain ? cut(data, size, start + PART) : start + PART_OF_K_MERS;
+            parts.push_back({fragment.token, data + start, end - start});
             start = end;
         }
     }
@@ -268,15 +311,7 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
             const bool is_all = spans.size() == 1;
             if (!count && !is_all) made = ordered.spare();
             for (size_t i = spans[turn].first; i < spans[turn].second; ++i) {
-                const Part &part = parts[i];
-                Ids &to = is_all ? ids : made;
-                if (part.token < 0) {
-                    encode_fragment(part.data, part.size, *worker, to, count ? &made_count : nullptr, poll_here);
-                } else if (count) {
-                    ++made_count;
-                } else {
-                    to.push(part.token);
-                }
+                encode_part(parts[i], *worker, is_all ? ids : made, count ? &made_count : nullptr, poll_here);
             }
             if (!count && !is_all) ordered.put(turn, std::move(made));
             poll_here();
@@ -406,7 +441,10 @@ void Encoder::encode_batch(const std::vector<Text> &texts, const EncodeOptions &
 
 void Encoder::encode_plain(const Text &text, Ids &ids, const Poll &poll) const {
     Lease worker(*this);
-    encode_bytes(text.data, text.size, text.is_valid || is_utf8(text.data, text.size), *worker, ids, nullptr, poll);
+    std::vector<Fragment> fragments;
+    if (text.size) fragments.push_back({-1, 0, text.size});
+    if (k_mers_) k_mers_->cut(text.data, fragments);
+    encode_fragments(text, fragments, *worker, ids, nullptr, poll);
 }
 
 void Encoder::encode_fragment(const unsigned char *text, size_t size, Worker &worker, Ids &ids, size_t *count,

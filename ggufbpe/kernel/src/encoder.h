@@ -1,6 +1,7 @@
 // Text to ids: the steps put together.
 //
 //     text -> special.h -> fragments -> split.h -> words -> cache.h, merge.h -> ids
+//                              own_steps.h, in two kinds of models
 //
 // Source of the order of steps: src/llama-vocab.cpp, llama_vocab::impl::tokenize.
 //
@@ -22,6 +23,7 @@
 #include "cache.h"
 #include "ids.h"
 #include "merge.h"
+#include "own_steps.h"
 #include "special.h"
 #include "split.h"
 
@@ -44,7 +46,7 @@ public:
 
     // `bos` and `eos` are -1 where none is to be added.
     Encoder(std::shared_ptr<const Strings> tokens, const Strings &merges, std::shared_ptr<const Splitter> splitter,
-            const MergeOptions &options, const std::vector<SpecialToken> &special, int32_t bos, int32_t eos,
+            const MergeOptions &options, OwnStep own_step, const std::vector<SpecialToken> &special, int32_t bos, int32_t eos,
             size_t cache_bytes = CACHE_BYTES);
     ~Encoder();
 
@@ -75,7 +77,7 @@ private:
     struct Missing;
     class Lease;
 
-    // A part of a text that is encoded on its own: a special token, or plain text.
+    // A part of a text that is encoded on its own: plain text, or as a Fragment's token says.
     struct Part {
         int32_t token;
         const unsigned char *data;
@@ -91,8 +93,10 @@ private:
                                        const Poll &poll) const;
     std::vector<Part> parts_of(const Text &text, const std::vector<Fragment> &fragments, bool is_valid,
                                std::vector<std::vector<unsigned char>> &rewritten) const;
-    void encode_bytes(const unsigned char *text, size_t size, bool is_valid, Worker &worker, Ids &ids, size_t *count,
-                      const Poll &poll) const;
+    size_t cut(const unsigned char *text, size_t size, size_t from) const;
+    void encode_fragments(const Text &text, const std::vector<Fragment> &fragments, Worker &worker, Ids &ids, size_t *count,
+                          const Poll &poll) const;
+    void encode_part(const Part &part, Worker &worker, Ids &ids, size_t *count, const Poll &poll) const;
     void encode_fragment(const unsigned char *text, size_t size, Worker &worker, Ids &ids, size_t *count,
                          const Poll &poll) const;
     int32_t *encode_words(const unsigned char *text, size_t size, Worker &worker, int32_t *to, size_t *count,
@@ -109,6 +113,8 @@ private:
     std::shared_ptr<const Splitter> splitter_;
     Merger merger_;
     bool escape_spaces_;
+    std::unique_ptr<const KMers> k_mers_;               // null in models without this step
+    std::unique_ptr<const SpacedWords> spaced_words_;  // as well
     std::vector<SpecialToken> special_;
     int32_t bos_, eos_;
     mutable std::once_flag partition_once_[2];

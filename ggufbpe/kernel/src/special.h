@@ -20,7 +20,7 @@
 namespace ggufbpe {
 
 struct Fragment {
-    int32_t token;  // -1 for plain text
+    int32_t token;  // -1 for plain text; see also own_steps.h
     size_t start, end;
 };
 

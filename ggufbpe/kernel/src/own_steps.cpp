@@ -1,0 +1,129 @@
+#include "own_steps.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "automaton.h"
+#include "unicode_classes.h"
+#include "utf8.h"
+
+namespace ggufbpe {
+
+namespace {
+
+constexpr std::string_view BEGIN = "<dna>", CLOSE = "</dna>", UNKNOWN = "<oov>";
+constexpr std::string_view MARKER = "\xEE\x80\x80";  // U+E000 ends the text of a k-mer (ggufbpe/vocab.py: DNA_MARKER)
+
+unsigned char ascii_lower(unsigned char c) { return c >= 'A' && c <= 'Z' ? static_cast<unsigned char>(c + 32) : c; }
+
+uint32_t lower(uint32_t code_point) {
+    const auto *end = LOWER + LOWER_PAIRS;
+    const auto *found = std::lower_bound(LOWER, end, code_point, [](const auto &pair, uint32_t c) { return pair[0] < c; });
+    return found != end && (*found)[0] == code_point ? (*found)[1] : code_point;
+}
+
+}  // namespace
+
+std::unique_ptr<KMers> KMers::of(std::shared_ptr<const Strings> tokens) {
+    const int64_t begin = tokens->find(BEGIN), close = tokens->find(CLOSE), unknown = tokens->find(UNKNOWN);
+    if (begin < 0 || close < 0 || unknown < 0) return nullptr;
+    return std::unique_ptr<KMers>(new KMers(std::move(tokens), static_cast<int32_t>(begin), static_cast<int32_t>(close),
+                                            static_cast<int32_t>(unknown)));
+}
+
+void KMers::cut(const unsigned char *text, std::vector<Fragment> &fragments) const {
+    std::vector<Fragment> result;
+    result.reserve(fragments.size());
+    auto add = [&](int32_t token, size_t start, size_t end) {
+        if (start < end) result.push_back({token, start, end});
+    };
+    for (const Fragment &fragment : fragments) {
+        if (fragment.token >= 0) {
+            result.push_back(fragment);
+            continue;
+        }
+        const std::string_view plain(reinterpret_cast<const char *>(text), fragment.end);
+        for (size_t at = fragment.start; at < fragment.end;) {
+            const size_t start = std::min(plain.find(BEGIN, at), fragment.end);
+            add(-1, at, start);
+            if (start == fragment.end) break;
+            const size_t first = start + BEGIN.size(), last = std::min(plain.find(CLOSE, first), fragment.end);
+            add(begin_, start, first);
+            add(SEQUENCE, first, last);
+            at = std::min(last + CLOSE.size(), fragment.end);
+            add(close_, last, at);
+        }
+    }
+    fragments = std::move(result);
+}
+
+int32_t KMers::id(const unsigned char *k_mer, size_t size) const {
+    char written[LENGTH + MARKER.size()];
+    for (size_t i = 0; i < LENGTH; ++i) {
+        const unsigned char c = i < size ? k_mer[i] : 'A';
+        written[i] = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+    }
+    std::memcpy(written + LENGTH, MARKER.data(), MARKER.size());
+    const int64_t found = tokens_->find({written, sizeof written});
+    return found < 0 ? unknown_ : static_cast<int32_t>(found);
+}
+
+SpacedWords::SpacedWords(bool lowercase) : lowercase_(lowercase) {
+    for (uint32_t c = 0; c < 128; ++c) is_ascii_space_[c] = class_letter(c) == 'W';
+    for (size_t i = 0; i < CLASS_RUNS; ++i) {
+        if (CLASS_LETTERS[i] != 'W' || CLASS_STARTS[i] < 128) continue;
+        spaces_.emplace_back(CLASS_STARTS[i], (i + 1 < CLASS_RUNS ? CLASS_STARTS[i + 1] : 0x110000) - 1);
+    }
+}
+
+bool SpacedWords::is_space(uint32_t code_point) const {
+    if (code_point < 128) return is_ascii_space_[code_point];
+    return std::any_of(spaces_.begin(), spaces_.end(),
+                       [&](const auto &ends) { return ends.first <= code_point && code_point <= ends.second; });
+}
+
+size_t SpacedWords::end_of_run(const unsigned char *text, size_t size, size_t start) const {
+    for (unsigned length; start < size; start += length) {
+        if (is_space(code_point_at(text + start, text + size, length))) break;
+    }
+    return start;
+}
+
+void SpacedWords::write_lower(const unsigned char *text, size_t size, std::string &to) const {
+    to.clear();
+    to.reserve(size + size / 2);  // no character takes more than half as much again in lower case
+    for (size_t i = 0; i < size;) {
+        if (text[i] < 128) {
+            to += static_cast<char>(ascii_lower(text[i++]));
+            continue;
+        }
+        unsigned length;
+        unsigned char written[4];
+        const unsigned count = write_utf8(lower(code_point_at(text + i, text + size, length)), written);
+        to.append(reinterpret_cast<const char *>(written), count);
+        i += length;
+    }
+}
+
+bool SpacedWords::next(const unsigned char *text, size_t size, size_t &start, Run &run, std::string &memory) const {
+    for (unsigned length; start < size; start += length) {
+        if (!is_space(code_point_at(text + start, text + size, length))) break;
+    }
+    if (start == size) return false;
+    const size_t end = end_of_run(text, size, start);
+    run = {text + start, end - start};
+    if (lowercase_) {
+        write_lower(text + start, end - start, memory);
+        run = {reinterpret_cast<const unsigned char *>(memory.data()), memory.size()};
+    }
+    start = end;
+    return true;
+}
+
+size_t SpacedWords::cut(const unsigned char *text, size_t size, size_t from) const {
+    while (from < size && (text[from] & 0xC0) == 0x80) ++from;
+    return end_of_run(text, size, from);
+}
+
+}  // namespace ggufbpe

@@ -1,0 +1,80 @@
+// What two kinds of models do with plain text before it is split: ggufbpe/steps.py, compiled.
+//
+//     special.h -> fragments -> KMers -> plain text, k-mers -> encoder.h
+//     plain text -> SpacedWords -> text without white space, in lower case -> encoder.h
+//
+// But: no splitting and no merging. Other models have none of these steps.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "special.h"
+#include "string_array.h"
+
+namespace ggufbpe {
+
+enum class OwnStep {
+    none,
+    k_mers,
+    spaced_words,
+    lowered_words,  // the same in lower case
+};
+
+// The sequences of a DNA model: what stands between <dna> and </dna> is taken six letters at a time.
+// Source: src/llama-vocab.cpp, llm_tokenizer_hybriddna_session.
+class KMers {
+public:
+    static constexpr size_t LENGTH = 6;      // bytes, as llama.cpp counts
+    static constexpr int32_t SEQUENCE = -2;  // the token of a fragment of k-mers; the last one may be short
+
+    // Null where <dna>, </dna> or <oov> is no token: then sequences are plain text.
+    static std::unique_ptr<KMers> of(std::shared_ptr<const Strings> tokens);
+
+    // Cuts the plain ones of some fragments of `text` into plain text, sequences and the tokens around these.
+    void cut(const unsigned char *text, std::vector<Fragment> &fragments) const;
+
+    // The id of at most LENGTH bytes of a sequence.
+    int32_t id(const unsigned char *k_mer, size_t size) const;
+
+private:
+    KMers(std::shared_ptr<const Strings> tokens, int32_t begin, int32_t close, int32_t unknown)
+        : tokens_(std::move(tokens)), begin_(begin), close_(close), unknown_(unknown) {}
+
+    std::shared_ptr<const Strings> tokens_;
+    int32_t begin_, close_, unknown_;
+};
+
+// The words of a `whitespace` model, which drops white space, and may write all in lower case.
+// Source: src/llama-vocab.cpp, llm_tokenizer_whitespace_session.
+class SpacedWords {
+public:
+    explicit SpacedWords(bool lowercase);
+
+    // The next run without white space at or behind `start`, which moves behind it; false if there is none. `run` is what
+    // it becomes, which may be in `memory`. The text is UTF-8 (surrogates may be in it).
+    struct Run {
+        const unsigned char *data;
+        size_t size;
+    };
+    bool next(const unsigned char *text, size_t size, size_t &start, Run &run, std::string &memory) const;
+
+    // Where the first white space at or behind `from` begins; the size if there is none. `from` may be inside a character.
+    size_t cut(const unsigned char *text, size_t size, size_t from) const;
+
+private:
+    bool is_space(uint32_t code_point) const;
+    size_t end_of_run(const unsigned char *text, size_t size, size_t start) const;
+    void write_lower(const unsigned char *text, size_t size, std::string &to) const;
+
+    bool lowercase_;
+    bool is_ascii_space_[128];
+    std::vector<std::pair<uint32_t, uint32_t>> spaces_;  // beyond ASCII: first and last of each run
+};
+
+}  // namespace ggufbpe
