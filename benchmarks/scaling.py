@@ -2,8 +2,10 @@
 
     our tokenizer x texts -> [this file] -> figures and rows
 
-One and two threads are measured in turn, each in a fresh tokenizer (first pass) and then again (later passes). What two
-threads can give at most is what the machine has: on two cores that others use as well, it is less than twice.
+One and two threads are measured in turn, now the one first and now the other, each in a fresh tokenizer (first pass)
+and then again (later passes). What two threads can give at most is what the machine has: on two cores that others use
+as well, it is less than twice, and from round to round it differs more than anything else that is measured here. So
+there are three times as many rounds.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from timing import median_ratio, seconds
 DOCUMENT = 2000  # characters of a text of the batch
 THREADS = (1, 2)
 LATER_PASSES = 3
+MORE_ROUNDS = 3
 PLAIN = {"add_special": False, "parse_special": False}
 
 
@@ -41,7 +44,7 @@ def scaling(
         if not takes_threads(getattr(tokenizer, method)):
             left_out[f"{first.partition(',')[0]} on two threads"] = f"{OURS}'s {method} has no `threads` here"
             continue
-        times = _measure(lambda: our_tokenizer(case, engine), method, argument, rounds)
+        times = _measure(lambda: our_tokenizer(case, engine), method, argument, MORE_ROUNDS * rounds)
         for what, key in ((first, "first"), (later, "later")):
             one, two = (times[key, threads] for threads in THREADS)
             speeds = [size.size / 1e6 / statistics.median(values) for values in (two, one)]
@@ -82,7 +85,7 @@ def _measure(
     times: dict[tuple[str, int], list[float]] = {(key, n): [] for key in ("first", "later") for n in THREADS}
     for number in range(rounds):
         results: list[Any] = []
-        for threads in THREADS:
+        for threads in THREADS if number % 2 == 0 else reversed(THREADS):
             tokenizer = fresh()
             tokenizer.encode("Hello world")
             encode = partial(getattr(tokenizer, method), argument, threads=threads, **PLAIN)

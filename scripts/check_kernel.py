@@ -4,8 +4,9 @@
 
 Without arguments, a short run under AddressSanitizer and UndefinedBehaviorSanitizer, for CI: words of every length, and
 fuzzing of the reader of strings, the splitter and the encoder against slow models. `--long MINUTES` fuzzes for as long;
-`--threads` runs many threads under ThreadSanitizer; `--plain` does without sanitizers, which makes ten times the cases.
-A case that fails is printed with the arguments that run it again.
+`--threads` runs many threads under ThreadSanitizer; `--plain` does without sanitizers, which makes ten times the cases;
+`--arm64` compiles for that processor and runs all in QEMU (Debian: g++-aarch64-linux-gnu and qemu-user), without
+sanitizers. A case that fails is printed with the arguments that run it again.
 
 Needs CMake and a C++17 compiler (CXX; g++ and clang++ have the sanitizers). Cases of the fuzzers come from a seed, so
 that a run can be had again; `--libfuzzer` lets clang's libFuzzer choose them by what code they reach.
@@ -23,6 +24,7 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
@@ -37,11 +39,35 @@ OPTIONS = {
 }
 
 
+class Kind(NamedTuple):
+    """One way to build the tests: where, and what runs them."""
+
+    name: str
+    sanitize: str = ""
+    configure: tuple[str, ...] = ()
+    emulator: tuple[str, ...] = ()
+
+
+PLAIN = Kind("plain")
+ADDRESS = Kind("address-undefined", "address,undefined")
+THREAD = Kind("thread", "thread")
+ARM64 = Kind(
+    "arm64",
+    configure=(
+        "-DCMAKE_SYSTEM_NAME=Linux",
+        "-DCMAKE_SYSTEM_PROCESSOR=aarch64",
+        "-DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++",
+    ),
+    emulator=("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"),
+)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--long", type=float, metavar="MINUTES", help="fuzz for as long, all harnesses")
     parser.add_argument("--threads", action="store_true", help="run many threads, under ThreadSanitizer")
     parser.add_argument("--plain", action="store_true", help="without sanitizers")
+    parser.add_argument("--arm64", action="store_true", help="for that processor, in QEMU")
     parser.add_argument(
         "--libfuzzer", action="store_true", help="let libFuzzer choose the cases (CXX=clang++)"
     )
@@ -49,31 +75,34 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.libfuzzer and not arguments.long:
         parser.error("--libfuzzer goes with --long")
-    if shutil.which("cmake") is None:
-        sys.exit("check_kernel.py needs cmake, which is not on PATH")
-
-    sanitize = "" if arguments.plain else "thread" if arguments.threads else "address,undefined"
+    kind = (
+        ARM64 if arguments.arm64 else PLAIN if arguments.plain else THREAD if arguments.threads else ADDRESS
+    )
+    for tool in ("cmake", *kind.emulator[:1]):
+        if shutil.which(tool) is None:
+            sys.exit(f"check_kernel.py needs {tool}, which is not on PATH")
     environment = {**os.environ, **OPTIONS, "GGUFBPE_TABLES": str(_write_tables())}
     if arguments.threads:
-        where = _build(sanitize, ["check_threads"], libfuzzer=False)
+        where = _build(kind, ["check_threads"], libfuzzer=False)
         seconds = 60 * arguments.long if arguments.long else 20.0
-        _run([where / "check_threads", "--seconds", seconds], environment)
+        _run(kind, [where / "check_threads", "--seconds", seconds], environment)
     elif arguments.long:
-        _long_run(arguments.long, arguments.seed, sanitize, arguments.libfuzzer, environment)
+        _long_run(arguments.long, arguments.seed, kind, arguments.libfuzzer, environment)
     else:
         programs = ["check_words", *SHORT_RUN, *(name + PORTABLE for name in SHORT_RUN_PORTABLE)]
-        where = _build(sanitize, programs, libfuzzer=False)
-        _run([where / "check_words"], environment)
+        where = _build(kind, programs, libfuzzer=False)
+        _run(kind, [where / "check_words"], environment)
         for names, suffix in ((SHORT_RUN, ""), (SHORT_RUN_PORTABLE, PORTABLE)):
             for name, seconds in names.items():
-                _run([where / (name + suffix), "--seconds", seconds, "--seed", arguments.seed], environment)
+                program = where / (name + suffix)
+                _run(kind, [program, "--seconds", seconds, "--seed", arguments.seed], environment)
 
 
-def _long_run(minutes: float, seed: int, sanitize: str, libfuzzer: bool, environment: dict[str, str]) -> None:
+def _long_run(minutes: float, seed: int, kind: Kind, libfuzzer: bool, environment: dict[str, str]) -> None:
     programs = [name + suffix for suffix in ("", PORTABLE) for name in FUZZERS]
-    where = _build(sanitize, ["check_words", *programs] if not libfuzzer else programs, libfuzzer)
+    where = _build(kind, ["check_words", *programs] if not libfuzzer else programs, libfuzzer)
     if not libfuzzer:
-        _run([where / "check_words"], environment)
+        _run(kind, [where / "check_words"], environment)
     seconds = 60 * minutes / len(programs)
     for number, program in enumerate(programs):
         if libfuzzer:
@@ -83,7 +112,7 @@ def _long_run(minutes: float, seed: int, sanitize: str, libfuzzer: bool, environ
             command = [where / program, *limits, corpus]
         else:
             command = [where / program, "--seconds", seconds, "--seed", seed + number]
-        _run(command, environment)
+        _run(kind, command, environment)
 
 
 def _write_tables() -> Path:
@@ -113,13 +142,16 @@ def _counted(numbers: list[int]) -> str:
     return _line([len(numbers), *numbers])
 
 
-def _build(sanitize: str, programs: list[str], libfuzzer: bool) -> Path:
-    name = sanitize.replace(",", "-") or "plain"
-    where = CACHE / f"kernel-tests-{name}{'-libfuzzer' if libfuzzer else ''}"
+def _build(kind: Kind, programs: list[str], libfuzzer: bool) -> Path:
+    where = CACHE / f"kernel-tests-{kind.name}{'-libfuzzer' if libfuzzer else ''}"
     configure = ["cmake", "-S", ROOT, "-B", where, "-DGGUFBPE_TESTS=ON", "-DGGUFBPE_EXTENSION=OFF"]
-    configure += [f"-DGGUFBPE_SANITIZE={sanitize}", f"-DGGUFBPE_LIBFUZZER={'ON' if libfuzzer else 'OFF'}"]
+    configure += [
+        f"-DGGUFBPE_SANITIZE={kind.sanitize}",
+        f"-DGGUFBPE_LIBFUZZER={'ON' if libfuzzer else 'OFF'}",
+    ]
+    configure += kind.configure
     # Optimized as the extension is in all that counts, and compiled in half the time.
-    configure += ["-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_CXX_FLAGS={'-O2' if not sanitize else '-O1'}"]
+    configure += ["-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_CXX_FLAGS={'-O1' if kind.sanitize else '-O2'}"]
     compile_all = ["cmake", "--build", where, "--parallel", os.cpu_count() or 1, "--target", *programs]
     begun = time.monotonic()
     for command in (configure, compile_all):
@@ -131,10 +163,10 @@ def _build(sanitize: str, programs: list[str], libfuzzer: bool) -> Path:
     return where / "tests" / "kernel"
 
 
-def _run(command: list[object], environment: dict[str, str]) -> None:
+def _run(kind: Kind, command: list[object], environment: dict[str, str]) -> None:
     texts = [str(part) for part in command]
     print(f"{Path(texts[0]).name} {' '.join(texts[1:])}".rstrip(), flush=True)
-    if subprocess.run(texts, env=environment).returncode:
+    if subprocess.run([*kind.emulator, *texts], env=environment).returncode:
         sys.exit(f"check_kernel.py: {texts[0]} failed")
 
 
