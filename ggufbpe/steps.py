@@ -14,7 +14,7 @@ Source of the order of steps: src/llama-vocab.cpp, llama_vocab::impl::tokenize.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -166,15 +166,28 @@ class Steps:
             yield Part(begin, "", start, start + 5)
             end = fragment.find(b"</dna>", start + 5)
             last = len(fragment) if end < 0 else end
-            for at in range(start + 5, last, _DNA_LENGTH):
-                k_mer = fragment[at : min(at + _DNA_LENGTH, last)]
+            for k_mer, first, behind in self._k_mers(fragment[start + 5 : last], start + 5):
                 written = k_mer.upper().ljust(_DNA_LENGTH, b"A").decode("utf-8", "surrogateescape")
                 token = known(written + DNA_MARKER)
-                yield Part(unknown if token is None else token, "", at, at + len(k_mer))
+                yield Part(unknown if token is None else token, "", first, behind)
             if end < 0:
                 return
             yield Part(close, "", end, end + 6)
             position = end + 6
+
+    def _k_mers(self, sequence: bytes, position: int) -> Iterator[tuple[bytes, int, int]]:
+        """Each k-mer of a sequence that begins at `position`, and where it begins and ends.
+
+        A k-mer is six bytes of what is there after spaces were escaped.
+        """
+        places: Sequence[int] = range(position, position + len(sequence))
+        if self.vocabulary.pre_tokenizer.escape_whitespaces and b" " in sequence:
+            lengths = (3 if byte == 0x20 else 1 for byte in sequence)
+            places = [place for place, length in zip(places, lengths) for _ in range(length)]
+            sequence = sequence.replace(b" ", "▁".encode())
+        for at in range(0, len(sequence), _DNA_LENGTH):
+            k_mer = sequence[at : at + _DNA_LENGTH]
+            yield k_mer, places[at], places[at + len(k_mer) - 1] + 1
 
     def plain(self, fragment: str | bytes) -> str:
         """A plain fragment as text, one character for each of its own, spaces escaped where the model wants it."""

@@ -190,6 +190,7 @@ def test_special_tokens(text: str, strips: int, add_special: bool, parse_special
 # Models with a step of their own before splitting, by model, pre-tokenizer, and whether words become lower case.
 OWN_STEPS = {
     "k-mers": ("hybriddna", "qwen2", False),
+    "k-mers, escaped spaces": ("hybriddna", "gemma4", False),
     "white space": ("whitespace", "whitespace", False),
     "white space, lower case": ("whitespace", "whitespace", True),
     "white space, lower case, split further": (
@@ -197,6 +198,7 @@ OWN_STEPS = {
         "gpt-4o",
         True,
     ),  # by the case that is there then
+    "white space, escaped spaces": ("whitespace", "gemma4", True),
 }
 SEQUENCES = [
     "<dna>",

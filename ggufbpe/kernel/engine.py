@@ -1,7 +1,7 @@
 """The compiled encoder of a vocabulary.
 
-    vocabulary -> tokens, merges (lazy.py) -+
-    registry entry -> tables.py ------------+-> _native.Encoder -> ids
+vocabulary -> tokens, merges (lazy.py) -+
+registry entry -> tables.py ------------+-> _native.Encoder -> ids
 """
 
 from __future__ import annotations

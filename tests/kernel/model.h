@@ -472,7 +472,10 @@ private:
             runs(take(text.find("<dna>")), ids);
             if (take(5).empty()) return;
             ids.push_back(id_of("<dna>"));
-            std::string letters = take(text.find("</dna>"));
+            std::string letters;
+            for (char letter : take(text.find("</dna>"))) {
+                letters += letter == ' ' && vocabulary_.options.escape_spaces ? utf8(0x2581) : std::string(1, letter);
+            }
             for (; !letters.empty(); letters.erase(0, 6)) {
                 std::string k_mer = letters.substr(0, 6);
                 for (char &letter : k_mer) letter = letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
@@ -489,7 +492,8 @@ private:
         std::vector<Character> run;
         const bool drops = vocabulary_.own_step == OwnStep::spaced_words || vocabulary_.own_step == OwnStep::lowered_words;
         for (Character c : decoded(text)) {
-            if (drops && ggufbpe::class_letter(c.code_point) == 'W') {
+            const bool is_escaped = vocabulary_.options.escape_spaces && c.code_point == ' ' && c.size == 1;
+            if (drops && !is_escaped && ggufbpe::class_letter(c.code_point) == 'W') {
                 words(run, ids);
                 run.clear();
                 continue;

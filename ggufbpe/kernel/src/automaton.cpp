@@ -18,14 +18,14 @@ constexpr size_t MOST_STATES = 8192;
 constexpr size_t MOST_PLACES = 20000;
 constexpr size_t MOST_STEPS = 1000000;  // of a compiler, which may do many for few places
 
+}  // namespace
+
 uint32_t class_bit(char letter) {
     for (uint32_t i = 0; i < 7; ++i) {
         if (CLASS_NAMES[i] == letter) return 1u << i;
     }
     return 0;
 }
-
-}  // namespace
 
 char class_letter(uint32_t code_point) {
     const uint32_t *found = std::upper_bound(CLASS_STARTS, CLASS_STARTS + CLASS_RUNS, code_point);

@@ -21,6 +21,9 @@ namespace ggufbpe {
 // The class of a code point, one of "LMNPSW-": ggufbpe/unicode_classes.py, class_of.
 char class_letter(uint32_t code_point);
 
+// The bit of a class in CharSet::Term::classes.
+uint32_t class_bit(char letter);
+
 // A set of code points: what is in every one of its terms (ggufbpe/pattern.py: CharSet).
 struct CharSet {
     struct Term {

@@ -15,7 +15,6 @@ constexpr size_t GROUP = 256;                // words whose slots are fetched to
 constexpr size_t FLUSH = 1 << 14;            // words that wait at most until the missing ones are encoded
 constexpr size_t PART = 1 << 17;             // bytes that one thread takes at a time of a long text: its ids stay in a cache
 constexpr size_t PART_OF_K_MERS = PART / KMers::LENGTH * KMers::LENGTH;
-constexpr size_t OWN_STEPS_POLL = PART_OF_K_MERS;  // bytes
 constexpr size_t WORTH_SHARING = 2 * PART;   // bytes; a shorter text is for one thread
 constexpr size_t SEARCHED = 1 << 20;         // bytes that one thread takes at a time to look for special tokens
 constexpr size_t TEXTS = 1 << 15;            // bytes of short texts that one thread takes at a time
@@ -42,7 +41,7 @@ struct Encoder::Missing {
 // What one thread needs at a time.
 struct Encoder::Worker {
     std::vector<Fragment> fragments;
-    std::string lowered;
+    std::string changed;  // by own_steps.h
     Splitter::Scratch split;
     Merger::Scratch merge;
     std::shared_ptr<WordTable> table;
@@ -58,7 +57,7 @@ struct Encoder::Worker {
     std::deque<std::vector<uint32_t>> long_ids;  // records of words that are not in a table
 
     size_t bytes() const {
-        return fragments.capacity() * sizeof(Fragment) + lowered.capacity() + split.bytes() + merge.bytes() + found.capacity() * sizeof(WordTable::Found);
+        return fragments.capacity() * sizeof(Fragment) + changed.capacity() + split.bytes() + merge.bytes() + found.capacity() * sizeof(WordTable::Found);
     }
 };
 
@@ -104,7 +103,10 @@ Encoder::Encoder(std::shared_ptr<const Strings> tokens, const Strings &merges, s
       cache_(cache_bytes) {
     if (own_step == OwnStep::k_mers) k_mers_ = KMers::of(tokens_);
     const bool lowers = own_step == OwnStep::lowered_words;
-    if (lowers || own_step == OwnStep::spaced_words) spaced_words_ = std::make_unique<SpacedWords>(lowers);
+    if (lowers || own_step == OwnStep::spaced_words) {
+        spaced_words_ = std::make_unique<SpacedWords>(lowers, escape_spaces_);
+        splitter_ = splitter_->parted_at_white_space();
+    }
     if (merger_.parts_at_spaces()) splitter_ = splitter_->parted_at_spaces(merger_.joined_to_spaces());
     for (const SpecialToken &token : special_) {
         if (token.id < 0 || size_t(token.id) >= tokens_->size()) throw std::invalid_argument("a special token out of range");
@@ -186,25 +188,54 @@ void Encoder::encode_part(const Part &part, Worker &worker, Ids &ids, size_t *co
         if (!count) return ids.push(part.token);
         ++*count;
     } else if (part.token == KMers::SEQUENCE) {
-        if (count) {
-            *count += (part.size + KMers::LENGTH - 1) / KMers::LENGTH;
-            return;
-        }
-        for (size_t at = 0; at < part.size; at += KMers::LENGTH) {
-            if (at % OWN_STEPS_POLL == 0) poll();
-            ids.push(k_mers_->id(part.data + at, std::min(KMers::LENGTH, part.size - at)));
-        }
+        encode_sequence(part, worker, ids, count, poll);
     } else if (spaced_words_) {
-        size_t polled = 0;
-        SpacedWords::Run run;
-        for (size_t at = 0; spaced_words_->next(part.data, part.size, at, run, worker.lowered);) {
-            encode_fragment(run.data, run.size, worker, ids, count, poll);
-            if (at - polled < OWN_STEPS_POLL) continue;
-            polled = at;
-            poll();
-        }
+        encode_spaced(part, worker, ids, count, poll);
     } else {
         encode_fragment(part.data, part.size, worker, ids, count, poll);
+    }
+}
+
+// The same of a sequence of k-mers.
+void Encoder::encode_sequence(const Part &part, Worker &worker, Ids &ids, size_t *count, const Poll &poll) const {
+    const unsigned char *data = part.data;
+    size_t size = part.size;
+    if (escape_spaces_) {  // this comes first in llama.cpp, and a k-mer is six bytes of what it gives
+        worker.changed.clear();
+        for (size_t i = 0; i < size; ++i) {
+            if (data[i] == ' ') {
+                worker.changed += "\xE2\x96\x81";
+            } else {
+                worker.changed += static_cast<char>(data[i]);
+            }
+        }
+        data = reinterpret_cast<const unsigned char *>(worker.changed.data());
+        size = worker.changed.size();
+    }
+    if (count) {
+        *count += (size + KMers::LENGTH - 1) / KMers::LENGTH;
+        return;
+    }
+    for (size_t at = 0; at < size; at += KMers::LENGTH) {
+        if (at % PART_OF_K_MERS == 0) poll();
+        ids.push(k_mers_->id(data + at, std::min(KMers::LENGTH, size - at)));
+    }
+}
+
+// The same of text whose white space is dropped, even in the middle of a run of it.
+void Encoder::encode_spaced(const Part &part, Worker &worker, Ids &ids, size_t *count, const Poll &poll) const {
+    for (size_t at = 0; at < part.size;) {
+        const size_t end = part.size - at > PART ? spaced_words_->cut(part.data, part.size, at + PART) : part.size;
+        const unsigned char *data = part.data + at;
+        size_t size = end - at;
+        if (spaced_words_->lowers()) {
+            spaced_words_->write_lower(data, size, worker.changed);
+            data = reinterpret_cast<const unsigned char *>(worker.changed.data());
+            size = worker.changed.size();
+        }
+        encode_fragment(data, size, worker, ids, count, poll);
+        at = end;
+        poll();
     }
 }
 
@@ -272,7 +303,10 @@ std::vector<Encoder::Part> Encoder::parts_of(const Text &text, const std::vector
         }
         for (size_t start = 0; start < size;) {
             size_t end = size;
-            if (size - start > PART + PART / 2) end = is_plain ? cut(data, size, start + PART) : start + PART_OF_K_MERS;
+            if (size - start > PART + PART / 2) {
+                if (is_plain) end = cut(data, size, start + PART);
+                if (!is_plain && !escape_spaces_) end = start + PART_OF_K_MERS;
+            }
             parts.push_back({fragment.token, data + start, end - start});
             start = end;
         }
@@ -510,6 +544,7 @@ int32_t *Encoder::encode_words(const unsigned char *text, size_t readable, Worke
             const unsigned char *word = text + starts[from + i];
             const size_t size = starts[from + i + 1] - starts[from + i];
             if (!table.find(keys[i], buckets[i], word, found[kept])) {
+                if (spaced_words_ && spaced_words_->is_white_space(word, size)) continue;
                 if (Merger::is_very_long(size)) {
                     flush();
                     encode_very_long(word, size, worker, to, count, poll);

@@ -97,6 +97,8 @@ private:
     void encode_fragments(const Text &text, const std::vector<Fragment> &fragments, Worker &worker, Ids &ids, size_t *count,
                           const Poll &poll) const;
     void encode_part(const Part &part, Worker &worker, Ids &ids, size_t *count, const Poll &poll) const;
+    void encode_sequence(const Part &part, Worker &worker, Ids &ids, size_t *count, const Poll &poll) const;
+    void encode_spaced(const Part &part, Worker &worker, Ids &ids, size_t *count, const Poll &poll) const;
     void encode_fragment(const unsigned char *text, size_t size, Worker &worker, Ids &ids, size_t *count,
                          const Poll &poll) const;
     int32_t *encode_words(const unsigned char *text, size_t size, Worker &worker, int32_t *to, size_t *count,

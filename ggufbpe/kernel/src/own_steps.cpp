@@ -69,25 +69,12 @@ int32_t KMers::id(const unsigned char *k_mer, size_t size) const {
     return found < 0 ? unknown_ : static_cast<int32_t>(found);
 }
 
-SpacedWords::SpacedWords(bool lowercase) : lowercase_(lowercase) {
+SpacedWords::SpacedWords(bool lowercase, bool escape_spaces) : lowercase_(lowercase), escape_spaces_(escape_spaces) {
     for (uint32_t c = 0; c < 128; ++c) is_ascii_space_[c] = class_letter(c) == 'W';
     for (size_t i = 0; i < CLASS_RUNS; ++i) {
         if (CLASS_LETTERS[i] != 'W' || CLASS_STARTS[i] < 128) continue;
         spaces_.emplace_back(CLASS_STARTS[i], (i + 1 < CLASS_RUNS ? CLASS_STARTS[i + 1] : 0x110000) - 1);
     }
-}
-
-bool SpacedWords::is_space(uint32_t code_point) const {
-    if (code_point < 128) return is_ascii_space_[code_point];
-    return std::any_of(spaces_.begin(), spaces_.end(),
-                       [&](const auto &ends) { return ends.first <= code_point && code_point <= ends.second; });
-}
-
-size_t SpacedWords::end_of_run(const unsigned char *text, size_t size, size_t start) const {
-    for (unsigned length; start < size; start += length) {
-        if (is_space(code_point_at(text + start, text + size, length))) break;
-    }
-    return start;
 }
 
 void SpacedWords::write_lower(const unsigned char *text, size_t size, std::string &to) const {
@@ -99,31 +86,37 @@ void SpacedWords::write_lower(const unsigned char *text, size_t size, std::strin
             continue;
         }
         unsigned length;
-        unsigned char written[4];
-        const unsigned count = write_utf8(lower(code_point_at(text + i, text + size, length)), written);
-        to.append(reinterpret_cast<const char *>(written), count);
+        const uint32_t code_point = code_point_at(text + i, text + size, length), lowered = lower(code_point);
+        if (lowered == code_point) {  // as it is: an overlong space must stay one
+            to.append(reinterpret_cast<const char *>(text + i), length);
+        } else {
+            unsigned char written[4];
+            to.append(reinterpret_cast<const char *>(written), write_utf8(lowered, written));
+        }
         i += length;
     }
 }
 
-bool SpacedWords::next(const unsigned char *text, size_t size, size_t &start, Run &run, std::string &memory) const {
-    for (unsigned length; start < size; start += length) {
-        if (!is_space(code_point_at(text + start, text + size, length))) break;
-    }
-    if (start == size) return false;
-    const size_t end = end_of_run(text, size, start);
-    run = {text + start, end - start};
-    if (lowercase_) {
-        write_lower(text + start, end - start, memory);
-        run = {reinterpret_cast<const unsigned char *>(memory.data()), memory.size()};
-    }
-    start = end;
-    return true;
+bool SpacedWords::is_white_space(uint32_t code_point, unsigned length) const {
+    if (escape_spaces_ && code_point == ' ' && length == 1) return false;
+    if (code_point < 128) return is_ascii_space_[code_point];
+    return std::any_of(spaces_.begin(), spaces_.end(),
+                       [&](const auto &ends) { return ends.first <= code_point && code_point <= ends.second; });
+}
+
+bool SpacedWords::is_white_space(const unsigned char *word, size_t size) const {
+    unsigned length;
+    const uint32_t first = code_point_at(word, word + size, length);
+    return is_white_space(first, length);
 }
 
 size_t SpacedWords::cut(const unsigned char *text, size_t size, size_t from) const {
     while (from < size && (text[from] & 0xC0) == 0x80) ++from;
-    return end_of_run(text, size, from);
+    for (unsigned length; from < size; from += length) {
+        const uint32_t code_point = code_point_at(text + from, text + size, length);
+        if (is_white_space(code_point, length)) break;
+    }
+    return from;
 }
 
 }  // namespace ggufbpe

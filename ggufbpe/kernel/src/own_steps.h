@@ -1,7 +1,7 @@
 // What two kinds of models do with plain text before it is split: ggufbpe/steps.py, compiled.
 //
 //     special.h -> fragments -> KMers -> plain text, k-mers -> encoder.h
-//     plain text -> SpacedWords -> text without white space, in lower case -> encoder.h
+//     plain text -> SpacedWords -> the same in lower case -> split.h -> words -> SpacedWords -> those that count -> encoder.h
 //
 // But: no splitting and no merging. Other models have none of these steps.
 
@@ -50,29 +50,28 @@ private:
     int32_t begin_, close_, unknown_;
 };
 
-// The words of a `whitespace` model, which drops white space, and may write all in lower case.
+// The words of a `whitespace` model, which drops white space, and may write all in lower case. Its splitter cuts around
+// white space first (Splitter::parted_at_white_space), so that a word is nothing else, or has none.
 // Source: src/llama-vocab.cpp, llm_tokenizer_whitespace_session.
 class SpacedWords {
 public:
-    explicit SpacedWords(bool lowercase);
+    // With `escape_spaces` the byte of a space is no white space: it was written as U+2581 before.
+    SpacedWords(bool lowercase, bool escape_spaces);
 
-    // The next run without white space at or behind `start`, which moves behind it; false if there is none. `run` is what
-    // it becomes, which may be in `memory`. The text is UTF-8 (surrogates may be in it).
-    struct Run {
-        const unsigned char *data;
-        size_t size;
-    };
-    bool next(const unsigned char *text, size_t size, size_t &start, Run &run, std::string &memory) const;
+    bool lowers() const { return lowercase_; }
+
+    // Writes text in lower case. It is UTF-8 (surrogates may be in it), here and below.
+    void write_lower(const unsigned char *text, size_t size, std::string &to) const;
+
+    bool is_white_space(const unsigned char *word, size_t size) const;
 
     // Where the first white space at or behind `from` begins; the size if there is none. `from` may be inside a character.
     size_t cut(const unsigned char *text, size_t size, size_t from) const;
 
 private:
-    bool is_space(uint32_t code_point) const;
-    size_t end_of_run(const unsigned char *text, size_t size, size_t start) const;
-    void write_lower(const unsigned char *text, size_t size, std::string &to) const;
+    bool is_white_space(uint32_t code_point, unsigned length) const;
 
-    bool lowercase_;
+    bool lowercase_, escape_spaces_;
     bool is_ascii_space_[128];
     std::vector<std::pair<uint32_t, uint32_t>> spaces_;  // beyond ASCII: first and last of each run
 };

@@ -484,6 +484,20 @@ std::shared_ptr<const Splitter> Splitter::parted_at_spaces(const std::vector<uin
     return std::make_shared<Splitter>(sets, rules, escape_spaces_);
 }
 
+std::shared_ptr<const Splitter> Splitter::parted_at_white_space() const {
+    CharSet white_space;
+    CharSet::Term all;
+    all.classes = class_bit('W');
+    white_space.terms = {all};
+    std::vector<CharSet> sets = sets_;
+    sets.push_back(white_space);
+    Rule run;
+    run.rule = {REPEAT, 1, -1, CHARS, static_cast<int32_t>(sets_.size())};
+    std::vector<Rule> rules{run};
+    rules.insert(rules.end(), rules_.begin(), rules_.end());
+    return std::make_shared<Splitter>(sets, rules, escape_spaces_);
+}
+
 void Splitter::prepare_pairs() {
     const size_t width = classes_ + 1;
     safe_.assign(width * width, 0);

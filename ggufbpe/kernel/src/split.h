@@ -62,6 +62,9 @@ public:
     // nothing else to a U+2581 behind it, this changes no id, and makes words out of lines.
     std::shared_ptr<const Splitter> parted_at_spaces(const std::vector<uint32_t> &joined) const;
 
+    // The same with a stage before all others, which cuts around every run of white space.
+    std::shared_ptr<const Splitter> parted_at_white_space() const;
+
     // Splits the block that begins at `start` of the text and returns where it ends; words() gives its words then. The text
     // is UTF-8 (surrogates may be in it), and `start` is 0 or what a call or cut() returned. Throws std::length_error for a
     // block of more than 4 GiB.
