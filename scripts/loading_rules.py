@@ -437,6 +437,14 @@ RULES: dict[str, Rule] = {
     "hybriddna-without-oov": rule(
         dict.fromkeys([*KMERS, "<dna>", "</dna>"], NORMAL), model="hybriddna", pre="qwen2", texts=DNA_TEXTS
     ),
+    "hybriddna-with-escaped-spaces": rule(
+        DNA | RAW_TYPES,
+        model="hybriddna",
+        pre="gemma4",
+        tokens=RAW_TOKENS,
+        merges=RAW_MERGES,
+        texts=[*DNA_TEXTS, "h ▁h<dna>ACGT AC CCCCC</dna> h <dna> AA", "<dna>ACG\xa0TAC</dna>"],
+    ),
     "gemma4": rule(
         RAW_TYPES | control("<bos>", "<eos>", "</s>", "<|tool_response>"),
         model="gemma4",
@@ -499,6 +507,15 @@ RULES: dict[str, Rule] = {
     ),
     "whitespace-model-with-gpt-2": rule(
         control("<s>"), model="whitespace", pre="gpt-2", texts=["hello world\n 12 ÉHELLO"]
+    ),
+    "whitespace-with-escaped-spaces": rule(
+        RAW_TYPES | control("<s>"),
+        model="whitespace",
+        pre="gemma4",
+        tokens=RAW_TOKENS,
+        merges=RAW_MERGES,
+        texts=["HE he \n  h\u3000É é\u2028h", " ▁ he", "h \u00a0 h"],
+        **{"normalizer.lowercase": True},
     ),
     "whitespace-pre-of-gpt2-model": rule(RAW_TYPES, pre="whitespace", tokens=RAW_TOKENS, merges=RAW_MERGES),
     "gpt-2-pre-of-gemma4-tokens": rule(RAW_TYPES, pre="gpt-2", tokens=RAW_TOKENS, merges=RAW_MERGES),
