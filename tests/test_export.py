@@ -262,8 +262,9 @@ LIMITED = {
         ["jina-v2-es", "modern-bert", "nomic-bert-moe", "phi-3", "phi3", "phi-3-and-jina"], STRIPPED
     ),
     **dict.fromkeys(["hybriddna", "hybriddna-of-normal-tags", "hybriddna-oov-last"], DNA),
-    "hybriddna-without-oov": DNA,
+    **dict.fromkeys(["hybriddna-without-oov", "hybriddna-with-escaped-spaces"], DNA),
     **dict.fromkeys(["whitespace-lowercase", "whitespace-model-with-gpt-2"], LOWER_CASE),
+    "whitespace-with-escaped-spaces": LOWER_CASE,
 }
 
 

@@ -756,9 +756,11 @@ LONG_WORK = {
 
 INTERRUPTED = """if True:
     import random, signal, sys
+    import numpy  # not amid the work: what is raised in its import, it may catch
     from ggufbpe import Tokenizer
     dice = random.Random(1)
     tok = Tokenizer.from_gguf(sys.argv[1], engine="native")
+    tok.encode_to_numpy("Hello world")
     words = dice.randbytes(24_000_000).hex(" ", 8).encode()
     word = dice.randbytes(20_000_000).translate(bytes(ord("a") + byte % 26 for byte in range(256)))
     calls = 0
