@@ -123,13 +123,14 @@ def _added_tokens(vocabulary: Vocabulary) -> list[dict[str, Any]]:
 
 
 def _normalizer(vocabulary: Vocabulary) -> dict[str, Any] | None:
+    steps = [_replace(" ", "▁")] if vocabulary.pre_tokenizer.escape_whitespaces else []
     if vocabulary.model == "whitespace" and vocabulary.lowercase:
         # llama.cpp has one code point for each; of İ, the library makes two
-        first = [_replace(chr(a), chr(b)) for a, b in LOWER.items() if chr(a).lower() != chr(b)]
-        return {"type": "Sequence", "normalizers": [*first, {"type": "Lowercase"}]}
-    if vocabulary.pre_tokenizer.escape_whitespaces:
-        return _replace(" ", "▁")
-    return None
+        steps += [_replace(chr(a), chr(b)) for a, b in LOWER.items() if chr(a).lower() != chr(b)]
+        steps.append({"type": "Lowercase"})
+    if len(steps) < 2:
+        return steps[0] if steps else None
+    return {"type": "Sequence", "normalizers": steps}
 
 
 def _replace(old: str, new: str) -> dict[str, Any]:
