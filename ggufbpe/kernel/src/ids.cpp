@@ -21,6 +21,11 @@ void Ids::move_to(size_t capacity) {
         capacity_ = capacity;
         return;
     }
+    if (pages_.data && bytes > pages_.bytes && HugePages::grow(pages_, bytes)) {
+        data_ = static_cast<int32_t *>(pages_.data);
+        capacity_ = pages_.bytes / sizeof(int32_t);
+        return;
+    }
     Ids moved;
     if (bytes < HugePages::WORTH_IT) {
         moved.move_to(capacity);

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(GGUFBPE_PORTABLE)
 #include <immintrin.h>
@@ -43,6 +44,41 @@ inline void prefetch_to_write(const void *at) {
     __builtin_prefetch(at, 1);
 #else
     (void)at;
+#endif
+}
+
+// To be called while waiting for another processor.
+inline void wait_a_moment() {
+#if GGUFBPE_X86
+    _mm_pause();
+#elif defined(__GNUC__) && defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+// memcpy of what nobody reads soon, past the caches: the place that is written need not be fetched before.
+inline void copy_past_caches(void *to, const void *from, size_t bytes) {
+#if GGUFBPE_X86
+    constexpr size_t LINE = 64;
+    auto *target = static_cast<char *>(to);
+    const auto *source = static_cast<const char *>(from);
+    const size_t before = (0 - reinterpret_cast<uintptr_t>(target)) % LINE;
+    if (bytes < before + LINE) {
+        std::memcpy(target, source, bytes);
+        return;
+    }
+    std::memcpy(target, source, before);
+    size_t at = before;
+    for (; at + LINE <= bytes; at += LINE) {
+        for (size_t i = 0; i < LINE; i += 16) {
+            const __m128i some = _mm_loadu_si128(reinterpret_cast<const __m128i *>(source + at + i));
+            _mm_stream_si128(reinterpret_cast<__m128i *>(target + at + i), some);
+        }
+    }
+    _mm_sfence();
+    std::memcpy(target + at, source + at, bytes - at);
+#else
+    std::memcpy(to, from, bytes);
 #endif
 }
 

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -51,19 +52,31 @@ public:
         }
         is_new = true;
 #if defined(__linux__)
-        // A page more than is asked for, so that they can begin where a page may; what is around them goes back.
-        void *mapped = mmap(nullptr, pages + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (mapped == MAP_FAILED) throw std::bad_alloc();
-        size_t space = pages + PAGE;
-        void *data = mapped;
-        std::align(PAGE, pages, data, space);
-        const size_t before = pages + PAGE - space, behind = space - pages;
-        if (before) munmap(mapped, before);
-        if (behind) munmap(static_cast<char *>(data) + pages, behind);
+        void *data = addresses(pages);
+        if (!data) throw std::bad_alloc();
         madvise(data, pages, MADV_HUGEPAGE);  // a wish; without it the pages are small
         return {data, pages};
 #else
         throw std::bad_alloc();
+#endif
+    }
+
+    // The same memory with at least `bytes`, at another address; nothing is copied. False where the system cannot.
+    static bool grow(Mapping &mapping, size_t bytes) {
+#if defined(__linux__)
+        const size_t pages = (bytes + PAGE - 1) / PAGE * PAGE;
+        void *data = addresses(pages);
+        if (!data) return false;
+        if (mremap(mapping.data, mapping.bytes, pages, MREMAP_MAYMOVE | MREMAP_FIXED, data) == MAP_FAILED) {
+            munmap(data, pages);
+            return false;
+        }
+        madvise(data, pages, MADV_HUGEPAGE);
+        mapping = {data, pages};
+        return true;
+#else
+        (void)mapping, (void)bytes;
+        return false;
 #endif
     }
 
@@ -78,21 +91,37 @@ public:
     }
 
     static void give_back(const Mapping &mapping) {
+        size_t kept_bytes = 0;
         {
             std::lock_guard<std::mutex> lock(mutex());
-            size_t bytes = mapping.bytes;
-            for (const Mapping &kept : kept_ones()) bytes += kept.bytes;
-            if (bytes <= KEPT) {
-                kept_ones().push_back(mapping);
-                return;
+            size_t free = KEPT;
+            for (const Mapping &kept : kept_ones()) free -= kept.bytes;
+            if (free >= mapping.bytes / 2) {  // all of it, or its beginning
+                kept_bytes = std::min(mapping.bytes, free);
+                if (kept_bytes) kept_ones().push_back({mapping.data, kept_bytes});
             }
         }
 #if defined(__linux__)
-        munmap(mapping.data, mapping.bytes);
+        if (kept_bytes < mapping.bytes) munmap(static_cast<char *>(mapping.data) + kept_bytes, mapping.bytes - kept_bytes);
 #endif
     }
 
 private:
+#if defined(__linux__)
+    // `bytes` of addresses that begin where a huge page may; null where there are none.
+    static void *addresses(size_t bytes) {
+        void *mapped = mmap(nullptr, bytes + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (mapped == MAP_FAILED) return nullptr;
+        size_t space = bytes + PAGE;
+        void *data = mapped;
+        std::align(PAGE, bytes, data, space);
+        const size_t before = bytes + PAGE - space, behind = space - bytes;
+        if (before) munmap(mapped, before);
+        if (behind) munmap(static_cast<char *>(data) + bytes, behind);
+        return data;
+    }
+#endif
+
     static std::mutex &mutex() {
         static std::mutex *one = new std::mutex;  // never destroyed: tables may be given back at the very end
         return *one;

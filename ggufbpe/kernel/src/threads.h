@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "ids.h"
+#include "machine.h"
 #include "merge.h"
 
 namespace ggufbpe {
@@ -103,7 +104,7 @@ public:
             to_.advance(place + one.size());
             ++copying_;
             lock.unlock();
-            if (one.size()) std::memcpy(place, one.data(), one.size() * sizeof(int32_t));
+            if (one.size()) copy_past_caches(place, one.data(), one.size() * sizeof(int32_t));
             one.clear();
             lock.lock();
             if (--copying_ == 0) none_copies_.notify_all();
