@@ -94,6 +94,7 @@ Encoder::Encoder(std::shared_ptr<const Strings> tokens, const Strings &merges, s
                  const MergeOptions &options, OwnStep own_step, const std::vector<SpecialToken> &special, int32_t bos,
                  int32_t eos, size_t cache_bytes)
     : tokens_(std::move(tokens)),
+      texts_(tokens_),
       splitter_(std::move(splitter)),
       merger_(tokens_, merges, options),
       escape_spaces_(options.escape_spaces),
@@ -101,7 +102,10 @@ Encoder::Encoder(std::shared_ptr<const Strings> tokens, const Strings &merges, s
       bos_(bos),
       eos_(eos),
       cache_(cache_bytes) {
-    if (own_step == OwnStep::k_mers) k_mers_ = KMers::of(tokens_);
+    if (own_step == OwnStep::k_mers) {
+        k_mers_ = KMers::of(tokens_);
+        texts_ = KMers::texts(tokens_);
+    }
     const bool lowers = own_step == OwnStep::lowered_words;
     if (lowers || own_step == OwnStep::spaced_words) {
         spaced_words_ = std::make_unique<SpacedWords>(lowers, escape_spaces_);
@@ -117,7 +121,7 @@ Encoder::~Encoder() = default;
 
 const Partition &Encoder::partition(bool parse_special) const {
     std::call_once(partition_once_[parse_special], [&] {
-        partitions_[parse_special] = std::make_unique<Partition>(tokens_, special_, parse_special);
+        partitions_[parse_special] = std::make_unique<Partition>(texts_, special_, parse_special);
     });
     return *partitions_[parse_special];
 }

@@ -111,7 +111,7 @@ private:
     std::vector<unsigned char> rewrite(const unsigned char *text, size_t size) const;
     void drop_retired_tables() const;
 
-    std::shared_ptr<const Strings> tokens_;
+    std::shared_ptr<const Strings> tokens_, texts_;  // what tokens are looked up by, and as what they are found in texts
     std::shared_ptr<const Splitter> splitter_;
     Merger merger_;
     bool escape_spaces_;

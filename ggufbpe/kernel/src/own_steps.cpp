@@ -58,6 +58,19 @@ void KMers::cut(const unsigned char *text, std::vector<Fragment> &fragments) con
     fragments = std::move(result);
 }
 
+std::shared_ptr<const Strings> KMers::texts(const std::shared_ptr<const Strings> &tokens) {
+    const int64_t unknown = tokens->find(UNKNOWN);
+    if (unknown < 0) return tokens;
+    auto texts = std::make_shared<Strings>();
+    for (size_t i = 0; i < tokens->size(); ++i) {
+        std::string_view text = (*tokens)[i];
+        const bool is_marked = text.size() > MARKER.size() && text.substr(text.size() - MARKER.size()) == MARKER;
+        if (static_cast<int64_t>(i) > unknown && is_marked) text.remove_suffix(MARKER.size());
+        texts->add(text);
+    }
+    return texts;
+}
+
 int32_t KMers::id(const unsigned char *k_mer, size_t size) const {
     char written[LENGTH + MARKER.size()];
     for (size_t i = 0; i < LENGTH; ++i) {

@@ -39,6 +39,10 @@ public:
     // Cuts the plain ones of some fragments of `text` into plain text, sequences and the tokens around these.
     void cut(const unsigned char *text, std::vector<Fragment> &fragments) const;
 
+    // The texts of the tokens of such a model: k-mers without the marker by which they are looked up.
+    // Source: src/llama-vocab.cpp, llama_vocab::impl::load.
+    static std::shared_ptr<const Strings> texts(const std::shared_ptr<const Strings> &tokens);
+
     // The id of at most LENGTH bytes of a sequence.
     int32_t id(const unsigned char *k_mer, size_t size) const;
 
