@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -27,6 +28,8 @@ BOTH_ENGINES = {
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "both_engines: a test of exactness, to be run with each engine")
+    # A shell starts what it runs in the background with Ctrl-C ignored, and children inherit that; the tests send it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
