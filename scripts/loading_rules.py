@@ -171,6 +171,12 @@ RAW_TOKENS = [
 RAW_TYPES = dict.fromkeys(RAW_TOKENS[:256], BYTE)
 RAW_MERGES = ["h e", "l l", "▁ ▁", "▁ he", "\n \n", "\n\n \n"]
 
+
+def raw_rule(special: dict[str, int] | None = None, **options: Any) -> Rule:
+    """A `rule` whose tokens are UTF-8 as it is, and a token for each byte; not GPT-2's byte alphabet."""
+    return rule(RAW_TYPES | (special or {}), tokens=RAW_TOKENS, merges=RAW_MERGES, **options)
+
+
 RULES: dict[str, Rule] = {
     # default special ids
     "default-ids": rule(control("<|x|>")),
@@ -428,6 +434,9 @@ RULES: dict[str, Rule] = {
     "hybriddna-of-normal-tags": rule(
         dict.fromkeys(DNA, NORMAL), model="hybriddna", pre="qwen2", texts=DNA_TEXTS
     ),
+    "hybriddna-of-control-k-mers": rule(
+        DNA | dict.fromkeys(KMERS, CONTROL), model="hybriddna", pre="qwen2", texts=DNA_TEXTS
+    ),
     "hybriddna-oov-last": rule(
         dict.fromkeys([*KMERS, "<dna>", "</dna>", "<oov>"], NORMAL),
         model="hybriddna",
@@ -437,38 +446,30 @@ RULES: dict[str, Rule] = {
     "hybriddna-without-oov": rule(
         dict.fromkeys([*KMERS, "<dna>", "</dna>"], NORMAL), model="hybriddna", pre="qwen2", texts=DNA_TEXTS
     ),
-    "hybriddna-with-escaped-spaces": rule(
-        DNA | RAW_TYPES,
+    "hybriddna-with-escaped-spaces": raw_rule(
+        DNA,
         model="hybriddna",
         pre="gemma4",
-        tokens=RAW_TOKENS,
-        merges=RAW_MERGES,
         texts=[*DNA_TEXTS, "h ▁h<dna>ACGT AC CCCCC</dna> h <dna> AA", "<dna>ACG\xa0TAC</dna>"],
     ),
-    "gemma4": rule(
-        RAW_TYPES | control("<bos>", "<eos>", "</s>", "<|tool_response>"),
+    "gemma4": raw_rule(
+        control("<bos>", "<eos>", "</s>", "<|tool_response>"),
         model="gemma4",
         pre=None,
-        tokens=RAW_TOKENS,
-        merges=RAW_MERGES,
         ids={"bos": "<bos>", "eos": "<eos>"},
         texts=["\n" * count for count in range(1, 8)],
     ),
-    "gemma4-bos-switched-off": rule(
-        RAW_TYPES | control("<bos>"),
+    "gemma4-bos-switched-off": raw_rule(
+        control("<bos>"),
         model="gemma4",
         pre="gpt-2",
-        tokens=RAW_TOKENS,
-        merges=RAW_MERGES,
         ids={"bos": "<bos>"},
         add_bos_token=False,
     ),
-    "gemma4-with-jina-pre": rule(
-        RAW_TYPES | control("<bos>", "<mask>"),
+    "gemma4-with-jina-pre": raw_rule(
+        control("<bos>", "<mask>"),
         model="gemma4",
         pre="jina-v2-de",
-        tokens=RAW_TOKENS,
-        merges=RAW_MERGES,
         ids={"bos": "<bos>"},
     ),
     "gemma4-without-byte-tokens": rule(
@@ -478,45 +479,35 @@ RULES: dict[str, Rule] = {
         merges=["h e", "▁ he"],
         ids={"bos": "<bos>"},
     ),
-    "gemma4-pre-of-gpt2-model": rule(
-        RAW_TYPES | control("<bos>"), pre="gemma4", tokens=RAW_TOKENS, merges=RAW_MERGES, ids={"bos": "<bos>"}
-    ),
-    "sarvam-moe": rule(
-        RAW_TYPES | user_defined("<u>", "▁u"),
+    "gemma4-pre-of-gpt2-model": raw_rule(control("<bos>"), pre="gemma4", ids={"bos": "<bos>"}),
+    "sarvam-moe": raw_rule(
+        user_defined("<u>", "▁u"),
         pre="sarvam-moe",
-        tokens=RAW_TOKENS,
-        merges=RAW_MERGES,
         texts=["\n\n\n\n h▁u u"],
     ),
-    "whitespace": rule(
-        RAW_TYPES | control("<s>"),
+    "whitespace": raw_rule(
+        control("<s>"),
         model="whitespace",
         pre="whitespace",
-        tokens=RAW_TOKENS,
-        merges=RAW_MERGES,
         texts=["HE he\u3000É é\u2028h", "▁he", "\x1ch"],
     ),
-    "whitespace-lowercase": rule(
-        RAW_TYPES | control("<S>"),
+    "whitespace-lowercase": raw_rule(
+        control("<S>"),
         model="whitespace",
         pre="whitespace",
-        tokens=RAW_TOKENS,
-        merges=RAW_MERGES,
         texts=["HE he É ÉHELLO İ K ẞ Ω"],
         **{"normalizer.lowercase": True},
     ),
     "whitespace-model-with-gpt-2": rule(
         control("<s>"), model="whitespace", pre="gpt-2", texts=["hello world\n 12 ÉHELLO"]
     ),
-    "whitespace-with-escaped-spaces": rule(
-        RAW_TYPES | control("<s>"),
+    "whitespace-with-escaped-spaces": raw_rule(
+        control("<s>"),
         model="whitespace",
         pre="gemma4",
-        tokens=RAW_TOKENS,
-        merges=RAW_MERGES,
         texts=["HE he \n  h\u3000É é\u2028h", " ▁ he", "h \u00a0 h"],
         **{"normalizer.lowercase": True},
     ),
-    "whitespace-pre-of-gpt2-model": rule(RAW_TYPES, pre="whitespace", tokens=RAW_TOKENS, merges=RAW_MERGES),
-    "gpt-2-pre-of-gemma4-tokens": rule(RAW_TYPES, pre="gpt-2", tokens=RAW_TOKENS, merges=RAW_MERGES),
+    "whitespace-pre-of-gpt2-model": raw_rule(pre="whitespace"),
+    "gpt-2-pre-of-gemma4-tokens": raw_rule(pre="gpt-2"),
 }

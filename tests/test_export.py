@@ -263,6 +263,7 @@ LIMITED = {
     ),
     **dict.fromkeys(["hybriddna", "hybriddna-of-normal-tags", "hybriddna-oov-last"], DNA),
     **dict.fromkeys(["hybriddna-without-oov", "hybriddna-with-escaped-spaces"], DNA),
+    "hybriddna-of-control-k-mers": DNA | OVERLAPPING,
     **dict.fromkeys(["whitespace-lowercase", "whitespace-model-with-gpt-2"], LOWER_CASE),
     "whitespace-with-escaped-spaces": LOWER_CASE,
 }

@@ -40,6 +40,7 @@ class Encoder:
     def __init__(
         self,
         tokens: Strings,
+        texts: Strings,
         merges: Strings,
         splitter: Splitter,
         byte_encode: bool,

@@ -28,6 +28,7 @@ def encoder(vocabulary: Vocabulary) -> Encoder:
     bos, eos = ids["bos"], ids["eos"]
     made: Encoder = _native().Encoder(
         _tokens(vocabulary.token_to_id),
+        _strings(vocabulary.tokens),
         _strings(vocabulary.merges),
         tables.splitter(entry),
         entry.byte_encode,

@@ -159,16 +159,16 @@ OwnStep own_step_of(const std::string &name) {
     throw nb::value_error("there is no such step");
 }
 
-std::shared_ptr<BoundEncoder> encoder_of(std::shared_ptr<Strings> tokens, const Strings &merges,
-                                    std::shared_ptr<Splitter> splitter, bool byte_encode, bool ignore_merges,
-                                    bool newline_runs, bool escape_spaces, const std::string &own_step,
-                                    const std::vector<SpecialTuple> &special, int32_t bos, int32_t eos) {
+std::shared_ptr<BoundEncoder> encoder_of(std::shared_ptr<Strings> tokens, std::shared_ptr<Strings> texts,
+                                         const Strings &merges, std::shared_ptr<Splitter> splitter, bool byte_encode,
+                                         bool ignore_merges, bool newline_runs, bool escape_spaces,
+                                         const std::string &own_step, const std::vector<SpecialTuple> &special, int32_t bos,
+                                         int32_t eos) {
     std::vector<SpecialToken> tokens_to_find;
     for (const auto &[id, hidden, left, right] : special) tokens_to_find.push_back({id, hidden, left, right});
-    return std::shared_ptr<BoundEncoder>(
-        new BoundEncoder{{tokens, merges, splitter, MergeOptions{byte_encode, ignore_merges, newline_runs, escape_spaces},
-                          own_step_of(own_step), tokens_to_find, bos, eos},
-                         TokenInts(tokens->size())});
+    const MergeOptions options{byte_encode, ignore_merges, newline_runs, escape_spaces};
+    return std::shared_ptr<BoundEncoder>(new BoundEncoder{
+        {tokens, texts, merges, splitter, options, own_step_of(own_step), tokens_to_find, bos, eos}, TokenInts(tokens->size())});
 }
 
 Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads) {
@@ -237,9 +237,9 @@ nb::object encode_batch(const BoundEncoder &self, nb::sequence texts, bool add_s
 
 void bind_encoder(nb::module_ &module) {
     nb::class_<BoundEncoder>(module, "Encoder", "Encodes text by one vocabulary; made by ggufbpe.kernel.engine.")
-        .def(nb::new_(&encoder_of), nb::arg("tokens"), nb::arg("merges"), nb::arg("splitter"), nb::arg("byte_encode"),
-             nb::arg("ignore_merges"), nb::arg("newline_runs"), nb::arg("escape_spaces"), nb::arg("own_step"),
-             nb::arg("special"), nb::arg("bos"), nb::arg("eos"))
+        .def(nb::new_(&encoder_of), nb::arg("tokens"), nb::arg("texts"), nb::arg("merges"), nb::arg("splitter"),
+             nb::arg("byte_encode"), nb::arg("ignore_merges"), nb::arg("newline_runs"), nb::arg("escape_spaces"),
+             nb::arg("own_step"), nb::arg("special"), nb::arg("bos"), nb::arg("eos"))
         .def("encode",
              [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special) {
                  return self.ints.list_of(encoded(self.encoder, text, add_special, parse_special, 1));

@@ -57,7 +57,8 @@ struct Encoder::Worker {
     std::deque<std::vector<uint32_t>> long_ids;  // records of words that are not in a table
 
     size_t bytes() const {
-        return fragments.capacity() * sizeof(Fragment) + changed.capacity() + split.bytes() + merge.bytes() + found.capacity() * sizeof(WordTable::Found);
+        return fragments.capacity() * sizeof(Fragment) + changed.capacity() + split.bytes() + merge.bytes() +
+               found.capacity() * sizeof(WordTable::Found);
     }
 };
 
@@ -90,11 +91,11 @@ private:
     std::unique_ptr<Worker> worker_;
 };
 
-Encoder::Encoder(std::shared_ptr<const Strings> tokens, const Strings &merges, std::shared_ptr<const Splitter> splitter,
-                 const MergeOptions &options, OwnStep own_step, const std::vector<SpecialToken> &special, int32_t bos,
-                 int32_t eos, size_t cache_bytes)
+Encoder::Encoder(std::shared_ptr<const Strings> tokens, std::shared_ptr<const Strings> texts, const Strings &merges,
+                 std::shared_ptr<const Splitter> splitter, const MergeOptions &options, OwnStep own_step,
+                 const std::vector<SpecialToken> &special, int32_t bos, int32_t eos, size_t cache_bytes)
     : tokens_(std::move(tokens)),
-      texts_(tokens_),
+      texts_(std::move(texts)),
       splitter_(std::move(splitter)),
       merger_(tokens_, merges, options),
       escape_spaces_(options.escape_spaces),
@@ -102,10 +103,7 @@ Encoder::Encoder(std::shared_ptr<const Strings> tokens, const Strings &merges, s
       bos_(bos),
       eos_(eos),
       cache_(cache_bytes) {
-    if (own_step == OwnStep::k_mers) {
-        k_mers_ = KMers::of(tokens_);
-        texts_ = KMers::texts(tokens_);
-    }
+    if (own_step == OwnStep::k_mers) k_mers_ = KMers::of(tokens_);
     const bool lowers = own_step == OwnStep::lowered_words;
     if (lowers || own_step == OwnStep::spaced_words) {
         spaced_words_ = std::make_unique<SpacedWords>(lowers, escape_spaces_);
@@ -113,7 +111,7 @@ Encoder::Encoder(std::shared_ptr<const Strings> tokens, const Strings &merges, s
     }
     if (merger_.parts_at_spaces()) splitter_ = splitter_->parted_at_spaces(merger_.joined_to_spaces());
     for (const SpecialToken &token : special_) {
-        if (token.id < 0 || size_t(token.id) >= tokens_->size()) throw std::invalid_argument("a special token out of range");
+        if (token.id < 0 || size_t(token.id) >= texts_->size()) throw std::invalid_argument("a special token out of range");
     }
 }
 
@@ -305,11 +303,11 @@ std::vector<Encoder::Part> Encoder::parts_of(const Text &text, const std::vector
             data = rewritten.back().data();
             size = rewritten.back().size();
         }
+        const bool is_divisible = is_plain || !escape_spaces_;  // k-mers are counted from the escaped text's beginning
         for (size_t start = 0; start < size;) {
             size_t end = size;
-            if (size - start > PART + PART / 2) {
-                if (is_plain) end = cut(data, size, start + PART);
-                if (!is_plain && !escape_spaces_) end = start + PART_OF_K_MERS;
+            if (is_divisible && size - start > PART + PART / 2) {
+                end = is_plain ? cut(data, size, start + PART) : start + PART_OF_K_MERS;
             }
             parts.push_back({fragment.token, data + start, end - start});
             start = end;

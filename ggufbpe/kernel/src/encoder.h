@@ -44,10 +44,11 @@ class Encoder {
 public:
     static constexpr size_t CACHE_BYTES = size_t(96) << 20;
 
-    // `bos` and `eos` are -1 where none is to be added.
-    Encoder(std::shared_ptr<const Strings> tokens, const Strings &merges, std::shared_ptr<const Splitter> splitter,
-            const MergeOptions &options, OwnStep own_step, const std::vector<SpecialToken> &special, int32_t bos, int32_t eos,
-            size_t cache_bytes = CACHE_BYTES);
+    // By `tokens` words are looked up; `texts` is what the same tokens are in text, where special ones are found. `bos` and
+    // `eos` are -1 where none is to be added.
+    Encoder(std::shared_ptr<const Strings> tokens, std::shared_ptr<const Strings> texts, const Strings &merges,
+            std::shared_ptr<const Splitter> splitter, const MergeOptions &options, OwnStep own_step,
+            const std::vector<SpecialToken> &special, int32_t bos, int32_t eos, size_t cache_bytes = CACHE_BYTES);
     ~Encoder();
 
     // Takes the ids of some texts that follow each other, texts[first] the first of them: ends[i] is where those of
@@ -111,7 +112,7 @@ private:
     std::vector<unsigned char> rewrite(const unsigned char *text, size_t size) const;
     void drop_retired_tables() const;
 
-    std::shared_ptr<const Strings> tokens_, texts_;  // what tokens are looked up by, and as what they are found in texts
+    std::shared_ptr<const Strings> tokens_, texts_;
     std::shared_ptr<const Splitter> splitter_;
     Merger merger_;
     bool escape_spaces_;

@@ -58,19 +58,6 @@ void KMers::cut(const unsigned char *text, std::vector<Fragment> &fragments) con
     fragments = std::move(result);
 }
 
-std::shared_ptr<const Strings> KMers::texts(const std::shared_ptr<const Strings> &tokens) {
-    const int64_t unknown = tokens->find(UNKNOWN);
-    if (unknown < 0) return tokens;
-    auto texts = std::make_shared<Strings>();
-    for (size_t i = 0; i < tokens->size(); ++i) {
-        std::string_view text = (*tokens)[i];
-        const bool is_marked = text.size() > MARKER.size() && text.substr(text.size() - MARKER.size()) == MARKER;
-        if (static_cast<int64_t>(i) > unknown && is_marked) text.remove_suffix(MARKER.size());
-        texts->add(text);
-    }
-    return texts;
-}
-
 int32_t KMers::id(const unsigned char *k_mer, size_t size) const {
     char written[LENGTH + MARKER.size()];
     for (size_t i = 0; i < LENGTH; ++i) {
@@ -84,10 +71,6 @@ int32_t KMers::id(const unsigned char *k_mer, size_t size) const {
 
 SpacedWords::SpacedWords(bool lowercase, bool escape_spaces) : lowercase_(lowercase), escape_spaces_(escape_spaces) {
     for (uint32_t c = 0; c < 128; ++c) is_ascii_space_[c] = class_letter(c) == 'W';
-    for (size_t i = 0; i < CLASS_RUNS; ++i) {
-        if (CLASS_LETTERS[i] != 'W' || CLASS_STARTS[i] < 128) continue;
-        spaces_.emplace_back(CLASS_STARTS[i], (i + 1 < CLASS_RUNS ? CLASS_STARTS[i + 1] : 0x110000) - 1);
-    }
 }
 
 void SpacedWords::write_lower(const unsigned char *text, size_t size, std::string &to) const {
@@ -113,8 +96,7 @@ void SpacedWords::write_lower(const unsigned char *text, size_t size, std::strin
 bool SpacedWords::is_white_space(uint32_t code_point, unsigned length) const {
     if (escape_spaces_ && code_point == ' ' && length == 1) return false;
     if (code_point < 128) return is_ascii_space_[code_point];
-    return std::any_of(spaces_.begin(), spaces_.end(),
-                       [&](const auto &ends) { return ends.first <= code_point && code_point <= ends.second; });
+    return class_letter(code_point) == 'W';
 }
 
 bool SpacedWords::is_white_space(const unsigned char *word, size_t size) const {

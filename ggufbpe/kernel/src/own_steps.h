@@ -39,10 +39,6 @@ public:
     // Cuts the plain ones of some fragments of `text` into plain text, sequences and the tokens around these.
     void cut(const unsigned char *text, std::vector<Fragment> &fragments) const;
 
-    // The texts of the tokens of such a model: k-mers without the marker by which they are looked up.
-    // Source: src/llama-vocab.cpp, llama_vocab::impl::load.
-    static std::shared_ptr<const Strings> texts(const std::shared_ptr<const Strings> &tokens);
-
     // The id of at most LENGTH bytes of a sequence.
     int32_t id(const unsigned char *k_mer, size_t size) const;
 
@@ -77,7 +73,6 @@ private:
 
     bool lowercase_, escape_spaces_;
     bool is_ascii_space_[128];
-    std::vector<std::pair<uint32_t, uint32_t>> spaces_;  // beyond ASCII: first and last of each run
 };
 
 }  // namespace ggufbpe
