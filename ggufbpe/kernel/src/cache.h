@@ -116,13 +116,7 @@ public:
     // agree with the others is done once. Who reads does not notice.
     class Writer {
     public:
-        explicit Writer(WordTable &table) : table_(table), lock_(table.writing_, std::defer_lock) {
-            // Another thread has it for some 40 microseconds; to sleep and be woken takes longer.
-            for (int turn = 0; turn < TURNS && !lock_.owns_lock(); ++turn) {
-                if (!lock_.try_lock()) wait_a_moment();
-            }
-            if (!lock_.owns_lock()) lock_.lock();
-        }
+        explicit Writer(WordTable &table) : table_(table), lock_(table.writing_) {}
 
         // Keeps the ids of a word; `found` is what find() will give. False where there is no room, so that the table should
         // be replaced.
@@ -132,10 +126,8 @@ public:
         }
 
     private:
-        static constexpr int TURNS = 300;
-
         WordTable &table_;
-        std::unique_lock<std::mutex> lock_;
+        std::lock_guard<std::mutex> lock_;
     };
 
     static const Record &record_of(const Found &found) { return *reinterpret_cast<const Record *>(found.first_two); }

@@ -38,7 +38,7 @@ public:
 
     // At least `bytes`; `is_new` says that they are zeros. Throws std::bad_alloc.
     static Mapping take(size_t bytes, bool &is_new) {
-        const size_t pages = (bytes + PAGE - 1) / PAGE * PAGE;
+        const size_t pages = whole_pages(bytes);
         {
             std::lock_guard<std::mutex> lock(mutex());
             for (Mapping &kept : kept_ones()) {
@@ -64,7 +64,7 @@ public:
     // The same memory with at least `bytes`, at another address; nothing is copied. False where the system cannot.
     static bool grow(Mapping &mapping, size_t bytes) {
 #if defined(__linux__)
-        const size_t pages = (bytes + PAGE - 1) / PAGE * PAGE;
+        const size_t pages = whole_pages(bytes);
         void *data = addresses(pages);
         if (!data) return false;
         if (mremap(mapping.data, mapping.bytes, pages, MREMAP_MAYMOVE | MREMAP_FIXED, data) == MAP_FAILED) {
@@ -83,7 +83,7 @@ public:
     // Gives the memory behind the first `bytes` back to the system; the addresses stay, so that all of it may be used again.
     static void empty_behind(const Mapping &mapping, size_t bytes) {
 #if defined(__linux__)
-        const size_t pages = (bytes + PAGE - 1) / PAGE * PAGE;
+        const size_t pages = whole_pages(bytes);
         if (pages < mapping.bytes) madvise(static_cast<char *>(mapping.data) + pages, mapping.bytes - pages, MADV_DONTNEED);
 #else
         (void)mapping, (void)bytes;
@@ -107,6 +107,8 @@ public:
     }
 
 private:
+    static size_t whole_pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
+
 #if defined(__linux__)
     // `bytes` of addresses that begin where a huge page may; null where there are none.
     static void *addresses(size_t bytes) {
