@@ -25,53 +25,54 @@ from texts import Text
 from timing import median_ratio, seconds
 
 DOCUMENT = 2000  # characters of a text of the batch
-THREADS = (1, 2)
-APART = 0  # two tokenizers that share nothing
 LATER_PASSES = 3
 MORE_ROUNDS = 3
+ONE, TWO, APART = "one thread", "two threads", "two tokenizers, half each"
 PLAIN = {"add_special": False, "parse_special": False}
+
+Action = Callable[[], Any]
+Makers = dict[str, Callable[[], Action]]  # what is measured, each time in fresh tokenizers
 
 
 def scaling(
     case: Case, text: Text, long: Text, engine: str, rounds: int, left_out: dict[str, str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """A batch made of `text`, and the one text `long`: figures and rows."""
-    tokenizer = our_tokenizer(case, engine)
+    documents, halves = split_into_documents(text.text), _halves(long.text)
+
+    def fresh() -> Any:
+        tokenizer = our_tokenizer(case, engine)
+        tokenizer.encode("Hello world")
+        return tokenizer
+
+    def batch(threads: int) -> Action:
+        return partial(fresh().encode_batch, documents, threads=threads, **PLAIN)
+
+    def one_text(threads: int) -> Action:
+        return partial(fresh().encode_to_numpy, long.text, threads=threads, **PLAIN)
+
+    def apart() -> Action:
+        return partial(_at_once, [partial(fresh().encode_to_numpy, half, **PLAIN) for half in halves])
+
+    batches: Makers = {ONE: partial(batch, 1), TWO: partial(batch, 2)}
+    one_texts: Makers = {ONE: partial(one_text, 1), TWO: partial(one_text, 2), APART: apart}
     figures, rows = [], []
-    documents = split_into_documents(text.text)
-    tasks: list[tuple[str, str, str, Text, object]] = [
-        ("encode_batch", goals.BATCH_FIRST, goals.BATCH_LATER, text, documents),
-        ("encode_to_numpy", goals.LONG_FIRST, goals.LONG_LATER, long, long.text),
-    ]
-    for method, first, later, size, argument in tasks:
-        if not takes_threads(getattr(tokenizer, method)):
+    for method, size, first, later, makers in (
+        ("encode_batch", text.size, goals.BATCH_FIRST, goals.BATCH_LATER, batches),
+        ("encode_to_numpy", long.size, goals.LONG_FIRST, goals.LONG_LATER, one_texts),
+    ):
+        if not takes_threads(getattr(fresh(), method)):
             left_out[f"{first.partition(',')[0]} on two threads"] = f"{OURS}'s {method} has no `threads` here"
             continue
-        apart = _halves(long.text) if argument is long.text else None
-        times = _measure(lambda: our_tokenizer(case, engine), method, argument, MORE_ROUNDS * rounds, apart)
-        for what, key in ((first, "first"), (later, "later")):
-            one, two = (times[key, threads] for threads in THREADS)
-            note = ""
-            if apart:
-                note = f"two tokenizers, half each: {median_ratio(one, times[key, APART]):.2f} x"
-            speeds = [size.size / 1e6 / statistics.median(values) for values in (two, one)]
-            ratio = median_ratio(one, two)
-            rows.append(
-                goals.row(case.name, text.name, what, "one thread", speeds[0], speeds[1], "MB/s", ratio, note)
-            )
-            figures += [
-                {
-                    "vocabulary": case.name,
-                    "text": text.name,
-                    "bytes": size.size,
-                    "what": what,
-                    "threads": threads,
-                    "seconds": values,
-                }
-                for threads, values in zip(THREADS, (one, two))
-            ]
-            if apart:
-                figures.append({**figures[-1], "threads": "two tokenizers", "seconds": times[key, APART]})
+        if not _equal(makers[ONE]()(), makers[TWO]()()):
+            raise RuntimeError(f"{method} gives other ids on two threads")
+        for what, times in zip((first, later), _measure(makers, MORE_ROUNDS * rounds)):
+            ratio = median_ratio(times[ONE], times[TWO])
+            two, one = (size / 1e6 / statistics.median(times[kind]) for kind in (TWO, ONE))
+            note = f"{APART}: {median_ratio(times[ONE], times[APART]):.2f} x" if APART in times else ""
+            rows.append(goals.row(case.name, text.name, what, ONE, two, one, "MB/s", ratio, note))
+            about = {"vocabulary": case.name, "text": text.name, "bytes": size, "what": what}
+            figures += [{**about, "kind": kind, "seconds": values} for kind, values in times.items()]
     return figures, rows
 
 
@@ -93,40 +94,19 @@ def _halves(text: str) -> tuple[str, str]:
     return text[:middle], text[middle:]
 
 
-def _measure(
-    fresh: Callable[[], Any], method: str, argument: object, rounds: int, apart: tuple[str, str] | None
-) -> dict[tuple[str, int], list[float]]:
-    """Seconds of first and later passes by the number of threads. The ids must be the same.
-
-    With `apart`, also of two tokenizers that encode these texts at the same time: `APART`.
-    """
-    kinds = (*THREADS, APART) if apart else THREADS
-    times: dict[tuple[str, int], list[float]] = {(key, n): [] for key in ("first", "later") for n in kinds}
+def _measure(makers: Makers, rounds: int) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Seconds of first passes and of later ones, of each kind."""
+    first: dict[str, list[float]] = {kind: [] for kind in makers}
+    later: dict[str, list[float]] = {kind: [] for kind in makers}
     for number in range(rounds):
-        results: list[Any] = []
-        for threads in kinds if number % 2 == 0 else reversed(kinds):
-            if threads == APART:
-                encode = partial(
-                    _at_once, [partial(_warm(fresh).encode_to_numpy, half, **PLAIN) for half in apart or ()]
-                )
-            else:
-                encode = partial(getattr(_warm(fresh), method), argument, threads=threads, **PLAIN)
-            times["first", threads].append(seconds(encode))
-            times["later", threads].append(statistics.median(seconds(encode) for _ in range(LATER_PASSES)))
-            if number == 0 and threads != APART:
-                results.append(encode())
-        if number == 0 and not _equal(*results):
-            raise RuntimeError(f"{method} gives other ids on two threads")
-    return times
+        for kind in makers if number % 2 == 0 else reversed(makers):
+            encode = makers[kind]()
+            first[kind].append(seconds(encode))
+            later[kind].append(statistics.median(seconds(encode) for _ in range(LATER_PASSES)))
+    return first, later
 
 
-def _warm(fresh: Callable[[], Any]) -> Any:
-    tokenizer = fresh()
-    tokenizer.encode("Hello world")
-    return tokenizer
-
-
-def _at_once(actions: list[Callable[[], Any]]) -> list[Any]:
+def _at_once(actions: list[Action]) -> list[Any]:
     with ThreadPoolExecutor(len(actions)) as threads:
         return list(threads.map(lambda action: action(), actions))
 

@@ -230,9 +230,9 @@ def test_threads_are_measured_where_methods_take_them(gpt2: Case, monkeypatch: p
     assert [row["what"] for row in rows] == [
         *(goals.BATCH_FIRST, goals.BATCH_LATER, goals.LONG_FIRST, goals.LONG_LATER)
     ]
-    apart = "two tokenizers"
-    assert [figure["threads"] for figure in figures] == [1, 2, 1, 2, 1, 2, apart, 1, 2, apart]
-    assert [row["note"].startswith(apart) for row in rows] == [False, False, True, True]
+    both, three = [scaling.ONE, scaling.TWO], [scaling.ONE, scaling.TWO, scaling.APART]
+    assert [figure["kind"] for figure in figures] == [*both, *both, *three, *three]
+    assert [row["note"].startswith(scaling.APART) for row in rows] == [False, False, True, True]
     assert all(len(figure["seconds"]) == 2 * scaling.MORE_ROUNDS for figure in figures)
 
 
