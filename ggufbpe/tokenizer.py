@@ -58,6 +58,7 @@ class Tokenizer:
                 "(pip install --force-reinstall --no-deps ggufbpe), or use engine='reference'"
             )
         self._engine: Engine = engine
+        self._made_encoder: Encoder | None = None
         self.vocabulary = vocabulary
         self.model = vocabulary.model
         self.pre = vocabulary.pre
@@ -100,7 +101,7 @@ class Tokenizer:
 
         Source: src/llama-vocab.cpp, llama_vocab::impl::tokenize (llama_tokenize).
         """
-        encoder = self._encoder
+        encoder = self._made_encoder or self._encoder  # the attribute takes less time than the property
         if encoder is None:
             return list(chain.from_iterable(self._steps.encoded(text, add_special, parse_special)))
         try:
@@ -260,14 +261,14 @@ class Tokenizer:
 
     # ---- the steps ------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def _encoder(self) -> Encoder | None:
-        """The compiled encoder; None in the reference engine."""
-        if self.engine == "reference":
-            return None
-        from .kernel.engine import encoder
+        """The compiled encoder, made on first use; None in the reference engine."""
+        if self._made_encoder is None and self.engine == "native":
+            from .kernel.engine import encoder
 
-        return encoder(self.vocabulary)
+            self._made_encoder = encoder(self.vocabulary)
+        return self._made_encoder
 
     def _batch(
         self,

@@ -118,10 +118,7 @@ Encoder::Encoder(std::shared_ptr<const Strings> tokens, std::shared_ptr<const St
 Encoder::~Encoder() = default;
 
 const Partition &Encoder::partition(bool parse_special) const {
-    std::call_once(partition_once_[parse_special], [&] {
-        partitions_[parse_special] = std::make_unique<Partition>(texts_, special_, parse_special);
-    });
-    return *partitions_[parse_special];
+    return partitions_[parse_special].get([&] { return std::make_unique<Partition>(texts_, special_, parse_special); });
 }
 
 // Bytes that are not UTF-8 as llama.cpp reads them: each that cannot be decoded becomes U+FFFD, overlong forms and

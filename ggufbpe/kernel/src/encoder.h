@@ -22,6 +22,7 @@
 
 #include "cache.h"
 #include "ids.h"
+#include "lazy.h"
 #include "merge.h"
 #include "own_steps.h"
 #include "special.h"
@@ -120,8 +121,7 @@ private:
     std::unique_ptr<const SpacedWords> spaced_words_;  // as well
     std::vector<SpecialToken> special_;
     int32_t bos_, eos_;
-    mutable std::once_flag partition_once_[2];
-    mutable std::unique_ptr<Partition> partitions_[2];
+    Lazy<Partition> partitions_[2];
     mutable WordCache cache_;
     mutable std::mutex workers_mutex_;
     mutable std::vector<std::unique_ptr<Worker>> workers_;  // idle ones, to be used again

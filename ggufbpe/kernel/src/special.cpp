@@ -154,9 +154,12 @@ __attribute__((target("avx2"))) size_t find_candidate(const unsigned char *text,
     for (int i = 0; i < 4; ++i) {
         rows[i] = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i *>(tables[i])));
     }
-    for (; from + 33 <= size; from += 32) {
-        __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(text + from));
-        __m256i second = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(text + from + 1));
+    for (; from < size; from += 32) {
+        const unsigned char *here = text + from;
+        unsigned char rest[33] = {};
+        if (size - from < sizeof rest) here = static_cast<unsigned char *>(std::memcpy(rest, here, size - from));
+        __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(here));
+        __m256i second = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(here + 1));
         __m256i found = _mm256_shuffle_epi8(rows[0], _mm256_and_si256(first, nibble));
         found = _mm256_and_si256(found, _mm256_shuffle_epi8(rows[1], _mm256_and_si256(_mm256_srli_epi16(first, 4), nibble)));
         found = _mm256_and_si256(found, _mm256_shuffle_epi8(rows[2], _mm256_and_si256(second, nibble)));
@@ -164,7 +167,7 @@ __attribute__((target("avx2"))) size_t find_candidate(const unsigned char *text,
         uint32_t none = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(found, _mm256_setzero_si256())));
         if (~none) return from + lowest_bit(~none);
     }
-    return from;
+    return size;
 }
 #endif
 

@@ -45,7 +45,11 @@ __attribute__((target("avx2"))) size_t classify_ascii(const unsigned char *text,
     }
     const __m256i limit = _mm256_set1_epi8(0x70);
     size_t i = 0;
-    for (; i + 32 <= size; i += 32) {
+    for (; i < size; i += 32) {
+        if (size - i < 32) {
+            if (size < 32) break;
+            i = size - 32;  // some of them once more
+        }
         __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(text + i));
         if (_mm256_movemask_epi8(bytes)) break;
         __m256i result = _mm256_setzero_si256();
@@ -59,17 +63,16 @@ __attribute__((target("avx2"))) size_t classify_ascii(const unsigned char *text,
     return i;
 }
 
-// Columns of classes below 64, 32 at a time.
-__attribute__((target("avx2"))) size_t translate(const uint8_t *classes, size_t size, const uint8_t *table, size_t width,
-                                                 uint8_t *columns) {
+// Columns of classes below 64, 32 at a time, the last of them maybe behind the end: both buffers have a margin there.
+__attribute__((target("avx2"))) void translate(const uint8_t *classes, size_t size, const uint8_t *table, size_t width,
+                                               uint8_t *columns) {
     __m256i rows[4];
     const int count = static_cast<int>((width + 15) / 16);
     for (int row = 0; row < count; ++row) {
         rows[row] = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i *>(table + 16 * row)));
     }
     const __m256i limit = _mm256_set1_epi8(0x70);
-    size_t i = 0;
-    for (; i + 32 <= size; i += 32) {
+    for (size_t i = 0; i < size; i += 32) {
         __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(classes + i));
         __m256i result = _mm256_setzero_si256();
         for (int row = 0; row < count; ++row) {
@@ -78,7 +81,6 @@ __attribute__((target("avx2"))) size_t translate(const uint8_t *classes, size_t 
         }
         _mm256_storeu_si256(reinterpret_cast<__m256i *>(columns + i), result);
     }
-    return i;
 }
 
 __attribute__((target("avx2,bmi"))) size_t gather_starts(const uint8_t *flags, size_t from, size_t count, uint32_t *&to) {
@@ -109,19 +111,19 @@ __attribute__((target("avx2,bmi"))) size_t gather_starts(const uint8_t *flags, s
 // A buffer for `count` code points with a margin before and behind.
 uint8_t *fitted(Buffer<uint8_t> &buffer, size_t count) { return buffer.room(count + 2 * MARGIN) + MARGIN; }
 
-// to[i] = table[from[i]], where `width` is how many values there are.
+// to[i] = table[from[i]], where `width` is how many values there are; both are in fitted() buffers.
 void look_up_each(const uint8_t *from, size_t count, const uint8_t *table, size_t width, uint8_t *to) {
-    size_t done = 0;
 #if GGUFBPE_X86
     if (has_avx2() && width <= 64) {
         alignas(16) uint8_t rows[64] = {};
         std::memcpy(rows, table, width);
-        done = translate(from, count, rows, width, to);
+        translate(from, count, rows, width, to);
+        return;
     }
 #else
     (void)width;
 #endif
-    for (; done < count; ++done) to[done] = table[from[done]];
+    for (size_t i = 0; i < count; ++i) to[i] = table[from[i]];
 }
 
 }  // namespace
@@ -137,12 +139,10 @@ struct Splitter::Stage {
     bool is_identity = false;                 // columns are classes
     std::vector<std::vector<bool>> members;   // [set of the step][class]
     std::unique_ptr<Automaton> contraction;   // of letters_joined_by_spaces, over classes
-    mutable std::once_flag windows_once;
-    mutable std::unique_ptr<Windows> windows;
+    Lazy<Windows> windows;
 
     const Windows &get_windows() const {
-        std::call_once(windows_once, [this] { windows = std::make_unique<Windows>(*automaton, weights); });
-        return *windows;
+        return windows.get([this] { return std::make_unique<Windows>(*automaton, weights); });
     }
 
     bool in(size_t set, uint8_t c) const { return members[set][c]; }
@@ -514,15 +514,15 @@ void Splitter::prepare_pairs() {
 }
 
 const uint8_t *Splitter::wide() const {
-    std::call_once(wide_once_, [this] {
-        auto table = std::make_unique<uint8_t[]>(0x110000);
+    const auto make = [this] {
+        auto table = std::make_unique<ClassTable>();
         for (size_t run = 0; run < runs_.size(); ++run) {
             uint32_t end = run + 1 < runs_.size() ? runs_[run + 1].first : 0x110000;
-            std::memset(table.get() + runs_[run].first, runs_[run].second, end - runs_[run].first);
+            std::memset(table->data() + runs_[run].first, runs_[run].second, end - runs_[run].first);
         }
-        wide_ = std::move(table);
-    });
-    return wide_.get();
+        return table;
+    };
+    return wide_.get(make).data();
 }
 
 uint8_t Splitter::class_at(const unsigned char *text, size_t size, size_t position) const {
@@ -610,7 +610,7 @@ size_t Splitter::block(const unsigned char *text, size_t size, size_t start, Scr
     }
     classes[count + 1] = end_class;
 
-    const uint8_t *prior = nullptr;
+    uint8_t *prior = nullptr;
     for (size_t i = 0; i < stages_.size() && count; ++i) {
         const Stage &stage = *stages_[i];
         uint8_t *boundary = fitted(scratch.flags[i & 1], bytes);
@@ -643,11 +643,16 @@ bool Splitter::words(Scratch &scratch) const {
     const size_t from = scratch.done, count = scratch.count;
     if (from == count) return false;
     size_t end = count - from <= PIECE + PIECE / 4 ? count : from + PIECE;
-    const uint8_t *boundary = scratch.boundary;
+    uint8_t *const boundary = scratch.boundary;
     uint32_t *const starts = scratch.starts.room(end - from + 2 * MARGIN), *to = starts;
     size_t done = from;
 #if GGUFBPE_X86
-    if (has_avx2()) done = gather_starts(boundary, from, end, to);
+    if (has_avx2() && end == count) {
+        std::memset(boundary + count, 0, MARGIN);
+        done = gather_starts(boundary, from, count + MARGIN - 1, to);
+    } else if (has_avx2()) {
+        done = gather_starts(boundary, from, end, to);
+    }
 #endif
     for (; done < end; ++done) {
         *to = static_cast<uint32_t>(done);

@@ -10,14 +10,15 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "automaton.h"
+#include "lazy.h"
 #include "memory.h"
 #include "windows.h"
 
@@ -43,7 +44,7 @@ public:
         size_t word_count = 0;
         // For words(): the code points of the block, how many were given out, and where words begin.
         size_t count = 0, done = 0;
-        const uint8_t *boundary = nullptr;
+        uint8_t *boundary = nullptr;
         bool is_ascii = false;
         uint32_t size = 0;  // bytes of the block
 
@@ -82,6 +83,7 @@ public:
 
 private:
     struct Stage;
+    using ClassTable = std::array<uint8_t, 0x110000>;
 
     const uint8_t *wide() const;
     uint8_t class_before(const unsigned char *text, size_t position) const;
@@ -96,8 +98,7 @@ private:
     size_t classes_ = 0;
     uint8_t ascii_[128] = {};
     std::vector<std::pair<uint32_t, uint8_t>> runs_;
-    mutable std::unique_ptr<uint8_t[]> wide_;  // the class of every code point; made when the first that is not ASCII comes
-    mutable std::once_flag wide_once_;
+    Lazy<ClassTable> wide_;  // the class of every code point; made when the first that is not ASCII comes
     std::vector<std::unique_ptr<Stage>> stages_;
     // For each pair of classes: bit 0: the text may be cut between them; bit i + 1: stage i has a boundary there.
     std::vector<uint32_t> safe_;

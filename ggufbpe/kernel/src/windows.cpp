@@ -364,8 +364,7 @@ __attribute__((target("avx2"))) void mark_32(const Tables &certain, const Tables
                                              uint8_t *boundary, std::vector<uint32_t> &found) {
     const __m256i ends = _mm256_set1_epi8(static_cast<char>(end)), zero = _mm256_setzero_si256();
     const __m256i all = _mm256_set1_epi8(-1);
-    size_t i = from;
-    for (; i + 32 <= count; i += 32) {
+    for (size_t i = from; i < count; i += 32) {
         __m256i a = load(columns + i - 3), b = load(columns + i - 2), c = load(columns + i - 1), d = load(columns + i);
         __m256i e = load(columns + i + 1);
         __m256i before = zero;
@@ -382,10 +381,10 @@ __attribute__((target("avx2"))) void mark_32(const Tables &certain, const Tables
         _mm256_storeu_si256(reinterpret_cast<__m256i *>(boundary + i), result);
         uint32_t bits = static_cast<uint32_t>(_mm256_movemask_epi8(is_uncertain));
         if (i == 0) bits &= ~1u;
+        if (count - i < 32) bits &= (1u << (count - i)) - 1;
         for (; bits; bits &= bits - 1) found.push_back(static_cast<uint32_t>(i + lowest_bit(bits)));
     }
     if (from == 0 && count) boundary[0] = 0xFF;
-    mark_each(certain, uncertain, end, columns, prior, i, count, boundary, found);
 }
 
 #endif

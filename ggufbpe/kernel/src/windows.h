@@ -33,10 +33,11 @@ public:
     const std::vector<uint8_t> &group_of() const { return group_of_; }
     uint8_t end() const { return end_; }  // the value of the end of the text
 
-    // For each code point from `from` to `count`: boundary[i] becomes 0xFF where a match begins or ends before it for certain, else 0
-    // (prior boundaries included); what is uncertain is appended to `uncertain`. `columns` is readable from -3 to
-    // count + 33; before the first code point there are three end values. `prior` may be null: nothing but the first code
-    // point is a boundary then; else it is readable from -2 to count + 33, and where it is 0xFF a piece begins.
+    // For each code point from `from` to `count`: boundary[i] becomes 0xFF where a match begins or ends before it for
+    // certain, else 0 (prior boundaries included); what is uncertain is appended to `uncertain`. `columns` is readable from -3
+    // to count + 32; before the first code point there are three end values. `prior` may be null: nothing but the first code
+    // point is a boundary then; else it is readable from -2 to count + 32, and where it is 0xFF a piece begins. What is in
+    // `boundary` from `count` to count + 31 may be written over.
     void mark(const uint8_t *columns, const uint8_t *prior, size_t from, size_t count, uint8_t *boundary,
               std::vector<uint32_t> &uncertain) const;
 
