@@ -69,6 +69,10 @@ uint32_t last_character(std::string_view text) {
     return code_point_at(p + start, p + text.size(), length);
 }
 
+bool is_joined(std::string_view text, std::string_view left, std::string_view right) {
+    return text.size() == left.size() + right.size() && text.substr(0, left.size()) == left && text.substr(left.size()) == right;
+}
+
 bool starts_with_space(std::string_view text) { return text.compare(0, 3, "\xE2\x96\x81") == 0; }
 bool ends_with_space(std::string_view text) {
     return text.size() >= 3 && text.compare(text.size() - 3, 3, "\xE2\x96\x81") == 0;
@@ -114,10 +118,14 @@ std::vector<PairTable::Pair> Merger::read(const Strings &merges) {
     };
     struct Item {
         uint32_t rank;
+        bool is_guessed;
         Part left, right, merged;
     };
+    // Merges mostly stand in the order of the tokens that they make, so what comes next is guessed first.
+    const bool guesses = tokens_->are_different();
+    size_t guess = 0;
     std::vector<Item> items(AT_ONCE);
-    std::vector<char> merged;  // their texts
+    std::vector<char> merged;  // texts of those that were not guessed
     for (size_t from = 0; from < merges.size(); from += AT_ONCE) {
         const size_t end = std::min(from + AT_ONCE, merges.size());
         size_t room = 0;
@@ -129,7 +137,7 @@ std::vector<PairTable::Pair> Merger::read(const Strings &merges) {
             for (size_t i = 0; i < count; ++i) {
                 work(items[i].left);
                 work(items[i].right);
-                work(items[i].merged);
+                if (!items[i].is_guessed) work(items[i].merged);
             }
         };
         for (size_t rank = from; rank < end; ++rank) {
@@ -141,6 +149,14 @@ std::vector<PairTable::Pair> Merger::read(const Strings &merges) {
             item.rank = static_cast<uint32_t>(rank);
             item.left.text = text.substr(0, space);
             item.right.text = text.substr(space + 1);
+            for (const size_t id : {guess, guess + 1}) {
+                item.is_guessed = guesses && id < tokens_->size() && is_joined((*tokens_)[id], item.left.text, item.right.text);
+                if (!item.is_guessed) continue;
+                item.merged.symbol = static_cast<uint32_t>(id);
+                guess = id;
+                break;
+            }
+            if (item.is_guessed) continue;
             item.merged.text = {to, text.size() - 1};
             to = std::copy(item.left.text.begin(), item.left.text.end(), to);
             to = std::copy(item.right.text.begin(), item.right.text.end(), to);
@@ -155,6 +171,7 @@ std::vector<PairTable::Pair> Merger::read(const Strings &merges) {
         });
         each([&](Part &part) { tokens_->prefetch_text(part.likely); });
         each([&](Part &part) { part.symbol = symbol_of(part.text, part.hash, part.likely); });
+        if (count) guess = items[count - 1].merged.symbol;
         for (size_t i = 0; i < count; ++i) {
             const Item &item = items[i];
             pairs.push_back({item.left.symbol, item.right.symbol, item.rank, item.merged.symbol});

@@ -54,6 +54,7 @@ public:
     // stood before, or -1 if all are different. Does nothing the second time.
     int64_t index();
     bool indexed() const { return slots_.size() > 0; }
+    bool are_different() const { return duplicate_ < 0; }  // as index() found
 
     // The index of `text`, or -1. Needs index().
     int64_t find(std::string_view text) const;
