@@ -20,7 +20,7 @@ import goals
 from cases import Case
 from peers import LLAMA_CPP, OURS
 from reference import NotPreparedError, llama_tokenize_command
-from timing import median_ratio
+from timing import MORE_ROUNDS, median_ratio
 
 HERE = Path(__file__).resolve().parent
 
@@ -31,7 +31,7 @@ def opening(case: Case, engine: str, rounds: int) -> tuple[list[dict[str, Any]],
     if importlib.util.find_spec("llama_cpp"):
         engines[LLAMA_CPP] = LLAMA_CPP
     answers: dict[str, list[dict[str, Any]]] = {name: [] for name in engines}
-    for _ in range(rounds):
+    for _ in range(MORE_ROUNDS * rounds):
         for name, argument in engines.items():
             command = [sys.executable, str(HERE / "opening_child.py"), argument, str(case.path)]
             answers[name].append(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ctypes
 import inspect
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 from cases import Case
@@ -59,8 +59,17 @@ def takes_threads(method: Callable[..., Any]) -> bool:
 def open_ours(case: Case, engine: str = "auto") -> Engine:
     """ggufbpe."""
     tokenizer = our_tokenizer(case, engine)
-    plain = {"add_special": False, "parse_special": False}
-    return Engine(partial(tokenizer.encode_to_numpy, **plain), partial(tokenizer.encode, **plain))
+    encode, encode_to_numpy = tokenizer.encode, tokenizer.encode_to_numpy
+
+    # As a program calls them: a `partial` would put keywords together anew in each call, which a short text would show.
+    def to_list(text: str) -> list[int]:
+        found: list[int] = encode(text, add_special=False, parse_special=False)
+        return found
+
+    def to_array(text: str) -> Any:
+        return encode_to_numpy(text, add_special=False, parse_special=False)
+
+    return Engine(to_array, to_list)
 
 
 def open_llama_cpp(case: Case) -> Engine:

@@ -130,7 +130,7 @@ def measure_case(
         results["ids"] += checks[text.name]
         add(results, "encode", (figures, rows))
     say(f"{case.name}: 50 characters, opening, whole processes")
-    add(results, "short", encoding.short(case, usable, engine, 3 * rounds))
+    add(results, "short", encoding.short(case, usable, engine, rounds))
     add(results, "open", opening.opening(case, engine, rounds))
     add(results, "process", opening.processes(case, 2 * rounds, left_out))
     for text, long in zip(short_texts, long_texts):

@@ -22,11 +22,10 @@ import numpy as np
 from cases import Case
 from peers import OURS, our_tokenizer, takes_threads
 from texts import Text
-from timing import median_ratio, seconds
+from timing import MORE_ROUNDS, median_ratio, seconds
 
 DOCUMENT = 2000  # characters of a text of the batch
 LATER_PASSES = 3
-MORE_ROUNDS = 3
 ONE, TWO, APART = "one thread", "two threads", "two tokenizers, half each"
 PLAIN = {"add_special": False, "parse_special": False}
 

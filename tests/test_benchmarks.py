@@ -26,6 +26,7 @@ import opening  # noqa: E402
 import peers  # noqa: E402
 import scaling  # noqa: E402
 import texts  # noqa: E402
+import timing  # noqa: E402
 from cases import Case, case, cases  # noqa: E402
 from tokenizer_json import PATTERNS, tokenizer_json  # noqa: E402
 
@@ -70,7 +71,7 @@ def test_quick_run_with_whatever_is_installed(tmp_path: Path) -> None:
     assert [check for check in results["ids"] if not check["equal"]] == []
     assert set(peers.PACKAGES) - installed == set(results["left_out"]) & set(peers.PACKAGES)
     for figure in results["encode"]:
-        assert len(figure["first_seconds"]) == len(figure["later_seconds"]) == 1
+        assert len(figure["first_seconds"]) == len(figure["later_seconds"]) == timing.MORE_ROUNDS
         assert figure["first_mb_per_s"] > 0
         assert figure["later_mb_per_s"] > 0
     compared = {(row["what"], row["against"]) for row in results["rows"]}
@@ -233,7 +234,7 @@ def test_threads_are_measured_where_methods_take_them(gpt2: Case, monkeypatch: p
     both, three = [scaling.ONE, scaling.TWO], [scaling.ONE, scaling.TWO, scaling.APART]
     assert [figure["kind"] for figure in figures] == [*both, *both, *three, *three]
     assert [row["note"].startswith(scaling.APART) for row in rows] == [False, False, True, True]
-    assert all(len(figure["seconds"]) == 2 * scaling.MORE_ROUNDS for figure in figures)
+    assert all(len(figure["seconds"]) == 2 * timing.MORE_ROUNDS for figure in figures)
 
 
 def test_other_ids_on_two_threads_are_an_error(gpt2: Case, monkeypatch: pytest.MonkeyPatch) -> None:
