@@ -112,11 +112,11 @@ void WordTable::copy_slot(const Slot &slot, WordTable &other) {
 std::shared_ptr<WordTable> WordCache::replace(const std::shared_ptr<WordTable> &full) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (table_ != full) return table_;
-    const size_t grown = full->slot_count() * 4;
-    const bool fits = grown * sizeof(WordTable::Slot) + (full->bytes() - full->slot_count() * sizeof(WordTable::Slot)) <=
-                      most_bytes_;
-    auto next = new_table(fits ? grown : full->slot_count());
-    if (fits) full->copy_to(*next);
+    const size_t slots = full->slot_count(), record_bytes = full->bytes() - slots * sizeof(WordTable::Slot);
+    size_t grown = 4 * slots;
+    while (grown > slots && grown * sizeof(WordTable::Slot) + record_bytes > most_bytes_) grown /= 2;
+    auto next = new_table(grown);
+    if (grown > slots) full->copy_to(*next);
     table_ = next;
     full->retired.store(true, std::memory_order_release);
     return table_;

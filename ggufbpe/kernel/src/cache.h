@@ -171,7 +171,7 @@ private:
 
 class WordCache {
 public:
-    // At most this many bytes; while one table is replaced by another, up to half as many more.
+    // At most this many bytes; while one table is replaced by another, up to two thirds as many more.
     explicit WordCache(size_t most_bytes) : most_bytes_(most_bytes), table_(new_table(FIRST_SLOTS)) {}
 
     std::shared_ptr<WordTable> table() const {
