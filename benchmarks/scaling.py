@@ -37,12 +37,13 @@ def scaling(
     case: Case, text: Text, long: Text, engine: str, rounds: int, left_out: dict[str, str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """A batch made of `text`, and the one text `long`: figures and rows."""
+    tokenizer = our_tokenizer(case, engine)
     documents, halves = split_into_documents(text.text), _halves(long.text)
 
     def fresh() -> Any:
-        tokenizer = our_tokenizer(case, engine)
-        tokenizer.encode("Hello world")
-        return tokenizer
+        made = our_tokenizer(case, engine)
+        made.encode("Hello world")
+        return made
 
     def batch(threads: int) -> Action:
         return partial(fresh().encode_batch, documents, threads=threads, **PLAIN)
@@ -60,7 +61,7 @@ def scaling(
         ("encode_batch", text.size, goals.BATCH_FIRST, goals.BATCH_LATER, batches),
         ("encode_to_numpy", long.size, goals.LONG_FIRST, goals.LONG_LATER, one_texts),
     ):
-        if not takes_threads(getattr(fresh(), method)):
+        if not takes_threads(getattr(tokenizer, method)):
             left_out[f"{first.partition(',')[0]} on two threads"] = f"{OURS}'s {method} has no `threads` here"
             continue
         if not _equal(makers[ONE]()(), makers[TWO]()()):

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import chain
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
 from .detokenize import DecodeStream, Pieces, detokenize, token_ids
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from .inspect.trace import Trace
     from .kernel._native import Encoder
     from .steps import Steps
+
+_making = RLock()  # one thread makes an encoder; the others wait for it
 
 Engine = Literal["auto", "native", "reference"]
 Text = str | bytes | bytearray | memoryview
@@ -267,7 +270,9 @@ class Tokenizer:
         if self._made_encoder is None and self.engine == "native":
             from .kernel.engine import encoder
 
-            self._made_encoder = encoder(self.vocabulary)
+            with _making:
+                if self._made_encoder is None:
+                    self._made_encoder = encoder(self.vocabulary)
         return self._made_encoder
 
     def _batch(

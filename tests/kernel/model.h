@@ -421,7 +421,8 @@ struct Vocabulary {
         strings->index();
         ggufbpe::Strings pairs;
         for (const std::string &merge : merges) pairs.add(merge);
-        return std::make_unique<ggufbpe::Encoder>(strings, strings, pairs, splitter, options, own_step, special, bos, eos, cache_bytes);
+        return std::make_unique<ggufbpe::Encoder>(strings, strings, pairs, splitter, options, own_step, special, bos, eos,
+                                                  cache_bytes);
     }
 };
 

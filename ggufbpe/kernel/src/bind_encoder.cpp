@@ -167,8 +167,9 @@ std::shared_ptr<BoundEncoder> encoder_of(std::shared_ptr<Strings> tokens, std::s
     std::vector<SpecialToken> tokens_to_find;
     for (const auto &[id, hidden, left, right] : special) tokens_to_find.push_back({id, hidden, left, right});
     const MergeOptions options{byte_encode, ignore_merges, newline_runs, escape_spaces};
-    return std::shared_ptr<BoundEncoder>(new BoundEncoder{
-        {tokens, texts, merges, splitter, options, own_step_of(own_step), tokens_to_find, bos, eos}, TokenInts(tokens->size())});
+    return std::shared_ptr<BoundEncoder>(
+        new BoundEncoder{{tokens, texts, merges, splitter, options, own_step_of(own_step), tokens_to_find, bos, eos},
+                         TokenInts(tokens->size())});
 }
 
 Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads) {

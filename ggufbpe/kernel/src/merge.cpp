@@ -70,7 +70,8 @@ uint32_t last_character(std::string_view text) {
 }
 
 bool is_joined(std::string_view text, std::string_view left, std::string_view right) {
-    return text.size() == left.size() + right.size() && text.substr(0, left.size()) == left && text.substr(left.size()) == right;
+    return text.size() == left.size() + right.size() && text.substr(0, left.size()) == left &&
+           text.substr(left.size()) == right;
 }
 
 bool starts_with_space(std::string_view text) { return text.compare(0, 3, "\xE2\x96\x81") == 0; }
@@ -124,6 +125,9 @@ std::vector<PairTable::Pair> Merger::read(const Strings &merges) {
     // Merges mostly stand in the order of the tokens that they make, so what comes next is guessed first.
     const bool guesses = tokens_->are_different();
     size_t guess = 0;
+    const auto makes = [&](const Item &item, size_t id) {
+        return guesses && id < tokens_->size() && is_joined((*tokens_)[id], item.left.text, item.right.text);
+    };
     std::vector<Item> items(AT_ONCE);
     std::vector<char> merged;  // texts of those that were not guessed
     for (size_t from = 0; from < merges.size(); from += AT_ONCE) {
@@ -149,14 +153,13 @@ std::vector<PairTable::Pair> Merger::read(const Strings &merges) {
             item.rank = static_cast<uint32_t>(rank);
             item.left.text = text.substr(0, space);
             item.right.text = text.substr(space + 1);
-            for (const size_t id : {guess, guess + 1}) {
-                item.is_guessed = guesses && id < tokens_->size() && is_joined((*tokens_)[id], item.left.text, item.right.text);
-                if (!item.is_guessed) continue;
-                item.merged.symbol = static_cast<uint32_t>(id);
-                guess = id;
-                break;
+            const size_t tried = makes(item, guess) ? guess : guess + 1;
+            item.is_guessed = tried == guess || makes(item, tried);
+            if (item.is_guessed) {
+                item.merged.symbol = static_cast<uint32_t>(tried);
+                guess = tried;
+                continue;
             }
-            if (item.is_guessed) continue;
             item.merged.text = {to, text.size() - 1};
             to = std::copy(item.left.text.begin(), item.left.text.end(), to);
             to = std::copy(item.right.text.begin(), item.right.text.end(), to);

@@ -156,8 +156,11 @@ __attribute__((target("avx2"))) size_t find_candidate(const unsigned char *text,
     }
     for (; from < size; from += 32) {
         const unsigned char *here = text + from;
-        unsigned char rest[33] = {};
-        if (size - from < sizeof rest) here = static_cast<unsigned char *>(std::memcpy(rest, here, size - from));
+        unsigned char rest[33];  // the last bytes, and zeros behind them
+        if (size - from < sizeof rest) {
+            std::memset(rest, 0, sizeof rest);
+            here = static_cast<unsigned char *>(std::memcpy(rest, here, size - from));
+        }
         __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(here));
         __m256i second = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(here + 1));
         __m256i found = _mm256_shuffle_epi8(rows[0], _mm256_and_si256(first, nibble));

@@ -647,11 +647,9 @@ bool Splitter::words(Scratch &scratch) const {
     uint32_t *const starts = scratch.starts.room(end - from + 2 * MARGIN), *to = starts;
     size_t done = from;
 #if GGUFBPE_X86
-    if (has_avx2() && end == count) {
-        std::memset(boundary + count, 0, MARGIN);
-        done = gather_starts(boundary, from, count + MARGIN - 1, to);
-    } else if (has_avx2()) {
-        done = gather_starts(boundary, from, end, to);
+    if (has_avx2()) {
+        if (end == count) std::memset(boundary + count, 0, MARGIN);  // so that the last flags can be taken with what is behind
+        done = gather_starts(boundary, from, end == count ? count + MARGIN - 1 : end, to);
     }
 #endif
     for (; done < end; ++done) {
