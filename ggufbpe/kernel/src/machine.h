@@ -47,6 +47,15 @@ inline void prefetch_to_write(const void *at) {
 #endif
 }
 
+// To be called while waiting for another processor.
+inline void wait_a_moment() {
+#if GGUFBPE_X86
+    _mm_pause();
+#elif defined(__GNUC__) && defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 // memcpy of what nobody reads soon, past the caches: the place that is written need not be fetched before.
 inline void copy_past_caches(void *to, const void *from, size_t bytes) {
 #if GGUFBPE_X86
