@@ -2,11 +2,12 @@
 
     tests/kernel/*.cpp, ggufbpe/kernel/src -> .cache/kernel-tests-<sanitizers>/ -> [this file] -> exit status
 
-Without arguments, a short run under AddressSanitizer and UndefinedBehaviorSanitizer, for CI: words of every length, and
-fuzzing of the reader of strings, the splitter and the encoder against slow models. `--long MINUTES` fuzzes for as long;
-`--threads` runs many threads under ThreadSanitizer; `--plain` does without sanitizers, which makes ten times the cases;
-`--arm64` compiles for that processor and runs all in QEMU (Debian: g++-aarch64-linux-gnu and qemu-user), without
-sanitizers. A case that fails is printed with the arguments that run it again.
+Without arguments, a short run under AddressSanitizer and UndefinedBehaviorSanitizer, for CI: memory that is used again,
+words of every length, and fuzzing of the reader of strings, the splitter and the encoder against slow models. `--long
+MINUTES` fuzzes for as long; `--threads` runs many threads under ThreadSanitizer; `--plain` does without sanitizers,
+which makes ten times the cases; `--arm64` compiles for that processor and runs all in QEMU (Debian:
+g++-aarch64-linux-gnu and qemu-user), without sanitizers. A case that fails is printed with the arguments that run it
+again.
 
 Needs CMake and a C++17 compiler (CXX; g++ and clang++ have the sanitizers). Cases of the fuzzers come from a seed, so
 that a run can be had again; `--libfuzzer` lets clang's libFuzzer choose them by what code they reach.
@@ -28,6 +29,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
+CHECKS = ("check_memory", "check_words")  # nothing is chosen in them
 FUZZERS = ("fuzz_strings", "fuzz_split", "fuzz_encoder")
 PORTABLE = "_portable"  # the same with baseline instructions only
 SHORT_RUN = {"fuzz_strings": 3.0, "fuzz_split": 10.0, "fuzz_encoder": 12.0}  # seconds
@@ -89,9 +91,10 @@ def main() -> None:
     elif arguments.long:
         _long_run(arguments.long, arguments.seed, kind, arguments.libfuzzer, environment)
     else:
-        programs = ["check_words", *SHORT_RUN, *(name + PORTABLE for name in SHORT_RUN_PORTABLE)]
+        programs = [*CHECKS, *SHORT_RUN, *(name + PORTABLE for name in SHORT_RUN_PORTABLE)]
         where = _build(kind, programs, libfuzzer=False)
-        _run(kind, [where / "check_words"], environment)
+        for name in CHECKS:
+            _run(kind, [where / name], environment)
         for names, suffix in ((SHORT_RUN, ""), (SHORT_RUN_PORTABLE, PORTABLE)):
             for name, seconds in names.items():
                 program = where / (name + suffix)
@@ -100,9 +103,10 @@ def main() -> None:
 
 def _long_run(minutes: float, seed: int, kind: Kind, libfuzzer: bool, environment: dict[str, str]) -> None:
     programs = [name + suffix for suffix in ("", PORTABLE) for name in FUZZERS]
-    where = _build(kind, ["check_words", *programs] if not libfuzzer else programs, libfuzzer)
+    where = _build(kind, [*CHECKS, *programs] if not libfuzzer else programs, libfuzzer)
     if not libfuzzer:
-        _run(kind, [where / "check_words"], environment)
+        for name in CHECKS:
+            _run(kind, [where / name], environment)
     seconds = 60 * minutes / len(programs)
     for number, program in enumerate(programs):
         if libfuzzer:

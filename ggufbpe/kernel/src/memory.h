@@ -21,10 +21,10 @@
 namespace ggufbpe {
 
 // Huge pages that were given back, for the next who needs as many: the system takes long to give out new ones. At most
-// KEPT bytes stay here.
+// KEPT bytes stay here, of those that were used last; the system may take what is in them whenever it needs memory.
 class HugePages {
 public:
-    static constexpr size_t PAGE = size_t(2) << 20, KEPT = size_t(64) << 20;
+    static constexpr size_t PAGE = size_t(2) << 20, KEPT = size_t(256) << 20;
 #if defined(__linux__)
     static constexpr size_t WORTH_IT = PAGE / 4;  // bytes; fewer are taken from the usual allocator
 #else
@@ -36,16 +36,20 @@ public:
         size_t bytes = 0;  // whole pages
     };
 
-    // At least `bytes`; `is_new` says that they are zeros. Throws std::bad_alloc.
+    // At least `bytes`, of which nobody knows the content; `is_new` says that they are zeros. Throws std::bad_alloc.
     static Mapping take(size_t bytes, bool &is_new) {
         const size_t pages = whole_pages(bytes);
         {
             std::lock_guard<std::mutex> lock(mutex());
-            for (Mapping &kept : kept_ones()) {
-                if (kept.bytes < pages || kept.bytes > pages + pages / 2) continue;
-                Mapping found = kept;
-                kept = kept_ones().back();
-                kept_ones().pop_back();
+            auto &kept = kept_ones();
+            auto best = kept.end();
+            for (auto one = kept.begin(); one != kept.end(); ++one) {
+                const bool fits = one->bytes >= pages && one->bytes <= pages + pages / 2;
+                if (fits && (best == kept.end() || one->bytes <= best->bytes)) best = one;
+            }
+            if (best != kept.end()) {
+                const Mapping found = *best;
+                kept.erase(best);
                 is_new = false;
                 return found;
             }
@@ -91,18 +95,26 @@ public:
     }
 
     static void give_back(const Mapping &mapping) {
-        size_t kept_bytes = 0;
-        {
-            std::lock_guard<std::mutex> lock(mutex());
-            size_t free = KEPT;
-            for (const Mapping &kept : kept_ones()) free -= kept.bytes;
-            if (free >= mapping.bytes / 2) {  // all of it, or its beginning
-                kept_bytes = std::min(mapping.bytes, free);
-                if (kept_bytes) kept_ones().push_back({mapping.data, kept_bytes});
-            }
-        }
 #if defined(__linux__)
-        if (kept_bytes < mapping.bytes) munmap(static_cast<char *>(mapping.data) + kept_bytes, mapping.bytes - kept_bytes);
+        if (mapping.bytes > KEPT) {
+            munmap(mapping.data, mapping.bytes);
+            return;
+        }
+#if defined(MADV_FREE)
+        madvise(mapping.data, mapping.bytes, MADV_FREE);  // who takes it again notices nothing, unless the system needed it
+#endif
+        std::lock_guard<std::mutex> lock(mutex());
+        auto &kept = kept_ones();
+        size_t free = KEPT;
+        for (const Mapping &one : kept) free -= one.bytes;
+        while (free < mapping.bytes) {
+            free += kept.front().bytes;
+            munmap(kept.front().data, kept.front().bytes);
+            kept.erase(kept.begin());
+        }
+        kept.push_back(mapping);
+#else
+        (void)mapping;
 #endif
     }
 

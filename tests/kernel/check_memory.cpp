@@ -1,0 +1,107 @@
+// Huge pages that are given back and taken again: nobody gets what another one has, and no more are kept than should be.
+//
+//     program: nothing to choose; ends with an error where something is wrong
+
+#include <algorithm>
+
+#include "harness.h"
+#include "ids.h"
+#include "memory.h"
+
+using namespace ggufbpe;
+
+namespace {
+
+constexpr size_t PAGE = HugePages::PAGE;
+
+// A number that is written all over a mapping while it is taken.
+void mark(const HugePages::Mapping &mapping, uint64_t number) {
+    for (size_t at = 0; at < mapping.bytes; at += 4096) std::memcpy(static_cast<char *>(mapping.data) + at, &number, 8);
+}
+
+bool has(const HugePages::Mapping &mapping, uint64_t number) {
+    for (size_t at = 0; at < mapping.bytes; at += 4096) {
+        if (std::memcmp(static_cast<char *>(mapping.data) + at, &number, 8)) return false;
+    }
+    return true;
+}
+
+HugePages::Mapping taken(size_t bytes, bool is_expected_new) {
+    bool is_new;
+    const HugePages::Mapping mapping = HugePages::take(bytes, is_new);
+    CHECK(is_new == is_expected_new);
+    CHECK(mapping.bytes >= bytes && reinterpret_cast<uintptr_t>(mapping.data) % PAGE == 0);
+    if (is_new) CHECK(has(mapping, 0));
+    return mapping;
+}
+
+// What was used last is kept; the smallest that has room is given, if it is not much too large.
+void check_what_is_kept() {
+    const HugePages::Mapping small = taken(8 * PAGE, true), large = taken(11 * PAGE, true);
+    HugePages::give_back(large);
+    HugePages::give_back(small);
+    HugePages::give_back(taken(6 * PAGE, false));  // small
+    CHECK(taken(10 * PAGE, false).data == large.data);
+    CHECK(taken(7 * PAGE, false).data == small.data);
+    HugePages::give_back(small);
+    const HugePages::Mapping much_smaller = taken(5 * PAGE, true);  // 8 are more than half as much again
+    HugePages::give_back(much_smaller);
+    HugePages::give_back(large);
+    HugePages::give_back(taken(HugePages::KEPT + 1, true));  // more than may be kept: the others stay
+    CHECK(taken(11 * PAGE, false).data == large.data);
+    HugePages::give_back(large);
+    HugePages::give_back(taken(HugePages::KEPT - 11 * PAGE, true));  // the oldest two go
+    HugePages::give_back(taken(11 * PAGE, false));
+    HugePages::give_back(taken(13 * PAGE, true));  // now that very large one is the oldest
+    HugePages::give_back(taken(11 * PAGE, false));
+    HugePages::give_back(taken(HugePages::KEPT - 11 * PAGE, true));
+}
+
+void check_at_random(uint64_t seed) {
+    Random random(seed);
+    std::vector<std::pair<HugePages::Mapping, uint64_t>> in_use;
+    for (uint64_t turn = 1; turn <= 2000; ++turn) {
+        if (in_use.size() < 12 && random.below(2)) {
+            bool is_new;
+            const HugePages::Mapping mapping = HugePages::take(1 + random.below(random.below(8) ? 4 * PAGE : 64 * PAGE), is_new);
+            mark(mapping, turn);
+            in_use.emplace_back(mapping, turn);
+        } else if (!in_use.empty()) {
+            std::swap(in_use[random.below(in_use.size())], in_use.back());
+            CHECK(has(in_use.back().first, in_use.back().second));
+            HugePages::give_back(in_use.back().first);
+            in_use.pop_back();
+        }
+    }
+    for (const auto &[mapping, number] : in_use) {
+        CHECK(has(mapping, number));
+        HugePages::give_back(mapping);
+    }
+}
+
+// An array is of zeros although its memory was written before; ids keep what is in them while they grow and shrink.
+void check_users() {
+    for (int turn = 0; turn < 3; ++turn) {
+        ZeroedArray<uint64_t> array(3 * PAGE / 8);
+        CHECK(std::all_of(array.data(), array.data() + array.size(), [](uint64_t number) { return number == 0; }));
+        std::fill(array.data(), array.data() + array.size(), ~uint64_t(0));
+    }
+    for (size_t count : {size_t(1000), 3 * PAGE / 4, 9 * PAGE / 4, HugePages::KEPT / 4 + 1000}) {
+        Ids ids;
+        for (size_t i = 0; i < count; ++i) ids.push(static_cast<int32_t>(i));
+        ids.shrink();
+        CHECK(ids.size() == count);
+        for (size_t i = 0; i < count; ++i) CHECK(ids.data()[i] == static_cast<int32_t>(i));
+    }
+}
+
+}  // namespace
+
+int main() {
+#if defined(__linux__)
+    check_what_is_kept();
+    for (uint64_t seed = 1; seed <= 3; ++seed) check_at_random(seed);
+#endif
+    check_users();
+    std::puts("memory: taken, given back, and taken again");
+}
