@@ -169,7 +169,7 @@ private:
     ZeroedArray<Bucket> buckets_;  // of zeros: atomics of integers need no more
     size_t mask_;
     const size_t most_record_bytes_;
-    std::atomic<size_t> used_{0};
+    alignas(64) std::atomic<size_t> used_{0};  // what writers change is not on the cache line that readers need
     std::atomic<size_t> record_bytes_{0};
     std::mutex writing_;
     std::vector<std::unique_ptr<uint64_t[]>> chunks_;
