@@ -110,27 +110,36 @@ void WordTable::copy_slot(const Slot &slot, WordTable &other) {
 }
 
 std::shared_ptr<WordTable> WordCache::replace(const std::shared_ptr<WordTable> &full) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (table_ != full) return table_;
+    std::unique_lock<std::mutex> growing(growing_, std::try_to_lock);
+    if (!growing || full->retired.load(std::memory_order_acquire)) return table();
     const size_t slots = full->slot_count(), record_bytes = full->bytes() - slots * sizeof(WordTable::Slot);
     size_t grown = 4 * slots;
     while (grown > slots && grown * sizeof(WordTable::Slot) + record_bytes > most_bytes_) grown /= 2;
     auto next = new_table(grown);
     if (grown > slots) full->copy_to(*next);
-    table_ = next;
-    full->retired.store(true, std::memory_order_release);
-    return table_;
+    return put_in_place_of(full, next);
 }
 
 void WordCache::expect(size_t words) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    size_t slots = table_->slot_count();
+    std::lock_guard<std::mutex> growing(growing_);
+    const std::shared_ptr<WordTable> now = table();
+    size_t slots = now->slot_count();
     while (slots / 2 < words && 2 * slots * sizeof(WordTable::Slot) <= most_bytes_ / 2) slots *= 2;
-    if (slots == table_->slot_count() || table_->used() > slots / 16) return;
+    if (slots == now->slot_count() || now->used() > slots / 16) return;
     auto next = new_table(slots);
-    table_->copy_to(*next);
-    table_->retired.store(true, std::memory_order_release);
-    table_ = next;
+    now->copy_to(*next);
+    put_in_place_of(now, next);
+}
+
+// Unless the cache was emptied meanwhile; returns what is in force.
+std::shared_ptr<WordTable> WordCache::put_in_place_of(const std::shared_ptr<WordTable> &former,
+                                                      const std::shared_ptr<WordTable> &next) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (table_ == former) {
+        table_ = next;
+        former->retired.store(true, std::memory_order_release);
+    }
+    return table_;
 }
 
 void WordCache::clear() {

@@ -188,6 +188,7 @@ public:
     }
 
     // To be called by who found `full` full: puts a larger table in its place, or an empty one; returns what is in force.
+    // That is still `full` while another thread is about it: nobody waits for all the words to be copied.
     std::shared_ptr<WordTable> replace(const std::shared_ptr<WordTable> &full);
 
     // Makes room for about so many words, if the bound allows it, unless there are many already.
@@ -203,7 +204,10 @@ private:
         const size_t bytes = slots * sizeof(WordTable::Slot);
         return std::make_shared<WordTable>(slots, std::max(most_bytes_ > bytes ? most_bytes_ - bytes : 0, LEAST_RECORD_BYTES));
     }
+    std::shared_ptr<WordTable> put_in_place_of(const std::shared_ptr<WordTable> &former, const std::shared_ptr<WordTable> &next);
+
     const size_t most_bytes_;
+    std::mutex growing_;         // who replaces a table has it, and copies without the other one
     mutable std::mutex mutex_;
     std::shared_ptr<WordTable> table_;
 };
