@@ -207,7 +207,7 @@ private:
     std::shared_ptr<WordTable> put_in_place_of(const std::shared_ptr<WordTable> &former, const std::shared_ptr<WordTable> &next);
 
     const size_t most_bytes_;
-    std::mutex growing_;         // who replaces a table has it, and copies without the other one
+    std::mutex growing_;  // who replaces a table has it, and copies without the other one
     mutable std::mutex mutex_;
     std::shared_ptr<WordTable> table_;
 };

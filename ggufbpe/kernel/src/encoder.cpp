@@ -623,27 +623,28 @@ void Encoder::drop_retired_tables() const {
     }
 }
 
+// Instead of a table that is full. False while another thread is about to replace it: then what is new is not kept.
+bool Encoder::take_next_table(Worker &worker) const {
+    auto next = cache_.replace(worker.table);
+    if (next == worker.table) return false;
+    worker.former.push_back(std::move(worker.table));  // what was found in it is still to be copied
+    worker.table = std::move(next);
+    drop_retired_tables();
+    return true;
+}
+
 // Puts the ids of a word into the table, if it is not too long for that and `writer` may write; the answer holds until the
 // next are encoded.
 WordTable::Found Encoder::keep(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Worker &worker,
                                std::optional<WordTable::Writer> &writer) const {
-    if (word.size <= WordTable::LONGEST) {
+    if (writer && word.size <= WordTable::LONGEST) {
         WordTable::Found found;
         const uint64_t hash = key.hash();
-        const auto is_kept = [&] {
-            return writer && writer->insert(key, worker.table->bucket(hash), word.data, word.size, ids, count, found);
-        };
-        if (is_kept()) return found;
-        if (writer) {
-            writer.reset();
-            const auto next = cache_.replace(worker.table);
-            if (next != worker.table) {  // else another thread is about it, and these words are not kept
-                worker.former.push_back(worker.table);  // what was found in it is still to be copied
-                worker.table = next;
-                drop_retired_tables();
-                writer.emplace(*worker.table);
-                if (is_kept()) return found;
-            }
+        if (writer->insert(key, worker.table->bucket(hash), word.data, word.size, ids, count, found)) return found;
+        writer.reset();
+        if (take_next_table(worker)) {
+            writer.emplace(*worker.table);
+            if (writer->insert(key, worker.table->bucket(hash), word.data, word.size, ids, count, found)) return found;
         }
     }
     worker.long_ids.emplace_back(2 + count);

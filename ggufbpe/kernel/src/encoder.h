@@ -112,6 +112,7 @@ private:
                           std::optional<WordTable::Writer> &writer) const;
     std::vector<unsigned char> rewrite(const unsigned char *text, size_t size) const;
     void drop_retired_tables() const;
+    bool take_next_table(Worker &worker) const;
 
     std::shared_ptr<const Strings> tokens_, texts_;
     std::shared_ptr<const Splitter> splitter_;
