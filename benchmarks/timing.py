@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 LOOP_SECONDS = 0.02  # a short action is repeated for so long
-MORE_ROUNDS = 3  # times as many for what takes little time, or needs the whole machine
+MORE_ROUNDS = 3  # times as many for what takes little time
 
 
 def seconds(action: Callable[[], Any]) -> float:
