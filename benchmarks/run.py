@@ -2,7 +2,7 @@
 
     python scripts/reference.py prepare --vocabs --library --command
     pip install -e '.[bench]'
-    python benchmarks/run.py [--vocab NAME …] [--text FILE …] [--json results.json] [--quick]
+    python benchmarks/run.py [--vocab NAME …] [--text FILE …] [--part NAME …] [--json results.json] [--quick]
 
 What each row means and how to read it: docs/performance.md. What is not installed or not prepared is left out, and the
 output says so. Ends with status 1 if our ids differ from llama.cpp's; a goal that is not reached is no error.
@@ -32,6 +32,8 @@ from timing import say
 
 from ggufbpe import GGUFWarning
 
+PARTS = ("encode", "short", "open", "process", "threads")
+OF_PEERS = {"encode", "short"}  # parts that every engine has a row in
 QUICK = {"megabytes": 0.2, "long_megabytes": 0.5, "rounds": 1}
 STACK = 100 << 20  # bytes; llama.cpp needs more than the usual 8 MB where a word is long
 
@@ -59,6 +61,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     known = ", ".join(cases.NAMES)
     parser.add_argument("--vocab", nargs="+", metavar="NAME", help=f"of {known}; or GGUF files; default: all")
     parser.add_argument("--text", nargs="+", metavar="[NAME=]FILE", help="texts of your own, UTF-8")
+    parts = f"of {', '.join(PARTS)}; default: all"
+    parser.add_argument("--part", nargs="+", metavar="NAME", choices=PARTS, default=PARTS, help=parts)
     parser.add_argument("--json", metavar="FILE", help="write all figures there, too")
     parser.add_argument("--quick", action="store_true", help="small texts, one round: to see that it works")
     parser.add_argument("--engine", default="auto", choices=["auto", "native", "reference"], help="ours")
@@ -89,18 +93,19 @@ def measure(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any
     results: dict[str, Any] = {
         "machine": machine.machine(),
         "versions": machine.versions(),
-        "settings": {"rounds": options.rounds, "engine": options.engine},
+        "settings": {"rounds": options.rounds, "engine": options.engine, "parts": list(options.part)},
         "texts": [
             {"name": text.name, "source": text.source, "bytes": text.cut(size).size, "long_bytes": text.size}
             for text in long_texts
         ],
         "left_out": {},
     }
-    parts = ("ids", "encode", "short", "open", "process", "threads", "rows")
-    results |= {part: [] for part in parts}
+    results |= {part: [] for part in ("ids", *PARTS, "rows")}
     left_out = results["left_out"]
     yield results
     openers = installed(peers.openers(options.engine), left_out)
+    if not OF_PEERS & set(options.part):  # ids are compared all the same
+        openers = {name: opener for name, opener in openers.items() if name in (peers.OURS, peers.LLAMA_CPP)}
     for case in cases.cases(options.vocab or list(cases.NAMES), folder, left_out):
         measure_case(case, long_texts, openers, options, results)
         yield results
@@ -121,22 +126,27 @@ def measure_case(
     say(f"{case.name}: ids")
     opened, usable = encoding.open_all(case, openers, left_out)
     checks = {text.name: check_ids(case, text, opened) for text in short_texts}
+    results["ids"] += [check for of_text in checks.values() for check in of_text]
     for each in opened.values():
         each.close()
-    for text in short_texts:
-        say(f"{case.name}: encode {text.name}")
-        figures = encoding.passes(case, text, usable, rounds)
-        rows = encoding.pass_rows(figures, checks[text.name])
-        results["ids"] += checks[text.name]
-        add(results, "encode", (figures, rows))
-    say(f"{case.name}: 50 characters, opening, whole processes")
-    add(results, "short", encoding.short(case, usable, engine, rounds))
-    add(results, "open", opening.opening(case, engine, rounds))
-    add(results, "process", opening.processes(case, 2 * rounds, left_out))
-    for text, long in zip(short_texts, long_texts):
-        say(f"{case.name}: two threads, {text.name}")
-        long = at_least(long, long_size)
-        add(results, "threads", scaling.scaling(case, text, long, engine, rounds, left_out))
+    if "encode" in options.part:
+        for text in short_texts:
+            say(f"{case.name}: encode {text.name}")
+            figures = encoding.passes(case, text, usable, rounds)
+            add(results, "encode", (figures, encoding.pass_rows(figures, checks[text.name])))
+    if "short" in options.part:
+        say(f"{case.name}: 50 characters")
+        add(results, "short", encoding.short(case, usable, engine, rounds))
+    if "open" in options.part:
+        say(f"{case.name}: opening")
+        add(results, "open", opening.opening(case, engine, rounds))
+    if "process" in options.part:
+        say(f"{case.name}: whole processes")
+        add(results, "process", opening.processes(case, 2 * rounds, left_out))
+    if "threads" in options.part:
+        say(f"{case.name}: two threads")
+        pairs = [(text, at_least(long, long_size)) for text, long in zip(short_texts, long_texts)]
+        add(results, "threads", scaling.scaling(case, pairs, engine, rounds, left_out))
 
 
 def add(results: dict[str, Any], part: str, found: tuple[list[Any], list[Any]]) -> None:

@@ -5,17 +5,18 @@
 One and two threads are measured in turn, now the one first and now the other, each in a fresh tokenizer (first pass)
 and then again (later passes). What two threads can give at most is what the machine has: two virtual processors may be
 the two halves of one core at one moment and two cores at the next, and others use them as well. So there are many
-rounds, each row says where the middle half of them was, and beside the long text stands what the machine gave in the
-same rounds: two tokenizers that share nothing, each with one half of the text at the same time.
+rounds, each of which goes through all texts, so that a bad minute is not all that a row has; each row says where the
+middle half of its rounds was, and beside the long texts stands what the machine gave in the same rounds: two tokenizers
+that share nothing, each with one half of the text at the same time.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import goals
 import numpy as np
@@ -34,13 +35,52 @@ PLAIN = {"add_special": False, "parse_special": False}
 
 Action = Callable[[], Any]
 Makers = dict[str, Callable[[], Action]]  # what is measured, each time in fresh tokenizers
+Times = dict[str, list[float]]  # seconds of each round, by what was measured
+
+
+class Subject(NamedTuple):
+    """One text, the way it is encoded, and how long that took."""
+
+    text: str
+    method: str
+    size: int  # bytes
+    first: str
+    later: str
+    makers: Makers
+    first_times: Times
+    later_times: Times
 
 
 def scaling(
-    case: Case, text: Text, long: Text, engine: str, rounds: int, left_out: dict[str, str]
+    case: Case, texts: Sequence[tuple[Text, Text]], engine: str, rounds: int, left_out: dict[str, str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """A batch made of `text`, and the one text `long`: figures and rows."""
+    """Of each (text, long text), a batch made of the first, and the second as it is: figures and rows."""
     tokenizer = our_tokenizer(case, engine)
+    subjects = []
+    for text, long in texts:
+        for subject in _subjects(case, text, long, engine):
+            if not takes_threads(getattr(tokenizer, subject.method)):
+                what = f"{subject.first.partition(',')[0]} on two threads"
+                left_out[what] = f"{OURS}'s {subject.method} has no `threads` here"
+                continue
+            if not _equal(subject.makers[ONE]()(), subject.makers[TWO]()()):
+                raise RuntimeError(f"{subject.method} gives other ids on two threads")
+            subjects.append(subject)
+    for number in range(ROUNDS * rounds):
+        for subject in subjects:
+            _measure(subject, backwards=number % 2 == 1)
+    figures, rows = [], []
+    for subject in subjects:
+        for what, times in ((subject.first, subject.first_times), (subject.later, subject.later_times)):
+            ratio = median_ratio(times[ONE], times[TWO])
+            two, one = (subject.size / 1e6 / statistics.median(times[kind]) for kind in (TWO, ONE))
+            rows.append(goals.row(case.name, subject.text, what, ONE, two, one, "MB/s", ratio, _note(times)))
+            about = {"vocabulary": case.name, "text": subject.text, "bytes": subject.size, "what": what}
+            figures += [{**about, "kind": kind, "seconds": values} for kind, values in times.items()]
+    return figures, rows
+
+
+def _subjects(case: Case, text: Text, long: Text, engine: str) -> list[Subject]:
     documents, halves = split_into_documents(text.text), _halves(long.text)
 
     def fresh() -> Any:
@@ -57,25 +97,16 @@ def scaling(
     def apart() -> Action:
         return partial(_at_once, [partial(fresh().encode_to_numpy, half, **PLAIN) for half in halves])
 
+    def subject(method: str, size: int, first: str, later: str, makers: Makers) -> Subject:
+        times: tuple[Times, Times] = {kind: [] for kind in makers}, {kind: [] for kind in makers}
+        return Subject(text.name, method, size, first, later, makers, *times)
+
     batches: Makers = {ONE: partial(batch, 1), TWO: partial(batch, 2)}
     one_texts: Makers = {ONE: partial(one_text, 1), TWO: partial(one_text, 2), APART: apart}
-    figures, rows = [], []
-    for method, size, first, later, makers in (
-        ("encode_batch", text.size, goals.BATCH_FIRST, goals.BATCH_LATER, batches),
-        ("encode_to_numpy", long.size, goals.LONG_FIRST, goals.LONG_LATER, one_texts),
-    ):
-        if not takes_threads(getattr(tokenizer, method)):
-            left_out[f"{first.partition(',')[0]} on two threads"] = f"{OURS}'s {method} has no `threads` here"
-            continue
-        if not _equal(makers[ONE]()(), makers[TWO]()()):
-            raise RuntimeError(f"{method} gives other ids on two threads")
-        for what, times in zip((first, later), _measure(makers, ROUNDS * rounds)):
-            ratio = median_ratio(times[ONE], times[TWO])
-            two, one = (size / 1e6 / statistics.median(times[kind]) for kind in (TWO, ONE))
-            rows.append(goals.row(case.name, text.name, what, ONE, two, one, "MB/s", ratio, _note(times)))
-            about = {"vocabulary": case.name, "text": text.name, "bytes": size, "what": what}
-            figures += [{**about, "kind": kind, "seconds": values} for kind, values in times.items()]
-    return figures, rows
+    return [
+        subject("encode_batch", text.size, goals.BATCH_FIRST, goals.BATCH_LATER, batches),
+        subject("encode_to_numpy", long.size, goals.LONG_FIRST, goals.LONG_LATER, one_texts),
+    ]
 
 
 def split_into_documents(text: str) -> list[str]:
@@ -96,16 +127,12 @@ def _halves(text: str) -> tuple[str, str]:
     return text[:middle], text[middle:]
 
 
-def _measure(makers: Makers, rounds: int) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """Seconds of first passes and of later ones, of each kind."""
-    first: dict[str, list[float]] = {kind: [] for kind in makers}
-    later: dict[str, list[float]] = {kind: [] for kind in makers}
-    for number in range(rounds):
-        for kind in makers if number % 2 == 0 else reversed(makers):
-            encode = makers[kind]()
-            first[kind].append(seconds(encode))
-            later[kind].append(statistics.median(seconds(encode) for _ in range(LATER_PASSES)))
-    return first, later
+def _measure(subject: Subject, *, backwards: bool) -> None:
+    """One round: a first pass and later ones of each kind."""
+    for kind in reversed(subject.makers) if backwards else subject.makers:
+        encode = subject.makers[kind]()
+        subject.first_times[kind].append(seconds(encode))
+        subject.later_times[kind].append(statistics.median(seconds(encode) for _ in range(LATER_PASSES)))
 
 
 def _at_once(actions: list[Action]) -> list[Any]:
@@ -113,7 +140,7 @@ def _at_once(actions: list[Action]) -> list[Any]:
         return list(threads.map(lambda action: action(), actions))
 
 
-def _note(times: dict[str, list[float]]) -> str:
+def _note(times: Times) -> str:
     """How far the rounds are apart, and what the machine gave."""
     low, _, high = statistics.quantiles((one / two for one, two in zip(times[ONE], times[TWO])), n=4)
     note = f"middle half {low:.2f} to {high:.2f}"

@@ -63,6 +63,8 @@ def _speed(figure: dict[str, Any] | None) -> str:
 
 def _short(figures: list[dict[str, Any]]) -> Iterator[str]:
     """Vocabularies across, engines down."""
+    if not figures:
+        return
     vocabularies = _distinct(figure["vocabulary"] for figure in figures)
     yield "\n| 50 characters, us | form | " + " | ".join(vocabularies) + " |"
     yield "| --- | --- |" + " --- |" * len(vocabularies)

@@ -3,7 +3,8 @@
 # (tests/conftest.py lists them) run a second time, with the reference engine.
 #
 # Tests against real vocabularies and the real llama.cpp need `python scripts/reference.py prepare` (it downloads 75 MB
-# and compiles for some minutes). Without it they are skipped and say so; with CI=true they fail instead. Every processor takes a share of the tests.
+# and compiles for some minutes). Without it they are skipped and say so; with CI=true they fail instead. Every processor
+# takes a share of the tests.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/environment.sh

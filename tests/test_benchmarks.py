@@ -203,6 +203,21 @@ def test_the_short_text_has_50_characters() -> None:
     assert len(encoding.SHORT_TEXT) == 50
 
 
+def test_one_part_of_the_whole(tmp_path: Path) -> None:
+    text, out = tmp_path / "tiny.txt", tmp_path / "out.json"
+    text.write_text(TEXT * 20, encoding="utf-8")
+    small = ("--quick", "--vocab", "gpt-2", "--text", f"mine={text}")
+    ran = run("run.py", *small, "--part", "threads", "--json", str(out))
+    assert ran.returncode == 0, ran.stderr
+    assert "50 characters" not in ran.stdout
+    results = json.loads(out.read_text(encoding="utf-8"))
+    assert results["settings"]["parts"] == ["threads"]
+    assert {row["against"] for row in results["rows"]} == {scaling.ONE}
+    assert [results[part] for part in ("encode", "short", "open", "process")] == [[]] * 4
+    assert {check["engine"] for check in results["ids"]} <= {peers.OURS, peers.LLAMA_CPP}
+    assert all(check["equal"] for check in results["ids"])
+
+
 # ---- threads --------------------------------------------------------------------------------------------
 
 
@@ -226,7 +241,7 @@ def test_threads_are_measured_where_methods_take_them(gpt2: Case, monkeypatch: p
     monkeypatch.setattr(scaling, "our_tokenizer", lambda case, engine: Threaded())
     left_out: dict[str, str] = {}
     text = texts.Text("text", "here", TEXT)
-    figures, rows = scaling.scaling(gpt2, text, text, "auto", 2, left_out)
+    figures, rows = scaling.scaling(gpt2, [(text, text)], "auto", 2, left_out)
     assert left_out == {}
     assert [row["what"] for row in rows] == [
         *(goals.BATCH_FIRST, goals.BATCH_LATER, goals.LONG_FIRST, goals.LONG_LATER)
@@ -242,7 +257,7 @@ def test_other_ids_on_two_threads_are_an_error(gpt2: Case, monkeypatch: pytest.M
     monkeypatch.setattr(scaling, "our_tokenizer", lambda case, engine: Threaded(wrong=True))
     text = texts.Text("text", "here", TEXT)
     with pytest.raises(RuntimeError, match="encode_to_numpy gives other ids on two threads"):
-        scaling.scaling(gpt2, text, text, "auto", 1, {})
+        scaling.scaling(gpt2, [(text, text)], "auto", 1, {})
 
 
 # ---- verdicts -------------------------------------------------------------------------------------------
