@@ -119,16 +119,20 @@ class Tokenizer:
 
         A long text is shared out among `threads` threads (native engine), with the same ids.
         """
-        np = _numpy()
+        numpy = _numpy()
         _check_threads(threads)
         encoder = self._made_encoder or self._encoder
+        array: npt.NDArray[np.int32]
         if encoder is None:
-            return np.array(self.encode(text, add_special=add_special, parse_special=parse_special), np.int32)
-        try:
-            ids = encoder.encode_to_buffer(text, add_special, parse_special, threads)
-        except UnicodeEncodeError:
-            raise self._surrogate_error([text]) from None
-        return np.frombuffer(ids, np.int32)
+            ids = self.encode(text, add_special=add_special, parse_special=parse_special)
+            array = numpy.array(ids, numpy.int32)
+        else:
+            try:
+                buffer = encoder.encode_to_buffer(text, add_special, parse_special, threads)
+            except UnicodeEncodeError:
+                raise self._surrogate_error([text]) from None
+            array = numpy.frombuffer(buffer, numpy.int32)
+        return array
 
     def encode_with_offsets(
         self, text: Text, *, add_special: bool = True, parse_special: bool = True
@@ -301,8 +305,8 @@ class Tokenizer:
             raise self._surrogate_error(texts) from None
         if not as_arrays:
             return found
-        np = _numpy()
-        return [np.frombuffer(ids, np.int32) for ids in found]
+        numpy = _numpy()
+        return [numpy.frombuffer(ids, numpy.int32) for ids in found]
 
     def _surrogate_error(self, texts: Iterable[Text]) -> Exception:
         """What the steps say of the first text that has a lone surrogate."""
