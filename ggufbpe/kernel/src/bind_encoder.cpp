@@ -136,7 +136,7 @@ struct BoundEncoder {
     mutable TokenInts ints;
 };
 
-// The ids as an object with a buffer, which an array is made of. nanobind's own arrays take three times as long to make.
+// The ids as an object with a buffer, which an array is made of. nanobind's own arrays take twice as long to make.
 nb::object buffer_of(Ids &&ids) {
     ids.shrink();
     if (!ids.size()) ids.room(1);  // an array of nothing has an address, too
