@@ -1,7 +1,7 @@
 """Everything that is to be fast, measured in one run beside its peers, with ids checked first.
 
     python scripts/reference.py prepare --vocabs --library --command
-    pip install -e '.[bench]'
+    pip install '.[bench]'
     python benchmarks/run.py [--vocab NAME …] [--text FILE …] [--part NAME …] [--json results.json] [--quick]
 
 What each row means and how to read it: docs/performance.md. What is not installed or not prepared is left out, and the
