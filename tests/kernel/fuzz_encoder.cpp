@@ -214,7 +214,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     // The plain splittings leave longer words.
     const model::Made &made = all[choices.below(choices.one_in(2) ? all.size() : model::plain_entries().size())];
     const model::Vocabulary v = random_vocabulary(choices, made.entry->escape_spaces, made.entry->name);
-    const auto encoder = v.encoder(made.splitter, choices.one_in(2) ? 0 : Encoder::CACHE_BYTES);
+    const auto encoder = v.encoder(made.splitter, choices.one_in(2) ? 0 : BPEModel::CACHE_BYTES);
     const model::Encoder slow(v, *made.entry);
     std::vector<std::string> texts;
     for (size_t i = 1 + choices.below(5); i > 0; --i) texts.push_back(random_text(choices, v));
@@ -240,7 +240,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             CHECK(encoder->count(views[i], options, 1, poll) == expected[i].size());
         }
     }
-    encoder->clear_cache();
+    encoder->model().clear_cache();
     const std::vector<std::vector<int32_t>> results = model::batch_ids(*encoder, views, options, 1 + choices.below(3));
     for (size_t i = 0; i < texts.size(); ++i) {
         if (results[i] == expected[i]) continue;
