@@ -1,7 +1,7 @@
 // Byte pair encoding of plain text: words, looked up in a cache of all that were seen, and merged if they are new.
 //
 //     text -> split.h -> words -> cache.h -> ids
-//                                   ^ what is missing: merge.h
+//                                   ^ what is missing: merger.h
 //
 // Two kinds of models on top of it have a step of their own before: own_steps.h.
 
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cache.h"
-#include "merge.h"
+#include "bpe/merger.h"
 #include "own_steps.h"
 #include "split.h"
 #include "text_model.h"

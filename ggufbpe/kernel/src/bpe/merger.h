@@ -17,9 +17,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "bpe/pair_table.h"
 #include "ids.h"
 #include "memory.h"
-#include "pairs.h"
 #include "poll.h"
 #include "string_array.h"
 
@@ -96,6 +96,9 @@ public:
 
 private:
     static constexpr uint64_t NONE = PairTable::NONE;
+    static constexpr uint32_t NO_RANK = PairTable::NO_RANK;
+    static constexpr size_t SHORT_WORD = 62;  // symbols; for fewer, looking through all ranks is faster than a queue
+    static constexpr uint32_t ESCAPED_SPACE = 0x2581;
 
     std::vector<PairTable::Pair> read(const Strings &merges);
     void prepare_characters();
