@@ -180,7 +180,7 @@ int64_t Strings::index() {
     while (capacity < 2 * count) capacity *= 2;
     slots_ = ZeroedArray<Slot>(capacity);
     mask_ = capacity - 1;
-    duplicate_ = -1;
+    duplicate_ = NOT_FOUND;
     uint64_t hashes[AT_ONCE];
     for (size_t first = 0; first < count; first += AT_ONCE) {
         size_t few = std::min(AT_ONCE, count - first);
@@ -198,7 +198,7 @@ int64_t Strings::index() {
                     break;
                 }
                 if (slot.tag == tag && (*this)[slot.index_plus_1 - 1] == (*this)[first + i]) {
-                    if (duplicate_ < 0) duplicate_ = static_cast<int64_t>(first + i);
+                    if (duplicate_ == NOT_FOUND) duplicate_ = static_cast<int64_t>(first + i);
                     break;
                 }
             }
@@ -213,7 +213,7 @@ int64_t Strings::find(std::string_view text, uint64_t hash) const {
     uint32_t tag = static_cast<uint32_t>(hash >> 32);
     for (uint64_t at = hash & mask_;; at = (at + 1) & mask_) {
         const Slot &slot = slots_[at];
-        if (!slot.index_plus_1) return -1;
+        if (!slot.index_plus_1) return NOT_FOUND;
         if (slot.tag == tag && is_equal((*this)[slot.index_plus_1 - 1], text)) return slot.index_plus_1 - 1;
     }
 }

@@ -1,8 +1,10 @@
-// GPT-2's alphabet of bytes, in which the tokens of byte-level vocabularies are written.
+// GPT-2's alphabet: byte-level vocabularies write each byte of a token as one printable character.
+//
+// Source: src/unicode.cpp, unicode_byte_to_utf8_map.
 
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -11,36 +13,49 @@
 
 namespace ggufbpe {
 
-// GPT-2 writes each byte as one printable character (src/unicode.cpp: unicode_byte_to_utf8_map).
-struct ByteAlphabet {
-    uint16_t code_point[256];
-    unsigned char text[256][2];
-    uint8_t size[256];
-    int16_t byte_of[0x200];  // by code point; -1 for none
+class ByteAlphabet {
+public:
+    static constexpr int NOT_A_BYTE = -1;
 
     ByteAlphabet() {
-        std::fill(std::begin(byte_of), std::end(byte_of), int16_t(-1));
-        uint16_t other = 0x100;
+        for (int16_t &byte : byte_of_) byte = NOT_A_BYTE;
+        uint16_t next_unprintable = 0x100;
         for (int byte = 0; byte < 256; ++byte) {
-            bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
-            code_point[byte] = printable ? static_cast<uint16_t>(byte) : other++;
-            unsigned char bytes[4];
-            size[byte] = static_cast<uint8_t>(write_utf8(code_point[byte], bytes));
-            std::memcpy(text[byte], bytes, 2);
-            byte_of[code_point[byte]] = static_cast<int16_t>(byte);
+            const bool is_printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+            const uint16_t code_point = is_printable ? static_cast<uint16_t>(byte) : next_unprintable++;
+            unsigned char utf8[4];
+            sizes_[byte] = static_cast<uint8_t>(write_utf8(code_point, utf8));
+            std::memcpy(characters_[byte], utf8, 2);
+            byte_of_[code_point] = static_cast<int16_t>(byte);
         }
     }
+
+    // The character of a byte, as UTF-8.
+    std::string_view character(unsigned char byte) const { return {characters_[byte], sizes_[byte]}; }
+
+    // Writes the character of a byte; there must be room for two bytes. Returns where the next one goes.
+    char *write(unsigned char byte, char *to) const {
+        std::memcpy(to, characters_[byte], 2);
+        return to + sizes_[byte];
+    }
+
+    // The byte that a text of one character stands for, or NOT_A_BYTE.
+    int byte_of(std::string_view text) const {
+        if (text.empty() || text.size() > 2) return NOT_A_BYTE;
+        const auto *p = reinterpret_cast<const unsigned char *>(text.data());
+        unsigned length;
+        const uint32_t code_point = code_point_at(p, p + text.size(), length);
+        return length == text.size() && code_point < CODE_POINTS ? byte_of_[code_point] : NOT_A_BYTE;
+    }
+
+private:
+    static constexpr size_t CODE_POINTS = 0x200;  // all of the alphabet is below
+
+    char characters_[256][2];
+    uint8_t sizes_[256];
+    int16_t byte_of_[CODE_POINTS];
 };
 
-inline const ByteAlphabet ALPHABET;
-
-// The byte that a text of one character of GPT-2's alphabet stands for, or -1.
-inline int byte_of(std::string_view text) {
-    if (text.empty() || text.size() > 2) return -1;
-    const auto *p = reinterpret_cast<const unsigned char *>(text.data());
-    unsigned length;
-    uint32_t code_point = code_point_at(p, p + text.size(), length);
-    return length == text.size() && code_point < 0x200 ? ALPHABET.byte_of[code_point] : -1;
-}
+inline const ByteAlphabet BYTE_ALPHABET;
 
 }  // namespace ggufbpe
