@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "automaton.h"
+#include "split/automaton.h"
 #include "encoder.h"
 #include "harness.h"
-#include "split.h"
+#include "split/splitter.h"
 #include "unicode_classes.h"
 
 namespace model {

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "bindings.h"
-#include "split.h"
+#include "split/splitter.h"
 
 namespace nb = nanobind;
 

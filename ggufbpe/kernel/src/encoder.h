@@ -1,6 +1,6 @@
 // Text to ids: the steps put together.
 //
-//     text -> special.h -> fragments -> split.h -> words -> cache.h, merge.h -> ids
+//     text -> special.h -> fragments -> split/ -> words -> cache.h, merge.h -> ids
 //                              own_steps.h, in two kinds of models
 //
 // Source of the order of steps: src/llama-vocab.cpp, llama_vocab::impl::tokenize.
@@ -26,7 +26,7 @@
 #include "merge.h"
 #include "own_steps.h"
 #include "special.h"
-#include "split.h"
+#include "split/splitter.h"
 
 namespace ggufbpe {
 

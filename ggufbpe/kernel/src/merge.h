@@ -5,7 +5,7 @@
 // Symbols are numbers: a token's id, or a number behind the ids for what occurs in merges but is no token. A pair of
 // symbols is looked up in one table that gives the rank of its merge and the symbol that it becomes; no text is made.
 //
-// But: no cache, and no text; words come from split.h.
+// But: no cache, and no text; words come from split/.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "automaton.h"
+#include "split/automaton.h"
 
 #include <algorithm>
 #include <map>

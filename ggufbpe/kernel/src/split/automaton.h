@@ -1,6 +1,6 @@
 // Patterns over classes of code points, and the automaton that matches one.
 //
-//     pattern tree (ggufbpe/pattern.py), sets of code points -> Alphabet, Automaton -> split.h
+//     pattern tree (ggufbpe/pattern.py), sets of code points -> Alphabet, Automaton -> stage.h
 //
 // A pattern matches as a backtracking matcher does that tries alternatives in their order: the first way that leads
 // to a match is taken. Subset construction over *ordered* lists of places keeps that meaning: when a list reaches a
