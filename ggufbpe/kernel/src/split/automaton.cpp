@@ -78,10 +78,11 @@ namespace {
 // A program compiled to places, as Thompson does it: each either reads a code point, checks the next one, goes on to
 // two others in order, or is the match.
 struct Place {
+    static constexpr int NOT_YET = -1;
     enum Kind { READ, CHECK, FORK, JUMP, MATCH } kind;
     int set = 0;
     bool negated = false;
-    int first = -1, second = -1;
+    int first = NOT_YET, second = NOT_YET;  // places
 };
 
 class Compiler {
@@ -128,20 +129,21 @@ private:
             case REPEAT: {
                 int least = take(), most = take();
                 size_t part = position_;
-                auto again = [&] {
+                auto compile_part = [&] {
                     position_ = part;
                     compile(depth + 1);
                 };
-                if (least < 0 || (most >= 0 && most < least)) throw std::invalid_argument("a repeat of no sense");
-                for (int i = 0; i < least - (most < 0 && least > 0); ++i) again();
-                if (most < 0) {
+                const bool has_limit = most >= 0;  // as NO_LIMIT, other negative numbers have none
+                if (least < 0 || (has_limit && most < least)) throw std::invalid_argument("a repeat of no sense");
+                for (int i = 0; i < least - (!has_limit && least > 0); ++i) compile_part();
+                if (!has_limit) {
                     if (least > 0) {
                         int start = size();
-                        again();
+                        compile_part();
                         add({Place::FORK, 0, false, start, size() + 1});
                     } else {
                         int fork = add({Place::FORK, 0, false, size() + 1});
-                        again();
+                        compile_part();
                         add({Place::JUMP, 0, false, fork});
                         places[fork].second = size();
                     }
@@ -149,7 +151,7 @@ private:
                     std::vector<int> forks;
                     for (int i = least; i < most; ++i) {
                         forks.push_back(add({Place::FORK, 0, false, size() + 1}));
-                        again();
+                        compile_part();
                     }
                     for (int fork : forks) places[fork].second = size();
                     if (most == 0) skip(depth);
@@ -281,7 +283,7 @@ void Automaton::minimise() {
     const size_t width = classes_ + 1, count = states();
     std::vector<uint32_t> part(count);
     size_t parts = 0;
-    for (size_t turn = 0;; ++turn) {
+    for (size_t pass = 0;; ++pass) {
         std::map<std::vector<uint32_t>, uint32_t> numbers;
         std::vector<uint32_t> refined(count);
         for (size_t state = 0; state < count; ++state) {
@@ -292,11 +294,11 @@ void Automaton::minimise() {
             }
             refined[state] = numbers.try_emplace(signature, static_cast<uint32_t>(numbers.size())).first->second;
         }
-        bool same = numbers.size() == parts && turn > 0;
+        bool same = numbers.size() == parts && pass > 0;
         parts = numbers.size();
         part = refined;
         if (same || parts == count) break;
-        if (turn > 64) return;  // a chain of many states (jais-2 counts to 512) has next to nothing to merge
+        if (pass > 64) return;  // a chain of many states (jais-2 counts to 512) has next to nothing to merge
     }
     if (parts == count) return;
     std::vector<uint16_t> next(parts * width);

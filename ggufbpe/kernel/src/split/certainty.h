@@ -1,6 +1,6 @@
 // What the classes around a place tell about it: whether a match begins or ends there, whatever else the text is.
 //
-//     Automaton, Groups -> Explorer -> what a window of classes tells -> windows.h, stage.h
+//     Automaton, ColumnGroups -> WindowExplorer -> what a window of classes tells -> windows.h, stage.h
 //
 // Found by running the automaton over the window from every state that it can be in.
 
@@ -15,59 +15,64 @@
 
 namespace ggufbpe {
 
-// What can be at the place asked about: bits, so that several ways can be or-ed.
-constexpr int NO_BOUNDARY = 1, BOUNDARY = 2;
+// What a window tells about the place in it that is asked about. Some windows cannot occur: no text leads to them.
+enum class Certainty : uint8_t { NO_BOUNDARY, BOUNDARY, UNCERTAIN, IMPOSSIBLE };
 
-// The columns of an automaton in groups, at most `most` of them: rare ones that differ little go together.
-class Groups {
+// The columns of an automaton in groups: columns that are rare and differ little share one. The last group is the end of
+// the text.
+class ColumnGroups {
 public:
-    explicit Groups(const Automaton &automaton) : Groups(automaton, {}, automaton.classes()) {}
+    explicit ColumnGroups(const Automaton &automaton) : ColumnGroups(automaton, {}, automaton.classes()) {}
 
-    Groups(const Automaton &automaton, const std::vector<double> &weights, size_t most);
+    // At most `most` groups and the end. `weights` says how frequent each column is.
+    ColumnGroups(const Automaton &automaton, const std::vector<double> &weights, size_t most);
 
     size_t size() const { return members_.size(); }
     const std::vector<uint8_t> &operator[](size_t group) const { return members_[group]; }
 
+    // The group of each column, 256 entries.
     std::vector<uint8_t> group_of() const;
 
 private:
     std::vector<std::vector<uint8_t>> members_;
 };
 
-constexpr size_t WIDEST = 5;
-using Window = std::array<uint8_t, WIDEST>;
+constexpr size_t WIDEST_WINDOW = 5;
+using Window = std::array<uint8_t, WIDEST_WINDOW>;  // groups
 
 // Runs the automaton over windows, from every state that it can be in. Where a group has several columns, all of them
 // are tried, which can only make more windows uncertain.
-class Explorer {
+class WindowExplorer {
 public:
-    Explorer(const Automaton &automaton, const Groups &groups, size_t length, size_t asked);
+    // For windows of `length` groups, asked about the place before window[asked].
+    WindowExplorer(const Automaton &automaton, const ColumnGroups &groups, size_t length, size_t asked);
 
-    // The possible outcomes at window[asked], where before the window anything may have been. A window that begins with
-    // the end value stands at the beginning of a piece.
-    int outcomes(const Window &window) const;
+    // Before the window anything may have been, unless it begins with the end value: then it stands at the beginning of a
+    // piece.
+    Certainty certainty(const Window &window) const;
 
 private:
-    uint32_t walk(const Window &window, uint16_t state, size_t from, size_t at, size_t end) const;
-    int in_match(const Window &window, uint16_t state) const;
-    int from_start(const Window &window, size_t from) const;
-    static int alive(uint32_t results);
-    int after_end(const Window &window, uint32_t results) const;
-    int left_over(const Window &window, size_t at) const;
+    // What may be at the place, as bits, so that outcomes of several ways can be or-ed.
+    using Outcomes = unsigned;
+    static constexpr Outcomes NO_BOUNDARY = 1, BOUNDARY = 2;
+    // What walking a window can give, as bits: bit 2 * end + is_running, where the match may end last before window[end]
+    // (0: nowhere), and `is_running` says that the automaton had not died at the end of the window.
+    using WalkResults = uint32_t;
+
+    Outcomes outcomes(const Window &window) const;
+    WalkResults walk(const Window &window, uint16_t state, size_t from, size_t at, size_t end) const;
+    Outcomes outcomes_in_match(const Window &window, uint16_t state) const;
+    Outcomes outcomes_from(const Window &window, size_t from) const;
+    Outcomes outcomes_after(const Window &window, WalkResults results) const;
+    Outcomes outcomes_unmatched(const Window &window, size_t at) const;
 
     const Automaton &automaton_;
-    const Groups &groups_;
+    const ColumnGroups &groups_;
     size_t length_, asked_, end_;
-    std::vector<uint16_t> inside_;
+    std::vector<uint16_t> inside_;  // states in the middle of a match
 };
 
-// What a window tells.
-enum Verdict : uint8_t { CERTAIN_NO, CERTAIN_YES, UNCERTAIN, NEVER };
-
-Verdict verdict(int outcomes);
-
-// Whether a match can begin or end between two classes in one way only, whatever is around them: 1 a boundary for
-// certain, 0 none for certain, 2 uncertain, 3 the two never stand together.
-int certainty_of_pair(const Automaton &automaton, uint8_t first, uint8_t second);
+// What two neighbouring classes tell about the place between them.
+Certainty certainty_of_pair(const Automaton &automaton, uint8_t first, uint8_t second);
 
 }  // namespace ggufbpe

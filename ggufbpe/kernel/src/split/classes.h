@@ -20,9 +20,9 @@ constexpr uint32_t ESCAPED_SPACE = 0x2581;
 constexpr size_t MARGIN = 64;  // bytes before and behind what windows and wide loads may touch
 
 // A buffer for `count` code points with a margin before and behind.
-inline uint8_t *fitted(Buffer<uint8_t> &buffer, size_t count) { return buffer.room(count + 2 * MARGIN) + MARGIN; }
+inline uint8_t *with_margins(Buffer<uint8_t> &buffer, size_t count) { return buffer.room(count + 2 * MARGIN) + MARGIN; }
 
-// to[i] = table[from[i]], where `width` is how many values there are; both are in fitted() buffers.
+// to[i] = table[from[i]], where `width` is how many values there are; both are in with_margins() buffers.
 void look_up_each(const uint8_t *from, size_t count, const uint8_t *table, size_t width, uint8_t *to);
 
 class ClassTable {

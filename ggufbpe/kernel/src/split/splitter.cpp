@@ -6,19 +6,12 @@
 #include <stdexcept>
 
 #include "machine.h"
+#include "split/certainty.h"
 #include "utf8.h"
 
 namespace ggufbpe {
 
 namespace {
-
-// How frequent an ASCII character is in text, in per cent, very roughly. Only speed depends on it.
-double frequency(uint32_t c) {
-    if (c == ' ') return 15;
-    if (c >= 'a' && c <= 'z') return std::strchr("etaoinshrdl", static_cast<int>(c)) ? 5 : 1.5;
-    if ((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) return 0.15;
-    return c == '\n' || c == ',' || c == '.' ? 1 : 0.1;
-}
 
 constexpr size_t MOST_STAGES = 30;  // a bit each, and one more
 
@@ -51,115 +44,58 @@ __attribute__((target("avx2,bmi"))) size_t gather_starts(const uint8_t *flags, s
 
 }  // namespace
 
-Splitter::Splitter(const std::vector<CharSet> &sets, const std::vector<Rule> &stages, bool escape_spaces)
-    : sets_(sets), rules_(stages), escape_spaces_(escape_spaces) {
-    if (stages.empty() || stages.size() > MOST_STAGES) throw std::invalid_argument("no stages, or too many");
-    Alphabet alphabet(sets);
-    auto set_at = [&](int32_t index) {
-        if (index < 0 || size_t(index) >= sets.size()) throw std::invalid_argument("a set that is not there");
-        return size_t(index);
-    };
-    static const std::map<std::string, std::pair<Stage::Step, size_t>> STEPS = {
-        {"", {Stage::NONE, 0}},
-        {"digit_groups", {Stage::DIGIT_GROUPS, 1}},
-        {"thousands", {Stage::THOUSANDS, 1}},
-        {"trailing_white_space", {Stage::TRAILING_WHITE_SPACE, 1}},
-        {"blocks_of_white_space", {Stage::BLOCKS_OF_WHITE_SPACE, 2}},
-        {"letters_joined_by_spaces", {Stage::LETTERS_JOINED_BY_SPACES, 2}},
-    };
-
-    // What each class of the alphabet is to each stage; classes that are the same to all become one.
-    std::map<std::vector<int>, uint8_t> numbers;
+Splitter::Splitter(const std::vector<CharSet> &sets, const std::vector<Rule> &rules, bool escape_spaces)
+    : sets_(sets), rules_(rules), escape_spaces_(escape_spaces) {
+    if (rules.empty() || rules.size() > MOST_STAGES) throw std::invalid_argument("no stages, or too many");
+    const Alphabet alphabet(sets);
     std::vector<std::vector<int>> meaning(alphabet.size());
-    std::vector<std::vector<uint8_t>> columns(stages.size());
-    std::vector<std::unique_ptr<Automaton>> contractions;
-    for (size_t i = 0; i < stages.size(); ++i) {
-        const Rule &rule = stages[i];
-        auto step = STEPS.find(rule.step);
-        if (step == STEPS.end()) throw std::invalid_argument("the step " + rule.step + " is not known");
-        if (rule.sets.size() != step->second.second) throw std::invalid_argument("a step with the wrong number of sets");
-        auto stage = std::make_unique<Stage>();
-        stage->step = step->second.first;
-        if (stage->step == Stage::NONE || stage->step == Stage::LETTERS_JOINED_BY_SPACES) {
-            Automaton whole(rule.rule, alphabet);
-            stage->automaton = std::make_unique<Automaton>(whole.merged(columns[i]));
-            for (size_t c = 0; c < alphabet.size(); ++c) meaning[c].push_back(columns[i][c]);
-        }
-        if (stage->step == Stage::LETTERS_JOINED_BY_SPACES) {
-            std::vector<uint8_t> contraction_columns;
-            Automaton contraction = Automaton(rule.extra, alphabet);
-            contraction.merged(contraction_columns);
-            for (size_t c = 0; c < alphabet.size(); ++c) meaning[c].push_back(contraction_columns[c]);
-        }
-        for (int32_t set : rule.sets) {
-            for (size_t c = 0; c < alphabet.size(); ++c) meaning[c].push_back(alphabet.in_set(c, set_at(set)));
-        }
-        stages_.push_back(std::move(stage));
-    }
+    for (const Rule &rule : rules) stages_.push_back(std::make_unique<Stage>(rule, alphabet, meaning));
+
+    // Classes of the alphabet that mean the same to all stages become one. Where a single stage has no step, these are the
+    // columns of its automaton, under the same numbers.
+    std::map<std::vector<int>, uint8_t> numbers;
     std::vector<uint8_t> class_of(alphabet.size());
-    std::vector<size_t> representative;
-    // A single stage without a step needs no classes but its columns, under the same numbers.
+    std::vector<size_t> representatives;
     for (size_t c = 0; c < alphabet.size(); ++c) {
         auto [found, is_new] = numbers.try_emplace(meaning[c], static_cast<uint8_t>(numbers.size()));
-        if (is_new) representative.push_back(c);
+        if (is_new) representatives.push_back(c);
         class_of[c] = found->second;
     }
-    classes_ = representative.size();
-    for (size_t i = 0; i < stages.size(); ++i) {
-        Stage &stage = *stages_[i];
-        if (stage.automaton) {
-            for (size_t c : representative) stage.column_of.push_back(columns[i][c]);
-            stage.column_of.push_back(static_cast<uint8_t>(stage.automaton->classes()));
-            stage.is_identity = true;
-            for (size_t c = 0; c <= classes_; ++c) stage.is_identity = stage.is_identity && stage.column_of[c] == c;
-        }
-        for (int32_t set : stages[i].sets) {
-            std::vector<bool> member;
-            for (size_t c : representative) member.push_back(alphabet.in_set(c, size_t(set)));
-            member.push_back(false);  // the end
-            stage.members.push_back(member);
-        }
-        if (stage.step == Stage::LETTERS_JOINED_BY_SPACES) {
-            // Over the classes of the entry, which are what a step sees.
-            stage.contraction = std::make_unique<Automaton>(Automaton(stages[i].extra, alphabet).chosen(representative));
-        }
-    }
+    class_count_ = representatives.size();
     std::vector<std::pair<uint32_t, uint8_t>> runs;
     for (const auto &[start, number] : alphabet.runs()) runs.emplace_back(start, class_of[number]);
     table_ = std::make_unique<ClassTable>(std::move(runs), escape_spaces);
-    for (const auto &stage : stages_) {
-        if (!stage->automaton) continue;
-        stage->weights.assign(stage->automaton->classes(), 0.1);
-        for (uint32_t c = 0; c < 0x80; ++c) stage->weights[stage->column_of[table_->ascii()[c]]] += frequency(c);
+    for (size_t i = 0; i < rules.size(); ++i) {
+        stages_[i]->set_classes(rules[i], alphabet, representatives);
+        stages_[i]->set_weights(table_->ascii());
     }
-    prepare_pairs();
+    find_cuts();
 }
 
 std::shared_ptr<const Splitter> Splitter::parted_at_spaces(const std::vector<uint32_t> &joined) const {
-    CharSet space, joins, other;
-    CharSet::Term one, some, all;
-    one.ranges = all.ranges = {{ESCAPED_SPACE, ESCAPED_SPACE}};
+    CharSet space, joining, neither;
+    CharSet::Term is_space, is_joining, is_either;
+    is_space.ranges = is_either.ranges = {{ESCAPED_SPACE, ESCAPED_SPACE}};
     for (uint32_t code_point : joined) {
         // Sets see white space beyond ASCII as a vertical tab.
         const uint32_t seen = code_point > 0x7F && class_letter(code_point) == 'W' ? 0x0B : code_point;
-        some.ranges.emplace_back(seen, seen);
-        all.ranges.emplace_back(seen, seen);
+        is_joining.ranges.emplace_back(seen, seen);
+        is_either.ranges.emplace_back(seen, seen);
     }
-    all.negated = true;
-    space.terms = {one};
-    joins.terms = {some};
-    other.terms = {all};
+    is_either.negated = true;
+    space.terms = {is_space};
+    joining.terms = {is_joining};
+    neither.terms = {is_either};
     std::vector<CharSet> sets = sets_;
     const int32_t s = static_cast<int32_t>(sets.size()), x = s + 1, n = s + 2;
-    sets.insert(sets.end(), {space, joins, other});
+    sets.insert(sets.end(), {space, joining, neither});
     // (?:s|x|n+x)+n*|n+ : everything in which no s stands behind an n
-    const Program turn = {CHOICE, 3, CHARS, s, CHARS, x, SEQUENCE, 2, REPEAT, 1, -1, CHARS, n, CHARS, x};
     Rule rule;
-    rule.rule = {CHOICE, 2, SEQUENCE, 2, REPEAT, 1, -1};
-    rule.rule.insert(rule.rule.end(), turn.begin(), turn.end());
-    for (int32_t number : {int32_t(REPEAT), 0, -1, int32_t(CHARS), n, int32_t(REPEAT), 1, -1, int32_t(CHARS), n}) {
-        rule.rule.push_back(number);
-    }
+    rule.rule = {CHOICE, 2,
+                 SEQUENCE, 2,
+                 REPEAT, 1, NO_LIMIT, CHOICE, 3, CHARS, s, CHARS, x, SEQUENCE, 2, REPEAT, 1, NO_LIMIT, CHARS, n, CHARS, x,
+                 REPEAT, 0, NO_LIMIT, CHARS, n,
+                 REPEAT, 1, NO_LIMIT, CHARS, n};
     std::vector<Rule> rules = rules_;
     rules.push_back(rule);
     return std::make_shared<Splitter>(sets, rules, escape_spaces_);
@@ -167,28 +103,28 @@ std::shared_ptr<const Splitter> Splitter::parted_at_spaces(const std::vector<uin
 
 std::shared_ptr<const Splitter> Splitter::parted_at_white_space() const {
     CharSet white_space;
-    CharSet::Term all;
-    all.classes = class_bit('W');
-    white_space.terms = {all};
+    CharSet::Term is_white_space;
+    is_white_space.classes = class_bit('W');
+    white_space.terms = {is_white_space};
     std::vector<CharSet> sets = sets_;
     sets.push_back(white_space);
     Rule run;
-    run.rule = {REPEAT, 1, -1, CHARS, static_cast<int32_t>(sets_.size())};
+    run.rule = {REPEAT, 1, NO_LIMIT, CHARS, static_cast<int32_t>(sets_.size())};
     std::vector<Rule> rules{run};
     rules.insert(rules.end(), rules_.begin(), rules_.end());
     return std::make_shared<Splitter>(sets, rules, escape_spaces_);
 }
 
-void Splitter::prepare_pairs() {
-    const size_t width = classes_ + 1;
-    safe_.assign(width * width, 0);
-    for (uint8_t a = 0; a < classes_; ++a) {
-        for (uint8_t b = 0; b < classes_; ++b) {
+void Splitter::find_cuts() {
+    const size_t width = class_count_ + 1;
+    cuts_.assign(width * width, 0);
+    for (uint8_t first = 0; first < class_count_; ++first) {
+        for (uint8_t second = 0; second < class_count_; ++second) {
             // Stage by stage, up to the first that surely has a boundary there: the others see two pieces.
-            for (size_t i = 0; i < stages_.size() && stages_[i]->parts(a, b); ++i) {
-                int verdict = stages_[i]->boundary_between(a, b);
-                if (verdict == 1) safe_[a * width + b] = 2u << i | 1;
-                if (verdict != 0) break;
+            for (size_t i = 0; i < stages_.size() && stages_[i]->separates(first, second); ++i) {
+                const Certainty certainty = stages_[i]->certainty_between(first, second);
+                if (certainty == Certainty::BOUNDARY) cuts_[first * width + second] = IS_CUT | boundary_bit(i);
+                if (certainty != Certainty::NO_BOUNDARY) break;
             }
         }
     }
@@ -201,7 +137,7 @@ size_t Splitter::cut(const unsigned char *text, size_t size, size_t from) const 
     uint8_t before = table_->class_before(text, from);
     while (from < size) {
         const uint8_t here = table_->class_at(text, size, from);
-        if (is_safe(before, here)) return from;
+        if (cut_between(before, here) & IS_CUT) return from;
         before = here;
         unsigned length;
         code_point_at(text + from, text + size, length);
@@ -216,38 +152,23 @@ size_t Splitter::block(const unsigned char *text, size_t size, size_t start, Scr
     const size_t bytes = end - start;
     if (bytes > 0xFFFFFF00u) throw std::length_error("more than 4 GiB of text without a place to cut it");
 
-    uint8_t *classes = fitted(scratch.classes, bytes);
+    uint8_t *classes = with_margins(scratch.classes, bytes);
     bool is_ascii;
     const size_t count = table_->classify(text + start, bytes, classes, scratch.offsets, is_ascii);
-    const uint8_t end_class = static_cast<uint8_t>(classes_);
-    classes[-3] = classes[-2] = classes[-1] = end_class;
-    uint32_t at_end = 0;  // the stages that have a boundary where the block ends
+    const uint8_t end_class = static_cast<uint8_t>(class_count_);
+    classes[-3] = classes[-2] = classes[-1] = classes[count] = classes[count + 1] = end_class;
+    uint32_t cut_at_end = 0;
     if (end < size) {
         classes[count] = table_->class_at(text, size, end);
-        at_end = safe_[table_->class_before(text, end) * (classes_ + 1) + classes[count]];
-    } else {
-        classes[count] = end_class;
+        cut_at_end = cut_between(table_->class_before(text, end), classes[count]);
     }
-    classes[count + 1] = end_class;
 
     uint8_t *prior = nullptr;
     for (size_t i = 0; i < stages_.size() && count; ++i) {
-        const Stage &stage = *stages_[i];
-        uint8_t *boundary = fitted(scratch.flags[i & 1], bytes);
+        uint8_t *boundary = with_margins(scratch.flags[i & 1], bytes);
         boundary[-2] = boundary[-1] = 0;
-        const uint8_t *columns = classes;
-        if (stage.automaton && !stage.is_identity) {
-            uint8_t *translated = fitted(scratch.columns, bytes);
-            look_up_each(classes, count + 1, stage.column_of.data(), stage.column_of.size(), translated);
-            translated[-3] = translated[-2] = translated[-1] = static_cast<uint8_t>(stage.automaton->classes());
-            columns = translated;
-        }
-        if (stage.step == Stage::NONE) {
-            stage.run_automaton(columns, prior, count, boundary, scratch.stage);
-        } else {
-            stage.run_step(classes, columns, prior, count, end_class, boundary, scratch.stage);
-        }
-        boundary[count] = (prior && prior[count]) || (at_end >> (i + 1) & 1) ? 0xFF : 0;
+        stages_[i]->run({classes, prior, count, end == size}, boundary, scratch.stage);
+        boundary[count] = (prior && prior[count]) || (cut_at_end & boundary_bit(i)) ? BOUNDARY : 0;
         prior = boundary;
     }
 
@@ -277,7 +198,7 @@ bool Splitter::words(Scratch &scratch) const {
         to += boundary[done] & 1;
     }
     if (end < count && to == starts + 1) {  // a long word: where does it end?
-        const void *next = std::memchr(boundary + end, 0xFF, count - end);
+        const void *next = std::memchr(boundary + end, BOUNDARY, count - end);
         end = next ? static_cast<size_t>(static_cast<const uint8_t *>(next) - boundary) : count;
         if (next) *to++ = static_cast<uint32_t>(end);
     }

@@ -2,171 +2,241 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <stdexcept>
+#include <utility>
 
-#include "split/certainty.h"
 #include "split/classes.h"
 
 namespace ggufbpe {
 
 namespace {
 
-constexpr size_t SHORT = 48;   // code points; for fewer, walking is faster than windows, and needs no tables
+constexpr size_t SHORT = 48;  // code points; for fewer, walking is faster than windows, and needs no tables
+
+// How frequent an ASCII character is in text, in per cent, very roughly. Only speed depends on it.
+double frequency(uint32_t c) {
+    if (c == ' ') return 15;
+    if (c >= 'a' && c <= 'z') return std::strchr("etaoinshrdl", static_cast<int>(c)) ? 5 : 1.5;
+    if ((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) return 0.15;
+    return c == '\n' || c == ',' || c == '.' ? 1 : 0.1;
+}
+
+void copy_prior(const Stage::Block &block, uint8_t *boundary) {
+    if (block.prior) {
+        std::memcpy(boundary, block.prior, block.count);
+    } else {
+        std::memset(boundary, 0, block.count);
+    }
+    boundary[0] = BOUNDARY;
+}
 
 }  // namespace
 
+Stage::Stage(const Rule &rule, const Alphabet &alphabet, std::vector<std::vector<int>> &meaning) {
+    static const std::map<std::string, std::pair<Step, size_t>> STEPS = {  // and how many sets each has
+        {"", {Step::NONE, 0}},
+        {"digit_groups", {Step::DIGIT_GROUPS, 1}},
+        {"thousands", {Step::THOUSANDS, 1}},
+        {"trailing_white_space", {Step::TRAILING_WHITE_SPACE, 1}},
+        {"blocks_of_white_space", {Step::BLOCKS_OF_WHITE_SPACE, 2}},
+        {"letters_joined_by_spaces", {Step::LETTERS_JOINED_BY_SPACES, 2}},
+    };
+    const auto found = STEPS.find(rule.step);
+    if (found == STEPS.end()) throw std::invalid_argument("the step " + rule.step + " is not known");
+    if (rule.sets.size() != found->second.second) throw std::invalid_argument("a step with the wrong number of sets");
+    step_ = found->second.first;
+    if (step_ == Step::NONE || step_ == Step::LETTERS_JOINED_BY_SPACES) {
+        automaton_ = std::make_unique<Automaton>(Automaton(rule.rule, alphabet).merged(alphabet_columns_));
+        for (size_t c = 0; c < alphabet.size(); ++c) meaning[c].push_back(alphabet_columns_[c]);
+    }
+    if (step_ == Step::LETTERS_JOINED_BY_SPACES) {
+        std::vector<uint8_t> columns;
+        Automaton(rule.extra, alphabet).merged(columns);
+        for (size_t c = 0; c < alphabet.size(); ++c) meaning[c].push_back(columns[c]);
+    }
+    for (int32_t set : rule.sets) {
+        if (set < 0 || static_cast<size_t>(set) >= alphabet.sets()) throw std::invalid_argument("a set that is not there");
+        for (size_t c = 0; c < alphabet.size(); ++c) meaning[c].push_back(alphabet.in_set(c, static_cast<size_t>(set)));
+    }
+}
+
+void Stage::set_classes(const Rule &rule, const Alphabet &alphabet, const std::vector<size_t> &representatives) {
+    if (automaton_) {
+        for (size_t c : representatives) column_of_.push_back(alphabet_columns_[c]);
+        column_of_.push_back(static_cast<uint8_t>(automaton_->classes()));
+        is_identity_ = true;
+        for (size_t c = 0; c < column_of_.size(); ++c) is_identity_ = is_identity_ && column_of_[c] == c;
+    }
+    for (int32_t set : rule.sets) {
+        std::vector<bool> member;
+        for (size_t c : representatives) member.push_back(alphabet.in_set(c, static_cast<size_t>(set)));
+        member.push_back(false);  // the end
+        members_.push_back(member);
+    }
+    if (step_ == Step::LETTERS_JOINED_BY_SPACES) {
+        contraction_ = std::make_unique<Automaton>(Automaton(rule.extra, alphabet).chosen(representatives));
+    }
+}
+
+void Stage::set_weights(const uint8_t *ascii) {
+    if (!automaton_) return;
+    weights_.assign(automaton_->classes(), 0.1);
+    for (uint32_t c = 0; c < 0x80; ++c) weights_[column_of_[ascii[c]]] += frequency(c);
+}
+
+void Stage::run(const Block &block, uint8_t *boundary, Scratch &scratch) const {
+    if (automaton_) {
+        run_automaton(block, boundary, scratch);
+        if (step_ == Step::LETTERS_JOINED_BY_SPACES) join_letters(block, boundary);
+    } else {
+        copy_prior(block, boundary);
+        mark_steps(block, boundary);
+    }
+}
+
+// ---- automata -----------------------------------------------------------------------------------------------------
+
+void Stage::run_automaton(const Block &block, uint8_t *boundary, Scratch &scratch) const {
+    Block of_columns = block;
+    if (!is_identity_) {
+        uint8_t *columns = with_margins(scratch.columns, block.count);
+        look_up_each(block.classes, block.count + 1, column_of_.data(), column_of_.size(), columns);
+        columns[-3] = columns[-2] = columns[-1] = static_cast<uint8_t>(automaton_->classes());
+        of_columns.classes = columns;
+    }
+    if (block.count < SHORT || !windows().usable()) {
+        copy_prior(block, boundary);
+        bool is_unmatched = false;
+        mark_matches(of_columns, 0, block.count, is_unmatched, boundary);
+        return;
+    }
+    const uint8_t *groups = of_columns.classes;
+    if (!windows().group_of().empty()) {
+        uint8_t *narrow = with_margins(scratch.groups, block.count);
+        look_up_each(of_columns.classes, block.count + 1, windows().group_of().data(), automaton_->classes() + 1, narrow);
+        narrow[-3] = narrow[-2] = narrow[-1] = windows().end();
+        groups = narrow;
+    }
+    // In pieces, because in a run of line breaks every place may be uncertain. A match may end in a later piece.
+    size_t done = 0;
+    bool is_unmatched = false, is_boundary = false;  // before `done`
+    for (size_t from = 0; from < block.count; from += PIECE) {
+        const size_t end = std::min(from + PIECE, block.count);
+        scratch.uncertain.clear();
+        windows().mark(groups, block.prior, from, end, boundary, scratch.uncertain);
+        if (is_boundary && done >= from && done < end) boundary[done] = BOUNDARY;
+        for (uint32_t place : scratch.uncertain) {
+            if (place < done) continue;
+            size_t begin = place;
+            while (begin > done && !boundary[begin]) --begin;
+            if (begin > done) is_unmatched = false;
+            done = mark_matches(of_columns, begin, place, is_unmatched, boundary);
+            is_boundary = !is_unmatched;
+        }
+    }
+}
+
 // Where the match that begins at `from` ends; `from` if there is none. A boundary in `prior` ends the piece.
-size_t Stage::match(const uint8_t *columns, const uint8_t *prior, size_t count, size_t from) const {
-    const Automaton &a = *automaton;
-    const size_t end = a.classes();
+size_t Stage::match_end(const Block &block, size_t from) const {
+    const Automaton &automaton = *automaton_;
+    const size_t end = automaton.classes();
     uint16_t state = Automaton::START;
     size_t last = from;
     for (size_t i = from;; ++i) {
-        size_t c = prior && i > from && prior[i] ? end : columns[i];
-        if (a.accepts(state, c)) last = i;
-        if (c == end) break;
-        state = a.next(state, c);
+        const size_t column = block.prior && i > from && block.prior[i] ? end : block.classes[i];
+        if (automaton.accepts(state, column)) last = i;
+        if (column == end) break;
+        state = automaton.next(state, column);
         if (state == Automaton::DEAD) break;
         // At `count` the block ends, where nothing goes on; the end itself was read as look-ahead.
-        if (i == count) break;
+        if (i == block.count) break;
     }
     return last;
 }
 
-// Marks the matches from `position` on until one ends behind `until`; returns where it stopped. `in_rest` says, before
+// Marks the matches from `position` on until one ends behind `until`; returns where it stopped. `is_unmatched` says, before
 // and after, that the code point before is in no match.
-size_t Stage::walk(const uint8_t *columns, const uint8_t *prior, size_t count, size_t position, size_t until, bool &in_rest,
-                   uint8_t *boundary) const {
-    while (position < count && position <= until) {
-        size_t end = match(columns, prior, count, position);
+size_t Stage::mark_matches(const Block &block, size_t position, size_t until, bool &is_unmatched, uint8_t *boundary) const {
+    while (position < block.count && position <= until) {
+        const size_t end = match_end(block, position);
         if (end == position) {
-            if (!in_rest) boundary[position] = 0xFF;
-            in_rest = true;
+            if (!is_unmatched) boundary[position] = BOUNDARY;
+            is_unmatched = true;
             ++position;
         } else {
-            boundary[position] = 0xFF;
-            if (end < count) boundary[end] = 0xFF;
+            boundary[position] = BOUNDARY;
+            if (end < block.count) boundary[end] = BOUNDARY;
             position = end;
-            in_rest = false;
+            is_unmatched = false;
         }
     }
     return position;
 }
 
-void Stage::run_automaton(const uint8_t *columns, const uint8_t *prior, size_t count, uint8_t *boundary,
-                          Scratch &scratch) const {
-    if (count < SHORT || !get_windows().usable()) {
-        if (prior) {
-            std::memcpy(boundary, prior, count);
-        } else {
-            std::memset(boundary, 0, count);
-        }
-        boundary[0] = 0xFF;
-        bool in_rest = false;
-        walk(columns, prior, count, 0, count, in_rest, boundary);
-        return;
-    }
-    const uint8_t *narrow = columns;
-    if (!get_windows().group_of().empty()) {
-        uint8_t *groups = fitted(scratch.groups, count);
-        look_up_each(columns, count + 1, get_windows().group_of().data(), automaton->classes() + 1, groups);
-        groups[-3] = groups[-2] = groups[-1] = get_windows().end();
-        narrow = groups;
-    }
-    // In pieces, for in a run of line breaks every place may be uncertain. Where a walk stops may be in a later piece.
-    std::vector<uint32_t> &uncertain = scratch.uncertain;
-    size_t done = 0;
-    bool in_rest = false, is_boundary = false;  // before `done`
-    for (size_t from = 0; from < count; from += PIECE) {
-        const size_t end = std::min(from + PIECE, count);
-        uncertain.clear();
-        get_windows().mark(narrow, prior, from, end, boundary, uncertain);
-        if (is_boundary && done >= from && done < end) boundary[done] = 0xFF;
-        for (uint32_t place : uncertain) {
-            if (place < done) continue;
-            size_t begin = place;
-            while (begin > done && !boundary[begin]) --begin;
-            if (begin > done) in_rest = false;
-            done = walk(columns, prior, count, begin, place, in_rest, boundary);
-            is_boundary = !in_rest;
-        }
-    }
-}
-
-// ---- the steps of ggufbpe/split.py ------------------------------------------------------------------------
+// ---- the steps of ggufbpe/split.py --------------------------------------------------------------------------------
 
 // Calls function(first, end) for each run of code points that are in a set and in one piece.
 template <typename Function>
-void Stage::each_run(const uint8_t *classes, const uint8_t *prior, size_t count, size_t set, Function function) const {
-    for (size_t i = 0; i < count;) {
-        if (!in(set, classes[i])) {
+void Stage::for_each_run(const Block &block, size_t set, Function function) const {
+    for (size_t i = 0; i < block.count;) {
+        if (!is_in(set, block.classes[i])) {
             ++i;
             continue;
         }
-        size_t first = i++;
-        while (i < count && in(set, classes[i]) && !(prior && prior[i])) ++i;
+        const size_t first = i++;
+        while (i < block.count && is_in(set, block.classes[i]) && !(block.prior && block.prior[i])) ++i;
         function(first, i);
     }
 }
 
-void Stage::run_step(const uint8_t *classes, const uint8_t *columns, const uint8_t *prior, size_t count, uint8_t end_class,
-                     uint8_t *boundary, Scratch &scratch) const {
-    if (step == LETTERS_JOINED_BY_SPACES) {
-        run_automaton(columns, prior, count, boundary, scratch);
-        join_letters(classes, count, boundary);
-        return;
-    }
-    if (prior) {
-        std::memcpy(boundary, prior, count);
-    } else {
-        std::memset(boundary, 0, count);
-    }
-    boundary[0] = 0xFF;
-    auto mark = [&](size_t i) {
-        if (i < count) boundary[i] = 0xFF;
+void Stage::mark_steps(const Block &block, uint8_t *boundary) const {
+    const uint8_t *prior = block.prior;
+    const auto mark_from = [&](size_t place, size_t end, size_t distance) {
+        for (; place < end; place += distance) boundary[place] = BOUNDARY;
     };
-    switch (step) {
-        case DIGIT_GROUPS:
-            each_run(classes, prior, count, 0, [&](size_t first, size_t end) {
-                size_t size = end - first;
-                for (size_t i = first + (size % 3 ? size % 3 : 3); i < end; i += 3) mark(i);
-                mark(end);
+    switch (step_) {
+        case Step::DIGIT_GROUPS:
+            for_each_run(block, 0, [&](size_t first, size_t end) {
+                const size_t size = end - first;
+                mark_from(first + (size % 3 ? size % 3 : 3), end, 3);
+                if (end < block.count) boundary[end] = BOUNDARY;
             });
             return;
-        case THOUSANDS:
-            each_run(classes, prior, count, 0, [&](size_t first, size_t end) {
-                for (size_t i = first + (end - first) % 3; i < end; i += 3) mark(i);
+        case Step::THOUSANDS:
+            for_each_run(block, 0, [&](size_t first, size_t end) { mark_from(first + (end - first) % 3, end, 3); });
+            return;
+        case Step::TRAILING_WHITE_SPACE:
+            for_each_run(block, 0, [&](size_t first, size_t end) {
+                const bool ends_piece = (prior && prior[end]) || (end == block.count && block.ends_text);
+                if (ends_piece) boundary[first] = BOUNDARY;
             });
             return;
-        case TRAILING_WHITE_SPACE:
-            each_run(classes, prior, count, 0, [&](size_t first, size_t end) {
-                bool ends_piece = end < count ? prior && prior[end] : classes[count] == end_class || (prior && prior[count]);
-                if (ends_piece) mark(first);
+        case Step::BLOCKS_OF_WHITE_SPACE:  // set 0: white space but line breaks; set 1: all white space
+            for_each_run(block, 0, [&](size_t first, size_t end) {
+                const bool goes_on = !(prior && prior[end]) && is_in(1, block.classes[end]);
+                if (end - first >= 1025 && !goes_on) mark_from(first, end, 512);
             });
             return;
-        case BLOCKS_OF_WHITE_SPACE:  // set 0: white space but line breaks; set 1: all white space
-            each_run(classes, prior, count, 0, [&](size_t first, size_t end) {
-                bool goes_on = !(prior && prior[end]) && in(1, classes[end]);
-                if (end - first < 1025 || goes_on) return;
-                for (size_t i = first; i < end; i += 512) mark(i);
-            });
-            return;
-        default:
+        case Step::NONE:
+        case Step::LETTERS_JOINED_BY_SPACES:
             return;
     }
 }
 
-// Words of letters that a single space parts are one. Set 0: letters; set 1: the space.
-void Stage::join_letters(const uint8_t *classes, size_t count, uint8_t *boundary) const {
-    bool open = false;
-    for (size_t start = 0; start < count;) {
+// Words of letters with a single space between them become one. Set 0: letters; set 1: the space.
+void Stage::join_letters(const Block &block, uint8_t *boundary) const {
+    const uint8_t *classes = block.classes;
+    bool is_open = false;  // the word before may be joined to the next one
+    for (size_t start = 0; start < block.count;) {
         size_t end = start + 1;
-        while (end < count && !boundary[end]) ++end;
-        bool continues = in(1, classes[start]) && start + 1 < end && in(0, classes[start + 1]);
-        if (start && open && continues) {
+        while (end < block.count && !boundary[end]) ++end;
+        const bool continues = is_in(1, classes[start]) && start + 1 < end && is_in(0, classes[start + 1]);
+        if (start && is_open && continues) {
             boundary[start] = 0;
         } else {
-            bool letters = in(0, classes[start]) || (start + 1 < end && in(0, classes[start + 1]));
-            open = letters && !is_contraction(classes, start, end);
+            const bool has_letters = is_in(0, classes[start]) || (start + 1 < end && is_in(0, classes[start + 1]));
+            is_open = has_letters && !is_contraction(classes, start, end);
         }
         start = end;
     }
@@ -175,57 +245,52 @@ void Stage::join_letters(const uint8_t *classes, size_t count, uint8_t *boundary
 bool Stage::is_contraction(const uint8_t *classes, size_t start, size_t end) const {
     uint16_t state = Automaton::START;
     for (size_t i = start; i < end; ++i) {
-        state = contraction->next(state, classes[i]);
+        state = contraction_->next(state, classes[i]);
         if (state == Automaton::DEAD) return false;
     }
-    return contraction->accepts(state, contraction->classes());
+    return contraction_->accepts(state, contraction_->classes());
 }
 
-// ---- pairs of classes ------------------------------------------------------------------------------------
+// ---- pairs of classes ---------------------------------------------------------------------------------------------
 
-// Whether no match of this stage has the two classes one behind the other, nor looks past the second.
-bool Stage::parts(uint8_t first, uint8_t second) const {
-    auto both_in = [&](size_t a, size_t b) { return in(a, first) && in(b, second); };
-    switch (step) {
-        case DIGIT_GROUPS:
-        case THOUSANDS:
-            return !both_in(0, 0);
-        case TRAILING_WHITE_SPACE:
-            return !in(0, first);
-        case BLOCKS_OF_WHITE_SPACE:
-            return !both_in(0, 1);
-        case LETTERS_JOINED_BY_SPACES:
-            if (in(1, second)) return false;
+bool Stage::separates(uint8_t first, uint8_t second) const {
+    switch (step_) {
+        case Step::DIGIT_GROUPS:
+        case Step::THOUSANDS:
+            return !(is_in(0, first) && is_in(0, second));
+        case Step::TRAILING_WHITE_SPACE:
+            return !is_in(0, first);
+        case Step::BLOCKS_OF_WHITE_SPACE:
+            return !(is_in(0, first) && is_in(1, second));
+        case Step::LETTERS_JOINED_BY_SPACES:
+            if (is_in(1, second)) return false;
             break;
-        default:
+        case Step::NONE:
             break;
     }
-    const Automaton &a = *automaton;
-    for (size_t state = 1; state < a.states(); ++state) {
-        uint16_t between = a.next(state, column_of[first]);
-        if (a.next(between, column_of[second]) != Automaton::DEAD) return false;
+    const Automaton &automaton = *automaton_;
+    for (size_t state = 1; state < automaton.states(); ++state) {
+        const uint16_t between = automaton.next(state, column_of_[first]);
+        if (automaton.next(between, column_of_[second]) != Automaton::DEAD) return false;
         // Nor may a look-ahead tell the second from the end of the text, which it sees where the text was cut.
-        if (a.accepts(between, column_of[second]) != a.accepts(between, a.classes())) return false;
+        if (automaton.accepts(between, column_of_[second]) != automaton.accepts(between, automaton.classes())) return false;
     }
     return true;
 }
 
-// 1: a boundary for certain, 0: none for certain, 2: it depends.
-int Stage::boundary_between(uint8_t first, uint8_t second) const {
-    switch (step) {
-        case DIGIT_GROUPS:
-            return in(0, first) && !in(0, second);
-        case THOUSANDS:
-            return in(0, second) ? 2 : 0;
-        case TRAILING_WHITE_SPACE:
-            return in(0, second) ? 2 : 0;
-        case BLOCKS_OF_WHITE_SPACE:
-            return in(0, second) ? 2 : 0;
-        default: {
-            int verdict = certainty_of_pair(*automaton, column_of[first], column_of[second]);
-            return verdict == 3 ? 2 : verdict;
-        }
+Certainty Stage::certainty_between(uint8_t first, uint8_t second) const {
+    switch (step_) {
+        case Step::DIGIT_GROUPS:
+            return is_in(0, first) && !is_in(0, second) ? Certainty::BOUNDARY : Certainty::NO_BOUNDARY;
+        case Step::THOUSANDS:
+        case Step::TRAILING_WHITE_SPACE:
+        case Step::BLOCKS_OF_WHITE_SPACE:
+            return is_in(0, second) ? Certainty::UNCERTAIN : Certainty::NO_BOUNDARY;
+        case Step::NONE:
+        case Step::LETTERS_JOINED_BY_SPACES:
+            break;
     }
+    return certainty_of_pair(*automaton_, column_of_[first], column_of_[second]);
 }
 
 }  // namespace ggufbpe

@@ -24,11 +24,11 @@ private:
     std::vector<uint16_t> masks_;
 };
 
-using Product = std::array<uint32_t, 5>;  // a set of columns for each place, as bits
+using Product = std::array<uint32_t, WIDEST_WINDOW>;  // a set of columns for each place, as bits
 
 // Calls function(b, c, d, e) for the windows of a product until one call gives false.
 template <typename Function>
-bool each(const Product &product, Function function) {
+bool for_each_window(const Product &product, Function function) {
     for (uint32_t bs = product[1]; bs; bs &= bs - 1) {
         for (uint32_t cs = product[2]; cs; cs &= cs - 1) {
             for (uint32_t ds = product[3]; ds; ds &= ds - 1) {
@@ -43,30 +43,33 @@ bool each(const Product &product, Function function) {
 
 constexpr size_t MOST_PRODUCTS = 32;
 
-// Covers the `wanted` windows by products that keep off the `forbidden` ones; greedy. Empty if it takes too many.
+// The largest product around one window that keeps off the `forbidden` ones; greedy.
+Product product_around(Product product, const WindowSet &forbidden) {
+    // The outer code points first: they often do not matter.
+    for (size_t place : {0, 1, 4, 2, 3}) {
+        for (size_t column = 0; column < forbidden.width(); ++column) {
+            if (product[place] >> column & 1) continue;
+            Product slice = product;
+            slice[place] = 1u << column;
+            const bool is_allowed = for_each_window(slice, [&](size_t b, size_t c, size_t d, size_t e) {
+                return !(forbidden.at(b, c, d, e) & slice[0]);
+            });
+            if (is_allowed) product[place] |= 1u << column;
+        }
+    }
+    return product;
+}
+
+// Covers the `wanted` windows by products that keep off the `forbidden` ones. Of too many, MOST_PRODUCTS + 1.
 std::vector<Product> cover(WindowSet wanted, const WindowSet &forbidden) {
-    const size_t width = wanted.width();
+    const uint32_t any = (1u << wanted.width()) - 1;
     std::vector<Product> products;
-    const Product all = {0, (1u << width) - 1, (1u << width) - 1, (1u << width) - 1, (1u << width) - 1};
-    each(all, [&](size_t b, size_t c, size_t d, size_t e) {
-        while (uint32_t left = wanted.at(b, c, d, e)) {
-            Product product = {1u << lowest_bit(left), 1u << b, 1u << c, 1u << d, 1u << e};
-            auto allowed = [&](const Product &tried) {
-                return each(tried, [&](size_t b, size_t c, size_t d, size_t e) {
-                    return !(forbidden.at(b, c, d, e) & tried[0]);
-                });
-            };
-            // The outer code points first: they often do not matter.
-            for (size_t place : {0, 1, 4, 2, 3}) {
-                for (size_t column = 0; column < width; ++column) {
-                    if (product[place] >> column & 1) continue;
-                    Product slice = product;
-                    slice[place] = 1u << column;
-                    if (allowed(slice)) product[place] |= 1u << column;
-                }
-            }
-            each(product, [&](size_t b, size_t c, size_t d, size_t e) {
-                wanted.at(b, c, d, e) &= static_cast<uint16_t>(~product[0]);
+    for_each_window({0, any, any, any, any}, [&](size_t b, size_t c, size_t d, size_t e) {
+        while (const uint32_t left = wanted.at(b, c, d, e)) {
+            const Product one = {1u << lowest_bit(left), 1u << b, 1u << c, 1u << d, 1u << e};
+            const Product product = product_around(one, forbidden);
+            for_each_window(product, [&](size_t b2, size_t c2, size_t d2, size_t e2) {
+                wanted.at(b2, c2, d2, e2) &= static_cast<uint16_t>(~product[0]);
                 return true;
             });
             products.push_back(product);
@@ -80,7 +83,7 @@ std::vector<Product> cover(WindowSet wanted, const WindowSet &forbidden) {
 std::vector<Windows::Group> groups_of(const std::vector<Product> &products, size_t width) {
     std::vector<Windows::Group> groups((products.size() + 7) / 8);
     for (size_t i = 0; i < products.size(); ++i) {
-        for (size_t place = 0; place < 5; ++place) {
+        for (size_t place = 0; place < WIDEST_WINDOW; ++place) {
             for (size_t c = 0; c < width; ++c) {
                 if (products[i][place] >> c & 1) groups[i / 8].table[place][c] |= uint8_t(1u << (i % 8));
             }
@@ -92,45 +95,40 @@ std::vector<Windows::Group> groups_of(const std::vector<Product> &products, size
 }  // namespace
 
 Windows::Windows(const Automaton &automaton, const std::vector<double> &weights) {
-    const Groups columns(automaton, weights, MOST_COLUMNS);
-    const size_t width = columns.size();
+    const ColumnGroups groups(automaton, weights, MOST_COLUMNS);
+    const size_t width = groups.size();
     end_ = static_cast<uint8_t>(width - 1);
-    if (automaton.classes() >= width) group_of_ = columns.group_of();
+    if (automaton.classes() >= width) group_of_ = groups.group_of();
     const uint16_t any = static_cast<uint16_t>((1u << width) - 1);
-    const Explorer four(automaton, columns, 4, 2), five(automaton, columns, 5, 3);
-    WindowSet boundary(width), none(width), unknown(width);
+    const WindowExplorer four(automaton, groups, 4, 2), five(automaton, groups, 5, 3);
+    // Windows with a boundary, with none, with either of them for certain, and those that do not tell.
+    WindowSet with(width), without(width), known(width), unknown(width);
+    const auto add = [&](Certainty certainty, size_t b, size_t c, size_t d, size_t e, uint16_t firsts) {
+        if (certainty == Certainty::BOUNDARY) with.at(b, c, d, e) |= firsts;
+        if (certainty == Certainty::NO_BOUNDARY) without.at(b, c, d, e) |= firsts;
+        (certainty == Certainty::UNCERTAIN ? unknown : known).at(b, c, d, e) |=
+            certainty == Certainty::IMPOSSIBLE ? 0 : firsts;
+    };
     for (uint8_t b = 0; b < width; ++b) {
         for (uint8_t c = 0; c < end_; ++c) {
             for (uint8_t d = 0; d < end_; ++d) {
                 for (uint8_t e = 0; e < width; ++e) {
-                    Verdict found = verdict(four.outcomes({b, c, d, e}));
-                    if (found == CERTAIN_YES) boundary.at(b, c, d, e) = any;
-                    if (found == CERTAIN_NO) none.at(b, c, d, e) = any;
-                    if (found != UNCERTAIN) continue;
-                    if (b == end_) {
-                        unknown.at(b, c, d, e) = any;
+                    const Certainty certainty = four.certainty({b, c, d, e});
+                    if (certainty != Certainty::UNCERTAIN || b == end_) {
+                        add(certainty, b, c, d, e, any);
                         continue;
                     }
                     for (uint8_t a = 0; a < width; ++a) {  // a wider window may tell
-                        const uint16_t bit = static_cast<uint16_t>(1u << a);
-                        found = verdict(five.outcomes({a, b, c, d, e}));
-                        if (found == CERTAIN_YES) boundary.at(b, c, d, e) |= bit;
-                        if (found == CERTAIN_NO) none.at(b, c, d, e) |= bit;
-                        if (found == UNCERTAIN) unknown.at(b, c, d, e) |= bit;
+                        add(five.certainty({a, b, c, d, e}), b, c, d, e, static_cast<uint16_t>(1u << a));
                     }
                 }
             }
         }
     }
-    WindowSet certain(width);
-    each({0, any, any, any, any}, [&](size_t b, size_t c, size_t d, size_t e) {
-        certain.at(b, c, d, e) = boundary.at(b, c, d, e) | none.at(b, c, d, e);
-        return true;
-    });
-    const std::vector<Product> yes = cover(boundary, none), maybe = cover(unknown, certain);
-    if (yes.size() > MOST_PRODUCTS || maybe.size() > MOST_PRODUCTS) return;
-    certain_ = groups_of(yes, width);
-    uncertain_ = groups_of(maybe, width);
+    const std::vector<Product> certain = cover(with, without), uncertain = cover(unknown, known);
+    if (certain.size() > MOST_PRODUCTS || uncertain.size() > MOST_PRODUCTS) return;
+    certain_ = groups_of(certain, width);
+    uncertain_ = groups_of(uncertain, width);
     usable_ = true;
 }
 

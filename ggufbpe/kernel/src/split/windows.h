@@ -41,10 +41,6 @@ public:
     void mark(const uint8_t *columns, const uint8_t *prior, size_t from, size_t count, uint8_t *boundary,
               std::vector<uint32_t> &uncertain) const;
 
-    // For tests and curiosity: how many products there are.
-    size_t certain_products() const { return certain_.size() * 8; }
-    size_t uncertain_products() const { return uncertain_.size() * 8; }
-
     // Products of five sets, eight to a byte: a window is in one of them if the AND of the five bytes is not 0.
     struct Group {
         alignas(16) uint8_t table[5][16] = {};
