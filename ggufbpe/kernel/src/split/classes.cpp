@@ -4,77 +4,52 @@
 #include <cstring>
 #include <iterator>
 
-#include "machine.h"
+#include "simd.h"
 #include "utf8.h"
 
 namespace ggufbpe {
 
+#if GGUFBPE_VECTORS
+
 namespace {
 
-#if GGUFBPE_X86
-
-// Classes of ASCII bytes, 32 at a time, until one is not ASCII; returns how many were done.
-__attribute__((target("avx2"))) size_t classify_ascii(const unsigned char *text, size_t size, const uint8_t *table,
-                                                      uint8_t *classes) {
-    __m256i rows[8];
-    for (int row = 0; row < 8; ++row) {
-        rows[row] = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i *>(table + 16 * row)));
+// Classes of ASCII bytes, a vector at a time, until one is not ASCII; returns how many were done.
+WITH_AVX2 size_t classify_ascii(const unsigned char *text, size_t size, const uint8_t *table, uint8_t *classes) {
+    if (size < VECTOR_BYTES) return 0;
+    const LookUp<8> look_up(table);
+    size_t done = 0;
+    while (done < size) {
+        const size_t at = std::min(done, size - VECTOR_BYTES);  // at the end, some of them once more
+        const Bytes bytes = load(text + at);
+        if (!is_ascii(bytes)) break;
+        store(classes + at, look_up(bytes));
+        done = at + VECTOR_BYTES;
     }
-    const __m256i limit = _mm256_set1_epi8(0x70);
-    size_t i = 0;
-    for (; i < size; i += 32) {
-        if (size - i < 32) {
-            if (size < 32) break;
-            i = size - 32;  // some of them once more
-        }
-        __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(text + i));
-        if (_mm256_movemask_epi8(bytes)) break;
-        __m256i result = _mm256_setzero_si256();
-        for (int row = 0; row < 8; ++row) {
-            // In its own row a byte is 0x70 to 0x7F, a shuffle's index; in others the upper bit is set, which gives 0.
-            __m256i index = _mm256_adds_epu8(_mm256_xor_si256(bytes, _mm256_set1_epi8(static_cast<char>(row << 4))), limit);
-            result = _mm256_or_si256(result, _mm256_shuffle_epi8(rows[row], index));
-        }
-        _mm256_storeu_si256(reinterpret_cast<__m256i *>(classes + i), result);
-    }
-    return i;
+    return done;
 }
 
-// Columns of classes below 64, 32 at a time, the last of them maybe behind the end: both buffers have a margin there.
-__attribute__((target("avx2"))) void translate(const uint8_t *classes, size_t size, const uint8_t *table, size_t width,
-                                               uint8_t *columns) {
-    __m256i rows[4];
-    const int count = static_cast<int>((width + 15) / 16);
-    for (int row = 0; row < count; ++row) {
-        rows[row] = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i *>(table + 16 * row)));
-    }
-    const __m256i limit = _mm256_set1_epi8(0x70);
-    for (size_t i = 0; i < size; i += 32) {
-        __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(classes + i));
-        __m256i result = _mm256_setzero_si256();
-        for (int row = 0; row < count; ++row) {
-            __m256i index = _mm256_adds_epu8(_mm256_xor_si256(bytes, _mm256_set1_epi8(static_cast<char>(row << 4))), limit);
-            result = _mm256_or_si256(result, _mm256_shuffle_epi8(rows[row], index));
-        }
-        _mm256_storeu_si256(reinterpret_cast<__m256i *>(columns + i), result);
-    }
+// The last vector may be partly behind the end: both buffers have a margin there.
+template <typename Table>
+WITH_AVX2 void look_up_vectors(const uint8_t *from, size_t count, const uint8_t *table, uint8_t *to) {
+    const Table look_up(table);
+    for (size_t i = 0; i < count; i += VECTOR_BYTES) store(to + i, look_up(load(from + i)));
 }
-
-#endif
 
 }  // namespace
 
+#endif
+
 void look_up_each(const uint8_t *from, size_t count, const uint8_t *table, size_t width, uint8_t *to) {
-#if GGUFBPE_X86
-    if (has_avx2() && width <= 64) {
+#if GGUFBPE_VECTORS
+    if (has_vectors() && width <= 64) {
         alignas(16) uint8_t rows[64] = {};
         std::memcpy(rows, table, width);
-        translate(from, count, rows, width, to);
-        return;
+        if (width <= 16) return look_up_vectors<Shuffle>(from, count, rows, to);
+        if (width <= 32) return look_up_vectors<LookUp<2>>(from, count, rows, to);
+        return look_up_vectors<LookUp<4>>(from, count, rows, to);
     }
-#else
-    (void)width;
 #endif
+    (void)width;
     for (size_t i = 0; i < count; ++i) to[i] = table[from[i]];
 }
 
@@ -117,8 +92,8 @@ size_t ClassTable::classify(const unsigned char *text, size_t size, uint8_t *cla
                             bool &is_ascii) const {
     auto ascii_run = [&](const unsigned char *from, size_t most, uint8_t *to) -> size_t {
         size_t done = 0;
-#if GGUFBPE_X86
-        if (has_avx2()) done = classify_ascii(from, most, ascii_, to);
+#if GGUFBPE_VECTORS
+        if (has_vectors()) done = classify_ascii(from, most, ascii_, to);
 #endif
         while (done < most && from[done] < 0x80) {
             to[done] = ascii_[from[done]];

@@ -5,7 +5,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "machine.h"
+#include "simd.h"
 #include "split/certainty.h"
 #include "utf8.h"
 
@@ -15,19 +15,15 @@ namespace {
 
 constexpr size_t MOST_STAGES = 30;  // a bit each, and one more
 
-#if GGUFBPE_X86
+#if GGUFBPE_VECTORS
 
-__attribute__((target("avx2,bmi"))) size_t gather_starts(const uint8_t *flags, size_t from, size_t count, uint32_t *&to) {
+// Appends the places of flags that are set, in whole 64s up to `count`; returns how many flags were read.
+WITH_AVX2 size_t gather_starts(const uint8_t *flags, size_t from, size_t count, uint32_t *&to) {
     size_t i = from;
     for (; i + 64 <= count; i += 64) {
-        auto bits_at = [&](size_t at) __attribute__((target("avx2"))) {
-            return static_cast<uint64_t>(static_cast<uint32_t>(
-                _mm256_movemask_epi8(_mm256_loadu_si256(reinterpret_cast<const __m256i *>(flags + at)))));
-        };
-        uint64_t bits = bits_at(i) | bits_at(i + 32) << 32;
-        size_t found = static_cast<size_t>(__builtin_popcountll(bits));
+        uint64_t bits = highest_bits(load(flags + i)) | uint64_t(highest_bits(load(flags + i + VECTOR_BYTES))) << 32;
+        uint32_t *const end = to + count_bits(bits);
         // Eight at a time without asking how many there are; what is too much is written over.
-        uint32_t *end = to + found;
         while (bits) {
             for (int k = 0; k < 8; ++k) {
                 to[k] = static_cast<uint32_t>(i + lowest_bit(bits | 1ull << 63));
@@ -187,8 +183,8 @@ bool Splitter::words(Scratch &scratch) const {
     uint8_t *const boundary = scratch.boundary;
     uint32_t *const starts = scratch.starts.room(end - from + 2 * MARGIN), *to = starts;
     size_t done = from;
-#if GGUFBPE_X86
-    if (has_avx2()) {
+#if GGUFBPE_VECTORS
+    if (has_vectors()) {
         if (end == count) std::memset(boundary + count, 0, MARGIN);  // so that the last flags can be taken with what is behind
         done = gather_starts(boundary, from, end == count ? count + MARGIN - 1 : end, to);
     }

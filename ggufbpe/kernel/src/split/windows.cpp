@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "machine.h"
+#include "simd.h"
 #include "split/certainty.h"
 
 namespace ggufbpe {
@@ -43,10 +43,11 @@ bool for_each_window(const Product &product, Function function) {
 
 constexpr size_t MOST_PRODUCTS = 32;
 
+constexpr size_t WIDENED_FIRST[WIDEST_WINDOW] = {0, 1, 4, 2, 3};  // the outer code points: they often do not matter
+
 // The largest product around one window that keeps off the `forbidden` ones; greedy.
 Product product_around(Product product, const WindowSet &forbidden) {
-    // The outer code points first: they often do not matter.
-    for (size_t place : {0, 1, 4, 2, 3}) {
+    for (size_t place : WIDENED_FIRST) {
         for (size_t column = 0; column < forbidden.width(); ++column) {
             if (product[place] >> column & 1) continue;
             Product slice = product;
@@ -167,52 +168,38 @@ void mark_each(const Tables &certain, const Tables &uncertain, uint8_t end, cons
     }
 }
 
-#if GGUFBPE_X86
+#if GGUFBPE_VECTORS
 
-__attribute__((target("avx2"), always_inline)) inline __m256i load(const uint8_t *from) {
-    return _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from));
-}
-
-__attribute__((target("avx2"), always_inline)) inline __m256i shuffle(const uint8_t *table, __m256i indices) {
-    __m128i half = _mm_load_si128(reinterpret_cast<const __m128i *>(table));
-    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(half), indices);
-}
-
-__attribute__((target("avx2"), always_inline)) inline __m256i look_up(const Tables &groups, __m256i a, __m256i b, __m256i c,
-                                                                        __m256i d, __m256i e) {
-    __m256i result = _mm256_setzero_si256();
+VECTOR_INLINE Bytes look_up(const Tables &groups, const Bytes (&window)[WIDEST_WINDOW]) {
+    Bytes result = repeat(0);
     for (const Windows::Group &group : groups) {
-        __m256i left = _mm256_and_si256(shuffle(group.table[0], a), shuffle(group.table[1], b));
-        __m256i right = _mm256_and_si256(shuffle(group.table[2], c), shuffle(group.table[3], d));
-        left = _mm256_and_si256(left, shuffle(group.table[4], e));
-        result = _mm256_or_si256(result, _mm256_and_si256(left, right));
+        const auto &table = group.table;
+        const Bytes before = Shuffle(table[0])(window[0]) & Shuffle(table[1])(window[1]) & Shuffle(table[2])(window[2]);
+        result = result | (before & (Shuffle(table[3])(window[3]) & Shuffle(table[4])(window[4])));
     }
     return result;
 }
 
-__attribute__((target("avx2"))) void mark_32(const Tables &certain, const Tables &uncertain, uint8_t end,
-                                             const uint8_t *columns, const uint8_t *prior, size_t from, size_t count,
-                                             uint8_t *boundary, std::vector<uint32_t> &found) {
-    const __m256i ends = _mm256_set1_epi8(static_cast<char>(end)), zero = _mm256_setzero_si256();
-    const __m256i all = _mm256_set1_epi8(-1);
-    for (size_t i = from; i < count; i += 32) {
-        __m256i a = load(columns + i - 3), b = load(columns + i - 2), c = load(columns + i - 1), d = load(columns + i);
-        __m256i e = load(columns + i + 1);
-        __m256i before = zero;
+// As many places at a time as a vector has bytes.
+WITH_AVX2 void mark_vectors(const Tables &certain, const Tables &uncertain, uint8_t end, const uint8_t *columns,
+                            const uint8_t *prior, size_t from, size_t count, uint8_t *boundary,
+                            std::vector<uint32_t> &found) {
+    const Bytes ends = repeat(end);
+    for (size_t i = from; i < count; i += VECTOR_BYTES) {
+        const uint8_t *here = columns + i;
+        Bytes window[WIDEST_WINDOW] = {load(here - 3), load(here - 2), load(here - 1), load(here), load(here + 1)};
+        Bytes before = repeat(0);
         if (prior) {
             before = load(prior + i);
-            a = _mm256_blendv_epi8(a, ends, load(prior + i - 2));
-            b = _mm256_blendv_epi8(b, ends, load(prior + i - 1));
-            e = _mm256_blendv_epi8(e, ends, load(prior + i + 1));
+            window[0] = choose(load(prior + i - 2), ends, window[0]);
+            window[1] = choose(load(prior + i - 1), ends, window[1]);
+            window[4] = choose(load(prior + i + 1), ends, window[4]);
         }
-        __m256i is_certain = _mm256_xor_si256(_mm256_cmpeq_epi8(look_up(certain, a, b, c, d, e), zero), all);
-        __m256i is_uncertain = _mm256_xor_si256(_mm256_cmpeq_epi8(look_up(uncertain, a, b, c, d, e), zero), all);
-        is_uncertain = _mm256_andnot_si256(before, is_uncertain);
-        __m256i result = _mm256_or_si256(before, _mm256_andnot_si256(is_uncertain, is_certain));
-        _mm256_storeu_si256(reinterpret_cast<__m256i *>(boundary + i), result);
-        uint32_t bits = static_cast<uint32_t>(_mm256_movemask_epi8(is_uncertain));
+        const Bytes is_uncertain = and_not(is_not_zero(look_up(uncertain, window)), before);
+        store(boundary + i, before | and_not(is_not_zero(look_up(certain, window)), is_uncertain));
+        uint32_t bits = highest_bits(is_uncertain);
         if (i == 0) bits &= ~1u;
-        if (count - i < 32) bits &= (1u << (count - i)) - 1;
+        if (count - i < VECTOR_BYTES) bits &= (1u << (count - i)) - 1;
         for (; bits; bits &= bits - 1) found.push_back(static_cast<uint32_t>(i + lowest_bit(bits)));
     }
     if (from == 0 && count) boundary[0] = 0xFF;
@@ -224,8 +211,8 @@ __attribute__((target("avx2"))) void mark_32(const Tables &certain, const Tables
 
 void Windows::mark(const uint8_t *columns, const uint8_t *prior, size_t from, size_t count, uint8_t *boundary,
                    std::vector<uint32_t> &uncertain) const {
-#if GGUFBPE_X86
-    if (has_avx2()) return mark_32(certain_, uncertain_, end_, columns, prior, from, count, boundary, uncertain);
+#if GGUFBPE_VECTORS
+    if (has_vectors()) return mark_vectors(certain_, uncertain_, end_, columns, prior, from, count, boundary, uncertain);
 #endif
     mark_each(certain_, uncertain_, end_, columns, prior, from, count, boundary, uncertain);
 }
