@@ -28,6 +28,28 @@ WITH_AVX2 size_t classify_ascii(const unsigned char *text, size_t size, const ui
     return done;
 }
 
+// Classes and offsets of a run of ASCII that begins at `place` in the block; returns how many bytes it has, or those of it
+// before the last few of the text. What is behind the run is written over, up to a vector.
+WITH_AVX2 size_t classify_run(const unsigned char *text, size_t size, size_t place, const uint8_t *table, uint8_t *classes,
+                              uint32_t *offsets) {
+    const LookUp<8> look_up(table);
+    size_t done = 0;
+    for (; size - done >= VECTOR_BYTES; done += VECTOR_BYTES) {
+        const Bytes bytes = load(text + done);
+        store(classes + done, look_up(bytes));
+        for (size_t i = done; i < done + VECTOR_BYTES; ++i) offsets[i] = static_cast<uint32_t>(place + i);
+        if (const uint32_t not_ascii = highest_bits(bytes)) return done + lowest_bit(not_ascii);
+    }
+    return done;
+}
+
+// Whether that is worth while: the next 16 bytes are ASCII.
+bool begins_run(const unsigned char *text) {
+    uint64_t words[2];
+    std::memcpy(words, text, sizeof words);
+    return !((words[0] | words[1]) & 0x8080808080808080u);
+}
+
 // The last vector may be partly behind the end: both buffers have a margin there.
 template <typename Table>
 WITH_AVX2 void look_up_vectors(const uint8_t *from, size_t count, const uint8_t *table, uint8_t *to) {
@@ -104,21 +126,29 @@ size_t ClassTable::classify(const unsigned char *text, size_t size, uint8_t *cla
     size_t done = ascii_run(text, size, classes);
     is_ascii = done == size;
     if (is_ascii) return size;
-    const uint8_t *wide_classes = wide();
+    const uint8_t *class_of = wide();
     uint32_t *offsets = offset_buffer.room(size + MARGIN);
     for (size_t i = 0; i < done; ++i) offsets[i] = static_cast<uint32_t>(i);
     size_t count = done;
     for (size_t i = done; i < size;) {
-        unsigned char lead = text[i];
-        offsets[count] = static_cast<uint32_t>(i);
-        if (lead < 0x80) {
-            classes[count++] = ascii_[lead];
-            ++i;
+        if (text[i] >= 0x80) {
+            unsigned length;
+            offsets[count] = static_cast<uint32_t>(i);
+            classes[count++] = class_of[code_point_at(text + i, text + size, length)];
+            i += length;
             continue;
         }
-        unsigned length;
-        classes[count++] = wide_classes[code_point_at(text + i, text + size, length)];
-        i += length;
+#if GGUFBPE_VECTORS
+        if (size - i >= VECTOR_BYTES && begins_run(text + i) && has_vectors()) {
+            const size_t run = classify_run(text + i, size - i, i, ascii_, classes + count, offsets + count);
+            i += run;
+            count += run;
+        }
+#endif
+        for (; i < size && text[i] < 0x80; ++i) {
+            offsets[count] = static_cast<uint32_t>(i);
+            classes[count++] = ascii_[text[i]];
+        }
     }
     offsets[count] = static_cast<uint32_t>(size);
     return count;
