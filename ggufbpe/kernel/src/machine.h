@@ -171,6 +171,12 @@ ALWAYS_INLINE uint64_t multiply_and_fold(uint64_t a, uint64_t b) {
 #endif
 }
 
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+constexpr bool IS_BIG_ENDIAN = true;
+#else
+constexpr bool IS_BIG_ENDIAN = false;
+#endif
+
 // The bytes of a number in the opposite order.
 ALWAYS_INLINE uint64_t swap_bytes(uint64_t number) {
 #if GGUFBPE_MSVC
