@@ -48,7 +48,7 @@ from ggufbpe.vocab import CONTROL, DNA_MARKER, LSTRIP, RSTRIP, USER_DEFINED
 IS_NEEDED = os.environ.get("CI") == "true" and os.environ.get("GGUFBPE_ENGINE") != "reference"
 pytestmark = pytest.mark.skipif(native is None and not IS_NEEDED, reason="there is no compiled engine")
 
-BLOCK = 1 << 16  # bytes: src/split.h, Splitter::BLOCK
+BLOCK = 1 << 16  # bytes: src/split/splitter.h, Splitter::BLOCK
 PART = 1 << 17  # bytes that a thread takes of a long text: src/encoder.cpp
 SEARCHED = 1 << 20  # bytes in which a thread looks for special tokens: src/encoder.cpp
 CACHE = 32 << 20  # bytes: src/bpe/bpe_model.h, BPEModel::CACHE_BYTES

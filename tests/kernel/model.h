@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "automaton.h"
 #include "bpe/bpe_model.h"
+#include "split/automaton.h"
 #include "encoder.h"
 #include "harness.h"
-#include "split.h"
+#include "split/splitter.h"
 #include "unicode_classes.h"
 
 namespace model {

@@ -11,7 +11,7 @@ constexpr uint64_t ones(size_t bytes) { return bytes >= 8 ? ~uint64_t(0) : (uint
 
 }  // namespace
 
-#define GGUFBPE_MASK(size) {ones(size), (size) > 8 ? ones((size)-8) : 0}
+#define GGUFBPE_MASK(size) {ones(size##u), size##u > 8 ? ones(size##u - 8) : 0}
 const uint64_t WordKey::MASKS[16][2] = {
     GGUFBPE_MASK(0),  GGUFBPE_MASK(1),  GGUFBPE_MASK(2),  GGUFBPE_MASK(3), GGUFBPE_MASK(4),  GGUFBPE_MASK(5),
     GGUFBPE_MASK(6),  GGUFBPE_MASK(7),  GGUFBPE_MASK(8),  GGUFBPE_MASK(9), GGUFBPE_MASK(10), GGUFBPE_MASK(11),

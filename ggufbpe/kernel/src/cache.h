@@ -29,15 +29,7 @@ struct WordKey {
     static constexpr size_t INLINE = 15;  // bytes
 
     uint64_t low, high;  // `high` has the length in its upper byte; 0xFF for a word that is longer than INLINE
-    uint64_t hash() const {
-#if defined(__SIZEOF_INT128__)
-        unsigned __int128 product = static_cast<unsigned __int128>(low ^ HASH_SEEDS[0]) * (high ^ HASH_SEEDS[1]);
-        return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
-#else
-        uint64_t mixed = (low ^ HASH_SEEDS[0] ^ high * (HASH_SEEDS[1] | 1)) * 0xE7037ED1A0B428DBu;
-        return mixed ^ mixed >> 32;
-#endif
-    }
+    uint64_t hash() const { return multiply_and_fold(low ^ HASH_SEEDS[0], high ^ HASH_SEEDS[1]); }
     bool is_inline() const { return high >> 56 != 0xFF; }
 
     // `readable` is how many bytes may be read from `word` on; all of 16 are read at once where they may.
@@ -49,10 +41,10 @@ struct WordKey {
         if (readable >= 16) {
             std::memcpy(&low, word, 8);
             std::memcpy(&high, word + 8, 8);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-            low = __builtin_bswap64(low);
-            high = __builtin_bswap64(high);
-#endif
+            if (IS_BIG_ENDIAN) {
+                low = swap_bytes(low);
+                high = swap_bytes(high);
+            }
         } else {
             low = high = 0;
             for (size_t i = 0; i < size; ++i) (i < 8 ? low : high) |= uint64_t(word[i]) << (8 * (i & 7));

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "automaton.h"
+#include "split/automaton.h"
 #include "unicode_classes.h"
 #include "utf8.h"
 

@@ -1,7 +1,7 @@
 // What two kinds of models do with plain text before it is split: ggufbpe/steps.py, compiled.
 //
 //     special.h -> fragments -> KMers -> plain text, k-mers -> encoder.h
-//     plain text -> SpacedWords -> the same in lower case -> split.h -> words -> SpacedWords -> those that count -> encoder.h
+//     plain text -> SpacedWords -> the same in lower case -> split/ -> words -> SpacedWords -> those that count -> encoder.h
 //
 // But: no splitting and no merging. Other models have none of these steps.
 

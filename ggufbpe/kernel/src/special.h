@@ -1,6 +1,6 @@
 // Text to fragments: special tokens, and the plain text between them. ggufbpe/special.py, compiled.
 //
-//     text -> Partition -> fragments -> split.h (plain text), ids (special tokens)
+//     text -> Partition -> fragments -> split/ (plain text), ids (special tokens)
 //
 // llama.cpp goes through all special tokens, the longest first, and cuts each out of every fragment that is still plain
 // text (src/llama-vocab.cpp: tokenizer_st_partition). Here one search finds the places where any token stands; only

@@ -1,6 +1,6 @@
 // Learning merges: ggufbpe/training, compiled.
 //
-//     text -> split.h -> WordCounter -> words with counts -> Learner -> merges
+//     text -> split/ -> WordCounter -> words with counts -> Learner -> merges
 //
 // Both do exactly what training/words.py and training/learn.py do; what the rules are is written there.
 //
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "poll.h"
-#include "split.h"
+#include "split/splitter.h"
 
 namespace ggufbpe {
 

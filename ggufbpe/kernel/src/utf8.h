@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace ggufbpe {
 
@@ -13,7 +14,7 @@ inline bool is_utf8(const unsigned char *p, size_t size) {
     while (p < end) {
         if (end - p >= 8) {
             uint64_t word;
-            __builtin_memcpy(&word, p, 8);
+            std::memcpy(&word, p, 8);
             if (!(word & 0x8080808080808080u)) {
                 p += 8;
                 continue;

@@ -1,6 +1,6 @@
 // Byte pair encoding of plain text: words, looked up in a cache of all that were seen, and merged if they are new.
 //
-//     text -> split.h -> words -> cache.h -> ids
+//     text -> split/ -> words -> cache.h -> ids
 //                                   ^ what is missing: merger.h
 //
 // Two kinds of models on top of it have a step of their own before: own_steps.h.
@@ -16,7 +16,7 @@
 #include "cache.h"
 #include "bpe/merger.h"
 #include "own_steps.h"
-#include "split.h"
+#include "split/splitter.h"
 #include "text_model.h"
 
 namespace ggufbpe {
