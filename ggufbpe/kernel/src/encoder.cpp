@@ -117,13 +117,14 @@ Encoder::Encoder(std::shared_ptr<const Strings> tokens, std::shared_ptr<const St
 
 Encoder::~Encoder() = default;
 
-const Partition &Encoder::partition(bool parse_special) const {
-    return partitions_[parse_special].get([&] { return std::make_unique<Partition>(texts_, special_, parse_special); });
+const Partition &Encoder::partition(bool parse_special, const Poll &poll) const {
+    return partitions_[parse_special].get([&] { return std::make_unique<Partition>(texts_, special_, parse_special, poll); });
 }
 
 // Bytes that are not UTF-8 as llama.cpp reads them: each that cannot be decoded becomes U+FFFD, overlong forms and
 // surrogates are decoded. The overlong form of a space stays as it is where spaces are escaped, for it is not one of those.
-std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t size) const {
+std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t size, const Poll &poll) const {
+    Pace pace(poll);
     std::vector<unsigned char> result;
     result.reserve(size + size / 4 + 16);
     for (size_t i = 0; i < size;) {
@@ -138,6 +139,7 @@ std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t si
             result.insert(result.end(), bytes, bytes + written);
         }
         i += length;
+        pace.count(length);
     }
     return result;
 }
@@ -159,9 +161,9 @@ void Encoder::encode_alone(const Text &text, const EncodeOptions &options, Worke
     if (special_.empty()) {
         if (text.size) fragments.push_back({-1, 0, text.size});
     } else {
-        partition(options.parse_special).split(text.data, text.size, fragments);
+        partition(options.parse_special, poll).split(text.data, text.size, fragments, poll);
     }
-    if (k_mers_) k_mers_->cut(text.data, fragments);
+    if (k_mers_) k_mers_->cut(text.data, fragments, poll);
     encode_fragments(text, fragments, worker, ids, count, poll);
     if (options.add_special && eos_ >= 0) add(eos_);
 }
@@ -169,12 +171,12 @@ void Encoder::encode_alone(const Text &text, const EncodeOptions &options, Worke
 // The parts of a text one after the other; what is not UTF-8 is first rewritten to be.
 void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fragments, Worker &worker, Ids &ids,
                                size_t *count, const Poll &poll) const {
-    const bool is_valid = text.is_valid || is_utf8(text.data, text.size);
+    const bool is_valid = text.is_valid || is_utf8(text.data, text.size, poll);
     std::vector<unsigned char> rewritten;
     for (const Fragment &fragment : fragments) {
         Part part{fragment.token, text.data + fragment.start, fragment.end - fragment.start};
         if (!is_valid && part.token == -1) {
-            rewritten = rewrite(part.data, part.size);
+            rewritten = rewrite(part.data, part.size, poll);
             part = {-1, rewritten.data(), rewritten.size()};
         }
         encode_part(part, worker, ids, count, poll);
@@ -224,11 +226,11 @@ void Encoder::encode_sequence(const Part &part, Worker &worker, Ids &ids, size_t
 // The same of text whose white space is dropped, even in the middle of a run of it.
 void Encoder::encode_spaced(const Part &part, Worker &worker, Ids &ids, size_t *count, const Poll &poll) const {
     for (size_t at = 0; at < part.size;) {
-        const size_t end = part.size - at > PART ? spaced_words_->cut(part.data, part.size, at + PART) : part.size;
+        const size_t end = part.size - at > PART ? spaced_words_->cut(part.data, part.size, at + PART, poll) : part.size;
         const unsigned char *data = part.data + at;
         size_t size = end - at;
         if (spaced_words_->lowers()) {
-            spaced_words_->write_lower(data, size, worker.changed);
+            spaced_words_->write_lower(data, size, worker.changed, poll);
             data = reinterpret_cast<const unsigned char *>(worker.changed.data());
             size = worker.changed.size();
         }
@@ -251,13 +253,13 @@ size_t character_at(const Text &text, size_t place) {
 // The fragments of a text, and whether it is UTF-8; found by several threads.
 std::vector<Fragment> Encoder::fragments_of(const Text &text, bool parse_special, size_t threads, bool &is_valid,
                                             const Poll &poll) const {
-    const Partition *special = special_.empty() ? nullptr : &partition(parse_special);
+    const Partition *special = special_.empty() ? nullptr : &partition(parse_special, poll);
     std::vector<std::vector<Partition::Match>> found((text.size + SEARCHED - 1) / SEARCHED);
     std::atomic<bool> all_valid{true};
     on_threads(found.size(), threads, poll, [&](Turns &turns, const Poll &poll_here, bool) {
         for (size_t turn; turns.take(turn);) {
             const size_t start = turn * SEARCHED, end = std::min(start + SEARCHED, text.size);
-            if (special) special->find(text.data, text.size, start, end, found[turn]);
+            if (special) special->find(text.data, text.size, start, end, found[turn], poll_here);
             if (!text.is_valid && all_valid.load(std::memory_order_relaxed)) {
                 const size_t first = character_at(text, start), last = character_at(text, end);
                 if (!is_utf8(text.data + first, last - first)) all_valid.store(false, std::memory_order_relaxed);
@@ -270,21 +272,22 @@ std::vector<Fragment> Encoder::fragments_of(const Text &text, bool parse_special
     if (special) {
         std::vector<Partition::Match> matches;
         for (const auto &some : found) matches.insert(matches.end(), some.begin(), some.end());
-        special->cut(text.data, text.size, matches, fragments);
+        special->cut(text.data, text.size, matches, fragments, poll);
     } else if (text.size) {
         fragments.push_back({-1, 0, text.size});
     }
-    if (k_mers_) k_mers_->cut(text.data, fragments);
+    if (k_mers_) k_mers_->cut(text.data, fragments, poll);
     return fragments;
 }
 
 // Where plain text may be cut at or behind `from` without changing an id; the size if there is no such place.
-size_t Encoder::cut(const unsigned char *text, size_t size, size_t from) const {
-    return spaced_words_ ? spaced_words_->cut(text, size, from) : splitter_->cut(text, size, from);
+size_t Encoder::cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const {
+    return spaced_words_ ? spaced_words_->cut(text, size, from, poll) : splitter_->cut(text, size, from);
 }
 
 std::vector<Encoder::Part> Encoder::parts_of(const Text &text, const std::vector<Fragment> &fragments, bool is_valid,
-                                             std::vector<std::vector<unsigned char>> &rewritten) const {
+                                             std::vector<std::vector<unsigned char>> &rewritten,
+                                             const Poll &poll) const {
     std::vector<Part> parts;
     parts.reserve(fragments.size());
     for (const Fragment &fragment : fragments) {
@@ -296,7 +299,7 @@ std::vector<Encoder::Part> Encoder::parts_of(const Text &text, const std::vector
         size_t size = fragment.end - fragment.start;
         const bool is_plain = fragment.token == -1;
         if (!is_valid && is_plain) {
-            rewritten.push_back(rewrite(data, size));
+            rewritten.push_back(rewrite(data, size, poll));
             data = rewritten.back().data();
             size = rewritten.back().size();
         }
@@ -304,7 +307,7 @@ std::vector<Encoder::Part> Encoder::parts_of(const Text &text, const std::vector
         for (size_t start = 0; start < size;) {
             size_t end = size;
             if (is_divisible && size - start > PART + PART / 2) {
-                end = is_plain ? cut(data, size, start + PART) : start + PART_OF_K_MERS;
+                end = is_plain ? cut(data, size, start + PART, poll) : start + PART_OF_K_MERS;
             }
             parts.push_back({fragment.token, data + start, end - start});
             start = end;
@@ -319,7 +322,7 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
     bool is_valid;
     std::vector<std::vector<unsigned char>> rewritten;
     const std::vector<Fragment> fragments = fragments_of(text, options.parse_special, threads, is_valid, poll);
-    const std::vector<Part> parts = parts_of(text, fragments, is_valid, rewritten);
+    const std::vector<Part> parts = parts_of(text, fragments, is_valid, rewritten, poll);
     // Neighbours together, so that a text of many small fragments is not taken apart.
     std::vector<std::pair<size_t, size_t>> spans;
     size_t first = 0, bytes = 0;
@@ -476,7 +479,7 @@ void Encoder::encode_plain(const Text &text, Ids &ids, const Poll &poll) const {
     Lease worker(*this);
     std::vector<Fragment> fragments;
     if (text.size) fragments.push_back({-1, 0, text.size});
-    if (k_mers_) k_mers_->cut(text.data, fragments);
+    if (k_mers_) k_mers_->cut(text.data, fragments, poll);
     encode_fragments(text, fragments, *worker, ids, nullptr, poll);
 }
 

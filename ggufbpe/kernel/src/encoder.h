@@ -86,7 +86,7 @@ private:
         size_t size;
     };
 
-    const Partition &partition(bool parse_special) const;
+    const Partition &partition(bool parse_special, const Poll &poll) const;
     void encode_alone(const Text &text, const EncodeOptions &options, Worker &worker, Ids &ids, size_t *count,
                       const Poll &poll) const;
     void encode_shared(const Text &text, const EncodeOptions &options, size_t threads, Ids &ids, size_t *count,
@@ -94,8 +94,8 @@ private:
     std::vector<Fragment> fragments_of(const Text &text, bool parse_special, size_t threads, bool &is_valid,
                                        const Poll &poll) const;
     std::vector<Part> parts_of(const Text &text, const std::vector<Fragment> &fragments, bool is_valid,
-                               std::vector<std::vector<unsigned char>> &rewritten) const;
-    size_t cut(const unsigned char *text, size_t size, size_t from) const;
+                               std::vector<std::vector<unsigned char>> &rewritten, const Poll &poll) const;
+    size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const;
     void encode_fragments(const Text &text, const std::vector<Fragment> &fragments, Worker &worker, Ids &ids, size_t *count,
                           const Poll &poll) const;
     void encode_part(const Part &part, Worker &worker, Ids &ids, size_t *count, const Poll &poll) const;
@@ -110,7 +110,7 @@ private:
     void encode_missing(WordTable::Found *found, Worker &worker, const Poll &poll) const;
     WordTable::Found keep(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Worker &worker,
                           std::optional<WordTable::Writer> &writer) const;
-    std::vector<unsigned char> rewrite(const unsigned char *text, size_t size) const;
+    std::vector<unsigned char> rewrite(const unsigned char *text, size_t size, const Poll &poll) const;
     void drop_retired_tables() const;
     bool take_next_table(Worker &worker) const;
 

@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,12 +20,10 @@
 #include "ids.h"
 #include "memory.h"
 #include "pairs.h"
+#include "poll.h"
 #include "string_array.h"
 
 namespace ggufbpe {
-
-// Asked now and then in long work; may throw to end it (a pressed Ctrl-C).
-using Poll = std::function<void()>;
 
 struct MergeOptions {
     bool byte_encode = true;    // words are written in GPT-2's alphabet of bytes; else they stay UTF-8
