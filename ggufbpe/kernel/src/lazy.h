@@ -1,38 +1,34 @@
-// Something that is made when it is first asked for, by one thread while others wait.
+// Something that is made when it is first asked for.
 //
-// std::call_once would do, but it costs some 20 ns even when all is done, which counts where a text is short.
+// Threads that ask at once may each make it; all get the one that is there first. So nobody waits for another, no lock is
+// held while it is made, which a signal may interrupt, and a process that forks meanwhile has none to inherit.
 
 #pragma once
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 
 namespace ggufbpe {
 
 template <typename T>
 class Lazy {
 public:
+    Lazy() = default;
+    ~Lazy() { delete made_.load(std::memory_order_relaxed); }
+    Lazy(const Lazy &) = delete;
+    Lazy &operator=(const Lazy &) = delete;
+
     // `make` gives a std::unique_ptr<T>. What it throws ends this call only.
     template <typename Make>
     const T &get(Make make) const {
         const T *made = made_.load(std::memory_order_acquire);
-        return made ? *made : wait(make);
+        if (made) return *made;
+        std::unique_ptr<const T> own = make();
+        if (!made_.compare_exchange_strong(made, own.get(), std::memory_order_acq_rel)) return *made;
+        return *own.release();
     }
 
 private:
-    template <typename Make>
-    const T &wait(Make make) const {
-        std::lock_guard<std::mutex> lock(mutex_);
-        if (!owner_) {
-            owner_ = make();
-            made_.store(owner_.get(), std::memory_order_release);
-        }
-        return *owner_;
-    }
-
-    mutable std::mutex mutex_;
-    mutable std::unique_ptr<const T> owner_;
     mutable std::atomic<const T *> made_{nullptr};
 };
 
