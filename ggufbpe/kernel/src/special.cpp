@@ -124,17 +124,13 @@ Partition::Partition(std::shared_ptr<const Strings> strings, const std::vector<S
     learn_beginnings();
 }
 
+// From the root on, the tokens that have all bytes up to a node in common are dealt out by the next one.
 void Partition::build_trie(Pace &pace) {
-    std::vector<uint32_t> ranks(tokens_.size());
+    constexpr size_t FEW = 12;  // tokens that are dealt out by an insertion sort
+    std::vector<uint32_t> ranks(tokens_.size()), dealt(tokens_.size());
     std::iota(ranks.begin(), ranks.end(), 0u);
-    std::sort(ranks.begin(), ranks.end(), [&](uint32_t a, uint32_t b) {
-        const int order = tokens_[a].text.compare(tokens_[b].text);
-        pace.count(16);  // most are short; a long one is compared faster than it was read
-        return order ? order < 0 : a < b;
-    });
-    auto text = [&](size_t i) { return tokens_[ranks[i]].text; };
-    // The tokens from `first` up to `last` have the first `depth` bytes in common, which lead to `node`; `above` is the
-    // longest that is all in these.
+    // The tokens ranks[first] up to ranks[last] have the first `depth` bytes in common, which lead to `node`; `above` is the
+    // longest that is no more than a part of these.
     struct Part {
         uint32_t node;
         size_t first, last, depth;
@@ -145,26 +141,52 @@ void Partition::build_trie(Pace &pace) {
         nodes_.push_back(node);
         branches_.push_back(branch);
     };
+    nodes_.reserve(tokens_.size() + tokens_.size() / 4 + 1);
+    branches_.reserve(nodes_.capacity());
     append({"", 0, 0, 0, NONE}, 0);
     for (size_t i = 0; i < parts.size(); ++i) {
         auto [node, first, last, depth, above] = parts[i];
-        if (depth && text(first).size() == depth) {
-            nodes_[node].rank = ranks[first];
+        auto text = [&](size_t place) { return tokens_[ranks[place]].text; };
+        auto branch_of = [&](size_t place) {  // 0 where the token ends
+            return text(place).size() == depth ? 0u : 1u + static_cast<unsigned char>(text(place)[depth]);
+        };
+        if (last - first <= FEW) {
+            for (size_t k = first + 1; k < last; ++k) {
+                for (size_t j = k; j > first && branch_of(j - 1) > branch_of(j); --j) std::swap(ranks[j - 1], ranks[j]);
+            }
+        } else {
+            uint32_t places[258] = {};
+            for (size_t k = first; k < last; ++k) ++places[branch_of(k) + 1];
+            for (size_t k = 1; k < 258; ++k) places[k] += places[k - 1];
+            for (size_t k = first; k < last; ++k) dealt[first + places[branch_of(k)]++] = ranks[k];
+            std::copy(&dealt[first], &dealt[first] + (last - first), &ranks[first]);
+        }
+        if (first < last && branch_of(first) == 0) {
+            nodes_[node].rank = ranks[first];  // of equal ones, the first counts
             tokens_[ranks[first]].shorter = above;
             above = ranks[first];
-            while (first < last && text(first).size() == depth) ++first;  // of equal ones, that of the lowest rank counts
+            while (first < last && branch_of(first) == 0) ++first;
         }
         nodes_[node].first_child = static_cast<uint32_t>(nodes_.size());
         for (size_t next = first; first < last; first = next) {
-            const char branch = text(first)[depth];
-            while (next < last && text(next)[depth] == branch) ++next;
-            const std::string_view least = text(first), most = text(next - 1);  // what these share, all between them do
-            size_t end = depth + 1;
-            while (end < least.size() && least[end] == most[end]) ++end;
-            pace.count(next - first + end - depth);
-            parts.push_back({static_cast<uint32_t>(nodes_.size()), first, next, end, above});
-            append({least.data() + depth + 1, static_cast<uint32_t>(end - depth - 1), 0, 0, NONE},
-                   static_cast<unsigned char>(branch));
+            const std::string_view one = text(first);
+            size_t common = one.size();
+            for (++next; next < last && text(next)[depth] == one[depth]; ++next) {
+                const std::string_view other = text(next);
+                size_t end = depth + 1;
+                while (end < std::min(common, other.size()) && other[end] == one[end]) ++end;
+                common = end;
+                pace.count(4 + end - depth);
+            }
+            pace.count(4);
+            const bool is_one = next - first == 1;
+            if (is_one) {
+                tokens_[ranks[first]].shorter = above;
+            } else {
+                parts.push_back({static_cast<uint32_t>(nodes_.size()), first, next, common, above});
+            }
+            append({one.data() + depth + 1, static_cast<uint32_t>(common - depth - 1), 0, 0, is_one ? ranks[first] : NONE},
+                   static_cast<unsigned char>(one[depth]));
             ++nodes_[node].children;
         }
     }
