@@ -33,13 +33,14 @@ Encoder::Encoder(std::unique_ptr<const TextModel> model, std::shared_ptr<const S
     }
 }
 
-const Partition &Encoder::partition(bool parse_special) const {
-    return partitions_[parse_special].get([&] { return std::make_unique<Partition>(texts_, special_, parse_special); });
+const Partition &Encoder::partition(bool parse_special, const Poll &poll) const {
+    return partitions_[parse_special].get([&] { return std::make_unique<Partition>(texts_, special_, parse_special, poll); });
 }
 
 // Bytes that are not UTF-8 as llama.cpp reads them: each that cannot be decoded becomes U+FFFD, overlong forms and
 // surrogates are decoded. The overlong form of a space stays as it is where it is not what a space is.
-std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t size) const {
+std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t size, const Poll &poll) const {
+    Pace pace(poll);
     std::vector<unsigned char> result;
     result.reserve(size + size / 4 + 16);
     const bool keeps_overlong_spaces = model_->keeps_overlong_spaces();
@@ -55,6 +56,7 @@ std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t si
             result.insert(result.end(), bytes, bytes + written);
         }
         i += length;
+        pace.count(length);
     }
     return result;
 }
@@ -69,9 +71,9 @@ void Encoder::encode_alone(const Text &text, const EncodeOptions &options, TextM
     if (special_.empty()) {
         if (text.size) fragments.push_back({PLAIN, 0, text.size});
     } else {
-        partition(options.parse_special).split(text.data, text.size, fragments);
+        partition(options.parse_special, poll).split(text.data, text.size, fragments, poll);
     }
-    model_->cut_fragments(text.data, fragments);
+    model_->cut_fragments(text.data, fragments, poll);
     encode_fragments(text, fragments, scratch, ids, poll);
     if (options.add_special && eos_ >= 0) ids.push(eos_);
 }
@@ -79,12 +81,12 @@ void Encoder::encode_alone(const Text &text, const EncodeOptions &options, TextM
 // The parts of a text one after the other; what is not UTF-8 is first rewritten to be.
 void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fragments, TextModel::Scratch &scratch,
                                Sink &ids, const Poll &poll) const {
-    const bool is_valid = text.is_valid || is_utf8(text.data, text.size);
+    const bool is_valid = text.is_valid || is_utf8(text.data, text.size, poll);
     std::vector<unsigned char> rewritten;
     for (const Fragment &fragment : fragments) {
         Part part{fragment.token, text.data + fragment.start, fragment.end - fragment.start};
         if (!is_valid && part.token == PLAIN) {
-            rewritten = rewrite(part.data, part.size);
+            rewritten = rewrite(part.data, part.size, poll);
             part = {PLAIN, rewritten.data(), rewritten.size()};
         }
         encode_part(part, scratch, ids, poll);
@@ -128,16 +130,16 @@ std::vector<std::pair<size_t, size_t>> spans_of(const std::vector<Part> &parts) 
 // The fragments of a text, and whether it is UTF-8; found by several threads.
 std::vector<Fragment> Encoder::fragments_of(const Text &text, bool parse_special, size_t threads, bool &is_valid,
                                             const Poll &poll) const {
-    const Partition *special = special_.empty() ? nullptr : &partition(parse_special);
+    const Partition *special = special_.empty() ? nullptr : &partition(parse_special, poll);
     SharedWork<std::vector<std::vector<Partition::Match>>> found((text.size + SEARCHED - 1) / SEARCHED);
     std::atomic<bool> all_valid{true};
     on_threads(found->size(), threads, poll, [&](Turns &turns, const Poll &poll_here, bool) {
         for (size_t turn; turns.take(turn);) {
             const size_t start = turn * SEARCHED, end = std::min(start + SEARCHED, text.size);
-            if (special) special->find(text.data, text.size, start, end, (*found)[turn]);
+            if (special) special->find(text.data, text.size, start, end, (*found)[turn], poll_here);
             if (!text.is_valid && all_valid.load(std::memory_order_relaxed)) {
                 const size_t first = character_at(text, start), last = character_at(text, end);
-                if (!is_utf8(text.data + first, last - first)) all_valid.store(false, std::memory_order_relaxed);
+                if (!is_utf8(text.data + first, last - first, poll_here)) all_valid.store(false, std::memory_order_relaxed);
             }
             poll_here();
         }
@@ -147,16 +149,16 @@ std::vector<Fragment> Encoder::fragments_of(const Text &text, bool parse_special
     if (special) {
         std::vector<Partition::Match> matches;
         for (const auto &some : *found) matches.insert(matches.end(), some.begin(), some.end());
-        special->cut(text.data, text.size, matches, fragments);
+        special->cut(text.data, text.size, matches, fragments, poll);
     } else if (text.size) {
         fragments.push_back({PLAIN, 0, text.size});
     }
-    model_->cut_fragments(text.data, fragments);
+    model_->cut_fragments(text.data, fragments, poll);
     return fragments;
 }
 
 std::vector<Part> Encoder::parts_of(const Text &text, const std::vector<Fragment> &fragments, bool is_valid,
-                                    std::vector<std::vector<unsigned char>> &rewritten) const {
+                                    std::vector<std::vector<unsigned char>> &rewritten, const Poll &poll) const {
     std::vector<Part> parts;
     parts.reserve(fragments.size());
     for (const Fragment &fragment : fragments) {
@@ -166,10 +168,10 @@ std::vector<Part> Encoder::parts_of(const Text &text, const std::vector<Fragment
             continue;
         }
         if (!is_valid && part.token == PLAIN) {
-            rewritten.push_back(rewrite(part.data, part.size));
+            rewritten.push_back(rewrite(part.data, part.size, poll));
             part = {PLAIN, rewritten.back().data(), rewritten.back().size()};
         }
-        model_->divide(part, PART, parts);
+        model_->divide(part, PART, parts, poll);
     }
     return parts;
 }
@@ -179,7 +181,7 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
     bool is_valid;
     std::vector<std::vector<unsigned char>> rewritten;
     const std::vector<Fragment> fragments = fragments_of(text, options.parse_special, threads, is_valid, poll);
-    const std::vector<Part> parts = parts_of(text, fragments, is_valid, rewritten);
+    const std::vector<Part> parts = parts_of(text, fragments, is_valid, rewritten, poll);
     const std::vector<std::pair<size_t, size_t>> spans = spans_of(parts);
     ids.room(text.size / BYTES_A_TOKEN + 2);
     if (options.add_special && bos_ >= 0) ids.push(bos_);
@@ -330,7 +332,7 @@ void Encoder::encode_plain(const Text &text, Ids &ids, const Poll &poll) const {
     TextModel::Lease scratch(*model_);
     std::vector<Fragment> fragments;
     if (text.size) fragments.push_back({PLAIN, 0, text.size});
-    model_->cut_fragments(text.data, fragments);
+    model_->cut_fragments(text.data, fragments, poll);
     Sink sink(ids);
     encode_fragments(text, fragments, *scratch, sink, poll);
 }

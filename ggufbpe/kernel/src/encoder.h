@@ -67,7 +67,7 @@ public:
     const TextModel &model() const { return *model_; }
 
 private:
-    const Partition &partition(bool parse_special) const;
+    const Partition &partition(bool parse_special, const Poll &poll) const;
     void encode_alone(const Text &text, const EncodeOptions &options, TextModel::Scratch &scratch, Sink &ids,
                       const Poll &poll) const;
     void encode_shared(const Text &text, const EncodeOptions &options, size_t threads, Sink &ids, const Poll &poll) const;
@@ -75,11 +75,11 @@ private:
     std::vector<Fragment> fragments_of(const Text &text, bool parse_special, size_t threads, bool &is_valid,
                                        const Poll &poll) const;
     std::vector<Part> parts_of(const Text &text, const std::vector<Fragment> &fragments, bool is_valid,
-                               std::vector<std::vector<unsigned char>> &rewritten) const;
+                               std::vector<std::vector<unsigned char>> &rewritten, const Poll &poll) const;
     void encode_fragments(const Text &text, const std::vector<Fragment> &fragments, TextModel::Scratch &scratch, Sink &ids,
                           const Poll &poll) const;
     void encode_part(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const;
-    std::vector<unsigned char> rewrite(const unsigned char *text, size_t size) const;
+    std::vector<unsigned char> rewrite(const unsigned char *text, size_t size, const Poll &poll) const;
 
     std::unique_ptr<const TextModel> model_;
     std::shared_ptr<const Strings> texts_;

@@ -66,13 +66,13 @@ public:
     virtual ~TextModel() = default;
 
     // Takes further tokens out of the plain fragments of a text.
-    virtual void cut_fragments(const unsigned char *, std::vector<Fragment> &) const {}
+    virtual void cut_fragments(const unsigned char *, std::vector<Fragment> &, const Poll &) const {}
 
     // The ids of a part that is no token. Plain text is UTF-8 (surrogates may be in it).
     virtual void encode(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const = 0;
 
     // Cuts a part into parts of about `size` bytes that have the same ids together; may give it back whole.
-    virtual void divide(const Part &part, size_t size, std::vector<Part> &parts) const = 0;
+    virtual void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const = 0;
 
     // Whether the byte of a space is not a space's overlong form to this model, so that the form must be kept.
     virtual bool keeps_overlong_spaces() const { return false; }

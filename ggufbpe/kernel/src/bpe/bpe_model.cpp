@@ -92,11 +92,11 @@ void BPEModel::clear_cache() const {
     drop_outdated_tables();
 }
 
-void BPEModel::cut_fragments(const unsigned char *text, std::vector<Fragment> &fragments) const {
-    if (k_mers_) k_mers_->cut(text, fragments);
+void BPEModel::cut_fragments(const unsigned char *text, std::vector<Fragment> &fragments, const Poll &poll) const {
+    if (k_mers_) k_mers_->cut(text, fragments, poll);
 }
 
-void BPEModel::divide(const Part &part, size_t size, std::vector<Part> &parts) const {
+void BPEModel::divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const {
     const bool is_sequence = part.token == KMers::SEQUENCE;
     const bool is_divisible = !is_sequence || !escape_spaces_;  // k-mers are counted from the escaped text's beginning
     for (size_t start = 0; start < part.size;) {
@@ -105,7 +105,7 @@ void BPEModel::divide(const Part &part, size_t size, std::vector<Part> &parts) c
             if (is_sequence) {
                 end = start + size / KMers::LENGTH * KMers::LENGTH;
             } else if (spaced_words_) {
-                end = spaced_words_->cut(part.data, part.size, start + size);
+                end = spaced_words_->cut(part.data, part.size, start + size, poll);
             } else {
                 end = splitter_->cut(part.data, part.size, start + size);
             }
@@ -152,11 +152,11 @@ void BPEModel::encode_k_mers(const Part &part, Scratch &scratch, Sink &ids, cons
 // Text whose white space is dropped, so that it may be cut in the middle of a run of it.
 void BPEModel::encode_spaced(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const {
     for (size_t at = 0; at < part.size;) {
-        const size_t end = part.size - at > SPACED ? spaced_words_->cut(part.data, part.size, at + SPACED) : part.size;
+        const size_t end = part.size - at > SPACED ? spaced_words_->cut(part.data, part.size, at + SPACED, poll) : part.size;
         const unsigned char *data = part.data + at;
         size_t size = end - at;
         if (spaced_words_->lowers()) {
-            spaced_words_->write_lower(data, size, scratch.changed);
+            spaced_words_->write_lower(data, size, scratch.changed, poll);
             data = reinterpret_cast<const unsigned char *>(scratch.changed.data());
             size = scratch.changed.size();
         }

@@ -30,9 +30,9 @@ public:
              const MergeOptions &options, OwnStep own_step, size_t cache_bytes);
     ~BPEModel() override;
 
-    void cut_fragments(const unsigned char *text, std::vector<Fragment> &fragments) const override;
+    void cut_fragments(const unsigned char *text, std::vector<Fragment> &fragments, const Poll &poll) const override;
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
-    void divide(const Part &part, size_t size, std::vector<Part> &parts) const override;
+    void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
     bool keeps_overlong_spaces() const override { return escape_spaces_; }
     void expect(size_t bytes) const override;
     size_t cache_bytes() const override { return cache_.bytes(); }
