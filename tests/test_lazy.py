@@ -173,7 +173,7 @@ def test_scan(strings: list[bytes], layout: tuple[int, bool], before: bytes, aft
     assert native is not None
     data, start = before + packed(strings, *layout) + after, len(before)
     end = len(data) - len(after)
-    assert native.Strings.walk(data, start, len(strings), *layout) == end
+    assert native.Strings.walk(data, start, len(strings), *layout) == (len(strings), end)
     expected = [string.decode() for string in strings] if all(map(is_plain, strings)) else None
     assert scanned(data[:end], len(strings), *layout, start=start) == expected
     assert scanned(data, len(strings), *layout, start=start) == expected
@@ -186,7 +186,9 @@ def test_scan_of_what_is_cut_off(strings: list[bytes], layout: tuple[int, bool])
     data = packed(strings, *layout)
     for end in range(len(data)):
         assert scanned(data[:end], len(strings), *layout) is None
-        assert native.Strings.walk(data[:end], 0, len(strings), *layout) is None
+        ends = [len(packed(strings[:count], *layout)) for count in range(len(strings) + 1)]
+        whole = sum(each <= end for each in ends) - 1
+        assert native.Strings.walk(data[:end], 0, len(strings), *layout) == (whole, ends[whole])
 
 
 @pytest.mark.parametrize(("width", "big_endian"), LAYOUTS)
@@ -196,10 +198,10 @@ def test_lengths_that_lie(width: int, big_endian: bool, length: int) -> None:
     lie = min(length, 2 ** (8 * width) - 1).to_bytes(width, "big" if big_endian else "little")
     data = packed([b"a"], width, big_endian) + lie + b"b" * 40
     assert scanned(data, 2, width, big_endian) is None
-    assert native.Strings.walk(data, 0, 2, width, big_endian) is None
+    assert native.Strings.walk(data, 0, 2, width, big_endian) == (1, width + 1)
     for count, start in ((length, 0), (1, length), (length, length)):
         assert scanned(data, count, width, big_endian, start) is None
-        assert native.Strings.walk(data, start, count, width, big_endian) is None
+        assert native.Strings.walk(data, start, count, width, big_endian)[0] < count
 
 
 EDGES = (

@@ -1,6 +1,6 @@
 """Strings of a vocabulary without an object for each: the list and the dictionary are made on first use.
 
-    mapped file -> native.Strings -> [this file] -> Vocabulary.tokens, .token_to_id, .merges
+    bytes of a file -> native.Strings -> [this file] -> Vocabulary.tokens, .token_to_id, .merges
 
 A vocabulary has some 400,000 strings, and most who open one ask for few of them: `LazyStrings` is used as the list
 of them, `LazyIds` as the dictionary from a string to its place in the list. Neither changes.
