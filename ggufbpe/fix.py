@@ -345,16 +345,12 @@ def _check(temporary: str, target: str) -> list[str]:
 
     Both in the name that the copy is to have.
     """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", GGUFWarning)
-        try:
-            load_vocabulary(temporary)
-        except UnsupportedTokenizerError:
-            pass
-        except GGUFError as error:
-            error.path = target
-            error.remedy = (
-                f"{error.remedy or 'change something else'} (nothing was written; --force writes it)"
-            )
-            raise
-    return [str(warning.message).replace(temporary, target, 1) for warning in caught]
+    try:
+        vocabulary = load_vocabulary(temporary)
+    except UnsupportedTokenizerError:
+        return []
+    except GGUFError as error:
+        error.path = target
+        error.remedy = f"{error.remedy or 'change something else'} (nothing was written; --force writes it)"
+        raise
+    return [f"{target}: {problem}" for problem in vocabulary.warnings]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .detokenize import DecodeStream, Pieces, detokenize, token_ids
 from .kernel import native
-from .vocab import TokenAttribute, Vocabulary, load_vocabulary
+from .vocab import TokenAttribute, Vocabulary, load_vocabulary, warn_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +86,9 @@ class Tokenizer:
         tokenizers that are not byte pair encoding; `OSError` where the file cannot be opened. Warns
         (`GGUFWarning`) where llama.cpp does. `RuntimeError` for engine="native" where it is not installed.
         """
-        return cls(load_vocabulary(path), engine)
+        vocabulary = load_vocabulary(path)
+        warn_of(vocabulary)
+        return cls(vocabulary, engine)
 
     @property
     def engine(self) -> Literal["native", "reference"]:

@@ -3,7 +3,7 @@
     gguf_file.py -> metadata -> [this file] -> vocabulary -> tokenizer.py
 
 Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. What llama.cpp logs as a
-warning and then goes on with is a `GGUFWarning` here.
+warning and then goes on with is one of `Vocabulary.warnings` here, which `warn_of` makes a `GGUFWarning`.
 
 But: nothing about text. How a pre-tokenizer splits is in registry.py and split.py.
 """
@@ -11,11 +11,10 @@ But: nothing about text. How a pre-tokenizer splits is in registry.py and split.
 from __future__ import annotations
 
 import os
-import warnings
 from array import array
-from collections.abc import Iterable, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequence
 from enum import IntFlag
-from typing import NamedTuple, cast
+from typing import NamedTuple, cast, overload
 
 from ._constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
 from .bpe import byte_level
@@ -211,12 +210,19 @@ class Vocabulary(NamedTuple):
     path: str = ""
     architecture: str = ""
     name: str = ""
+    named_pre: str = ""  # tokenizer.ggml.pre as the file has it; "" where it has none
+    named_add_bos: bool | None = None  # tokenizer.ggml.add_bos_token, likewise; None: `pre` decides
+    warnings: tuple[str, ...] = ()  # what llama.cpp warns of, without the path
+
+
+_Warn = Callable[[str], None]
 
 
 class _Draft(NamedTuple):
     """The parts of a vocabulary that one rule after the other changes."""
 
     path: str
+    warn: _Warn
     tokens: Sequence[str]
     token_to_id: Mapping[str, int]
     attributes: array[int]
@@ -226,26 +232,40 @@ class _Draft(NamedTuple):
 def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
     """The vocabulary of a GGUF file. Raises a `GGUFError` if it cannot be used, `OSError` if not opened.
 
-    `UnsupportedTokenizerError` for tokenizers that are not byte pair encoding.
+    `UnsupportedTokenizerError` for tokenizers that are not byte pair encoding. Does not warn: what there is to
+    warn of comes along, for `warn_of`.
     """
     with GGUFFile(path) as file:
         file.require_first_shard()
         return _load(file)
 
 
+def warn_of(vocabulary: Vocabulary) -> None:
+    """A `GGUFWarning` for each of the vocabulary's `warnings`, in the name of whoever opened the file."""
+    if vocabulary.warnings:
+        import warnings
+
+        level = _frames_to_caller()
+        for problem in vocabulary.warnings:
+            warnings.warn(f"{vocabulary.path}: {problem}", GGUFWarning, stacklevel=level)
+
+
 def _load(file: GGUFFile) -> Vocabulary:
+    told: list[str] = []
+    warn = told.append
     model = _string(file, TokenizerKey.MODEL)
     named_pre = _string(file, TokenizerKey.PRE, "")
     _unsigned(file, TokenizerKey.TOKEN_TYPE_COUNT)
     _require_bpe(file, model)
     merges = _merges(file, model, named_pre)
-    entry = _pre_tokenizer(file, "gemma4" if model == "gemma4" else named_pre)
+    entry = _pre_tokenizer(file, "gemma4" if model == "gemma4" else named_pre, warn)
     add_space_prefix = _flag(file, TokenizerKey.ADD_PREFIX, False)
     _flag(file, TokenizerKey.REMOVE_EXTRA_WS, False)
-    tokens, token_to_id = _tokens(file, model)
+    tokens, token_to_id = _tokens(file, model, warn)
     attributes = _attributes(file, len(tokens))
-    draft = _Draft(file.path, tokens, token_to_id, attributes, _special_ids(file, model, entry, len(tokens)))
-    add_bos = _add_bos(file, entry)
+    special_ids = _special_ids(file, model, entry, len(tokens), warn)
+    draft = _Draft(file.path, warn, tokens, token_to_id, attributes, special_ids)
+    add_bos = _add_bos(file, entry, warn)
     add_eos = _flag(file, TokenizerKey.ADD_EOS, False)
     add_sep = _flag(file, TokenizerKey.ADD_SEP, entry.add_sep)
     lowercase = _flag(file, TokenizerKey.NORMALIZER_LOWERCASE, entry.lowercase)
@@ -258,11 +278,11 @@ def _load(file: GGUFFile) -> Vocabulary:
     architecture, name = _string(file, KEY_ARCHITECTURE, ""), _string(file, KEY_NAME, "")
     _set_strip_attributes(draft, special_token_ids, named_pre, architecture, name)
     if model == "whitespace" or not _has_line_break(entry, token_to_id):
-        _warn(file.path, "the vocabulary has no token for the newline character")
+        warn("the vocabulary has no token for the newline character")
     for added, special_name in ((add_bos, "bos"), (add_eos, "eos")):
         if added and draft.special_ids[special_name] is None:
             what = special_name.upper()
-            _warn(file.path, f"{what} is to be added but there is none, so none is added (llama.cpp aborts)")
+            warn(f"{what} is to be added but there is none, so none is added (llama.cpp aborts)")
     return Vocabulary(
         model=model,
         pre=entry.name,
@@ -282,6 +302,9 @@ def _load(file: GGUFFile) -> Vocabulary:
         path=file.path,
         architecture=architecture,
         name=name,
+        named_pre=named_pre,
+        named_add_bos=_flag(file, TokenizerKey.ADD_BOS, None),
+        warnings=tuple(told),
     )
 
 
@@ -313,10 +336,9 @@ def _require_bpe(file: GGUFFile, model: str) -> None:
     raise error
 
 
-def _pre_tokenizer(file: GGUFFile, name: str) -> PreTokenizer:
+def _pre_tokenizer(file: GGUFFile, name: str, warn: _Warn) -> PreTokenizer:
     if not name:
-        _warn(
-            file.path,
+        warn(
             f"{TokenizerKey.PRE} is missing, so the 'default' pre-tokenizer is used and the ids are likely "
             "not those that the model was trained with: convert the model again",
         )
@@ -346,19 +368,19 @@ def _merges(file: GGUFFile, model: str, named_pre: str) -> Sequence[str]:
     return _lazy_strings(file, TokenizerKey.MERGES) or _strings(file, TokenizerKey.MERGES)
 
 
-def _tokens(file: GGUFFile, model: str) -> tuple[Sequence[str], Mapping[str, int]]:
+def _tokens(file: GGUFFile, model: str, warn: _Warn) -> tuple[Sequence[str], Mapping[str, int]]:
     """The tokens, and the id of each; as list and dictionary where there is something to do about one of them."""
     texts = _lazy_strings(file, TokenizerKey.LIST) if model != "hybriddna" else None
     if texts is not None and texts.strings.index() < 0 and "" not in (ids := LazyIds(texts)):
         return texts, ids
-    tokens = _named_tokens(file)
+    tokens = _named_tokens(file, warn)
     token_to_id = _token_to_id(file, tokens)
     if model == "hybriddna":
         _erase_dna_markers(tokens, token_to_id)
     return tokens, token_to_id
 
 
-def _named_tokens(file: GGUFFile) -> list[str]:
+def _named_tokens(file: GGUFFile, warn: _Warn) -> list[str]:
     """The tokens; an empty one gets a name."""
     tokens = _strings(file, TokenizerKey.LIST)
     empty = [index for index, token in enumerate(tokens) if not token] if "" in tokens else []
@@ -366,7 +388,7 @@ def _named_tokens(file: GGUFFile) -> list[str]:
         tokens[index] = f"[EMPTY_{index}]"
     if empty:
         some = ", ".join(map(str, empty[:5])) + (" …" if len(empty) > 5 else "")
-        _warn(file.path, f"{len(empty)} of the tokens are empty, at index {some}")
+        warn(f"{len(empty)} of the tokens are empty, at index {some}")
     return tokens
 
 
@@ -448,7 +470,9 @@ def _check_byte_tokens(file: GGUFFile, draft: _Draft) -> None:
 # ---- special ids and flags ------------------------------------------------------------------------------
 
 
-def _special_ids(file: GGUFFile, model: str, entry: PreTokenizer, size: int) -> dict[str, int | None]:
+def _special_ids(
+    file: GGUFFile, model: str, entry: PreTokenizer, size: int, warn: _Warn
+) -> dict[str, int | None]:
     """The special ids that defaults and keys give, by name; None where there is none."""
     defaults: dict[str, int] = {}
     if model != "gemma4":
@@ -461,22 +485,22 @@ def _special_ids(file: GGUFFile, model: str, entry: PreTokenizer, size: int) -> 
     for name, keys, _ in _SPECIAL_IDS:
         token_id = defaults.get(name)
         if token_id is not None and token_id >= size:
-            _warn(file.path, f"the default {name.upper()} id {token_id} is out of range, so there is none")
+            warn(f"the default {name.upper()} id {token_id} is out of range, so there is none")
             token_id = None
         for key in keys:
             given = _unsigned(file, key)
             if given is not None and given >= size:
-                _warn(file.path, f"{key} = {given} is out of range; {token_id} is used instead")
+                warn(f"{key} = {given} is out of range; {token_id} is used instead")
             elif given is not None:
                 token_id = given
         ids[name] = token_id
     return ids
 
 
-def _add_bos(file: GGUFFile, entry: PreTokenizer) -> bool:
+def _add_bos(file: GGUFFile, entry: PreTokenizer, warn: _Warn) -> bool:
     add_bos = _flag(file, TokenizerKey.ADD_BOS, entry.add_bos)
     if entry.always_add_bos and not add_bos:
-        _warn(file.path, f"{TokenizerKey.ADD_BOS} is overridden: {entry.name} always adds BOS")
+        warn(f"{TokenizerKey.ADD_BOS} is overridden: {entry.name} always adds BOS")
     return add_bos or entry.always_add_bos
 
 
@@ -506,7 +530,7 @@ def _mark_unused(draft: _Draft) -> None:
 
 
 def _end_of_generation(draft: _Draft) -> frozenset[int]:
-    path, tokens, to_id, attributes, ids = draft
+    _, warn, tokens, to_id, attributes, ids = draft
     eog = {i for i in (ids["fim_pad"], ids["fim_rep"], ids["fim_sep"]) if i is not None}
     for text in _END_OF_GENERATION:
         if text in to_id:
@@ -514,31 +538,31 @@ def _end_of_generation(draft: _Draft) -> frozenset[int]:
             _make_control(draft, text)
     for text in _ALWAYS_SHOWN:
         if text in to_id:
-            _warn(path, f"{printable(text)} is made a user-defined token, which is always shown")
+            warn(f"{printable(text)} is made a user-defined token, which is always shown")
             attributes[to_id[text]] = USER_DEFINED
     for name in ("eos", "eot", "eom"):
         token_id = ids[name]
         if token_id is not None and token_id not in eog:
             eog.add(token_id)
-            _warn(path, f"the {name.upper()} token {token_id} was not an end-of-generation token")
+            warn(f"the {name.upper()} token {token_id} was not an end-of-generation token")
     of_text = {tokens[i]: i for i in eog}
     calls = "<|call|>" in of_text or "<|calls|>" in of_text
     if "<|end|>" in of_text and calls and ("<|return|>" in of_text or "<|flush|>" in of_text):
         # o200k_harmony and solar-open: <|end|> ends a message, not the generation
         eog.discard(of_text["<|end|>"])
         attributes[of_text["<|end|>"]] = USER_DEFINED
-        _warn(path, "'<|end|>' ends a message here, so it is no end-of-generation token")
+        warn("'<|end|>' ends a message here, so it is no end-of-generation token")
     if "</s>" in of_text and ("<|tool_response>" in of_text or "<|plamo:eos|>" in of_text):
         eog.discard(of_text["</s>"])
         attributes[of_text["</s>"]] = NORMAL
-        _warn(path, "'</s>' is a normal token here, so it is no end-of-generation token")
+        warn("'</s>' is a normal token here, so it is no end-of-generation token")
     return frozenset(eog)
 
 
 def _make_control(draft: _Draft, text: str) -> None:
     index = draft.token_to_id[text]
     if not draft.attributes[index] & CONTROL:
-        _warn(draft.path, f"token {index}, {printable(text)}, looks like a control token and is made one")
+        draft.warn(f"token {index}, {printable(text)}, looks like a control token and is made one")
         draft.attributes[index] |= CONTROL
 
 
@@ -546,7 +570,7 @@ def _set_strip_attributes(
     draft: _Draft, special_token_ids: tuple[int, ...], named_pre: str, architecture: str, name: str
 ) -> None:
     """Attributes that a GGUF does not carry, by the names of tokenizer, architecture and model."""
-    path, _, to_id, attributes, _ = draft
+    path, warn, _, to_id, attributes, _ = draft
     name = name.encode().lower().decode()  # ASCII only, as tolower in the C locale
 
     def has_any(text: str, parts: Iterable[str]) -> bool:
@@ -556,7 +580,7 @@ def _set_strip_attributes(
         if text in to_id:
             attributes[to_id[text]] |= LSTRIP
         else:
-            _warn(path, f"the token {printable(text)} is missing: convert the model again")
+            warn(f"the token {printable(text)} is missing: convert the model again")
 
     if has_any(named_pre, ("jina-v2-de", "jina-v2-es", "jina-v2-code")) or has_any(
         architecture, ("nomic-bert-moe", "jina-bert-v3")
@@ -615,7 +639,11 @@ def _string(file: GGUFFile, key: str, default: str | None = None) -> str:
     return cast(str, file[key]).partition("\0")[0]
 
 
-def _flag(file: GGUFFile, key: str, default: bool) -> bool:
+@overload
+def _flag(file: GGUFFile, key: str, default: bool) -> bool: ...
+@overload
+def _flag(file: GGUFFile, key: str, default: None) -> bool | None: ...
+def _flag(file: GGUFFile, key: str, default: bool | None) -> bool | None:
     if key not in file:
         return default
     if file.value_type(key) is not GGUFValueType.BOOL:
@@ -653,16 +681,11 @@ def _require_strings(file: GGUFFile, key: str) -> None:
         raise _wrong_type(file, key, "an array of STRING")
 
 
-def _warn(path: str, problem: str) -> None:
-    """Warn in the name of whoever opened the file."""
-    warnings.warn(f"{path}: {problem}", GGUFWarning, stacklevel=_frames_to_caller())
-
-
 def _frames_to_caller() -> int:
-    """The `stacklevel` (as seen from `_warn`) of the first frame outside of this package."""
+    """The `stacklevel`, as seen from `warn_of`, of the first frame outside of this package."""
     import sys
 
-    level, frame = 2, sys._getframe(2)
+    level, frame = 1, sys._getframe(1)
     package = os.path.dirname(__file__)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         level, frame = level + 1, frame.f_back
