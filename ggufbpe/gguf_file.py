@@ -29,7 +29,7 @@ import stat
 import struct
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate, pairwise
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -50,7 +50,7 @@ from .kernel import native
 Value = int | float | bool | str | list[int] | list[float] | list[bool] | list[str]
 
 _T = GGUFValueType
-_SCALARS = {  # value type: (format of `struct` and `array`, size in bytes)
+SCALARS = {  # value type: (format of `struct` and `array`, size in bytes)
     _T.UINT8: ("B", 1),
     _T.INT8: ("b", 1),
     _T.UINT16: ("H", 2),
@@ -140,11 +140,12 @@ class GGUFFile:
     tensor_count: int
     metadata_end: int  # offset of the first byte after the key/value section
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], data: bytes | None = None) -> None:
+        """`data`: all bytes of a file that is not to be opened; `path` is what errors call it."""
         self.path = os.fsdecode(path)
-        self._file = _open_file(self.path)
+        self._file = io.BytesIO(data) if data is not None else _open_file(self.path)
         self._entries: dict[str, _Entry] = {}
-        self._data = bytearray()  # the file from its beginning, as far as it was read
+        self._data = data or bytearray()  # the file from its beginning, as far as it was read
         self._closed = False
         try:
             self._opened = self._seen = _state(self._file)
@@ -223,7 +224,7 @@ class GGUFFile:
         if entry.element is _T.STRING:
             return entry.data + sum(self._lengths(key)[:index]) + index * self._length.size
         element = entry.type if entry.element is None else entry.element  # UINT8 is 0, and so is not true
-        return entry.data + index * _SCALARS[element][1]
+        return entry.data + index * SCALARS[element][1]
 
     def spans(self) -> dict[str, Span]:
         """The bytes of each key with its type and value, in the order of the file, for a copy of it.
@@ -372,7 +373,7 @@ class GGUFFile:
                 raise self._too_long(offset, length, "a string", key)
             return _Entry(value_type, offset, None, length, start, start + length, None)
         if value_type is not _T.ARRAY:
-            end = offset + _SCALARS[value_type][1]
+            end = offset + SCALARS[value_type][1]
             if end > self.size:
                 raise self._truncated(offset, "a value", key)
             return _Entry(value_type, offset, None, 1, offset, end, None)
@@ -387,7 +388,7 @@ class GGUFFile:
             )
         count = self._read_length(offset + 4, "the number of elements", key)
         data = offset + 4 + self._length.size
-        size = self._length.size if element is _T.STRING else _SCALARS[element][1]
+        size = self._length.size if element is _T.STRING else SCALARS[element][1]
         if count > (self.size - data) // size:
             raise self._too_long(offset + 4, count, f"an array of {element.name}", key, unit="elements")
         if element is not _T.STRING:
@@ -534,8 +535,7 @@ class GGUFFile:
         return numbers.tolist()
 
     def _array(self, value_type: GGUFValueType, position: int, count: int) -> array[int] | array[float]:
-        code, size = _SCALARS[value_type]
-        numbers = array(code if code not in "Ii" or array("i").itemsize == 4 else "Ll"[code == "i"])
+        numbers, size = numbers_of(value_type, ()), SCALARS[value_type][1]
         with memoryview(self._data) as data, data[position : position + count * size] as part:
             numbers.frombytes(part)
         if self.byteorder != sys.byteorder:
@@ -575,6 +575,12 @@ class GGUFFile:
         )
 
 
+def numbers_of(value_type: GGUFValueType, values: Iterable[Any]) -> array[Any]:
+    """An array of `values` whose items are as large as those of a GGUF."""
+    code = SCALARS[value_type][0]
+    return array(code if code not in "Ii" or array("i").itemsize == 4 else "Ll"[code == "i"], values)
+
+
 class _State(NamedTuple):
     """What changes when somebody writes a file."""
 
@@ -582,7 +588,9 @@ class _State(NamedTuple):
     modified: int  # nanoseconds
 
 
-def _state(file: io.FileIO) -> _State:
+def _state(file: io.FileIO | io.BytesIO) -> _State:
+    if isinstance(file, io.BytesIO):
+        return _State(len(file.getbuffer()), 0)
     status = os.fstat(file.fileno())
     return _State(status.st_size, status.st_mtime_ns)
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
 from typing import NamedTuple
 
+from .once import made_once
 from .vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 
 _SPACES = " \t\n\v\f\r"  # isspace in the C locale
@@ -113,7 +113,7 @@ class SpecialTokens:
             if start < end:
                 yield Fragment(None, start, end)
 
-    @cached_property
+    @made_once
     def _longest_first(self) -> list[int]:
         """The special tokens in the order in which llama.cpp goes through them."""
         lengths = [(len(self._vocabulary.tokens[i].encode()), i) for i in self._vocabulary.special_token_ids]

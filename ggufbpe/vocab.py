@@ -13,12 +13,14 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequence
+from copy import copy
 from enum import IntFlag
 from typing import NamedTuple, cast, overload
 
 from ._constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
 from .bpe import byte_level
 from .errors import (
+    GGUFError,
     MissingKeyError,
     UnknownPreTokenizerError,
     UnsupportedTokenizerError,
@@ -29,6 +31,7 @@ from .errors import (
 from .gguf_file import GGUFFile
 from .kernel import native
 from .kernel.lazy import LazyIds, LazyStrings
+from .metadata import Metadata, Overrides
 from .registry import PRE_TOKENIZERS, PreTokenizer
 
 
@@ -186,6 +189,15 @@ _END_OF_GENERATION = (
 _ALWAYS_SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")  # of gpt-oss
 
 
+_LSTRIP_ARCHITECTURES = ("nomic-bert-moe", "jina-bert-v3")
+_PHI_3 = ("phi-3", "phi3")
+_MODERN_BERT = "modern-bert"
+_TELLING_PARTS = {  # what of a model's names says something of its tokens
+    KEY_ARCHITECTURE: _LSTRIP_ARCHITECTURES,
+    KEY_NAME: (*_PHI_3, _MODERN_BERT),
+}
+
+
 class Vocabulary(NamedTuple):
     """All that a tokenizer needs of a model file. `tokens` and `attributes` are indexed by token id.
 
@@ -214,6 +226,15 @@ class Vocabulary(NamedTuple):
     named_add_bos: bool | None = None  # tokenizer.ggml.add_bos_token, likewise; None: `pre` decides
     warnings: tuple[str, ...] = ()  # what llama.cpp warns of, without the path
 
+    def __deepcopy__(self, memo: dict[int, object]) -> Vocabulary:
+        return self._replace(
+            tokens=copy(self.tokens),
+            token_to_id=copy(self.token_to_id),
+            attributes=self.attributes[:],
+            merges=copy(self.merges),
+            special_ids=dict(self.special_ids),
+        )
+
 
 _Warn = Callable[[str], None]
 
@@ -235,9 +256,37 @@ def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
     `UnsupportedTokenizerError` for tokenizers that are not byte pair encoding. Does not warn: what there is to
     warn of comes along, for `warn_of`.
     """
-    with GGUFFile(path) as file:
+    return load(path)[0]
+
+
+def load(
+    path: str | os.PathLike[str], overrides: Overrides | None = None, data: bytes | None = None
+) -> tuple[Vocabulary, Metadata]:
+    """The same with `overrides` in place of some keys, or out of `data` that `packed` gave; and what it was made of."""
+    with GGUFFile(path, data) as file:
         file.require_first_shard()
-        return _load(file)
+        return load_from(Metadata(file, overrides))
+
+
+def load_from(metadata: Metadata) -> tuple[Vocabulary, Metadata]:
+    """The vocabulary that `metadata` makes, and what of it was used. An error says if an override is at fault."""
+    try:
+        vocabulary = _load(metadata)
+    except GGUFError as error:
+        if error.key in metadata.overridden:
+            error.remedy = "it is overridden: override it with something else, or not at all"
+        raise
+    metadata.detach()
+    return vocabulary, metadata
+
+
+def packed(metadata: Metadata) -> bytes:
+    """`metadata` as bytes that are the same wherever the same tokenizer comes from."""
+    said = {
+        key: next((part for part in parts if part in _lowered(_string(metadata, key, ""))), None)
+        for key, parts in _TELLING_PARTS.items()
+    }
+    return Metadata(metadata, said).to_bytes()
 
 
 def warn_of(vocabulary: Vocabulary) -> None:
@@ -247,10 +296,11 @@ def warn_of(vocabulary: Vocabulary) -> None:
 
         level = _frames_to_caller()
         for problem in vocabulary.warnings:
-            warnings.warn(f"{vocabulary.path}: {problem}", GGUFWarning, stacklevel=level)
+            where = f"{vocabulary.path}: " if vocabulary.path else ""
+            warnings.warn(f"{where}{problem}", GGUFWarning, stacklevel=level)
 
 
-def _load(file: GGUFFile) -> Vocabulary:
+def _load(file: Metadata) -> Vocabulary:
     told: list[str] = []
     warn = told.append
     model = _string(file, TokenizerKey.MODEL)
@@ -322,7 +372,7 @@ def describe_model(model: str) -> str:
     return "byte pair encoding" if model in BPE_MODELS else _OTHER_MODELS.get(model, "unknown to llama.cpp")
 
 
-def _require_bpe(file: GGUFFile, model: str) -> None:
+def _require_bpe(file: Metadata, model: str) -> None:
     if model in BPE_MODELS:
         return
     error = UnsupportedTokenizerError(
@@ -336,7 +386,7 @@ def _require_bpe(file: GGUFFile, model: str) -> None:
     raise error
 
 
-def _pre_tokenizer(file: GGUFFile, name: str, warn: _Warn) -> PreTokenizer:
+def _pre_tokenizer(file: Metadata, name: str, warn: _Warn) -> PreTokenizer:
     if not name:
         warn(
             f"{TokenizerKey.PRE} is missing, so the 'default' pre-tokenizer is used and the ids are likely "
@@ -362,13 +412,13 @@ def _pre_tokenizer(file: GGUFFile, name: str, warn: _Warn) -> PreTokenizer:
 # ---- tokens and merges ----------------------------------------------------------------------------------
 
 
-def _merges(file: GGUFFile, model: str, named_pre: str) -> Sequence[str]:
+def _merges(file: Metadata, model: str, named_pre: str) -> Sequence[str]:
     if TokenizerKey.MERGES not in file and named_pre == "kimi-k2" and model != "gemma4":
         return []
     return _lazy_strings(file, TokenizerKey.MERGES) or _strings(file, TokenizerKey.MERGES)
 
 
-def _tokens(file: GGUFFile, model: str, warn: _Warn) -> tuple[Sequence[str], Mapping[str, int]]:
+def _tokens(file: Metadata, model: str, warn: _Warn) -> tuple[Sequence[str], Mapping[str, int]]:
     """The tokens, and the id of each; as list and dictionary where there is something to do about one of them."""
     texts = _lazy_strings(file, TokenizerKey.LIST) if model != "hybriddna" else None
     if texts is not None and texts.strings.index() < 0 and "" not in (ids := LazyIds(texts)):
@@ -380,7 +430,7 @@ def _tokens(file: GGUFFile, model: str, warn: _Warn) -> tuple[Sequence[str], Map
     return tokens, token_to_id
 
 
-def _named_tokens(file: GGUFFile, warn: _Warn) -> list[str]:
+def _named_tokens(file: Metadata, warn: _Warn) -> list[str]:
     """The tokens; an empty one gets a name."""
     tokens = _strings(file, TokenizerKey.LIST)
     empty = [index for index, token in enumerate(tokens) if not token] if "" in tokens else []
@@ -392,7 +442,7 @@ def _named_tokens(file: GGUFFile, warn: _Warn) -> list[str]:
     return tokens
 
 
-def _token_to_id(file: GGUFFile, tokens: list[str]) -> dict[str, int]:
+def _token_to_id(file: Metadata, tokens: list[str]) -> dict[str, int]:
     ids = dict(zip(tokens, range(len(tokens))))
     if len(ids) == len(tokens):
         return ids
@@ -411,7 +461,7 @@ def _token_to_id(file: GGUFFile, tokens: list[str]) -> dict[str, int]:
     )
 
 
-def _attributes(file: GGUFFile, token_count: int) -> array[int]:
+def _attributes(file: Metadata, token_count: int) -> array[int]:
     """The attribute of each token by its type; scores have no use in byte pair encoding but must fit."""
     _check_parallel(file, TokenizerKey.SCORES, (GGUFValueType.FLOAT32, GGUFValueType.INT32), token_count)
     if not _check_parallel(file, TokenizerKey.TOKEN_TYPE, (GGUFValueType.INT32,), token_count):
@@ -431,7 +481,7 @@ def _tokens_with(attributes: array[int], flags: int) -> list[int]:
     return [index for index, attribute in enumerate(attributes) if attribute & flags]
 
 
-def _check_parallel(file: GGUFFile, key: str, types: tuple[GGUFValueType, ...], token_count: int) -> bool:
+def _check_parallel(file: Metadata, key: str, types: tuple[GGUFValueType, ...], token_count: int) -> bool:
     """Whether `key` is there; if so, it must be an array of one of `types`, as long as the tokens."""
     if key not in file:
         return False
@@ -455,7 +505,7 @@ def _erase_dna_markers(tokens: list[str], token_to_id: dict[str, int]) -> None:
             tokens[index] = tokens[index][: -len(DNA_MARKER)]
 
 
-def _check_byte_tokens(file: GGUFFile, draft: _Draft) -> None:
+def _check_byte_tokens(file: Metadata, draft: _Draft) -> None:
     for index in _tokens_with(draft.attributes, BYTE):
         if len(draft.tokens[index].encode()) < 3:
             raise VocabularyError(
@@ -471,7 +521,7 @@ def _check_byte_tokens(file: GGUFFile, draft: _Draft) -> None:
 
 
 def _special_ids(
-    file: GGUFFile, model: str, entry: PreTokenizer, size: int, warn: _Warn
+    file: Metadata, model: str, entry: PreTokenizer, size: int, warn: _Warn
 ) -> dict[str, int | None]:
     """The special ids that defaults and keys give, by name; None where there is none."""
     defaults: dict[str, int] = {}
@@ -497,14 +547,14 @@ def _special_ids(
     return ids
 
 
-def _add_bos(file: GGUFFile, entry: PreTokenizer, warn: _Warn) -> bool:
+def _add_bos(file: Metadata, entry: PreTokenizer, warn: _Warn) -> bool:
     add_bos = _flag(file, TokenizerKey.ADD_BOS, entry.add_bos)
     if entry.always_add_bos and not add_bos:
         warn(f"{TokenizerKey.ADD_BOS} is overridden: {entry.name} always adds BOS")
     return add_bos or entry.always_add_bos
 
 
-def _check_unused_keys(file: GGUFFile) -> None:
+def _check_unused_keys(file: Metadata) -> None:
     """Keys that mean nothing for byte pair encoding, but that llama.cpp reads and refuses in another type."""
     _flag(file, TokenizerKey.NORMALIZER_STRIP_ACCENTS, False)
     key = TokenizerKey.SUPPRESS_TOKENS
@@ -571,7 +621,7 @@ def _set_strip_attributes(
 ) -> None:
     """Attributes that a GGUF does not carry, by the names of tokenizer, architecture and model."""
     path, warn, _, to_id, attributes, _ = draft
-    name = name.encode().lower().decode()  # ASCII only, as tolower in the C locale
+    name = _lowered(name)
 
     def has_any(text: str, parts: Iterable[str]) -> bool:
         return any(part in text for part in parts)
@@ -583,10 +633,10 @@ def _set_strip_attributes(
             warn(f"the token {printable(text)} is missing: convert the model again")
 
     if has_any(named_pre, ("jina-v2-de", "jina-v2-es", "jina-v2-code")) or has_any(
-        architecture, ("nomic-bert-moe", "jina-bert-v3")
+        architecture, _LSTRIP_ARCHITECTURES
     ):
         set_lstrip("<mask>")
-    elif has_any(name, ("phi-3", "phi3")):
+    elif has_any(name, _PHI_3):
         for text in ("</s>", "<unk>", "<s>", "<|endoftext|>"):
             if text not in to_id:
                 raise VocabularyError(
@@ -599,8 +649,13 @@ def _set_strip_attributes(
             attributes[index] |= RSTRIP
         for text in ("<unk>", "<s>", "<|endoftext|>"):
             attributes[to_id[text]] &= ~RSTRIP
-    elif "modern-bert" in name:
+    elif _MODERN_BERT in name:
         set_lstrip("[MASK]")
+
+
+def _lowered(name: str) -> str:
+    """As tolower does it in the C locale: ASCII only."""
+    return name.encode().lower().decode()
 
 
 # ---- typed access ---------------------------------------------------------------------------------------
@@ -608,7 +663,7 @@ def _set_strip_attributes(
 # strings: they end at the first NUL (gguf_get_val_str, gguf_get_arr_str).
 
 
-def _wrong_type(file: GGUFFile, key: str, wanted: str) -> WrongTypeError:
+def _wrong_type(file: Metadata, key: str, wanted: str) -> WrongTypeError:
     element = file.element_type(key)
     found = f"an array of {element.name}" if element is not None else f"of type {file.value_type(key).name}"
     return WrongTypeError(
@@ -620,7 +675,7 @@ def _wrong_type(file: GGUFFile, key: str, wanted: str) -> WrongTypeError:
     )
 
 
-def _missing(file: GGUFFile, key: str) -> MissingKeyError:
+def _missing(file: Metadata, key: str) -> MissingKeyError:
     return MissingKeyError(
         "the key is missing",
         path=file.path,
@@ -629,7 +684,7 @@ def _missing(file: GGUFFile, key: str) -> MissingKeyError:
     )
 
 
-def _string(file: GGUFFile, key: str, default: str | None = None) -> str:
+def _string(file: Metadata, key: str, default: str | None = None) -> str:
     if key not in file:
         if default is None:
             raise _missing(file, key)
@@ -640,10 +695,10 @@ def _string(file: GGUFFile, key: str, default: str | None = None) -> str:
 
 
 @overload
-def _flag(file: GGUFFile, key: str, default: bool) -> bool: ...
+def _flag(file: Metadata, key: str, default: bool) -> bool: ...
 @overload
-def _flag(file: GGUFFile, key: str, default: None) -> bool | None: ...
-def _flag(file: GGUFFile, key: str, default: bool | None) -> bool | None:
+def _flag(file: Metadata, key: str, default: None) -> bool | None: ...
+def _flag(file: Metadata, key: str, default: bool | None) -> bool | None:
     if key not in file:
         return default
     if file.value_type(key) is not GGUFValueType.BOOL:
@@ -651,7 +706,7 @@ def _flag(file: GGUFFile, key: str, default: bool | None) -> bool | None:
     return cast(bool, file[key])
 
 
-def _unsigned(file: GGUFFile, key: str) -> int | None:
+def _unsigned(file: Metadata, key: str) -> int | None:
     if key not in file:
         return None
     if file.value_type(key) is not GGUFValueType.UINT32:
@@ -659,14 +714,14 @@ def _unsigned(file: GGUFFile, key: str) -> int | None:
     return cast(int, file[key])
 
 
-def _lazy_strings(file: GGUFFile, key: str) -> LazyStrings | None:
+def _lazy_strings(file: Metadata, key: str) -> LazyStrings | None:
     """An array of strings by the compiled module; None if it has none or if one of them is not to stay as it is."""
     _require_strings(file, key)
     strings = file.strings(key)
     return None if strings is None else LazyStrings(strings)
 
 
-def _strings(file: GGUFFile, key: str) -> list[str]:
+def _strings(file: Metadata, key: str) -> list[str]:
     _require_strings(file, key)
     strings = cast("list[str]", file[key])
     if "\0" in "".join(strings):
@@ -674,7 +729,7 @@ def _strings(file: GGUFFile, key: str) -> list[str]:
     return strings
 
 
-def _require_strings(file: GGUFFile, key: str) -> None:
+def _require_strings(file: Metadata, key: str) -> None:
     if key not in file:
         raise _missing(file, key)
     if file.element_type(key) is not GGUFValueType.STRING:

@@ -99,6 +99,21 @@ nb::object list_of(const Strings &self) {
     return list;
 }
 
+// Each string after its length of 8 bytes, the least significant first.
+nb::bytes packed(const Strings &self) {
+    constexpr size_t WIDTH = 8;
+    nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(self.byte_size() + WIDTH * self.size())));
+    if (!bytes) throw nb::python_error();
+    char *at = PyBytes_AS_STRING(bytes.ptr());
+    for (size_t i = 0; i < self.size(); ++i) {
+        const std::string_view text = self[i];
+        for (size_t byte = 0; byte < WIDTH; ++byte) *at++ = static_cast<char>(uint64_t(text.size()) >> 8 * byte);
+        std::memcpy(at, text.data(), text.size());
+        at += text.size();
+    }
+    return nb::borrow<nb::bytes>(bytes);
+}
+
 // `count` elements of type T in a buffer, which need not be aligned.
 template <typename T>
 T element(const Buffer &buffer, size_t index) {
@@ -151,6 +166,8 @@ void bind_strings(nb::module_ &module) {
         .def("__eq__", [](const Strings &self, const Strings &other) { return self == other; },
              nb::arg("other"), nb::is_operator())
         .def("empty_ones", &empty_ones, nb::sig("def empty_ones(self) -> list[int]"), "The indices of empty strings.")
+        .def("packed", &packed, nb::sig("def packed(self) -> bytes"),
+             "The strings as they stand in a little-endian GGUF, for `scan` with a width of 8.")
         .def("to_list", &list_of, nb::sig("def to_list(self) -> list[str]"), "The strings as a list.");
     module.def("attributes_of", &attributes_of, nb::arg("types"), nb::arg("attribute_of"),
                nb::sig("def attributes_of(types: object, attribute_of: bytes) -> bytes"),
