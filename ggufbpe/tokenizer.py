@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from ._constants import TokenizerKey as Key
 from .detokenize import DecodeStream, Pieces, detokenize, token_ids
-from .kernel import native
+from .kernel import native, why_not_native
 from .metadata import Metadata, Overrides
 from .once import made_once, making
 from .vocab import TokenAttribute, Vocabulary, load, load_from, packed, warn_of
@@ -111,13 +111,9 @@ class Tokenizer:
         if engine not in ("auto", "native", "reference"):
             raise ValueError(f"engine must be 'auto', 'native' or 'reference', not {engine!r}")
         if engine == "native" and native is None:
-            if os.environ.get("GGUFBPE_ENGINE") == "reference":
-                raise RuntimeError(
-                    "the native engine is turned off: GGUFBPE_ENGINE=reference is in the environment"
-                )
             raise RuntimeError(
-                "the native engine is not installed: install ggufbpe again with a C++ compiler at hand "
-                "(pip install --force-reinstall --no-deps ggufbpe), or use engine='reference'"
+                f"the native engine cannot be had: {why_not_native}; install ggufbpe again with a C++ compiler at "
+                "hand (pip install --force-reinstall --no-deps ggufbpe), or use engine='reference'"
             )
         self._engine: Engine = engine
         self._made_encoder: Encoder | None = None
