@@ -1,6 +1,6 @@
 """What is made on first use, and modules that are imported then: by one thread, and never half in a child process.
 
-    tokenizer.py, steps.py, ... -> [this file]
+    all that is lazy -> [this file]
 
 `os.fork` copies the one thread that calls it. What another thread holds or has half made at that moment stays so in
 the child for ever: the lock of `functools.cached_property` (Python 3.10 and 3.11), that of a module on its way in. So
@@ -11,9 +11,9 @@ is made makes other things, and a signal handler may fork in the middle of it.
 from __future__ import annotations
 
 import os
+from _thread import RLock  # `threading` takes longer to import than all else here
 from collections.abc import Callable
 from contextlib import suppress
-from threading import RLock
 from typing import Any, Generic, TypeVar, overload
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ..bpe import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, merge_steps
 from ..errors import printable
-from ..once import made_once
+from ..once import made_once, making
 from ..registry import PRE_TOKENIZERS
 from ..special import SpecialTokens
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
@@ -155,7 +155,8 @@ class TrainedVocabulary:
         `ValueError` where llama.cpp has no such vocabulary; `OSError` where the file cannot be written. A file
         that is there is replaced, in one step.
         """
-        from .save import save
+        with making:
+            from .save import save
 
         save(self, path)
 
