@@ -25,8 +25,8 @@ class made_once(Generic[T]):  # noqa: N801 - used as functools.cached_property i
     """An attribute that is made when it is first asked for, by the first thread that asks."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
-        self._make = make
-        self._name = make.__name__
+        self.func = make
+        self.name = make.__name__
         self.__doc__ = make.__doc__
 
     @overload
@@ -38,9 +38,9 @@ class made_once(Generic[T]):  # noqa: N801 - used as functools.cached_property i
             return self
         with making:
             made = vars(instance)
-            if self._name not in made:
-                made[self._name] = self._make(instance)
-            found: T = made[self._name]
+            if self.name not in made:
+                made[self.name] = self.func(instance)
+            found: T = made[self.name]
             return found
 
 

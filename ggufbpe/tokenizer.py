@@ -42,7 +42,8 @@ T = TypeVar("T")
 class _Fact(Generic[T]):
     """What a vocabulary says of itself, and no one else: assigning to it is an error."""
 
-    def __init__(self, read: Callable[[Vocabulary], T], key: str | None = None) -> None:
+    def __init__(self, doc: str, read: Callable[[Vocabulary], T], key: str | None = None) -> None:
+        self.__doc__ = doc
         self._read = read
         self._key = key
 
@@ -67,7 +68,8 @@ class _Fact(Generic[T]):
 
 
 def _special_id(name: str, key: str) -> _Fact[int | None]:
-    return _Fact(lambda vocabulary: vocabulary.special_ids[name], key)
+    doc = f"The id of the {name.upper()} token; None where there is none."
+    return _Fact(doc, lambda vocabulary: vocabulary.special_ids[name], key)
 
 
 class Tokenizer:
@@ -84,13 +86,17 @@ class Tokenizer:
     pickle, whatever else their files hold, and out of it `vocabulary.path` and the names of the model are empty.
     """
 
-    vocabulary = _Fact(lambda vocabulary: vocabulary)
-    model = _Fact(lambda vocabulary: vocabulary.model, Key.MODEL)
-    pre = _Fact(lambda vocabulary: vocabulary.pre, Key.PRE)
-    vocab_size = _Fact(lambda vocabulary: len(vocabulary.tokens))
-    add_bos = _Fact(lambda vocabulary: vocabulary.add_bos, Key.ADD_BOS)
-    add_eos = _Fact(lambda vocabulary: vocabulary.add_eos, Key.ADD_EOS)
-    eog_ids = _Fact(lambda vocabulary: vocabulary.eog_ids)
+    vocabulary = _Fact("All that was read of the model.", lambda vocabulary: vocabulary)
+    model = _Fact("`tokenizer.ggml.model`.", lambda vocabulary: vocabulary.model, Key.MODEL)
+    pre = _Fact("The name of the pre-tokenizer.", lambda vocabulary: vocabulary.pre, Key.PRE)
+    vocab_size = _Fact("The number of tokens.", lambda vocabulary: len(vocabulary.tokens))
+    add_bos = _Fact(
+        "Whether `encode` puts BOS before a text.", lambda vocabulary: vocabulary.add_bos, Key.ADD_BOS
+    )
+    add_eos = _Fact(
+        "Whether `encode` puts EOS after a text.", lambda vocabulary: vocabulary.add_eos, Key.ADD_EOS
+    )
+    eog_ids = _Fact("The tokens that end a generation.", lambda vocabulary: vocabulary.eog_ids)
     bos_id = _special_id("bos", Key.BOS_ID)
     eos_id = _special_id("eos", Key.EOS_ID)
     eot_id = _special_id("eot", Key.EOT_ID)
