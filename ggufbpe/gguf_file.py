@@ -264,8 +264,7 @@ class GGUFFile:
         """
         position = span.start
         while position < span.end:
-            self._file.seek(position)
-            block = self._file.read(min(span.end - position, _COPIED_BLOCK))
+            block = self._read(position, min(span.end - position, _COPIED_BLOCK))
             if not block:
                 raise self._changed(position)
             yield block
@@ -430,6 +429,13 @@ class GGUFFile:
 
     # ---- bytes of the file ----------------------------------------------------------------------
 
+    def _read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position` on. Others, a forked process too, may read the same file."""
+        if isinstance(self._file, io.FileIO) and hasattr(os, "pread"):
+            return os.pread(self._file.fileno(), size, position)
+        self._file.seek(position)
+        return self._file.read(size)
+
     def _fill(self, end: int) -> None:
         """Read on up to byte `end`, which lies in the file by its size."""
         if end > _LONGEST_SECTION:
@@ -440,7 +446,7 @@ class GGUFFile:
                 remedy=_DAMAGED,
             )
         while len(self._data) < end:
-            block = self._file.read(_BLOCK)
+            block = self._read(len(self._data), _BLOCK)
             if not block:
                 raise self._changed(len(self._data))
             self._data += block
@@ -458,10 +464,9 @@ class GGUFFile:
         now = _state(self._file)
         if now == self._seen:
             return
-        self._file.seek(0)
         for start in range(0, self.metadata_end, _BLOCK):
             end = min(start + _BLOCK, self.metadata_end)
-            if self._file.read(end - start) != self._data[start:end]:
+            if self._read(start, end - start) != self._data[start:end]:
                 raise self._changed(start)
         self._seen = now
 
