@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from .once import making
+
 if TYPE_CHECKING:
     from .errors import CorruptMetadataError as CorruptMetadataError
     from .errors import DuplicateKeyError as DuplicateKeyError
@@ -59,7 +61,8 @@ def __getattr__(name: str) -> object:
     """Public names are imported when they are first used, so that a command pays only for what it needs."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOMES.get(name, 'errors')}", __name__), name)
+    with making:
+        value = getattr(import_module(f".{_HOMES.get(name, 'errors')}", __name__), name)
     globals()[name] = value
     return value
 

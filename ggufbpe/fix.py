@@ -30,7 +30,6 @@ from .vocab import GGUFWarning, load_vocabulary
 
 _T = GGUFValueType
 _K = TokenizerKey
-_BLOCK = 1 << 20  # bytes copied at a time
 _ALIGNMENT = "general.alignment"
 _DEFAULT_ALIGNMENT = 32  # GGUF_DEFAULT_ALIGNMENT
 _MOST_DIMENSIONS = 4  # GGML_MAX_DIMS
@@ -215,41 +214,41 @@ def write_fixed(
     as a full disk, and an interruption leave `target` as it was and nothing beside it.
     """
     source, target = os.path.realpath(source), os.path.realpath(target)  # a link stays one, to the new file
-    parts = _plan(source, list(edits))
     told: list[str] = []
-    with open_replacing(target) as (file, temporary):
-        _copy(source, parts, file)
-        settle(file, temporary, target)
-        if check:
-            told = _check(temporary, target)
+    with GGUFFile(source) as model:
+        parts = _plan(model, list(edits))
+        with open_replacing(target) as (file, temporary):
+            _copy(model, parts, file)
+            model.close()  # the target may be the source, and some systems do not replace an open file
+            settle(file, temporary, target)
+            if check:
+                told = _check(temporary, target)
     for problem in told:  # only now: a caller may turn warnings into errors
         warnings.warn(problem, GGUFWarning, stacklevel=2)
 
 
-def _plan(path: str, edits: list[Edit]) -> list[_Part]:
+def _plan(file: GGUFFile, edits: list[Edit]) -> list[_Part]:
     """What the copy is made of, in order: new bytes, and spans of the source."""
-    with GGUFFile(path) as file:
-        file.require_first_shard()
-        kept: dict[str, _Part] = dict(file.spans())
-        if file.tensor_count and any(edit.key == _ALIGNMENT for edit in edits):
-            raise ValueError(f"{_ALIGNMENT} says where the tensors lie, so it cannot change")
-        packed = _packed([edit for edit in edits if edit.type is not None], file.byteorder)
-        for edit in edits:
-            if edit.type is None:
-                kept.pop(edit.key, None)
-            else:
-                kept[edit.key] = packed[edit.key]
-        order = "<" if file.byteorder == "little" else ">"
-        counts = struct.pack(f"{order}IQQ", file.version, file.tensor_count, len(kept))
-        alignment = _alignment(file)
-        first = file.metadata_end
-        last = _tensor_infos_end(path, first, file.tensor_count, order)
-    size = os.path.getsize(path)
+    file.require_first_shard()
+    kept: dict[str, _Part] = dict(file.spans())
+    if file.tensor_count and any(edit.key == _ALIGNMENT for edit in edits):
+        raise ValueError(f"{_ALIGNMENT} says where the tensors lie, so it cannot change")
+    packed = _packed([edit for edit in edits if edit.type is not None], file.byteorder)
+    for edit in edits:
+        if edit.type is None:
+            kept.pop(edit.key, None)
+        else:
+            kept[edit.key] = packed[edit.key]
+    order = "<" if file.byteorder == "little" else ">"
+    counts = struct.pack(f"{order}IQQ", file.version, file.tensor_count, len(kept))
+    alignment = _alignment(file)
+    first = file.metadata_end
+    last = _tensor_infos_end(file, order)
     parts: list[_Part] = [b"GGUF" + counts, *kept.values(), Span(first, last)]
     data = last + -last % alignment
-    if size > last:  # padding is written where it was, also in a file of metadata alone
+    if file.size > last:  # padding is written where it was, also in a file of metadata alone
         end = sum(len(part) if isinstance(part, bytes) else part.end - part.start for part in parts)
-        parts += [bytes(-end % alignment), Span(min(data, size), size)]
+        parts += [bytes(-end % alignment), Span(min(data, file.size), file.size)]
     return parts
 
 
@@ -274,9 +273,8 @@ def _packed(edits: list[Edit], byteorder: str) -> dict[str, bytes]:
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.close()
-        with GGUFFile(path) as file, open(path, "rb") as stream:
-            data = stream.read()
-            return {key: data[start:end] for key, (start, end) in file.spans().items()}
+        with GGUFFile(path) as file:
+            return {key: b"".join(file.blocks(span)) for key, span in file.spans().items()}
 
 
 def _alignment(file: GGUFFile) -> int:
@@ -299,56 +297,47 @@ def _alignment(file: GGUFFile) -> int:
     return value
 
 
-def _tensor_infos_end(path: str, start: int, count: int, order: str) -> int:
+def _tensor_infos_end(file: GGUFFile, order: str) -> int:
     """Where the tensor infos end: for each tensor its name, its dimensions, its type and its offset."""
     length, dimensions = struct.Struct(order + "Q"), struct.Struct(order + "I")
-    position = start
-    with open(path, "rb") as file:
-        file.seek(start)
+    position = file.metadata_end
+    unread = file.blocks(Span(position, file.size))
+    data, start = b"", position  # what was read, and where it begins
 
-        def take(size: int) -> bytes:
-            nonlocal position
-            data = file.read(size)
-            if len(data) < size:
+    def take(size: int) -> bytes:
+        nonlocal data, start, position
+        while start + len(data) < position + size:
+            block = next(unread, None)
+            if block is None:
                 raise TruncatedFileError(
                     "the file ends inside the list of tensors",
-                    path=path,
+                    path=file.path,
                     offset=position,
                     remedy="the download is unfinished: get the file again",
                 )
-            position += size
-            return data
+            data, start = data[position - start :] + block, position
+        at = position - start
+        position += size
+        return data[at : at + size]
 
-        for _ in range(count):
-            (size,) = length.unpack(take(8))
-            if size > 1 << 16:
-                raise CorruptMetadataError(
-                    f"the name of a tensor has {size} bytes", path=path, offset=position - 8
-                )
-            take(size)
-            (rank,) = dimensions.unpack(take(4))
-            if rank > _MOST_DIMENSIONS:
-                raise CorruptMetadataError(f"a tensor has {rank} dimensions", path=path, offset=position - 4)
-            take(8 * rank + 4 + 8)
+    for _ in range(file.tensor_count):
+        (size,) = length.unpack(take(8))
+        if size > 1 << 16:
+            raise CorruptMetadataError(
+                f"the name of a tensor has {size} bytes", path=file.path, offset=position - 8
+            )
+        take(size)
+        (rank,) = dimensions.unpack(take(4))
+        if rank > _MOST_DIMENSIONS:
+            raise CorruptMetadataError(f"a tensor has {rank} dimensions", path=file.path, offset=position - 4)
+        take(8 * rank + 4 + 8)
     return position
 
 
-def _copy(source: str, parts: list[_Part], target: IO[bytes]) -> None:
-    with open(source, "rb") as file:
-        for part in parts:
-            if isinstance(part, bytes):
-                target.write(part)
-                continue
-            file.seek(part.start)
-            left = part.end - part.start
-            while left:
-                block = file.read(min(left, _BLOCK))
-                if not block:
-                    raise TruncatedFileError(
-                        "the file became shorter while it was copied", path=source, offset=file.tell()
-                    )
-                target.write(block)
-                left -= len(block)
+def _copy(source: GGUFFile, parts: list[_Part], target: IO[bytes]) -> None:
+    for part in parts:
+        for block in [part] if isinstance(part, bytes) else source.blocks(part):
+            target.write(block)
 
 
 def _check(temporary: str, target: str) -> list[str]:
@@ -356,16 +345,12 @@ def _check(temporary: str, target: str) -> list[str]:
 
     Both in the name that the copy is to have.
     """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", GGUFWarning)
-        try:
-            load_vocabulary(temporary)
-        except UnsupportedTokenizerError:
-            pass
-        except GGUFError as error:
-            error.path = target
-            error.remedy = (
-                f"{error.remedy or 'change something else'} (nothing was written; --force writes it)"
-            )
-            raise
-    return [str(warning.message).replace(temporary, target, 1) for warning in caught]
+    try:
+        vocabulary = load_vocabulary(temporary)
+    except UnsupportedTokenizerError:
+        return []
+    except GGUFError as error:
+        error.path = target
+        error.remedy = f"{error.remedy or 'change something else'} (nothing was written; --force writes it)"
+        raise
+    return [f"{target}: {problem}" for problem in vocabulary.warnings]

@@ -1,13 +1,14 @@
-"""The header and key/value section of a GGUF file, read through a memory map.
+"""The header and key/value section of a GGUF file.
 
     file.gguf -> [this file] -> metadata -> vocabulary -> tokenizer -> ids
 
-Opening walks the section once, checks every length against the size of the file, and notes where each
-value lies; a value is decoded when it is asked for. Nothing after the section is touched, so a 40 GB model
-opens as fast as its vocabulary alone. Nothing in the file is trusted: each way it can lie has a named error
-with the byte offset and the key.
+Opening reads the section once, in blocks, checks every length against the size of the file, and notes where
+each value lies; a value is decoded when it is asked for. Less than a block is read after the section, so a
+40 GB model opens as fast as its vocabulary alone. Nothing in the file is trusted: each way it can lie has a
+named error with the byte offset and the key. Nor is the file trusted to stay: it is read and not mapped, as
+a mapped file that somebody truncates ends the process with SIGBUS.
 
-But: tensors are not read, and writing is the `gguf` package's work.
+But: tensors are only copied (`blocks`), and writing is the `gguf` package's work.
 
 Layout, in the file's byte order (ggml/src/gguf.cpp, gguf_init_from_reader):
 
@@ -21,14 +22,14 @@ number, read as little-endian, has a zero lower half.
 
 from __future__ import annotations
 
-import mmap
+import io
 import os
 import re
 import stat
 import struct
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate, pairwise
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -49,7 +50,7 @@ from .kernel import native
 Value = int | float | bool | str | list[int] | list[float] | list[bool] | list[str]
 
 _T = GGUFValueType
-_SCALARS = {  # value type: (format of `struct` and `array`, size in bytes)
+SCALARS = {  # value type: (format of `struct` and `array`, size in bytes)
     _T.UINT8: ("B", 1),
     _T.INT8: ("b", 1),
     _T.UINT16: ("H", 2),
@@ -63,6 +64,10 @@ _SCALARS = {  # value type: (format of `struct` and `array`, size in bytes)
     _T.FLOAT64: ("d", 8),
 }
 _VALUE_TYPES = {int(value_type): value_type for value_type in GGUFValueType}
+
+_BLOCK = 1 << 16  # bytes that opening reads at a time; larger ones cost page faults
+_COPIED_BLOCK = 1 << 20
+_LONGEST_SECTION = 1 << 29  # the largest vocabularies have 2**25 bytes
 
 _DOWNLOAD_AGAIN = "the file is damaged or its download is unfinished: compare its size and hash, get it again"
 _DAMAGED = "the file is damaged or was written by a faulty program: get it again or convert it again"
@@ -131,16 +136,24 @@ class GGUFFile:
     path: str
     version: int  # 1, 2 or 3
     byteorder: str  # "little" or "big"
+    size: int  # of the file, in bytes, when it was opened
     tensor_count: int
     metadata_end: int  # offset of the first byte after the key/value section
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], data: bytes | None = None) -> None:
+        """`data`: all bytes of a file that is not to be opened; `path` is what errors call it."""
         self.path = os.fsdecode(path)
-        self._map = _map_file(self.path)
+        self._file = io.BytesIO(data) if data is not None else _open_file(self.path)
         self._entries: dict[str, _Entry] = {}
+        self._data = data or bytearray()  # the file from its beginning, as far as it was read
+        self._closed = False
         try:
-            self._size = len(self._map)
+            self._opened = self._seen = _state(self._file)
+            self.size = self._opened.size
+            if self.size == 0:
+                raise NotGGUFError("the file is empty", path=self.path, offset=0, remedy="download it again")
             self._read_section(self._read_header())
+            self._check_unchanged()
         except BaseException:
             self.close()
             raise
@@ -162,7 +175,7 @@ class GGUFFile:
 
     def __getitem__(self, key: str) -> Value:
         """The value of `key`, decoded. `InvalidUTF8Error` where a string in it is not UTF-8."""
-        entry = self._entries[key]
+        entry = self._checked(key)
         if entry.element is _T.STRING:
             strings = self.strings(key)
             return self._strings(key) if strings is None else strings.to_list()
@@ -177,15 +190,15 @@ class GGUFFile:
 
         None if it cannot be one: there is no compiled module, or the strings have a NUL or are not UTF-8.
         """
-        entry = self._entries[key]
+        entry = self._checked(key)
         if native is None:
             return None
         layout = entry.size, self._length.size, self.byteorder == "big"
-        return native.Strings.scan(self._map, entry.data, entry.end, *layout)
+        return native.Strings.scan(self._data, entry.data, entry.end, *layout)
 
     def numbers(self, key: str) -> array[int] | array[float]:
         """The array of numbers `key`, without an object for each; of bool, 0 is False."""
-        entry = self._entries[key]
+        entry = self._checked(key)
         return self._array(entry.type if entry.element is None else entry.element, entry.data, entry.size)
 
     def value_type(self, key: str) -> GGUFValueType:
@@ -211,7 +224,7 @@ class GGUFFile:
         if entry.element is _T.STRING:
             return entry.data + sum(self._lengths(key)[:index]) + index * self._length.size
         element = entry.type if entry.element is None else entry.element  # UINT8 is 0, and so is not true
-        return entry.data + index * _SCALARS[element][1]
+        return entry.data + index * SCALARS[element][1]
 
     def spans(self) -> dict[str, Span]:
         """The bytes of each key with its type and value, in the order of the file, for a copy of it.
@@ -243,9 +256,27 @@ class GGUFFile:
             remedy=f"open {printable(first, 300)}" if found else "open the part whose name has -00001-of-",
         )
 
+    def blocks(self, span: Span) -> Iterator[bytes]:
+        """The bytes of `span`, which may lie after the metadata, a megabyte at a time.
+
+        `TruncatedFileError` where the file ends before, or has changed since it was opened: what was copied so
+        far may be of two files.
+        """
+        position = span.start
+        while position < span.end:
+            block = self._read(position, min(span.end - position, _COPIED_BLOCK))
+            if not block:
+                raise self._changed(position)
+            yield block
+            position += len(block)
+        if _state(self._file) != self._opened:
+            raise self._changed(span.start)
+
     def close(self) -> None:
         """Let go of the file. Values cannot be read any more."""
-        self._map.close()
+        self._closed = True
+        self._data = bytearray()
+        self._file.close()
 
     def __enter__(self) -> GGUFFile:
         return self
@@ -259,10 +290,11 @@ class GGUFFile:
 
     def _read_header(self) -> int:
         """Check magic and version, set the byte order; returns the number of keys."""
-        head = self._map[:64]
+        self._fill(min(64, self.size))
+        head = bytes(self._data[:64])
         if head[:4] != GGUF_MAGIC:
-            raise _not_gguf(self.path, head, self._size)
-        if self._size < 8:
+            raise _not_gguf(self.path, head, self.size)
+        if self.size < 8:
             raise self._truncated(4, "the version number")
         version = int.from_bytes(head[4:8], "little")
         self.byteorder = "little"
@@ -293,13 +325,13 @@ class GGUFFile:
         width = self._length.size
         position = 8 + 2 * width
         smallest = width + 1 + 4 + 1  # a key of one letter with a value of one byte
-        if key_count > (self._size - position) // smallest:
+        if key_count > (self.size - position) // smallest:
             if key_count < 2**20:  # a sane number, so the rest is missing rather than the count wrong
                 error: type[TruncatedFileError | CorruptMetadataError] = TruncatedFileError
             else:
                 error = CorruptMetadataError
             raise error(
-                f"claims {key_count} keys, but the file of {self._size} bytes cannot hold them",
+                f"claims {key_count} keys, but the file of {self.size} bytes cannot hold them",
                 path=self.path,
                 offset=8 + width,
                 remedy=_DOWNLOAD_AGAIN,
@@ -312,8 +344,9 @@ class GGUFFile:
         """Note key `index`, which begins at `position`; returns where the next one begins."""
         length = self._read_length(position, f"the length of key {index}")
         start = position + self._length.size
-        if length > self._size - start:
+        if length > self.size - start:
             raise self._too_long(position, length, f"key {index}", None)
+        self._fill(start + length)
         key = self._text(start, length, None)
         if not key:
             raise CorruptMetadataError(
@@ -324,6 +357,7 @@ class GGUFFile:
                 "the key stands twice", path=self.path, offset=position, key=key, remedy=_DAMAGED
             )
         entry = self._read_value(start + length, key)
+        self._fill(entry.end)
         self._entries[key] = entry
         return entry.end
 
@@ -334,12 +368,12 @@ class GGUFFile:
         if value_type is _T.STRING:
             length = self._read_length(offset, "the length of a string", key)
             start = offset + self._length.size
-            if length > self._size - start:
+            if length > self.size - start:
                 raise self._too_long(offset, length, "a string", key)
             return _Entry(value_type, offset, None, length, start, start + length, None)
         if value_type is not _T.ARRAY:
-            end = offset + _SCALARS[value_type][1]
-            if end > self._size:
+            end = offset + SCALARS[value_type][1]
+            if end > self.size:
                 raise self._truncated(offset, "a value", key)
             return _Entry(value_type, offset, None, 1, offset, end, None)
         element = self._read_type(offset, key, "array element type")
@@ -353,50 +387,103 @@ class GGUFFile:
             )
         count = self._read_length(offset + 4, "the number of elements", key)
         data = offset + 4 + self._length.size
-        size = self._length.size if element is _T.STRING else _SCALARS[element][1]
-        if count > (self._size - data) // size:
+        size = self._length.size if element is _T.STRING else SCALARS[element][1]
+        if count > (self.size - data) // size:
             raise self._too_long(offset + 4, count, f"an array of {element.name}", key, unit="elements")
         if element is not _T.STRING:
             return _Entry(value_type, offset, element, count, data, data + count * size, None)
-        if native is not None:
-            end = native.Strings.walk(self._map, data, count, self._length.size, self.byteorder == "big")
-            if end is not None:
-                return _Entry(value_type, offset, element, count, data, end, None)
-        lengths, end = self._walk_strings(data, count, key)  # which also says where the array is not sound
+        end, lengths = self._walk_strings(data, count, key)
         return _Entry(value_type, offset, element, count, data, end, lengths)
 
-    def _walk_strings(self, position: int, count: int, key: str) -> tuple[array[int], int]:
-        """The byte lengths of `count` strings that begin at `position`, and where the last one ends."""
-        lengths = array("Q")
-        note, unpack, width, size, data = (
-            lengths.append,
-            self._length.unpack_from,
-            self._length.size,
-            self._size,
-            self._map,
-        )
+    def _walk_strings(self, position: int, count: int, key: str) -> tuple[int, array[int] | None]:
+        """Where `count` strings that begin at `position` end, and their lengths unless the compiled module walks."""
+        lengths = array("Q") if native is None else None
+        left = count
+        while True:
+            if native is None:
+                done, position = self._walk_what_was_read(position, left, lengths)
+            else:
+                layout = self._length.size, self.byteorder == "big"
+                done, position = native.Strings.walk(self._data, position, left, *layout)
+            left -= done
+            if not left:
+                return position, lengths
+            length = self._read_length(position, f"the length of string {count - left}", key)
+            if length > self.size - position - self._length.size:
+                raise self._too_long(position, length, f"string {count - left}", key)
+            self._fill(position + self._length.size + length)
+
+    def _walk_what_was_read(self, position: int, count: int, lengths: array[int] | None) -> tuple[int, int]:
+        """How many of `count` strings from `position` on were read whole, and where the last one ends."""
+        note = (array("Q") if lengths is None else lengths).append
+        unpack, width, data, end = self._length.unpack_from, self._length.size, self._data, len(self._data)
         for index in range(count):
-            if position + width > size:
-                raise self._truncated(position, f"the length of string {index}", key)
+            if position + width > end:
+                return index, position
             (length,) = unpack(data, position)
-            if length > size - position - width:
-                raise self._too_long(position, length, f"string {index}", key)
+            if length > end - position - width:
+                return index, position
             position += width + length
             note(length)
-        return lengths, position
+        return count, position
+
+    # ---- bytes of the file ----------------------------------------------------------------------
+
+    def _read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position` on. Others, a forked process too, may read the same file."""
+        if isinstance(self._file, io.FileIO) and hasattr(os, "pread"):
+            return os.pread(self._file.fileno(), size, position)
+        self._file.seek(position)
+        return self._file.read(size)
+
+    def _fill(self, end: int) -> None:
+        """Read on up to byte `end`, which lies in the file by its size."""
+        if end > _LONGEST_SECTION:
+            raise CorruptMetadataError(
+                f"the metadata would be longer than {_LONGEST_SECTION} bytes",
+                path=self.path,
+                offset=len(self._data),
+                remedy=_DAMAGED,
+            )
+        while len(self._data) < end:
+            block = self._read(len(self._data), _BLOCK)
+            if not block:
+                raise self._changed(len(self._data))
+            self._data += block
+
+    def _checked(self, key: str) -> _Entry:
+        """The entry of `key`, in a file whose metadata still is what was read."""
+        entry = self._entries[key]
+        if self._closed:
+            raise ValueError("the file is closed")
+        self._check_unchanged()
+        return entry
+
+    def _check_unchanged(self) -> None:
+        """`TruncatedFileError` where the metadata is no longer what was read; a file may grow, as in a download."""
+        now = _state(self._file)
+        if now == self._seen:
+            return
+        for start in range(0, self.metadata_end, _BLOCK):
+            end = min(start + _BLOCK, self.metadata_end)
+            if self._read(start, end - start) != self._data[start:end]:
+                raise self._changed(start)
+        self._seen = now
 
     # ---- single items ---------------------------------------------------------------------------
 
     def _read_length(self, position: int, what: str, key: str | None = None) -> int:
-        if position + self._length.size > self._size:
+        if position + self._length.size > self.size:
             raise self._truncated(position, what, key)
-        length: int = self._length.unpack_from(self._map, position)[0]
+        self._fill(position + self._length.size)
+        length: int = self._length.unpack_from(self._data, position)[0]
         return length
 
     def _read_type(self, position: int, key: str, what: str) -> GGUFValueType:
-        if position + 4 > self._size:
+        if position + 4 > self.size:
             raise self._truncated(position, f"the {what}", key)
-        number = self._u32.unpack_from(self._map, position)[0]
+        self._fill(position + 4)
+        number = self._u32.unpack_from(self._data, position)[0]
         if number not in _VALUE_TYPES:
             raise CorruptMetadataError(
                 f"{what} {number} does not exist (0 to {max(_VALUE_TYPES)} do)",
@@ -409,7 +496,7 @@ class GGUFFile:
 
     def _text(self, start: int, length: int, key: str | None, what: str = "") -> str:
         """The string of `length` bytes at `start`; `key` is None for a key itself."""
-        data = self._map[start : start + length]
+        data = self._data[start : start + length]
         try:
             return data.decode()
         except UnicodeDecodeError as error:
@@ -426,14 +513,15 @@ class GGUFFile:
         """The byte lengths of an array of strings."""
         entry = self._entries[key]
         if entry.lengths is None:
-            entry = entry._replace(lengths=self._walk_strings(entry.data, entry.size, key)[0])
-            self._entries[key] = entry
+            lengths = array("Q")
+            self._walk_what_was_read(entry.data, entry.size, lengths)
+            entry = self._entries[key] = entry._replace(lengths=lengths)
         return entry.lengths or array("Q")
 
     def _strings(self, key: str) -> list[str]:
         position, lengths, width = self._entries[key].data, self._lengths(key), self._length.size
         ends = list(accumulate(lengths, lambda end, length: end + width + length, initial=position))
-        data = self._map[position : ends[-1]]  # one copy; slices of bytes are cheaper than of a map
+        data = bytes(memoryview(self._data)[position : ends[-1]])  # `bytes.decode` wants bytes
         first = position - width
         pieces = [data[start - first : end - position] for start, end in pairwise(ends)]
         try:
@@ -452,9 +540,8 @@ class GGUFFile:
         return numbers.tolist()
 
     def _array(self, value_type: GGUFValueType, position: int, count: int) -> array[int] | array[float]:
-        code, size = _SCALARS[value_type]
-        numbers = array(code if code not in "Ii" or array("i").itemsize == 4 else "Ll"[code == "i"])
-        with memoryview(self._map) as data, data[position : position + count * size] as part:
+        numbers, size = numbers_of(value_type, ()), SCALARS[value_type][1]
+        with memoryview(self._data) as data, data[position : position + count * size] as part:
             numbers.frombytes(part)
         if self.byteorder != sys.byteorder:
             numbers.byteswap()
@@ -464,11 +551,19 @@ class GGUFFile:
 
     def _truncated(self, position: int, what: str, key: str | None = None) -> TruncatedFileError:
         return TruncatedFileError(
-            f"the file ends after {self._size} bytes, inside {what}",
+            f"the file ends after {self.size} bytes, inside {what}",
             path=self.path,
             offset=position,
             key=key,
             remedy=_DOWNLOAD_AGAIN,
+        )
+
+    def _changed(self, position: int) -> TruncatedFileError:
+        return TruncatedFileError(
+            "the file was truncated or replaced while it was open",
+            path=self.path,
+            offset=position,
+            remedy="try again when nobody writes it any more",
         )
 
     def _too_long(
@@ -477,7 +572,7 @@ class GGUFFile:
         """A length that leads past the end: a lie if it is absurd, else an unfinished download."""
         error = TruncatedFileError if length < 2**30 else CorruptMetadataError
         return error(
-            f"{what} of {length} {unit} leads past the end of the file ({self._size} bytes)",
+            f"{what} of {length} {unit} leads past the end of the file ({self.size} bytes)",
             path=self.path,
             offset=position,
             key=key,
@@ -485,20 +580,37 @@ class GGUFFile:
         )
 
 
-def _map_file(path: str) -> mmap.mmap:
-    """The file as a memory map; `NotGGUFError` for what cannot be mapped because it is no file."""
+def numbers_of(value_type: GGUFValueType, values: Iterable[Any]) -> array[Any]:
+    """An array of `values` whose items are as large as those of a GGUF."""
+    code = SCALARS[value_type][0]
+    return array(code if code not in "Ii" or array("i").itemsize == 4 else "Ll"[code == "i"], values)
+
+
+class _State(NamedTuple):
+    """What changes when somebody writes a file."""
+
+    size: int
+    modified: int  # nanoseconds
+
+
+def _state(file: io.FileIO | io.BytesIO) -> _State:
+    if isinstance(file, io.BytesIO):
+        return _State(len(file.getbuffer()), 0)
+    status = os.fstat(file.fileno())
+    return _State(status.st_size, status.st_mtime_ns)
+
+
+def _open_file(path: str) -> io.FileIO:
+    """The file, open for reading; `NotGGUFError` for what is no file."""
     if os.path.isdir(path):
         raise NotGGUFError("this is a directory", path=path, remedy="give the .gguf file in it")
     if not stat.S_ISREG(os.stat(path).st_mode):  # asked before opening: to open a pipe is to wait
         raise NotGGUFError(
-            "this is not a regular file, and a pipe or device cannot be mapped",
+            "this is not a regular file but a pipe or device, which has no size to check lengths against",
             path=path,
             remedy="save it to a file first",
         )
-    with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            raise NotGGUFError("the file is empty", path=path, offset=0, remedy="download it again")
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return open(path, "rb", buffering=0)
 
 
 def _not_gguf(path: str, head: bytes, size: int) -> NotGGUFError | TruncatedFileError:

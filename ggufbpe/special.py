@@ -17,9 +17,9 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterator
-from functools import cached_property
 from typing import NamedTuple
 
+from .once import made_once
 from .vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 
 _SPACES = " \t\n\v\f\r"  # isspace in the C locale
@@ -80,7 +80,7 @@ class SpecialTokens:
             )
         return self._searches[key]
 
-    @cached_property
+    @made_once
     def _longest_first(self) -> list[int]:
         """The special tokens in the order in which llama.cpp goes through them."""
         lengths = [(len(self._vocabulary.tokens[i].encode()), i) for i in self._vocabulary.special_token_ids]

@@ -21,11 +21,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, cached_property
+from functools import cache
 from itertools import accumulate, compress
 from operator import not_
 from typing import NamedTuple
 
+from .once import made_once
 from .pattern import (
     CLASS_LETTERS,
     Ahead,
@@ -115,7 +116,7 @@ class Splitter:
             found.append(pieces)
         return found
 
-    @cached_property
+    @made_once
     def _labelled(self) -> list[Callable[[str], Iterator[Piece]]]:
         return [_labelled(self._alphabet, stage) for stage in self._entry.stages]
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, cached_property
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import utf8
 from .bpe import WordEncoder
+from .once import made_once
 from .special import Fragment, SpecialTokens
 from .split import Splitter, splitter
 from .unicode_classes import CLASSES, LOWER, STARTS
@@ -44,17 +45,17 @@ class Steps:
         self._bos_id = vocabulary.special_ids["bos"] if vocabulary.add_bos else None
         self._eos_id = vocabulary.special_ids["eos"] if vocabulary.add_eos else None
 
-    @cached_property
+    @made_once
     def special(self) -> SpecialTokens:
         """Text to fragments."""
         return SpecialTokens(self.vocabulary)
 
-    @cached_property
+    @made_once
     def splitter(self) -> Splitter:
         """Plain text to words."""
         return splitter(self.vocabulary.pre_tokenizer)
 
-    @cached_property
+    @made_once
     def word_ids(self) -> WordCache:
         """Words to ids."""
         vocabulary = self.vocabulary

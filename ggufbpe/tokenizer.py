@@ -11,15 +11,18 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from collections.abc import Iterable
-from functools import cache, cached_property
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from functools import cache
 from itertools import chain
-from threading import RLock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
+from ._constants import TokenizerKey as Key
 from .detokenize import DecodeStream, Pieces, detokenize, token_ids
-from .kernel import native
-from .vocab import TokenAttribute, Vocabulary, load_vocabulary
+from .kernel import native, why_not_native
+from .metadata import Metadata, Overrides
+from .once import made_once, making
+from .vocab import TokenAttribute, Vocabulary, load, load_from, packed, warn_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,10 +32,44 @@ if TYPE_CHECKING:
     from .kernel._native import Encoder
     from .steps import Steps
 
-_making = RLock()  # one thread makes an encoder; the others wait for it
-
 Engine = Literal["auto", "native", "reference"]
 Text = str | bytes | bytearray | memoryview
+
+
+T = TypeVar("T")
+
+
+class _Fact(Generic[T]):
+    """What a vocabulary says of itself, and no one else: assigning to it is an error."""
+
+    def __init__(self, doc: str, read: Callable[[Vocabulary], T], key: str | None = None) -> None:
+        self.__doc__ = doc
+        self._read = read
+        self._key = key
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, tokenizer: None, owner: type) -> _Fact[T]: ...
+    @overload
+    def __get__(self, tokenizer: Tokenizer, owner: type) -> T: ...
+    def __get__(self, tokenizer: Tokenizer | None, owner: type) -> _Fact[T] | T:
+        return self if tokenizer is None else self._read(tokenizer._vocabulary)
+
+    def __delete__(self, tokenizer: Tokenizer) -> None:
+        self.__set__(tokenizer)
+
+    def __set__(self, tokenizer: Tokenizer, value: None = None) -> None:
+        raise AttributeError(
+            f"{self._name} cannot be changed"
+            + (f"; with_overrides({{{self._key!r}: ...}}) gives a changed tokenizer" if self._key else "")
+        )
+
+
+def _special_id(name: str, key: str) -> _Fact[int | None]:
+    doc = f"The id of the {name.upper()} token; None where there is none."
+    return _Fact(doc, lambda vocabulary: vocabulary.special_ids[name], key)
 
 
 class Tokenizer:
@@ -44,49 +81,94 @@ class Tokenizer:
     >>> tok.decode([15496, 995])                                    # doctest: +SKIP
     'Hello world'
 
-    Nothing in it changes but caches, so one object serves many threads; it can be pickled and copied.
+    Nothing in it changes but caches, so one object serves many threads; it can be copied, and be pickled. A
+    pickle has what makes the tokenizer and not where it comes from: tokenizers that are the same have the same
+    pickle, whatever else their files hold, and out of it `vocabulary.path` and the names of the model are empty.
     """
+
+    vocabulary = _Fact("All that was read of the model.", lambda vocabulary: vocabulary)
+    model = _Fact("`tokenizer.ggml.model`.", lambda vocabulary: vocabulary.model, Key.MODEL)
+    pre = _Fact("The name of the pre-tokenizer.", lambda vocabulary: vocabulary.pre, Key.PRE)
+    vocab_size = _Fact("The number of tokens.", lambda vocabulary: len(vocabulary.tokens))
+    add_bos = _Fact(
+        "Whether `encode` puts BOS before a text.", lambda vocabulary: vocabulary.add_bos, Key.ADD_BOS
+    )
+    add_eos = _Fact(
+        "Whether `encode` puts EOS after a text.", lambda vocabulary: vocabulary.add_eos, Key.ADD_EOS
+    )
+    eog_ids = _Fact("The tokens that end a generation.", lambda vocabulary: vocabulary.eog_ids)
+    bos_id = _special_id("bos", Key.BOS_ID)
+    eos_id = _special_id("eos", Key.EOS_ID)
+    eot_id = _special_id("eot", Key.EOT_ID)
+    eom_id = _special_id("eom", Key.EOM_ID)
+    unk_id = _special_id("unk", Key.UNK_ID)
+    sep_id = _special_id("sep", Key.SEP_ID)
+    pad_id = _special_id("pad", Key.PAD_ID)
+    mask_id = _special_id("mask", Key.MASK_ID)
+    fim_pre_id = _special_id("fim_pre", Key.FIM_PRE_ID)
+    fim_suf_id = _special_id("fim_suf", Key.FIM_SUF_ID)
+    fim_mid_id = _special_id("fim_mid", Key.FIM_MID_ID)
+    fim_pad_id = _special_id("fim_pad", Key.FIM_PAD_ID)
+    fim_rep_id = _special_id("fim_rep", Key.FIM_REP_ID)
+    fim_sep_id = _special_id("fim_sep", Key.FIM_SEP_ID)
 
     def __init__(self, vocabulary: Vocabulary, engine: Engine = "auto") -> None:
         """`engine`: see `from_gguf`."""
         if engine not in ("auto", "native", "reference"):
             raise ValueError(f"engine must be 'auto', 'native' or 'reference', not {engine!r}")
         if engine == "native" and native is None:
-            if os.environ.get("GGUFBPE_ENGINE") == "reference":
-                raise RuntimeError(
-                    "the native engine is turned off: GGUFBPE_ENGINE=reference is in the environment"
-                )
             raise RuntimeError(
-                "the native engine is not installed: install ggufbpe again with a C++ compiler at hand "
-                "(pip install --force-reinstall --no-deps ggufbpe), or use engine='reference'"
+                f"the native engine cannot be had: {why_not_native}; install ggufbpe again with a C++ compiler at "
+                "hand (pip install --force-reinstall --no-deps ggufbpe), or use engine='reference'"
             )
         self._engine: Engine = engine
         self._made_encoder: Encoder | None = None
-        self.vocabulary = vocabulary
-        self.model = vocabulary.model
-        self.pre = vocabulary.pre
-        self.vocab_size = len(vocabulary.tokens)
-        self.add_bos = vocabulary.add_bos
-        self.add_eos = vocabulary.add_eos
-        self.eog_ids = vocabulary.eog_ids
-        ids = vocabulary.special_ids
-        self.bos_id, self.eos_id, self.eot_id, self.eom_id = ids["bos"], ids["eos"], ids["eot"], ids["eom"]
-        self.unk_id, self.sep_id, self.pad_id, self.mask_id = ids["unk"], ids["sep"], ids["pad"], ids["mask"]
-        self.fim_pre_id, self.fim_suf_id, self.fim_mid_id = ids["fim_pre"], ids["fim_suf"], ids["fim_mid"]
-        self.fim_pad_id, self.fim_rep_id, self.fim_sep_id = ids["fim_pad"], ids["fim_rep"], ids["fim_sep"]
+        self._vocabulary = vocabulary
+        self._metadata: Metadata | None = None  # what the vocabulary was made of, if it is known
 
     @classmethod
-    def from_gguf(cls, path: str | os.PathLike[str], engine: Engine = "auto") -> Tokenizer:
+    def from_gguf(
+        cls,
+        path: str | os.PathLike[str],
+        engine: Engine = "auto",
+        *,
+        overrides: Overrides | None = None,
+    ) -> Tokenizer:
         """The tokenizer in a GGUF file; nothing but its metadata is read, and the file is closed again.
 
         `engine` says what makes the ids: "native" the compiled engine, "reference" the one in plain Python, "auto"
         the compiled one where it is installed. Both give the same ids; `tok.engine` says which one it is.
 
+        `overrides` are values for keys of the file, in place of those that it has, if any; None takes a key away.
+        They are Python's values, and what may not stand in a file may not be overridden:
+        `{"tokenizer.ggml.pre": "llama-bpe", "tokenizer.ggml.bos_token_id": None}`.
+
         Raises a `GGUFError` that says what is wrong, where, and what to do; `UnsupportedTokenizerError` for
         tokenizers that are not byte pair encoding; `OSError` where the file cannot be opened. Warns
         (`GGUFWarning`) where llama.cpp does. `RuntimeError` for engine="native" where it is not installed.
         """
-        return cls(load_vocabulary(path), engine)
+        return cls._of(*load(path, overrides), engine)
+
+    def with_overrides(self, overrides: Overrides) -> Tokenizer:
+        """A tokenizer of the same file with other values for some keys: see `from_gguf`. The rest is shared.
+
+        >>> tok.with_overrides({"tokenizer.ggml.add_bos_token": False})      # doctest: +SKIP
+
+        `ValueError` where the tokenizer was not opened from a file but made of a `Vocabulary`.
+        """
+        if self._metadata is None:
+            raise ValueError(
+                "this tokenizer was made of a Vocabulary, which has no keys to override; change it by its _replace"
+            )
+        return self._of(*load_from(Metadata(self._metadata, overrides)), self._engine)
+
+    @classmethod
+    def _of(cls, vocabulary: Vocabulary, metadata: Metadata, engine: Engine) -> Tokenizer:
+        """A tokenizer that knows what it was made of; warns of what loading has found."""
+        warn_of(vocabulary)
+        tokenizer = cls(vocabulary, engine)
+        tokenizer._metadata = metadata
+        return tokenizer
 
     @property
     def engine(self) -> Literal["native", "reference"]:
@@ -200,8 +282,8 @@ class Tokenizer:
 
         `tok.trace(text).ids` are those of `encode`. What the parts are is in ggufbpe/inspect/trace.py.
         """
-        from .inspect.trace import trace
-
+        with making:
+            from .inspect.trace import trace
         return trace(self, text, add_special=add_special, parse_special=parse_special)
 
     # ---- decoding -------------------------------------------------------------------------------
@@ -247,7 +329,7 @@ class Tokenizer:
         """What llama.cpp takes the token for: llama_token_get_attr."""
         return TokenAttribute(self.vocabulary.attributes[self._checked(token)])
 
-    @cached_property
+    @made_once
     def nl_id(self) -> int | None:
         """The first id of a line break; None where the vocabulary has none."""
         encoder = self._encoder  # llama.cpp asks before it knows special tokens
@@ -257,8 +339,21 @@ class Tokenizer:
     def __repr__(self) -> str:
         return f"<Tokenizer {self.model} {self.pre} of {self.vocab_size} tokens>"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.vocabulary, self._engine)  # caches are made anew
+    def __reduce__(self) -> tuple[Any, ...]:  # caches are made anew
+        if self._metadata is None:
+            return type(self), (self.vocabulary, self._engine)
+        return _unpickled, (type(self), packed(self._metadata), self._engine)
+
+    def __copy__(self) -> Tokenizer:
+        return self._like(self.vocabulary)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tokenizer:
+        return self._like(deepcopy(self.vocabulary, memo))
+
+    def _like(self, vocabulary: Vocabulary) -> Tokenizer:
+        tokenizer = type(self)(vocabulary, self._engine)
+        tokenizer._metadata = self._metadata
+        return tokenizer
 
     def _checked(self, token: int) -> int:
         if not 0 <= operator.index(token) < self.vocab_size:
@@ -273,9 +368,9 @@ class Tokenizer:
     def _encoder(self) -> Encoder | None:
         """The compiled encoder, made on first use; None in the reference engine."""
         if self._made_encoder is None and self.engine == "native":
-            from .kernel.engine import encoder
+            with making:
+                from .kernel.engine import encoder
 
-            with _making:
                 if self._made_encoder is None:
                     self._made_encoder = encoder(self.vocabulary)
         return self._made_encoder
@@ -317,13 +412,13 @@ class Tokenizer:
             return error
         return AssertionError("a text could not be written as UTF-8")
 
-    @cached_property
+    @made_once
     def _steps(self) -> Steps:
         from .steps import Steps
 
         return Steps(self.vocabulary)
 
-    @cached_property
+    @made_once
     def _pieces(self) -> tuple[Pieces, Pieces]:
         return Pieces(self.vocabulary, special=False), Pieces(self.vocabulary, special=True)
 
@@ -331,9 +426,17 @@ class Tokenizer:
 @cache  # an import in the middle takes as long as a short text
 def _numpy() -> Any:
     """numpy, which takes longer to import than all else, and is not needed for lists."""
-    import numpy
-
+    with making:
+        import numpy
     return numpy
+
+
+def _unpickled(cls: type[Tokenizer], data: bytes, engine: Engine) -> Tokenizer:
+    """A tokenizer out of its pickle. What there was to warn of was said when its file was opened."""
+    vocabulary, metadata = load("", data=data)
+    tokenizer = cls(vocabulary, engine)
+    tokenizer._metadata = metadata
+    return tokenizer
 
 
 def _check_threads(threads: int) -> None:

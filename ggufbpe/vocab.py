@@ -3,7 +3,7 @@
     gguf_file.py -> metadata -> [this file] -> vocabulary -> tokenizer.py
 
 Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. What llama.cpp logs as a
-warning and then goes on with is a `GGUFWarning` here.
+warning and then goes on with is one of `Vocabulary.warnings` here, which `warn_of` makes a `GGUFWarning`.
 
 But: nothing about text. How a pre-tokenizer splits is in registry.py and split.py.
 """
@@ -11,15 +11,16 @@ But: nothing about text. How a pre-tokenizer splits is in registry.py and split.
 from __future__ import annotations
 
 import os
-import warnings
 from array import array
-from collections.abc import Iterable, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequence
+from copy import copy
 from enum import IntFlag
-from typing import NamedTuple, cast
+from typing import NamedTuple, cast, overload
 
 from ._constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
 from .bpe import byte_level
 from .errors import (
+    GGUFError,
     MissingKeyError,
     UnknownPreTokenizerError,
     UnsupportedTokenizerError,
@@ -30,6 +31,7 @@ from .errors import (
 from .gguf_file import GGUFFile
 from .kernel import native
 from .kernel.lazy import LazyIds, LazyStrings
+from .metadata import Metadata, Overrides
 from .registry import PRE_TOKENIZERS, PreTokenizer
 
 
@@ -187,6 +189,15 @@ _END_OF_GENERATION = (
 _ALWAYS_SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")  # of gpt-oss
 
 
+_LSTRIP_ARCHITECTURES = ("nomic-bert-moe", "jina-bert-v3")
+_PHI_3 = ("phi-3", "phi3")
+_MODERN_BERT = "modern-bert"
+_TELLING_PARTS = {  # what of a model's names says something of its tokens
+    KEY_ARCHITECTURE: _LSTRIP_ARCHITECTURES,
+    KEY_NAME: (*_PHI_3, _MODERN_BERT),
+}
+
+
 class Vocabulary(NamedTuple):
     """All that a tokenizer needs of a model file. `tokens` and `attributes` are indexed by token id.
 
@@ -211,12 +222,28 @@ class Vocabulary(NamedTuple):
     path: str = ""
     architecture: str = ""
     name: str = ""
+    named_pre: str = ""  # tokenizer.ggml.pre as the file has it; "" where it has none
+    named_add_bos: bool | None = None  # tokenizer.ggml.add_bos_token, likewise; None: `pre` decides
+    warnings: tuple[str, ...] = ()  # what llama.cpp warns of, without the path
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Vocabulary:
+        return self._replace(
+            tokens=copy(self.tokens),
+            token_to_id=copy(self.token_to_id),
+            attributes=self.attributes[:],
+            merges=copy(self.merges),
+            special_ids=dict(self.special_ids),
+        )
+
+
+_Warn = Callable[[str], None]
 
 
 class _Draft(NamedTuple):
     """The parts of a vocabulary that one rule after the other changes."""
 
     path: str
+    warn: _Warn
     tokens: Sequence[str]
     token_to_id: Mapping[str, int]
     attributes: array[int]
@@ -226,26 +253,69 @@ class _Draft(NamedTuple):
 def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
     """The vocabulary of a GGUF file. Raises a `GGUFError` if it cannot be used, `OSError` if not opened.
 
-    `UnsupportedTokenizerError` for tokenizers that are not byte pair encoding.
+    `UnsupportedTokenizerError` for tokenizers that are not byte pair encoding. Does not warn: what there is to
+    warn of comes along, for `warn_of`.
     """
-    with GGUFFile(path) as file:
+    return load(path)[0]
+
+
+def load(
+    path: str | os.PathLike[str], overrides: Overrides | None = None, data: bytes | None = None
+) -> tuple[Vocabulary, Metadata]:
+    """The same with `overrides` in place of some keys, or out of `data` that `packed` gave; and what it was made of."""
+    with GGUFFile(path, data) as file:
         file.require_first_shard()
-        return _load(file)
+        return load_from(Metadata(file, overrides))
 
 
-def _load(file: GGUFFile) -> Vocabulary:
+def load_from(metadata: Metadata) -> tuple[Vocabulary, Metadata]:
+    """The vocabulary that `metadata` makes, and what of it was used. An error says if an override is at fault."""
+    try:
+        vocabulary = _load(metadata)
+    except GGUFError as error:
+        if error.key in metadata.overridden:
+            error.remedy = "it is overridden: override it with something else, or not at all"
+        raise
+    metadata.detach()
+    return vocabulary, metadata
+
+
+def packed(metadata: Metadata) -> bytes:
+    """`metadata` as bytes that are the same wherever the same tokenizer comes from."""
+    said = {
+        key: next((part for part in parts if part in _lowered(_string(metadata, key, ""))), None)
+        for key, parts in _TELLING_PARTS.items()
+    }
+    return Metadata(metadata, said).to_bytes()
+
+
+def warn_of(vocabulary: Vocabulary) -> None:
+    """A `GGUFWarning` for each of the vocabulary's `warnings`, in the name of whoever opened the file."""
+    if vocabulary.warnings:
+        import warnings
+
+        level = _frames_to_caller()
+        for problem in vocabulary.warnings:
+            where = f"{vocabulary.path}: " if vocabulary.path else ""
+            warnings.warn(f"{where}{problem}", GGUFWarning, stacklevel=level)
+
+
+def _load(file: Metadata) -> Vocabulary:
+    told: list[str] = []
+    warn = told.append
     model = _string(file, TokenizerKey.MODEL)
     named_pre = _string(file, TokenizerKey.PRE, "")
     _unsigned(file, TokenizerKey.TOKEN_TYPE_COUNT)
     _require_bpe(file, model)
     merges = _merges(file, model, named_pre)
-    entry = _pre_tokenizer(file, "gemma4" if model == "gemma4" else named_pre)
+    entry = _pre_tokenizer(file, "gemma4" if model == "gemma4" else named_pre, warn)
     add_space_prefix = _flag(file, TokenizerKey.ADD_PREFIX, False)
     _flag(file, TokenizerKey.REMOVE_EXTRA_WS, False)
-    tokens, token_to_id = _tokens(file, model)
+    tokens, token_to_id = _tokens(file, model, warn)
     attributes = _attributes(file, len(tokens))
-    draft = _Draft(file.path, tokens, token_to_id, attributes, _special_ids(file, model, entry, len(tokens)))
-    add_bos = _add_bos(file, entry)
+    special_ids = _special_ids(file, model, entry, len(tokens), warn)
+    draft = _Draft(file.path, warn, tokens, token_to_id, attributes, special_ids)
+    add_bos = _add_bos(file, entry, warn)
     add_eos = _flag(file, TokenizerKey.ADD_EOS, False)
     add_sep = _flag(file, TokenizerKey.ADD_SEP, entry.add_sep)
     lowercase = _flag(file, TokenizerKey.NORMALIZER_LOWERCASE, entry.lowercase)
@@ -258,11 +328,11 @@ def _load(file: GGUFFile) -> Vocabulary:
     architecture, name = _string(file, KEY_ARCHITECTURE, ""), _string(file, KEY_NAME, "")
     _set_strip_attributes(draft, special_token_ids, named_pre, architecture, name)
     if model == "whitespace" or not _has_line_break(entry, token_to_id):
-        _warn(file.path, "the vocabulary has no token for the newline character")
+        warn("the vocabulary has no token for the newline character")
     for added, special_name in ((add_bos, "bos"), (add_eos, "eos")):
         if added and draft.special_ids[special_name] is None:
             what = special_name.upper()
-            _warn(file.path, f"{what} is to be added but there is none, so none is added (llama.cpp aborts)")
+            warn(f"{what} is to be added but there is none, so none is added (llama.cpp aborts)")
     return Vocabulary(
         model=model,
         pre=entry.name,
@@ -282,6 +352,9 @@ def _load(file: GGUFFile) -> Vocabulary:
         path=file.path,
         architecture=architecture,
         name=name,
+        named_pre=named_pre,
+        named_add_bos=_flag(file, TokenizerKey.ADD_BOS, None),
+        warnings=tuple(told),
     )
 
 
@@ -299,7 +372,7 @@ def describe_model(model: str) -> str:
     return "byte pair encoding" if model in BPE_MODELS else _OTHER_MODELS.get(model, "unknown to llama.cpp")
 
 
-def _require_bpe(file: GGUFFile, model: str) -> None:
+def _require_bpe(file: Metadata, model: str) -> None:
     if model in BPE_MODELS:
         return
     error = UnsupportedTokenizerError(
@@ -313,10 +386,9 @@ def _require_bpe(file: GGUFFile, model: str) -> None:
     raise error
 
 
-def _pre_tokenizer(file: GGUFFile, name: str) -> PreTokenizer:
+def _pre_tokenizer(file: Metadata, name: str, warn: _Warn) -> PreTokenizer:
     if not name:
-        _warn(
-            file.path,
+        warn(
             f"{TokenizerKey.PRE} is missing, so the 'default' pre-tokenizer is used and the ids are likely "
             "not those that the model was trained with: convert the model again",
         )
@@ -340,25 +412,25 @@ def _pre_tokenizer(file: GGUFFile, name: str) -> PreTokenizer:
 # ---- tokens and merges ----------------------------------------------------------------------------------
 
 
-def _merges(file: GGUFFile, model: str, named_pre: str) -> Sequence[str]:
+def _merges(file: Metadata, model: str, named_pre: str) -> Sequence[str]:
     if TokenizerKey.MERGES not in file and named_pre == "kimi-k2" and model != "gemma4":
         return []
     return _lazy_strings(file, TokenizerKey.MERGES) or _strings(file, TokenizerKey.MERGES)
 
 
-def _tokens(file: GGUFFile, model: str) -> tuple[Sequence[str], Mapping[str, int]]:
+def _tokens(file: Metadata, model: str, warn: _Warn) -> tuple[Sequence[str], Mapping[str, int]]:
     """The tokens, and the id of each; as list and dictionary where there is something to do about one of them."""
     texts = _lazy_strings(file, TokenizerKey.LIST) if model != "hybriddna" else None
     if texts is not None and texts.strings.index() < 0 and "" not in (ids := LazyIds(texts)):
         return texts, ids
-    tokens = _named_tokens(file)
+    tokens = _named_tokens(file, warn)
     token_to_id = _token_to_id(file, tokens)
     if model == "hybriddna":
         _erase_dna_markers(tokens, token_to_id)
     return tokens, token_to_id
 
 
-def _named_tokens(file: GGUFFile) -> list[str]:
+def _named_tokens(file: Metadata, warn: _Warn) -> list[str]:
     """The tokens; an empty one gets a name."""
     tokens = _strings(file, TokenizerKey.LIST)
     empty = [index for index, token in enumerate(tokens) if not token] if "" in tokens else []
@@ -366,11 +438,11 @@ def _named_tokens(file: GGUFFile) -> list[str]:
         tokens[index] = f"[EMPTY_{index}]"
     if empty:
         some = ", ".join(map(str, empty[:5])) + (" …" if len(empty) > 5 else "")
-        _warn(file.path, f"{len(empty)} of the tokens are empty, at index {some}")
+        warn(f"{len(empty)} of the tokens are empty, at index {some}")
     return tokens
 
 
-def _token_to_id(file: GGUFFile, tokens: list[str]) -> dict[str, int]:
+def _token_to_id(file: Metadata, tokens: list[str]) -> dict[str, int]:
     ids = dict(zip(tokens, range(len(tokens))))
     if len(ids) == len(tokens):
         return ids
@@ -389,7 +461,7 @@ def _token_to_id(file: GGUFFile, tokens: list[str]) -> dict[str, int]:
     )
 
 
-def _attributes(file: GGUFFile, token_count: int) -> array[int]:
+def _attributes(file: Metadata, token_count: int) -> array[int]:
     """The attribute of each token by its type; scores have no use in byte pair encoding but must fit."""
     _check_parallel(file, TokenizerKey.SCORES, (GGUFValueType.FLOAT32, GGUFValueType.INT32), token_count)
     if not _check_parallel(file, TokenizerKey.TOKEN_TYPE, (GGUFValueType.INT32,), token_count):
@@ -409,7 +481,7 @@ def _tokens_with(attributes: array[int], flags: int) -> list[int]:
     return [index for index, attribute in enumerate(attributes) if attribute & flags]
 
 
-def _check_parallel(file: GGUFFile, key: str, types: tuple[GGUFValueType, ...], token_count: int) -> bool:
+def _check_parallel(file: Metadata, key: str, types: tuple[GGUFValueType, ...], token_count: int) -> bool:
     """Whether `key` is there; if so, it must be an array of one of `types`, as long as the tokens."""
     if key not in file:
         return False
@@ -433,7 +505,7 @@ def _erase_dna_markers(tokens: list[str], token_to_id: dict[str, int]) -> None:
             tokens[index] = tokens[index][: -len(DNA_MARKER)]
 
 
-def _check_byte_tokens(file: GGUFFile, draft: _Draft) -> None:
+def _check_byte_tokens(file: Metadata, draft: _Draft) -> None:
     for index in _tokens_with(draft.attributes, BYTE):
         if len(draft.tokens[index].encode()) < 3:
             raise VocabularyError(
@@ -448,7 +520,9 @@ def _check_byte_tokens(file: GGUFFile, draft: _Draft) -> None:
 # ---- special ids and flags ------------------------------------------------------------------------------
 
 
-def _special_ids(file: GGUFFile, model: str, entry: PreTokenizer, size: int) -> dict[str, int | None]:
+def _special_ids(
+    file: Metadata, model: str, entry: PreTokenizer, size: int, warn: _Warn
+) -> dict[str, int | None]:
     """The special ids that defaults and keys give, by name; None where there is none."""
     defaults: dict[str, int] = {}
     if model != "gemma4":
@@ -461,26 +535,26 @@ def _special_ids(file: GGUFFile, model: str, entry: PreTokenizer, size: int) -> 
     for name, keys, _ in _SPECIAL_IDS:
         token_id = defaults.get(name)
         if token_id is not None and token_id >= size:
-            _warn(file.path, f"the default {name.upper()} id {token_id} is out of range, so there is none")
+            warn(f"the default {name.upper()} id {token_id} is out of range, so there is none")
             token_id = None
         for key in keys:
             given = _unsigned(file, key)
             if given is not None and given >= size:
-                _warn(file.path, f"{key} = {given} is out of range; {token_id} is used instead")
+                warn(f"{key} = {given} is out of range; {token_id} is used instead")
             elif given is not None:
                 token_id = given
         ids[name] = token_id
     return ids
 
 
-def _add_bos(file: GGUFFile, entry: PreTokenizer) -> bool:
+def _add_bos(file: Metadata, entry: PreTokenizer, warn: _Warn) -> bool:
     add_bos = _flag(file, TokenizerKey.ADD_BOS, entry.add_bos)
     if entry.always_add_bos and not add_bos:
-        _warn(file.path, f"{TokenizerKey.ADD_BOS} is overridden: {entry.name} always adds BOS")
+        warn(f"{TokenizerKey.ADD_BOS} is overridden: {entry.name} always adds BOS")
     return add_bos or entry.always_add_bos
 
 
-def _check_unused_keys(file: GGUFFile) -> None:
+def _check_unused_keys(file: Metadata) -> None:
     """Keys that mean nothing for byte pair encoding, but that llama.cpp reads and refuses in another type."""
     _flag(file, TokenizerKey.NORMALIZER_STRIP_ACCENTS, False)
     key = TokenizerKey.SUPPRESS_TOKENS
@@ -506,7 +580,7 @@ def _mark_unused(draft: _Draft) -> None:
 
 
 def _end_of_generation(draft: _Draft) -> frozenset[int]:
-    path, tokens, to_id, attributes, ids = draft
+    _, warn, tokens, to_id, attributes, ids = draft
     eog = {i for i in (ids["fim_pad"], ids["fim_rep"], ids["fim_sep"]) if i is not None}
     for text in _END_OF_GENERATION:
         if text in to_id:
@@ -514,31 +588,31 @@ def _end_of_generation(draft: _Draft) -> frozenset[int]:
             _make_control(draft, text)
     for text in _ALWAYS_SHOWN:
         if text in to_id:
-            _warn(path, f"{printable(text)} is made a user-defined token, which is always shown")
+            warn(f"{printable(text)} is made a user-defined token, which is always shown")
             attributes[to_id[text]] = USER_DEFINED
     for name in ("eos", "eot", "eom"):
         token_id = ids[name]
         if token_id is not None and token_id not in eog:
             eog.add(token_id)
-            _warn(path, f"the {name.upper()} token {token_id} was not an end-of-generation token")
+            warn(f"the {name.upper()} token {token_id} was not an end-of-generation token")
     of_text = {tokens[i]: i for i in eog}
     calls = "<|call|>" in of_text or "<|calls|>" in of_text
     if "<|end|>" in of_text and calls and ("<|return|>" in of_text or "<|flush|>" in of_text):
         # o200k_harmony and solar-open: <|end|> ends a message, not the generation
         eog.discard(of_text["<|end|>"])
         attributes[of_text["<|end|>"]] = USER_DEFINED
-        _warn(path, "'<|end|>' ends a message here, so it is no end-of-generation token")
+        warn("'<|end|>' ends a message here, so it is no end-of-generation token")
     if "</s>" in of_text and ("<|tool_response>" in of_text or "<|plamo:eos|>" in of_text):
         eog.discard(of_text["</s>"])
         attributes[of_text["</s>"]] = NORMAL
-        _warn(path, "'</s>' is a normal token here, so it is no end-of-generation token")
+        warn("'</s>' is a normal token here, so it is no end-of-generation token")
     return frozenset(eog)
 
 
 def _make_control(draft: _Draft, text: str) -> None:
     index = draft.token_to_id[text]
     if not draft.attributes[index] & CONTROL:
-        _warn(draft.path, f"token {index}, {printable(text)}, looks like a control token and is made one")
+        draft.warn(f"token {index}, {printable(text)}, looks like a control token and is made one")
         draft.attributes[index] |= CONTROL
 
 
@@ -546,8 +620,8 @@ def _set_strip_attributes(
     draft: _Draft, special_token_ids: tuple[int, ...], named_pre: str, architecture: str, name: str
 ) -> None:
     """Attributes that a GGUF does not carry, by the names of tokenizer, architecture and model."""
-    path, _, to_id, attributes, _ = draft
-    name = name.encode().lower().decode()  # ASCII only, as tolower in the C locale
+    path, warn, _, to_id, attributes, _ = draft
+    name = _lowered(name)
 
     def has_any(text: str, parts: Iterable[str]) -> bool:
         return any(part in text for part in parts)
@@ -556,13 +630,13 @@ def _set_strip_attributes(
         if text in to_id:
             attributes[to_id[text]] |= LSTRIP
         else:
-            _warn(path, f"the token {printable(text)} is missing: convert the model again")
+            warn(f"the token {printable(text)} is missing: convert the model again")
 
     if has_any(named_pre, ("jina-v2-de", "jina-v2-es", "jina-v2-code")) or has_any(
-        architecture, ("nomic-bert-moe", "jina-bert-v3")
+        architecture, _LSTRIP_ARCHITECTURES
     ):
         set_lstrip("<mask>")
-    elif has_any(name, ("phi-3", "phi3")):
+    elif has_any(name, _PHI_3):
         for text in ("</s>", "<unk>", "<s>", "<|endoftext|>"):
             if text not in to_id:
                 raise VocabularyError(
@@ -575,8 +649,13 @@ def _set_strip_attributes(
             attributes[index] |= RSTRIP
         for text in ("<unk>", "<s>", "<|endoftext|>"):
             attributes[to_id[text]] &= ~RSTRIP
-    elif "modern-bert" in name:
+    elif _MODERN_BERT in name:
         set_lstrip("[MASK]")
+
+
+def _lowered(name: str) -> str:
+    """As tolower does it in the C locale: ASCII only."""
+    return name.encode().lower().decode()
 
 
 # ---- typed access ---------------------------------------------------------------------------------------
@@ -584,7 +663,7 @@ def _set_strip_attributes(
 # strings: they end at the first NUL (gguf_get_val_str, gguf_get_arr_str).
 
 
-def _wrong_type(file: GGUFFile, key: str, wanted: str) -> WrongTypeError:
+def _wrong_type(file: Metadata, key: str, wanted: str) -> WrongTypeError:
     element = file.element_type(key)
     found = f"an array of {element.name}" if element is not None else f"of type {file.value_type(key).name}"
     return WrongTypeError(
@@ -596,7 +675,7 @@ def _wrong_type(file: GGUFFile, key: str, wanted: str) -> WrongTypeError:
     )
 
 
-def _missing(file: GGUFFile, key: str) -> MissingKeyError:
+def _missing(file: Metadata, key: str) -> MissingKeyError:
     return MissingKeyError(
         "the key is missing",
         path=file.path,
@@ -605,7 +684,7 @@ def _missing(file: GGUFFile, key: str) -> MissingKeyError:
     )
 
 
-def _string(file: GGUFFile, key: str, default: str | None = None) -> str:
+def _string(file: Metadata, key: str, default: str | None = None) -> str:
     if key not in file:
         if default is None:
             raise _missing(file, key)
@@ -615,7 +694,11 @@ def _string(file: GGUFFile, key: str, default: str | None = None) -> str:
     return cast(str, file[key]).partition("\0")[0]
 
 
-def _flag(file: GGUFFile, key: str, default: bool) -> bool:
+@overload
+def _flag(file: Metadata, key: str, default: bool) -> bool: ...
+@overload
+def _flag(file: Metadata, key: str, default: None) -> bool | None: ...
+def _flag(file: Metadata, key: str, default: bool | None) -> bool | None:
     if key not in file:
         return default
     if file.value_type(key) is not GGUFValueType.BOOL:
@@ -623,7 +706,7 @@ def _flag(file: GGUFFile, key: str, default: bool) -> bool:
     return cast(bool, file[key])
 
 
-def _unsigned(file: GGUFFile, key: str) -> int | None:
+def _unsigned(file: Metadata, key: str) -> int | None:
     if key not in file:
         return None
     if file.value_type(key) is not GGUFValueType.UINT32:
@@ -631,14 +714,14 @@ def _unsigned(file: GGUFFile, key: str) -> int | None:
     return cast(int, file[key])
 
 
-def _lazy_strings(file: GGUFFile, key: str) -> LazyStrings | None:
+def _lazy_strings(file: Metadata, key: str) -> LazyStrings | None:
     """An array of strings by the compiled module; None if it has none or if one of them is not to stay as it is."""
     _require_strings(file, key)
     strings = file.strings(key)
     return None if strings is None else LazyStrings(strings)
 
 
-def _strings(file: GGUFFile, key: str) -> list[str]:
+def _strings(file: Metadata, key: str) -> list[str]:
     _require_strings(file, key)
     strings = cast("list[str]", file[key])
     if "\0" in "".join(strings):
@@ -646,23 +729,18 @@ def _strings(file: GGUFFile, key: str) -> list[str]:
     return strings
 
 
-def _require_strings(file: GGUFFile, key: str) -> None:
+def _require_strings(file: Metadata, key: str) -> None:
     if key not in file:
         raise _missing(file, key)
     if file.element_type(key) is not GGUFValueType.STRING:
         raise _wrong_type(file, key, "an array of STRING")
 
 
-def _warn(path: str, problem: str) -> None:
-    """Warn in the name of whoever opened the file."""
-    warnings.warn(f"{path}: {problem}", GGUFWarning, stacklevel=_frames_to_caller())
-
-
 def _frames_to_caller() -> int:
-    """The `stacklevel` (as seen from `_warn`) of the first frame outside of this package."""
+    """The `stacklevel`, as seen from `warn_of`, of the first frame outside of this package."""
     import sys
 
-    level, frame = 2, sys._getframe(2)
+    level, frame = 1, sys._getframe(1)
     package = os.path.dirname(__file__)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         level, frame = level + 1, frame.f_back

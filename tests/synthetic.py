@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -36,9 +35,7 @@ def gpt2_vocabulary() -> Vocabulary:
 @cache
 def raw_utf8_vocabulary() -> Vocabulary:
     """The small Gemma-like one, of which llama.cpp warns that its `</s>` is a normal token."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return load_vocabulary(RAW_UTF8)
+    return load_vocabulary(RAW_UTF8)
 
 
 @cache

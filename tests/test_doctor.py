@@ -15,8 +15,10 @@ import pytest
 from conftest import GPT2, missing
 from reference import NotPreparedError, vocabulary, with_pre, write_metadata
 
+from ggufbpe import Tokenizer
 from ggufbpe._constants import TokenizerKey, TokenType
-from ggufbpe.cli import main
+from ggufbpe.cli import diff, main
+from ggufbpe.fix import parse_set, write_fixed
 from ggufbpe.gguf_file import GGUFFile
 from ggufbpe.inspect import doctor
 from ggufbpe.inspect.doctor import Finding, examine
@@ -24,6 +26,7 @@ from ggufbpe.inspect.families import FEATURES, families, parts, tied
 from ggufbpe.inspect.hf_splitting import DIFFERENCES
 from ggufbpe.registry import PRE_TOKENIZERS
 from ggufbpe.split import splitter
+from ggufbpe.vocab import load_vocabulary
 
 K = TokenizerKey
 NORMAL, CONTROL, UNUSED = (int(kind) for kind in (TokenType.NORMAL, TokenType.CONTROL, TokenType.UNUSED))
@@ -384,7 +387,16 @@ def test_text_of_the_file_has_no_effect_on_the_terminal(
     assert "\u2068מרחב\u2069" in text
 
 
-def test_no_warnings_of_python_come_through(tmp_path: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        examine(variant(tmp_path, with_type(NORMAL, "<|im_end|>")))
+def test_what_another_thread_warns_of_is_not_silenced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    """`catch_warnings` changes the filters of the whole process, so nothing here uses it."""
+    path = variant(tmp_path, with_type(NORMAL, "<|im_end|>"))
+    monkeypatch.setattr(warnings, "catch_warnings", None)
+    assert "made_control" in [finding.id for finding in examine(path)]
+    assert load_vocabulary(path).warnings
+    assert diff._encoded(*[Tokenizer(load_vocabulary(path))] * 2, [("-p", b"Hi")]).same
+    assert not recwarn.list
+    with GGUFFile(path) as file:
+        write_fixed(path, tmp_path / "fixed.gguf", [parse_set(file, f"{K.PRE}=olmo")])
+    assert ["fixed.gguf: token 3258" in str(warning.message) for warning in recwarn.list] == [True]

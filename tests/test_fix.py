@@ -17,7 +17,7 @@ from conftest import missing
 from gguf import GGMLQuantizationType, GGUFEndian, GGUFReader, GGUFWriter
 from reference import LoadError, NotPreparedError, Oracle, with_pre
 
-from ggufbpe import GGUFError, GGUFWarning, Tokenizer, fix
+from ggufbpe import GGUFError, GGUFWarning, Tokenizer, fix, gguf_file
 from ggufbpe._constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.cli import main
 from ggufbpe.fix import KEY_TYPES, parse_remove, parse_set, set_token_types, write_fixed
@@ -193,9 +193,9 @@ def test_llama_cpp_runs_the_copy(tmp_path: Path) -> None:
 
 def test_memory_does_not_grow_with_the_tensors(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing longer than a block is written at once, but the packed keys."""
-    monkeypatch.setattr(fix, "_BLOCK", 16)
+    monkeypatch.setattr(gguf_file, "_COPIED_BLOCK", 16)
     with GGUFFile(model) as file:
-        parts = fix._plan(str(model), [parse_set(file, f"{PRE}=llama-bpe")])
+        parts = fix._plan(file, [parse_set(file, f"{PRE}=llama-bpe")])
     new = [part for part in parts if isinstance(part, bytes)]
     assert sum(map(len, new)) < 200
     out = edited(model, f"{PRE}=llama-bpe")

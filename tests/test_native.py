@@ -112,7 +112,10 @@ def test_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         Tokenizer(gpt2_vocabulary()).engine == Tokenizer(gpt2_vocabulary(), "reference").engine == "reference"
     )
     assert Tokenizer(gpt2_vocabulary()).encode("Hello world") == [15496, 995]
-    with pytest.raises(RuntimeError, match=r"native engine is not installed: .* C\+\+ compiler"):
+    monkeypatch.setattr(tokenizer, "why_not_native", "it is not installed")
+    with pytest.raises(
+        RuntimeError, match=r"native engine cannot be had: it is not installed; .* C\+\+ compiler"
+    ):
         Tokenizer(gpt2_vocabulary(), "native")
 
 

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import pickletools
 import random
+import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
 
 import pytest
+from conftest import GPT2, RAW_UTF8, ROOT
+from gguf_by_hand import Field, section_of
 from synthetic import CHARACTERS, WORDS, gpt2_vocabulary, tokenizer_as
 
-from ggufbpe import Tokenizer, bpe, split, steps
+from ggufbpe import GGUFError, Tokenizer, bpe, split, steps
+from ggufbpe._constants import GGUFValueType, TokenizerKey
+from ggufbpe.gguf_file import GGUFFile, Value
 from ggufbpe.tokenizer import steps_of
-from ggufbpe.vocab import CONTROL, NORMAL
+from ggufbpe.vocab import CONTROL, NORMAL, Vocabulary
+
+PRE, ADD_BOS = TokenizerKey.PRE, TokenizerKey.ADD_BOS
 
 THREADS = 8
 FLAGS = [{"add_special": a, "parse_special": b} for a in (False, True) for b in (False, True)]
@@ -142,7 +153,8 @@ def test_copies_are_equal_and_their_own(name: str, how: str, used: bool) -> None
     assert duplicate is not original
     assert type(duplicate) is Tokenizer
     assert duplicate.vocabulary == original.vocabulary
-    assert vars(duplicate) == vars(Tokenizer(original.vocabulary))  # no cache comes along
+    assert "_steps" not in vars(duplicate)  # no cache comes along
+    assert duplicate._made_encoder is None
     assert all_answers(duplicate, few) == all_answers(original, few)
 
 
@@ -152,6 +164,84 @@ def test_a_deep_copy_shares_nothing_that_changes() -> None:
     assert duplicate.vocabulary.tokens is not original.vocabulary.tokens
     duplicate.vocabulary.attributes[15496] = CONTROL
     assert original.token_attributes(15496) == NORMAL
+
+
+def same_but_for_the_file(one: Vocabulary, other: Vocabulary) -> bool:
+    bare = {"path": "", "architecture": "", "name": ""}
+    return one._replace(**bare) == other._replace(**bare)
+
+
+VOCABS = ROOT / "fixtures" / "vocabs"
+VARIANTS = ROOT / "fixtures" / "variants"
+
+
+@pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+@pytest.mark.parametrize("path", [GPT2, RAW_UTF8, *sorted(VOCABS.glob("*.gguf"))], ids=lambda path: path.stem)
+def test_a_pickle_of_what_a_file_holds(path: Path) -> None:
+    try:
+        original = Tokenizer.from_gguf(path)
+    except GGUFError:
+        return  # a file that cannot be opened
+    pickled = pickle.dumps(original)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # they were told when the file was opened
+        duplicate = pickle.loads(pickled)
+    assert same_but_for_the_file(duplicate.vocabulary, original.vocabulary)
+    assert duplicate.vocabulary.path == ""
+    assert pickle.dumps(duplicate) == pickled
+    assert pickle.dumps(copy.deepcopy(original)) == pickle.dumps(copy.copy(original)) == pickled
+    assert len(pickled) < path.stat().st_size + 1000
+
+
+def rewritten(path: Path, name: str | None) -> None:
+    """The small vocabulary with its keys the other way round, other names, and something in place of tensors."""
+    with GGUFFile(VARIANTS / "vocabulary-version-3-little.gguf") as file:
+        fields = {
+            key: Field(file.value_type(key), file[key], file.element_type(key))
+            for key in reversed(file.keys())
+            if key.startswith("tokenizer.")
+        }
+    if name is not None:
+        fields = {"general.name": Field(GGUFValueType.STRING, name), **fields}
+    path.write_bytes(section_of(fields).file(tail=b"tensors"))
+
+
+def test_equal_tokenizers_have_equal_pickles(tmp_path: Path) -> None:
+    """A hash of them is the key of some caches: that of `datasets`, for one."""
+    paths = list(VARIANTS.glob("vocabulary-version-*.gguf"))
+    for name in (None, "one name", "another name"):
+        paths.append(tmp_path / f"{name}.gguf")
+        rewritten(paths[-1], name)
+    for engine in ("auto", "reference"):
+        pickles = {pickle.dumps(Tokenizer.from_gguf(path, engine)) for path in paths}
+        assert len(pickles) == 1
+    changes: list[dict[str, Value | None]] = [{ADD_BOS: True}, {ADD_BOS: None}, {PRE: "llama-bpe"}]
+    overridden = [pickle.dumps(Tokenizer.from_gguf(paths[0], overrides=each)) for each in changes]
+    assert len({*pickles, *overridden}) == 1 + len(changes)
+
+
+def test_pickles_are_equal_on_each_engine() -> None:
+    """Also where there is no compiled module, and so strings are lists."""
+    program = f"""if True:
+        import pickle, sys
+        from ggufbpe import Tokenizer
+        sys.stdout.buffer.write(pickle.dumps(Tokenizer.from_gguf({str(GPT2)!r}), 4))
+    """
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "GGUFBPE_ENGINE": engine},
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        for engine in ("auto", "reference")
+    }
+    assert found == {pickle.dumps(Tokenizer.from_gguf(GPT2), 4)}
+
+
+def test_a_pickle_has_no_object_for_a_token() -> None:
+    pickled = pickle.dumps(Tokenizer.from_gguf(GPT2))
+    assert sum(1 for _ in pickletools.genops(pickled)) < 40
 
 
 def test_a_subclass_stays_one() -> None:

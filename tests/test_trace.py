@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from functools import cache
 from itertools import pairwise
 
@@ -22,7 +21,7 @@ from synthetic import (
     tokenizer_as,
 )
 
-from ggufbpe import GGUFWarning, Tokenizer
+from ggufbpe import Tokenizer
 from ggufbpe.bpe import NO_MERGE
 from ggufbpe.inspect.trace import Cut, Merge, Stage, Trace, to_json
 from ggufbpe.pattern import option_texts, options, parse
@@ -167,9 +166,7 @@ def whitespace_model() -> Tokenizer:
 
 @cache
 def model_of(name: str) -> Tokenizer:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GGUFWarning)
-        return Tokenizer(load_vocabulary(ROOT / "fixtures" / "vocabs" / f"{name}.gguf"))
+    return Tokenizer(load_vocabulary(ROOT / "fixtures" / "vocabs" / f"{name}.gguf"))
 
 
 def test_white_space_of_the_whitespace_model_is_dropped() -> None:

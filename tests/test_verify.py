@@ -251,8 +251,7 @@ def test_step_cause_and_smallest_text(
     other = with_changes(gpt2, **case.changes(gpt2))
     oracle: Oracle = Engine(other)
     if known:
-        monkeypatch.setattr(Tokenizer, "from_gguf", lambda path: other)
-        oracle = OtherModel("other.gguf", "", gpt2, 1)
+        oracle = OtherModel(other)
     result = compared(gpt2, oracle, case.text)
     assert (result.texts, result.different, result.same) == (1, 1, False)
     first = result.differences[0]

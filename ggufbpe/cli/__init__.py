@@ -130,9 +130,11 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
     first = top.parse_args(head)
     if first.version:
         from .. import __version__
-        from ..kernel import native
+        from ..kernel import is_broken, native, why_not_native
 
         engine = "reference" if native is None else "native"
+        if is_broken:
+            engine += f"; the compiled one is there, but {why_not_native}"
         _output.write(f"ggufbpe {__version__} (engine: {engine})\n".encode())
         top.exit()
     if name is None:

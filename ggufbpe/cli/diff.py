@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -66,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         texts = [(source, process_escapes(text)) for source, text in texts]
     a, b = (Tokenizer.from_gguf(path) for path in arguments.models)
     sections = compare(a.vocabulary, b.vocabulary)
-    result = _encoded(a, arguments.models, texts) if texts else None
+    result = _encoded(a, b, texts) if texts else None
     if arguments.json:
         found: dict[str, Any] = {"a": arguments.models[0], "b": arguments.models[1], **to_json(sections)}
         if result is not None:
@@ -87,15 +86,12 @@ def run(arguments: argparse.Namespace) -> int:
     return int(any(sections.values()) or (result is not None and not result.same))
 
 
-def _encoded(a: Tokenizer, models: list[str], texts: list[tuple[str, bytes]]) -> Any:
+def _encoded(a: Tokenizer, b: Tokenizer, texts: list[tuple[str, bytes]]) -> Any:
     """How the two encode the texts: verify, with b for an oracle."""
-    from ..inspect.oracles import open_oracle
+    from ..inspect.oracles import OtherModel
     from ..inspect.verify import Text, verify
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the second model has warned already
-        oracle = open_oracle(f"gguf:{models[1]}", models[0], a, 60.0)
-    with oracle:
+    with OtherModel(b) as oracle:
         return verify(
             a,
             oracle,

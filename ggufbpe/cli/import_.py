@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -94,14 +93,14 @@ def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agree
     """
     from ..export.check import NotInstalledError, agreement, hugging_face
     from ..tokenizer import Tokenizer
+    from ..vocab import load_vocabulary
 
     with tempfile.TemporaryDirectory(prefix="ggufbpe-") as folder:
         path = os.path.join(folder, "vocab.gguf")
         with open(path, "wb") as file:
             file.write(data)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what llama.cpp makes of special tokens; `doctor` tells it
-            tokenizer = Tokenizer.from_gguf(path)
+        # It does not warn of what llama.cpp makes of special tokens: `doctor` tells it.
+        tokenizer = Tokenizer(load_vocabulary(path))
     if skip:
         return None
     with open(source, "rb") as file:

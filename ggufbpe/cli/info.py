@@ -21,7 +21,7 @@ from .._constants import (
 from ..errors import GGUFError, UnsupportedTokenizerError, printable
 from ..gguf_file import GGUFFile
 from ..kernel import native
-from ..vocab import BPE_MODELS, TokenAttribute, Vocabulary, describe_model, load_vocabulary
+from ..vocab import BPE_MODELS, TokenAttribute, Vocabulary, describe_model, load_vocabulary, warn_of
 from . import _output
 from ._arguments import Parser, add_model, model_path
 from .list_pre import names_alike
@@ -66,7 +66,9 @@ def run(arguments: argparse.Namespace) -> int:
             facts["metadata"] = _tokenizer_metadata(file)
         else:
             try:
-                facts |= _vocabulary_facts(load_vocabulary(path), facts["tokenizer"])
+                vocabulary = load_vocabulary(path)
+                warn_of(vocabulary)
+                facts |= _vocabulary_facts(vocabulary, facts["tokenizer"])
             except UnsupportedTokenizerError:
                 facts |= _unsupported_facts(file)
             except GGUFError as error:

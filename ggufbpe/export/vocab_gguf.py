@@ -30,12 +30,9 @@ def to_vocab_gguf(path: str | os.PathLike[str]) -> Export:
     with GGUFFile(path) as file:
         file.require_first_shard()
         spans = file.spans()
+        kept = [span for key, span in spans.items() if key.startswith(_KEPT) and key not in _OF_TENSORS]
         order = "<" if file.byteorder == "little" else ">"
-        version = file.version
-    kept = [span for key, span in spans.items() if key.startswith(_KEPT) and key not in _OF_TENSORS]
-    with open(path, "rb") as source:
-        parts = [b"GGUF" + struct.pack(f"{order}IQQ", version, 0, len(kept))]
-        for start, end in kept:
-            source.seek(start)
-            parts.append(source.read(end - start))
+        parts = [b"GGUF" + struct.pack(f"{order}IQQ", file.version, 0, len(kept))]
+        for span in kept:
+            parts += file.blocks(span)
     return Export({VOCAB_GGUF: b"".join(parts)}, ())

@@ -421,19 +421,10 @@ class _Search:
         if cut != "end" or target.tail:
             yield from causes.framing(vocabulary, "eos", eos, target.tail)
 
-    @cached_property
+    @property
     def _bos_is_by_name(self) -> bool:
-        """Whether the name of the pre-tokenizer says if BOS is added, for the file does not."""
-        from .._constants import TokenizerKey
-        from ..gguf_file import GGUFFile
-
-        if not self.vocabulary.path:
-            return False
-        try:
-            with GGUFFile(self.vocabulary.path) as file:
-                return TokenizerKey.ADD_BOS not in file
-        except (OSError, ValueError):
-            return False
+        """Whether the name of the pre-tokenizer says if BOS is added, because the file does not."""
+        return self.vocabulary.named_add_bos is None
 
     def _variant(self, encoding: Encoding, text: _Text, target: Target, cut: str) -> Variant:
         count = len(target.core)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -35,8 +34,8 @@ from ..vocab import (
     NORMAL,
     UNKNOWN,
     USER_DEFINED,
-    GGUFWarning,
     describe_model,
+    load_vocabulary,
 )
 from .families import Family, families, parts, tied
 from .hf_splitting import DIFFERENCES
@@ -112,12 +111,10 @@ class _Model:
         self.template = self.string(_K.CHAT_TEMPLATE) or ""
         self.refusal: GGUFError | None = None
         self.tokenizer: Tokenizer | None = None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GGUFWarning)  # what they say is among the findings
-            try:
-                self.tokenizer = Tokenizer.from_gguf(file.path)
-            except GGUFError as error:
-                self.refusal = error
+        try:
+            self.tokenizer = Tokenizer(load_vocabulary(file.path))  # what it warns of is among the findings
+        except GGUFError as error:
+            self.refusal = error
 
     @cached_property
     def ids(self) -> dict[str, int]:

@@ -546,9 +546,9 @@ class Recorded(Oracle):
 class OtherModel(Oracle):
     """Our own engine with another GGUF."""
 
-    def __init__(self, path: str, model: str, tokenizer: Tokenizer, seconds: float) -> None:
-        self.tokenizer = Tokenizer.from_gguf(path)
-        self.name = printable(os.path.basename(path))[1:-1]
+    def __init__(self, other: Tokenizer) -> None:
+        self.tokenizer = other
+        self.name = printable(os.path.basename(other.vocabulary.path))[1:-1]
 
     def encode(self, texts: Sequence[bytes], add_special: bool, parse_special: bool) -> list[Answer]:
         assert self.tokenizer is not None
@@ -558,6 +558,10 @@ class OtherModel(Oracle):
         ]
 
 
+def _other_model(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
+    return OtherModel(Tokenizer.from_gguf(rest))
+
+
 ORACLES: dict[str, Callable[[str, str, Tokenizer, float], Oracle]] = {
     "llama-tokenize": LlamaTokenize,
     "llama-cpp-python": _llama_cpp_python,
@@ -565,7 +569,7 @@ ORACLES: dict[str, Callable[[str, str, Tokenizer, float], Oracle]] = {
     "hf": _tokenizers,
     "tiktoken": _tiktoken,
     "ids": Recorded,
-    "gguf": OtherModel,
+    "gguf": _other_model,
 }
 NEED_ARGUMENT = {
     "server": "the address of a llama-server, such as server:http://127.0.0.1:8080",

@@ -1,6 +1,6 @@
 """Strings of a vocabulary without an object for each: the list and the dictionary are made on first use.
 
-    mapped file -> native.Strings -> [this file] -> Vocabulary.tokens, .token_to_id, .merges
+    bytes of a file -> native.Strings -> [this file] -> Vocabulary.tokens, .token_to_id, .merges
 
 A vocabulary has some 400,000 strings, and most who open one ask for few of them: `LazyStrings` is used as the list
 of them, `LazyIds` as the dictionary from a string to its place in the list. Neither changes.
@@ -10,10 +10,13 @@ But: the loops of the reference engine want the real dictionary, which `as_dict`
 
 from __future__ import annotations
 
+import struct
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import Any, overload
 
 from . import native
+
+_LENGTH = struct.Struct("<Q")
 
 
 class LazyStrings(Sequence[str]):
@@ -69,7 +72,13 @@ class LazyStrings(Sequence[str]):
         return repr(self.to_list())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return lazy_strings, (list(self.to_list()),)
+        return unpacked_strings, (len(self), packed_strings(self))
+
+    def __copy__(self) -> LazyStrings:
+        return LazyStrings(self.strings)  # which do not change
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LazyStrings:
+        return LazyStrings(self.strings)
 
 
 class LazyIds(Mapping[str, int]):
@@ -144,6 +153,27 @@ class LazyIds(Mapping[str, int]):
 def lazy_strings(texts: list[str]) -> Sequence[str]:
     """`texts` without an object for each; the list itself where there is no compiled module to keep them."""
     return texts if native is None else LazyStrings(native.Strings.of(texts))
+
+
+def packed_strings(texts: Sequence[str]) -> bytes:
+    """The bytes of `texts` as they stand in a little-endian GGUF, each after its length."""
+    if isinstance(texts, LazyStrings):
+        packed: bytes = texts.strings.packed()
+        return packed
+    return b"".join(_LENGTH.pack(len(data)) + data for data in map(str.encode, texts))
+
+
+def unpacked_strings(count: int, packed: bytes) -> Sequence[str]:
+    """The `count` strings that `packed_strings` was given, as `lazy_strings`."""
+    found = native and native.Strings.scan(packed, 0, len(packed), count, _LENGTH.size, False)
+    if found is not None:
+        return LazyStrings(found)
+    texts, position = [], 0
+    for _ in range(count):
+        start = position + _LENGTH.size
+        position = start + _LENGTH.unpack_from(packed, position)[0]
+        texts.append(packed[start:position].decode())
+    return lazy_strings(texts)
 
 
 def lazy_ids(texts: Sequence[str]) -> Mapping[str, int]:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from ..bpe import BYTE_CHARS, WordEncoder
 from ..corpus_files import CorpusError as CorpusError
 from ..errors import printable
-from ..vocab import NORMAL, Vocabulary, load_vocabulary
+from ..once import making
+from ..vocab import NORMAL, Vocabulary, load_vocabulary, warn_of
 from .compiled import CompiledLearner, add_counts, counter_of, is_there
 from .corpus import Reading, texts_of
 from .draft import Added, Draft, base, cutter, seeded
@@ -83,12 +84,15 @@ def train(
     """
     _check(vocab_size, ties, errors, min_frequency, max_token_length, threads)
     seed = None if seed_vocab is None else load_vocabulary(seed_vocab)
+    if seed is not None:
+        warn_of(seed)
     split = _splitting(seed, pre, units)
     certain = frozenset(alphabet)
     _check_alphabet(split, certain, limit_alphabet)
     if seed is not None and (unk is not None or end_of_word is not None or certain):
         raise ValueError("a seed vocabulary keeps its form: unk, end_of_word and alphabet do not go with it")
-    from .save import model_of
+    with making:
+        from .save import model_of
 
     named = list(dict.fromkeys([*special, *(token for token in (bos, eos) if token is not None)]))
     form = Form(

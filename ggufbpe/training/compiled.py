@@ -16,6 +16,7 @@ from itertools import accumulate, chain
 from typing import Any
 
 from .. import kernel
+from ..once import making
 from .learn import Merge, Rules
 from .words import Splitting
 
@@ -37,7 +38,8 @@ def counter_of(
     texts: Iterable[str], split: Splitting, cut: Callable[[str], Iterable[str]] | None, threads: int | None
 ) -> Any:
     """A `native.WordCounter` that has counted the words of `texts`, as `count_words` does."""
-    from ..kernel.tables import splitter
+    with making:
+        from ..kernel.tables import splitter
 
     assert kernel.native is not None
     counter = kernel.native.WordCounter(available_threads() if threads is None else threads)

@@ -14,12 +14,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
 from ..bpe import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, merge_steps
 from ..errors import printable
+from ..once import made_once, making
 from ..registry import PRE_TOKENIZERS
 from ..special import SpecialTokens
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
@@ -155,7 +155,8 @@ class TrainedVocabulary:
         `ValueError` where llama.cpp has no such vocabulary; `OSError` where the file cannot be written. A file
         that is there is replaced, in one step.
         """
-        from .save import save
+        with making:
+            from .save import save
 
         save(self, path)
 
@@ -177,7 +178,7 @@ class TrainedVocabulary:
             ),
         )
 
-    @cached_property
+    @made_once
     def token_to_id(self) -> dict[str, int]:
         """The id of each token."""
         return {token: index for index, token in enumerate(self.tokens)}
@@ -185,20 +186,20 @@ class TrainedVocabulary:
     def __repr__(self) -> str:
         return f"<TrainedVocabulary {self.form.splitting.pre} of {len(self.tokens)} tokens>"
 
-    @cached_property
+    @made_once
     def _special(self) -> SpecialTokens:
         return SpecialTokens(self.as_vocabulary())
 
-    @cached_property
+    @made_once
     def _encoder(self) -> WordEncoder:
         vocabulary = self.as_vocabulary()
         return WordEncoder(vocabulary.pre_tokenizer, vocabulary.token_to_id, vocabulary.merges)
 
-    @cached_property
+    @made_once
     def _cache(self) -> dict[str, tuple[int, ...]]:
         return {}
 
-    @cached_property
+    @made_once
     def _ranks(self) -> PairRanks:
         return _Ranks(self.merges)
 

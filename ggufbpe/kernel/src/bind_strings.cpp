@@ -1,4 +1,4 @@
-// Strings for Python: an array of strings that was scanned where it lies in a mapped file. And the loops over all
+// Strings for Python: an array of strings that was scanned where it lies in the bytes of a file. And the loops over all
 // tokens that opening takes, which make no object for a token.
 
 #include <nanobind/stl/shared_ptr.h>
@@ -38,8 +38,8 @@ int checked_width(int width) {
     return width;
 }
 
-nb::object scan_strings(nb::handle mapped, uint64_t position, uint64_t end, uint64_t count, int width, bool big_endian) {
-    Buffer buffer(mapped);
+nb::object scan_strings(nb::handle data, uint64_t position, uint64_t end, uint64_t count, int width, bool big_endian) {
+    Buffer buffer(data);
     auto strings = std::make_shared<Strings>();
     uint64_t size = std::min<uint64_t>(buffer.size(), end);
     Scan found = scan(buffer.data(), size, position, count, checked_width(width), big_endian, strings.get());
@@ -47,11 +47,10 @@ nb::object scan_strings(nb::handle mapped, uint64_t position, uint64_t end, uint
     return nb::cast(strings);
 }
 
-nb::object walk_strings(nb::handle mapped, uint64_t position, uint64_t count, int width, bool big_endian) {
-    Buffer buffer(mapped);
+nb::tuple walk_strings(nb::handle data, uint64_t position, uint64_t count, int width, bool big_endian) {
+    Buffer buffer(data);
     Scan found = scan(buffer.data(), buffer.size(), position, count, checked_width(width), big_endian, nullptr);
-    if (found.outcome != Scan::Outcome::ok) return nb::none();
-    return nb::int_(found.position);
+    return nb::make_tuple(found.index, found.position);
 }
 
 std::shared_ptr<Strings> strings_of(nb::sequence texts) {
@@ -100,6 +99,21 @@ nb::object list_of(const Strings &self) {
     return list;
 }
 
+// Each string after its length of 8 bytes, the least significant first.
+nb::bytes packed(const Strings &self) {
+    constexpr size_t WIDTH = 8;
+    nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(self.byte_size() + WIDTH * self.size())));
+    if (!bytes) throw nb::python_error();
+    char *at = PyBytes_AS_STRING(bytes.ptr());
+    for (size_t i = 0; i < self.size(); ++i) {
+        const std::string_view text = self[i];
+        for (size_t byte = 0; byte < WIDTH; ++byte) *at++ = static_cast<char>(uint64_t(text.size()) >> 8 * byte);
+        std::memcpy(at, text.data(), text.size());
+        at += text.size();
+    }
+    return nb::borrow<nb::bytes>(bytes);
+}
+
 // `count` elements of type T in a buffer, which need not be aligned.
 template <typename T>
 T element(const Buffer &buffer, size_t index) {
@@ -131,17 +145,17 @@ nb::list tokens_with(nb::handle attributes, int flags) {
 
 void bind_strings(nb::module_ &module) {
     nb::class_<Strings>(module, "Strings", "An array of strings, without an object for each.")
-        .def_static("scan", &scan_strings, nb::arg("mapped"), nb::arg("position"), nb::arg("end"), nb::arg("count"),
+        .def_static("scan", &scan_strings, nb::arg("data"), nb::arg("position"), nb::arg("end"), nb::arg("count"),
                     nb::arg("width"), nb::arg("big_endian"),
-                    nb::sig("def scan(mapped: object, position: int, end: int, count: int, width: int, "
+                    nb::sig("def scan(data: object, position: int, end: int, count: int, width: int, "
                             "big_endian: bool) -> Strings | None"),
                     "The strings of a GGUF array whose first length stands at `position` and which ends at `end`; None "
                     "if they are not all sound (a length that leads past the end, bytes that are not UTF-8, a NUL).")
-        .def_static("walk", &walk_strings, nb::arg("mapped"), nb::arg("position"), nb::arg("count"), nb::arg("width"),
+        .def_static("walk", &walk_strings, nb::arg("data"), nb::arg("position"), nb::arg("count"), nb::arg("width"),
                     nb::arg("big_endian"),
-                    nb::sig("def walk(mapped: object, position: int, count: int, width: int, big_endian: bool) "
-                            "-> int | None"),
-                    "Where the array ends; None if a length leads past the end of the file.")
+                    nb::sig("def walk(data: object, position: int, count: int, width: int, big_endian: bool) "
+                            "-> tuple[int, int]"),
+                    "How many of `count` strings lie in `data` whole, and where the last one of them ends.")
         .def_static("of", &strings_of, nb::arg("texts"), nb::sig("def of(texts: typing.Sequence[str]) -> Strings"),
                     "UnicodeEncodeError for a lone surrogate.")
         .def("index", &Strings::index,
@@ -152,6 +166,8 @@ void bind_strings(nb::module_ &module) {
         .def("__eq__", [](const Strings &self, const Strings &other) { return self == other; },
              nb::arg("other"), nb::is_operator())
         .def("empty_ones", &empty_ones, nb::sig("def empty_ones(self) -> list[int]"), "The indices of empty strings.")
+        .def("packed", &packed, nb::sig("def packed(self) -> bytes"),
+             "The strings as they stand in a little-endian GGUF, for `scan` with a width of 8.")
         .def("to_list", &list_of, nb::sig("def to_list(self) -> list[str]"), "The strings as a list.");
     module.def("attributes_of", &attributes_of, nb::arg("types"), nb::arg("attribute_of"),
                nb::sig("def attributes_of(types: object, attribute_of: bytes) -> bytes"),

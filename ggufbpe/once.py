@@ -1,0 +1,53 @@
+"""What is made on first use, and modules that are imported then: by one thread, and never half in a child process.
+
+    all that is lazy -> [this file]
+
+`os.fork` copies the one thread that calls it. What another thread holds or has half made at that moment stays so in
+the child for ever: the lock of `functools.cached_property` (Python 3.10 and 3.11), that of a module on its way in. So
+all of it is done under one lock, which a fork waits for. The lock may be taken again by the thread that has it: what
+is made makes other things, and a signal handler may fork in the middle of it.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import RLock  # `threading` takes longer to import than all else here
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Generic, TypeVar, overload
+
+T = TypeVar("T")
+
+making = RLock()
+
+
+class made_once(Generic[T]):  # noqa: N801 - used as functools.cached_property is
+    """An attribute that is made when it is first asked for, by the first thread that asks."""
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self.func = make
+        self.name = make.__name__
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> made_once[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object, owner: type) -> made_once[T] | T:
+        if instance is None:
+            return self
+        with making:
+            made = vars(instance)
+            if self.name not in made:
+                made[self.name] = self.func(instance)
+            found: T = made[self.name]
+            return found
+
+
+def _release() -> None:
+    with suppress(RuntimeError):  # not ours: an interruption ended the wait for it
+        making.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=making.acquire, after_in_parent=_release, after_in_child=_release)
