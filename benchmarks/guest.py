@@ -2,10 +2,10 @@
 
     python benchmarks/guest.py [--vocab NAME] [--rounds 15]
 
-A busy Python thread gives the interpreter's lock up only after 5 ms, so each time that a call asks for it costs as much.
-The first table has how long a call takes beside such a thread, over how long it takes alone: medians of calls in turn. The
-second has the throughput of eight Python threads over that of one, on one tokenizer and on eight, and of how many calls
-one found a lock of the engine taken.
+A busy Python thread gives the interpreter's lock up after 5 ms, so asking for it costs as much each time.
+The first table has how long a call takes beside such a thread, over how long it takes alone: medians of calls in turn.
+The second has the throughput of eight Python threads over that of one, on one tokenizer and on eight, and in how many
+calls one found a lock of the engine taken.
 
 But: processors bound both tables. The busy thread needs one for itself, and eight threads share what there are.
 """
@@ -14,17 +14,19 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
+import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from cases import NAMES, cases
-from machine import machine
+import machine
+from cases import NAMES, case
 from texts import machine_texts
+from timing import seconds
 
 from ggufbpe import Tokenizer
 from ggufbpe.kernel import native
@@ -34,13 +36,17 @@ THREADS = 8
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--vocab", choices=sorted(CASES), default="gpt-2", help="default: gpt-2")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--vocab", choices=NAMES, default="gpt-2", help="default: gpt-2")
     parser.add_argument("--rounds", type=int, default=15, help="calls of each kind; default: 15")
     options = parser.parse_args()
-    tokenizer = our_tokenizer(CASES[options.vocab])
-    text = next(text for text in machine_texts(max(SIZES)) if text.content).content.encode()
-    print(f"{describe()}, {options.vocab}, Python {sys.version.split()[0]}\n")
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer = Tokenizer.from_gguf(case(options.vocab, Path(folder)).path, engine="native")
+    text = machine_texts(max(SIZES))[0].text.encode()
+    facts = machine.machine()
+    print(f"{facts['cpu']}, {facts['cores']} cores, Python {facts['python']}, {options.vocab}\n")
     beside_a_busy_thread(tokenizer, text, options.rounds)
     throughput_of_threads(tokenizer, text, options.rounds)
 
@@ -50,14 +56,12 @@ def beside_a_busy_thread(tokenizer: Tokenizer, text: bytes, rounds: int) -> None
     for size in SIZES:
         part = text[:size]
         documents = [part[start : start + 2000] for start in range(0, len(part), 2000)]
-        calls: dict[str, Callable[[], Any]] = {
-            "count": lambda part=part: tokenizer.count(part),
-            "encode_to_numpy": lambda part=part: tokenizer.encode_to_numpy(part),
-            "encode": lambda part=part: tokenizer.encode(part),
-            "encode_batch_to_numpy": lambda documents=documents: tokenizer.encode_batch_to_numpy(documents),
-            "encode_batch": lambda documents=documents: tokenizer.encode_batch(documents),
-        }
-        for name, call in calls.items():
+        calls: list[tuple[Callable[..., Any], Any]] = [
+            *((method, part) for method in (tokenizer.count, tokenizer.encode_to_numpy, tokenizer.encode)),
+            *((method, documents) for method in (tokenizer.encode_batch_to_numpy, tokenizer.encode_batch)),
+        ]
+        for method, argument in calls:
+            call = partial(method, argument)
             call()
             alone: list[float] = []
             beside: list[float] = []
@@ -66,49 +70,56 @@ def beside_a_busy_thread(tokenizer: Tokenizer, text: bytes, rounds: int) -> None
                 with busy_thread():
                     call()
                     beside += [seconds(call) for _ in range(3)]
-            middle = statistics.median(alone), statistics.median(beside)
-            row = f"{size:10}{name:>24}{middle[0] * 1e3:12.3f}{middle[1] * 1e3:12.3f}{middle[1] / middle[0]:8.2f}"
+            one, other = statistics.median(alone), statistics.median(beside)
+            row = f"{size:10}{method.__name__:>24}{one * 1e3:12.3f}{other * 1e3:12.3f}{other / one:8.2f}"
             print(row, flush=True)
 
 
 def throughput_of_threads(tokenizer: Tokenizer, text: bytes, rounds: int) -> None:
-    print(f"\n{'texts of':>10}{'tokenizers':>12}{'one thread':>12}{'eight':>12}{'ratio':>8}{'waits a call':>14}")
+    print(
+        f"\n{'texts of':>10}{'tokenizers':>12}{'one, MB/s':>12}{'eight':>12}{'ratio':>8}{'waits a call':>14}"
+    )
     for size in (200, 20_000, 1_000_000):
-        count = min(2000, max(8, len(text) // size))
+        count = min(2000, len(text) // size)
         texts = [text[size * i : size * (i + 1)] for i in range(count)]
         for several in (1, THREADS):
             tokenizers = [tokenizer, *(Tokenizer(tokenizer.vocabulary) for _ in range(several - 1))]
             for one in tokenizers:
                 one.encode_batch_to_numpy(texts)
-            single, together, waits = [], [], 0
+            alone: list[float] = []
+            together: list[float] = []
+            waits = 0
             for _ in range(max(3, rounds // 3)):
-                single.append(seconds(lambda: [tokenizer.encode_to_numpy(part) for part in texts]))
+                alone.append(seconds(partial(encode_all, tokenizer, texts)))
                 before = native.lock_waits()  # type: ignore[union-attr]
-                together.append(seconds(lambda: encode_on_threads(tokenizers, texts)))
+                together.append(seconds(partial(encode_on_threads, tokenizers, texts)))
                 waits += native.lock_waits() - before  # type: ignore[union-attr]
-            speeds = [size * count / statistics.median(times) / 1e6 for times in (single, together)]
-            speeds[1] *= THREADS
+            speed = size * count / statistics.median(alone) / 1e6
+            speed_together = THREADS * size * count / statistics.median(together) / 1e6
             each = waits / len(together) / THREADS / count
-            print(f"{size:10}{several:12}{speeds[0]:12.0f}{speeds[1]:12.0f}{speeds[1] / speeds[0]:8.2f}{each:14.5f}")
+            row = f"{size:10}{several:12}{speed:12.0f}{speed_together:12.0f}{speed_together / speed:8.2f}{each:14.5f}"
+            print(row, flush=True)
+
+
+def encode_all(tokenizer: Tokenizer, texts: list[bytes]) -> None:
+    for text in texts:
+        tokenizer.encode_to_numpy(text)
 
 
 def encode_on_threads(tokenizers: list[Tokenizer], texts: list[bytes]) -> None:
-    def work(number: int) -> None:
-        own = tokenizers[number % len(tokenizers)]
-        for text in texts:
-            own.encode_to_numpy(text)
-
     with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(work, range(THREADS)))
+        jobs = [pool.submit(encode_all, tokenizers[i % len(tokenizers)], texts) for i in range(THREADS)]
+        for job in jobs:
+            job.result()
 
 
 @contextmanager
 def busy_thread() -> Iterator[None]:
+    """A thread that runs Python code all the time."""
     ended = threading.Event()
-    is_set = ended.is_set
 
     def run() -> None:
-        while not is_set():
+        while not ended.is_set():
             sum(range(50))
 
     thread = threading.Thread(target=run)
@@ -118,12 +129,6 @@ def busy_thread() -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-
-
-def seconds(call: Callable[[], Any]) -> float:
-    begun = time.perf_counter()
-    call()
-    return time.perf_counter() - begun
 
 
 if __name__ == "__main__":

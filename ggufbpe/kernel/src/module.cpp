@@ -6,6 +6,8 @@
 NB_MODULE(_native, module) {
     module.doc() = "The compiled engine. Use it through ggufbpe.Tokenizer.";
     ggufbpe::ForkGate::install();
+    // Daemon threads that the interpreter's end stops keep their objects for ever, which is no mistake of anybody.
+    nanobind::set_leak_warnings(false);
     ggufbpe::bind_strings(module);
     ggufbpe::bind_split(module);
     ggufbpe::bind_encoder(module);
