@@ -27,10 +27,11 @@ Write the vocabulary of a model in a format that other programs read.
   vocab-gguf      a GGUF of the tokenizer's metadata alone, which llama.cpp loads with vocab_only
   merges.txt      merges.txt, and vocab.json beside it
 
-Words are split as llama.cpp splits them: the patterns list code points, so they depend on no library's Unicode \
-version. Where a format cannot do what llama.cpp does, it is said which tokens or characters that concerns. Where \
-the library is installed, its ids are compared with ours on random texts, on characters of every kind, and on the \
-lines of --sample.
+Words are split as llama.cpp splits them. A tokenizer.json has the patterns of the models' own files where those do \
+it, which tokenizers 1.0 reads as well; all other patterns list code points, so that they depend on no library's \
+Unicode version. Where a format cannot do what llama.cpp does, it is said which tokens or characters that concerns. \
+Where the library is installed, its ids are compared with ours on random texts, on characters of every kind, and on \
+the lines of --sample.
 
 The exit code is 0 if the files are written, 1 if ids differ then without a limit that was told, 2 if nothing was \
 written."""
@@ -57,6 +58,12 @@ def add_arguments(parser: Parser) -> None:
         action="store_true",
         help="tiktoken: give new ids where ids are not in the order of merges",
     )
+    parser.add_argument(
+        "--code-points",
+        action="store_true",
+        help="tokenizer.json: patterns list code points, for the same ids with any Unicode version; not for "
+        "tokenizers 1.0",
+    )
     parser.add_argument("--no-check", action="store_true", help="do not compare ids with the library's")
     parser.add_argument(
         "--sample", action="append", default=[], metavar="PATH", help="compare on the lines of a file, too"
@@ -68,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     model = model_path(arguments)
     paths = _paths(arguments, kind, model)
     sample = [line for path in arguments.sample for line in lines_of(path)]
-    tokenizer, export = _exported(kind, model, arguments.renumber)
+    tokenizer, export = _exported(kind, model, arguments)
     files = {path: export.files[name] for name, path in paths.items()}
     write(files)
     told = [f"wrote {path} ({len(data)} bytes)" for path, data in files.items() if path != "-"]
@@ -81,8 +88,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 def unexplained(found: Agreement | None, limits: Iterable[Limit]) -> bool:
     """Whether ids differ although nothing is known that makes them."""
-    causes = {limit.name for limit in limits} - {"default_ids"}
-    return found is not None and not found.same and not causes
+    if found is None or found.same:
+        return False
+    causes = {limit.name for limit in limits} - {"default_ids", "not_read_by_tokenizers_1"}
+    if causes <= {"newer_unicode", "long_s"}:
+        return not (causes and all(map(_has_newer_character, (example.text for example in found.examples))))
+    return False
+
+
+def _has_newer_character(text: str) -> bool:
+    """Whether a text has a character that llama.cpp's Unicode version may not know, or the long s."""
+    from ..unicode_classes import class_of
+
+    return any(char == "\u017f" or (char > "\x7f" and class_of(ord(char)) == "-") for char in text)
 
 
 def _kind(arguments: argparse.Namespace) -> str:
@@ -93,22 +111,26 @@ def _kind(arguments: argparse.Namespace) -> str:
         raise UsageError(f"there is no format {printable(kind)}; there are {', '.join(FORMATS)}")
     if arguments.renumber and kind != "tiktoken":
         raise UsageError("--renumber goes with --to tiktoken")
+    if arguments.code_points and kind != "tokenizer.json":
+        raise UsageError("--code-points goes with --to tokenizer.json")
     return str(kind)
 
 
-def _exported(kind: str, model: str, renumber: bool) -> tuple[Tokenizer, Export]:
+def _exported(kind: str, model: str, arguments: argparse.Namespace) -> tuple[Tokenizer, Export]:
     from ..tokenizer import Tokenizer
 
     tokenizer = Tokenizer.from_gguf(model)
     if kind == "tokenizer.json":
         from ..export.hugging_face import to_tokenizer_json
 
-        return tokenizer, to_tokenizer_json(tokenizer.vocabulary, _chat_template(model))
+        return tokenizer, to_tokenizer_json(
+            tokenizer.vocabulary, _chat_template(model), code_points=arguments.code_points
+        )
     if kind == "tiktoken":
         from ..export.tiktoken_files import to_tiktoken
 
         name = os.path.basename(model).removesuffix(".gguf")
-        return tokenizer, to_tiktoken(tokenizer.vocabulary, name, renumber=renumber)
+        return tokenizer, to_tiktoken(tokenizer.vocabulary, name, renumber=arguments.renumber)
     if kind == "merges.txt":
         from ..export.merges_txt import to_merges_txt
 
