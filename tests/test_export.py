@@ -650,7 +650,7 @@ def test_command_writes_and_refuses_to_write_over(tmp_path: Path, capsys: pytest
     fixture = ROOT / "fixtures" / "vocabs" / "add-bos.gguf"
     assert run("-m", fixture, "--to", "tokenizer.json", "-o", target, "--no-check") == 0
     assert tokenizers.Tokenizer.from_file(str(target)).encode("a").ids[0] == tokenizer(fixture).bos_id
-    assert os.listdir(target.parent) == ["tokenizer.json"]
+    assert sorted(os.listdir(target.parent)) == ["tokenizer.json", "tokenizer_config.json"]
     before = target.read_bytes()
     assert run("-m", fixture, "--to", "tokenizer.json", "-o", target) == 2
     assert "is there already; --force replaces it" in capsys.readouterr().err
@@ -678,6 +678,75 @@ def test_command_writes_into_a_directory(tmp_path: Path) -> None:
     assert run("-m", GPT2, "--to", "vocab-gguf", "-o", tmp_path) == 0
     names = ["gpt2-vocab.gguf", "gpt2.tiktoken", "gpt2.tiktoken.json", "merges.txt", "tokenizer.json"]
     assert sorted(os.listdir(tmp_path)) == [*names, "tokenizer_config.json", "vocab.json"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "written"),
+    [
+        ("tokenizer.json", "new", ["new/tokenizer.json", "new/tokenizer_config.json"]),
+        ("tokenizer.json", "Llama-3.1", ["Llama-3.1/tokenizer.json", "Llama-3.1/tokenizer_config.json"]),
+        ("tokenizer.json", None, ["tokenizer.json", "tokenizer_config.json"]),
+        ("tokenizer.json", "other.json", ["other.json"]),
+        ("merges.txt", "new", ["new/merges.txt", "new/vocab.json"]),
+        ("merges.txt", "new.txt", ["new.txt", "vocab.json"]),
+        ("tiktoken", "new", ["new/add-bos.tiktoken", "new/add-bos.tiktoken.json"]),
+        ("tiktoken", "new.tiktoken", ["new.tiktoken", "new.tiktoken.json"]),
+        ("vocab-gguf", "new", ["new"]),
+        ("vocab-gguf", "new/", ["new/add-bos-vocab.gguf"]),
+    ],
+)
+def test_a_folder_needs_no_slash(
+    kind: str, given: str | None, written: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fixture = ROOT / "fixtures" / "vocabs" / "add-bos.gguf"
+    output = () if given is None else ("-o", given)
+    assert run("-m", fixture, "--to", kind, "--no-check", *output) == 0
+    assert (
+        sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()) == written
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "lost"),
+    [
+        (
+            "tokenizer.json",
+            "other.json",
+            "lost, for tokenizer_config.json is not written: bos_token '<bos>', eos_token",
+        ),
+        (
+            "tokenizer.json",
+            "-",
+            "lost, for tokenizer_config.json is not written: bos_token '<bos>', eos_token",
+        ),
+        ("tiktoken", "-", "lost, for ranks.tiktoken.json is not written: the pattern and the special tokens"),
+        ("merges.txt", "-", "lost, for vocab.json is not written: the ids of the tokens"),
+        ("tokenizer.json", "new", ""),
+        ("merges.txt", "new.txt", ""),
+    ],
+)
+def test_command_tells_on_standard_error_what_is_lost(
+    kind: str, given: str, lost: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fixture = ROOT / "fixtures" / "vocabs" / "add-bos.gguf"
+    assert run("-m", fixture, "--to", kind, "--no-check", "-o", given) == 0
+    found = [line for line in capfd.readouterr().err.splitlines() if "lost" in line]
+    assert [line.startswith(lost) for line in found] == [True] * bool(lost)
+
+
+def test_export_and_import_keep_the_special_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a folder that was not there, and is named without a slash."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("default-ids", "ids-by-key", "add-bos-and-eos", "gemma4", "types"):
+        fixture = ROOT / "fixtures" / "vocabs" / f"{name}.gguf"
+        assert run("-m", fixture, "--to", "tokenizer.json", "-o", name, "--no-check") == 0
+        assert main(["import", name, "-o", f"{name}.gguf", "--no-check"]) == 0
+        before, after = tokenizer(fixture).vocabulary, tokenizer(tmp_path / f"{name}.gguf").vocabulary
+        assert after.special_ids == before.special_ids
+        assert (after.add_bos, after.add_eos) == (before.add_bos, before.add_eos)
+        assert list(after.attributes) == list(before.attributes)
 
 
 def test_command_tells_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ FORMATS = ("tokenizer.json", "tiktoken", "vocab-gguf", "merges.txt")
 _DESCRIPTION = """\
 Write the vocabulary of a model in a format that other programs read.
 
-  tokenizer.json  for Hugging Face's tokenizers; with -o DIRECTORY also tokenizer_config.json
+  tokenizer.json  for Hugging Face's tokenizers, and tokenizer_config.json beside it
   tiktoken        for OpenAI's tiktoken: a file of ranks, and beside it a .json with pattern and special tokens
   vocab-gguf      a GGUF of the tokenizer's metadata alone, which llama.cpp loads with vocab_only
   merges.txt      merges.txt, and vocab.json beside it
@@ -38,7 +39,7 @@ written."""
 _EXAMPLES = """\
 examples:
   ggufbpe export -m model.gguf --to tokenizer.json
-  ggufbpe export -m model.gguf --to tokenizer.json -o converted/ --sample corpus.txt
+  ggufbpe export -m model.gguf --to tokenizer.json -o converted --sample corpus.txt
   ggufbpe export -m model.gguf --to tiktoken -o model.tiktoken
   ggufbpe export -m model.gguf --to vocab-gguf -o - | sha256sum"""
 
@@ -50,7 +51,10 @@ def add_arguments(parser: Parser) -> None:
     add_model(parser)
     parser.add_argument("--to", metavar="FORMAT", help=", ".join(FORMATS))
     parser.add_argument(
-        "-o", "--output", metavar="PATH", help="the file to write, or a directory; - for standard output"
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="the file to write, by its suffix, or a directory for all files; - for standard output",
     )
     parser.add_argument("--force", action="store_true", help="write over existing files")
     parser.add_argument(
@@ -78,12 +82,29 @@ def run(arguments: argparse.Namespace) -> int:
     tokenizer, export = _exported(kind, model, arguments)
     files = {path: export.files[name] for name, path in paths.items()}
     write(files)
+    for name in export.files.keys() - paths.keys():
+        _output.note(
+            f"lost, for {name} is not written: {_content(name, export)}; -o DIRECTORY writes all files"
+        )
     told = [f"wrote {path} ({len(data)} bytes)" for path, data in files.items() if path != "-"]
     told += [f"limit: {limit.what}" for limit in export.limits]
     found = None if arguments.no_check else _checked(kind, tokenizer, export, sample, told)
     for line in told:
         tell(line, on_stderr="-" in files)
     return int(unexplained(found, export.limits))
+
+
+def _content(name: str, export: Export) -> str:
+    """What one of the further files has in it, in words."""
+    if name == "tokenizer_config.json":
+        config = json.loads(export.files[name])
+        named = [f"{key} {printable(config[key], 40)}" for key in ("bos_token", "eos_token") if key in config]
+        template = ["the chat template"] * ("chat_template" in config)
+        return ", ".join([*named, *template, "other special ids", "the pre-tokenizer's name"])
+    return {
+        "ranks.tiktoken.json": "the pattern and the special tokens",
+        "vocab.json": "the ids of the tokens",
+    }[name]
 
 
 def unexplained(found: Agreement | None, limits: Iterable[Limit]) -> bool:
@@ -165,19 +186,26 @@ def _paths(arguments: argparse.Namespace, kind: str, model: str) -> dict[str, st
     main, default = names[kind]
     if given == "-":
         return {main: "-"}
-    is_directory = given is not None and (os.path.isdir(given) or given.endswith(("/", os.sep)))
-    path = os.path.join(given, default) if is_directory else given or default
+    path = os.path.join(given, default) if given and _is_folder(given, kind, main) else given or default
     folder = os.path.dirname(path)
     paths = {main: path}
     if kind == "tiktoken":
         paths["ranks.tiktoken.json"] = f"{path}.json"
     elif kind == "merges.txt":
         paths["vocab.json"] = os.path.join(folder, "vocab.json")
-    elif kind == "tokenizer.json" and is_directory:
+    elif kind == "tokenizer.json" and os.path.basename(path) == "tokenizer.json":
+        # only beside a file of this name is it looked for
         paths["tokenizer_config.json"] = os.path.join(folder, "tokenizer_config.json")
     for target in paths.values():
         require_free(target, model, arguments.force)
     return paths
+
+
+def _is_folder(given: str, kind: str, main: str) -> bool:
+    """Whether files go into `given`: it is one, is written as one, or several files have no name of theirs in it."""
+    if os.path.isdir(given) or given.endswith(("/", os.sep)):
+        return True
+    return kind != "vocab-gguf" and not given.endswith(os.path.splitext(main)[1])
 
 
 def require_free(target: str, source: str, force: bool) -> None:

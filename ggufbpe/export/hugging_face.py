@@ -16,13 +16,15 @@ Source of the format: tokenizers/src/tokenizer/serialization.rs of huggingface/t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from .._constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ..bpe import CHAR_BYTES, WordEncoder
 from ..errors import printable
 from ..unicode_classes import LOWER
-from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
+from ..vocab import BYTE, CONTROL, LSTRIP, NORMAL, RSTRIP, UNKNOWN, UNUSED, USER_DEFINED, Vocabulary
 from . import limits
 from .limits import Limit
 from .originals import BY_ITS_UNICODE, IGNORING_CASE, PORTABLE, split
@@ -30,7 +32,34 @@ from .splitting import NotExpressibleError, oniguruma
 
 TOKENIZER_JSON, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 NOT_IN_1 = "not_read_by_tokenizers_1"
+GGUF_SECTION, OTHER_TYPES = "gguf", "token_types"
+_BYTE_TOKEN = re.compile("<0x[0-9A-F]{2}>")
 _CONFIG_TOKENS = ("bos", "eos", "unk", "sep", "pad", "mask")
+
+SPECIAL_ID_KEYS = {
+    "bos": TokenizerKey.BOS_ID,
+    "eos": TokenizerKey.EOS_ID,
+    "eot": TokenizerKey.EOT_ID,
+    "eom": TokenizerKey.EOM_ID,
+    "unk": TokenizerKey.UNK_ID,
+    "sep": TokenizerKey.SEP_ID,
+    "pad": TokenizerKey.PAD_ID,
+    "mask": TokenizerKey.MASK_ID,
+    "fim_pre": TokenizerKey.FIM_PRE_ID,
+    "fim_suf": TokenizerKey.FIM_SUF_ID,
+    "fim_mid": TokenizerKey.FIM_MID_ID,
+    "fim_pad": TokenizerKey.FIM_PAD_ID,
+    "fim_rep": TokenizerKey.FIM_REP_ID,
+    "fim_sep": TokenizerKey.FIM_SEP_ID,
+}
+TYPE_OF_ATTRIBUTE = {
+    NORMAL: TokenType.NORMAL,
+    UNKNOWN: TokenType.UNKNOWN,
+    CONTROL: TokenType.CONTROL,
+    USER_DEFINED: TokenType.USER_DEFINED,
+    UNUSED: TokenType.UNUSED,
+    BYTE: TokenType.BYTE,
+}
 
 
 class Export(NamedTuple):
@@ -202,7 +231,7 @@ def _post_processor(vocabulary: Vocabulary) -> dict[str, Any] | None:
 
 
 def _config(vocabulary: Vocabulary, chat_template: str | None) -> dict[str, Any]:
-    """What `transformers` wants to know besides."""
+    """What `transformers` wants to know besides, and what only a GGUF has a place for."""
     config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
     for name in _CONFIG_TOKENS:
         token = vocabulary.special_ids[name]
@@ -212,7 +241,56 @@ def _config(vocabulary: Vocabulary, chat_template: str | None) -> dict[str, Any]
     config["clean_up_tokenization_spaces"] = vocabulary.pre_tokenizer.clean_spaces
     if chat_template is not None:
         config["chat_template"] = chat_template
+    config[GGUF_SECTION] = _gguf_section(vocabulary)
     return config
+
+
+def _gguf_section(vocabulary: Vocabulary) -> dict[str, Any]:
+    """Keys of a GGUF by their names, for import_hf.py; other readers leave them alone."""
+    texts = {
+        KEY_ARCHITECTURE: vocabulary.architecture,
+        KEY_NAME: vocabulary.name,
+        TokenizerKey.MODEL: vocabulary.model,
+        TokenizerKey.PRE: vocabulary.pre,
+    }
+    ids = {
+        SPECIAL_ID_KEYS[name]: token
+        for name, token in vocabulary.special_ids.items()
+        if token is not None and not _found_by_text(vocabulary, token)
+    }
+    flags = {
+        TokenizerKey.ADD_BOS: vocabulary.add_bos,
+        TokenizerKey.ADD_EOS: vocabulary.add_eos,
+        TokenizerKey.ADD_SEP: vocabulary.add_sep,
+        TokenizerKey.ADD_PREFIX: vocabulary.add_space_prefix,
+    }
+    return {**texts, **ids, **flags, OTHER_TYPES: _other_types(vocabulary)}
+
+
+def _found_by_text(vocabulary: Vocabulary, token: int) -> bool:
+    """Whether loading made a special token of one of another type, for its text; it will do so again."""
+    kind = vocabulary.attributes[token] & ~(LSTRIP | RSTRIP)
+    return bool(kind & CONTROL and kind != CONTROL)
+
+
+def _other_types(vocabulary: Vocabulary) -> dict[str, list[int]]:
+    """The tokens whose type a tokenizer.json does not tell, by the number of the type."""
+    found: dict[str, list[int]] = {}
+    special, byte_level = set(vocabulary.special_token_ids), vocabulary.pre_tokenizer.byte_encode
+    for token, attribute in enumerate(vocabulary.attributes):
+        kind = attribute & ~(LSTRIP | RSTRIP)
+        if kind == CONTROL | UNUSED and "unused" in vocabulary.tokens[token]:
+            kind = CONTROL  # loading marks such tokens, and will again
+        told = NORMAL
+        if token in special:
+            told = CONTROL if kind & (CONTROL | UNKNOWN) else USER_DEFINED
+        elif not byte_level and kind == BYTE and _BYTE_TOKEN.fullmatch(vocabulary.tokens[token]):
+            told = BYTE
+        if kind != CONTROL and _found_by_text(vocabulary, token):
+            kind &= ~CONTROL
+        if kind != told:
+            found.setdefault(str(int(TYPE_OF_ATTRIBUTE.get(kind, 0))), []).append(token)
+    return found
 
 
 # ---- what only some models have -------------------------------------------------------------------------
