@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .errors import UnsupportedVersionError as UnsupportedVersionError
     from .errors import VocabularyError as VocabularyError
     from .errors import WrongTypeError as WrongTypeError
+    from .regex_patterns import patterns as patterns
     from .statistics import stats as stats
     from .tokenizer import Tokenizer as Tokenizer
     from .training import train as train
@@ -31,6 +32,7 @@ _HOMES = {
     "GGUFWarning": "vocab",
     "TokenAttribute": "vocab",
     "Tokenizer": "tokenizer",
+    "patterns": "regex_patterns",
     "stats": "statistics",
     "train": "training",
 }
@@ -52,6 +54,7 @@ __all__ = [
     "UnsupportedVersionError",
     "VocabularyError",
     "WrongTypeError",
+    "patterns",
     "stats",
     "train",
 ]

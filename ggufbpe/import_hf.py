@@ -17,12 +17,13 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
 from ._constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
 from .bpe import BYTE_CHARS, PairRanks, merge_steps
 from .errors import printable
+from .export.hugging_face import GGUF_SECTION, OTHER_TYPES, SPECIAL_ID_KEYS
 from .export.limits import NEVER, Limit
 from .export.recognize import Recognized, parts_of, recognize
 from .inspect.families import parts
@@ -78,17 +79,18 @@ def import_tokenizer(
     config: dict[str, Any] | None = None,
     *,
     pre: str | None = None,
-    architecture: str = "llama",
-    name: str = "",
+    architecture: str | None = None,
+    name: str | None = None,
 ) -> Imported:
     """The metadata that says what `document`, a tokenizer.json, does; `config` is its tokenizer_config.json.
 
-    `pre` overrides the name of the pre-tokenizer. `architecture` and `name` are what llama.cpp calls the model.
+    `pre` overrides the name of the pre-tokenizer. `architecture` and `name` are what llama.cpp calls the model; None
+    for what the export wrote down, or "llama" and nothing.
     Raises `NotImportableError` where llama.cpp has no place for it, or where it is no sound file.
     """
     try:
         return _Import(document, config or {}, pre, architecture, name).imported()
-    except (AttributeError, IndexError, KeyError, TypeError) as error:
+    except (AttributeError, IndexError, KeyError, TypeError, OverflowError) as error:
         raise NotImportableError(
             f"the file is not as the tokenizers package writes it ({type(error).__name__}: {printable(str(error))})"
         ) from error
@@ -98,9 +100,16 @@ class _Import:
     """One tokenizer.json on its way."""
 
     def __init__(
-        self, document: dict[str, Any], config: dict[str, Any], pre: str | None, architecture: str, name: str
+        self,
+        document: dict[str, Any],
+        config: dict[str, Any],
+        pre: str | None,
+        architecture: str | None,
+        name: str | None,
     ) -> None:
         self._document, self._config = document, config
+        section = config.get(GGUF_SECTION)
+        self._section: dict[str, Any] = section if isinstance(section, dict) else {}
         self._model = _model(document)
         self._byte_level = _is_byte_level(document)
         self._limits: list[Limit] = []
@@ -110,7 +119,8 @@ class _Import:
         self._merges = self._merge_list()
         self._recognized: Recognized | None = None
         self._entry = self._pre_tokenizer(pre)
-        self._architecture, self._name = architecture, name
+        self._architecture = self._text(KEY_ARCHITECTURE) or "llama" if architecture is None else architecture
+        self._name = self._text(KEY_NAME) if name is None else name
 
     def imported(self) -> Imported:
         """All of it."""
@@ -118,7 +128,7 @@ class _Import:
         ends = self._ends()
         keys: dict[str, Any] = {
             KEY_ARCHITECTURE: self._architecture,
-            _K.MODEL: "gemma4" if entry.name == "gemma4" else "gpt2",
+            _K.MODEL: self._model_name(),
             _K.PRE: entry.name,
             _K.LIST: self._tokens,
             _K.TOKEN_TYPE: self._types,
@@ -131,7 +141,13 @@ class _Import:
             token = self._ids.get(_content(self._config.get(f"{name}_token"))) if token is None else token
             if token is not None:
                 keys[key] = token
-        keys[_K.ADD_BOS], keys[_K.ADD_EOS] = "bos" in ends, "eos" in ends
+        keys.update(self._written_ids(keys))
+        for name, key, flag in (("bos", _K.BOS_ID, _K.ADD_BOS), ("eos", _K.EOS_ID, _K.ADD_EOS)):
+            # a model may want one that it does not have
+            keys[flag] = name in ends or (key not in keys and self._section.get(flag) is True)
+        for key in (_K.ADD_SEP, _K.ADD_PREFIX):
+            if isinstance(self._section.get(key), bool):
+                keys[key] = self._section[key]
         template = _chat_template(self._config)
         if template is not None:
             keys[_K.CHAT_TEMPLATE] = template
@@ -144,6 +160,30 @@ class _Import:
             *self._defaults(keys),
         ]
         return Imported(keys, entry.name, self._recognized, tuple(self._limits))
+
+    # ---- what the export wrote down --------------------------------------------------------------
+
+    def _text(self, key: str) -> str:
+        found = self._section.get(key)
+        return found if isinstance(found, str) else ""
+
+    def _model_name(self) -> str:
+        """The tokenizer model: of those that the file can be, the one that was exported."""
+        usual = "gemma4" if self._entry.name == "gemma4" else "gpt2"
+        written = self._text(_K.MODEL)
+        return written if written in ("gpt2", "gemma4", "hybriddna") else usual
+
+    def _written_ids(self, known: Container[str]) -> Iterator[tuple[str, int]]:
+        """The special ids that neither the post-processor nor the names of tokens tell."""
+        for key in SPECIAL_ID_KEYS.values():
+            token = self._section.get(key)
+            if token is None or key in known:
+                continue
+            if type(token) is not int or not 0 <= token < len(self._tokens):
+                raise NotImportableError(
+                    f"tokenizer_config.json has {printable(str(token))} for {key}, which is no token's id"
+                )
+            yield key, token
 
     # ---- tokens and merges ----------------------------------------------------------------------
 
@@ -176,6 +216,13 @@ class _Import:
                     types[index] = int(TokenType.BYTE)
         for token in self._added:
             types[token["id"]] = int(TokenType.CONTROL if token.get("special") else TokenType.USER_DEFINED)
+        for kind, ids in (self._section.get(OTHER_TYPES) or {}).items():
+            for index in ids:
+                if not 0 <= index < size:
+                    raise NotImportableError(
+                        f"tokenizer_config.json has a type for {index}, which is no token's id"
+                    )
+                types[index] = int(kind)
         return tokens, types
 
     def _merge_list(self) -> list[str]:
@@ -211,7 +258,10 @@ class _Import:
         if not self._byte_level:
             sentence = "its tokens are characters, with spaces escaped"
             self._recognized = Recognized("gemma4", "patterns", sentence)
-            return PRE_TOKENIZERS["gemma4" if "bos" in self._ends() else "sarvam-moe"]
+            return (
+                self._written_entry("gemma4")
+                or PRE_TOKENIZERS["gemma4" if "bos" in self._ends() else "sarvam-moe"]
+            )
         made = {left + right for left, right in map(parts, self._merges)}
         try:
             self._recognized = recognize(self._document.get("pre_tokenizer"), made)
@@ -222,7 +272,13 @@ class _Import:
                 "no pre-tokenizer of llama.cpp splits like the one in the file; --pre NAME takes one even so "
                 "(ggufbpe list-pre shows all)"
             )
-        return self._name_in(self._recognized.family)
+        family = self._recognized.family
+        return self._written_entry(family) or self._name_in(family)
+
+    def _written_entry(self, family: str) -> PreTokenizer | None:
+        """The name that was exported, if it is of the family that the patterns are of."""
+        entry = PRE_TOKENIZERS.get(self._text(_K.PRE))
+        return entry if entry is not None and entry.family == family else None
 
     def _name_in(self, family: str) -> PreTokenizer:
         """The name of a family whose flags are nearest to what the file says; they are the family's otherwise."""

@@ -4,8 +4,9 @@
 
 Everything comes from the source distribution of one release of llama-cpp-python, which carries llama.cpp
 whole: real vocabularies with upstream's own test cases, the library, and the commands `llama-tokenize` and
-`llama-server`. What is already there stays; what was interrupted starts again, for every step works under a
-temporary name and renames at the end. The folder is `.cache/` of the repository, or $GGUFBPE_CACHE.
+`llama-server`. Only the package tokenizers 1.0, which has to read what `export` writes, comes from elsewhere. What
+is already there stays; what was interrupted starts again, for every step works under a temporary name and renames at
+the end. The folder is `.cache/` of the repository, or $GGUFBPE_CACHE.
 
 `Oracle` asks llama.cpp in process, by way of its C functions. The process is a child of its own, because
 llama.cpp can abort on a text or a file (a failed assertion, an uncaught exception) or overflow its stack:
@@ -46,6 +47,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # The special ids that llama.cpp tells; it has no function for the unknown token's and for `eom`.
 SPECIAL_IDS = ["bos", "eos", "eot", "sep", "nl", "pad", "mask"]
 SPECIAL_IDS += ["fim_pre", "fim_suf", "fim_mid", "fim_pad", "fim_rep", "fim_sep"]
+TOKENIZERS_1 = "1.0.0rc3"  # of the package tokenizers, beside the 0.x that is installed
 _ARCHIVE = f"llama_cpp_python-{VERSION}.tar.gz"
 _SOURCE = f"llama_cpp_python-{VERSION}/vendor/llama.cpp/"
 
@@ -102,6 +104,14 @@ def _place(program: str) -> Path:
     return cache_directory() / "bin" / _executable(program)
 
 
+def tokenizers_1() -> Path:
+    """The folder with tokenizers 1.0 in it, for the PYTHONPATH of a child. `NotPreparedError` while it is not there."""
+    path = cache_directory() / f"tokenizers-{TOKENIZERS_1}"
+    if not path.is_dir():
+        raise NotPreparedError(f"no {path}: `python scripts/reference.py prepare --tokenizers` gets it")
+    return path
+
+
 def library_is_installed() -> bool:
     """Whether this environment has the llama-cpp-python that is the reference."""
     try:
@@ -110,10 +120,18 @@ def library_is_installed() -> bool:
         return False
 
 
-def prepare(vocabs: bool = True, library: bool = True, command: bool = True, server: bool = True) -> None:
+def prepare(
+    vocabs: bool = True,
+    library: bool = True,
+    command: bool = True,
+    server: bool = True,
+    tokenizers: bool = True,
+) -> None:
     """Get what is missing, and say what is being done."""
     cache_directory().mkdir(parents=True, exist_ok=True)
     _remove_leftovers()
+    if tokenizers:
+        _prepare_tokenizers_1()
     if vocabs:
         _prepare_vocabularies()
     if library:
@@ -132,6 +150,17 @@ def _prepare_vocabularies() -> None:
     with _partial("vocabs") as folder:
         _say(f"vocabularies: extracting to {target}")
         _extract(archive, folder, _SOURCE + "models/ggml-vocab-", flat=True)
+        folder.rename(target)
+
+
+def _prepare_tokenizers_1() -> None:
+    target = cache_directory() / f"tokenizers-{TOKENIZERS_1}"
+    if target.is_dir():
+        _say(f"tokenizers: {target} is there")
+        return
+    with _partial("tokenizers") as folder:
+        _say(f"tokenizers: {TOKENIZERS_1} into {target}")
+        _run([*_PIP, "install", "--no-deps", "--target", str(folder), f"tokenizers=={TOKENIZERS_1}"])
         folder.rename(target)
 
 
@@ -728,6 +757,11 @@ def main() -> int:
         "--command", action="store_true", dest="program", help="the program llama-tokenize"
     )
     preparing.add_argument("--server", action="store_true", help="the program llama-server")
+    preparing.add_argument(
+        "--tokenizers",
+        action="store_true",
+        help=f"the package tokenizers {TOKENIZERS_1}, in a folder of its own",
+    )
     answering = commands.add_parser("answer", help="answer questions on stdin; `Oracle` starts this")
     answering.add_argument("progress", type=int, help="file descriptor to note the number of the question in")
     answering.add_argument("--show-log", action="store_true")
@@ -735,14 +769,15 @@ def main() -> int:
     if arguments.command == "answer":
         _answer_questions(arguments.progress, arguments.show_log)
         return 0
-    every = not (arguments.vocabs or arguments.library or arguments.program or arguments.server)
+    parts = {
+        "vocabs": arguments.vocabs,
+        "library": arguments.library,
+        "command": arguments.program,
+        "server": arguments.server,
+        "tokenizers": arguments.tokenizers,
+    }
     try:
-        prepare(
-            vocabs=every or arguments.vocabs,
-            library=every or arguments.library,
-            command=every or arguments.program,
-            server=every or arguments.server,
-        )
+        prepare(**(parts if any(parts.values()) else {}))
     except subprocess.CalledProcessError as error:
         print(f"reference: failed: {error}", file=sys.stderr)
         return 1

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import subprocess
 import sys
 import warnings
 from base64 import b64decode
@@ -17,13 +18,14 @@ from typing import Any
 import pytest
 import tiktoken
 import tokenizers
+import unicodedata2
 from conftest import GPT2, ROOT, missing
 from fixture_texts import texts as fixture_texts
 from hf_splitting import SURROUNDINGS, code_points
 from make_tiny_model import make_tiny_model
 from random_texts import RandomTexts
-from reference import NotPreparedError, Oracle, vocabulary
-from synthetic import BYTE_LEVEL_FAMILIES, ONE_OF_EACH_FAMILY, gpt2_vocabulary, make_vocabulary
+from reference import TOKENIZERS_1, NotPreparedError, Oracle, tokenizers_1, vocabulary
+from synthetic import BYTE_LEVEL_FAMILIES, ONE_OF_EACH_FAMILY, gpt2_vocabulary, make_vocabulary, tokenizer_as
 
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe.bpe import BYTE_CHARS
@@ -31,8 +33,9 @@ from ggufbpe.cli import main
 from ggufbpe.export import check
 from ggufbpe.export.code_points import ALL, bracket, difference, emit, intersection, ranges
 from ggufbpe.export.files import write_files
-from ggufbpe.export.hugging_face import to_tokenizer_json
+from ggufbpe.export.hugging_face import NOT_IN_1, to_tokenizer_json
 from ggufbpe.export.merges_txt import to_merges_txt
+from ggufbpe.export.originals import PORTABLE, split
 from ggufbpe.export.splitting import NotExpressibleError, one_regex, oniguruma
 from ggufbpe.export.tiktoken_files import to_tiktoken
 from ggufbpe.export.vocab_gguf import to_vocab_gguf
@@ -201,6 +204,22 @@ def test_words_of_the_library_are_ours(name: str) -> None:
         assert [text[a:b] for _, (a, b) in splits.pre_tokenize_str(text)] == words(text)
 
 
+AFTER_15_1 = {point for point in range(0x110000) if unicodedata2.category(chr(point)) == "Cn"}
+
+
+@pytest.mark.parametrize("name", PORTABLE)
+def test_words_of_patterns_that_version_1_reads_are_ours(name: str) -> None:
+    """But for characters that came after Unicode 15.1, and U+017F after an apostrophe."""
+    entry = PRE_TOKENIZERS[name]
+    document = {"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": {}, "merges": []}}
+    document["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": list(PORTABLE[entry.family])}
+    splits = tokenizers.Tokenizer.from_str(json.dumps(document)).pre_tokenizer
+    words = splitter(entry).words
+    for text in words_to_try(name):
+        if "'\u017f" not in text and AFTER_15_1.isdisjoint(map(ord, text)):
+            assert [text[a:b] for _, (a, b) in splits.pre_tokenize_str(text)] == words(text)
+
+
 IN_ONE = {
     *(
         "bailingmoe",
@@ -269,12 +288,15 @@ LIMITED = {
 }
 
 
+OF_VERSIONS = {"newer_unicode", "long_s", NOT_IN_1, "tokens_of_one_character"}
+
+
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_ids_of_the_library_are_ours_or_a_limit_is_told(path: Path) -> None:
     tok = tokenizer(path)
     export = to_tokenizer_json(tok.vocabulary)
-    assert names(export.limits) == LIMITED.get(path.stem, set())
-    if not export.limits or names(export.limits) == LOWER_CASE:
+    assert names(export.limits) - OF_VERSIONS == LIMITED.get(path.stem, set())
+    if names(export.limits) <= {*OF_VERSIONS, *LOWER_CASE}:
         library = check.hugging_face(export.files["tokenizer.json"])
         assert differing(tok, library, sample(tok, 120)) == []
 
@@ -301,8 +323,68 @@ def test_real_vocabularies_in_the_library(name: str) -> None:
     export = to_tokenizer_json(tok.vocabulary)
     library = check.hugging_face(export.files["tokenizer.json"])
     known = {"falcon": NO_BYTES | OVERLAPPING, "refact": NO_BYTES, "starcoder": NO_BYTES}
-    assert names(export.limits) == known.get(name, set())
+    assert names(export.limits) - OF_VERSIONS == known.get(name, set())
     assert differing(tok, library, sample(tok, 150)) == []
+
+
+# What tokenizers 1.0.0rc3 does with a file: it knows some patterns by their text, and refuses all others.
+IN_VERSION_1 = {
+    **dict.fromkeys(("gemma-4", "gpt-2", "llama-bpe", "mpt", "qwen2", "whitespace"), "our ids"),
+    **dict.fromkeys((f"GPT-2's as {name}" for name in PORTABLE if name != "gemma4"), "our ids"),
+    "command-r": "our ids, but for tokens_of_one_character",
+    "deepseek-coder": "refused: this `Split` pattern needs a system-regex backend",
+    "GPT-2's as gpt-4o": "refused: this `Split` pattern needs a system-regex backend",
+    "refact": "refused: This byte-level vocabulary has no token for bytes 0xF1.",
+}
+
+
+def test_version_1_gives_our_ids_or_refuses_as_the_limits_say(tmp_path: Path) -> None:
+    """One child for all vocabularies; the ids in 0.x are in the tests above."""
+    flags = [(False, False), (True, True)]
+    cases, limits, questions = {}, {}, []
+    for name in IN_VERSION_1:
+        if name.startswith("GPT-2's as "):
+            cases[name] = tokenizer_as(name.split()[-1])
+        else:
+            fixture = ROOT / "fixtures" / "vocabs" / f"{name}.gguf"
+            cases[name] = tokenizer(fixture if fixture.exists() else real(name))
+        export = to_tokenizer_json(cases[name].vocabulary)
+        limits[name] = names(export.limits)
+        file = tmp_path / f"{name}.json"
+        file.write_bytes(export.files["tokenizer.json"])
+        texts = [text for text in sample(cases[name], 120) if AFTER_15_1.isdisjoint(map(ord, text))]
+        questions.append({"path": str(file), "texts": texts, "flags": flags})
+    answers = asked_of_version_1(tmp_path, questions)
+    found = {}
+    for (name, tok), question, answer in zip(cases.items(), questions, answers, strict=True):
+        if "refused" in answer:
+            found[name] = f"refused: {answer['refused']}"
+            assert NOT_IN_1 in limits[name]
+            continue
+        assert answer["library"] == f"tokenizers {TOKENIZERS_1.replace('rc', '-rc.')}"
+        assert NOT_IN_1 not in limits[name]
+        alone = {text for text in tok.vocabulary.tokens if len(text) == 1 and not text.isascii()}
+        found[name] = "our ids"
+        for text, ids in zip(question["texts"], answer["ids"], strict=True):
+            if ids != [tok.encode(text, add_special=a, parse_special=p) for a, p in flags]:
+                assert "tokens_of_one_character" in limits[name]
+                assert not alone.isdisjoint(text)
+                found[name] = "our ids, but for tokens_of_one_character"
+    assert {
+        name: IN_VERSION_1[name] for name, what in found.items() if what.startswith(IN_VERSION_1[name])
+    } == (IN_VERSION_1), found
+
+
+def asked_of_version_1(folder: Path, questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    try:
+        path = tokenizers_1()
+    except NotPreparedError as error:
+        missing(str(error))
+    (folder / "questions").write_text(json.dumps(questions))
+    child = [sys.executable, str(ROOT / "tests" / "tokenizers_child.py"), str(folder / "questions")]
+    run = subprocess.run(child, env={**os.environ, "PYTHONPATH": str(path)}, capture_output=True, check=True)
+    answers: list[dict[str, Any]] = json.loads(run.stdout)
+    return answers
 
 
 def test_tokens_keep_their_ids_and_special_ones_can_be_switched_off() -> None:
@@ -568,7 +650,7 @@ def test_command_writes_and_refuses_to_write_over(tmp_path: Path, capsys: pytest
     fixture = ROOT / "fixtures" / "vocabs" / "add-bos.gguf"
     assert run("-m", fixture, "--to", "tokenizer.json", "-o", target, "--no-check") == 0
     assert tokenizers.Tokenizer.from_file(str(target)).encode("a").ids[0] == tokenizer(fixture).bos_id
-    assert os.listdir(target.parent) == ["tokenizer.json"]
+    assert sorted(os.listdir(target.parent)) == ["tokenizer.json", "tokenizer_config.json"]
     before = target.read_bytes()
     assert run("-m", fixture, "--to", "tokenizer.json", "-o", target) == 2
     assert "is there already; --force replaces it" in capsys.readouterr().err
@@ -598,6 +680,75 @@ def test_command_writes_into_a_directory(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == [*names, "tokenizer_config.json", "vocab.json"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "given", "written"),
+    [
+        ("tokenizer.json", "new", ["new/tokenizer.json", "new/tokenizer_config.json"]),
+        ("tokenizer.json", "Llama-3.1", ["Llama-3.1/tokenizer.json", "Llama-3.1/tokenizer_config.json"]),
+        ("tokenizer.json", None, ["tokenizer.json", "tokenizer_config.json"]),
+        ("tokenizer.json", "other.json", ["other.json"]),
+        ("merges.txt", "new", ["new/merges.txt", "new/vocab.json"]),
+        ("merges.txt", "new.txt", ["new.txt", "vocab.json"]),
+        ("tiktoken", "new", ["new/add-bos.tiktoken", "new/add-bos.tiktoken.json"]),
+        ("tiktoken", "new.tiktoken", ["new.tiktoken", "new.tiktoken.json"]),
+        ("vocab-gguf", "new", ["new"]),
+        ("vocab-gguf", "new/", ["new/add-bos-vocab.gguf"]),
+    ],
+)
+def test_a_folder_needs_no_slash(
+    kind: str, given: str | None, written: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fixture = ROOT / "fixtures" / "vocabs" / "add-bos.gguf"
+    output = () if given is None else ("-o", given)
+    assert run("-m", fixture, "--to", kind, "--no-check", *output) == 0
+    assert (
+        sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()) == written
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "lost"),
+    [
+        (
+            "tokenizer.json",
+            "other.json",
+            "lost, for tokenizer_config.json is not written: bos_token '<bos>', eos_token",
+        ),
+        (
+            "tokenizer.json",
+            "-",
+            "lost, for tokenizer_config.json is not written: bos_token '<bos>', eos_token",
+        ),
+        ("tiktoken", "-", "lost, for ranks.tiktoken.json is not written: the pattern and the special tokens"),
+        ("merges.txt", "-", "lost, for vocab.json is not written: the ids of the tokens"),
+        ("tokenizer.json", "new", ""),
+        ("merges.txt", "new.txt", ""),
+    ],
+)
+def test_command_tells_on_standard_error_what_is_lost(
+    kind: str, given: str, lost: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fixture = ROOT / "fixtures" / "vocabs" / "add-bos.gguf"
+    assert run("-m", fixture, "--to", kind, "--no-check", "-o", given) == 0
+    found = [line for line in capfd.readouterr().err.splitlines() if "lost" in line]
+    assert [line.startswith(lost) for line in found] == [True] * bool(lost)
+
+
+def test_export_and_import_keep_the_special_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a folder that was not there, and is named without a slash."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("default-ids", "ids-by-key", "add-bos-and-eos", "gemma4", "types"):
+        fixture = ROOT / "fixtures" / "vocabs" / f"{name}.gguf"
+        assert run("-m", fixture, "--to", "tokenizer.json", "-o", name, "--no-check") == 0
+        assert main(["import", name, "-o", f"{name}.gguf", "--no-check"]) == 0
+        before, after = tokenizer(fixture).vocabulary, tokenizer(tmp_path / f"{name}.gguf").vocabulary
+        assert after.special_ids == before.special_ids
+        assert (after.add_bos, after.add_eos) == (before.add_bos, before.add_eos)
+        assert list(after.attributes) == list(before.attributes)
+
+
 def test_command_tells_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fixture = ROOT / "fixtures" / "vocabs" / "jina-v2-code.gguf"
     (tmp_path / "sample.txt").write_text("plain\n\u3000<mask>\n", encoding="utf-8")
@@ -620,7 +771,7 @@ def test_command_tells_what_differs(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_command_fails_where_ids_differ_and_nothing_says_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ggufbpe.export.hugging_face.oniguruma", lambda entry: [r"[\s\S]"])
+    monkeypatch.setitem(PORTABLE, "gpt-2", (split(r"[\s\S]"),))
     monkeypatch.setattr("ggufbpe.export.check._characters", lambda: list(range(9, 128)))
     assert run("-m", GPT2, "--to", "tokenizer.json", "-o", tmp_path / "t.json") == 1
     assert "ids differ in" in capsys.readouterr().out
@@ -652,6 +803,7 @@ def test_command_writes_to_standard_output(capfdbinary: pytest.CaptureFixture[by
         (("-m", GPT2), "which format? --to tokenizer.json, tiktoken, vocab-gguf, merges.txt"),
         (("-m", GPT2, "--to", "onnx"), "there is no format 'onnx'"),
         (("-m", GPT2, "--to", "tokenizer.json", "--renumber"), "--renumber goes with --to tiktoken"),
+        (("-m", GPT2, "--to", "tiktoken", "--code-points"), "--code-points goes with --to tokenizer.json"),
         (("-m", GPT2, "--to", "vocab-gguf", "-o", GPT2, "--force"), "is the file that is read"),
         (("-m", "none.gguf", "--to", "vocab-gguf"), "none.gguf: No such file or directory"),
     ],
@@ -680,5 +832,5 @@ def test_command_says_when_the_library_is_not_installed(
 def test_attributes_are_told_apart() -> None:
     """Stripping tokens, of which the library strips more kinds of white space."""
     vocabulary = make_vocabulary([*BYTE_CHARS, "<m>"], attributes={"<m>": CONTROL | LSTRIP, "a": NORMAL})
-    assert names(to_tokenizer_json(vocabulary).limits) == STRIPPED
+    assert names(to_tokenizer_json(vocabulary, code_points=True).limits) == STRIPPED | {NOT_IN_1}
     assert in_library(vocabulary).encode("a <m>", False, True) == Tokenizer(vocabulary).encode("a <m>")

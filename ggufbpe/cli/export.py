@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -22,22 +23,23 @@ FORMATS = ("tokenizer.json", "tiktoken", "vocab-gguf", "merges.txt")
 _DESCRIPTION = """\
 Write the vocabulary of a model in a format that other programs read.
 
-  tokenizer.json  for Hugging Face's tokenizers; with -o DIRECTORY also tokenizer_config.json
+  tokenizer.json  for Hugging Face's tokenizers, and tokenizer_config.json beside it
   tiktoken        for OpenAI's tiktoken: a file of ranks, and beside it a .json with pattern and special tokens
   vocab-gguf      a GGUF of the tokenizer's metadata alone, which llama.cpp loads with vocab_only
   merges.txt      merges.txt, and vocab.json beside it
 
-Words are split as llama.cpp splits them: the patterns list code points, so they depend on no library's Unicode \
-version. Where a format cannot do what llama.cpp does, it is said which tokens or characters that concerns. Where \
-the library is installed, its ids are compared with ours on random texts, on characters of every kind, and on the \
-lines of --sample.
+Words are split as llama.cpp splits them. A tokenizer.json has the patterns of the models' own files where those do \
+it, which tokenizers 1.0 reads as well; all other patterns list code points, so that they depend on no library's \
+Unicode version. Where a format cannot do what llama.cpp does, it is said which tokens or characters that concerns. \
+Where the library is installed, its ids are compared with ours on random texts, on characters of every kind, and on \
+the lines of --sample.
 
 The exit code is 0 if the files are written, 1 if ids differ then without a limit that was told, 2 if nothing was \
 written."""
 _EXAMPLES = """\
 examples:
   ggufbpe export -m model.gguf --to tokenizer.json
-  ggufbpe export -m model.gguf --to tokenizer.json -o converted/ --sample corpus.txt
+  ggufbpe export -m model.gguf --to tokenizer.json -o converted --sample corpus.txt
   ggufbpe export -m model.gguf --to tiktoken -o model.tiktoken
   ggufbpe export -m model.gguf --to vocab-gguf -o - | sha256sum"""
 
@@ -49,13 +51,22 @@ def add_arguments(parser: Parser) -> None:
     add_model(parser)
     parser.add_argument("--to", metavar="FORMAT", help=", ".join(FORMATS))
     parser.add_argument(
-        "-o", "--output", metavar="PATH", help="the file to write, or a directory; - for standard output"
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="the file to write, by its suffix, or a directory for all files; - for standard output",
     )
     parser.add_argument("--force", action="store_true", help="write over existing files")
     parser.add_argument(
         "--renumber",
         action="store_true",
         help="tiktoken: give new ids where ids are not in the order of merges",
+    )
+    parser.add_argument(
+        "--code-points",
+        action="store_true",
+        help="tokenizer.json: patterns list code points, for the same ids with any Unicode version; not for "
+        "tokenizers 1.0",
     )
     parser.add_argument("--no-check", action="store_true", help="do not compare ids with the library's")
     parser.add_argument(
@@ -68,9 +79,13 @@ def run(arguments: argparse.Namespace) -> int:
     model = model_path(arguments)
     paths = _paths(arguments, kind, model)
     sample = [line for path in arguments.sample for line in lines_of(path)]
-    tokenizer, export = _exported(kind, model, arguments.renumber)
+    tokenizer, export = _exported(kind, model, arguments)
     files = {path: export.files[name] for name, path in paths.items()}
     write(files)
+    for name in export.files.keys() - paths.keys():
+        _output.note(
+            f"lost, for {name} is not written: {_content(name, export)}; -o DIRECTORY writes all files"
+        )
     told = [f"wrote {path} ({len(data)} bytes)" for path, data in files.items() if path != "-"]
     told += [f"limit: {limit.what}" for limit in export.limits]
     found = None if arguments.no_check else _checked(kind, tokenizer, export, sample, told)
@@ -79,10 +94,34 @@ def run(arguments: argparse.Namespace) -> int:
     return int(unexplained(found, export.limits))
 
 
+def _content(name: str, export: Export) -> str:
+    """What one of the further files has in it, in words."""
+    if name == "tokenizer_config.json":
+        config = json.loads(export.files[name])
+        named = [f"{key} {printable(config[key], 40)}" for key in ("bos_token", "eos_token") if key in config]
+        template = ["the chat template"] * ("chat_template" in config)
+        return ", ".join([*named, *template, "other special ids", "the pre-tokenizer's name"])
+    return {
+        "ranks.tiktoken.json": "the pattern and the special tokens",
+        "vocab.json": "the ids of the tokens",
+    }[name]
+
+
 def unexplained(found: Agreement | None, limits: Iterable[Limit]) -> bool:
     """Whether ids differ although nothing is known that makes them."""
-    causes = {limit.name for limit in limits} - {"default_ids"}
-    return found is not None and not found.same and not causes
+    if found is None or found.same:
+        return False
+    causes = {limit.name for limit in limits} - {"default_ids", "not_read_by_tokenizers_1"}
+    if causes <= {"newer_unicode", "long_s"}:
+        return not (causes and all(map(_has_newer_character, (example.text for example in found.examples))))
+    return False
+
+
+def _has_newer_character(text: str) -> bool:
+    """Whether a text has a character that llama.cpp's Unicode version may not know, or the long s."""
+    from ..unicode_classes import class_of
+
+    return any(char == "\u017f" or (char > "\x7f" and class_of(ord(char)) == "-") for char in text)
 
 
 def _kind(arguments: argparse.Namespace) -> str:
@@ -93,22 +132,26 @@ def _kind(arguments: argparse.Namespace) -> str:
         raise UsageError(f"there is no format {printable(kind)}; there are {', '.join(FORMATS)}")
     if arguments.renumber and kind != "tiktoken":
         raise UsageError("--renumber goes with --to tiktoken")
+    if arguments.code_points and kind != "tokenizer.json":
+        raise UsageError("--code-points goes with --to tokenizer.json")
     return str(kind)
 
 
-def _exported(kind: str, model: str, renumber: bool) -> tuple[Tokenizer, Export]:
+def _exported(kind: str, model: str, arguments: argparse.Namespace) -> tuple[Tokenizer, Export]:
     from ..tokenizer import Tokenizer
 
     tokenizer = Tokenizer.from_gguf(model)
     if kind == "tokenizer.json":
         from ..export.hugging_face import to_tokenizer_json
 
-        return tokenizer, to_tokenizer_json(tokenizer.vocabulary, _chat_template(model))
+        return tokenizer, to_tokenizer_json(
+            tokenizer.vocabulary, _chat_template(model), code_points=arguments.code_points
+        )
     if kind == "tiktoken":
         from ..export.tiktoken_files import to_tiktoken
 
         name = os.path.basename(model).removesuffix(".gguf")
-        return tokenizer, to_tiktoken(tokenizer.vocabulary, name, renumber=renumber)
+        return tokenizer, to_tiktoken(tokenizer.vocabulary, name, renumber=arguments.renumber)
     if kind == "merges.txt":
         from ..export.merges_txt import to_merges_txt
 
@@ -143,19 +186,26 @@ def _paths(arguments: argparse.Namespace, kind: str, model: str) -> dict[str, st
     main, default = names[kind]
     if given == "-":
         return {main: "-"}
-    is_directory = given is not None and (os.path.isdir(given) or given.endswith(("/", os.sep)))
-    path = os.path.join(given, default) if is_directory else given or default
+    path = os.path.join(given, default) if given and _is_folder(given, kind, main) else given or default
     folder = os.path.dirname(path)
     paths = {main: path}
     if kind == "tiktoken":
         paths["ranks.tiktoken.json"] = f"{path}.json"
     elif kind == "merges.txt":
         paths["vocab.json"] = os.path.join(folder, "vocab.json")
-    elif kind == "tokenizer.json" and is_directory:
+    elif kind == "tokenizer.json" and os.path.basename(path) == "tokenizer.json":
+        # only beside a file of this name is it looked for
         paths["tokenizer_config.json"] = os.path.join(folder, "tokenizer_config.json")
     for target in paths.values():
         require_free(target, model, arguments.force)
     return paths
+
+
+def _is_folder(given: str, kind: str, main: str) -> bool:
+    """Whether files go into `given`: it is one, is written as one, or several files have no name of theirs in it."""
+    if os.path.isdir(given) or given.endswith(("/", os.sep)):
+        return True
+    return kind != "vocab-gguf" and not given.endswith(os.path.splitext(main)[1])
 
 
 def require_free(target: str, source: str, force: bool) -> None:

@@ -47,9 +47,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--force", action="store_true", help="write over an existing file")
     parser.add_argument("--pre", metavar="NAME", help="the name of the pre-tokenizer, in place of finding it")
     parser.add_argument(
-        "--architecture", metavar="NAME", default="llama", help="the model's architecture (default: llama)"
+        "--architecture",
+        metavar="NAME",
+        help="the model's architecture (default: that of the model that was exported, or llama)",
     )
-    parser.add_argument("--name", metavar="TEXT", default="", help="the model's name")
+    parser.add_argument("--name", metavar="TEXT", help="the model's name (default: as above, or none)")
     parser.add_argument("--no-check", action="store_true", help="do not compare ids with the library's")
     parser.add_argument(
         "--sample", action="append", default=[], metavar="PATH", help="compare on the lines of a file, too"

@@ -7,21 +7,26 @@ import argparse
 from ..errors import printable
 from ..registry import PRE_TOKENIZERS, PreTokenizer
 from . import _output
-from ._arguments import Parser
+from ._arguments import Parser, UsageError
 
 _DESCRIPTION = """\
 List the names that `tokenizer.ggml.pre` may have, with the family of each (names of one family split alike) and \
 its patterns: llama.cpp's own, applied one after the other, each to what the one before left.
 
 On a terminal the patterns of a family are shown once. Elsewhere each line is whole: name, family, pattern; a \
-name with several patterns has a line for each."""
+name with several patterns has a line for each.
+
+With --regex, the patterns of the NAMEs are those that the package regex compiles to the same effect, a pattern a \
+line; which characters its Unicode version takes otherwise is said on standard error."""
 _EXAMPLES = """\
 examples:
   ggufbpe list-pre
   ggufbpe list-pre qwen2 llama-bpe
   ggufbpe list-pre | grep '^qwen'
+  ggufbpe list-pre --regex llama-bpe
   ggufbpe list-pre --json"""
 
+_SHOWN = 5  # characters
 _NARROW = 90  # columns under which the patterns get lines of their own
 
 # The flags of a `PreTokenizer`, in words. But: `lowercase` is left out, for it is on everywhere and means
@@ -42,6 +47,11 @@ FLAGS = {
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument("names", nargs="*", metavar="NAME", help="show all about these")
+    parser.add_argument(
+        "--regex",
+        action="store_true",
+        help="print the patterns of the NAMEs as the package regex compiles them",
+    )
     parser.add_argument("--json", action="store_true", help="print a list of objects")
 
 
@@ -49,6 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     for name in arguments.names:
         _check(name)
     entries = [PRE_TOKENIZERS[name] for name in arguments.names or PRE_TOKENIZERS]
+    if arguments.regex:
+        return _regex(arguments, entries)
     if arguments.json:
         _output.write(_output.json_bytes([_object(entry) for entry in entries]))
     elif arguments.names:
@@ -57,6 +69,38 @@ def run(arguments: argparse.Namespace) -> int:
         width = _output.terminal_width()
         text = _lines(entries) if width is None else _table(entries, width)
         _output.write(text.encode())
+    return 0
+
+
+def _regex(arguments: argparse.Namespace, entries: list[PreTokenizer]) -> int:
+    """The patterns for the package `regex`, and what it takes otherwise."""
+    from ..regex_patterns import patterns
+
+    if not arguments.names:
+        raise UsageError("--regex wants the NAMEs of pre-tokenizers; `ggufbpe list-pre` shows all")
+    try:
+        found = [patterns(entry.name) for entry in entries]
+    except ModuleNotFoundError as error:
+        raise ValueError(str(error)) from error
+    if arguments.json:
+        objects = [
+            {
+                "name": one.name,
+                "regex": [pattern.pattern for pattern in one],
+                "other_characters": list(one.other_characters),
+            }
+            for one in found
+        ]
+        _output.write(_output.json_bytes(objects))
+        return 0
+    for one in found:
+        _output.write("".join(f"{pattern.pattern}\n" for pattern in one).encode())
+        if count := len(one.other_characters):
+            shown = ", ".join(f"U+{point:04X}" for point in one.other_characters[:_SHOWN])
+            more = f" … ({count} in all; --json lists them)" if count > _SHOWN else ""
+            _output.note(
+                f"{one.name}: the package regex takes {shown}{more} for another class than llama.cpp"
+            )
     return 0
 
 

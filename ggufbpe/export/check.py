@@ -12,6 +12,8 @@ But: a library runs in this process, and what it cannot encode counts as differe
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
@@ -211,8 +213,11 @@ def library_for(kind: str, export: Export) -> Library:
 
 
 def hugging_face(data: bytes) -> Library:
-    """Hugging Face's `tokenizers` with a tokenizer.json."""
+    """Hugging Face's `tokenizers` with a tokenizer.json: 0.x, or the other interface of 1.0."""
     package = _imported("tokenizers")
+    name = f"tokenizers {package.__version__}"
+    if not hasattr(package.Tokenizer, "from_buffer"):
+        return Library(name, _pipeline(package, data))
     tokenizer = package.Tokenizer.from_buffer(data)
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -221,7 +226,25 @@ def hugging_face(data: bytes) -> Library:
         tokenizer.encode_special_tokens = not parse_special
         return _attempt(lambda: list(tokenizer.encode(text, add_special_tokens=add_special).ids))
 
-    return Library(f"tokenizers {package.__version__}", encode)
+    return Library(name, encode)
+
+
+def _pipeline(package: Any, data: bytes) -> Encode:
+    """The same with 1.0, which reads from a file, and refuses what it cannot run only with a text to encode."""
+    with tempfile.NamedTemporaryFile(prefix="ggufbpe-", suffix=".json", delete=False) as file:
+        file.write(data)
+    try:
+        tokenizer = package.Tokenizer.from_file(file.name)
+    finally:
+        os.unlink(file.name)
+    tokenizer.truncation = tokenizer.padding = None
+    tokenizer.encode("a")
+
+    def encode(text: str, add_special: bool, parse_special: bool) -> list[int] | None:
+        flags = {"add_special_tokens": add_special, "encode_special_tokens": not parse_special}
+        return _attempt(lambda: list(tokenizer.encode(text, **flags).ids))
+
+    return encode
 
 
 def tiktoken(ranks: bytes, side: bytes) -> Library:

@@ -2,9 +2,11 @@ r"""Vocabulary to tokenizer.json, the file of Hugging Face's `tokenizers` and of
 
     vocabulary -> splitting.py, limits.py -> [this file] -> tokenizer.json, tokenizer_config.json
 
-Each stage of the pre-tokenizer is a `Split` by a regular expression that lists code points, so that the words
-are llama.cpp's and not those of the library's Unicode version. All tokens are in the model's vocabulary, so
-that every id is as it was; special ones are added tokens besides. What cannot be carried is in `Export.limits`.
+The pre-tokenizer is written as the models' own files have it where that splits as llama.cpp does, because those are
+all that tokenizers 1.0 reads. Else, or if asked for, each stage is a `Split` by a regular expression that lists code
+points, so that the words are llama.cpp's and not those of the library's Unicode version. All tokens are in the
+model's vocabulary, so that every id is as it was; special ones are added tokens besides. What cannot be carried is in
+`Export.limits`.
 
 But: encoding is what is held to llama.cpp. Decoding is the library's own; it has no clean-up of spaces here, and
 shows an added token of letters beyond ASCII in a byte-level vocabulary otherwise.
@@ -14,22 +16,50 @@ Source of the format: tokenizers/src/tokenizer/serialization.rs of huggingface/t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ..bpe import WordEncoder
+from .._constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
+from ..bpe import CHAR_BYTES, WordEncoder
 from ..errors import printable
 from ..unicode_classes import LOWER
-from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
+from ..vocab import BYTE, CONTROL, LSTRIP, NORMAL, RSTRIP, UNKNOWN, UNUSED, USER_DEFINED, Vocabulary
 from . import limits
 from .limits import Limit
+from .originals import BY_ITS_UNICODE, IGNORING_CASE, PORTABLE, split
 from .splitting import NotExpressibleError, oniguruma
 
 TOKENIZER_JSON, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
-_WHITE_SPACE = (
-    r"\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
-)
+NOT_IN_1 = "not_read_by_tokenizers_1"
+GGUF_SECTION, OTHER_TYPES = "gguf", "token_types"
+_BYTE_TOKEN = re.compile("<0x[0-9A-F]{2}>")
 _CONFIG_TOKENS = ("bos", "eos", "unk", "sep", "pad", "mask")
+
+SPECIAL_ID_KEYS = {
+    "bos": TokenizerKey.BOS_ID,
+    "eos": TokenizerKey.EOS_ID,
+    "eot": TokenizerKey.EOT_ID,
+    "eom": TokenizerKey.EOM_ID,
+    "unk": TokenizerKey.UNK_ID,
+    "sep": TokenizerKey.SEP_ID,
+    "pad": TokenizerKey.PAD_ID,
+    "mask": TokenizerKey.MASK_ID,
+    "fim_pre": TokenizerKey.FIM_PRE_ID,
+    "fim_suf": TokenizerKey.FIM_SUF_ID,
+    "fim_mid": TokenizerKey.FIM_MID_ID,
+    "fim_pad": TokenizerKey.FIM_PAD_ID,
+    "fim_rep": TokenizerKey.FIM_REP_ID,
+    "fim_sep": TokenizerKey.FIM_SEP_ID,
+}
+TYPE_OF_ATTRIBUTE = {
+    NORMAL: TokenType.NORMAL,
+    UNKNOWN: TokenType.UNKNOWN,
+    CONTROL: TokenType.CONTROL,
+    USER_DEFINED: TokenType.USER_DEFINED,
+    UNUSED: TokenType.UNUSED,
+    BYTE: TokenType.BYTE,
+}
 
 
 class Export(NamedTuple):
@@ -39,15 +69,20 @@ class Export(NamedTuple):
     limits: tuple[Limit, ...]
 
 
-def to_tokenizer_json(vocabulary: Vocabulary, chat_template: str | None = None) -> Export:
+def to_tokenizer_json(
+    vocabulary: Vocabulary, chat_template: str | None = None, *, code_points: bool = False
+) -> Export:
     """tokenizer.json, and the tokenizer_config.json that the `transformers` package reads beside it.
+
+    With `code_points`, patterns list code points wherever there is one: ids are the same for characters of any
+    Unicode version, and tokenizers 1.0 does not read the file.
 
     >>> from ggufbpe import Tokenizer                                        # doctest: +SKIP
     >>> export = to_tokenizer_json(Tokenizer.from_gguf(path).vocabulary)     # doctest: +SKIP
     >>> tokenizers.Tokenizer.from_buffer(export.files["tokenizer.json"])     # doctest: +SKIP
     """
     vocabulary = limits.plain(vocabulary)
-    document, found = _document(vocabulary)
+    document, found = _document(vocabulary, code_points)
     config = _config(vocabulary, chat_template)
     files = {TOKENIZER_JSON: json_file(document), TOKENIZER_CONFIG: json_file(config)}
     return Export(files, tuple(found))
@@ -60,7 +95,7 @@ def json_file(value: object) -> bytes:
     return (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode()
 
 
-def _document(vocabulary: Vocabulary) -> tuple[dict[str, Any], list[Limit]]:
+def _document(vocabulary: Vocabulary, code_points: bool) -> tuple[dict[str, Any], list[Limit]]:
     merges = limits.usable_merges(vocabulary)
     entry = vocabulary.pre_tokenizer
     byte_level = entry.byte_encode
@@ -70,7 +105,7 @@ def _document(vocabulary: Vocabulary) -> tuple[dict[str, Any], list[Limit]]:
         "padding": None,
         "added_tokens": _added_tokens(vocabulary),
         "normalizer": _normalizer(vocabulary),
-        "pre_tokenizer": _pre_tokenizer(vocabulary),
+        "pre_tokenizer": _pre_tokenizer(vocabulary, code_points),
         "post_processor": _post_processor(vocabulary),
         "decoder": _byte_level() if byte_level else _decoder(vocabulary),
         "model": {
@@ -94,6 +129,7 @@ def _document(vocabulary: Vocabulary) -> tuple[dict[str, Any], list[Limit]]:
         *limits.stripped_spaces(vocabulary),
         *_line_breaks(vocabulary),
         *_other_models(vocabulary),
+        *_readers(vocabulary, code_points),
     ]
 
 
@@ -137,18 +173,23 @@ def _replace(old: str, new: str) -> dict[str, Any]:
     return {"type": "Replace", "pattern": {"String": old}, "content": new}
 
 
-def _pre_tokenizer(vocabulary: Vocabulary) -> dict[str, Any]:
+def _pre_tokenizer(vocabulary: Vocabulary, code_points: bool) -> dict[str, Any]:
     entry = vocabulary.pre_tokenizer
-    splits = [_split(pattern, "Isolated") for pattern in oniguruma(entry)]
+    known = _known_to_1(vocabulary, code_points)
+    splits = [split(pattern) for pattern in oniguruma(entry)] if known is None else [*known]
     if vocabulary.model == "whitespace":
-        splits.insert(0, _split(f"[{_WHITE_SPACE}]+", "Removed"))
-    if entry.byte_encode:
+        splits.insert(0, {"type": "WhitespaceSplit"})
+    if entry.byte_encode and splits[-1]["type"] != "ByteLevel":
         splits.append(_byte_level())
     return splits[0] if len(splits) == 1 else {"type": "Sequence", "pretokenizers": splits}
 
 
-def _split(pattern: str, behavior: str) -> dict[str, Any]:
-    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior, "invert": False}
+def _known_to_1(vocabulary: Vocabulary, code_points: bool) -> tuple[dict[str, Any], ...] | None:
+    """How tokenizers 1.0 is told to split a text, or what is left when white space is out; None if it cannot be."""
+    family = vocabulary.pre_tokenizer.family
+    if family == "whitespace" and vocabulary.model == "whitespace":
+        return ()
+    return None if code_points and family in BY_ITS_UNICODE else PORTABLE.get(family)
 
 
 def _byte_level() -> dict[str, Any]:
@@ -190,7 +231,7 @@ def _post_processor(vocabulary: Vocabulary) -> dict[str, Any] | None:
 
 
 def _config(vocabulary: Vocabulary, chat_template: str | None) -> dict[str, Any]:
-    """What `transformers` wants to know besides."""
+    """What `transformers` wants to know besides, and what only a GGUF has a place for."""
     config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
     for name in _CONFIG_TOKENS:
         token = vocabulary.special_ids[name]
@@ -200,7 +241,56 @@ def _config(vocabulary: Vocabulary, chat_template: str | None) -> dict[str, Any]
     config["clean_up_tokenization_spaces"] = vocabulary.pre_tokenizer.clean_spaces
     if chat_template is not None:
         config["chat_template"] = chat_template
+    config[GGUF_SECTION] = _gguf_section(vocabulary)
     return config
+
+
+def _gguf_section(vocabulary: Vocabulary) -> dict[str, Any]:
+    """Keys of a GGUF by their names, for import_hf.py; other readers leave them alone."""
+    texts = {
+        KEY_ARCHITECTURE: vocabulary.architecture,
+        KEY_NAME: vocabulary.name,
+        TokenizerKey.MODEL: vocabulary.model,
+        TokenizerKey.PRE: vocabulary.pre,
+    }
+    ids = {
+        SPECIAL_ID_KEYS[name]: token
+        for name, token in vocabulary.special_ids.items()
+        if token is not None and not _found_by_text(vocabulary, token)
+    }
+    flags = {
+        TokenizerKey.ADD_BOS: vocabulary.add_bos,
+        TokenizerKey.ADD_EOS: vocabulary.add_eos,
+        TokenizerKey.ADD_SEP: vocabulary.add_sep,
+        TokenizerKey.ADD_PREFIX: vocabulary.add_space_prefix,
+    }
+    return {**texts, **ids, **flags, OTHER_TYPES: _other_types(vocabulary)}
+
+
+def _found_by_text(vocabulary: Vocabulary, token: int) -> bool:
+    """Whether loading made a special token of one of another type, for its text; it will do so again."""
+    kind = vocabulary.attributes[token] & ~(LSTRIP | RSTRIP)
+    return bool(kind & CONTROL and kind != CONTROL)
+
+
+def _other_types(vocabulary: Vocabulary) -> dict[str, list[int]]:
+    """The tokens whose type a tokenizer.json does not tell, by the number of the type."""
+    found: dict[str, list[int]] = {}
+    special, byte_level = set(vocabulary.special_token_ids), vocabulary.pre_tokenizer.byte_encode
+    for token, attribute in enumerate(vocabulary.attributes):
+        kind = attribute & ~(LSTRIP | RSTRIP)
+        if kind == CONTROL | UNUSED and "unused" in vocabulary.tokens[token]:
+            kind = CONTROL  # loading marks such tokens, and will again
+        told = NORMAL
+        if token in special:
+            told = CONTROL if kind & (CONTROL | UNKNOWN) else USER_DEFINED
+        elif not byte_level and kind == BYTE and _BYTE_TOKEN.fullmatch(vocabulary.tokens[token]):
+            told = BYTE
+        if kind != CONTROL and _found_by_text(vocabulary, token):
+            kind &= ~CONTROL
+        if kind != told:
+            found.setdefault(str(int(TYPE_OF_ATTRIBUTE.get(kind, 0))), []).append(token)
+    return found
 
 
 # ---- what only some models have -------------------------------------------------------------------------
@@ -234,3 +324,73 @@ def _other_models(vocabulary: Vocabulary) -> Iterator[Limit]:
         )
     if "" in vocabulary.token_to_id:
         raise NotExpressibleError(f"token {printable('')} is empty, which no library takes")
+
+
+# ---- what only some versions of the library have ----------------------------------------------------------
+
+
+def _readers(vocabulary: Vocabulary, code_points: bool) -> Iterator[Limit]:
+    """What depends on the version of the library that reads the file."""
+    family = vocabulary.pre_tokenizer.family
+    known = _known_to_1(vocabulary, code_points)
+    if known is None:
+        yield Limit(
+            NOT_IN_1,
+            "tokenizers 1.0 does not read the file, 0.x does: 1.0 knows the patterns of some models only, and those "
+            f"of {vocabulary.pre} are not among them",
+            1,
+        )
+    elif limits.bytes_without_tokens(vocabulary):
+        yield Limit(
+            NOT_IN_1, "tokenizers 1.0 does not read a vocabulary without a token for each byte; 0.x does", 1
+        )
+    elif found := _characters_of_their_own(vocabulary):
+        yield Limit(
+            "tokens_of_one_character",
+            f"{len(found)} tokens of a character that merges do not make, such as {printable(found[0])}, are only "
+            "found by tokenizers 1.0",
+            len(found),
+        )
+    if known is not None and family in BY_ITS_UNICODE:
+        yield Limit(
+            "newer_unicode",
+            "characters that came after Unicode 15.1 are no letters, digits or marks in llama.cpp; here they are what "
+            "the library's Unicode version says (--code-points lists those of 15.1, for tokenizers 0.x)",
+            1,
+        )
+    if known is not None and family in IGNORING_CASE:
+        yield Limit(
+            "long_s",
+            "ſ (U+017F) after an apostrophe is a contraction in tokenizers 0.x, which ignores case there, and none "
+            "in llama.cpp and 1.0",
+            1,
+        )
+
+
+def _characters_of_their_own(vocabulary: Vocabulary) -> list[str]:
+    """Tokens of one character that its bytes do not merge to, written in bytes or as the character itself."""
+    if not vocabulary.pre_tokenizer.byte_encode:
+        return []
+    special = set(vocabulary.special_token_ids)
+    encoder = WordEncoder(vocabulary.pre_tokenizer, vocabulary.token_to_id, vocabulary.merges)
+    return [
+        text
+        for text, token in vocabulary.token_to_id.items()
+        if (
+            len(text) <= 4
+            and token not in special
+            and _is_one_character(text)
+            and len(encoder.merged(list(text))) > 1
+        )
+        or (len(text) == 1 and text not in CHAR_BYTES and token not in special)
+    ]
+
+
+def _is_one_character(text: str) -> bool:
+    """Whether `text` is the bytes of one character, in the alphabet of bytes."""
+    if not CHAR_BYTES.keys() >= set(text):
+        return False
+    try:
+        return len(bytes(map(CHAR_BYTES.__getitem__, text)).decode()) == 1
+    except UnicodeDecodeError:
+        return False

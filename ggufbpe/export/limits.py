@@ -73,16 +73,19 @@ def dropped_merges(merges: Merges) -> Iterator[Limit]:
 
 def missing_bytes(vocabulary: Vocabulary, instead: str) -> Iterator[Limit]:
     """Bytes without a token; llama.cpp leaves them out of the ids, in its own way."""
-    known, byte_level = vocabulary.token_to_id, vocabulary.pre_tokenizer.byte_encode
-    names = BYTE_CHARS if byte_level else [f"<0x{byte:02X}>" for byte in range(256)]
-    missing = [byte for byte, name in enumerate(names) if name not in known and byte not in NEVER]
-    if missing:
+    if missing := bytes_without_tokens(vocabulary):
         yield Limit(
             "bytes_without_tokens",
             f"no token for the {'bytes' if len(missing) > 1 else 'byte'} "
             f"{_hexadecimal(missing)} of UTF-8, which llama.cpp leaves out: {instead}",
             len(missing),
         )
+
+
+def bytes_without_tokens(vocabulary: Vocabulary) -> list[int]:
+    """The bytes of UTF-8 that have no token."""
+    names = BYTE_CHARS if vocabulary.pre_tokenizer.byte_encode else [f"<0x{byte:02X}>" for byte in range(256)]
+    return [byte for byte in range(256) if names[byte] not in vocabulary.token_to_id and byte not in NEVER]
 
 
 NEVER = {0xC0, 0xC1, *range(0xF5, 0x100)}  # in no UTF-8

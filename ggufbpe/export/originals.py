@@ -1,6 +1,7 @@
 r"""The patterns of models' own tokenizer.json, by family of pre-tokenizers. Data.
 
-    [this file] -> recognize.py, which knows a model by them; scripts/hf_splitting.py, which runs them
+    [this file] -> recognize.py, which knows a model by them; scripts/hf_splitting.py, which runs them;
+                   hugging_face.py, which writes those that tokenizers 1.0 reads (`PORTABLE`)
 
 As the comments of llama.cpp quote them (src/llama-vocab.cpp; for kimi-k2 src/unicode.cpp). Families that llama.cpp
 splits otherwise than their original are here by the original.
@@ -10,6 +11,8 @@ an original that is not known.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _WORD = r"[^\r\n\p{L}\p{N}]?\p{L}+"
@@ -64,3 +67,59 @@ ORIGINALS: dict[str, tuple[str, ...]] = {
     ),
     "minicpm5": (r"\p{N}{1,3}", rf"{_CONTRACTION}|{_WORD}|\p{{N}}+|{_TAIL}"),
 }
+
+
+# ---- what tokenizers 1.0 reads --------------------------------------------------------------------------
+
+_GPT_2: dict[str, Any] = {
+    "type": "ByteLevel",
+    "add_prefix_space": False,
+    "trim_offsets": False,
+    "use_regex": True,
+}
+_DEEPSEEK_WORDS = (  # with the line breaks themselves, as the models' files have them; it knows no other spelling
+    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^"""
+    "\r\n"
+    r"""\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+["""
+    "\r\n"
+    r"""]*|\s*["""
+    "\r\n"
+    rf"""]+|{_SPACES}"""
+)
+
+
+def split(pattern: str, behavior: str = "Isolated", kind: str = "Regex") -> dict[str, Any]:
+    """A pre-tokenizer `Split` of tokenizer.json; `kind` is "Regex" or "String"."""
+    return {"type": "Split", "pattern": {kind: pattern}, "behavior": behavior, "invert": False}
+
+
+def _digits(individual: bool) -> dict[str, Any]:
+    return {"type": "Digits", "individual_digits": individual}
+
+
+_LINE_RUNS = split("\n", "Contiguous", "String")
+
+# The pre-tokenizers that split as llama.cpp does and that tokenizers 1.0.0rc3 reads as well. It has no engine for
+# regular expressions: it knows seven by their text (tk-encode/src/utils/unrolled_regex.rs in its sources), character
+# for character, and runs code of its own for them. All others it refuses, when a text is encoded.
+PORTABLE: dict[str, tuple[dict[str, Any], ...]] = {
+    "gpt-2": (_GPT_2,),
+    "starcoder": (_digits(True), _GPT_2),
+    "llama-bpe": (split(ORIGINALS["llama-bpe"][0]),),
+    "qwen2": (split(ORIGINALS["qwen2"][0]),),
+    # the original cuts digits into threes first; what is left to do then is the same
+    "minicpm5": (_digits(False), split(ORIGINALS["llama-bpe"][0])),
+    "laguna": (_LINE_RUNS, split(ORIGINALS["qwen2"][0])),
+    "deepseek-v3": (
+        split(r"\p{N}{1,3}"),
+        split("[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"),
+        split(_DEEPSEEK_WORDS),
+    ),
+    "gemma4": (_LINE_RUNS,),
+}
+
+BY_ITS_UNICODE = frozenset(PORTABLE) - {"gemma4"}
+"""Families of which these ask for classes of characters, which are those of the library's Unicode version."""
+
+IGNORING_CASE = frozenset(("llama-bpe", "qwen2", "minicpm5", "laguna"))
+"""Families of which these take contractions in any case; that of s is also that of U+017F."""

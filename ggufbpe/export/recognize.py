@@ -22,12 +22,16 @@ from ..inspect.fuzz import RandomTexts
 from ..pattern import parse
 from ..registry import PRE_TOKENIZERS
 from ..split import splitter
-from .originals import ORIGINALS
+from .originals import ORIGINALS, PORTABLE
 from .splitting import oniguruma
 
 _TRIED = 3000  # texts
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"  # ByteLevel's own
-_KEEPING = (("Isolated", False), ("Removed", True))  # the second where the pattern takes every character
+_KEEPING = (
+    ("Isolated", False),
+    ("Contiguous", False),
+    ("Removed", True),
+)  # the last where the pattern takes every character
 _PUNCTUATION = "punctuation"  # stands for the pre-tokenizer of that name
 
 # What tokenizer.json files have beside `ORIGINALS`, and is not llama.cpp's own word for word.
@@ -73,7 +77,7 @@ def recognize(pre_tokenizer: Any, made: Iterable[str]) -> Recognized | None:
         return Recognized(
             found.family,
             "tokens",
-            "its patterns are not known, and the package tokenizers is not installed to try them; the tokens were "
+            "its patterns are not known, and the package tokenizers 0.x is not installed to try them; the tokens were "
             f"made with such a splitting: it keeps {100 * found.share:.2f} % of them whole",
         )
     ranking = _ranked(split)
@@ -107,7 +111,8 @@ def patterns_of(pre_tokenizer: Any) -> tuple[str, ...] | None:
             found.append(_PUNCTUATION)
         elif kind == "Split" and (part.get("behavior"), bool(part.get("invert"))) in _KEEPING:
             pattern = part.get("pattern", {})
-            found.append(_plain(pattern.get("Regex") or re.escape(pattern.get("String", ""))))
+            text = _plain(pattern.get("Regex") or re.escape(pattern.get("String", "")))
+            found.append(f"(?:{text})+" if part["behavior"] == "Contiguous" else text)
         else:
             return None
     return tuple(found)
@@ -132,6 +137,10 @@ def _known() -> dict[tuple[str, ...], str]:
     known: dict[tuple[str, ...], str] = {}
     for family, patterns in (*_OTHERS, *ORIGINALS.items()):
         known.setdefault(tuple(map(_plain, patterns)), family)
+    for family, parts in PORTABLE.items():
+        portable = patterns_of({"type": "Sequence", "pretokenizers": parts})
+        assert portable is not None
+        known.setdefault(portable, family)
     for family, entry in one_of_each().items():
         known.setdefault(tuple(map(_plain, entry.patterns)), family)
         known.setdefault(tuple(oniguruma(entry)), family)
@@ -147,6 +156,8 @@ def _library_split(pre_tokenizer: Any) -> Callable[[str], list[str]]:
 
     from tokenizers import Tokenizer
 
+    if not hasattr(Tokenizer, "pre_tokenizer"):
+        raise ModuleNotFoundError("tokenizers 1.0 splits only as a part of encoding")
     empty = {"type": "BPE", "vocab": {}, "merges": []}
     document = {"version": "1.0", "added_tokens": [], "pre_tokenizer": pre_tokenizer, "model": empty}
     nothing = dict.fromkeys(("truncation", "padding", "normalizer", "post_processor", "decoder"))
