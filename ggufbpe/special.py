@@ -4,8 +4,9 @@
 
 llama.cpp goes through all special tokens, the longest first, and cuts each out of every fragment that is
 still plain text (src/llama-vocab.cpp: tokenizer_st_partition). That is a search of the whole text for every
-token. Here one search finds the places where any token stands; only where several overlap, or white space
-is stripped, are the tokens gone through in llama.cpp's order.
+token. Here one search by a trie finds the longest token at every place; only where several overlap, or white
+space is stripped, it matters in which order they are cut out. A text takes time in proportion to its length
+times that of the longest token, whatever tokens there are.
 
 But: knows no words and no merges. Bytes that are not UTF-8 are searched as they are, in the form of a text
 with one character a byte, and so are the special tokens then.
@@ -13,6 +14,7 @@ with one character a byte, and so are the special tokens then.
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -57,14 +59,11 @@ class SpecialTokens:
                 fragments.append(fragment)
 
         end = 0
-        for start, stop, single in search.regions(text):
-            add(Fragment(None, end, start))
-            if single:
-                add(Fragment(search.ids[text[start:stop]], start, stop))
-            else:
-                for fragment in self._one_after_the_other(text, start, stop, search):
-                    add(fragment)
-            end = stop
+        for region in search.regions(text):
+            add(Fragment(None, end, region.start))
+            for fragment in search.cut(text, region):
+                add(fragment)
+            end = region.end
         add(Fragment(None, end, len(text)))
         return fragments
 
@@ -72,46 +71,14 @@ class SpecialTokens:
         """The search for the tokens that count, made on first use."""
         key = parse_special, as_bytes
         if key not in self._searches:
-            attributes = self._vocabulary.attributes
+            attributes, texts = self._vocabulary.attributes, self._vocabulary.tokens
             hidden = 0 if parse_special else CONTROL | UNKNOWN
-            shown = [i for i in self._vocabulary.special_token_ids if not attributes[i] & hidden]
-            texts = [self._vocabulary.tokens[index] for index in shown]
-            if as_bytes:
-                texts = [text.encode().decode("latin-1") for text in texts]
-            strips = any(attributes[index] & (LSTRIP | RSTRIP) for index in shown)
-            self._searches[key] = _Search(dict(zip(reversed(texts), reversed(shown))), strips)
+            self._searches[key] = _Search(
+                _Token(texts[i].encode().decode("latin-1") if as_bytes else texts[i], i, attributes[i])
+                for i in self._longest_first
+                if texts[i] and not attributes[i] & hidden
+            )
         return self._searches[key]
-
-    def _one_after_the_other(self, text: str, start: int, end: int, search: _Search) -> list[Fragment]:
-        """llama.cpp's own way, on the part of the text where it matters."""
-        fragments = [Fragment(None, start, end)]
-        letters = set(text[start:end])
-        present = {
-            i: t for t, i in search.ids.items() if letters.issuperset(t) and text.find(t, start, end) >= 0
-        }
-        for token in self._longest_first:
-            if token in present:
-                fragments = list(self._cut_all(text, fragments, token, present[token]))
-        return fragments
-
-    def _cut_all(self, text: str, fragments: list[Fragment], token: int, searched: str) -> Iterator[Fragment]:
-        """`fragments` with every `token` in the plain ones cut out, from the left."""
-        attribute = self._vocabulary.attributes[token]
-        for fragment in fragments:
-            if fragment.token is not None:
-                yield fragment
-                continue
-            _, start, end = fragment
-            while (at := text.find(searched, start, end)) >= 0:
-                left = start + len(text[start:at].rstrip(_SPACES)) if attribute & LSTRIP else at
-                if start < left:
-                    yield Fragment(None, start, left)
-                start = at + len(searched)
-                yield Fragment(token, at, start)
-                if attribute & RSTRIP:
-                    start = end - len(text[start:end].lstrip(_SPACES))
-            if start < end:
-                yield Fragment(None, start, end)
 
     @made_once
     def _longest_first(self) -> list[int]:
@@ -120,63 +87,108 @@ class SpecialTokens:
         return [index for _, index in sort_longest_first(lengths)]
 
 
-class _Search:
-    """One search for many texts: where in a text any of them stands."""
+class _Token:
+    """What is searched for."""
 
-    def __init__(self, ids: dict[str, int], strips: bool) -> None:
-        self.ids = ids
-        self._strips = strips
-        # By the first two characters of a text (or its only one), the lengths to try, longest first.
-        self._lengths: dict[str, list[int]] = {}
-        for text in ids:
-            self._lengths.setdefault(text[:2], []).append(len(text))
-        for start, lengths in self._lengths.items():
-            if len(start) == 2 and start[0] in ids:
-                lengths.append(1)
-            lengths[:] = sorted(set(lengths), reverse=True)
-        self._candidates = re.compile(self._pattern()) if ids else None
+    def __init__(self, text: str, index: int, attribute: int) -> None:
+        self.text = text
+        self.index = index
+        self.attribute = attribute
+        self.shorter: int | None = None  # the rank of the longest other one that it begins with
+
+
+class _Node:
+    """A node of the trie; `label` is what follows on the character that leads here."""
+
+    __slots__ = ("children", "label", "rank")
+
+    def __init__(self, label: str, rank: int | None) -> None:
+        self.label = label
+        self.rank = rank  # of the token that ends here
+        self.children: dict[str, _Node] = {}
+
+
+class _Region(NamedTuple):
+    """A part of a text whose tokens and stripped white space touch none outside."""
+
+    start: int
+    end: int
+    matches: list[tuple[int, int]]  # where a token stands, and the rank of the longest one there
+
+
+class _Search:
+    """One search for many tokens, which come in llama.cpp's order: their ranks."""
+
+    def __init__(self, tokens: Iterator[_Token]) -> None:
+        self._tokens = list(tokens)
+        self._strips = any(token.attribute & (LSTRIP | RSTRIP) for token in self._tokens)
+        self._root = _Node("", None)
+        for rank in reversed(range(len(self._tokens))):  # the shortest first; of equal ones the first counts
+            self._insert(rank)
+        self._candidates = re.compile(self._pattern()) if self._tokens else None
+
+    def _insert(self, rank: int) -> None:
+        token = self._tokens[rank]
+        text, node, at = token.text, self._root, 0
+        while at < len(text):
+            if node.rank is not None:
+                token.shorter = node.rank
+            parent, branch = node, text[at]
+            at += 1
+            child = parent.children.get(branch)
+            if child is None:
+                parent.children[branch] = _Node(text[at:], rank)
+                return
+            end = at
+            while end - at < len(child.label) and text[end : end + 1] == child.label[end - at]:
+                end += 1
+            if end - at < len(child.label):  # branches off, or ends, inside the label
+                node = parent.children[branch] = _Node(text[at:end], None)
+                node.children[child.label[end - at]] = child
+                child.label = child.label[end - at + 1 :]
+            else:
+                node = child
+            at = end
+        node.rank = rank
 
     def _pattern(self) -> str:
         """Matches where a text may begin: its first character, and the second ahead."""
-        seconds: dict[str, list[str]] = {}
-        for start in self._lengths:
-            seconds.setdefault(start[0], []).append(re.escape(start[1:]))
+        seconds: dict[str, set[str]] = {}
+        for token in self._tokens:
+            seconds.setdefault(token.text[0], set()).add(re.escape(token.text[1:2]))
         alone = "".join(re.escape(first) for first, rest in seconds.items() if "" in rest)
-        pairs = [f"{re.escape(a)}(?=[{''.join(rest)}])" for a, rest in seconds.items() if "" not in rest]
+        pairs = [
+            f"{re.escape(a)}(?=[{''.join(sorted(rest))}])" for a, rest in seconds.items() if "" not in rest
+        ]
         return "|".join(([f"[{alone}]"] if alone else []) + pairs)
 
-    def regions(self, text: str) -> Iterator[tuple[int, int, bool]]:
-        """(start, end, whether it is just one token) of each part of `text` that tokens touch, in order."""
-        found = self._overlapping(text)
-        if self._strips:
-            found = self._with_spaces(text, found)
+    def regions(self, text: str) -> Iterator[_Region]:
+        """The parts of `text` that tokens touch, in order."""
         start = end = -1
-        count = 0
-        for first, last in found:
+        matches: list[tuple[int, int]] = []
+        reaches = self._reaches_with_spaces(text) if self._strips else self._reaches(text)
+        for first, last, match in reaches:
             if first >= end:
-                if count:
-                    yield start, end, count == 1 and not self._strips
-                start, end, count = first, last, 0
+                if matches:
+                    yield _Region(start, end, matches)
+                start, end, matches = first, last, []
             end = max(end, last)
-            count += 1
-        if count:
-            yield start, end, count == 1 and not self._strips
+            matches.append(match)
+        if matches:
+            yield _Region(start, end, matches)
 
-    def _overlapping(self, text: str) -> Iterator[tuple[int, int]]:
-        """Start and end of the longest text at each place where one begins."""
+    def _reaches(self, text: str) -> Iterator[tuple[int, int, tuple[int, int]]]:
+        """Start and end of the longest token at each place where one begins, and both as a match of a region."""
         if self._candidates is None:
             return
         for candidate in self._candidates.finditer(text):
             at = candidate.start()
-            beginning = text[at : at + 2]
-            for length in self._lengths.get(beginning if beginning in self._lengths else text[at], ()):
-                searched = text[at : at + length]
-                if searched in self.ids:
-                    yield at, at + len(searched)  # shorter than `length` at the end of the text
-                    break
+            rank = self._longest_at(text, at)
+            if rank is not None:
+                yield at, at + len(self._tokens[rank].text), (at, rank)
 
-    def _with_spaces(self, text: str, found: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """`found`, each with the white space around it, which a token may strip."""
+    def _reaches_with_spaces(self, text: str) -> Iterator[tuple[int, int, tuple[int, int]]]:
+        """The same, each with the white space around it, which a token may strip."""
         low = high = 0  # text[low:high] is the last run of white space that was looked at
 
         def run_around(position: int) -> tuple[int, int]:
@@ -189,8 +201,78 @@ class _Search:
                     high += 1
             return low, high
 
-        for start, end in found:
-            yield run_around(start)[0], run_around(end)[1]
+        for start, end, match in self._reaches(text):
+            yield run_around(start)[0], run_around(end)[1], match
+
+    def _longest_at(self, text: str, at: int) -> int | None:
+        longest = None
+        children = self._root.children
+        size = len(text)
+        while at < size and (node := children.get(text[at])) is not None:
+            at += 1
+            if label := node.label:
+                if not text.startswith(label, at):
+                    break
+                at += len(label)
+            if node.rank is not None:
+                longest = node.rank
+            children = node.children
+        return longest
+
+    def cut(self, text: str, region: _Region) -> Iterator[Fragment]:
+        """The fragments of a region, some of them empty.
+
+        In the order of ranks, and those of one rank from the left, each match is taken if all of it is free.
+        What was taken so far is tokens that come before it, and white space beside them. So a match whose
+        first and last character are free is free altogether: what is taken between these would be a token,
+        and a part of a token is shorter than it. Where only the first one is free, a shorter token may begin
+        there, and is tried when its turn comes.
+        """
+        start, end, matches = region
+        first, rank = matches[0]
+        if (
+            not self._strips and first + len(self._tokens[rank].text) == end
+        ):  # what else begins in it is shorter
+            yield Fragment(self._tokens[rank].index, start, end)
+            return
+        is_taken = bytearray(end - start)
+        found: list[tuple[int, int]] = []
+        tries = [(rank, at) for at, rank in matches]
+        heapq.heapify(tries)
+        while tries:
+            rank, at = heapq.heappop(tries)
+            token = self._tokens[rank]
+            low, high = at - start, at - start + len(token.text)
+            if is_taken[low]:
+                continue
+            if is_taken[high - 1]:
+                free = is_taken.index(True, low) - low
+                shorter = token.shorter
+                while shorter is not None and len(self._tokens[shorter].text) > free:
+                    shorter = self._tokens[shorter].shorter
+                if shorter is not None:
+                    heapq.heappush(tries, (shorter, at))
+                continue
+            found.append((at, rank))
+            if token.attribute & LSTRIP:
+                while low > 0 and not is_taken[low - 1] and text[start + low - 1] in _SPACES:
+                    low -= 1
+            if token.attribute & RSTRIP:
+                while high < len(is_taken) and not is_taken[high] and text[start + high] in _SPACES:
+                    high += 1
+            is_taken[low:high] = b"\1" * (high - low)
+
+        def plain(low: int, high: int) -> Fragment:
+            first, last = is_taken.find(False, low, high), is_taken.rfind(False, low, high)
+            return Fragment(None, start + max(first, low), start + max(last + 1, low))
+
+        done = 0
+        for at, rank in sorted(found):
+            token = self._tokens[rank]
+            yield plain(done, at - start)
+            done = at - start + len(token.text)
+            yield Fragment(token.index, at, start + done)
+        yield plain(done, len(is_taken))
 
 
 def sort_longest_first(items: list[tuple[int, int]]) -> list[tuple[int, int]]:

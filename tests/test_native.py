@@ -48,10 +48,10 @@ from ggufbpe.vocab import CONTROL, DNA_MARKER, LSTRIP, RSTRIP, USER_DEFINED
 IS_NEEDED = os.environ.get("CI") == "true" and os.environ.get("GGUFBPE_ENGINE") != "reference"
 pytestmark = pytest.mark.skipif(native is None and not IS_NEEDED, reason="there is no compiled engine")
 
-BLOCK = 1 << 16  # bytes: src/split.h, Splitter::BLOCK
+BLOCK = 1 << 16  # bytes: src/split/splitter.h, Splitter::BLOCK
 PART = 1 << 17  # bytes that a thread takes of a long text: src/encoder.cpp
 SEARCHED = 1 << 20  # bytes in which a thread looks for special tokens: src/encoder.cpp
-CACHE = 96 << 20  # bytes: src/encoder.h, Encoder::CACHE_BYTES
+CACHE = 32 << 20  # bytes: src/bpe/bpe_model.h, BPEModel::CACHE_BYTES
 
 
 class Engines:
@@ -724,16 +724,58 @@ def test_a_text_that_changes_while_it_is_encoded_cannot_move() -> None:
         assert waiting.result().tolist()[:1000] == expected[:1000]
 
 
+# ---- hostile special tokens -----------------------------------------------------------------------------
+
+HOSTILE = f"""
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from synthetic import make_vocabulary
+from ggufbpe.vocab import CONTROL
+special = {{special}}
+vocabulary = make_vocabulary([*{{plain!r}}, *special], attributes=dict.fromkeys(special, CONTROL))
+hostile = Tokenizer(vocabulary, engine="native")
+"""
+HOSTILE_TOKENS: dict[str, dict[str, str]] = {
+    "chains": {"plain": "a", "special": "['a' * k + 'b' for k in range(1, 4001)]"},
+    "overlaps": {
+        "plain": "hij",
+        "special": "['abcdefg', 'efghij', *(f'x{number:05}' for number in range(150_000))]",
+    },
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of processor time")
+@pytest.mark.parametrize(
+    ("tokens", "text", "count"),
+    [
+        ("chains", "'a' * 100_000 + 'b'", 96_001),  # text times the square of the longest token took 80 s
+        ("overlaps", "'abcdefghij' * 400_000", 1_600_000),  # overlaps times tokens took minutes
+    ],
+)
+def test_special_tokens_that_would_take_long_one_after_the_other(tokens: str, text: str, count: int) -> None:
+    """The process is ended by the system beyond some seconds of processor time, ten times what it takes."""
+    code = f"""
+import resource, sys, time
+from ggufbpe import Tokenizer
+{HOSTILE.format(**HOSTILE_TOKENS[tokens])}
+text = {text}
+limit = int(time.process_time()) + 8
+resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+print(hostile.count(text))
+"""
+    assert in_a_process(code) == str(count)
+
+
 # ---- interruption ---------------------------------------------------------------------------------------
 
 LONG_WORK = {
-    "many words": "encode_to_numpy(words)",
-    "many words, counted": "count(words)",
-    "threads": "encode_to_numpy(words, threads=3)",
-    "one long word": "encode_to_numpy(word)",
-    "a batch": "encode_batch_to_numpy([words[:1000]] * 60_000, threads=2)",
-    "a batch of lists": "encode_batch([words[:1000]] * 60_000, threads=2)",
-    "broken bytes": "encode_to_numpy(words + b'\\xff')",
+    "many words": "tok.encode_to_numpy(words)",
+    "many words, counted": "tok.count(words)",
+    "threads": "tok.encode_to_numpy(words, threads=3)",
+    "one long word": "tok.encode_to_numpy(word)",
+    "a batch": "tok.encode_batch_to_numpy([words[:1000]] * 60_000, threads=2)",
+    "a batch of lists": "tok.encode_batch([words[:1000]] * 60_000, threads=2)",
+    "broken bytes": "tok.encode_to_numpy(words + b'\\xff')",
+    "special tokens": "hostile.count('a' * 3_000_000)",
 }
 
 INTERRUPTED = """if True:
@@ -745,6 +787,7 @@ INTERRUPTED = """if True:
     tok.encode_to_numpy("Hello world")
     words = dice.randbytes(24_000_000).hex(" ", 8).encode()
     word = dice.randbytes(20_000_000).translate(bytes(ord("a") + byte % 26 for byte in range(256)))
+    {setup}
     calls = 0
     class Ended(Exception):
         pass
@@ -757,7 +800,7 @@ INTERRUPTED = """if True:
     signal.signal(signal.SIGALRM, look)
     signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
     try:
-        tok.{work}
+        {work}
     except Ended:
         print("ended")
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -769,7 +812,8 @@ INTERRUPTED = """if True:
 @pytest.mark.parametrize("work", LONG_WORK)
 def test_signals_are_looked_at_amid_the_work(work: str) -> None:
     """A handler is called again and again during one call, and what it raises ends it."""
-    code = INTERRUPTED.replace("{work}", LONG_WORK[work])
+    setup = HOSTILE.format(**HOSTILE_TOKENS["chains"]) if work == "special tokens" else ""
+    code = INTERRUPTED.replace("{work}", LONG_WORK[work]).replace("{setup}", setup.replace("\n", "\n    "))
     assert in_a_process(code, gpt2_file()).splitlines() == ["ended", "5 [15496, 995]"]
 
 
@@ -828,7 +872,7 @@ def test_a_cache_can_be_emptied() -> None:
     assert tok._encoder is not None
     text = b" ".join(b"w%d" % number for number in range(100_000))
     ids, full = tok.encode(text), tok._encoder.cache_bytes
-    tok._encoder.clear_cache()
+    tok._encoder.release_memory()
     assert tok._encoder.cache_bytes < full
     assert tok.encode(text) == ids
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -201,6 +202,44 @@ def test_one_partition_does_not_change_the_next() -> None:
         for source in ("<s><u>", b"<s><u>"):
             assert [f.token for f in special.partition(source, True)] == [0, 1]
             assert [f.token for f in special.partition(source, False)] == [None, 1]
+
+
+class CountingText(str):
+    """A text that counts how many of its characters are looked at."""
+
+    reads = 0
+
+    def __getitem__(self, key: Any) -> str:
+        part = super().__getitem__(key)
+        self.reads += len(part)
+        return part
+
+    def startswith(self, prefix: Any, *place: Any) -> bool:
+        self.reads += len(prefix)
+        return super().startswith(prefix, *place)
+
+    def find(self, sub: str, start: Any = None, end: Any = None) -> int:
+        found = super().find(sub, start, end)
+        self.reads += (len(self) if found < 0 else found + len(sub)) - (start or 0)
+        return found
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text"),
+    [
+        (["a" * k + "b" for k in range(1, 200)], "a" * 1000),
+        (["a" * k for k in range(1, 200)], "a" * 1000),
+        (["a" * k for k in range(100, 199)] + ["a" * 199 + "b"], ("a" * 298 + "b") * 4),
+        (["ab", "bcd", *map(str, range(2000))], "abcd" * 200),
+    ],
+)
+def test_a_text_is_read_at_most_once_for_each_character_of_the_longest_token(
+    tokens: list[str], text: str
+) -> None:
+    vocabulary = make_vocabulary(tokens, attributes=dict.fromkeys(tokens, CONTROL))
+    counting = CountingText(text)
+    SpecialTokens(vocabulary).partition(counting, True)
+    assert counting.reads <= len(text) * (max(map(len, tokens)) + 1)
 
 
 # ---- the order of std::sort -----------------------------------------------------------------------------

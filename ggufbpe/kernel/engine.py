@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from ._native import Encoder
 
 
-def encoder(vocabulary: Vocabulary) -> Encoder:
-    """The encoder of a vocabulary; `RuntimeError` where the compiled module is not there."""
+def encoder(vocabulary: Vocabulary, cache_bytes: int | None = None) -> Encoder:
+    """The encoder of a vocabulary, with a word cache of at most `cache_bytes`.
+
+    `RuntimeError` where the compiled module is not there.
+    """
     entry, ids = vocabulary.pre_tokenizer, vocabulary.special_ids
     attributes = vocabulary.attributes
     flags = (CONTROL | UNKNOWN, LSTRIP, RSTRIP)
@@ -39,6 +42,7 @@ def encoder(vocabulary: Vocabulary) -> Encoder:
         special,
         bos if vocabulary.add_bos and bos is not None else -1,
         eos if vocabulary.add_eos and eos is not None else -1,
+        _native().CACHE_BYTES if cache_bytes is None else cache_bytes,
     )
     return made
 

@@ -2,7 +2,7 @@
 
     registry entry -> pattern.py -> trees -> [this file] -> _native.Splitter
 
-The forms are those of `src/automaton.h` (programs) and `src/bind_split.cpp` (sets).
+The forms are those of `src/split/automaton.h` (programs) and `src/bind_split.cpp` (sets).
 """
 
 from __future__ import annotations

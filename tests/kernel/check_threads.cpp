@@ -58,7 +58,7 @@ int main(int argc, char **argv) {
     const EncodeOptions options;
     std::vector<std::vector<int32_t>> expected;
     {
-        const auto alone = v.encoder(made.entry->splitter(), Encoder::CACHE_BYTES);
+        const auto alone = v.encoder(made.entry->splitter(), BPEModel::CACHE_BYTES);
         for (const Text &view : views) {
             Ids ids;
             alone->encode(view, options, 1, ids, [] {});
@@ -88,7 +88,7 @@ int main(int argc, char **argv) {
                         break;
                     }
                     case 2:
-                        encoder->clear_cache();
+                        encoder->model().clear_cache();
                         CHECK(encoder->cache_bytes() > 0);
                         break;
                     default: {

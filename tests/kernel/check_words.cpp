@@ -53,7 +53,7 @@ int main() {
     for (const model::Made *made : {&whole, &words}) {
         for (bool ignore_merges : {false, true}) {
             const model::Vocabulary v = vocabulary(ignore_merges);
-            const auto encoder = v.encoder(made->splitter, Encoder::CACHE_BYTES);
+            const auto encoder = v.encoder(made->splitter, BPEModel::CACHE_BYTES);
             const model::Encoder slow(v, *made->entry);
             for (size_t size = 1; size <= LONGEST; ++size) {
                 for (size_t kind = 0; kind < 6; ++kind) {
@@ -70,7 +70,7 @@ int main() {
     }
     // Words that differ in their last byte only, and in their length only, are told apart.
     const model::Vocabulary v = vocabulary(false);
-    const auto encoder = v.encoder(whole.splitter, Encoder::CACHE_BYTES);
+    const auto encoder = v.encoder(whole.splitter, BPEModel::CACHE_BYTES);
     const model::Encoder slow(v, *whole.entry);
     for (size_t size = 1; size <= LONGEST; ++size) {
         std::string word(size, 'x');
@@ -91,6 +91,6 @@ int main() {
     }
     compare(*small, slow_words, text, 1);
     compare(*v.encoder(words.splitter, 1 << 18), slow_words, text, 3);
-    compare(*v.encoder(words.splitter, Encoder::CACHE_BYTES), slow_words, text, 5);
+    compare(*v.encoder(words.splitter, BPEModel::CACHE_BYTES), slow_words, text, 5);
     std::puts("words: all lengths, alignments and tables");
 }

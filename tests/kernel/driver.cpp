@@ -9,15 +9,25 @@
 #include <chrono>
 #include <fstream>
 #include <iterator>
+#if !defined(_WIN32)
 #include <unistd.h>
+#endif
 
 #include "harness.h"
 
 namespace {
 
-constexpr unsigned LONGEST_CASE = 120;  // seconds; sanitizers are slow, and machines are busy
+[[maybe_unused]] constexpr unsigned LONGEST_CASE = 120;  // seconds; sanitizers are slow, and machines are busy
 
 unsigned long long seed = 1, number = 0;
+
+#if defined(_WIN32)  // has no alarm, and lets a handler print
+
+void end_when_too_long() {}
+
+void on_abort(int) { std::fprintf(stderr, "failed: --seed %llu --case %llu\n", seed, number); }
+
+#else
 
 void tell(const char *what) {
     char text[120];
@@ -32,6 +42,13 @@ void on_alarm(int) {
     _exit(1);
 }
 
+void end_when_too_long() {
+    std::signal(SIGALRM, on_alarm);
+    alarm(LONGEST_CASE);
+}
+
+#endif
+
 std::vector<uint8_t> bytes_of(unsigned long long which) {
     Random random(seed * 0x9E3779B97F4A7C15u + which);
     // Mostly short, and with stretches of equal bytes, which make equal decisions.
@@ -45,7 +62,7 @@ std::vector<uint8_t> bytes_of(unsigned long long which) {
 }
 
 void run(const std::vector<uint8_t> &bytes) {
-    alarm(LONGEST_CASE);
+    end_when_too_long();
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
 }
 
@@ -56,7 +73,6 @@ int main(int argc, char **argv) {
     unsigned long long count = 0;
     bool one = false, files = false;
     std::signal(SIGABRT, on_abort);
-    std::signal(SIGALRM, on_alarm);
     for (int i = 1; i < argc; ++i) {
         const std::string name = argv[i];
         if (name.substr(0, 2) == "--" && i + 1 == argc) {

@@ -80,6 +80,26 @@ std::string random_merge(Choices &choices, const std::vector<std::string> &lette
     }
 }
 
+// Texts that overlap wherever they stand: those that one begins with, runs, and parts of one.
+std::vector<std::string> overlapping_texts(Choices &choices, const std::vector<std::string> &letters) {
+    const std::string a = choices.one_in(3) ? choices.of(std::vector<std::string>{" ", "\n", " \t"}) : choices.of(letters);
+    const std::string b = choices.of(letters);
+    std::string whole;
+    for (size_t i = 2 + choices.below(12); i > 0; --i) whole += choices.one_in(3) ? b : a;
+    std::vector<std::string> texts;
+    const size_t kind = choices.below(5);
+    for (size_t i = 1 + choices.below(choices.one_in(8) ? 200 : 30); i > 0; --i) {
+        std::string run;
+        for (size_t k = kind == 4 ? choices.below(40) : i; k > 0; --k) run += a;
+        if (kind == 0) texts.push_back(run);
+        if (kind == 1) texts.push_back(run + b);
+        if (kind == 2) texts.push_back(b + run);
+        if (kind == 3) texts.push_back(whole.substr(choices.below(whole.size()), 1 + choices.below(whole.size())));
+        if (kind == 4) texts.push_back(run + b + std::string(choices.below(5), ' '));
+    }
+    return texts;
+}
+
 model::Vocabulary random_vocabulary(Choices &choices, bool escape_spaces, const std::string &entry) {
     model::Vocabulary v;
     v.options.byte_encode = !escape_spaces && choices.one_in(2);
@@ -99,15 +119,24 @@ model::Vocabulary random_vocabulary(Choices &choices, bool escape_spaces, const 
         const size_t space = merge.find(' ', 1);
         if (space != std::string::npos && choices.one_in(2)) v.tokens.push_back(merge.substr(0, space) + merge.substr(space + 1));
     }
+    std::vector<size_t> special;
     for (size_t i = choices.one_in(2) ? choices.below(40) : 0; i > 0 && !v.tokens.empty(); --i) {
-        const auto id = static_cast<int32_t>(choices.below(v.tokens.size()));
+        special.push_back(choices.below(v.tokens.size()));
+    }
+    if (choices.one_in(4)) {
+        for (const std::string &text : overlapping_texts(choices, used)) {
+            special.push_back(v.tokens.size());
+            v.tokens.push_back(text);
+        }
+    }
+    const size_t strips = choices.one_in(2) ? 5 : 1000;
+    for (size_t id : special) {
         // No file has tokens that are not UTF-8; one in the middle of a character would leave parts that are none.
-        if (!model::is_utf8(v.tokens[size_t(id)])) continue;
-        // Of two equal tokens the first counts.
-        const auto first = std::find(v.tokens.begin(), v.tokens.end(), v.tokens[size_t(id)]) - v.tokens.begin();
-        auto is_there = [&](const SpecialToken &token) { return token.id == first; };
+        if (!model::is_utf8(v.tokens[id])) continue;
+        auto is_there = [&](const SpecialToken &token) { return size_t(token.id) == id; };
         if (std::any_of(v.special.begin(), v.special.end(), is_there)) continue;
-        v.special.push_back({static_cast<int32_t>(first), choices.one_in(2), choices.one_in(5), choices.one_in(5)});
+        v.special.push_back(
+            {static_cast<int32_t>(id), choices.one_in(2), choices.one_in(strips), choices.one_in(strips)});
     }
     std::sort(v.special.begin(), v.special.end(), [](const auto &a, const auto &b) { return a.id < b.id; });
     if (choices.one_in(6)) {
@@ -161,7 +190,10 @@ std::string random_text(Choices &choices, const model::Vocabulary &v) {
                 part = choices.of(std::vector<std::string>{"<dna>", "</dna>", "acgTA", "ACGTAAC", "<oov>", "\xE3\x80\x80", "I\xCC\x87\xC4\xB0"});
                 break;
             case 5:
-                if (!v.special.empty()) part = v.tokens[size_t(choices.of(v.special).id)];
+            case 6:
+                if (v.special.empty()) break;
+                part = v.tokens[size_t(choices.of(v.special).id)];
+                if (choices.one_in(2)) part = part.substr(choices.below(part.size() + 1), 1 + choices.below(part.size()));
                 break;
             default:
                 part = read(choices.of(v.tokens), v.options);
@@ -214,7 +246,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     // The plain splittings leave longer words.
     const model::Made &made = all[choices.below(choices.one_in(2) ? all.size() : model::plain_entries().size())];
     const model::Vocabulary v = random_vocabulary(choices, made.entry->escape_spaces, made.entry->name);
-    const auto encoder = v.encoder(made.splitter, choices.one_in(2) ? 0 : Encoder::CACHE_BYTES);
+    const auto encoder = v.encoder(made.splitter, choices.one_in(2) ? 0 : BPEModel::CACHE_BYTES);
     const model::Encoder slow(v, *made.entry);
     std::vector<std::string> texts;
     for (size_t i = 1 + choices.below(5); i > 0; --i) texts.push_back(random_text(choices, v));
@@ -240,7 +272,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             CHECK(encoder->count(views[i], options, 1, poll) == expected[i].size());
         }
     }
-    encoder->clear_cache();
+    encoder->model().clear_cache();
     const std::vector<std::vector<int32_t>> results = model::batch_ids(*encoder, views, options, 1 + choices.below(3));
     for (size_t i = 0; i < texts.size(); ++i) {
         if (results[i] == expected[i]) continue;

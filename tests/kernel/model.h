@@ -14,10 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "automaton.h"
+#include "bpe/bpe_model.h"
+#include "split/automaton.h"
 #include "encoder.h"
 #include "harness.h"
-#include "split.h"
+#include "split/splitter.h"
 #include "unicode_classes.h"
 
 namespace model {
@@ -421,8 +422,8 @@ struct Vocabulary {
         strings->index();
         ggufbpe::Strings pairs;
         for (const std::string &merge : merges) pairs.add(merge);
-        return std::make_unique<ggufbpe::Encoder>(strings, strings, pairs, splitter, options, own_step, special, bos, eos,
-                                                  cache_bytes);
+        auto made = std::make_unique<ggufbpe::BPEModel>(strings, pairs, splitter, options, own_step, cache_bytes);
+        return std::make_unique<ggufbpe::Encoder>(std::move(made), strings, special, bos, eos);
     }
 };
 

@@ -6,13 +6,17 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "bind_lock.h"
 #include "bindings.h"
+#include "bpe/bpe_model.h"
 #include "encoder.h"
 
 namespace nb = nanobind;
@@ -22,64 +26,59 @@ namespace ggufbpe {
 namespace {
 
 constexpr size_t WORTH_KEEPING = 1 << 17;  // ids; fewer are copied out of a batch, so that their memory stays in a cache
-constexpr size_t WORTH_RELEASING = 2000;  // bytes; below, letting the lock go and taking it again costs more
-
-// An empty view counts as contiguous, whatever its stride, but is not given as such.
-bool is_contiguous(const Py_buffer &view) { return view.len > 0 && PyBuffer_IsContiguous(&view, 'C'); }
-
-// A str, which must live as long, or an object with bytes, as the encoder reads it.
+// A text as the encoder reads it. A str or bytes must live as long; what others may change is copied, so that it holds still.
 class Source {
 public:
     explicit Source(nb::handle object) {
-        if (PyUnicode_Check(object.ptr())) {
+        PyObject *text = object.ptr();
+        if (PyUnicode_Check(text)) {
             Py_ssize_t size;
-            const char *data = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
+            const char *data = PyUnicode_AsUTF8AndSize(text, &size);
             if (!data) throw nb::python_error();
             text_ = {reinterpret_cast<const unsigned char *>(data), static_cast<size_t>(size), true};
-        } else if (PyBytes_Check(object.ptr()) || PyByteArray_Check(object.ptr()) || PyMemoryView_Check(object.ptr())) {
-            nb::object contiguous = nb::borrow(object);
-            if (PyMemoryView_Check(object.ptr()) && !is_contiguous(*PyMemoryView_GET_BUFFER(object.ptr()))) {
-                contiguous = nb::steal(PyBytes_FromObject(object.ptr()));
-                if (!contiguous.is_valid()) throw nb::python_error();
-            }
-            if (PyObject_GetBuffer(contiguous.ptr(), &view_, PyBUF_SIMPLE)) throw nb::python_error();
-            has_view_ = true;
-            text_ = {static_cast<const unsigned char *>(view_.buf), static_cast<size_t>(view_.len), false};
+        } else if (PyBytes_Check(text)) {
+            text_ = {reinterpret_cast<const unsigned char *>(PyBytes_AS_STRING(text)),
+                     static_cast<size_t>(PyBytes_GET_SIZE(text)), false};
+        } else if (PyObject_CheckBuffer(text)) {
+            copy(text);
         } else {
             const nb::str name(object.type().attr("__name__"));
             PyErr_Format(PyExc_TypeError, "text must be str or bytes, not %U", name.ptr());
             throw nb::python_error();
         }
     }
-    ~Source() {
-        if (has_view_) PyBuffer_Release(&view_);
-    }
-    Source(Source &&other) noexcept : text_(other.text_), view_(other.view_), has_view_(other.has_view_) {
-        other.has_view_ = false;
-    }
-    Source(const Source &) = delete;
-    Source &operator=(const Source &) = delete;
     const Text &text() const { return text_; }
 
 private:
+    void copy(PyObject *object) {
+        Py_buffer view;
+        if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO)) throw nb::python_error();
+        const bool is_bytes = view.itemsize == 1 && (!view.format || std::strpbrk(view.format, "Bbc"));
+        const auto size = static_cast<size_t>(view.len);
+        int failed = -1;
+        if (is_bytes) {
+            copy_.reset(new (std::nothrow) unsigned char[size + 1]);
+            failed = copy_ ? PyBuffer_ToContiguous(copy_.get(), &view, view.len, 'C') : (PyErr_NoMemory(), -1);
+        } else {
+            PyErr_SetString(PyExc_TypeError, "text must be str or bytes, not a buffer whose items are no bytes");
+        }
+        PyBuffer_Release(&view);
+        if (failed) throw nb::python_error();
+        text_ = {copy_.get(), size, false};
+    }
+
     Text text_{nullptr, 0, true};
-    Py_buffer view_{};
-    bool has_view_ = false;
+    std::unique_ptr<unsigned char[]> copy_;
 };
 
-// Lets a pressed Ctrl-C end the work. Called without the lock.
-void look_at_signals() {
-    nb::gil_scoped_acquire lock;
-    if (PyErr_CheckSignals()) throw nb::python_error();
-}
-
+// Runs work(threads). Where the handler of a signal forks in the middle, the child has lost the other threads and what they
+// did: it does the work once more, alone.
 template <typename Work>
-void without_lock(size_t bytes, Work work) {
-    if (bytes < WORTH_RELEASING) {
-        work([] {});
-    } else {
-        nb::gil_scoped_release released;
-        work(look_at_signals);
+void though_forked(size_t threads, Work work) {
+    try {
+        work(threads);
+    } catch (const Forked &) {
+        work(size_t(1));
     }
 }
 
@@ -164,22 +163,48 @@ std::shared_ptr<BoundEncoder> encoder_of(std::shared_ptr<Strings> tokens, std::s
                                          const Strings &merges, std::shared_ptr<Splitter> splitter, bool byte_encode,
                                          bool ignore_merges, bool newline_runs, bool escape_spaces,
                                          const std::string &own_step, const std::vector<SpecialTuple> &special, int32_t bos,
-                                         int32_t eos) {
+                                         int32_t eos, size_t cache_bytes) {
     std::vector<SpecialToken> tokens_to_find;
     for (const auto &[id, hidden, left, right] : special) tokens_to_find.push_back({id, hidden, left, right});
     const MergeOptions options{byte_encode, ignore_merges, newline_runs, escape_spaces};
+    auto model = std::make_unique<BPEModel>(tokens, merges, splitter, options, own_step_of(own_step), cache_bytes);
     return std::shared_ptr<BoundEncoder>(
-        new BoundEncoder{{tokens, texts, merges, splitter, options, own_step_of(own_step), tokens_to_find, bos, eos},
-                         TokenInts(tokens->size())});
+        new BoundEncoder{{std::move(model), texts, tokens_to_find, bos, eos}, TokenInts(tokens->size())});
 }
 
 Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads) {
-    Source source(text);
-    Ids ids;
-    without_lock(source.text().size, [&](const Poll &poll) {
-        encoder.encode(source.text(), {add_special, parse_special}, threads, ids, poll);
+    const Source source(text);
+    const EncodeOptions options{add_special, parse_special};
+    InterpreterLock lock(source.text().size);
+    const auto poll = [&] { lock.poll(); };
+    if (threads == 1) {
+        Ids ids;
+        encoder.encode(source.text(), options, 1, ids, poll);
+        return ids;
+    }
+    std::optional<SharedWork<Ids>> ids;
+    though_forked(threads, [&](size_t threads_left) {
+        encoder.encode(source.text(), options, threads_left, *ids.emplace(), poll);
     });
+    return std::move(**ids);
+}
+
+Ids encoded_plain(const Encoder &encoder, nb::handle text) {
+    const Source source(text);
+    Ids ids;
+    InterpreterLock lock(source.text().size);
+    encoder.encode_plain(source.text(), ids, [&] { lock.poll(); });
     return ids;
+}
+
+size_t count(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads) {
+    const Source source(text);
+    size_t count = 0;
+    InterpreterLock lock(source.text().size);
+    though_forked(threads, [&](size_t threads_left) {
+        count = encoder.count(source.text(), {add_special, parse_special}, threads_left, [&] { lock.poll(); });
+    });
+    return count;
 }
 
 // Objects of some texts of a batch.
@@ -212,20 +237,25 @@ nb::object encode_batch(const BoundEncoder &self, nb::sequence texts, bool add_s
         bytes += views.back().size;
     }
     std::vector<nb::object> objects(views.size());
-    const bool releases = bytes >= WORTH_RELEASING;
-    auto take = [&](size_t first, Ids &ids, const std::vector<size_t> &ends) {
-        std::optional<nb::gil_scoped_acquire> lock;
-        if (releases) lock.emplace();
-        if (as_buffers && ends.size() == 1 && ids.size() >= WORTH_KEEPING) {
-            objects[first] = buffer_of(std::move(ids));
-            ids = Ids();
-        } else {
-            make_objects(self.ints, ids, ends, as_buffers, &objects[first]);
+    InterpreterLock lock(bytes);
+    Encoder::Collector collector;
+    collector.is_due = [&] { return lock.is_due_to_take(); };
+    collector.take = [&](std::vector<Encoder::Encoded> &encoded) {
+        const bool was_released = lock.take();
+        for (Encoder::Encoded &some : encoded) {
+            if (as_buffers && some.ends.size() == 1 && some.ids.size() >= WORTH_KEEPING) {
+                objects[some.first] = buffer_of(std::move(some.ids));
+                some.ids = Ids();
+            } else {
+                make_objects(self.ints, some.ids, some.ends, as_buffers, &objects[some.first]);
+            }
         }
+        if (was_released) lock.release();
     };
-    without_lock(bytes, [&](const Poll &poll) {
-        self.encoder.encode_batch(views, {add_special, parse_special}, threads, take, poll);
+    though_forked(threads, [&](size_t threads_left) {
+        self.encoder.encode_batch(views, {add_special, parse_special}, threads_left, collector, [&] { lock.poll(); });
     });
+    lock.take();
     nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(objects.size())));
     if (!list) throw nb::python_error();
     for (size_t i = 0; i < objects.size(); ++i) {
@@ -243,7 +273,7 @@ void bind_encoder(nb::module_ &module) {
     nb::class_<BoundEncoder>(module, "Encoder", "Encodes text by one vocabulary; made by ggufbpe.kernel.engine.")
         .def(nb::new_(&encoder_of), nb::arg("tokens"), nb::arg("texts"), nb::arg("merges"), nb::arg("splitter"),
              nb::arg("byte_encode"), nb::arg("ignore_merges"), nb::arg("newline_runs"), nb::arg("escape_spaces"),
-             nb::arg("own_step"), nb::arg("special"), nb::arg("bos"), nb::arg("eos"))
+             nb::arg("own_step"), nb::arg("special"), nb::arg("bos"), nb::arg("eos"), nb::arg("cache_bytes"))
         .def("encode",
              [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special) {
                  return self.ints.list_of(encoded(self.encoder, text, add_special, parse_special, 1));
@@ -263,28 +293,27 @@ void bind_encoder(nb::module_ &module) {
                      "int, as_buffers: bool) -> list[typing.Any]"))
         .def("count",
              [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads) {
-                 Source source(text);
-                 size_t count = 0;
-                 without_lock(source.text().size, [&](const Poll &poll) {
-                     count = self.encoder.count(source.text(), {add_special, parse_special}, threads, poll);
-                 });
-                 return count;
+                 return count(self.encoder, text, add_special, parse_special, threads);
              },
              nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("threads"),
              nb::sig("def count(self, text: object, add_special: bool, parse_special: bool, threads: int) -> int"))
         .def("encode_plain",
              [](const BoundEncoder &self, nb::handle text) {
-                 Source source(text);
-                 Ids ids;
-                 without_lock(source.text().size, [&](const Poll &poll) { self.encoder.encode_plain(source.text(), ids, poll); });
-                 return self.ints.list_of(ids);
+                 return self.ints.list_of(encoded_plain(self.encoder, text));
              },
              nb::arg("text").none(), nb::sig("def encode_plain(self, text: object) -> list[int]"),
              "The ids of text in which no special tokens are looked for, with nothing added.")
-        .def_prop_ro("cache_bytes", [](const BoundEncoder &self) { return self.encoder.cache_bytes(); },
+        .def_prop_ro("cache_bytes", [](const BoundEncoder &self) { return self.encoder.model().cache_bytes(); },
                      "What the word cache takes, in bytes.")
-        .def_prop_ro("parts_at_spaces", [](const BoundEncoder &self) { return self.encoder.merger().parts_at_spaces(); })
-        .def("clear_cache", [](const BoundEncoder &self) { self.encoder.clear_cache(); }, "Forget all words.");
+        .def_prop_ro("cache_misses", [](const BoundEncoder &self) { return self.encoder.model().cache_misses(); },
+                     "How many words had to be encoded, since the word cache did not have them.")
+        .def("release_memory", [](const BoundEncoder &self) { self.encoder.model().release_memory(); },
+             "Forget all words, and give the memory that waits for the next call back.");
+    module.def("release_memory", &HugePages::release, "Give memory that no object has, but the process kept, back.");
+    module.def("lock_requests", &InterpreterLock::requests,
+               "How often calls asked for the interpreter's lock, after they had let it go.");
+    module.def("lock_waits", &lock_waits, "How often a thread found a lock of the engine held by another, and waited.");
+    module.attr("CACHE_BYTES") = BPEModel::CACHE_BYTES;
 }
 
 }  // namespace ggufbpe

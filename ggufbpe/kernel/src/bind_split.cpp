@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "bindings.h"
-#include "split.h"
+#include "split/splitter.h"
 
 namespace nb = nanobind;
 
@@ -50,40 +50,11 @@ std::shared_ptr<Splitter> splitter_of(const std::vector<std::vector<uint32_t>> &
     return std::make_shared<Splitter>(char_sets, rules, escape_spaces);
 }
 
-// Where each word ends, in bytes.
-std::vector<size_t> word_ends(const Splitter &splitter, nb::bytes text) {
-    const auto *data = static_cast<const unsigned char *>(text.data());
-    std::vector<size_t> ends;
-    Splitter::Scratch scratch;
-    for (size_t start = 0; start < text.size();) {
-        size_t end = splitter.block(data, text.size(), start, scratch);
-        while (splitter.words(scratch)) {
-            for (size_t i = 1; i <= scratch.word_count; ++i) ends.push_back(start + scratch.starts[i]);
-        }
-        start = end;
-    }
-    return ends;
-}
-
-size_t count_words(const Splitter &splitter, nb::bytes text) {
-    const auto *data = static_cast<const unsigned char *>(text.data());
-    size_t count = 0, size = text.size();
-    nb::gil_scoped_release released;
-    Splitter::Scratch scratch;
-    for (size_t start = 0; start < size;) {
-        start = splitter.block(data, size, start, scratch);
-        while (splitter.words(scratch)) count += scratch.word_count;
-    }
-    return count;
-}
-
 }  // namespace
 
 void bind_split(nb::module_ &module) {
     nb::class_<Splitter>(module, "Splitter", "Splits text by one registry entry; made by ggufbpe.kernel.tables.")
-        .def(nb::new_(&splitter_of), nb::arg("sets"), nb::arg("stages"), nb::arg("escape_spaces"))
-        .def("word_ends", &word_ends, nb::arg("text"), "Where each word of UTF-8 text ends, in bytes.")
-        .def("count_words", &count_words, nb::arg("text"), "How many words UTF-8 text has.");
+        .def(nb::new_(&splitter_of), nb::arg("sets"), nb::arg("stages"), nb::arg("escape_spaces"));
 }
 
 }  // namespace ggufbpe

@@ -51,9 +51,9 @@ nb::object scan_strings(nb::handle data, uint64_t position, uint64_t end, uint64
 // the file.
 nb::object read_strings(nb::callable read, uint64_t block, uint64_t position, uint64_t end, uint64_t count, int width,
                         bool big_endian) {
-    checked_width(width);
-    if (position > end || count > (end - position) / width) return nb::none();
-    const uint64_t room = end - position - count * width;
+    const uint64_t width_of_length = static_cast<uint64_t>(checked_width(width));
+    if (position > end || count > (end - position) / width_of_length) return nb::none();
+    const uint64_t room = end - position - count * width_of_length;
     if (!Scanner::has_room(count, room)) return nb::none();
     Scanner scanner(count, room);
     uint64_t needed = 0;  // by the next string
@@ -63,7 +63,7 @@ nb::object read_strings(nb::callable read, uint64_t block, uint64_t position, ui
         Scan found = scanner.add(buffer.data(), buffer.size(), 0, count, width, big_endian);
         if (found.index == 0) {
             if (found.outcome == Scan::Outcome::ok || found.length > room) return nb::none();
-            const uint64_t more = found.length + static_cast<uint64_t>(width);
+            const uint64_t more = found.length + width_of_length;
             if (more <= needed) return nb::none();  // it was asked for, and is not there
             needed = more;
             continue;

@@ -5,8 +5,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <limits>
+#include <mutex>
 #include <stdexcept>
 
+#include "bind_lock.h"
 #include "bindings.h"
 #include "train.h"
 
@@ -20,15 +22,40 @@ using MergeTuple = std::tuple<uint32_t, uint32_t, int64_t, uint32_t>;
 
 std::string_view view_of(const nb::bytes &bytes) { return {bytes.c_str(), bytes.size()}; }
 
-void add_text(WordCounter &counter, const Splitter &splitter, nb::bytes text) {
-    const auto *data = static_cast<const unsigned char *>(text.data());
-    size_t size = text.size();
-    nb::gil_scoped_release released;
-    counter.add(splitter, data, size);
+// What threads take turns at.
+template <typename T>
+struct Shared {
+    template <typename... Arguments>
+    explicit Shared(Arguments &&...arguments) : object(std::forward<Arguments>(arguments)...) {}
+    Shared(const Shared &) = delete;
+    Shared(Shared &&) = delete;
+
+    T object;
+    LongLock lock;
+};
+
+// work(object), while no other thread uses it, and without the interpreter's lock.
+template <typename T, typename Work>
+auto alone_with(Shared<T> &shared, Work work) {
+    Unlocked unlocked;
+    std::lock_guard<LongLock> lock(shared.lock);
+    return work(shared.object);
 }
 
-nb::list words_of(WordCounter &counter) {
-    const WordCounts &table = counter.finish();
+using BoundCounter = Shared<WordCounter>;
+using BoundLearner = Shared<Learner>;
+
+void add_text(BoundCounter &shared, const Splitter &splitter, nb::bytes text) {
+    const auto *data = static_cast<const unsigned char *>(text.data());
+    const size_t size = text.size();
+    InterpreterLock interpreter(size);
+    interpreter.release();
+    std::lock_guard<LongLock> lock(shared.lock);
+    shared.object.add(splitter, data, size, [&] { interpreter.poll(); });
+}
+
+nb::list words_of(BoundCounter &shared) {
+    const WordCounts table = alone_with(shared, [](WordCounter &counter) { return counter.finish(); });
     nb::list words;
     for (const auto &word : table.words()) {
         std::string_view text = table.text(word);
@@ -44,7 +71,7 @@ Learner::Ties ties_of(const std::string &name) {
     throw std::invalid_argument("no order of ties: " + name);
 }
 
-void make_learner(Learner *self, const std::vector<std::string> &texts, nb::list raw, const std::vector<size_t> &lengths,
+void make_learner(BoundLearner *self, const std::vector<std::string> &texts, nb::list raw, const std::vector<size_t> &lengths,
                   const std::vector<MergeTuple> &known, size_t vocab_size, const std::string &ties, int64_t min_frequency,
                   size_t max_token_length, const std::vector<std::string> &forbidden) {
     if (raw.size() != texts.size() || lengths.size() != texts.size()) throw std::invalid_argument("lists of unequal length");
@@ -55,67 +82,80 @@ void make_learner(Learner *self, const std::vector<std::string> &texts, nb::list
     std::vector<Learner::Merge> merges;
     for (const auto &[left, right, frequency, token] : known) merges.push_back({left, right, frequency, token});
     Learner::Rules rules{vocab_size, ties_of(ties), min_frequency, max_token_length, {forbidden.begin(), forbidden.end()}};
-    new (self) Learner(std::move(tokens), merges, std::move(rules));
+    new (self) BoundLearner(std::move(tokens), merges, std::move(rules));
 }
 
 // The symbols of one word after the other, and where each word ends.
-void add_words(Learner &learner, const std::vector<uint32_t> &symbols, const std::vector<size_t> &ends,
+void add_words(BoundLearner &shared, const std::vector<uint32_t> &symbols, const std::vector<size_t> &ends,
                const std::vector<int64_t> &counts) {
     if (ends.size() != counts.size()) throw std::invalid_argument("as many counts as words");
-    nb::gil_scoped_release released;
-    std::vector<uint32_t> word;
-    size_t start = 0;
-    for (size_t i = 0; i < ends.size(); start = ends[i++]) {
-        if (ends[i] < start || ends[i] > symbols.size()) throw std::invalid_argument("a word that ends before it begins");
-        word.assign(symbols.begin() + static_cast<std::ptrdiff_t>(start), symbols.begin() + static_cast<std::ptrdiff_t>(ends[i]));
-        if (word.size() > 1) learner.add_word(word, counts[i]);
-    }
-    learner.prepare();
+    alone_with(shared, [&](Learner &learner) {
+        std::vector<uint32_t> word;
+        size_t start = 0;
+        for (size_t i = 0; i < ends.size(); start = ends[i++]) {
+            if (ends[i] < start || ends[i] > symbols.size()) throw std::invalid_argument("a word that ends before it begins");
+            const auto at = [&](size_t place) { return symbols.begin() + static_cast<std::ptrdiff_t>(place); };
+            word.assign(at(start), at(ends[i]));
+            if (word.size() > 1) learner.add_word(word, counts[i]);
+        }
+        learner.prepare();
+    });
 }
 
 // The words that were counted, with a token for each of their bytes; returns how many there are.
-size_t add_counted(Learner &learner, WordCounter &counter, const std::vector<uint32_t> &token_of_byte) {
+size_t add_counted(BoundLearner &shared, BoundCounter &counted, const std::vector<uint32_t> &token_of_byte) {
     if (token_of_byte.size() != 256) throw std::invalid_argument("a token for each byte");
-    nb::gil_scoped_release released;
-    const WordCounts &table = counter.finish();
-    std::vector<uint32_t> symbols;
-    for (const auto &word : table.words()) {
-        if (word.size < 2) continue;
-        symbols.clear();
-        for (char byte : table.text(word)) symbols.push_back(token_of_byte[static_cast<unsigned char>(byte)]);
-        learner.add_word(symbols, static_cast<int64_t>(word.count));
-    }
-    learner.prepare();
-    return table.words().size();
+    return alone_with(counted, [&](WordCounter &counter) {
+        const WordCounts &table = counter.finish();
+        std::lock_guard<LongLock> lock(shared.lock);
+        std::vector<uint32_t> symbols;
+        for (const auto &word : table.words()) {
+            if (word.size < 2) continue;
+            symbols.clear();
+            for (char byte : table.text(word)) symbols.push_back(token_of_byte[static_cast<unsigned char>(byte)]);
+            shared.object.add_word(symbols, static_cast<int64_t>(word.count));
+        }
+        shared.object.prepare();
+        return table.words().size();
+    });
 }
 
-std::vector<MergeTuple> merges_of(const Learner &learner) {
-    std::vector<MergeTuple> merges;
-    for (const auto &merge : learner.merges()) merges.emplace_back(merge.left, merge.right, merge.frequency, merge.token);
-    return merges;
+std::vector<MergeTuple> merges_of(BoundLearner &shared) {
+    return alone_with(shared, [](const Learner &learner) {
+        std::vector<MergeTuple> merges;
+        for (const auto &merge : learner.merges()) merges.emplace_back(merge.left, merge.right, merge.frequency, merge.token);
+        return merges;
+    });
 }
 
 }  // namespace
 
 void bind_train(nb::module_ &module) {
-    nb::class_<WordCounter>(module, "WordCounter", "Counts the words of texts, on several threads.")
+    nb::class_<BoundCounter>(module, "WordCounter", "Counts the words of texts, on several threads.")
         .def(nb::init<size_t>(), nb::arg("threads"))
         .def("add", &add_text, nb::arg("splitter"), nb::arg("text"), "Count the words of UTF-8 text.")
         .def(
-            "add_word", [](WordCounter &self, nb::bytes word, uint64_t count) { self.add_word(view_of(word), count); },
+            "add_word", [](BoundCounter &self, nb::bytes word, uint64_t count) {
+                const std::string_view text = view_of(word);
+                alone_with(self, [&](WordCounter &counter) { counter.add_word(text, count); });
+            },
             nb::arg("word"), nb::arg("count"), "Count one word, `count` times.")
         .def("words", &words_of, nb::sig("def words(self) -> list[tuple[str, int]]"),
              "Words and counts, in the order in which they stand first. Nothing can be added after it.");
-    nb::class_<Learner>(module, "Learner", "Learns merges; ggufbpe.training.learn says how.")
+    nb::class_<BoundLearner>(module, "Learner", "Learns merges; ggufbpe.training.learn says how.")
         .def("__init__", &make_learner, nb::arg("tokens"), nb::arg("raw"), nb::arg("lengths"), nb::arg("known"),
              nb::arg("vocab_size"), nb::arg("ties"), nb::arg("min_frequency"), nb::arg("max_token_length"), nb::arg("forbidden"))
         .def("add_words", &add_words, nb::arg("symbols"), nb::arg("ends"), nb::arg("counts"),
              "All words: their symbols, one after the other, and where each ends. Once.")
         .def("add_counted", &add_counted, nb::arg("counter"), nb::arg("token_of_byte"),
              "All words of a counter, whose symbols are bytes; returns how many words there are. Once.")
-        .def("run", &Learner::run, nb::arg("seconds"), nb::call_guard<nb::gil_scoped_release>(),
+        .def("run",
+             [](BoundLearner &self, double seconds) {
+                 return alone_with(self, [&](Learner &learner) { return learner.run(seconds); });
+             },
+             nb::arg("seconds"),
              "Learn for about so long; False when nothing is left to learn.")
-        .def("__len__", [](const Learner &self) { return self.merges().size(); })
+        .def("__len__", [](BoundLearner &self) { return alone_with(self, [](const Learner &learner) { return learner.merges().size(); }); })
         .def("merges", &merges_of, "(left, right, frequency, token) of each merge.");
 }
 

@@ -1,9 +1,11 @@
 // The ids of words that were encoded before. Many threads read and write it at once.
 //
 // A word of up to 15 bytes is its own key, in two numbers with its length; a longer one is told by a hash, and its bytes
-// are compared. A slot is written once and never changed: who fills it has a lock against others who write, and publishes it
-// with one atomic store, so readers take no lock. A table that gets full is replaced by a larger one, at the largest by an
-// empty one; whoever still reads the old one keeps it alive until then.
+// are compared. A slot is claimed by one atomic exchange, written, and published by one atomic store; then it never changes.
+// There are no locks, neither for who reads nor for who writes.
+//
+// A table that gets full is replaced by a larger one. At the largest it is kept beside an empty one, in which words are put
+// that are new or asked for again, until that is full, too: so words that were not used lately are forgotten.
 
 #pragma once
 
@@ -14,8 +16,8 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <vector>
 
+#include "fork.h"
 #include "machine.h"
 #include "memory.h"
 #include "string_array.h"
@@ -27,15 +29,7 @@ struct WordKey {
     static constexpr size_t INLINE = 15;  // bytes
 
     uint64_t low, high;  // `high` has the length in its upper byte; 0xFF for a word that is longer than INLINE
-    uint64_t hash() const {
-#if defined(__SIZEOF_INT128__)
-        unsigned __int128 product = static_cast<unsigned __int128>(low ^ HASH_SEEDS[0]) * (high ^ HASH_SEEDS[1]);
-        return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
-#else
-        uint64_t mixed = (low ^ HASH_SEEDS[0] ^ high * (HASH_SEEDS[1] | 1)) * 0xE7037ED1A0B428DBu;
-        return mixed ^ mixed >> 32;
-#endif
-    }
+    uint64_t hash() const { return multiply_and_fold(low ^ HASH_SEEDS[0], high ^ HASH_SEEDS[1]); }
     bool is_inline() const { return high >> 56 != 0xFF; }
 
     // `readable` is how many bytes may be read from `word` on; all of 16 are read at once where they may.
@@ -47,10 +41,10 @@ struct WordKey {
         if (readable >= 16) {
             std::memcpy(&low, word, 8);
             std::memcpy(&high, word + 8, 8);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-            low = __builtin_bswap64(low);
-            high = __builtin_bswap64(high);
-#endif
+            if (IS_BIG_ENDIAN) {
+                low = swap_bytes(low);
+                high = swap_bytes(high);
+            }
         } else {
             low = high = 0;
             for (size_t i = 0; i < size; ++i) (i < 8 ? low : high) |= uint64_t(word[i]) << (8 * (i & 7));
@@ -87,6 +81,7 @@ public:
         : buckets_(slots / 2), mask_(slots / 2 - 1), most_record_bytes_(most_record_bytes) {}
     WordTable(const WordTable &) = delete;
     WordTable &operator=(const WordTable &) = delete;
+    ~WordTable();
 
     // The bucket of two slots where a key is looked for first.
     size_t bucket(uint64_t hash) const { return hash & mask_; }
@@ -97,7 +92,7 @@ public:
         uint64_t first_two, third;
     };
 
-    // Looks a word up. Both slots of a bucket are compared at once: which of them it is, nobody can foresee.
+    // Looks a word up. Both slots of a bucket are compared at once: which of them it is cannot be predicted.
     bool find(const WordKey &key, size_t bucket, const unsigned char *word, Found &found) const {
         const Bucket &first = buckets_[bucket];
         const uint64_t high0 = first.slots[0].high.load(std::memory_order_acquire);
@@ -112,36 +107,36 @@ public:
         return find_further(key, bucket, word, found);
     }
 
-    // The right to keep words, which one thread has at a time: for many words, so that the waiting for the processor to
-    // agree with the others is done once. Who reads does not notice.
+    // What one thread keeps words with: memory for records that it alone uses.
     class Writer {
     public:
-        explicit Writer(WordTable &table) : table_(table), lock_(table.writing_, std::defer_lock) {
-            // Another thread mostly has it for less time than it takes to sleep and be woken.
-            for (int turn = 0; turn < TURNS && !lock_.owns_lock(); ++turn) {
-                if (!lock_.try_lock()) wait_a_moment();
-            }
-            if (!lock_.owns_lock()) lock_.lock();
+        void write_to(WordTable &table) {
+            if (table_ == &table) return;
+            table_ = &table;
+            left_ = 0;
         }
 
         // Keeps the ids of a word; `found` is what find() will give. False where there is no room, so that the table should
         // be replaced.
         bool insert(const WordKey &key, size_t bucket, const unsigned char *word, size_t size, const int32_t *ids,
-                    size_t count, Found &found) {
-            return table_.insert(key, bucket, word, size, ids, count, found);
-        }
+                    size_t count, Found &found);
+
+        // The words that were kept are counted when they are many, or when it is asked for: counting is what writers share.
+        void count_kept();
 
     private:
-        static constexpr int TURNS = 300;  // some 20 microseconds
+        Record *new_record(size_t size, size_t count);
 
-        WordTable &table_;
-        std::unique_lock<std::mutex> lock_;
+        WordTable *table_ = nullptr;  // which is compared only, once another one may have taken its place
+        size_t kept_ = 0;
+        uint64_t *next_ = nullptr;
+        size_t left_ = 0;  // numbers of 8 bytes
     };
 
     static const Record &record_of(const Found &found) { return *reinterpret_cast<const Record *>(found.first_two); }
 
-    // Copies all words to a larger table.
-    void copy_to(WordTable &other) const;
+    // Copies all words to a larger table, which nobody else writes to.
+    void copy_to(WordTable &larger) const;
 
     size_t used() const { return used_.load(std::memory_order_relaxed); }
     size_t slot_count() const { return 2 * buckets_.size(); }
@@ -158,10 +153,14 @@ private:
         return !std::memcmp(record.bytes(), word, record.size);
     }
     bool find_further(const WordKey &key, size_t bucket, const unsigned char *word, Found &found) const;
-    bool insert(const WordKey &key, size_t bucket, const unsigned char *word, size_t size, const int32_t *ids, size_t count,
-                Found &found);
-    Record *new_record(size_t size, size_t count);
-    static void copy_slot(const Slot &slot, WordTable &other);
+    static void copy_slot(const Slot &slot, WordTable &to, Writer &writer);
+
+    // Memory of records; the chunks are a list from the newest on.
+    struct Chunk {
+        Chunk *older;
+        uint64_t *content() { return reinterpret_cast<uint64_t *>(this + 1); }
+    };
+    static constexpr uint64_t CLAIMED = 1;  // in `high`: somebody is about to write the slot. No word is as long as that.
 
     struct alignas(64) Bucket {  // a cache line
         Slot slots[2];
@@ -171,31 +170,34 @@ private:
     const size_t most_record_bytes_;
     alignas(64) std::atomic<size_t> used_{0};  // what writers change is not on the cache line that readers need
     std::atomic<size_t> record_bytes_{0};
-    std::mutex writing_;
-    std::vector<std::unique_ptr<uint64_t[]>> chunks_;
-    size_t chunk_left_ = 0;
-    uint64_t *chunk_next_ = nullptr;
+    std::atomic<Chunk *> chunks_{nullptr};
+};
+
+// The tables in force.
+struct WordTables {
+    std::shared_ptr<WordTable> current;
+    std::shared_ptr<const WordTable> former;  // what was forgotten last, if nothing is used of it; may be null
 };
 
 class WordCache {
 public:
-    // At most this many bytes; while one table is replaced by another, up to two thirds as many more.
-    explicit WordCache(size_t most_bytes) : most_bytes_(most_bytes), table_(new_table(FIRST_SLOTS)) {}
+    // At most this many bytes; while one table is replaced by another, up to half as many more.
+    explicit WordCache(size_t most_bytes) : most_bytes_(most_bytes / 2) { tables_.current = new_table(FIRST_SLOTS); }
 
-    std::shared_ptr<WordTable> table() const {
-        std::lock_guard<std::mutex> lock(mutex_);
-        return table_;
+    WordTables tables() const {
+        std::lock_guard<Mutex> lock(mutex_);
+        return tables_;
     }
 
-    // To be called by who found `full` full: puts a larger table in its place, or an empty one; returns what is in force.
-    // That is still `full` while another thread is about it: nobody waits for all the words to be copied.
-    std::shared_ptr<WordTable> replace(const std::shared_ptr<WordTable> &full);
+    // To be called by who found `full` full: puts a larger table in its place, or an empty one beside it; returns what is in
+    // force. That is still `full` while another thread is about it: nobody waits for all the words to be copied.
+    WordTables replace(const std::shared_ptr<WordTable> &full);
 
     // Makes room for about so many words, if the bound allows it, unless there are many already.
     void expect(size_t words);
 
     void clear();
-    size_t bytes() const { return table()->bytes(); }
+    size_t bytes() const;
 
 private:
     static constexpr size_t FIRST_SLOTS = 2048;
@@ -204,12 +206,12 @@ private:
         const size_t bytes = slots * sizeof(WordTable::Slot);
         return std::make_shared<WordTable>(slots, std::max(most_bytes_ > bytes ? most_bytes_ - bytes : 0, LEAST_RECORD_BYTES));
     }
-    std::shared_ptr<WordTable> put_in_place_of(const std::shared_ptr<WordTable> &former, const std::shared_ptr<WordTable> &next);
+    WordTables put_in_place_of(const std::shared_ptr<WordTable> &replaced, WordTables next);
 
-    const size_t most_bytes_;
-    std::mutex growing_;  // who replaces a table has it, and copies without the other one
-    mutable std::mutex mutex_;
-    std::shared_ptr<WordTable> table_;
+    const size_t most_bytes_;  // of one table
+    Mutex growing_;  // who replaces a table has it, and copies without the other one
+    mutable Mutex mutex_;
+    WordTables tables_;
 };
 
 }  // namespace ggufbpe

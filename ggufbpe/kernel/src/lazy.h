@@ -1,38 +1,37 @@
-// Something that is made when it is first asked for, by one thread while others wait.
+// Something that is made when it is first asked for.
 //
-// std::call_once would do, but it costs some 20 ns even when all is done, which counts where a text is short.
+// Threads that ask at the same time each make one, and the first is kept. There is no lock: whoever waited for another
+// thread could not be interrupted, and would wait for ever in the child of a fork.
 
 #pragma once
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 
 namespace ggufbpe {
 
 template <typename T>
 class Lazy {
 public:
+    Lazy() = default;
+    Lazy(const Lazy &) = delete;
+    Lazy &operator=(const Lazy &) = delete;
+    ~Lazy() { delete made_.load(); }
+
     // `make` gives a std::unique_ptr<T>. What it throws ends this call only.
     template <typename Make>
     const T &get(Make make) const {
         const T *made = made_.load(std::memory_order_acquire);
-        return made ? *made : wait(make);
+        return made ? *made : keep(make());
     }
 
 private:
-    template <typename Make>
-    const T &wait(Make make) const {
-        std::lock_guard<std::mutex> lock(mutex_);
-        if (!owner_) {
-            owner_ = make();
-            made_.store(owner_.get(), std::memory_order_release);
-        }
-        return *owner_;
+    const T &keep(std::unique_ptr<T> own) const {
+        const T *first = nullptr;
+        if (made_.compare_exchange_strong(first, own.get(), std::memory_order_acq_rel)) first = own.release();
+        return *first;
     }
 
-    mutable std::mutex mutex_;
-    mutable std::unique_ptr<const T> owner_;
     mutable std::atomic<const T *> made_{nullptr};
 };
 

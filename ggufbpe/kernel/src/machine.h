@@ -1,7 +1,8 @@
-// What differs from compiler to compiler and from processor to processor.
+// What differs from compiler to compiler and from processor to processor. Nothing else in the kernel uses a builtin of one
+// compiler; vectors of bytes are in simd.h.
 //
 // GGUFBPE_X86 is defined where there are functions with wider instructions than the baseline, which are chosen at run time
-// by has_avx2(). Tests define GGUFBPE_PORTABLE to have none.
+// by has_avx2(); GGUFBPE_NEON where these instructions are the baseline. Tests define GGUFBPE_PORTABLE to have neither.
 
 #pragma once
 
@@ -9,15 +10,32 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(GGUFBPE_PORTABLE)
+#if !defined(GGUFBPE_PORTABLE)
+#if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 #define GGUFBPE_X86 1
+#elif (defined(__aarch64__) && !defined(__AARCH64EB__)) || defined(_M_ARM64)
+#include <arm_neon.h>
+#define GGUFBPE_NEON 1
+#endif
 #endif
 
-#if defined(__GNUC__)
-#define ALWAYS_INLINE __attribute__((always_inline)) inline
+#if defined(_MSC_VER) && !defined(__clang__)
+#include <intrin.h>
+#define GGUFBPE_MSVC 1
+#endif
+
+#if GGUFBPE_MSVC
+#define ALWAYS_INLINE __forceinline
 #else
-#define ALWAYS_INLINE inline
+#define ALWAYS_INLINE __attribute__((always_inline)) inline
+#endif
+
+// A function that uses these instructions; it is called only where has_avx2(). MSVC needs no leave to use them.
+#if GGUFBPE_X86 && !GGUFBPE_MSVC
+#define WITH_AVX2 __attribute__((target("avx2,bmi,bmi2")))
+#else
+#define WITH_AVX2
 #endif
 
 namespace ggufbpe {
@@ -25,25 +43,40 @@ namespace ggufbpe {
 #if GGUFBPE_X86
 // And the bit instructions that come with it.
 inline bool has_avx2() {
+#if GGUFBPE_MSVC
+    static const bool found = [] {
+        int basic[4], extended[4];
+        __cpuid(basic, 0);
+        if (basic[0] < 7) return false;
+        __cpuid(basic, 1);
+        __cpuidex(extended, 7, 0);
+        const bool saves_registers = (basic[2] >> 27 & 1) && (_xgetbv(0) & 6) == 6;  // the system, when it changes threads
+        const int avx2_and_bits = 1 << 3 | 1 << 5 | 1 << 8;                          // BMI1, AVX2, BMI2
+        return saves_registers && (extended[1] & avx2_and_bits) == avx2_and_bits;
+    }();
+#else
     static const bool found =
         __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+#endif
     return found;
 }
 #endif
 
 // Brings memory into the cache.
 inline void prefetch(const void *at) {
-#if defined(__GNUC__)
+#if !GGUFBPE_MSVC
     __builtin_prefetch(at);
+#elif GGUFBPE_X86
+    _mm_prefetch(static_cast<const char *>(at), _MM_HINT_T0);
 #else
     (void)at;
 #endif
 }
 inline void prefetch_to_write(const void *at) {
-#if defined(__GNUC__)
+#if !GGUFBPE_MSVC
     __builtin_prefetch(at, 1);
 #else
-    (void)at;
+    prefetch(at);
 #endif
 }
 
@@ -51,12 +84,15 @@ inline void prefetch_to_write(const void *at) {
 inline void wait_a_moment() {
 #if GGUFBPE_X86
     _mm_pause();
-#elif defined(__GNUC__) && defined(__aarch64__)
+#elif GGUFBPE_MSVC && defined(_M_ARM64)
+    __yield();
+#elif defined(__aarch64__)
     __asm__ volatile("yield");
 #endif
 }
 
-// memcpy of what nobody reads soon, past the caches: the place that is written need not be fetched before.
+// memcpy of what nobody reads soon, past the caches: the place that is written need not be fetched before. Elsewhere than on
+// x86-64, memcpy does so where it pays.
 inline void copy_past_caches(void *to, const void *from, size_t bytes) {
 #if GGUFBPE_X86
     constexpr size_t LINE = 64;
@@ -83,22 +119,70 @@ inline void copy_past_caches(void *to, const void *from, size_t bytes) {
 }
 
 // The places of the lowest and of the highest bit of a number that is not 0.
-inline size_t lowest_bit(uint64_t bits) {
-#if defined(__GNUC__)
-    return static_cast<size_t>(__builtin_ctzll(bits));
-#else
-    size_t place = 0;
-    while (!(bits >> place & 1)) ++place;
+ALWAYS_INLINE size_t lowest_bit(uint64_t bits) {
+#if GGUFBPE_MSVC
+    unsigned long place;
+    _BitScanForward64(&place, bits);
     return place;
+#else
+    return static_cast<size_t>(__builtin_ctzll(bits));
 #endif
 }
-inline size_t highest_bit(uint64_t bits) {
-#if defined(__GNUC__)
-    return static_cast<size_t>(63 ^ __builtin_clzll(bits));
-#else
-    size_t place = 63;
-    while (!(bits >> place & 1)) --place;
+ALWAYS_INLINE size_t highest_bit(uint64_t bits) {
+#if GGUFBPE_MSVC
+    unsigned long place;
+    _BitScanReverse64(&place, bits);
     return place;
+#else
+    return static_cast<size_t>(63 ^ __builtin_clzll(bits));
+#endif
+}
+
+// How many bits are set.
+ALWAYS_INLINE size_t count_bits(uint64_t bits) {
+#if GGUFBPE_MSVC && GGUFBPE_X86
+    return static_cast<size_t>(__popcnt64(bits));
+#elif GGUFBPE_MSVC
+    size_t count = 0;
+    for (; bits; bits &= bits - 1) ++count;
+    return count;
+#else
+    return static_cast<size_t>(__builtin_popcountll(bits));
+#endif
+}
+
+// The two halves of a product of 128 bits, one folded into the other.
+ALWAYS_INLINE uint64_t multiply_and_fold(uint64_t a, uint64_t b) {
+#if GGUFBPE_MSVC && defined(_M_X64)
+    uint64_t high;
+    const uint64_t low = _umul128(a, b, &high);
+    return low ^ high;
+#elif GGUFBPE_MSVC
+    return a * b ^ __umulh(a, b);
+#elif defined(__SIZEOF_INT128__)
+    __extension__ using Wide = unsigned __int128;
+    const Wide product = static_cast<Wide>(a) * b;
+    return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+#else
+    const uint64_t a_low = a & UINT32_MAX, a_high = a >> 32, b_low = b & UINT32_MAX, b_high = b >> 32;
+    const uint64_t middle = (a_low * b_low >> 32) + (a_high * b_low & UINT32_MAX) + a_low * b_high;
+    const uint64_t high = a_high * b_high + (a_high * b_low >> 32) + (middle >> 32);
+    return a * b ^ high;
+#endif
+}
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+constexpr bool IS_BIG_ENDIAN = true;
+#else
+constexpr bool IS_BIG_ENDIAN = false;
+#endif
+
+// The bytes of a number in the opposite order.
+ALWAYS_INLINE uint64_t swap_bytes(uint64_t number) {
+#if GGUFBPE_MSVC
+    return _byteswap_uint64(number);
+#else
+    return __builtin_bswap64(number);
 #endif
 }
 

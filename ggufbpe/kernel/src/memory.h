@@ -14,6 +14,8 @@
 #include <new>
 #include <vector>
 
+#include "fork.h"
+
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -24,7 +26,7 @@ namespace ggufbpe {
 // KEPT bytes stay here, of those that were used last; the system may take what is in them whenever it needs memory.
 class HugePages {
 public:
-    static constexpr size_t PAGE = size_t(2) << 20, KEPT = size_t(256) << 20;
+    static constexpr size_t PAGE = size_t(2) << 20, KEPT = size_t(16) << 20;
 #if defined(__linux__)
     static constexpr size_t WORTH_IT = PAGE / 4;  // bytes; fewer are taken from the usual allocator
 #else
@@ -40,7 +42,7 @@ public:
     static Mapping take(size_t bytes, bool &is_new) {
         const size_t pages = whole_pages(bytes);
         {
-            std::lock_guard<std::mutex> lock(mutex());
+            std::lock_guard<Mutex> lock(mutex());
             auto &kept = kept_ones();
             auto best = kept.end();
             for (auto one = kept.begin(); one != kept.end(); ++one) {
@@ -103,7 +105,7 @@ public:
 #if defined(MADV_FREE)
         madvise(mapping.data, mapping.bytes, MADV_FREE);  // who takes it again notices nothing, unless the system needed it
 #endif
-        std::lock_guard<std::mutex> lock(mutex());
+        std::lock_guard<Mutex> lock(mutex());
         auto &kept = kept_ones();
         size_t free = KEPT;
         for (const Mapping &one : kept) free -= one.bytes;
@@ -115,6 +117,15 @@ public:
         kept.push_back(mapping);
 #else
         (void)mapping;
+#endif
+    }
+
+    // Gives all that is kept back to the system.
+    static void release() {
+#if defined(__linux__)
+        std::lock_guard<Mutex> lock(mutex());
+        for (const Mapping &one : kept_ones()) munmap(one.data, one.bytes);
+        kept_ones().clear();
 #endif
     }
 
@@ -136,8 +147,8 @@ private:
     }
 #endif
 
-    static std::mutex &mutex() {
-        static std::mutex *one = new std::mutex;  // never destroyed: tables may be given back at the very end
+    static Mutex &mutex() {
+        static Mutex *one = new Mutex;  // never destroyed: tables may be given back at the very end
         return *one;
     }
     static std::vector<Mapping> &kept_ones() {

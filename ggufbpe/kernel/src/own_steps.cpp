@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "automaton.h"
+#include "split/automaton.h"
 #include "unicode_classes.h"
 #include "utf8.h"
 
@@ -23,6 +23,17 @@ uint32_t lower(uint32_t code_point) {
     return found != end && (*found)[0] == code_point ? (*found)[1] : code_point;
 }
 
+// Where `searched` first stands at or behind `from`; the size of the text if it does not.
+size_t find(std::string_view text, std::string_view searched, size_t from, Pace &pace) {
+    while (text.size() - from > Pace::STEPS) {
+        const size_t found = text.substr(from, Pace::STEPS).find(searched);
+        if (found != text.npos) return from + found;
+        from += Pace::STEPS - (searched.size() - 1);  // its end may be in the next part
+        pace.count(Pace::STEPS);
+    }
+    return std::min(text.find(searched, from), text.size());
+}
+
 }  // namespace
 
 std::unique_ptr<KMers> KMers::of(std::shared_ptr<const Strings> tokens) {
@@ -32,7 +43,8 @@ std::unique_ptr<KMers> KMers::of(std::shared_ptr<const Strings> tokens) {
                                             static_cast<int32_t>(unknown)));
 }
 
-void KMers::cut(const unsigned char *text, std::vector<Fragment> &fragments) const {
+void KMers::cut(const unsigned char *text, std::vector<Fragment> &fragments, const Poll &poll) const {
+    Pace pace(poll);
     std::vector<Fragment> result;
     result.reserve(fragments.size());
     auto add = [&](int32_t token, size_t start, size_t end) {
@@ -45,12 +57,13 @@ void KMers::cut(const unsigned char *text, std::vector<Fragment> &fragments) con
         }
         const std::string_view plain(reinterpret_cast<const char *>(text), fragment.end);
         for (size_t at = fragment.start; at < fragment.end;) {
-            const size_t start = std::min(plain.find(BEGIN, at), fragment.end);
+            const size_t start = find(plain, BEGIN, at, pace);
             add(-1, at, start);
             if (start == fragment.end) break;
-            const size_t first = start + BEGIN.size(), last = std::min(plain.find(CLOSE, first), fragment.end);
+            const size_t first = start + BEGIN.size(), last = find(plain, CLOSE, first, pace);
             add(begin_, start, first);
             add(SEQUENCE, first, last);
+            pace.count(last - at + 1);
             at = std::min(last + CLOSE.size(), fragment.end);
             add(close_, last, at);
         }
@@ -73,10 +86,12 @@ SpacedWords::SpacedWords(bool lowercase, bool escape_spaces) : lowercase_(lowerc
     for (uint32_t c = 0; c < 128; ++c) is_ascii_space_[c] = class_letter(c) == 'W';
 }
 
-void SpacedWords::write_lower(const unsigned char *text, size_t size, std::string &to) const {
+void SpacedWords::write_lower(const unsigned char *text, size_t size, std::string &to, const Poll &poll) const {
+    Pace pace(poll);
     to.clear();
     to.reserve(size + size / 2);  // no character takes more than half as much again in lower case
     for (size_t i = 0; i < size;) {
+        pace.count(1);
         if (text[i] < 128) {
             to += static_cast<char>(ascii_lower(text[i++]));
             continue;
@@ -105,11 +120,13 @@ bool SpacedWords::is_white_space(const unsigned char *word, size_t size) const {
     return is_white_space(first, length);
 }
 
-size_t SpacedWords::cut(const unsigned char *text, size_t size, size_t from) const {
+size_t SpacedWords::cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const {
+    Pace pace(poll);
     while (from < size && (text[from] & 0xC0) == 0x80) ++from;
     for (unsigned length; from < size; from += length) {
         const uint32_t code_point = code_point_at(text + from, text + size, length);
         if (is_white_space(code_point, length)) break;
+        pace.count(length);
     }
     return from;
 }

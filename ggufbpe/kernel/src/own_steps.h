@@ -1,7 +1,7 @@
 // What two kinds of models do with plain text before it is split: ggufbpe/steps.py, compiled.
 //
 //     special.h -> fragments -> KMers -> plain text, k-mers -> encoder.h
-//     plain text -> SpacedWords -> the same in lower case -> split.h -> words -> SpacedWords -> those that count -> encoder.h
+//     plain text -> SpacedWords -> the same in lower case -> split/ -> words -> SpacedWords -> those that count -> encoder.h
 //
 // But: no splitting and no merging. Other models have none of these steps.
 
@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "poll.h"
 #include "special.h"
 #include "string_array.h"
 
@@ -37,7 +38,7 @@ public:
     static std::unique_ptr<KMers> of(std::shared_ptr<const Strings> tokens);
 
     // Cuts the plain ones of some fragments of `text` into plain text, sequences and the tokens around these.
-    void cut(const unsigned char *text, std::vector<Fragment> &fragments) const;
+    void cut(const unsigned char *text, std::vector<Fragment> &fragments, const Poll &poll) const;
 
     // The id of at most LENGTH bytes of a sequence.
     int32_t id(const unsigned char *k_mer, size_t size) const;
@@ -61,12 +62,12 @@ public:
     bool lowers() const { return lowercase_; }
 
     // Writes text in lower case. It is UTF-8 (surrogates may be in it), here and below.
-    void write_lower(const unsigned char *text, size_t size, std::string &to) const;
+    void write_lower(const unsigned char *text, size_t size, std::string &to, const Poll &poll) const;
 
     bool is_white_space(const unsigned char *word, size_t size) const;
 
     // Where the first white space at or behind `from` begins; the size if there is none. `from` may be inside a character.
-    size_t cut(const unsigned char *text, size_t size, size_t from) const;
+    size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const;
 
 private:
     bool is_white_space(uint32_t code_point, unsigned length) const;

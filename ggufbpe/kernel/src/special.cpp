@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <string>
 
 #include "machine.h"
 
@@ -17,10 +19,16 @@ bool is_space(unsigned char c) { return c == ' ' || (c >= '\t' && c <= '\r'); } 
 
 constexpr size_t INSERTION_SORT_UP_TO = 16;
 
-bool before(const Item &a, const Item &b) { return a.first > b.first; }
+struct Before {
+    bool operator()(const Item &a, const Item &b) const {
+        pace.count(1);
+        return a.first > b.first;
+    }
+    Pace &pace;
+};
 
 // Lets the hole sink to the bottom, then the value rise from there.
-void sift(Item *heap, size_t hole, size_t size, Item value) {
+void sift(Item *heap, size_t hole, size_t size, Item value, Before before) {
     const size_t top = hole;
     size_t child = hole;
     while (child < (size - 1) / 2) {
@@ -41,17 +49,17 @@ void sift(Item *heap, size_t hole, size_t size, Item value) {
     heap[hole] = value;
 }
 
-void heap_sort(Item *heap, size_t size) {
-    for (size_t parent = (size - 2) / 2 + 1; parent-- > 0;) sift(heap, parent, size, heap[parent]);
+void heap_sort(Item *heap, size_t size, Before before) {
+    for (size_t parent = (size - 2) / 2 + 1; parent-- > 0;) sift(heap, parent, size, heap[parent], before);
     for (size_t end = size - 1; end > 0; --end) {
         Item value = heap[end];
         heap[end] = heap[0];
-        sift(heap, 0, end, value);
+        sift(heap, 0, end, value, before);
     }
 }
 
 // Parts [first, last) around the median of three; returns where the second part begins.
-Item *part(Item *first, Item *last) {
+Item *part(Item *first, Item *last, Before before) {
     Item *a = first + 1, *b = first + (last - first) / 2, *c = last - 1;
     Item *median = before(*a, *b) ? (before(*b, *c) ? b : before(*a, *c) ? c : a)
                                   : (before(*a, *c) ? a : before(*b, *c) ? c : b);
@@ -69,7 +77,8 @@ Item *part(Item *first, Item *last) {
 
 }  // namespace
 
-void sort_longest_first(std::vector<Item> &items) {
+void sort_longest_first(std::vector<Item> &items, Pace &pace) {
+    const Before before{pace};
     struct Range {
         size_t first, last;
         int depth;
@@ -82,11 +91,11 @@ void sort_longest_first(std::vector<Item> &items) {
         ranges.pop_back();
         while (range.last - range.first > INSERTION_SORT_UP_TO) {
             if (range.depth == 0) {
-                heap_sort(items.data() + range.first, range.last - range.first);
+                heap_sort(items.data() + range.first, range.last - range.first, before);
                 break;
             }
             --range.depth;
-            size_t cut = static_cast<size_t>(part(items.data() + range.first, items.data() + range.last) - items.data());
+            size_t cut = static_cast<size_t>(part(items.data() + range.first, items.data() + range.last, before) - items.data());
             ranges.push_back({cut, range.last, range.depth});
             range.last = cut;
         }
@@ -94,55 +103,123 @@ void sort_longest_first(std::vector<Item> &items) {
     std::stable_sort(items.begin(), items.end(), before);  // as insertion sort is
 }
 
-// ---- the search ---------------------------------------------------------------------------------------------------
+// ---- what is searched for -----------------------------------------------------------------------------------------
 
-Partition::Partition(std::shared_ptr<const Strings> tokens, const std::vector<SpecialToken> &special, bool parse_special)
-    : tokens_(std::move(tokens)), pairs_(1024) {
+Partition::Partition(std::shared_ptr<const Strings> strings, const std::vector<SpecialToken> &special, bool parse_special,
+                     const Poll &poll)
+    : strings_(std::move(strings)), pairs_(1024) {
+    Pace pace(poll);
+    auto text_of = [&](const SpecialToken &token) { return (*strings_)[static_cast<size_t>(token.id)]; };
     std::vector<Item> order;
-    for (size_t i = 0; i < special.size(); ++i) order.emplace_back(text_of(special[i].id).size(), i);
-    sort_longest_first(order);
+    order.reserve(special.size());
+    for (size_t i = 0; i < special.size(); ++i) order.emplace_back(text_of(special[i]).size(), i);
+    sort_longest_first(order, pace);
     for (const auto &[length, index] : order) {
         const SpecialToken &token = special[index];
         if (length == 0 || (token.hidden && !parse_special)) continue;
-        longest_first_.push_back(token);
+        tokens_.push_back({text_of(token), token.id, token.strips_left, token.strips_right, NONE});
         strips_ = strips_ || token.strips_left || token.strips_right;
-        std::string_view text = text_of(token.id);
-        ids_.try_emplace(text, token.id);
     }
-    auto put = [&](unsigned first, unsigned second, size_t length) {
-        uint16_t pair = static_cast<uint16_t>(first << 8 | second);
-        pairs_[pair >> 6] |= uint64_t(1) << (pair & 63);
-        lengths_[pair].push_back(static_cast<uint32_t>(length));
+    build_trie(pace);
+    learn_beginnings();
+}
+
+// From the root on, the tokens that have all bytes up to a node in common are dealt out by the next one.
+void Partition::build_trie(Pace &pace) {
+    constexpr size_t FEW = 12;  // tokens that are dealt out by an insertion sort
+    std::vector<uint32_t> ranks(tokens_.size()), dealt(tokens_.size());
+    std::iota(ranks.begin(), ranks.end(), 0u);
+    // The tokens ranks[first] up to ranks[last] have the first `depth` bytes in common, which lead to `node`; `above` is the
+    // longest that is no more than a part of these.
+    struct Part {
+        uint32_t node;
+        size_t first, last, depth;
+        uint32_t above;
     };
+    std::vector<Part> parts{{0, 0, ranks.size(), 0, NONE}};
+    auto append = [&](const Node &node, unsigned char branch) {
+        nodes_.push_back(node);
+        branches_.push_back(branch);
+    };
+    nodes_.reserve(tokens_.size() + tokens_.size() / 4 + 1);
+    branches_.reserve(nodes_.capacity());
+    append({"", 0, 0, 0, NONE}, 0);
+    for (size_t i = 0; i < parts.size(); ++i) {
+        auto [node, first, last, depth, above] = parts[i];
+        auto text = [&](size_t place) { return tokens_[ranks[place]].text; };
+        auto branch_of = [&](size_t place) {  // 0 where the token ends
+            return text(place).size() == depth ? 0u : 1u + static_cast<unsigned char>(text(place)[depth]);
+        };
+        if (last - first <= FEW) {
+            for (size_t k = first + 1; k < last; ++k) {
+                for (size_t j = k; j > first && branch_of(j - 1) > branch_of(j); --j) std::swap(ranks[j - 1], ranks[j]);
+            }
+        } else {
+            uint32_t places[258] = {};
+            for (size_t k = first; k < last; ++k) ++places[branch_of(k) + 1];
+            for (size_t k = 1; k < 258; ++k) places[k] += places[k - 1];
+            for (size_t k = first; k < last; ++k) dealt[first + places[branch_of(k)]++] = ranks[k];
+            std::copy(&dealt[first], &dealt[first] + (last - first), &ranks[first]);
+        }
+        if (first < last && branch_of(first) == 0) {
+            nodes_[node].rank = ranks[first];  // of equal ones, the first counts
+            tokens_[ranks[first]].shorter = above;
+            above = ranks[first];
+            while (first < last && branch_of(first) == 0) ++first;
+        }
+        nodes_[node].first_child = static_cast<uint32_t>(nodes_.size());
+        for (size_t next = first; first < last; first = next) {
+            const std::string_view one = text(first);
+            size_t common = one.size();
+            for (++next; next < last && text(next)[depth] == one[depth]; ++next) {
+                const std::string_view other = text(next);
+                size_t end = depth + 1;
+                while (end < std::min(common, other.size()) && other[end] == one[end]) ++end;
+                common = end;
+                pace.count(4 + end - depth);
+            }
+            pace.count(4);
+            const bool is_one = next - first == 1;
+            if (is_one) {
+                tokens_[ranks[first]].shorter = above;
+            } else {
+                parts.push_back({static_cast<uint32_t>(nodes_.size()), first, next, common, above});
+            }
+            append({one.data() + depth + 1, static_cast<uint32_t>(common - depth - 1), 0, 0, is_one ? ranks[first] : NONE},
+                   static_cast<unsigned char>(one[depth]));
+            ++nodes_[node].children;
+        }
+    }
+    const Node &root = nodes_[0];
+    for (uint32_t i = 0; i < root.children; ++i) by_first_byte_[branches_[root.first_child + i]] = root.first_child + i;
+}
+
+void Partition::learn_beginnings() {
     // Eight sets of pairs, each the product of first and of second bytes that it has: first bytes are dealt out in turn.
     int set_of_first[256];
     std::fill(std::begin(set_of_first), std::end(set_of_first), -1);
     int sets = 0;
-    for (const auto &[text, id] : ids_) {
-        const unsigned first = static_cast<unsigned char>(text[0]);
-        first_[first] = true;
+    for (const Token &token : tokens_) {
+        const unsigned first = static_cast<unsigned char>(token.text[0]);
         if (set_of_first[first] < 0) set_of_first[first] = sets++ % 8;
         const uint8_t bit = static_cast<uint8_t>(1 << set_of_first[first]);
         low_first_[first & 15] |= bit;
         high_first_[first >> 4] |= bit;
-        if (text.size() == 1) {
-            for (unsigned second = 0; second < 256; ++second) put(first, second, 1);
-            for (int k = 0; k < 16; ++k) {
-                low_second_[k] |= bit;
-                high_second_[k] |= bit;
-            }
-        } else {
-            const unsigned second = static_cast<unsigned char>(text[1]);
-            put(first, second, text.size());
+        auto put = [&](unsigned second) {
+            const unsigned pair = first << 8 | second;
+            pairs_[pair >> 6] |= uint64_t(1) << (pair & 63);
             low_second_[second & 15] |= bit;
             high_second_[second >> 4] |= bit;
+        };
+        if (token.text.size() > 1) {
+            put(static_cast<unsigned char>(token.text[1]));
+        } else {
+            for (unsigned second = 0; second < 256; ++second) put(second);
         }
     }
-    for (auto &[pair, lengths] : lengths_) {
-        std::sort(lengths.begin(), lengths.end(), std::greater<>());
-        lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
-    }
 }
+
+// ---- the search ---------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -186,7 +263,7 @@ size_t Partition::next_candidate(const unsigned char *text, size_t size, size_t 
         }
 #endif
         if (from >= to) break;
-        if (first_[text[from]]) {
+        if (by_first_byte_[text[from]]) {
             const uint16_t pair = static_cast<uint16_t>(text[from] << 8 | (from + 1 < size ? text[from + 1] : 0));
             if (pairs_[pair >> 6] >> (pair & 63) & 1) return from;
         }
@@ -195,16 +272,62 @@ size_t Partition::next_candidate(const unsigned char *text, size_t size, size_t 
     return to;
 }
 
-// The length of the longest token that begins at a place, 0 for none.
-size_t Partition::longest_at(const unsigned char *text, size_t size, size_t at) const {
-    const uint16_t pair = static_cast<uint16_t>(text[at] << 8 | (at + 1 < size ? text[at + 1] : 0));
-    auto lengths = lengths_.find(pair);
-    if (lengths == lengths_.end()) return 0;
-    for (uint32_t length : lengths->second) {
-        if (length <= size - at && ids_.count({reinterpret_cast<const char *>(text + at), length})) return length;
+// The rank of the longest token that begins `here`, or NONE.
+uint32_t Partition::longest_at(const unsigned char *here, const unsigned char *end, Pace &pace) const {
+    const unsigned char *begun = here;
+    size_t compared = 0;
+    uint32_t longest = NONE;
+    for (uint32_t at = by_first_byte_[*here]; at;) {
+        const Node &node = nodes_[at];
+        ++here;
+        if (const size_t size = node.label_size) {
+            compared += size / 32;
+            if (static_cast<size_t>(end - here) < size || std::memcmp(here, node.label, size)) break;
+            here += size;
+        }
+        if (node.rank != NONE) longest = node.rank;
+        if (here == end) break;
+        at = child_of(node, *here);
+    }
+    pace.count(static_cast<size_t>(here - begun) + compared);
+    return longest;
+}
+
+// The child that a byte leads to, 0 for none.
+uint32_t Partition::child_of(const Node &node, unsigned char byte) const {
+    const unsigned char *branches = branches_.data() + node.first_child;
+    constexpr uint32_t FEW = 4;
+    if (node.children > FEW) {
+        const void *found = std::memchr(branches, byte, node.children);
+        return found ? node.first_child + static_cast<uint32_t>(static_cast<const unsigned char *>(found) - branches) : 0;
+    }
+    for (uint32_t i = 0; i < node.children; ++i) {
+        if (branches[i] == byte) return node.first_child + i;
     }
     return 0;
 }
+
+void Partition::split(const unsigned char *text, size_t size, std::vector<Fragment> &fragments, const Poll &poll) const {
+    std::vector<Match> matches;
+    find(text, size, 0, size, matches, poll);
+    cut(text, size, matches, fragments, poll);
+}
+
+void Partition::find(const unsigned char *text, size_t size, size_t from, size_t to, std::vector<Match> &matches,
+                     const Poll &poll) const {
+    if (tokens_.empty()) return;
+    Pace pace(poll);
+    for (size_t at = from; at < to; ++at) {
+        const size_t begun = at;
+        at = next_candidate(text, size, at, std::min(to, at + Pace::STEPS));
+        pace.count(at - begun);
+        if (at >= to) break;
+        const uint32_t rank = longest_at(text + at, text + size, pace);
+        if (rank != NONE) matches.push_back({at, rank});
+    }
+}
+
+// ---- cutting out what was found -----------------------------------------------------------------------------------
 
 void Partition::add(std::vector<Fragment> &fragments, const Fragment &fragment) {
     if (fragment.start >= fragment.end) return;
@@ -215,100 +338,132 @@ void Partition::add(std::vector<Fragment> &fragments, const Fragment &fragment) 
     }
 }
 
-void Partition::split(const unsigned char *text, size_t size, std::vector<Fragment> &fragments) const {
-    std::vector<Match> matches;
-    find(text, size, 0, size, matches);
-    cut(text, size, matches, fragments);
-}
+// A part of a text whose tokens and stripped white space touch none outside.
+struct Partition::Region {
+    const unsigned char *text;
+    size_t start, end;
+    Match *matches, *matches_end;
+};
 
-void Partition::find(const unsigned char *text, size_t size, size_t from, size_t to, std::vector<Match> &matches) const {
-    if (ids_.empty()) return;
-    for (size_t at = from; (at = next_candidate(text, size, at, to)) < to; ++at) {
-        if (const size_t length = longest_at(text, size, at)) matches.push_back({at, length});
-    }
-}
+// Memory that one region after the other uses.
+struct Partition::Scratch {
+    std::vector<unsigned char> is_taken;  // each byte of the region, by a token or stripped by one
+    std::vector<Match> taken, shorter;
+};
 
-void Partition::cut(const unsigned char *text, size_t size, const std::vector<Match> &matches,
-                    std::vector<Fragment> &fragments) const {
-    size_t end = 0;  // up to here all is in fragments
-    auto close = [&](const Region &region) {
-        add(fragments, {-1, end, region.start});
-        if (region.single) {
-            std::string_view found(reinterpret_cast<const char *>(text + region.start), region.end - region.start);
-            add(fragments, {ids_.at(found), region.start, region.end});
-        } else {
-            cut_region(text, region, fragments);
-        }
-        end = region.end;
-    };
-    bool open = false;
-    Region region{0, 0, true};
+void Partition::cut(const unsigned char *text, size_t size, std::vector<Match> &matches, std::vector<Fragment> &fragments,
+                    const Poll &poll) const {
+    Pace pace(poll);
     size_t spaces_start = 0, spaces_end = 0;  // the run of white space that was looked at last
-    auto run_around = [&](size_t position) {
-        if (position < spaces_start || position > spaces_end || spaces_start == spaces_end) {
-            spaces_start = spaces_end = position;
-            while (spaces_start > 0 && is_space(text[spaces_start - 1])) --spaces_start;
-            while (spaces_end < size && is_space(text[spaces_end])) ++spaces_end;
-        }
+    auto find_run = [&](size_t position) {
+        if (position >= spaces_start && position <= spaces_end && spaces_start < spaces_end) return;
+        spaces_start = spaces_end = position;
+        for (; spaces_start > 0 && is_space(text[spaces_start - 1]); pace.count(1)) --spaces_start;
+        for (; spaces_end < size && is_space(text[spaces_end]); pace.count(1)) ++spaces_end;
     };
-    for (const auto &[at, length] : matches) {
-        size_t first = at, last = at + length;
-        if (strips_) {
-            run_around(at);
-            first = spaces_start;
-            run_around(at + length);
-            last = spaces_end;
+    // What a match may touch: itself, and white space that one of its tokens may strip.
+    auto reach = [&](const Match &match) -> std::pair<size_t, size_t> {
+        const size_t end = match.at + tokens_[match.rank].text.size();
+        if (!strips_) return {match.at, end};
+        find_run(match.at);
+        const size_t start = spaces_start;
+        find_run(end);
+        return {start, spaces_end};
+    };
+    Scratch scratch;
+    size_t done = 0;  // up to here all is in fragments
+    Match *const all_end = matches.data() + matches.size();
+    for (Match *first = matches.data(), *next; first < all_end; first = next) {
+        auto [start, end] = reach(*first);
+        for (next = first + 1; next < all_end; ++next) {
+            const auto [from, to] = reach(*next);
+            if (from >= end) break;
+            end = std::max(end, to);
+            pace.count(1);
         }
-        if (open && first >= region.end) {
-            close(region);
-            open = false;
-        }
-        if (!open) {
-            region = {first, last, !strips_};
-            open = true;
+        add(fragments, {-1, done, start});
+        const Token &token = tokens_[first->rank];
+        if (!strips_ && end - start == token.text.size()) {  // whatever else begins in it is shorter
+            add(fragments, {token.id, start, end});
         } else {
-            region.end = std::max(region.end, last);
-            region.single = false;
+            cut_region({text, start, end, first, next}, scratch, fragments, pace);
         }
+        done = end;
+        pace.count(4);
     }
-    if (open) close(region);
-    add(fragments, {-1, end, size});
+    add(fragments, {-1, done, size});
 }
 
-// llama.cpp's own way, on the part of the text where it matters.
-void Partition::cut_region(const unsigned char *text, const Region &region, std::vector<Fragment> &result) const {
-    bool letters[256] = {};
-    for (size_t i = region.start; i < region.end; ++i) letters[text[i]] = true;
-    std::vector<Fragment> fragments{{-1, region.start, region.end}}, cut;
-    for (const SpecialToken &token : longest_first_) {
-        std::string_view searched = text_of(token.id);
-        if (searched.size() > region.end - region.start ||
-            !std::all_of(searched.begin(), searched.end(), [&](char c) { return letters[static_cast<unsigned char>(c)]; })) {
+// In the order of ranks, and those of one rank from the left, each match is taken if all of its bytes are free. What was
+// taken so far is tokens that are at least as long, and white space beside them. So a match whose first and last byte are
+// free is free altogether: what is taken between these would be a token, and that is too long to lie there.
+//
+// Where only the first byte is free, a shorter token may begin there, and is tried when its turn comes. How many bytes are
+// free, f, can only shrink, and when the next try, of a length l <= f, fails as well, a token of at least l bytes lies in
+// what were f; so f has become less than l, and at most f - l. It halves at least each time: few tries follow the first.
+void Partition::cut_region(const Region &region, Scratch &scratch, std::vector<Fragment> &fragments, Pace &pace) const {
+    const unsigned char *text = region.text + region.start;
+    const size_t size = region.end - region.start;
+    auto before = [&](const Match &a, const Match &b) {
+        pace.count(1);
+        return a.rank != b.rank ? a.rank < b.rank : a.at < b.at;
+    };
+    auto behind = [&](const Match &a, const Match &b) { return before(b, a); };
+    std::sort(region.matches, region.matches_end, before);
+    std::vector<unsigned char> &is_taken = scratch.is_taken;
+    std::vector<Match> &taken = scratch.taken, &shorter = scratch.shorter;  // `shorter` is a heap, and empty in the end
+    is_taken.assign(size, false);
+    pace.count(size / 32);
+    taken.clear();
+    for (const Match *first_try = region.matches; first_try < region.matches_end || !shorter.empty();) {
+        Match match;
+        if (shorter.empty() || (first_try < region.matches_end && before(*first_try, shorter.front()))) {
+            match = *first_try++;
+        } else {
+            match = shorter.front();
+            std::pop_heap(shorter.begin(), shorter.end(), behind);
+            shorter.pop_back();
+        }
+        const Token &token = tokens_[match.rank];
+        size_t start = match.at - region.start, end = start + token.text.size();
+        if (is_taken[start]) continue;
+        if (is_taken[end - 1]) {
+            const auto *stop = std::memchr(is_taken.data() + start, true, token.text.size());
+            const size_t free = static_cast<size_t>(static_cast<const unsigned char *>(stop) - is_taken.data()) - start;
+            uint32_t rank = token.shorter;
+            for (; rank != NONE && tokens_[rank].text.size() > free; rank = tokens_[rank].shorter) pace.count(1);
+            if (rank == NONE) continue;
+            shorter.push_back({match.at, rank});
+            std::push_heap(shorter.begin(), shorter.end(), behind);
             continue;
         }
-        cut.clear();
-        for (const Fragment &fragment : fragments) {
-            if (fragment.token >= 0) {
-                cut.push_back(fragment);
-                continue;
-            }
-            size_t start = fragment.start;
-            while (start < fragment.end) {
-                std::string_view rest(reinterpret_cast<const char *>(text + start), fragment.end - start);
-                size_t found = rest.find(searched);
-                if (found == std::string_view::npos) break;
-                size_t at = start + found, left = at;
-                while (token.strips_left && left > start && is_space(text[left - 1])) --left;
-                if (start < left) cut.push_back({-1, start, left});
-                start = at + searched.size();
-                cut.push_back({token.id, at, start});
-                while (token.strips_right && start < fragment.end && is_space(text[start])) ++start;
-            }
-            if (start < fragment.end) cut.push_back({-1, start, fragment.end});
+        taken.push_back(match);
+        pace.count(token.text.size() / 32);
+        std::memset(is_taken.data() + start, true, token.text.size());
+        if (token.strips_left) {
+            for (; start > 0 && !is_taken[start - 1] && is_space(text[start - 1]); pace.count(1)) is_taken[--start] = true;
         }
-        fragments.swap(cut);
+        if (token.strips_right) {
+            for (; end < size && !is_taken[end] && is_space(text[end]); pace.count(1)) is_taken[end++] = true;
+        }
     }
-    for (const Fragment &fragment : fragments) add(result, fragment);
+    std::sort(taken.begin(), taken.end(), [&](const Match &a, const Match &b) {
+        pace.count(1);
+        return a.at < b.at;
+    });
+    size_t done = 0;
+    auto add_plain = [&](size_t end) {
+        for (; done < end && is_taken[done]; ++done) pace.count(1);
+        for (; end > done && is_taken[end - 1]; pace.count(1)) --end;
+        add(fragments, {-1, region.start + done, region.start + end});
+    };
+    for (const Match &match : taken) {
+        const Token &token = tokens_[match.rank];
+        add_plain(match.at - region.start);
+        add(fragments, {token.id, match.at, match.at + token.text.size()});
+        done = match.at - region.start + token.text.size();
+    }
+    add_plain(size);
 }
 
 }  // namespace ggufbpe

@@ -1,10 +1,12 @@
 // Text to fragments: special tokens, and the plain text between them. ggufbpe/special.py, compiled.
 //
-//     text -> Partition -> fragments -> split.h (plain text), ids (special tokens)
+//     text -> Partition -> fragments -> split/ (plain text), ids (special tokens)
 //
 // llama.cpp goes through all special tokens, the longest first, and cuts each out of every fragment that is still plain
-// text (src/llama-vocab.cpp: tokenizer_st_partition). Here one search finds the places where any token stands; only
-// where several overlap, or white space is stripped, are the tokens gone through in llama.cpp's order.
+// text (src/llama-vocab.cpp: tokenizer_st_partition). Here one search by a trie finds the longest token at every place.
+// Only where several overlap, or white space is stripped, it matters in which order they are cut out.
+//
+// A text takes time in proportion to its length times that of the longest token, whatever tokens there are.
 
 #pragma once
 
@@ -12,9 +14,10 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "poll.h"
 #include "string_array.h"
 
 namespace ggufbpe {
@@ -33,48 +36,68 @@ struct SpecialToken {
 class Partition {
 public:
     // Looks for `special` in texts; with `parse_special` false, hidden ones are plain text.
-    Partition(std::shared_ptr<const Strings> tokens, const std::vector<SpecialToken> &special, bool parse_special);
+    Partition(std::shared_ptr<const Strings> tokens, const std::vector<SpecialToken> &special, bool parse_special,
+              const Poll &poll);
 
-    // A place where a token stands: the longest one that begins there.
+    // A place where a token stands: of those that begin there the longest, by its rank in llama.cpp's order.
     struct Match {
-        size_t at, length;
+        size_t at;
+        uint32_t rank;
     };
 
     // Appends the fragments of a text, in order, none empty. White space that a token strips is in none.
-    void split(const unsigned char *text, size_t size, std::vector<Fragment> &fragments) const;
+    void split(const unsigned char *text, size_t size, std::vector<Fragment> &fragments, const Poll &poll) const;
 
     // The same in two steps, so that threads can share the search: appends the places from `from` up to `to`, in order;
-    void find(const unsigned char *text, size_t size, size_t from, size_t to, std::vector<Match> &matches) const;
-    // and then, from all places of a text, its fragments.
-    void cut(const unsigned char *text, size_t size, const std::vector<Match> &matches,
-             std::vector<Fragment> &fragments) const;
+    void find(const unsigned char *text, size_t size, size_t from, size_t to, std::vector<Match> &matches,
+              const Poll &poll) const;
+    // and then, from all places of a text, which are used up, its fragments.
+    void cut(const unsigned char *text, size_t size, std::vector<Match> &matches, std::vector<Fragment> &fragments,
+             const Poll &poll) const;
 
 private:
-    struct Region {
-        size_t start, end;
-        bool single;  // just one token
+    static constexpr uint32_t NONE = UINT32_MAX;
+
+    // What is looked for, by rank.
+    struct Token {
+        std::string_view text;
+        int32_t id;
+        bool strips_left, strips_right;
+        uint32_t shorter;  // the longest other one that it begins with, or NONE
     };
 
-    std::string_view text_of(int32_t id) const { return (*tokens_)[static_cast<size_t>(id)]; }
+    // A node of the trie. Children lie side by side, in the order of the bytes that lead to them.
+    struct Node {
+        const char *label;  // what follows on the byte that leads here, up to where something branches off or ends
+        uint32_t label_size;
+        uint32_t first_child, children;
+        uint32_t rank;  // of the token that ends here, or NONE
+    };
+
+    struct Region;
+    struct Scratch;
+
+    void build_trie(Pace &pace);
+    void learn_beginnings();
     size_t next_candidate(const unsigned char *text, size_t size, size_t from, size_t to) const;
-    size_t longest_at(const unsigned char *text, size_t size, size_t at) const;
-    void cut_region(const unsigned char *text, const Region &region, std::vector<Fragment> &fragments) const;
+    uint32_t longest_at(const unsigned char *here, const unsigned char *end, Pace &pace) const;
+    uint32_t child_of(const Node &node, unsigned char byte) const;
+    void cut_region(const Region &region, Scratch &scratch, std::vector<Fragment> &fragments, Pace &pace) const;
     static void add(std::vector<Fragment> &fragments, const Fragment &fragment);
 
-    std::shared_ptr<const Strings> tokens_;
-    std::vector<SpecialToken> longest_first_;
-    std::unordered_map<std::string_view, int32_t, TextHash> ids_;
+    std::shared_ptr<const Strings> strings_;
+    std::vector<Token> tokens_;
     bool strips_ = false;
-    // By the first two bytes of a token (a token of one byte has all second ones), the lengths to try, longest first.
-    std::unordered_map<uint16_t, std::vector<uint32_t>> lengths_;
-    std::vector<uint64_t> pairs_;  // a bit for each two bytes that a token may begin with
-    bool first_[256] = {};
+    std::vector<Node> nodes_;
+    std::vector<unsigned char> branches_;  // the byte that leads to each node
+    uint32_t by_first_byte_[256] = {};     // the root's children; 0 where there is none
+    std::vector<uint64_t> pairs_;          // a bit for each two bytes that a token may begin with
     // The same for byte shuffles: a place is a candidate if the AND of four look-ups is not 0.
     alignas(16) uint8_t low_first_[16] = {}, high_first_[16] = {}, low_second_[16] = {}, high_second_[16] = {};
 };
 
 // `items`, (length, index) with indices ascending, by falling length in the order of libstdc++'s std::sort, which
 // llama.cpp is built with: equal lengths keep no order there.
-void sort_longest_first(std::vector<std::pair<size_t, size_t>> &items);
+void sort_longest_first(std::vector<std::pair<size_t, size_t>> &items, Pace &pace);
 
 }  // namespace ggufbpe

@@ -19,17 +19,6 @@ uint64_t read64(const char *p) {
     return value;
 }
 
-uint64_t mix(uint64_t a, uint64_t b) {
-#if defined(__SIZEOF_INT128__)
-    unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
-    return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
-#else
-    a *= b;
-    a ^= a >> 32;
-    return a * 0x9E3779B97F4A7C15u;
-#endif
-}
-
 uint64_t random_number() {
     std::random_device device;
     return uint64_t(device()) << 32 | device();
@@ -135,7 +124,7 @@ const uint64_t HASH_SEEDS[2] = {random_number(), random_number()};
 uint64_t hash_bytes(const char *data, size_t size) {
     uint64_t hash = SEED_HIGH ^ size;
     while (size > 16) {
-        hash = mix(read64(data) ^ SEED_LOW, read64(data + 8) ^ hash);
+        hash = multiply_and_fold(read64(data) ^ SEED_LOW, read64(data + 8) ^ hash);
         data += 16;
         size -= 16;
     }
@@ -152,7 +141,7 @@ uint64_t hash_bytes(const char *data, size_t size) {
         auto byte = [data](size_t at) { return uint64_t(static_cast<unsigned char>(data[at])); };
         low = byte(0) << 16 | byte(size / 2) << 8 | byte(size - 1);
     }
-    return mix(low ^ SEED_LOW, high ^ hash ^ 0x8EBC6AF09C88C6E3u);
+    return multiply_and_fold(low ^ SEED_LOW, high ^ hash ^ 0x8EBC6AF09C88C6E3u);
 }
 
 void Strings::reserve(size_t count, size_t bytes) {
@@ -169,7 +158,8 @@ void Strings::add(std::string_view text) {
 }
 
 bool Strings::operator==(const Strings &other) const {
-    return ends_ == other.ends_ && std::equal(data_.begin(), data_.begin() + byte_size(), other.data_.begin());
+    return ends_ == other.ends_ && 
+           std::equal(data_.begin(), data_.begin() + static_cast<std::ptrdiff_t>(byte_size()), other.data_.begin());
 }
 
 int64_t Strings::index() {
@@ -180,7 +170,7 @@ int64_t Strings::index() {
     while (capacity < 2 * count) capacity *= 2;
     slots_ = ZeroedArray<Slot>(capacity);
     mask_ = capacity - 1;
-    duplicate_ = -1;
+    duplicate_ = NOT_FOUND;
     uint64_t hashes[AT_ONCE];
     for (size_t first = 0; first < count; first += AT_ONCE) {
         size_t few = std::min(AT_ONCE, count - first);
@@ -198,7 +188,7 @@ int64_t Strings::index() {
                     break;
                 }
                 if (slot.tag == tag && (*this)[slot.index_plus_1 - 1] == (*this)[first + i]) {
-                    if (duplicate_ < 0) duplicate_ = static_cast<int64_t>(first + i);
+                    if (duplicate_ == NOT_FOUND) duplicate_ = static_cast<int64_t>(first + i);
                     break;
                 }
             }
@@ -213,17 +203,17 @@ int64_t Strings::find(std::string_view text, uint64_t hash) const {
     uint32_t tag = static_cast<uint32_t>(hash >> 32);
     for (uint64_t at = hash & mask_;; at = (at + 1) & mask_) {
         const Slot &slot = slots_[at];
-        if (!slot.index_plus_1) return -1;
+        if (!slot.index_plus_1) return NOT_FOUND;
         if (slot.tag == tag && is_equal((*this)[slot.index_plus_1 - 1], text)) return slot.index_plus_1 - 1;
     }
 }
 
 Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian, Strings *into) {
     if (!into) return walk(data, size, position, count, width, big_endian, [](uint64_t, uint64_t) { return true; });
-    if (position > size || count > (size - position) / width) {
+    if (position > size || count > (size - position) / static_cast<uint64_t>(width)) {
         return scan(data, size, position, count, width, big_endian, nullptr);  // which fails
     }
-    uint64_t room = size - position - count * width;
+    uint64_t room = size - position - count * static_cast<uint64_t>(width);
     if (!Scanner::has_room(count, room)) {
         Scan result = scan(data, size, position, count, width, big_endian, nullptr);
         result.plain = false;

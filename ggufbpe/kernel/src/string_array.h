@@ -50,33 +50,36 @@ public:
     }
     bool operator==(const Strings &other) const;
 
-    // Builds the table for find(). Of equal strings the first counts; returns the index of the first string that
-    // stood before, or -1 if all are different. Does nothing the second time.
+    static constexpr int64_t NOT_FOUND = -1;  // in place of an index
+
+    // Builds the table for find(). Of equal strings the first counts. Returns the index of the first string that occurred
+    // before, or NOT_FOUND if all are different. Does nothing the second time.
     int64_t index();
     bool indexed() const { return slots_.size() > 0; }
-    bool are_different() const { return duplicate_ < 0; }  // as index() found
+    bool are_different() const { return duplicate_ == NOT_FOUND; }  // as index() found
 
-    // The index of `text`, or -1. Needs index().
+    // The index of `text`, or NOT_FOUND. Needs index().
     int64_t find(std::string_view text) const;
     int64_t find(std::string_view text, uint64_t hash) const;
 
     // Brings the slot that find() will look at into the cache.
     void prefetch(uint64_t hash) const { ggufbpe::prefetch(&slots_[hash & mask_]); }
 
-    // For who looks up many, each step for all of them before the next: after prefetch(), the index of the string that find()
-    // will compare first, -1 if it certainly finds none; where that string is said to be, and the string (of -1 the first one,
-    // and there must be one); and what find() would give.
+    // To look up many strings, take each of these steps for all of them before the next: prefetch(); likely(), the index of the
+    // string that find() will compare first, or NOT_FOUND if it certainly finds none; prefetch_end(), which fetches where that
+    // string is; prefetch_text(), the string; and find_likely(), which gives what find() would. The prefetches take the first
+    // string for NOT_FOUND, and there must be one.
     int64_t likely(uint64_t hash) const {
         const uint32_t tag = static_cast<uint32_t>(hash >> 32);
         for (uint64_t at = hash & mask_; slots_[at].index_plus_1; at = (at + 1) & mask_) {
             if (slots_[at].tag == tag) return slots_[at].index_plus_1 - int64_t(1);
         }
-        return -1;
+        return NOT_FOUND;
     }
     void prefetch_end(int64_t likely) const { ggufbpe::prefetch(&ends_[not_negative(likely)]); }
     void prefetch_text(int64_t likely) const { ggufbpe::prefetch(data_.data() + ends_[not_negative(likely)]); }
     int64_t find_likely(std::string_view text, uint64_t hash, int64_t likely) const {
-        if (likely < 0) return -1;
+        if (likely == NOT_FOUND) return NOT_FOUND;
         return is_equal((*this)[static_cast<size_t>(likely)], text) ? likely : find(text, hash);
     }
 
@@ -114,7 +117,7 @@ private:
     std::vector<uint32_t> ends_{0};  // ends_[i] is where string i begins
     ZeroedArray<Slot> slots_;
     uint64_t mask_ = 0;
-    int64_t duplicate_ = -1;  // what index() returned
+    int64_t duplicate_ = NOT_FOUND;  // what index() returned
 };
 
 // What scan() says of an array of strings in a GGUF.

@@ -17,9 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "ids.h"
+#include "fork.h"
 #include "machine.h"
-#include "merge.h"
+#include "poll.h"
+#include "sink.h"
 
 namespace ggufbpe {
 
@@ -44,45 +45,61 @@ private:
 };
 
 // Calls run(turns, poll, is_caller) on up to `threads` threads, the calling one among them; each takes turns, of which there
-// are `count`, until none is left, and calls its poll between. The first exception is thrown when all have stopped.
+// are `count`, until none is left, and calls its poll between. The first exception is thrown when all have stopped. In the
+// child of a fork that came during a poll the other threads are no more, and Forked is thrown: what they may have written to
+// must be SharedWork.
 template <typename Run>
 void on_threads(size_t count, size_t threads, const Poll &poll, Run run) {
-    Turns turns(count);
     if (threads <= 1 || count <= 1) {
+        Turns turns(count);
         run(turns, poll, true);
         return;
     }
-    std::exception_ptr error;
-    std::mutex error_mutex;
-    auto run_here = [&](const Poll &poll_here, bool is_caller) {
+    struct Stopped {};
+    struct State {
+        explicit State(size_t count) : turns(count) {}
+        Turns turns;
+        std::mutex error_mutex;
+        std::exception_ptr error;
+        std::vector<std::thread> others;
+    };
+    SharedWork<State> state(count);
+    const auto run_here = [&](const Poll &poll_here, bool is_caller) {
         try {
-            run(turns, poll_here, is_caller);
+            run(state->turns, poll_here, is_caller);
+        } catch (const Forked &) {
+            throw;
         } catch (...) {
-            std::lock_guard<std::mutex> lock(error_mutex);
-            if (!error) error = std::current_exception();
-            turns.stop();
+            std::lock_guard<std::mutex> lock(state->error_mutex);
+            if (!state->error) state->error = std::current_exception();
+            state->turns.stop();
         }
     };
-    struct Stopped {};
     const Poll look_at_stop = [&] {
-        if (turns.stopped()) throw Stopped();
+        if (state->turns.stopped()) throw Stopped();
     };
-    std::vector<std::thread> others;
     try {
-        for (size_t i = 1; i < std::min(threads, count); ++i) others.emplace_back([&] { run_here(look_at_stop, false); });
+        for (size_t i = 1; i < std::min(threads, count); ++i) {
+            state->others.emplace_back([&] { run_here(look_at_stop, false); });
+        }
     } catch (const std::exception &) {
         // Fewer threads than asked for do the same. Those that run are joined below, whatever it was.
     }
-    run_here(poll, true);
-    for (std::thread &other : others) other.join();
-    if (error) std::rethrow_exception(error);
+    const uint64_t forks = fork_count();
+    const Poll look_at_forks = [&] {
+        poll();
+        if (fork_count() != forks) throw Forked();
+    };
+    run_here(look_at_forks, true);
+    for (std::thread &other : state->others) other.join();
+    if (state->error) std::rethrow_exception(state->error);
 }
 
 // Appends the ids of parts in their order. A part's ids are copied by the thread that brings them, while they are in its
 // cache; those for which the part before is missing wait, and are copied by the thread that brings that one.
 class OrderedIds {
 public:
-    OrderedIds(Ids &to, size_t parts) : to_(to), waiting_(parts), is_waiting_(parts, false) {}
+    OrderedIds(Sink &to, size_t parts) : to_(to), waiting_(parts), is_waiting_(parts, false) {}
 
     // No ids, in memory that was used before if there is any.
     Ids spare() {
@@ -121,7 +138,7 @@ private:
         growing_ = false;
     }
 
-    Ids &to_;
+    Sink &to_;
     std::mutex mutex_;
     std::condition_variable none_copies_;
     std::vector<Ids> waiting_;

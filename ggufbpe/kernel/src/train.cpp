@@ -6,7 +6,8 @@
 #include <exception>
 #include <limits>
 #include <stdexcept>
-#include <thread>
+
+#include "threads.h"
 
 namespace ggufbpe {
 
@@ -73,7 +74,7 @@ void WordCounts::sort() {
 }
 
 void WordCounter::count(const Splitter &splitter, const unsigned char *text, size_t start, size_t end, uint64_t position,
-                        WordCounts &table) {
+                        WordCounts &table, const Poll &poll) {
     Splitter::Scratch scratch;
     while (start < end) {
         size_t next = splitter.block(text, end, start, scratch);
@@ -85,40 +86,39 @@ void WordCounter::count(const Splitter &splitter, const unsigned char *text, siz
             }
         }
         start = next;
+        poll();
     }
 }
 
-void WordCounter::add(const Splitter &splitter, const unsigned char *text, size_t size) {
-    size_t parts = std::min(tables_.size(), size / SHARE + 1);
+void WordCounter::check_open() const {
+    if (!is_open_) throw std::logic_error("nothing can be added any more: the words were taken, or adding was interrupted");
+}
+
+void WordCounter::add(const Splitter &splitter, const unsigned char *text, size_t size, const Poll &poll) {
+    check_open();
+    is_open_ = false;  // until all of the text is counted
+    const size_t parts = std::min(tables_.size(), size / SHARE + 1);
     std::vector<size_t> bounds{0};
     for (size_t i = 1; i < parts; ++i) bounds.push_back(splitter.cut(text, size, std::max(bounds.back(), size / parts * i)));
     bounds.push_back(size);
-    std::vector<std::thread> threads;
-    std::vector<std::exception_ptr> failed(parts);
-    auto part = [&](size_t i) {
-        try {
-            count(splitter, text, bounds[i], bounds[i + 1], position_, tables_[i]);
-        } catch (...) {
-            failed[i] = std::current_exception();
-        }
-    };
-    size_t started = 1;
-    try {
-        for (; started < parts; ++started) threads.emplace_back(part, started);
-    } catch (const std::exception &) {
-        // No more threads are to be had: the rest is done here.
-    }
-    part(0);
-    for (size_t i = started; i < parts; ++i) part(i);
-    for (auto &thread : threads) thread.join();
-    for (auto &error : failed) {
-        if (error) std::rethrow_exception(error);
-    }
+    on_threads(parts, parts, poll, [&](Turns &turns, const Poll &poll_here, bool) {
+        for (size_t i; turns.take(i);) count(splitter, text, bounds[i], bounds[i + 1], position_, tables_[i], poll_here);
+    });
     position_ += size;
+    is_open_ = true;
+}
+
+void WordCounter::add_word(std::string_view word, uint64_t count) {
+    check_open();
+    tables_[0].add(word, count, position_++);
 }
 
 const WordCounts &WordCounter::finish() {
     WordCounts &all = tables_[0];
+    if (is_finished_) return all;
+    check_open();
+    is_open_ = false;
+    is_finished_ = true;
     for (size_t i = 1; i < tables_.size(); ++i) {
         for (const auto &word : tables_[i].words()) all.add(tables_[i].text(word), word.count, word.first);
     }

@@ -1,6 +1,6 @@
 // Learning merges: ggufbpe/training, compiled.
 //
-//     text -> split.h -> WordCounter -> words with counts -> Learner -> merges
+//     text -> split/ -> WordCounter -> words with counts -> Learner -> merges
 //
 // Both do exactly what training/words.py and training/learn.py do; what the rules are is written there.
 //
@@ -17,7 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "split.h"
+#include "poll.h"
+#include "split/splitter.h"
 
 namespace ggufbpe {
 
@@ -50,16 +51,19 @@ class WordCounter {
 public:
     explicit WordCounter(size_t threads) : tables_(threads ? threads : 1) {}
 
-    void add(const Splitter &splitter, const unsigned char *text, size_t size);
-    void add_word(std::string_view word, uint64_t count) { tables_[0].add(word, count, position_++); }
+    // Both throw std::logic_error after finish(), and after what poll threw ended an add(): part of its words are counted.
+    void add(const Splitter &splitter, const unsigned char *text, size_t size, const Poll &poll);
+    void add_word(std::string_view word, uint64_t count);
     const WordCounts &finish();  // all words, in the order in which they stand first
 
 private:
+    void check_open() const;
     static void count(const Splitter &splitter, const unsigned char *text, size_t start, size_t end, uint64_t position,
-                      WordCounts &table);
+                      WordCounts &table, const Poll &poll);
 
     std::vector<WordCounts> tables_;  // one a thread, until they are put together
     uint64_t position_ = 0;
+    bool is_open_ = true, is_finished_ = false;
 };
 
 // Learns merges from words of symbols: see the class of this name in training/learn.py.

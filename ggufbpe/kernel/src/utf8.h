@@ -4,6 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+
+#include "poll.h"
 
 namespace ggufbpe {
 
@@ -13,7 +16,7 @@ inline bool is_utf8(const unsigned char *p, size_t size) {
     while (p < end) {
         if (end - p >= 8) {
             uint64_t word;
-            __builtin_memcpy(&word, p, 8);
+            std::memcpy(&word, p, 8);
             if (!(word & 0x8080808080808080u)) {
                 p += 8;
                 continue;
@@ -36,6 +39,19 @@ inline bool is_utf8(const unsigned char *p, size_t size) {
         p += more + 1;
     }
     return true;
+}
+
+// The same of a text that may be long.
+inline bool is_utf8(const unsigned char *p, size_t size, const Poll &poll) {
+    while (size > Pace::STEPS) {
+        size_t part = Pace::STEPS;
+        for (int i = 0; i < 3 && (p[part] & 0xC0) == 0x80; ++i) --part;  // to where a character begins
+        if (!is_utf8(p, part)) return false;
+        p += part;
+        size -= part;
+        poll();
+    }
+    return is_utf8(p, size);
 }
 
 // The code point at `p` and, in `length`, how many bytes it takes. A byte that cannot be decoded is U+FFFD of length 1.

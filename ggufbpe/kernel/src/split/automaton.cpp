@@ -1,4 +1,4 @@
-#include "automaton.h"
+#include "split/automaton.h"
 
 #include <algorithm>
 #include <map>
@@ -78,10 +78,11 @@ namespace {
 // A program compiled to places, as Thompson does it: each either reads a code point, checks the next one, goes on to
 // two others in order, or is the match.
 struct Place {
+    static constexpr size_t NOT_YET = SIZE_MAX;
     enum Kind { READ, CHECK, FORK, JUMP, MATCH } kind;
-    int set = 0;
+    size_t set = 0;
     bool negated = false;
-    int first = -1, second = -1;
+    size_t first = NOT_YET, second = NOT_YET;  // places
 };
 
 class Compiler {
@@ -100,7 +101,7 @@ private:
         if (++steps_ > MOST_STEPS) throw std::invalid_argument("a program that repeats too much");
         switch (take()) {
             case CHARS: {
-                int set = take_set();
+                const size_t set = take_set();
                 add({Place::READ, set, false, size() + 1});
                 return;
             }
@@ -111,54 +112,55 @@ private:
             }
             case CHOICE: {
                 int count = take();
-                std::vector<int> jumps;
+                std::vector<size_t> jumps;
                 for (int i = 0; i < count; ++i) {
                     if (i + 1 == count) {
                         compile(depth + 1);
                         break;
                     }
-                    int fork = add({Place::FORK, 0, false, size() + 1});
+                    const size_t fork = add({Place::FORK, 0, false, size() + 1});
                     compile(depth + 1);
                     jumps.push_back(add({Place::JUMP}));
                     places[fork].second = size();
                 }
-                for (int jump : jumps) places[jump].first = size();
+                for (size_t jump : jumps) places[jump].first = size();
                 return;
             }
             case REPEAT: {
                 int least = take(), most = take();
                 size_t part = position_;
-                auto again = [&] {
+                auto compile_part = [&] {
                     position_ = part;
                     compile(depth + 1);
                 };
-                if (least < 0 || (most >= 0 && most < least)) throw std::invalid_argument("a repeat of no sense");
-                for (int i = 0; i < least - (most < 0 && least > 0); ++i) again();
-                if (most < 0) {
+                const bool has_limit = most >= 0;  // as NO_LIMIT, other negative numbers have none
+                if (least < 0 || (has_limit && most < least)) throw std::invalid_argument("a repeat of no sense");
+                for (int i = 0; i < least - (!has_limit && least > 0); ++i) compile_part();
+                if (!has_limit) {
                     if (least > 0) {
-                        int start = size();
-                        again();
+                        const size_t start = size();
+                        compile_part();
                         add({Place::FORK, 0, false, start, size() + 1});
                     } else {
-                        int fork = add({Place::FORK, 0, false, size() + 1});
-                        again();
+                        const size_t fork = add({Place::FORK, 0, false, size() + 1});
+                        compile_part();
                         add({Place::JUMP, 0, false, fork});
                         places[fork].second = size();
                     }
                 } else {
-                    std::vector<int> forks;
+                    std::vector<size_t> forks;
                     for (int i = least; i < most; ++i) {
                         forks.push_back(add({Place::FORK, 0, false, size() + 1}));
-                        again();
+                        compile_part();
                     }
-                    for (int fork : forks) places[fork].second = size();
+                    for (size_t fork : forks) places[fork].second = size();
                     if (most == 0) skip(depth);
                 }
                 return;
             }
             case AHEAD: {
                 bool negated = take() != 0;
-                int set = take_set();
+                const size_t set = take_set();
                 add({Place::CHECK, set, negated, size() + 1});
                 return;
             }
@@ -177,13 +179,13 @@ private:
         if (position_ >= program_.size()) throw std::invalid_argument("a program that ends too early");
         return program_[position_++];
     }
-    int take_set() {
+    size_t take_set() {
         int32_t set = take();
         if (set < 0 || static_cast<size_t>(set) >= sets_) throw std::invalid_argument("a set that is not there");
-        return set;
+        return static_cast<size_t>(set);
     }
-    int size() const { return static_cast<int>(places.size()); }
-    int add(Place place) {
+    size_t size() const { return places.size(); }
+    size_t add(Place place) {
         if (places.size() >= MOST_PLACES) throw std::invalid_argument("a pattern of too many places");
         places.push_back(place);
         return size() - 1;
@@ -200,16 +202,16 @@ Automaton::Automaton(const Program &program, const Alphabet &alphabet) : classes
     Compiler compiler(program, alphabet.sets());
     const std::vector<Place> &places = compiler.places;
     const size_t end = classes_;
-    using List = std::vector<int>;
+    using List = std::vector<size_t>;
     std::vector<uint32_t> seen(places.size(), 0);
     uint32_t round = 0;
     List stack;
 
     // The places that control reaches from `from` without reading, in order; forks and jumps are followed.
-    auto follow = [&](int from, List &into) {
+    auto follow = [&](size_t from, List &into) {
         stack.assign(1, from);
         while (!stack.empty()) {
-            int at = stack.back();
+            const size_t at = stack.back();
             stack.pop_back();
             if (seen[at] == round) continue;
             seen[at] = round;
@@ -242,7 +244,7 @@ Automaton::Automaton(const Program &program, const Alphabet &alphabet) : classes
             uint32_t this_round = ++round;
             // `seen` serves the places of the next list; checks that hold go on among those of this one.
             while (!now.empty() && !accepts) {
-                int at = now.back();
+                const size_t at = now.back();
                 now.pop_back();
                 if (seen_now[at] == this_round) continue;
                 seen_now[at] = this_round;
@@ -281,7 +283,7 @@ void Automaton::minimise() {
     const size_t width = classes_ + 1, count = states();
     std::vector<uint32_t> part(count);
     size_t parts = 0;
-    for (size_t turn = 0;; ++turn) {
+    for (size_t pass = 0;; ++pass) {
         std::map<std::vector<uint32_t>, uint32_t> numbers;
         std::vector<uint32_t> refined(count);
         for (size_t state = 0; state < count; ++state) {
@@ -292,11 +294,11 @@ void Automaton::minimise() {
             }
             refined[state] = numbers.try_emplace(signature, static_cast<uint32_t>(numbers.size())).first->second;
         }
-        bool same = numbers.size() == parts && turn > 0;
+        bool same = numbers.size() == parts && pass > 0;
         parts = numbers.size();
         part = refined;
         if (same || parts == count) break;
-        if (turn > 64) return;  // a chain of many states (jais-2 counts to 512) has next to nothing to merge
+        if (pass > 64) return;  // a chain of many states (jais-2 counts to 512) has next to nothing to merge
     }
     if (parts == count) return;
     std::vector<uint16_t> next(parts * width);

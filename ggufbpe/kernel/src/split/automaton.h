@@ -1,6 +1,6 @@
 // Patterns over classes of code points, and the automaton that matches one.
 //
-//     pattern tree (ggufbpe/pattern.py), sets of code points -> Alphabet, Automaton -> split.h
+//     pattern tree (ggufbpe/pattern.py), sets of code points -> Alphabet, Automaton -> stage.h
 //
 // A pattern matches as a backtracking matcher does that tries alternatives in their order: the first way that leads
 // to a match is taken. Subset construction over *ordered* lists of places keeps that meaning: when a list reaches a
@@ -53,10 +53,11 @@ private:
 };
 
 // A pattern as numbers, written before its parts: what ggufbpe/kernel/tables.py makes of a tree.
-//   CHARS set | SEQUENCE count parts... | CHOICE count parts... | REPEAT least most(-1: no limit) part |
+//   CHARS set | SEQUENCE count parts... | CHOICE count parts... | REPEAT least most part |
 //   AHEAD negated set
 using Program = std::vector<int32_t>;
 enum ProgramCode : int32_t { CHARS = 0, SEQUENCE = 1, CHOICE = 2, REPEAT = 3, AHEAD = 4 };
+constexpr int32_t NO_LIMIT = -1;  // the most of a REPEAT
 
 // A deterministic automaton over classes. State 0 has died, state 1 is the start of a match.
 class Automaton {

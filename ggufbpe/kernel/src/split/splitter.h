@@ -3,43 +3,35 @@
 //     text -> blocks -> classes -> [a stage after the other] -> where words begin -> encoder.h
 //
 // A text is taken in blocks that end where the classes of two code points make a cut that no stage looks across. In a
-// block every code point becomes its class, and every stage marks where its matches begin and end: most by windows
-// (windows.h), the rest by walking the automaton. All of it is linear in the text.
+// block every code point becomes its class, and every stage marks where its matches begin and end. All of it is linear
+// in the text.
 //
 // But: no merging, and no special tokens. It does not know which model it works for.
 
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "automaton.h"
-#include "lazy.h"
 #include "memory.h"
-#include "windows.h"
+#include "split/automaton.h"
+#include "split/classes.h"
+#include "split/stage.h"
 
 namespace ggufbpe {
 
 class Splitter {
 public:
-    // One stage as ggufbpe/kernel/tables.py writes it: `rule` is empty or a program, `step` the name of a step of
-    // ggufbpe/split.py or empty; `sets` and `extra` are what the step needs.
-    struct Rule {
-        Program rule;
-        std::string step;
-        std::vector<int32_t> sets;
-        Program extra;
-    };
+    using Rule = Stage::Rule;
 
     // Memory of one caller at a time, to be used again.
     struct Scratch {
-        Buffer<uint8_t> classes, columns, groups, flags[2];
+        Buffer<uint8_t> classes, flags[2];
+        Stage::Scratch stage;
         Buffer<uint32_t> offsets;         // where each code point begins, in a block that is not ASCII
-        std::vector<uint32_t> uncertain;  // code points
         Buffer<uint32_t> starts;          // where each word begins, in bytes of the block; then where the last one ends
         size_t word_count = 0;
         // For words(): the code points of the block, how many were given out, and where words begin.
@@ -49,15 +41,13 @@ public:
         uint32_t size = 0;  // bytes of the block
 
         size_t bytes() const {
-            return classes.bytes() + columns.bytes() + groups.bytes() + flags[0].bytes() + flags[1].bytes() + offsets.bytes() +
-                   starts.bytes();
+            return classes.bytes() + flags[0].bytes() + flags[1].bytes() + stage.bytes() + offsets.bytes() + starts.bytes();
         }
     };
 
     // With `escape_spaces` the byte of a space counts as U+2581, as which it will be merged; other forms of it do not.
     // Throws std::invalid_argument where the rules cannot be compiled.
-    Splitter(const std::vector<CharSet> &sets, const std::vector<Rule> &stages, bool escape_spaces);
-    ~Splitter();
+    Splitter(const std::vector<CharSet> &sets, const std::vector<Rule> &rules, bool escape_spaces);
 
     // The same with one more stage, which cuts before every run of U+2581 but behind one of `joined`. Where merges join
     // nothing else to a U+2581 behind it, this changes no id, and makes words out of lines.
@@ -82,26 +72,19 @@ public:
     static constexpr size_t BLOCK = 1 << 16;  // bytes: what a block has at least, if there are as many
 
 private:
-    struct Stage;
-    using ClassTable = std::array<uint8_t, 0x110000>;
-
-    const uint8_t *wide() const;
-    uint8_t class_before(const unsigned char *text, size_t position) const;
-    uint8_t class_at(const unsigned char *text, size_t size, size_t position) const;
-    size_t classify(const unsigned char *text, size_t size, uint8_t *classes, Scratch &scratch, bool &is_ascii) const;
-    bool is_safe(uint8_t first, uint8_t second) const { return safe_[first * (classes_ + 1) + second] & 1; }
-    void prepare_pairs();
+    // What a pair of classes tells: whether the text may be cut there, and which stage, if any, has a boundary there.
+    static constexpr uint32_t IS_CUT = 1;
+    static constexpr uint32_t boundary_bit(size_t stage) { return 2u << stage; }
+    uint32_t cut_between(uint8_t first, uint8_t second) const { return cuts_[first * (class_count_ + 1) + second]; }
+    void find_cuts();
 
     const std::vector<CharSet> sets_;
     const std::vector<Rule> rules_;
     const bool escape_spaces_;
-    size_t classes_ = 0;
-    uint8_t ascii_[128] = {};
-    std::vector<std::pair<uint32_t, uint8_t>> runs_;
-    Lazy<ClassTable> wide_;  // the class of every code point; made when the first that is not ASCII comes
+    size_t class_count_ = 0;
+    std::unique_ptr<const ClassTable> table_;
     std::vector<std::unique_ptr<Stage>> stages_;
-    // For each pair of classes: bit 0: the text may be cut between them; bit i + 1: stage i has a boundary there.
-    std::vector<uint32_t> safe_;
+    std::vector<uint32_t> cuts_;  // for each pair of classes
 };
 
 }  // namespace ggufbpe

@@ -5,7 +5,7 @@
 // does not. Which windows of five classes are certain, and how, is found by running the automaton from every state
 // that it can be in. The answer becomes a few products of sets ("this class, then one of those, ..."), eight of them
 // to a byte: a window is looked up with five table look-ups and four ANDs, for 32 code points at a time where the
-// processor has byte shuffles. What is not certain is left to the automaton (split.cpp).
+// processor has byte shuffles. What is not certain is left to the automaton (stage.cpp).
 
 #pragma once
 
@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "automaton.h"
+#include "split/automaton.h"
 
 namespace ggufbpe {
 
@@ -41,10 +41,6 @@ public:
     void mark(const uint8_t *columns, const uint8_t *prior, size_t from, size_t count, uint8_t *boundary,
               std::vector<uint32_t> &uncertain) const;
 
-    // For tests and curiosity: how many products there are.
-    size_t certain_products() const { return certain_.size() * 8; }
-    size_t uncertain_products() const { return uncertain_.size() * 8; }
-
     // Products of five sets, eight to a byte: a window is in one of them if the AND of the five bytes is not 0.
     struct Group {
         alignas(16) uint8_t table[5][16] = {};
@@ -57,9 +53,5 @@ private:
     std::vector<Group> certain_;    // windows with a boundary in the middle
     std::vector<Group> uncertain_;  // windows that do not tell
 };
-
-// Whether a match can begin or end between two classes in one way only, whatever is around them: 1 a boundary for
-// certain, 0 none for certain, 2 uncertain, 3 the two never stand together.
-int certainty_of_pair(const Automaton &automaton, uint8_t first, uint8_t second);
 
 }  // namespace ggufbpe

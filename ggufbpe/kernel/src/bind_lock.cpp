@@ -1,0 +1,131 @@
+#include "bind_lock.h"
+
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+namespace ggufbpe {
+
+namespace {
+
+using namespace std::chrono_literals;
+using Nanoseconds = std::chrono::nanoseconds;
+
+constexpr size_t WORTH_RELEASING = 2000;  // bytes; below, letting the lock go and taking it again costs more
+constexpr auto HARD_TO_GET = 2ms;         // of waiting, on average: somebody runs Python code, and gives nothing up by himself
+constexpr auto KEPT_AT_FIRST = 15ms;      // while it is hard to get: three times what waiting for it takes
+constexpr auto TRIED_AGAIN = 300ms;       // then how hard it is to get is measured once more
+constexpr auto SIGNALS_EVERY = 10ms;
+constexpr auto OBJECTS_EVERY = 1ms;
+constexpr auto ASKED_EVERY = 100ms;       // for either, while it is hard to get: some 5 % of the time goes into waiting
+
+// How long taking the lock took lately, and when that was measured. Threads may overwrite each other's: it is an estimate.
+std::atomic<int64_t> average_wait{0}, measured{0};
+std::atomic<uint64_t> all_requests{0};
+
+int64_t now_in_ns() { return Nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+bool is_hard_to_get() { return average_wait.load(std::memory_order_relaxed) > Nanoseconds(HARD_TO_GET).count(); }
+
+void remember_wait(int64_t begun, int64_t ended) {
+    const int64_t before = average_wait.load(std::memory_order_relaxed), wait = ended - begun;
+    average_wait.store(before + (wait - before) / 2, std::memory_order_relaxed);
+    measured.store(ended, std::memory_order_relaxed);
+}
+
+// A thread that wants the lock when the interpreter has begun to end is ended where it stands (before Python 3.14), by
+// unwinding its stack, which C++ cannot survive. It is stopped here instead, until the process has ended.
+class StopsUnwinding {
+public:
+    ~StopsUnwinding() {
+        while (!is_done_) std::this_thread::sleep_for(1h);
+    }
+    void done() { is_done_ = true; }
+
+private:
+    bool is_done_ = false;
+};
+
+void take_lock(PyThreadState *state) {
+    StopsUnwinding stopped;
+    PyEval_RestoreThread(state);
+    stopped.done();
+}
+
+// Whether this is the thread that handles signals. Needs the interpreter's lock. In the child of a fork it is the one that
+// forked.
+bool is_main_thread() {
+    static std::atomic<unsigned long> main_thread{0};
+    static std::atomic<uint64_t> asked_after{UINT64_MAX};  // so many forks
+    if (asked_after.load() != fork_count()) {
+        const nanobind::object thread = nanobind::module_::import_("threading").attr("main_thread")();
+        main_thread.store(nanobind::cast<unsigned long>(thread.attr("ident")));
+        asked_after.store(fork_count());
+    }
+    return PyThread_get_thread_ident() == main_thread.load();
+}
+
+}  // namespace
+
+InterpreterLock::InterpreterLock(size_t bytes)
+    : is_short_(bytes < WORTH_RELEASING), runs_handlers_(!is_short_ && is_main_thread()) {
+    if (is_short_) return;
+    begun_ = asked_ = Clock::now();
+    const int64_t since_measured = now_in_ns() - measured.load(std::memory_order_relaxed);
+    if (!is_hard_to_get() || since_measured > Nanoseconds(TRIED_AGAIN).count()) release();
+}
+
+void InterpreterLock::release() {
+    if (!state_) state_ = PyEval_SaveThread();
+}
+
+uint64_t InterpreterLock::requests() { return all_requests.load(std::memory_order_relaxed); }
+
+bool InterpreterLock::take() {
+    if (!state_) return false;
+    all_requests.fetch_add(1, std::memory_order_relaxed);
+    const int64_t begun = now_in_ns();
+    take_lock(state_);
+    state_ = nullptr;
+    remember_wait(begun, now_in_ns());
+    return true;
+}
+
+void InterpreterLock::poll() {
+    if (is_short_) return;
+    const Clock::time_point now = Clock::now();
+    const bool is_due = state_ ? runs_handlers_ && now - asked_ >= (is_hard_to_get() ? ASKED_EVERY : SIGNALS_EVERY)
+                               : now - begun_ >= KEPT_AT_FIRST;
+    if (is_due) {
+        asked_ = now;
+        take();
+        if (runs_handlers_ && PyErr_CheckSignals()) throw nanobind::python_error();
+        release();
+    }
+}
+
+bool InterpreterLock::is_due_to_take() {
+    if (!state_) return true;
+    const Clock::time_point now = Clock::now();
+    if (now - asked_ < (is_hard_to_get() ? ASKED_EVERY : Clock::duration(OBJECTS_EVERY))) return false;
+    asked_ = now;
+    return true;
+}
+
+Unlocked::Unlocked() : state_(PyEval_SaveThread()) {}
+Unlocked::~Unlocked() { take_lock(state_); }
+
+void LongLock::lock() {
+    const uint64_t here = fork_count() + 1;
+    for (uint64_t holder = NOBODY; !holder_.compare_exchange_weak(holder, here, std::memory_order_acquire); holder = NOBODY) {
+        if (holder != NOBODY && holder != here) {
+            throw std::runtime_error("another thread was at work on this object when the process forked: make a new one");
+        }
+        if (holder != NOBODY) std::this_thread::sleep_for(1ms);
+    }
+}
+
+}  // namespace ggufbpe

@@ -1,0 +1,76 @@
+// When a call holds the interpreter's lock, and when it lets others have it.
+//
+// Letting the lock go lets other threads run. Taking it back takes as long as its holder likes: a thread that runs Python
+// code gives it up after 5 ms (sys.getswitchinterval). So a call asks for it seldom: to look at signals, and for what it
+// makes of Python objects. And while the lock proved hard to get lately, a call keeps it at first: most are done before
+// another thread would have got it anyway.
+
+#pragma once
+
+#include <Python.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "fork.h"
+
+namespace ggufbpe {
+
+// The interpreter's lock during one call, which begins and ends with it held.
+class InterpreterLock {
+public:
+    // A call about so many bytes.
+    explicit InterpreterLock(size_t bytes);
+    ~InterpreterLock() { take(); }
+    InterpreterLock(const InterpreterLock &) = delete;
+    InterpreterLock &operator=(const InterpreterLock &) = delete;
+
+    // To be called now and then during the work. Lets the lock go when the call has had it for long, and lets a pressed Ctrl-C
+    // end the work (nb::python_error).
+    void poll();
+
+    // Whether it is time to make Python objects of what is there.
+    bool is_due_to_take();
+
+    static uint64_t requests();  // how often all calls together took it back
+
+    bool take();  // false if it was held
+    void release();
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    const bool is_short_;       // then the lock is simply held
+    const bool runs_handlers_;  // those of signals, which are the main thread's
+    PyThreadState *state_ = nullptr;  // while the lock is not held
+    Clock::time_point begun_, asked_;
+};
+
+// Lets the lock go for the time of a block.
+class Unlocked {
+public:
+    Unlocked();
+    ~Unlocked();
+    Unlocked(const Unlocked &) = delete;
+    Unlocked &operator=(const Unlocked &) = delete;
+
+private:
+    PyThreadState *state_;
+};
+
+// What one thread at a time may use while others wait; for who has let the interpreter's lock go. Unlike a Mutex it may be
+// held for long, so a fork does not wait for it: in the child of a fork that came meanwhile it cannot be had.
+class LongLock {
+public:
+    void lock();  // throws std::runtime_error in such a child
+    void unlock() { holder_.store(NOBODY, std::memory_order_release); }
+
+private:
+    static constexpr uint64_t NOBODY = 0;
+
+    std::atomic<uint64_t> holder_{NOBODY};  // the process where it is held: fork_count() + 1
+};
+
+}  // namespace ggufbpe

@@ -1,0 +1,79 @@
+// Byte pair encoding of plain text: words, looked up in a cache of all that were seen, and merged if they are new.
+//
+//     text -> split/ -> words -> cache.h -> ids
+//                                   ^ what is missing: merger.h
+//
+// Two kinds of models on top of it have a step of their own before: own_steps.h.
+
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cache.h"
+#include "bpe/merger.h"
+#include "own_steps.h"
+#include "split/splitter.h"
+#include "text_model.h"
+
+namespace ggufbpe {
+
+class BPEModel final : public TextModel {
+public:
+    static constexpr size_t CACHE_BYTES = size_t(32) << 20;
+
+    // Words are looked up by `tokens`.
+    BPEModel(std::shared_ptr<const Strings> tokens, const Strings &merges, std::shared_ptr<const Splitter> splitter,
+             const MergeOptions &options, OwnStep own_step, size_t cache_bytes);
+    ~BPEModel() override;
+
+    void cut_fragments(const unsigned char *text, std::vector<Fragment> &fragments, const Poll &poll) const override;
+    void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
+    void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
+    bool keeps_overlong_spaces() const override { return escape_spaces_; }
+    void expect(size_t bytes) const override;
+    size_t cache_bytes() const override { return cache_.bytes(); }
+    uint64_t cache_misses() const override { return cache_misses_.load(std::memory_order_relaxed); }
+    void clear_cache() const override;
+
+protected:
+    std::unique_ptr<TextModel::Scratch> new_scratch() const override;
+    void begin(TextModel::Scratch &scratch) const override;
+    void end(TextModel::Scratch &scratch) const override;
+
+private:
+    struct Missing;
+    struct Scratch;
+
+    void encode_k_mers(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
+    void encode_spaced(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
+    void encode_text(const unsigned char *text, size_t size, Scratch &scratch, Sink &ids, const Poll &poll) const;
+    int32_t *encode_words(const unsigned char *text, size_t readable, Scratch &scratch, int32_t *to, Sink &ids,
+                          const Poll &poll) const;
+    int32_t *encode_very_long(const unsigned char *word, size_t size, Scratch &scratch, int32_t *to, Sink &ids,
+                              const Poll &poll) const;
+    void encode_missing(Scratch &scratch, const Poll &poll) const;
+    static void find_different(Scratch &scratch);
+    void find_in_former(Scratch &scratch) const;
+    WordTable::Found keep(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Scratch &scratch,
+                          bool &keeps) const;
+    WordTable::Found keep(const Merger::Word &word, const WordKey &key, const WordTable::Found &former, Scratch &scratch,
+                          bool &keeps) const;
+    bool insert(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Scratch &scratch, bool &keeps,
+                WordTable::Found &found) const;
+    bool take_next_tables(Scratch &scratch) const;
+    void drop_outdated_tables() const;
+
+    std::shared_ptr<const Splitter> splitter_;
+    Merger merger_;
+    bool escape_spaces_;
+    std::unique_ptr<const KMers> k_mers_;              // null in models without this step
+    std::unique_ptr<const SpacedWords> spaced_words_;  // as well
+    mutable WordCache cache_;
+    alignas(64) mutable std::atomic<uint64_t> cache_misses_{0};  // words that had to be encoded
+};
+
+}  // namespace ggufbpe

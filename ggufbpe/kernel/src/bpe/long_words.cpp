@@ -1,0 +1,185 @@
+#include "bpe/long_words.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace ggufbpe {
+
+namespace {
+
+constexpr size_t WORTH_ROWS = 1024;       // symbols; from here on all pairs of a rank are merged together
+constexpr size_t POLL_EVERY = 1 << 20;    // merges
+constexpr size_t SORTS_A_SYMBOL = 32;     // how often a place may be sorted, on average, before rows are given up
+constexpr uint32_t NOWHERE = UINT32_MAX;  // no place in a word
+
+void push(std::vector<uint64_t> &queue, uint64_t item) {
+    queue.push_back(item);
+    std::push_heap(queue.begin(), queue.end(), std::greater<>());
+}
+uint64_t pop(std::vector<uint64_t> &queue) {
+    std::pop_heap(queue.begin(), queue.end(), std::greater<>());
+    const uint64_t item = queue.back();
+    queue.pop_back();
+    return item;
+}
+
+}  // namespace
+
+size_t SymbolChain::bytes() const {
+    return symbols_.bytes() + next_.bytes() + before_.bytes() + next_in_row_.bytes() + before_in_row_.bytes() +
+           merges_.bytes() + queue_.capacity() * sizeof(uint64_t) + rows_.capacity() * sizeof(Row) +
+           places_.capacity() * sizeof(uint32_t);
+}
+
+size_t SymbolChain::merge(const MergeTable &table, const Word &word, const Poll &poll) {
+    Symbol *const symbols = symbols_.room(word.size + 1);
+    count_ = table.write_symbols(word, symbols);
+    next_.room(count_);
+    before_.room(count_);
+    merges_.room(count_);
+    for (size_t i = 0; i < count_; ++i) {
+        next_[i] = static_cast<uint32_t>(i + 1);
+        before_[i] = i ? static_cast<uint32_t>(i - 1) : NOWHERE;
+        merges_[i] = merge_of_pair_at(table, i);
+    }
+    if (count_ < WORTH_ROWS || !merge_by_rank(table, poll)) merge_by_queue(table, poll);
+    size_t kept = 0;
+    for (size_t at = 0; at < count_; at = next_[at]) {
+        symbols[kept] = symbols[at];
+        before_[kept++] = static_cast<uint32_t>(at);
+    }
+    return kept;
+}
+
+Merge SymbolChain::merge_of_pair_at(const MergeTable &table, size_t at) const {
+    return next_[at] < count_ ? table.merge(symbols_[at], symbols_[next_[at]]) : NO_MERGE;
+}
+
+// Makes one symbol of the pair at a place. The merges of the two pairs that it is in then are left to the caller.
+void SymbolChain::join_pair(uint32_t at) {
+    const uint32_t right = next_[at], after = next_[right];
+    symbols_[at] = merges_[at].result;
+    merges_[right] = NO_MERGE;
+    next_[at] = after;
+    if (after < count_) before_[after] = at;
+}
+
+// A priority queue of pairs. An item is rank and place in one number; it is stale if the pair at its place has another rank
+// than when it was queued.
+void SymbolChain::merge_by_queue(const MergeTable &table, const Poll &poll) {
+    queue_.clear();
+    const auto item_of = [](Merge merge, size_t at) { return uint64_t(merge.rank) << 32 | at; };
+    for (size_t at = 0; at < count_; at = next_[at]) {
+        if (merges_[at].exists()) queue_.push_back(item_of(merges_[at], at));
+    }
+    std::make_heap(queue_.begin(), queue_.end(), std::greater<>());
+    const auto update_pair = [&](uint32_t at) {
+        merges_[at] = merge_of_pair_at(table, at);
+        if (merges_[at].exists()) push(queue_, item_of(merges_[at], at));
+    };
+    for (size_t popped = 1; !queue_.empty(); ++popped) {
+        if (popped % POLL_EVERY == 0) poll();
+        const uint64_t item = pop(queue_);
+        const uint32_t at = static_cast<uint32_t>(item);
+        if (!merges_[at].exists() || merges_[at].rank != item >> 32) continue;
+        join_pair(at);
+        update_pair(at);
+        if (before_[at] != NOWHERE) update_pair(before_[at]);
+    }
+}
+
+void SymbolChain::append_to_row(uint32_t at) {
+    const uint64_t rank = merges_[at].rank;
+    Row &row = rows_[rank];
+    if (row.first == NOWHERE) {
+        row.first = at;
+        row.is_sorted = true;
+        if (!row.is_queued) {
+            row.is_queued = true;
+            push(queue_, rank);
+        }
+    } else {
+        row.is_sorted = row.is_sorted && row.last < at;
+        next_in_row_[row.last] = at;
+    }
+    before_in_row_[at] = row.first == at ? NOWHERE : row.last;
+    next_in_row_[at] = NOWHERE;
+    row.last = at;
+}
+
+void SymbolChain::remove_from_row(uint32_t at) {
+    Row &row = rows_[merges_[at].rank];
+    const uint32_t before = before_in_row_[at], next = next_in_row_[at];
+    (before == NOWHERE ? row.first : next_in_row_[before]) = next;
+    (next == NOWHERE ? row.last : before_in_row_[next]) = before;
+}
+
+// Returns how many places were sorted.
+size_t SymbolChain::sort_row(Row &row) {
+    places_.clear();
+    for (uint32_t at = row.first; at != NOWHERE; at = next_in_row_[at]) places_.push_back(at);
+    std::sort(places_.begin(), places_.end());
+    row.first = row.last = NOWHERE;
+    for (uint32_t at : places_) {
+        before_in_row_[at] = row.last;
+        next_in_row_[at] = NOWHERE;
+        (row.last == NOWHERE ? row.first : next_in_row_[row.last]) = at;
+        row.last = at;
+    }
+    row.is_sorted = true;
+    return places_.size();
+}
+
+// The pairs of one rank are a row, in the order of their places: all of them are merged in one pass through the word, so the
+// time for a symbol does not grow with the word, and memory is read in order. False, with the chain as far as it came, where
+// rows would be sorted again and again; trained merges do not cause that.
+bool SymbolChain::merge_by_rank(const MergeTable &table, const Poll &poll) {
+    struct EmptyRows {  // for the next word, whatever happens to this one
+        std::vector<Row> &rows;
+        bool are_empty = false;
+        ~EmptyRows() {
+            if (!are_empty) rows.clear();
+        }
+    } guard{rows_};
+    rows_.resize(table.rank_count());
+    next_in_row_.room(count_);
+    before_in_row_.room(count_);
+    queue_.clear();
+    const auto update_pair = [&](uint32_t at) {
+        if (merges_[at].exists()) remove_from_row(at);
+        merges_[at] = merge_of_pair_at(table, at);
+        if (merges_[at].exists()) append_to_row(at);
+    };
+    for (size_t i = 0; i < count_; ++i) {
+        if (merges_[i].exists()) append_to_row(static_cast<uint32_t>(i));
+    }
+    size_t merged = 0, may_sort = SORTS_A_SYMBOL * count_;
+    while (!queue_.empty()) {
+        const uint64_t rank = queue_.front();
+        Row &row = rows_[rank];
+        if (row.first == NOWHERE) {
+            row.is_queued = false;
+            pop(queue_);
+            continue;
+        }
+        if (!row.is_sorted) {
+            const size_t sorted = sort_row(row);
+            if (sorted > may_sort) return false;
+            may_sort -= sorted;
+        }
+        while (row.first != NOWHERE && row.is_sorted && queue_.front() == rank) {
+            if (++merged % POLL_EVERY == 0) poll();
+            const uint32_t at = row.first, right = next_[at];
+            remove_from_row(at);
+            if (merges_[right].exists()) remove_from_row(right);
+            join_pair(at);
+            merges_[at] = NO_MERGE;
+            if (before_[at] != NOWHERE) update_pair(before_[at]);
+            update_pair(at);
+        }
+    }
+    guard.are_empty = true;
+    return true;
+}
+
+}  // namespace ggufbpe

@@ -1,0 +1,205 @@
+// Building the table. It is most of the time that opening a model takes, so nothing in it waits for memory one by one: merges
+// are taken in groups, and each step is done for a whole group while what the next step reads is on its way.
+
+#include "bpe/merge_table.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "bpe/byte_alphabet.h"
+#include "utf8.h"
+
+namespace ggufbpe {
+
+namespace {
+
+constexpr size_t GROUP = 32;                      // merges whose symbols are looked up together
+constexpr size_t MOST_STRINGS = size_t(1) << 28;  // tokens, or merges
+constexpr size_t MOST_JOINED = 100;               // characters that merges join to a space after them
+
+// A text of which the symbol is wanted, and how far the look-up has come.
+struct Part {
+    std::string_view text;
+    uint64_t hash;
+    int64_t likely;  // as Strings::likely() has it
+    Symbol symbol;
+};
+
+// A merge that is read.
+struct Item {
+    uint32_t rank;
+    bool is_guessed;  // merged.symbol is known, and its text is not made
+    Part left, right, merged;
+};
+
+// Cuts a merge at its first space, not counting one that begins it. False if there is nothing on one of the sides.
+bool cut_merge(std::string_view text, Item &item) {
+    const size_t space = text.size() > 1 ? text.find(' ', 1) : std::string_view::npos;
+    if (space == std::string_view::npos || space + 1 == text.size()) return false;
+    item.left.text = text.substr(0, space);
+    item.right.text = text.substr(space + 1);
+    return true;
+}
+
+// Guesses which token a merge makes. Merges mostly stand in the order of the tokens that they make, so it is the one of the
+// merge before or the next one. Where tokens are equal, the guess could be the second of two, of which the first counts.
+class Guesser {
+public:
+    explicit Guesser(const Strings &tokens) : tokens_(tokens), may_guess_(tokens.are_different()) {}
+
+    bool guess(Item &item) {
+        if (makes(item, last_)) {
+            item.merged.symbol = static_cast<Symbol>(last_);
+        } else if (makes(item, last_ + 1)) {
+            item.merged.symbol = static_cast<Symbol>(++last_);
+        } else {
+            return false;
+        }
+        return true;
+    }
+    void set_last(Symbol symbol) { last_ = symbol; }
+
+private:
+    bool makes(const Item &item, size_t id) const {
+        if (!may_guess_ || id >= tokens_.size()) return false;
+        const std::string_view token = tokens_[id], left = item.left.text, right = item.right.text;
+        return token.size() == left.size() + right.size() && token.substr(0, left.size()) == left &&
+               token.substr(left.size()) == right;
+    }
+
+    const Strings &tokens_;
+    const bool may_guess_;
+    size_t last_ = 0;
+};
+
+uint32_t last_character(std::string_view text) {
+    size_t start = text.size() - 1;
+    while (start > 0 && (text[start] & 0xC0) == 0x80) --start;
+    const auto *p = reinterpret_cast<const unsigned char *>(text.data());
+    unsigned length;
+    return code_point_at(p + start, p + text.size(), length);
+}
+
+constexpr std::string_view ESCAPED_SPACE_TEXT = "\xE2\x96\x81";
+bool starts_with_space(std::string_view text) { return text.substr(0, 3) == ESCAPED_SPACE_TEXT; }
+bool ends_with_space(std::string_view text) {
+    return text.size() >= 3 && text.substr(text.size() - 3) == ESCAPED_SPACE_TEXT;
+}
+
+}  // namespace
+
+MergeTable::MergeTable(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options)
+    : tokens_(std::move(tokens)), options_(options), rank_count_(merges.size()) {
+    if (!tokens_->indexed()) throw std::invalid_argument("the tokens have no index");
+    if (tokens_->size() >= MOST_STRINGS || merges.size() >= MOST_STRINGS) {
+        throw std::invalid_argument("more tokens or merges than there are numbers for");
+    }
+    for (size_t id = 0; id < tokens_->size(); ++id) longest_token_ = std::max(longest_token_, (*tokens_)[id].size());
+    const std::vector<PairTable::Pair> pairs = read_merges(merges);
+    find_characters();
+    pairs_ = PairTable(pairs, symbol_count());
+}
+
+Symbol MergeTable::symbol_of(std::string_view text, uint64_t hash, int64_t likely) {
+    const int64_t id = tokens_->find_likely(text, hash, likely);
+    if (id != Strings::NOT_FOUND) return static_cast<Symbol>(id);
+    auto [found, is_new] = inner_symbols_.try_emplace(std::string(text), static_cast<Symbol>(symbol_count()));
+    if (is_new) inner_.emplace_back(text);
+    return found->second;
+}
+
+// The pairs of all merges, as symbols.
+std::vector<PairTable::Pair> MergeTable::read_merges(const Strings &merges) {
+    if (options_.byte_encode) {
+        byte_merges_ = ZeroedArray<Merge>(65536);
+        std::fill_n(byte_merges_.data(), 65536, NO_MERGE);
+    }
+    std::vector<PairTable::Pair> pairs;
+    pairs.reserve(merges.size());
+    Guesser guesser(*tokens_);
+    std::vector<Item> items(GROUP);
+    std::vector<char> merged;  // texts that were not guessed
+    for (size_t from = 0; from < merges.size(); from += GROUP) {
+        const size_t end = std::min(from + GROUP, merges.size());
+        size_t room = 0;
+        for (size_t rank = from; rank < end; ++rank) room += merges[rank].size();
+        if (merged.size() < room) merged.resize(room);
+        char *to = merged.data();
+        size_t count = 0;
+        for (size_t rank = from; rank < end; ++rank) {
+            Item &item = items[count];
+            if (!cut_merge(merges[rank], item)) continue;
+            ++count;
+            item.rank = static_cast<uint32_t>(rank);
+            item.is_guessed = guesser.guess(item);
+            if (item.is_guessed) continue;
+            item.merged.text = {to, item.left.text.size() + item.right.text.size()};
+            to = std::copy(item.left.text.begin(), item.left.text.end(), to);
+            to = std::copy(item.right.text.begin(), item.right.text.end(), to);
+        }
+        const auto for_each_part = [&](auto work) {
+            for (size_t i = 0; i < count; ++i) {
+                work(items[i].left);
+                work(items[i].right);
+                if (!items[i].is_guessed) work(items[i].merged);
+            }
+        };
+        for_each_part([&](Part &part) {
+            part.hash = hash_bytes(part.text.data(), part.text.size());
+            tokens_->prefetch(part.hash);
+        });
+        for_each_part([&](Part &part) {
+            part.likely = tokens_->likely(part.hash);
+            tokens_->prefetch_end(part.likely);
+        });
+        for_each_part([&](Part &part) { tokens_->prefetch_text(part.likely); });
+        for_each_part([&](Part &part) { part.symbol = symbol_of(part.text, part.hash, part.likely); });
+        if (count) guesser.set_last(items[count - 1].merged.symbol);
+        for (size_t i = 0; i < count; ++i) {
+            const Item &item = items[i];
+            const Merge merge{item.merged.symbol, item.rank};
+            pairs.push_back({item.left.symbol, item.right.symbol, merge});
+            if (options_.byte_encode) {
+                const int left = BYTE_ALPHABET.byte_of(item.left.text), right = BYTE_ALPHABET.byte_of(item.right.text);
+                if (left == ByteAlphabet::NOT_A_BYTE || right == ByteAlphabet::NOT_A_BYTE) continue;
+                Merge &first = byte_merges_[size_t(right) << 8 | size_t(left)];
+                if (!first.exists()) first = merge;
+            } else if (starts_with_space(item.right.text) && !ends_with_space(item.left.text)) {
+                joined_to_spaces_.push_back(last_character(item.left.text));
+            }
+        }
+    }
+    std::sort(joined_to_spaces_.begin(), joined_to_spaces_.end());
+    joined_to_spaces_.erase(std::unique(joined_to_spaces_.begin(), joined_to_spaces_.end()), joined_to_spaces_.end());
+    parts_at_spaces_ = options_.escape_spaces && !options_.byte_encode && !options_.ignore_merges &&
+                       joined_to_spaces_.size() <= MOST_JOINED;
+    return pairs;
+}
+
+void MergeTable::find_characters() {
+    for (int byte = 0; byte < 256; ++byte) {
+        if (options_.byte_encode) {
+            const std::string_view text = BYTE_ALPHABET.character(static_cast<unsigned char>(byte));
+            const uint64_t hash = hash_bytes(text.data(), text.size());
+            byte_symbols_[byte] = symbol_of(text, hash, tokens_->likely(hash));
+        } else {
+            unsigned char utf8[4];
+            const auto code_point = static_cast<uint32_t>(byte);
+            const bool is_escaped = options_.escape_spaces && code_point == ' ';
+            byte_symbols_[byte] = symbol_of_character(utf8, write_utf8(is_escaped ? ESCAPED_SPACE : code_point, utf8));
+        }
+    }
+}
+
+Symbol MergeTable::symbol_of_character(const unsigned char *utf8, unsigned size) const {
+    const std::string_view text(reinterpret_cast<const char *>(utf8), size);
+    const int64_t id = tokens_->find(text);
+    if (id != Strings::NOT_FOUND) return static_cast<Symbol>(id);
+    if (!inner_symbols_.empty()) {
+        const auto found = inner_symbols_.find(std::string(text));
+        if (found != inner_symbols_.end()) return found->second;
+    }
+    return static_cast<Symbol>(symbol_count());
+}
+
+}  // namespace ggufbpe

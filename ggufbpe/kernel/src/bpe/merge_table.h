@@ -1,0 +1,91 @@
+// The symbols of a vocabulary and the merges between them: what all ways of merging read.
+//
+//     tokens, merges (string_array.h) -> MergeTable; word -> symbols (symbols.cpp); symbols -> ids (symbols.cpp)
+//
+// A symbol is a token's id, or a number above the ids for a text that occurs in merges but is no token. With symbols in place
+// of texts, merging is looking up pairs of numbers.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "bpe/pair_table.h"
+#include "bpe/word.h"
+#include "ids.h"
+#include "memory.h"
+#include "string_array.h"
+
+namespace ggufbpe {
+
+struct MergeOptions {
+    bool byte_encode = true;    // words are written in GPT-2's alphabet of bytes; otherwise they stay UTF-8
+    bool ignore_merges = false; // a word that is a token is that token
+    bool newline_runs = false;  // so is a word of line breaks
+    bool escape_spaces = false; // a space is written as U+2581
+};
+
+class MergeTable {
+public:
+    static constexpr uint32_t ESCAPED_SPACE = 0x2581;
+
+    // `tokens` must be indexed; the index of a token is its id. A merge is "left right"; of equal pairs the first counts.
+    MergeTable(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options);
+
+    const Strings &tokens() const { return *tokens_; }
+    const MergeOptions &options() const { return options_; }
+    size_t longest_token() const { return longest_token_; }  // bytes
+    size_t symbol_count() const { return tokens_->size() + inner_.size(); }
+    size_t rank_count() const { return rank_count_; }
+
+    const PairTable::Reader &pairs() const { return pairs_.reader(); }
+    Merge merge(Symbol left, Symbol right) const { return pairs().merge(pairs().query(left, right)); }
+
+    // The same for two bytes, at byte level: few enough to stay in the cache, so that no pair is mixed and fetched.
+    Merge merge_of_bytes(unsigned char left, unsigned char right) const {
+        return byte_merges_[size_t(right) << 8 | size_t(left)];
+    }
+    // The symbol of a byte at byte level, otherwise that of an ASCII character.
+    Symbol symbol_of_byte(unsigned char byte) const { return byte_symbols_[byte]; }
+
+    // Writes the symbols of a word, which are as many as its bytes or fewer; returns how many. A character that is neither
+    // a token nor in any merge is no_symbol().
+    size_t write_symbols(const Word &word, Symbol *symbols) const;
+
+    // The bytes of a word's first `count` characters, which are what write_symbols() makes a symbol of.
+    size_t size_of_characters(const Word &word, size_t count) const;
+
+    // Appends the ids of a word's symbols; `starts` says which of its characters each begins with. A symbol that is no token
+    // becomes its bytes, and bytes without a token are dropped (src/llama-vocab.cpp: llm_tokenizer_bpe_session).
+    void append_ids(const Word &word, const Symbol *symbols, const uint32_t *starts, size_t count, Ids &ids) const;
+
+    // Whether words may be cut before every run of U+2581, but not after the characters that merges join to one.
+    bool parts_at_spaces() const { return parts_at_spaces_; }
+    const std::vector<uint32_t> &joined_to_spaces() const { return joined_to_spaces_; }
+
+private:
+    std::vector<PairTable::Pair> read_merges(const Strings &merges);
+    void find_characters();
+    Symbol symbol_of(std::string_view text, uint64_t hash, int64_t likely);
+    Symbol symbol_of_character(const unsigned char *utf8, unsigned size) const;
+    void append_bytes(std::string_view text, Ids &ids) const;
+
+    std::shared_ptr<const Strings> tokens_;
+    MergeOptions options_;
+    size_t longest_token_ = 0;
+    size_t rank_count_;
+    bool parts_at_spaces_ = false;
+    std::vector<uint32_t> joined_to_spaces_;
+    std::vector<std::string> inner_;  // the texts of symbols that are no tokens
+    std::unordered_map<std::string, Symbol, TextHash> inner_symbols_;
+    PairTable pairs_;
+    Symbol byte_symbols_[256];
+    ZeroedArray<Merge> byte_merges_;  // [right byte << 8 | left byte]
+};
+
+}  // namespace ggufbpe

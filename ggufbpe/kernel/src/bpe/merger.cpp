@@ -1,0 +1,80 @@
+#include "bpe/merger.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "bpe/whole_words.h"
+
+namespace ggufbpe {
+
+namespace {
+
+void check_length(const Word &word, bool is_byte_level) {
+    constexpr size_t BYTES_A_SYMBOL = 60;
+    if (word.size <= SymbolChain::LONGEST) return;
+    const auto is_first_of_character = [&](unsigned char byte) { return is_byte_level || (byte & 0xC0) != 0x80; };
+    const auto characters = static_cast<size_t>(std::count_if(word.data, word.data + word.size, is_first_of_character));
+    if (characters <= SymbolChain::LONGEST) return;
+    throw std::length_error("the pre-tokenizer leaves a word of " + std::to_string(characters) +
+                            " characters, which takes " + std::to_string(BYTES_A_SYMBOL * characters >> 30) +
+                            " GiB to merge; the limit is " + std::to_string(SymbolChain::LONGEST));
+}
+
+// The numbers of all words, the short ones first and by their sizes: loops then run as often as for the word before, which
+// makes their branches predictable. Returns how many are short.
+size_t sort_by_size(const Word *words, size_t count, std::vector<uint32_t> &numbers) {
+    constexpr size_t SIZES = SHORT_WORD + 2;  // from 0 on; the last one is of all longer words
+    uint32_t places[SIZES + 1] = {0};
+    const auto size_of = [](const Word &word) { return std::min(word.size, SHORT_WORD + 1); };
+    for (size_t i = 0; i < count; ++i) ++places[size_of(words[i]) + 1];
+    for (size_t size = 1; size <= SIZES; ++size) places[size] += places[size - 1];
+    const size_t short_count = places[SHORT_WORD + 1];
+    numbers.resize(count);
+    for (size_t i = 0; i < count; ++i) numbers[places[size_of(words[i])]++] = static_cast<uint32_t>(i);
+    return short_count;
+}
+
+}  // namespace
+
+void Merger::encode(const Word &word, Scratch &scratch, CertainIds &to, const Poll &poll) const {
+    const int64_t whole = find_whole_word(table_, word, scratch.written);
+    if (whole != Strings::NOT_FOUND) {
+        to.ids.push(static_cast<int32_t>(whole));
+        return;
+    }
+    if (is_very_long(word.size) && merge_in_windows(table_, word, scratch.chain, to, poll)) return;
+    check_length(word, table_.options().byte_encode);
+    const size_t count = scratch.chain.merge(table_, word, poll);
+    table_.append_ids(word, scratch.chain.symbols(), scratch.chain.starts(), count, to.ids);
+}
+
+void Merger::encode(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const {
+    CertainIds to{scratch.ids, false};
+    encode({word, size}, scratch, to, poll);
+}
+
+size_t Merger::count(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const {
+    scratch.ids.clear();
+    CertainIds to{scratch.ids, true};
+    encode({word, size}, scratch, to, poll);
+    return to.dropped + scratch.ids.size();
+}
+
+void Merger::encode_many(const Word *words, size_t count, Result *results, Scratch &scratch, const Poll &poll) const {
+    const size_t short_count = sort_by_size(words, count, scratch.numbers);
+    for (size_t i = short_count; i < count; ++i) {
+        const Word &word = words[scratch.numbers[i]];
+        const size_t start = scratch.ids.size();
+        encode(word.data, word.size, scratch, poll);
+        results[scratch.numbers[i]] = {start, scratch.ids.size() - start};
+    }
+    scratch.numbers.resize(short_count);
+    const MergeOptions &options = table_.options();
+    if (options.ignore_merges || options.newline_runs) {
+        find_whole_words(table_, words, scratch.numbers, results, scratch.ids, scratch.written);
+    }
+    merge_short_words(table_, words, scratch.numbers.data(), scratch.numbers.size(), results, scratch.ids, scratch.lanes);
+}
+
+}  // namespace ggufbpe

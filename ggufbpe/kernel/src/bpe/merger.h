@@ -1,0 +1,66 @@
+// A word to ids: byte pair encoding by tables. ggufbpe/bpe.py, compiled.
+//
+//     word -> whole_words.h -> is it a token? -> short_words.h, long_words.h or very_long_words.h, by its length -> ids
+//                                                merge_table.h
+//
+// But: no cache, and no text; words come from split.h.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "bpe/long_words.h"
+#include "bpe/merge_table.h"
+#include "bpe/short_words.h"
+#include "bpe/very_long_words.h"
+#include "bpe/word.h"
+#include "ids.h"
+#include "poll.h"
+#include "string_array.h"
+
+namespace ggufbpe {
+
+class Merger {
+public:
+    using Word = ggufbpe::Word;
+    using Result = WordIds;
+
+    // As of MergeTable.
+    Merger(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options)
+        : table_(std::move(tokens), merges, options) {}
+
+    // Memory of one caller at a time, to be used again.
+    struct Scratch {
+        Ids ids;
+        SymbolChain chain;
+        std::vector<Lane> lanes;
+        std::vector<uint32_t> numbers;  // of the words that are still to be merged
+        std::vector<char> written;
+
+        size_t bytes() const { return ids.bytes() + chain.bytes(); }
+    };
+
+    // Appends the ids of a word to scratch.ids. Throws std::length_error for one of more than SymbolChain::LONGEST symbols
+    // that cannot be merged in windows.
+    void encode(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
+
+    // How many ids that would be; of a very long word, without memory for all of them. What is in scratch.ids is lost.
+    size_t count(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
+    static bool is_very_long(size_t size) { return ggufbpe::is_very_long(size); }
+
+    // Many words at once. results[i] says where the ids of words[i] are in scratch.ids.
+    void encode_many(const Word *words, size_t count, Result *results, Scratch &scratch, const Poll &poll) const;
+
+    bool parts_at_spaces() const { return table_.parts_at_spaces(); }
+    const std::vector<uint32_t> &joined_to_spaces() const { return table_.joined_to_spaces(); }
+
+private:
+    void encode(const Word &word, Scratch &scratch, CertainIds &to, const Poll &poll) const;
+
+    MergeTable table_;
+};
+
+}  // namespace ggufbpe

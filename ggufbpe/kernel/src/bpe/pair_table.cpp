@@ -1,0 +1,95 @@
+#include "bpe/pair_table.h"
+
+#include <stdexcept>
+
+#include "string_array.h"
+
+namespace ggufbpe {
+
+namespace {
+
+constexpr size_t AHEAD = 16;  // pairs whose buckets are fetched before they are inserted
+
+int bits_of(uint64_t number) {
+    int bits = 0;
+    for (; number; number >>= 1) ++bits;
+    return bits;
+}
+
+}  // namespace
+
+PairTable::PairTable(const std::vector<Pair> &pairs, size_t symbol_count) {
+    reader_.no_symbol_ = static_cast<Symbol>(symbol_count);
+    uint64_t odd = hash_seed() | 1;
+    const size_t rank_count = pairs.empty() ? 0 : pairs.back().merge.rank + size_t(1);
+    int bucket_bits = 4;
+    while ((size_t(BUCKET_ENTRIES) * 3 << bucket_bits) < pairs.size() * 5) ++bucket_bits;
+    do {
+        lay_out(bucket_bits++, bits_of(symbol_count), bits_of(rank_count), rank_count, odd);
+        odd *= 0x9E3779B97F4A7C15u;
+    } while (!insert(pairs));
+}
+
+// Chooses which bits of an entry hold what, and makes room for the buckets.
+void PairTable::lay_out(int bucket_bits, int symbol_bits, int rank_bits, size_t rank_count, uint64_t odd) {
+    while (2 * symbol_bits < bucket_bits + FILTER_BITS) ++symbol_bits;
+    const auto width = [&] { return 2 * symbol_bits - bucket_bits + PROBE_BITS + rank_bits; };
+#if defined(GGUFBPE_RESULTS_APART)
+    const bool has_results = false;  // tests: as with a million tokens and as many merges
+#else
+    const bool has_results = width() + symbol_bits <= 64;
+#endif
+    while (width() > 64) ++bucket_bits;  // only for more than 2^28 merges
+    if (bucket_bits > 40) throw std::invalid_argument("more tokens and merges than there are numbers for");
+    results_.assign(has_results ? 0 : rank_count, 0);
+    const size_t bucket_count = size_t(1) << bucket_bits;
+    // After the buckets, one that is always empty, and then the filters: in the same huge pages.
+    buckets_ = ZeroedArray<Bucket>();
+    buckets_ = ZeroedArray<Bucket>(bucket_count + 1 + bucket_count / BUCKET_ENTRIES + 1);
+    Reader &to = reader_;
+    to.buckets_ = buckets_.data();
+    to.bucket_count_ = bucket_count;
+    to.filters_ = filters();
+    to.results_ = has_results ? nullptr : results_.data();
+    to.left_factor_ = odd << (64 - symbol_bits);
+    to.right_factor_ = odd << (64 - 2 * symbol_bits);
+    to.bucket_bits_ = bucket_bits;
+    to.rank_shift_ = has_results ? symbol_bits : 0;
+    to.probe_shift_ = 64 - (2 * symbol_bits - bucket_bits) - PROBE_BITS;
+    to.tag_bits_ = ~uint64_t(0) << to.probe_shift_;
+    to.rank_bits_ = static_cast<uint32_t>((uint64_t(1) << rank_bits) - 1);
+    to.result_bits_ = static_cast<uint32_t>((uint64_t(1) << symbol_bits) - 1);
+}
+
+// False if there is no room for one of them.
+bool PairTable::insert(const std::vector<Pair> &pairs) {
+    std::vector<uint8_t> used(reader_.bucket_count_, 0);  // entries of each bucket: small enough to stay in the cache
+    for (size_t i = 0; i < pairs.size(); ++i) {
+        if (i + AHEAD < pairs.size()) {
+            prefetch_to_write(&buckets_[reader_.first_probe(pairs[i + AHEAD].left, pairs[i + AHEAD].right).bucket]);
+        }
+        if (!insert(pairs[i], used)) return false;
+    }
+    return true;
+}
+
+bool PairTable::insert(const Pair &pair, std::vector<uint8_t> &used) {
+    Query query = reader_.first_probe(pair.left, pair.right);
+    filters()[query.bucket] |= uint64_t(1) << (query.tag >> (64 - FILTER_BITS));
+    const uint64_t result = results_.empty() ? pair.merge.result : 0;
+    const uint64_t content = uint64_t(pair.merge.rank + 1) << reader_.rank_shift_ | result;
+    for (int probe = 0; probe < PROBES; reader_.move_to_probe(query, ++probe)) {
+        uint64_t (&entries)[BUCKET_ENTRIES] = buckets_[query.bucket].entries;
+        bool is_there = false;
+        for (const uint64_t entry : entries) is_there |= (entry != 0) & ((entry & reader_.tag_bits_) == query.tag);
+        if (is_there) return true;
+        uint8_t &count = used[query.bucket];
+        if (count == BUCKET_ENTRIES) continue;
+        entries[count++] = query.tag | content;
+        if (!results_.empty()) results_[pair.merge.rank] = pair.merge.result;
+        return true;
+    }
+    return false;
+}
+
+}  // namespace ggufbpe

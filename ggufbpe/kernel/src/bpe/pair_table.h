@@ -1,0 +1,157 @@
+// The merges of a vocabulary as a table: what two symbols become, and at which rank.
+//
+// A bucket is a cache line of eight entries, one for each pair. A pair of symbols is first mixed by an invertible map: its
+// upper bits choose the bucket and the rest of it stands in the entry, so that an entry belongs to one pair only and nothing
+// has to be compared elsewhere. All eight are compared without a branch: whether two symbols have a merge is
+// unpredictable, and a mispredicted branch would cost more than the comparisons. Most pairs have none. A set of bits, one
+// for each pair and small enough to stay in the cache, tells nearly all of those, and their buckets are not fetched.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "machine.h"
+#include "memory.h"
+
+namespace ggufbpe {
+
+// The id of a token, or a number above the ids for a text that occurs in merges but is no token.
+using Symbol = uint32_t;
+
+// What a pair of symbols becomes, and how early: the lowest rank goes first.
+struct Merge {
+    static constexpr uint32_t NO_RANK = UINT32_MAX;
+
+    Symbol result;
+    uint32_t rank;
+    bool exists() const { return rank != NO_RANK; }
+};
+constexpr Merge NO_MERGE{0, Merge::NO_RANK};
+
+class PairTable {
+public:
+    struct Pair {
+        Symbol left, right;
+        Merge merge;
+    };
+
+    // Where a pair is looked up. A pair that surely has no merge is looked up in a bucket that is always empty.
+    struct Query {
+        uint64_t tag, bucket;
+    };
+
+    // What the table holds of a pair: all zeros where it has no merge.
+    struct Entry {
+        uint64_t bits;
+    };
+
+private:
+    static constexpr int BUCKET_ENTRIES = 8;
+    static constexpr int PROBE_BITS = 3;
+    static constexpr int PROBES = 1 << PROBE_BITS;  // buckets where a pair may be: its own and on in steps of 1, 2, 3, …
+    static constexpr int FILTER_BITS = 6;           // a bucket has 64 bits that tell whether a pair may be in it
+
+    struct alignas(64) Bucket {
+        // From the top: the rest of the mixed pair; at which probe it is found; rank + 1; the result, if there is room.
+        uint64_t entries[BUCKET_ENTRIES];  // filled from the first one on
+    };
+
+public:
+    // The table as it is read. A loop takes its own copy, which the compiler can keep in registers.
+    class Reader {
+    public:
+        // A symbol that is in no pair of the table.
+        Symbol no_symbol() const { return no_symbol_; }
+        Query query_of_nothing() const { return {0, bucket_count_}; }
+
+        // The first half of a look-up, which fetches the bucket; entry() is the second one.
+        Query query(Symbol left, Symbol right) const {
+            Query query = first_probe(left, right);
+            const uint64_t may_be_there = filters_[query.bucket] >> (query.tag >> (64 - FILTER_BITS)) & 1;
+            query.bucket = bucket_count_ ^ ((query.bucket ^ bucket_count_) & (0 - may_be_there));  // chosen without a branch
+            prefetch(&buckets_[query.bucket]);
+            return query;
+        }
+
+        Entry entry(Query query) const {
+            for (int probe = 0;; move_to_probe(query, ++probe)) {
+                uint64_t found = 0;  // an empty entry is 0, so it does no harm where it matches
+                for (const uint64_t entry : buckets_[query.bucket].entries) {
+                    found |= (entry & tag_bits_) == query.tag ? entry : 0;
+                }
+                if (is_last_probe(query, probe) || found) return {found};
+            }
+        }
+#if GGUFBPE_X86
+        __attribute__((target("avx2"), always_inline)) Entry entry_wide(Query query) const {
+            for (int probe = 0;; move_to_probe(query, ++probe)) {
+                const auto *vectors = reinterpret_cast<const __m256i *>(buckets_[query.bucket].entries);
+                const __m256i tag = _mm256_set1_epi64x(static_cast<long long>(query.tag));
+                const __m256i tag_bits = _mm256_set1_epi64x(static_cast<long long>(tag_bits_));
+                const __m256i first = _mm256_load_si256(vectors), second = _mm256_load_si256(vectors + 1);
+                const __m256i found = _mm256_or_si256(
+                    _mm256_and_si256(first, _mm256_cmpeq_epi64(_mm256_and_si256(first, tag_bits), tag)),
+                    _mm256_and_si256(second, _mm256_cmpeq_epi64(_mm256_and_si256(second, tag_bits), tag)));
+                const __m128i half = _mm_or_si128(_mm256_castsi256_si128(found), _mm256_extracti128_si256(found, 1));
+                const __m128i one = _mm_or_si128(half, _mm_unpackhi_epi64(half, half));
+                const auto entry = static_cast<uint64_t>(_mm_cvtsi128_si64(one));
+                if (is_last_probe(query, probe) || entry) return {entry};
+            }
+        }
+#endif
+        uint32_t rank(Entry entry) const { return (static_cast<uint32_t>(entry.bits >> rank_shift_) & rank_bits_) - 1; }
+        Symbol result(Entry entry) const {
+            if (!results_) return static_cast<Symbol>(entry.bits) & result_bits_;
+            return entry.bits ? results_[rank(entry)] : 0;
+        }
+        Merge merge(Entry entry) const { return {result(entry), rank(entry)}; }
+        Merge merge(Query query) const { return merge(entry(query)); }
+
+    private:
+        friend PairTable;
+
+        // The pair as one number, at the top of 64 bits, times an odd one. That gives another number of as many bits for each
+        // pair, whose upper bits depend on all of the pair.
+        Query first_probe(Symbol left, Symbol right) const {
+            const uint64_t mixed = left * left_factor_ + right * right_factor_;
+            return {mixed << bucket_bits_, mixed >> (64 - bucket_bits_)};
+        }
+        // Hardly any bucket is full, so this branch is predictable; the one on what was found is not, and comes after it.
+        bool is_last_probe(Query query, int probe) const {
+            return !buckets_[query.bucket].entries[BUCKET_ENTRIES - 1] || probe == PROBES - 1;
+        }
+        void move_to_probe(Query &query, int probe) const {
+            query.tag += uint64_t(1) << probe_shift_;
+            query.bucket = (query.bucket + static_cast<uint64_t>(probe)) & (bucket_count_ - 1);
+        }
+
+        const Bucket *buckets_ = nullptr;
+        const uint64_t *filters_ = nullptr;
+        const Symbol *results_ = nullptr;  // by rank, where an entry has no room for the result
+        uint64_t left_factor_ = 0, right_factor_ = 0, bucket_count_ = 0, tag_bits_ = 0;
+        Symbol no_symbol_ = 0;
+        uint32_t rank_bits_ = 0, result_bits_ = 0;
+        int bucket_bits_ = 0, rank_shift_ = 0, probe_shift_ = 0;
+    };
+
+    PairTable() : PairTable({}, 0) {}
+
+    // Symbols are below `symbol_count`, ranks rise. Of equal pairs the first counts.
+    PairTable(const std::vector<Pair> &pairs, size_t symbol_count);
+
+    const Reader &reader() const { return reader_; }
+
+private:
+    void lay_out(int bucket_bits, int symbol_bits, int rank_bits, size_t rank_count, uint64_t odd);
+    bool insert(const std::vector<Pair> &pairs);
+    bool insert(const Pair &pair, std::vector<uint8_t> &used);
+    uint64_t *filters() { return reinterpret_cast<uint64_t *>(&buckets_[reader_.bucket_count_ + 1]); }
+
+    Reader reader_;
+    ZeroedArray<Bucket> buckets_;
+    std::vector<Symbol> results_;
+};
+
+}  // namespace ggufbpe

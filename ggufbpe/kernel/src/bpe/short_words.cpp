@@ -1,0 +1,221 @@
+#include "bpe/short_words.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "machine.h"
+
+namespace ggufbpe {
+
+namespace {
+
+constexpr uint32_t NO_RANK = Merge::NO_RANK;
+constexpr size_t LANES = 16;
+constexpr size_t TWO_VECTORS = 16;  // ranks; most words have no more
+
+// Where the lowest of the first `count` ranks is, the leftmost of equal ones; 0, where no pair stands, if there is none.
+ALWAYS_INLINE size_t place_of_lowest(const uint32_t *ranks, size_t count) {
+    size_t place = 0;
+    uint32_t lowest = NO_RANK;
+    for (size_t i = 1; i < count; ++i) {
+        const bool is_lower = ranks[i] < lowest;
+        lowest = is_lower ? ranks[i] : lowest;
+        place = is_lower ? i : place;
+    }
+    return place;
+}
+
+#if GGUFBPE_X86
+
+__attribute__((target("avx2"), always_inline)) inline __m256i lowest_of_all(__m256i ranks) {
+    ranks = _mm256_min_epu32(ranks, _mm256_permute2x128_si256(ranks, ranks, 1));
+    ranks = _mm256_min_epu32(ranks, _mm256_shuffle_epi32(ranks, 0x4E));
+    return _mm256_min_epu32(ranks, _mm256_shuffle_epi32(ranks, 0xB1));
+}
+__attribute__((target("avx2"), always_inline)) inline uint64_t equal_places(__m256i ranks, __m256i rank) {
+    return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(ranks, rank))));
+}
+
+template <int VECTORS>
+__attribute__((target("avx2,bmi,bmi2"), always_inline)) inline size_t place_of_lowest_in(const uint32_t *ranks) {
+    const auto *vectors = reinterpret_cast<const __m256i *>(ranks);
+    __m256i lowest = _mm256_load_si256(vectors);
+    for (int i = 1; i < VECTORS; ++i) lowest = _mm256_min_epu32(lowest, _mm256_load_si256(vectors + i));
+    lowest = lowest_of_all(lowest);
+    uint64_t places = 0;
+    for (int i = 0; i < VECTORS; ++i) places |= equal_places(_mm256_load_si256(vectors + i), lowest) << (8 * i);
+    return lowest_bit(places);
+}
+
+// The same, over whole vectors: place 0 and those after the last pair have no rank.
+__attribute__((target("avx2,bmi,bmi2"), always_inline)) inline size_t place_of_lowest_wide(const uint32_t *ranks, size_t count) {
+    if (count <= TWO_VECTORS) return place_of_lowest_in<2>(ranks);
+    return count <= 2 * TWO_VECTORS ? place_of_lowest_in<4>(ranks) : place_of_lowest_in<8>(ranks);
+}
+
+#endif
+
+void set_merge(Lane &lane, size_t place, Merge merge) {
+    lane.ranks[place] = merge.rank;
+    lane.results[place] = merge.result;
+}
+
+// Merges the pair at a place, and fetches what the two pairs that the new symbol is in may become.
+ALWAYS_INLINE void merge_pair(Lane &lane, size_t place, const PairTable::Reader &pairs) {
+    const auto next_alive = [&](size_t from) { return from + 1 + lowest_bit(lane.alive >> (from + 1)); };
+    const size_t right = next_alive(place), after = next_alive(right);
+    const size_t before = highest_bit(lane.alive & ((uint64_t(1) << place) - 1));
+    lane.symbols[place] = lane.results[place];
+    lane.ranks[right] = NO_RANK;
+    lane.alive &= ~(uint64_t(1) << right);
+    lane.left_at = static_cast<uint32_t>(before);
+    lane.right_at = static_cast<uint32_t>(place);
+    lane.left = pairs.query(lane.symbols[before], lane.symbols[place]);
+    lane.right = pairs.query(lane.symbols[place], lane.symbols[after]);
+}
+
+class Lanes {
+public:
+    Lanes(const MergeTable &table, const Word *words, const uint32_t *numbers, size_t count, WordIds *results, Ids &ids,
+          std::vector<Lane> &lanes)
+        : table_(table), words_(words), next_(numbers), end_(numbers + count), results_(results), ids_(ids) {
+        lanes.resize(LANES);
+        while (running_ < LANES && start_next_word(lanes[running_])) {
+            lanes_[running_] = &lanes[running_];
+            ++running_;
+        }
+    }
+
+    bool are_empty() const { return !running_; }
+
+    // One merge in each lane, and a new word in those where none is left. What the last merges led to is written in all lanes
+    // before the first is searched: a wide load of what was just stored in small pieces has to wait.
+    void merge_once_in_each() {
+        const PairTable::Reader pairs = table_.pairs();
+        for (size_t i = 0; i < running_; ++i) {
+            Lane &lane = *lanes_[i];
+            if (lane.has_fetched_pairs) read_first_pairs(lane);
+            set_merge(lane, lane.left_at, pairs.merge(lane.left));
+            set_merge(lane, lane.right_at, pairs.merge(lane.right));
+        }
+        for (size_t i = 0; i < running_;) i += merge_or_end(i, place_of_lowest(lanes_[i]->ranks, lanes_[i]->count), pairs);
+    }
+
+#if GGUFBPE_X86
+    // The same once more: wide instructions are inlined only into a function that may have them.
+    __attribute__((target("avx2,bmi,bmi2"))) void merge_once_in_each_wide() {
+        const PairTable::Reader pairs = table_.pairs();
+        for (size_t i = 0; i < running_; ++i) {
+            Lane &lane = *lanes_[i];
+            if (lane.has_fetched_pairs) read_first_pairs(lane);
+            set_merge(lane, lane.left_at, pairs.merge(pairs.entry_wide(lane.left)));
+            set_merge(lane, lane.right_at, pairs.merge(pairs.entry_wide(lane.right)));
+        }
+        for (size_t i = 0; i < running_;) i += merge_or_end(i, place_of_lowest_wide(lanes_[i]->ranks, lanes_[i]->count), pairs);
+    }
+#endif
+
+private:
+    // False if there is no word left.
+    bool start_next_word(Lane &lane) {
+        if (next_ == end_) return false;
+        lane.number = *next_++;
+        lane.word = words_[lane.number];
+        start_word(lane);
+        return true;
+    }
+
+    void start_word(Lane &lane) {
+        const PairTable::Reader &pairs = table_.pairs();
+        const Word &word = lane.word;
+        const bool is_byte_level = table_.options().byte_encode;
+        lane.left_at = lane.right_at = Lane::SPARE;  // nothing was merged yet
+        lane.left = lane.right = pairs.query_of_nothing();
+        lane.has_fetched_pairs = !is_byte_level;
+        std::memset(lane.ranks, 0xFF, word.size <= TWO_VECTORS ? TWO_VECTORS * sizeof(uint32_t) : sizeof lane.ranks);
+        if (is_byte_level) {
+            lane.count = word.size;
+            lane.symbols[1] = table_.symbol_of_byte(word.data[0]);
+            for (size_t i = 1; i < lane.count; ++i) {
+                lane.symbols[i + 1] = table_.symbol_of_byte(word.data[i]);
+                set_merge(lane, i, table_.merge_of_bytes(word.data[i - 1], word.data[i]));
+            }
+        } else {
+            lane.count = table_.write_symbols(word, lane.symbols + 1);
+            for (size_t i = 1; i < lane.count; ++i) pairs.query(lane.symbols[i], lane.symbols[i + 1]);  // fetches
+        }
+        lane.symbols[0] = lane.symbols[lane.count + 1] = pairs.no_symbol();
+        lane.alive = ~uint64_t(0) >> (SHORT_WORD - lane.count);
+    }
+
+    void read_first_pairs(Lane &lane) const {
+        lane.has_fetched_pairs = false;
+        for (size_t i = 1; i < lane.count; ++i) set_merge(lane, i, table_.merge(lane.symbols[i], lane.symbols[i + 1]));
+    }
+
+    // Goes on in a lane whose lowest rank is at `place`. Returns how many lanes to go forward: 0 where another lane was put in
+    // the place of this one, because there was no word left for it.
+    ALWAYS_INLINE size_t merge_or_end(size_t i, size_t place, const PairTable::Reader &pairs) {
+        if (!place) return end_word(i);
+        merge_pair(*lanes_[i], place, pairs);
+        return 1;
+    }
+
+    size_t end_word(size_t i) {
+        Lane &lane = *lanes_[i];
+        write_ids(lane);
+        if (start_next_word(lane)) return 1;
+        lanes_[i] = lanes_[--running_];
+        return 0;
+    }
+
+    ALWAYS_INLINE void write_ids(const Lane &lane) {
+        const size_t start = ids_.size(), token_count = table_.tokens().size();
+        int32_t *to = ids_.room(SHORT_WORD);
+        bool are_tokens = true;
+        const uint64_t places = lane.alive & ~(uint64_t(2) << lane.count) & ~uint64_t(1);
+        for (uint64_t rest = places; rest; rest &= rest - 1) {
+            const Symbol symbol = lane.symbols[lowest_bit(rest)];
+            are_tokens &= symbol < token_count;
+            *to++ = static_cast<int32_t>(symbol);
+        }
+        if (are_tokens) {
+            ids_.advance(to);
+        } else {
+            Symbol symbols[SHORT_WORD];
+            uint32_t starts[SHORT_WORD];
+            size_t count = 0;
+            for (uint64_t rest = places; rest; rest &= rest - 1) {
+                starts[count] = static_cast<uint32_t>(lowest_bit(rest) - 1);
+                symbols[count] = lane.symbols[starts[count] + 1];
+                ++count;
+            }
+            table_.append_ids(lane.word, symbols, starts, count, ids_);
+        }
+        results_[lane.number] = {start, ids_.size() - start};
+    }
+
+    const MergeTable &table_;
+    const Word *const words_;
+    const uint32_t *next_, *const end_;  // numbers of words to come
+    WordIds *const results_;
+    Ids &ids_;
+    size_t running_ = 0;
+    Lane *lanes_[LANES];
+};
+
+}  // namespace
+
+void merge_short_words(const MergeTable &table, const Word *words, const uint32_t *numbers, size_t count, WordIds *results,
+                       Ids &ids, std::vector<Lane> &lanes) {
+    Lanes all(table, words, numbers, count, results, ids, lanes);
+#if GGUFBPE_X86
+    if (has_avx2()) {
+        while (!all.are_empty()) all.merge_once_in_each_wide();
+        return;
+    }
+#endif
+    while (!all.are_empty()) all.merge_once_in_each();
+}
+
+}  // namespace ggufbpe

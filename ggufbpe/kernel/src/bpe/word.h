@@ -1,0 +1,18 @@
+// A word as the merger takes it, and where it leaves the word's ids.
+
+#pragma once
+
+#include <cstddef>
+
+namespace ggufbpe {
+
+struct Word {
+    const unsigned char *data;  // UTF-8 of any content
+    size_t size;                // bytes
+};
+
+struct WordIds {
+    size_t start, count;
+};
+
+}  // namespace ggufbpe

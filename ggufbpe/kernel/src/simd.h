@@ -1,0 +1,170 @@
+// Vectors of 32 bytes behind one small set of functions: a register of AVX2, or two of NEON. An algorithm over bytes is
+// written once, in functions that are marked WITH_AVX2 (machine.h), beside a plain form for all other processors.
+//
+// GGUFBPE_VECTORS is defined where there are such vectors at all; whether this processor has them is has_vectors(). Masks
+// are bytes of 0xFF and of 0.
+
+#pragma once
+
+#include "machine.h"
+
+#if GGUFBPE_X86 || GGUFBPE_NEON
+
+#define GGUFBPE_VECTORS 1
+
+#if GGUFBPE_X86 && !GGUFBPE_MSVC
+#define VECTOR_INLINE __attribute__((target("avx2"), always_inline)) inline
+#else
+#define VECTOR_INLINE ALWAYS_INLINE
+#endif
+
+namespace ggufbpe {
+
+constexpr size_t VECTOR_BYTES = 32;
+
+#if GGUFBPE_X86
+
+inline bool has_vectors() { return has_avx2(); }
+
+struct Bytes {
+    __m256i all;
+};
+
+VECTOR_INLINE Bytes load(const uint8_t *from) { return {_mm256_loadu_si256(reinterpret_cast<const __m256i *>(from))}; }
+VECTOR_INLINE void store(uint8_t *to, Bytes bytes) { _mm256_storeu_si256(reinterpret_cast<__m256i *>(to), bytes.all); }
+VECTOR_INLINE Bytes repeat(uint8_t byte) { return {_mm256_set1_epi8(static_cast<char>(byte))}; }
+
+VECTOR_INLINE Bytes operator&(Bytes a, Bytes b) { return {_mm256_and_si256(a.all, b.all)}; }
+VECTOR_INLINE Bytes operator|(Bytes a, Bytes b) { return {_mm256_or_si256(a.all, b.all)}; }
+VECTOR_INLINE Bytes and_not(Bytes a, Bytes b) { return {_mm256_andnot_si256(b.all, a.all)}; }  // a & ~b
+VECTOR_INLINE Bytes upper_nibbles(Bytes a) {
+    return {_mm256_and_si256(_mm256_srli_epi16(a.all, 4), _mm256_set1_epi8(15))};
+}
+VECTOR_INLINE Bytes is_zero(Bytes a) { return {_mm256_cmpeq_epi8(a.all, _mm256_setzero_si256())}; }
+VECTOR_INLINE Bytes is_not_zero(Bytes a) { return {_mm256_xor_si256(is_zero(a).all, _mm256_set1_epi8(-1))}; }
+// `chosen` where the mask is set, else `otherwise`.
+VECTOR_INLINE Bytes choose(Bytes mask, Bytes chosen, Bytes otherwise) {
+    return {_mm256_blendv_epi8(otherwise.all, chosen.all, mask.all)};
+}
+// Bit i is the highest bit of byte i.
+VECTOR_INLINE uint32_t highest_bits(Bytes a) { return static_cast<uint32_t>(_mm256_movemask_epi8(a.all)); }
+
+// 16 bytes, of which each index below 16 gives one.
+class Shuffle {
+public:
+    VECTOR_INLINE explicit Shuffle(const uint8_t *table)
+        : row_(_mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i *>(table)))) {}
+    VECTOR_INLINE Bytes operator()(Bytes indices) const { return {_mm256_shuffle_epi8(row_, indices.all)}; }
+
+private:
+    __m256i row_;
+};
+
+// The same for indices below 16 * ROWS, at most 128.
+template <int ROWS>
+class LookUp {
+public:
+    VECTOR_INLINE explicit LookUp(const uint8_t *table) {
+        for (int row = 0; row < ROWS; ++row) {
+            rows_[row] = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i *>(table + 16 * row)));
+        }
+    }
+    VECTOR_INLINE Bytes operator()(Bytes indices) const {
+        const __m256i limit = _mm256_set1_epi8(0x70);
+        __m256i result = _mm256_setzero_si256();
+        for (int row = 0; row < ROWS; ++row) {
+            // In its own row an index is 0x70 to 0x7F, which is 0 to 15 to a shuffle; in others the highest bit is set,
+            // which gives 0.
+            const __m256i tag = _mm256_set1_epi8(static_cast<char>(row << 4));
+            const __m256i index = _mm256_adds_epu8(_mm256_xor_si256(indices.all, tag), limit);
+            result = _mm256_or_si256(result, _mm256_shuffle_epi8(rows_[row], index));
+        }
+        return {result};
+    }
+
+private:
+    __m256i rows_[ROWS];
+};
+
+#else
+
+constexpr bool has_vectors() { return true; }
+
+struct Bytes {
+    uint8x16_t low, high;
+};
+
+VECTOR_INLINE Bytes load(const uint8_t *from) { return {vld1q_u8(from), vld1q_u8(from + 16)}; }
+VECTOR_INLINE void store(uint8_t *to, Bytes bytes) {
+    vst1q_u8(to, bytes.low);
+    vst1q_u8(to + 16, bytes.high);
+}
+VECTOR_INLINE Bytes repeat(uint8_t byte) { return {vdupq_n_u8(byte), vdupq_n_u8(byte)}; }
+
+VECTOR_INLINE Bytes operator&(Bytes a, Bytes b) { return {vandq_u8(a.low, b.low), vandq_u8(a.high, b.high)}; }
+VECTOR_INLINE Bytes operator|(Bytes a, Bytes b) { return {vorrq_u8(a.low, b.low), vorrq_u8(a.high, b.high)}; }
+VECTOR_INLINE Bytes and_not(Bytes a, Bytes b) { return {vbicq_u8(a.low, b.low), vbicq_u8(a.high, b.high)}; }  // a & ~b
+VECTOR_INLINE Bytes upper_nibbles(Bytes a) { return {vshrq_n_u8(a.low, 4), vshrq_n_u8(a.high, 4)}; }
+VECTOR_INLINE Bytes is_zero(Bytes a) { return {vceqzq_u8(a.low), vceqzq_u8(a.high)}; }
+VECTOR_INLINE Bytes is_not_zero(Bytes a) { return {vtstq_u8(a.low, a.low), vtstq_u8(a.high, a.high)}; }
+// `chosen` where the mask is set, else `otherwise`.
+VECTOR_INLINE Bytes choose(Bytes mask, Bytes chosen, Bytes otherwise) {
+    return {vbslq_u8(mask.low, chosen.low, otherwise.low), vbslq_u8(mask.high, chosen.high, otherwise.high)};
+}
+// Bit i is the highest bit of byte i.
+VECTOR_INLINE uint32_t highest_bits(Bytes a) {
+    static const uint8_t PLACES[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    const uint8x16_t places = vld1q_u8(PLACES);
+    const uint8x16_t low = vandq_u8(vcltzq_s8(vreinterpretq_s8_u8(a.low)), places);
+    const uint8x16_t high = vandq_u8(vcltzq_s8(vreinterpretq_s8_u8(a.high)), places);
+    uint8x16_t sums = vpaddq_u8(low, high);  // three times, and a byte is the sum of eight
+    sums = vpaddq_u8(sums, sums);
+    sums = vpaddq_u8(sums, sums);
+    return vgetq_lane_u32(vreinterpretq_u32_u8(sums), 0);
+}
+
+// 16 bytes, of which each index below 16 gives one.
+class Shuffle {
+public:
+    VECTOR_INLINE explicit Shuffle(const uint8_t *table) : row_(vld1q_u8(table)) {}
+    VECTOR_INLINE Bytes operator()(Bytes indices) const {
+        return {vqtbl1q_u8(row_, indices.low), vqtbl1q_u8(row_, indices.high)};
+    }
+
+private:
+    uint8x16_t row_;
+};
+
+// The same for indices below 16 * ROWS, at most 128.
+template <int ROWS>
+class LookUp {
+public:
+    VECTOR_INLINE explicit LookUp(const uint8_t *table) {
+        for (int row = 0; row < ROWS; ++row) rows_[row / 4].val[row % 4] = vld1q_u8(table + 16 * row);
+    }
+    VECTOR_INLINE Bytes operator()(Bytes indices) const { return {in(indices.low), in(indices.high)}; }
+
+private:
+    static_assert(ROWS <= 4 || ROWS == 8, "what the instructions take");
+    VECTOR_INLINE uint8x16_t in(uint8x16_t indices) const {
+        const uint8x16_t first = vqtbl4q_u8(rows_[0], indices);
+        if constexpr (ROWS <= 4) return first;
+        return vqtbx4q_u8(first, rows_[ROWS / 8], vsubq_u8(indices, vdupq_n_u8(64)));
+    }
+    uint8x16x4_t rows_[ROWS / 8 + 1] = {};
+};
+
+#endif
+
+// Whether all are ASCII.
+VECTOR_INLINE bool is_ascii(Bytes a) {
+#if GGUFBPE_X86
+    return !_mm256_movemask_epi8(a.all);
+#else
+    return vmaxvq_u8(vorrq_u8(a.low, a.high)) < 0x80;
+#endif
+}
+
+}  // namespace ggufbpe
+
+#endif

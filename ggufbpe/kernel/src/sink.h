@@ -1,0 +1,41 @@
+// Where ids go: into memory, or, where only their number is wanted, nowhere.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ids.h"
+
+namespace ggufbpe {
+
+class Sink {
+public:
+    Sink() = default;  // only counts
+    explicit Sink(Ids &ids) : ids_(&ids) {}
+
+    bool only_counts() const { return !ids_; }
+    size_t count() const { return count_; }  // of ids that were only counted
+
+    void push(int32_t id) {
+        if (ids_) {
+            ids_->push(id);
+        } else {
+            ++count_;
+        }
+    }
+
+    // Memory for `count` ids, and where they ended; null, and add() instead, if they are only counted.
+    bool has_room(size_t count) const { return !ids_ || ids_->has_room(count); }
+    int32_t *room(size_t count) { return ids_ ? ids_->room(count) : nullptr; }
+    void advance(const int32_t *end) {
+        if (ids_) ids_->advance(end);
+    }
+    void add(size_t count) { count_ += count; }
+
+private:
+    Ids *ids_ = nullptr;
+    size_t count_ = 0;
+};
+
+}  // namespace ggufbpe

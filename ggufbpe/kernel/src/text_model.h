@@ -1,0 +1,103 @@
+// What a tokenizer model does with plain text: the side of encoder.h that differs from model to model.
+//
+//     encoder.h -> plain text -> [a TextModel: bpe/bpe_model.h] -> ids
+//
+// It is asked once a block or fragment, never once a word, so a virtual call costs nothing here.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "poll.h"
+#include "scratch_pool.h"
+#include "sink.h"
+#include "special.h"
+
+namespace ggufbpe {
+
+// A part of a text that is encoded on its own. `token` is an id, or says what the text is, as a Fragment's does.
+struct Part {
+    int32_t token;
+    const unsigned char *data;
+    size_t size;
+};
+
+class TextModel {
+public:
+    // Memory of one caller at a time, to be used again.
+    struct Scratch {
+        virtual ~Scratch() = default;
+        virtual size_t bytes() const { return fragments.capacity() * sizeof(Fragment); }
+
+        std::vector<Fragment> fragments;
+    };
+
+    // A scratch for the time of a call.
+    class Lease {
+    public:
+        explicit Lease(const TextModel &model)
+            : model_(model), place_(model.pool_.own_place()), scratch_(model.pool_.take(place_)) {
+            if (!scratch_) scratch_ = model.new_scratch();
+            model.begin(*scratch_);
+        }
+        ~Lease() {
+            if (scratch_->bytes() > MOST_KEPT) return;
+            model_.pool_.give_back(std::move(scratch_), place_, [this](Scratch &scratch) { model_.end(scratch); });
+        }
+        Lease(const Lease &) = delete;
+        Lease &operator=(const Lease &) = delete;
+        Scratch &operator*() { return *scratch_; }
+
+    private:
+        static constexpr size_t MOST_KEPT = size_t(8) << 20;  // bytes; a scratch that grew beyond is not kept
+
+        const TextModel &model_;
+        const size_t place_;
+        std::unique_ptr<Scratch> scratch_;
+    };
+
+    TextModel() = default;
+    TextModel(const TextModel &) = delete;
+    TextModel &operator=(const TextModel &) = delete;
+    virtual ~TextModel() = default;
+
+    // Takes further tokens out of the plain fragments of a text.
+    virtual void cut_fragments(const unsigned char *, std::vector<Fragment> &, const Poll &) const {}
+
+    // The ids of a part that is no token. Plain text is UTF-8 (surrogates may be in it).
+    virtual void encode(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const = 0;
+
+    // Cuts a part into parts of about `size` bytes that have the same ids together; may give it back whole.
+    virtual void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const = 0;
+
+    // Whether the byte of a space is not a space's overlong form to this model, so that the form must be kept.
+    virtual bool keeps_overlong_spaces() const { return false; }
+
+    // About so many bytes are to come.
+    virtual void expect(size_t) const {}
+
+    virtual size_t cache_bytes() const { return 0; }
+    virtual uint64_t cache_misses() const { return 0; }
+    virtual void clear_cache() const {}
+
+    // Gives back what is kept for the next call.
+    void release_memory() const {
+        clear_cache();
+        pool_.clear();
+    }
+
+protected:
+    virtual std::unique_ptr<Scratch> new_scratch() const = 0;
+
+    // Before and after a scratch is used in a call. Between, nobody but the caller looks at it.
+    virtual void begin(Scratch &) const {}
+    virtual void end(Scratch &) const {}
+
+    mutable ScratchPool<Scratch> pool_;
+};
+
+}  // namespace ggufbpe
