@@ -3,10 +3,10 @@
     file.gguf -> [this file] -> metadata -> vocabulary -> tokenizer -> ids
 
 Opening reads the section once, in blocks, checks every length against the size of the file, and notes where
-each value lies; a value is decoded when it is asked for. Less than a block is read after the section, so a
-40 GB model opens as fast as its vocabulary alone. Nothing in the file is trusted: each way it can lie has a
-named error with the byte offset and the key. Nor is the file trusted to stay: it is read and not mapped, as
-a mapped file that somebody truncates ends the process with SIGBUS.
+each value lies; a value is read again and decoded when it is asked for. Less than a block is read after the
+section, so a 40 GB model opens as fast as its vocabulary alone. Nothing in the file is trusted: each way it
+can lie has a named error with the byte offset and the key. Nor is it trusted to stay: it is read and not
+mapped, as a mapped file that somebody truncates ends the process with SIGBUS.
 
 But: tensors are only copied (`blocks`), and writing is the `gguf` package's work.
 
@@ -30,6 +30,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterable, Iterator
+from copy import copy
 from itertools import accumulate, pairwise
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -38,6 +39,7 @@ from ._constants import GGUF_MAGIC, KEY_SPLIT_COUNT, KEY_SPLIT_NO, GGUFValueType
 from .errors import (
     CorruptMetadataError,
     DuplicateKeyError,
+    GGUFError,
     InvalidUTF8Error,
     NotGGUFError,
     ShardError,
@@ -65,7 +67,7 @@ SCALARS = {  # value type: (format of `struct` and `array`, size in bytes)
 }
 _VALUE_TYPES = {int(value_type): value_type for value_type in GGUFValueType}
 
-_BLOCK = 1 << 16  # bytes that opening reads at a time; larger ones cost page faults
+_BLOCK = 1 << 16  # bytes that opening reads at a time; in fresh memory, page faults take longer than reading
 _COPIED_BLOCK = 1 << 20
 _LONGEST_SECTION = 1 << 29  # the largest vocabularies have 2**25 bytes
 
@@ -145,7 +147,7 @@ class GGUFFile:
         self.path = os.fsdecode(path)
         self._file = io.BytesIO(data) if data is not None else _open_file(self.path)
         self._entries: dict[str, _Entry] = {}
-        self._data = data or bytearray()  # the file from its beginning, as far as it was read
+        self._window, self._window_start = b"", 0  # the block that was read last, and where it begins
         self._closed = False
         try:
             self._opened = self._seen = _state(self._file)
@@ -194,7 +196,7 @@ class GGUFFile:
         if native is None:
             return None
         layout = entry.size, self._length.size, self.byteorder == "big"
-        return native.Strings.scan(self._data, entry.data, entry.end, *layout)
+        return native.Strings.read(self._read, _BLOCK, entry.data, entry.end, *layout)
 
     def numbers(self, key: str) -> array[int] | array[float]:
         """The array of numbers `key`, without an object for each; of bool, 0 is False."""
@@ -275,7 +277,7 @@ class GGUFFile:
     def close(self) -> None:
         """Let go of the file. Values cannot be read any more."""
         self._closed = True
-        self._data = bytearray()
+        self._window = b""
         self._file.close()
 
     def __enter__(self) -> GGUFFile:
@@ -290,8 +292,7 @@ class GGUFFile:
 
     def _read_header(self) -> int:
         """Check magic and version, set the byte order; returns the number of keys."""
-        self._fill(min(64, self.size))
-        head = bytes(self._data[:64])
+        head = self._bytes(0, min(64, self.size))
         if head[:4] != GGUF_MAGIC:
             raise _not_gguf(self.path, head, self.size)
         if self.size < 8:
@@ -346,7 +347,6 @@ class GGUFFile:
         start = position + self._length.size
         if length > self.size - start:
             raise self._too_long(position, length, f"key {index}", None)
-        self._fill(start + length)
         key = self._text(start, length, None)
         if not key:
             raise CorruptMetadataError(
@@ -357,7 +357,7 @@ class GGUFFile:
                 "the key stands twice", path=self.path, offset=position, key=key, remedy=_DAMAGED
             )
         entry = self._read_value(start + length, key)
-        self._fill(entry.end)
+        self._check_end(entry.end, position)
         self._entries[key] = entry
         return entry.end
 
@@ -398,25 +398,34 @@ class GGUFFile:
     def _walk_strings(self, position: int, count: int, key: str) -> tuple[int, array[int] | None]:
         """Where `count` strings that begin at `position` end, and their lengths unless the compiled module walks."""
         lengths = array("Q") if native is None else None
+        width, layout = self._length.size, (self._length.size, self.byteorder == "big")
         left = count
-        while True:
-            if native is None:
-                done, position = self._walk_what_was_read(position, left, lengths)
-            else:
-                layout = self._length.size, self.byteorder == "big"
-                done, position = native.Strings.walk(self._data, position, left, *layout)
-            left -= done
-            if not left:
-                return position, lengths
+        while left:
             length = self._read_length(position, f"the length of string {count - left}", key)
-            if length > self.size - position - self._length.size:
+            if length > self.size - position - width:
                 raise self._too_long(position, length, f"string {count - left}", key)
-            self._fill(position + self._length.size + length)
+            self._check_end(position, position)
+            if width + length > _BLOCK:
+                done, position = 1, position + width + length
+                if lengths is not None:
+                    lengths.append(length)
+            else:
+                self._bytes(position, width + length)  # so at least this one is in the window
+                window, start = self._window, self._window_start
+                if lengths is None and native is not None:
+                    done, end = native.Strings.walk(window, position - start, left, *layout)
+                else:
+                    done, end = self._note_lengths(window, position - start, left, lengths)
+                position = start + end
+            left -= done
+        return position, lengths
 
-    def _walk_what_was_read(self, position: int, count: int, lengths: array[int] | None) -> tuple[int, int]:
-        """How many of `count` strings from `position` on were read whole, and where the last one ends."""
+    def _note_lengths(
+        self, data: bytes | memoryview, position: int, count: int, lengths: array[int] | None
+    ) -> tuple[int, int]:
+        """How many of `count` strings from `position` on lie in `data` whole, and where the last of them ends."""
         note = (array("Q") if lengths is None else lengths).append
-        unpack, width, data, end = self._length.unpack_from, self._length.size, self._data, len(self._data)
+        unpack, width, end = self._length.unpack_from, self._length.size, len(data)
         for index in range(count):
             if position + width > end:
                 return index, position
@@ -436,20 +445,32 @@ class GGUFFile:
         self._file.seek(position)
         return self._file.read(size)
 
-    def _fill(self, end: int) -> None:
-        """Read on up to byte `end`, which lies in the file by its size."""
+    def _bytes(self, position: int, size: int) -> bytes:
+        """`size` bytes from `position` on, which lie in the file by its size."""
+        start = position - self._window_start
+        if start < 0 or start + size > len(self._window):
+            self._window, self._window_start, start = self._read(position, max(_BLOCK, size)), position, 0
+            if len(self._window) < size:
+                raise self._changed(position + len(self._window))
+        return self._window[start : start + size]
+
+    def _whole(self, start: int, end: int) -> bytes | memoryview:
+        """The bytes of a value."""
+        if isinstance(self._file, io.BytesIO):
+            return self._file.getbuffer()[start:end]
+        data = self._read(start, end - start)
+        if len(data) < end - start:
+            raise self._changed(start + len(data))
+        return data
+
+    def _check_end(self, end: int, position: int) -> None:
         if end > _LONGEST_SECTION:
             raise CorruptMetadataError(
                 f"the metadata would be longer than {_LONGEST_SECTION} bytes",
                 path=self.path,
-                offset=len(self._data),
+                offset=position,
                 remedy=_DAMAGED,
             )
-        while len(self._data) < end:
-            block = self._read(len(self._data), _BLOCK)
-            if not block:
-                raise self._changed(len(self._data))
-            self._data += block
 
     def _checked(self, key: str) -> _Entry:
         """The entry of `key`, in a file whose metadata still is what was read."""
@@ -464,10 +485,20 @@ class GGUFFile:
         now = _state(self._file)
         if now == self._seen:
             return
-        for start in range(0, self.metadata_end, _BLOCK):
-            end = min(start + _BLOCK, self.metadata_end)
-            if self._read(start, end - start) != self._data[start:end]:
-                raise self._changed(start)
+        if now.size <= self._seen.size:
+            raise self._changed(min(now.size, self.metadata_end))
+        again = copy(self)
+        again.size, again._entries, again._window = now.size, {}, b""
+        try:
+            again._read_section(again._read_header())
+        except GGUFError:
+            raise self._changed(0) from None
+        bare = [
+            {key: entry._replace(lengths=None) for key, entry in file._entries.items()}
+            for file in (self, again)
+        ]
+        if bare[0] != bare[1]:
+            raise self._changed(0)
         self._seen = now
 
     # ---- single items ---------------------------------------------------------------------------
@@ -475,15 +506,13 @@ class GGUFFile:
     def _read_length(self, position: int, what: str, key: str | None = None) -> int:
         if position + self._length.size > self.size:
             raise self._truncated(position, what, key)
-        self._fill(position + self._length.size)
-        length: int = self._length.unpack_from(self._data, position)[0]
+        length: int = self._length.unpack(self._bytes(position, self._length.size))[0]
         return length
 
     def _read_type(self, position: int, key: str, what: str) -> GGUFValueType:
         if position + 4 > self.size:
             raise self._truncated(position, f"the {what}", key)
-        self._fill(position + 4)
-        number = self._u32.unpack_from(self._data, position)[0]
+        number = self._u32.unpack(self._bytes(position, 4))[0]
         if number not in _VALUE_TYPES:
             raise CorruptMetadataError(
                 f"{what} {number} does not exist (0 to {max(_VALUE_TYPES)} do)",
@@ -496,7 +525,8 @@ class GGUFFile:
 
     def _text(self, start: int, length: int, key: str | None, what: str = "") -> str:
         """The string of `length` bytes at `start`; `key` is None for a key itself."""
-        data = self._data[start : start + length]
+        self._check_end(start + length, start)
+        data = self._bytes(start, length)
         try:
             return data.decode()
         except UnicodeDecodeError as error:
@@ -514,14 +544,16 @@ class GGUFFile:
         entry = self._entries[key]
         if entry.lengths is None:
             lengths = array("Q")
-            self._walk_what_was_read(entry.data, entry.size, lengths)
+            data = self._whole(entry.data, entry.end)
+            if self._note_lengths(data, 0, entry.size, lengths) != (entry.size, len(data)):
+                raise self._changed(entry.data)
             entry = self._entries[key] = entry._replace(lengths=lengths)
         return entry.lengths or array("Q")
 
     def _strings(self, key: str) -> list[str]:
         position, lengths, width = self._entries[key].data, self._lengths(key), self._length.size
         ends = list(accumulate(lengths, lambda end, length: end + width + length, initial=position))
-        data = bytes(memoryview(self._data)[position : ends[-1]])  # `bytes.decode` wants bytes
+        data = bytes(self._whole(position, ends[-1]))  # `bytes.decode` wants bytes
         first = position - width
         pieces = [data[start - first : end - position] for start, end in pairwise(ends)]
         try:
@@ -541,8 +573,7 @@ class GGUFFile:
 
     def _array(self, value_type: GGUFValueType, position: int, count: int) -> array[int] | array[float]:
         numbers, size = numbers_of(value_type, ()), SCALARS[value_type][1]
-        with memoryview(self._data) as data, data[position : position + count * size] as part:
-            numbers.frombytes(part)
+        numbers.frombytes(self._whole(position, position + count * size))
         if self.byteorder != sys.byteorder:
             numbers.byteswap()
         return numbers

@@ -354,13 +354,12 @@ def test_40_gigabytes_take_no_more_memory_than_the_vocabulary_alone(tmp_path: Pa
     assert large["growth"] < alone["growth"] + 4 * 2**20
     assert abs(large["python"] - alone["python"]) < 2**16
     if large["read"] is not None:
-        assert section <= large["read"] <= section + 2**16 + 2**10  # the second is the counting itself
+        assert section <= large["read"] < 2 * section + 2**17  # twice: to walk and to decode
 
 
 def test_opening_keeps_no_object_for_each_string() -> None:
-    """Opening holds the section and notes 8 bytes for each string of an array, however large the vocabulary."""
+    """Opening notes 8 bytes for each string of an array, however large the vocabulary."""
     with GGUFFile(GPT2) as file:
-        section = file.metadata_end
         strings = sum(file.array_length(k) for k in file if file.element_type(k) is GGUFValueType.STRING)
     tracemalloc.start()
     file = GGUFFile(GPT2)
@@ -368,8 +367,8 @@ def test_opening_keeps_no_object_for_each_string() -> None:
     tracemalloc.stop()
     file.close()
     assert strings > 100_000
-    assert size < 1.2 * section + 9.5 * strings
-    assert peak < 1.2 * section + 20 * strings
+    assert size < 9.5 * strings + gguf_file._BLOCK
+    assert peak < 20 * strings
 
 
 # ---- files that somebody writes while they are open -------------------------------------------------
@@ -450,16 +449,16 @@ def test_a_file_that_changes_while_it_is_opened(
     with GGUFFile(changing) as file:
         at = int(part * file.metadata_end)
     later(changing)
-    fill, changed = GGUFFile._fill, []
+    read, changed = GGUFFile._read, []
 
-    def and_change(self: GGUFFile, end: int) -> None:
-        if end > at and not changed:
-            changed.append(end)
+    def and_change(self: GGUFFile, position: int, size: int) -> bytes:
+        if position + size > at and not changed:
+            changed.append(position)
             change(changing, at // 2 if part < 0.9 else at)
-        fill(self, end)
+        return read(self, position, size)
 
     monkeypatch.setattr(gguf_file, "_BLOCK", 16)
-    monkeypatch.setattr(GGUFFile, "_fill", and_change)
+    monkeypatch.setattr(GGUFFile, "_read", and_change)
     with pytest.raises(GGUFError) as caught:
         Tokenizer.from_gguf(changing)
     assert changed

@@ -173,6 +173,19 @@ def test_scan(strings: list[bytes], layout: tuple[int, bool], before: bytes, aft
     expected = [string.decode() for string in strings] if all(map(is_plain, strings)) else None
     assert scanned(data[:end], len(strings), *layout, start=start) == expected
     assert scanned(data, len(strings), *layout, start=start) == expected
+    for block in (1, 3, 40):
+        assert read_in_blocks(data, start, end, len(strings), layout, block) == expected
+    assert read_in_blocks(data[: end - 1], start, end, len(strings), layout, 40) is None or start == end
+    assert read_in_blocks(data, start, end + 1, len(strings), layout, 40) is None
+
+
+def read_in_blocks(
+    data: bytes, start: int, end: int, count: int, layout: tuple[int, bool], block: int
+) -> list[str] | None:
+    """What is read of a file in blocks."""
+    assert native is not None
+    found = native.Strings.read(lambda at, size: data[at : at + size], block, start, end, count, *layout)
+    return None if found is None else found.to_list()
 
 
 @bounded(200)

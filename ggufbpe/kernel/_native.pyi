@@ -3,13 +3,23 @@
 Written by scripts/generate_native_stubs.py; do not edit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 class Strings:
     @staticmethod
     def scan(
         data: object, position: int, end: int, count: int, width: int, big_endian: bool
+    ) -> Strings | None: ...
+    @staticmethod
+    def read(
+        read: Callable[[int, int], object],
+        block: int,
+        position: int,
+        end: int,
+        count: int,
+        width: int,
+        big_endian: bool,
     ) -> Strings | None: ...
     @staticmethod
     def walk(data: object, position: int, count: int, width: int, big_endian: bool) -> tuple[int, int]: ...

@@ -47,6 +47,35 @@ nb::object scan_strings(nb::handle data, uint64_t position, uint64_t end, uint64
     return nb::cast(strings);
 }
 
+// The array in blocks of `block` bytes, more for a longer string, by `read(position, size)`, which gives less at the end of
+// the file.
+nb::object read_strings(nb::callable read, uint64_t block, uint64_t position, uint64_t end, uint64_t count, int width,
+                        bool big_endian) {
+    const uint64_t width_of_length = static_cast<uint64_t>(checked_width(width));
+    if (position > end || count > (end - position) / width_of_length) return nb::none();
+    const uint64_t room = end - position - count * width_of_length;
+    if (!Scanner::has_room(count, room)) return nb::none();
+    Scanner scanner(count, room);
+    uint64_t needed = 0;  // by the next string
+    while (count) {
+        nb::object bytes = read(position, std::min(end - position, std::max(block, needed)));
+        Buffer buffer(bytes);
+        Scan found = scanner.add(buffer.data(), buffer.size(), 0, count, width, big_endian);
+        if (found.index == 0) {
+            if (found.outcome == Scan::Outcome::ok || found.length > room) return nb::none();
+            const uint64_t more = found.length + width_of_length;
+            if (more <= needed) return nb::none();  // it was asked for, and is not there
+            needed = more;
+            continue;
+        }
+        needed = 0;
+        count -= found.index;
+        position += found.position;
+    }
+    if (position != end || !scanner.is_plain()) return nb::none();
+    return nb::cast(std::make_shared<Strings>(scanner.take()));
+}
+
 nb::tuple walk_strings(nb::handle data, uint64_t position, uint64_t count, int width, bool big_endian) {
     Buffer buffer(data);
     Scan found = scan(buffer.data(), buffer.size(), position, count, checked_width(width), big_endian, nullptr);
@@ -151,6 +180,12 @@ void bind_strings(nb::module_ &module) {
                             "big_endian: bool) -> Strings | None"),
                     "The strings of a GGUF array whose first length stands at `position` and which ends at `end`; None "
                     "if they are not all sound (a length that leads past the end, bytes that are not UTF-8, a NUL).")
+        .def_static("read", &read_strings, nb::arg("read"), nb::arg("block"), nb::arg("position"), nb::arg("end"), nb::arg("count"),
+                    nb::arg("width"), nb::arg("big_endian"),
+                    nb::sig("def read(read: typing.Callable[[int, int], object], block: int, position: int, end: int, count: int, "
+                            "width: int, big_endian: bool) -> Strings | None"),
+                    "The same of a file, of which `read(position, size)` gives `size` bytes, less at its end; `size` is `block`"
+                    " unless a string needs more. None also if the array ends elsewhere.")
         .def_static("walk", &walk_strings, nb::arg("data"), nb::arg("position"), nb::arg("count"), nb::arg("width"),
                     nb::arg("big_endian"),
                     nb::sig("def walk(data: object, position: int, count: int, width: int, big_endian: bool) "

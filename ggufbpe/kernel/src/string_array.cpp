@@ -214,18 +214,36 @@ Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, in
         return scan(data, size, position, count, width, big_endian, nullptr);  // which fails
     }
     uint64_t room = size - position - count * static_cast<uint64_t>(width);
-    if (room > UINT32_MAX - PADDING || count >= UINT32_MAX) {
+    if (!Scanner::has_room(count, room)) {
         Scan result = scan(data, size, position, count, width, big_endian, nullptr);
         result.plain = false;
         return result;
     }
-    into->slots_ = ZeroedArray<Strings::Slot>();
-    into->data_.assign(room + PADDING, 0);
-    into->ends_.assign(count + 1, 0);
-    char *texts = into->data_.data();
-    uint32_t *ends = into->ends_.data();
-    uint32_t end = 0;
-    bool cut = false;  // a string that begins inside a character: two broken halves are not one whole
+    Scanner scanner(count, room);
+    Scan result = scanner.add(data, size, position, count, width, big_endian);
+    if (result.outcome == Scan::Outcome::ok && result.index < count) {
+        return scan(data, size, position, count, width, big_endian, nullptr);  // which fails
+    }
+    result.plain = result.plain && scanner.is_plain();
+    *into = scanner.take();
+    return result;
+}
+
+bool Scanner::has_room(uint64_t count, uint64_t room) { return room <= UINT32_MAX - PADDING && count < UINT32_MAX; }
+
+Scanner::Scanner(uint64_t count, uint64_t room) : room_(room) {
+    if (!has_room(count, room)) throw std::length_error("strings of 4 GiB or more");
+    strings_.data_.assign(room + PADDING, 0);
+    strings_.ends_.assign(count + 1, 0);
+}
+
+Scan Scanner::add(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian) {
+    count = std::min<uint64_t>(count, strings_.ends_.size() - 1 - count_);
+    char *texts = strings_.data_.data();
+    uint32_t *ends = strings_.ends_.data() + count_;
+    uint32_t end = end_;
+    bool cut = cut_;
+    const uint64_t room = room_;
     Scan result = walk(data, size, position, count, width, big_endian, [&](uint64_t at, uint64_t length) {
         if (length > room - end) return false;  // there is no room for the lengths to come
         if (length <= PADDING && size - at >= PADDING) {
@@ -238,11 +256,14 @@ Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, in
         *++ends = end;
         return true;
     });
-    if (result.outcome == Scan::Outcome::ok && result.index < count) {
-        return scan(data, size, position, count, width, big_endian, nullptr);  // which fails
-    }
-    result.plain = result.plain && !cut && is_plain(texts, end);
+    count_ += result.index;
+    end_ = end;
+    cut_ = cut;
     return result;
+}
+
+bool Scanner::is_plain() const {
+    return !cut_ && count_ + 1 == strings_.ends_.size() && ggufbpe::is_plain(strings_.data_.data(), end_);
 }
 
 }  // namespace ggufbpe

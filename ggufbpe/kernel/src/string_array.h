@@ -106,7 +106,7 @@ private:
         return (a == b) & (c == d);
     }
 
-    friend Scan scan(const char *, uint64_t, uint64_t, uint64_t, int, bool, Strings *);
+    friend class Scanner;
 
     struct Slot {
         uint32_t tag;           // upper half of the hash
@@ -139,5 +139,29 @@ struct Scan {
 // rely on if not; as it makes room for all that could follow, `size` should be where the array ends.
 // Source of the layout: ggml/src/gguf.cpp.
 Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian, Strings *into);
+
+// The same for an array that is read in blocks.
+class Scanner {
+public:
+    // For `count` strings that have `room` bytes together; throws std::length_error where that is more than Strings can hold.
+    Scanner(uint64_t count, uint64_t room);
+
+    // Adds the next of at most `count` strings, which begin at `position`, as far as they lie in `data` whole. `index` is
+    // how many these are, and outcome, position and length say what the next one lacks.
+    Scan add(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian);
+
+    // Whether all that was added is UTF-8 and has no NUL.
+    bool is_plain() const;
+    Strings take() { return std::move(strings_); }
+
+    static bool has_room(uint64_t count, uint64_t room);
+
+private:
+    Strings strings_;
+    uint64_t room_;
+    size_t count_ = 0;
+    uint32_t end_ = 0;
+    bool cut_ = false;  // a string begins inside a character: two broken halves are not one whole
+};
 
 }  // namespace ggufbpe
