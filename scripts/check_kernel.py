@@ -5,9 +5,11 @@
 Without arguments, a short run under AddressSanitizer and UndefinedBehaviorSanitizer, for CI: memory that is used again,
 words of every length, and fuzzing of the reader of strings, the splitter and the encoder against slow models. `--long
 MINUTES` fuzzes for as long; `--threads` runs many threads under ThreadSanitizer; `--plain` does without sanitizers,
-which makes ten times the cases; `--arm64` compiles for that processor and runs all in QEMU (Debian:
-g++-aarch64-linux-gnu and qemu-user), without sanitizers. A case that fails is printed with the arguments that run it
-again.
+which makes ten times the cases. A case that fails is printed with the arguments that run it again.
+
+`--arm64`, `--s390x` (big-endian) and `--windows` compile for that machine and run here, in QEMU or Wine, without
+sanitizers. Debian's packages for that are g++-aarch64-linux-gnu or g++-s390x-linux-gnu with qemu-user, and
+g++-mingw-w64-x86-64-posix with wine and wine64.
 
 Needs CMake and a C++17 compiler (CXX; g++ and clang++ have the sanitizers). Cases of the fuzzers come from a seed, so
 that a run can be had again; `--libfuzzer` lets clang's libFuzzer choose them by what code they reach.
@@ -38,6 +40,8 @@ OPTIONS = {
     "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:strict_string_checks=1:allocator_may_return_null=0",
     "UBSAN_OPTIONS": "print_stacktrace=1:abort_on_error=1",
     "TSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:second_deadlock_stack=1",
+    "WINEPREFIX": str(CACHE / "wine"),
+    "WINEDEBUG": "-all",
 }
 
 
@@ -48,20 +52,46 @@ class Kind(NamedTuple):
     sanitize: str = ""
     configure: tuple[str, ...] = ()
     emulator: tuple[str, ...] = ()
+    packages: str = ""  # Debian's, that have both
+    suffix: str = ""  # of programs
+    left_out: tuple[str, ...] = ()
+
+
+def _cross(system: str, processor: str, compiler: str) -> tuple[str, ...]:
+    names = {"SYSTEM_NAME": system, "SYSTEM_PROCESSOR": processor, "CXX_COMPILER": compiler}
+    return tuple(f"-DCMAKE_{name}={value}" for name, value in names.items())
 
 
 PLAIN = Kind("plain")
 ADDRESS = Kind("address-undefined", "address,undefined")
 THREAD = Kind("thread", "thread")
-ARM64 = Kind(
-    "arm64",
-    configure=(
-        "-DCMAKE_SYSTEM_NAME=Linux",
-        "-DCMAKE_SYSTEM_PROCESSOR=aarch64",
-        "-DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++",
+MACHINES = {
+    "arm64": Kind(
+        "arm64",
+        configure=_cross("Linux", "aarch64", "aarch64-linux-gnu-g++"),
+        emulator=("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"),
+        packages="g++-aarch64-linux-gnu qemu-user",
     ),
-    emulator=("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"),
-)
+    "s390x": Kind(
+        "s390x",
+        configure=_cross("Linux", "s390x", "s390x-linux-gnu-g++"),
+        emulator=("qemu-s390x", "-L", "/usr/s390x-linux-gnu"),
+        packages="g++-s390x-linux-gnu qemu-user",
+    ),
+    "windows": Kind(
+        "windows",
+        configure=(
+            *_cross("Windows", "x86_64", "x86_64-w64-mingw32-g++-posix"),
+            # g++ saves vectors to the stack as if it were aligned to 32 bytes, which it is not on Windows.
+            "-DCMAKE_CXX_FLAGS=-O1 -Wa,-muse-unaligned-vector-move",
+            "-DCMAKE_EXE_LINKER_FLAGS=-static",
+        ),
+        emulator=("wine",),
+        suffix=".exe",
+        packages="g++-mingw-w64-x86-64-posix wine wine64",
+        left_out=("check_memory",),  # huge pages, which are Linux's
+    ),
+}
 
 
 def main() -> None:
@@ -69,7 +99,10 @@ def main() -> None:
     parser.add_argument("--long", type=float, metavar="MINUTES", help="fuzz for as long, all harnesses")
     parser.add_argument("--threads", action="store_true", help="run many threads, under ThreadSanitizer")
     parser.add_argument("--plain", action="store_true", help="without sanitizers")
-    parser.add_argument("--arm64", action="store_true", help="for that processor, in QEMU")
+    for name, machine in MACHINES.items():
+        parser.add_argument(
+            f"--{name}", dest="machine", action="store_const", const=name, help=f"in {machine.emulator[0]}"
+        )
     parser.add_argument(
         "--libfuzzer", action="store_true", help="let libFuzzer choose the cases (CXX=clang++)"
     )
@@ -77,12 +110,14 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.libfuzzer and not arguments.long:
         parser.error("--libfuzzer goes with --long")
-    kind = (
-        ARM64 if arguments.arm64 else PLAIN if arguments.plain else THREAD if arguments.threads else ADDRESS
-    )
-    for tool in ("cmake", *kind.emulator[:1]):
+    if arguments.machine:
+        kind = MACHINES[arguments.machine]
+    else:
+        kind = PLAIN if arguments.plain else THREAD if arguments.threads else ADDRESS
+    for tool in ("cmake", *kind.emulator[:1], *_compiler(kind)):
         if shutil.which(tool) is None:
-            sys.exit(f"check_kernel.py needs {tool}, which is not on PATH")
+            install = f": apt-get install {kind.packages}" if kind.packages else ""
+            sys.exit(f"check_kernel.py needs {tool}, which is not on PATH{install}")
     environment = {**os.environ, **OPTIONS, "GGUFBPE_TABLES": str(_write_tables())}
     if arguments.threads:
         where = _build(kind, ["check_threads"], libfuzzer=False)
@@ -91,21 +126,23 @@ def main() -> None:
     elif arguments.long:
         _long_run(arguments.long, arguments.seed, kind, arguments.libfuzzer, environment)
     else:
-        programs = [*CHECKS, *SHORT_RUN, *(name + PORTABLE for name in SHORT_RUN_PORTABLE)]
-        where = _build(kind, programs, libfuzzer=False)
-        for name in CHECKS:
+        checks = [name for name in CHECKS if name not in kind.left_out]
+        fuzzers = dict(SHORT_RUN)
+        if not arguments.machine:  # the plain forms are the same on all of them
+            fuzzers |= {name + PORTABLE: seconds for name, seconds in SHORT_RUN_PORTABLE.items()}
+        where = _build(kind, [*checks, *fuzzers], libfuzzer=False)
+        for name in checks:
             _run(kind, [where / name], environment)
-        for names, suffix in ((SHORT_RUN, ""), (SHORT_RUN_PORTABLE, PORTABLE)):
-            for name, seconds in names.items():
-                program = where / (name + suffix)
-                _run(kind, [program, "--seconds", seconds, "--seed", arguments.seed], environment)
+        for name, seconds in fuzzers.items():
+            _run(kind, [where / name, "--seconds", seconds, "--seed", arguments.seed], environment)
 
 
 def _long_run(minutes: float, seed: int, kind: Kind, libfuzzer: bool, environment: dict[str, str]) -> None:
     programs = [name + suffix for suffix in ("", PORTABLE) for name in FUZZERS]
-    where = _build(kind, [*CHECKS, *programs] if not libfuzzer else programs, libfuzzer)
+    checks = [] if libfuzzer else [name for name in CHECKS if name not in kind.left_out]
+    where = _build(kind, [*checks, *programs], libfuzzer)
     if not libfuzzer:
-        for name in CHECKS:
+        for name in checks:
             _run(kind, [where / name], environment)
     seconds = 60 * minutes / len(programs)
     for number, program in enumerate(programs):
@@ -117,6 +154,11 @@ def _long_run(minutes: float, seed: int, kind: Kind, libfuzzer: bool, environmen
         else:
             command = [where / program, "--seconds", seconds, "--seed", seed + number]
         _run(kind, command, environment)
+
+
+def _compiler(kind: Kind) -> list[str]:
+    prefix = "-DCMAKE_CXX_COMPILER="
+    return [argument.removeprefix(prefix) for argument in kind.configure if argument.startswith(prefix)]
 
 
 def _write_tables() -> Path:
@@ -153,9 +195,10 @@ def _build(kind: Kind, programs: list[str], libfuzzer: bool) -> Path:
         f"-DGGUFBPE_SANITIZE={kind.sanitize}",
         f"-DGGUFBPE_LIBFUZZER={'ON' if libfuzzer else 'OFF'}",
     ]
+    # With -O1 vectors and atomics are those of the extension, and compiling takes half the time.
+    optimize = "-O1" if kind.sanitize or kind.emulator else "-O2"
+    configure += ["-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_CXX_FLAGS={optimize}"]
     configure += kind.configure
-    # Optimized as the extension is in all that counts, and compiled in half the time.
-    configure += ["-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_CXX_FLAGS={'-O1' if kind.sanitize else '-O2'}"]
     compile_all = ["cmake", "--build", where, "--parallel", os.cpu_count() or 1, "--target", *programs]
     begun = time.monotonic()
     for command in (configure, compile_all):
@@ -169,6 +212,7 @@ def _build(kind: Kind, programs: list[str], libfuzzer: bool) -> Path:
 
 def _run(kind: Kind, command: list[object], environment: dict[str, str]) -> None:
     texts = [str(part) for part in command]
+    texts[0] += kind.suffix
     print(f"{Path(texts[0]).name} {' '.join(texts[1:])}".rstrip(), flush=True)
     if subprocess.run([*kind.emulator, *texts], env=environment).returncode:
         sys.exit(f"check_kernel.py: {texts[0]} failed")

@@ -28,13 +28,11 @@ const uint64_t SEED_LOW = random_number(), SEED_HIGH = random_number();
 
 template <int width, bool big_endian>
 uint64_t read_length(const char *p) {
-#if defined(__BYTE_ORDER__)
-    if (big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)) {
+    if (big_endian == IS_BIG_ENDIAN) {
         std::conditional_t<width == 4, uint32_t, uint64_t> value;
         std::memcpy(&value, p, width);
         return value;
     }
-#endif
     uint64_t value = 0;
     for (int i = 0; i < width; ++i) {
         int shift = 8 * (big_endian ? width - 1 - i : i);

@@ -48,28 +48,35 @@ bool CharSet::contains(uint32_t code_point, char class_letter) const {
 }
 
 Alphabet::Alphabet(const std::vector<CharSet> &sets) {
-    std::set<uint32_t> cuts(CLASS_STARTS, CLASS_STARTS + CLASS_RUNS);
-    for (uint32_t ascii = 0; ascii <= 0x80; ++ascii) cuts.insert(ascii);
+    std::set<uint32_t> edges{0, 0x80};  // between two of them, a code point is in a set or not by its class alone
     for (const CharSet &set : sets) {
         for (const CharSet::Term &term : set.terms) {
             for (const auto &[low, high] : term.ranges) {
-                if (low < 0x110000) cuts.insert(low);
-                if (high + 1 < 0x110000) cuts.insert(high + 1);
+                if (low < 0x110000) edges.insert(low);
+                if (high + 1 < 0x110000) edges.insert(high + 1);
             }
         }
     }
+    std::set<uint32_t> cuts(CLASS_STARTS, CLASS_STARTS + CLASS_RUNS);
+    cuts.insert(edges.begin(), edges.end());
     std::map<std::vector<bool>, uint8_t> numbers;
+    std::map<char, uint8_t> numbers_here;  // by the letter of the class, since the last edge
     size_t run = 0;
     std::vector<bool> membership(sets.size());
     for (uint32_t cut : cuts) {
         while (run + 1 < CLASS_RUNS && CLASS_STARTS[run + 1] <= cut) ++run;
-        for (size_t i = 0; i < sets.size(); ++i) membership[i] = sets[i].contains(cut, CLASS_LETTERS[run]);
-        auto [found, is_new] = numbers.try_emplace(membership, static_cast<uint8_t>(members_.size()));
-        if (is_new) {
-            members_.push_back(membership);
-            if (members_.size() > 250) throw std::invalid_argument("too many classes of code points");
+        if (edges.count(cut)) numbers_here.clear();
+        const auto [here, is_first] = numbers_here.try_emplace(CLASS_LETTERS[run]);
+        if (is_first) {
+            for (size_t i = 0; i < sets.size(); ++i) membership[i] = sets[i].contains(cut, CLASS_LETTERS[run]);
+            const auto [found, is_new] = numbers.try_emplace(membership, static_cast<uint8_t>(members_.size()));
+            if (is_new) {
+                members_.push_back(membership);
+                if (members_.size() > 250) throw std::invalid_argument("too many classes of code points");
+            }
+            here->second = found->second;
         }
-        if (runs_.empty() || runs_.back().second != found->second) runs_.emplace_back(cut, found->second);
+        if (runs_.empty() || runs_.back().second != here->second) runs_.emplace_back(cut, here->second);
     }
 }
 

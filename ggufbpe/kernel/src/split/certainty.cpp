@@ -1,6 +1,8 @@
 #include "split/certainty.h"
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace ggufbpe {
 
@@ -49,8 +51,8 @@ std::vector<uint8_t> ColumnGroups::group_of() const {
 }
 
 WindowExplorer::WindowExplorer(const Automaton &automaton, const ColumnGroups &groups, size_t length, size_t asked)
-    : automaton_(automaton), groups_(groups), length_(length), asked_(asked), end_(groups.size() - 1) {
-    std::vector<bool> reached(automaton.states(), false);
+    : automaton_(automaton), groups_(groups), length_(length), asked_(asked), end_(groups.size() - 1), steps_(length + 1) {
+    std::vector<bool> reached(automaton.states(), false);  // in the middle of a match
     std::vector<uint16_t> todo{Automaton::START};
     while (!todo.empty()) {
         uint16_t state = todo.back();
@@ -63,12 +65,16 @@ WindowExplorer::WindowExplorer(const Automaton &automaton, const ColumnGroups &g
             }
         }
     }
+    steps_[0].ways.push_back({Automaton::START, NO_MATCH});
     for (size_t state = 0; state < reached.size(); ++state) {
-        if (reached[state]) inside_.push_back(static_cast<uint16_t>(state));
+        if (reached[state]) steps_[0].ways.push_back({static_cast<uint16_t>(state), BEFORE_WINDOW});
     }
+    size_t windows = 1;
+    from_.resize(length);
+    for (size_t from = length; from-- > 1;) from_[from].assign(windows *= groups.size(), NOT_ASKED);
 }
 
-Certainty WindowExplorer::certainty(const Window &window) const {
+Certainty WindowExplorer::certainty(const Window &window) {
     switch (outcomes(window)) {
         case 0:
             return Certainty::IMPOSSIBLE;
@@ -81,60 +87,80 @@ Certainty WindowExplorer::certainty(const Window &window) const {
     }
 }
 
-WindowExplorer::Outcomes WindowExplorer::outcomes(const Window &window) const {
+WindowExplorer::Outcomes WindowExplorer::outcomes(const Window &window) {
     if (window[0] == end_) return asked_ == 1 ? BOUNDARY : outcomes_from(window, 1);
-    Outcomes found = outcomes_from(window, 0);
-    for (uint16_t state : inside_) {
-        found |= outcomes_in_match(window, state);
-        if (found == (BOUNDARY | NO_BOUNDARY)) break;
-    }
-    return found;
-}
-
-WindowExplorer::WalkResults WindowExplorer::walk(const Window &window, uint16_t state, size_t from, size_t at,
-                                                 size_t end) const {
-    if (at == length_) return 1u << (2 * end + 1);
-    WalkResults results = 0;
-    for (uint8_t column : groups_[window[at]]) {
-        size_t new_end = at > from && automaton_.accepts(state, column) ? at : end;
-        uint16_t next = window[at] == end_ ? Automaton::DEAD : automaton_.next(state, column);
-        results |= next == Automaton::DEAD ? 1u << (2 * new_end) : walk(window, next, from, at + 1, new_end);
-    }
-    return results;
-}
-
-// A match that began before the window and takes at least its first code point.
-WindowExplorer::Outcomes WindowExplorer::outcomes_in_match(const Window &window, uint16_t state) const {
-    return outcomes_after(window, walk(window, state, 0, 0, 0));
+    size_t at = 0;
+    while (at < shared_ && window[at] == last_window_[at]) ++at;
+    for (; at < length_; ++at) advance(window, 0, at, steps_[at], steps_[at + 1]);
+    last_window_ = window;
+    shared_ = length_;
+    return outcomes_of(window, 0, steps_[length_]);
 }
 
 // A match may begin at window[from], or no match takes the code point there.
-WindowExplorer::Outcomes WindowExplorer::outcomes_from(const Window &window, size_t from) const {
-    const WalkResults results = walk(window, Automaton::START, from, from, 0);
-    Outcomes found = outcomes_after(window, results);
-    if (results & 3) found |= outcomes_unmatched(window, from);
+WindowExplorer::Outcomes WindowExplorer::outcomes_from(const Window &window, size_t from) {
+    size_t number = 0;
+    for (size_t at = from; at < length_; ++at) number = number * groups_.size() + window[at];
+    Outcomes found = from_[from][number];
+    if (found == NOT_ASKED) {
+        found = outcomes_of(window, from, walk(window, from));
+        from_[from][number] = found;
+    }
     return found;
 }
 
-// The match goes on behind the window, or ends at the last place where it may.
-WindowExplorer::Outcomes WindowExplorer::outcomes_after(const Window &window, WalkResults results) const {
-    constexpr WalkResults RUNNING = 0xAAAAAAAAu;
-    Outcomes found = results & RUNNING ? NO_BOUNDARY : 0;
-    for (size_t end = 1; end <= length_; ++end) {
-        if (!(results >> (2 * end) & 3)) continue;
+// What the ways through a window from window[from] on lead to. One that goes on behind the window may find another end there,
+// or none.
+WindowExplorer::Outcomes WindowExplorer::outcomes_of(const Window &window, size_t from, const Step &last) {
+    Outcomes found = last.ways.empty() ? 0 : NO_BOUNDARY;
+    Ends ends = last.ends;
+    for (const Way &way : last.ways) ends |= 1u << way.end;
+    for (size_t end = from + 1; end <= length_; ++end) {
+        if (!(ends >> end & 1)) continue;
         found |= end > asked_ ? NO_BOUNDARY : end == asked_ ? BOUNDARY : outcomes_from(window, end);
     }
+    if (ends >> NO_MATCH & 1) found |= outcomes_unmatched(window, from);
     return found;
 }
 
 // No match takes window[at]. A run of such code points has no boundary inside.
-WindowExplorer::Outcomes WindowExplorer::outcomes_unmatched(const Window &window, size_t at) const {
+WindowExplorer::Outcomes WindowExplorer::outcomes_unmatched(const Window &window, size_t at) {
     if (at + 1 < asked_) return outcomes_from(window, at + 1);
-    const WalkResults results = walk(window, Automaton::START, asked_, asked_, 0);
-    Outcomes found = results >> 2 ? BOUNDARY : 0;
-    if (results & 1) found |= NO_BOUNDARY;
-    if (results & 2) found |= BOUNDARY | NO_BOUNDARY;
+    const Step last = walk(window, asked_);
+    Outcomes found = last.ends >> (NO_MATCH + 1) ? BOUNDARY : 0;
+    if (last.ends >> NO_MATCH & 1) found |= NO_BOUNDARY;
+    for (const Way &way : last.ways) found |= way.end == NO_MATCH ? BOUNDARY | NO_BOUNDARY : BOUNDARY;
     return found;
+}
+
+// All ways that begin a match at window[from].
+WindowExplorer::Step WindowExplorer::walk(const Window &window, size_t from) const {
+    Step before, after;
+    before.ways.push_back({Automaton::START, NO_MATCH});
+    for (size_t at = from; at < length_; ++at) {
+        advance(window, from, at, before, after);
+        std::swap(before, after);
+    }
+    return before;
+}
+
+void WindowExplorer::advance(const Window &window, size_t from, size_t at, const Step &before, Step &after) const {
+    after.ways.clear();
+    after.ends = before.ends;
+    for (const Way &way : before.ways) {
+        for (uint8_t column : groups_[window[at]]) {
+            const bool ends = at > from && automaton_.accepts(way.state, column);
+            const uint8_t end = ends ? static_cast<uint8_t>(at) : way.end;
+            const uint16_t next = window[at] == end_ ? Automaton::DEAD : automaton_.next(way.state, column);
+            if (next == Automaton::DEAD) {
+                after.ends |= 1u << end;
+            } else {
+                after.ways.push_back({next, end});
+            }
+        }
+    }
+    std::sort(after.ways.begin(), after.ways.end());
+    after.ways.erase(std::unique(after.ways.begin(), after.ways.end()), after.ways.end());
 }
 
 Certainty certainty_of_pair(const Automaton &automaton, uint8_t first, uint8_t second) {

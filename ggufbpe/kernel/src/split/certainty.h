@@ -42,6 +42,9 @@ using Window = std::array<uint8_t, WIDEST_WINDOW>;  // groups
 
 // Runs the automaton over windows, from every state that it can be in. Where a group has several columns, all of them
 // are tried, which can only make more windows uncertain.
+//
+// Windows are best asked about in their order: what is known after the groups that a window shares with the one before is
+// not worked out again.
 class WindowExplorer {
 public:
     // For windows of `length` groups, asked about the place before window[asked].
@@ -49,27 +52,45 @@ public:
 
     // Before the window anything may have been, unless it begins with the end value: then it stands at the beginning of a
     // piece.
-    Certainty certainty(const Window &window) const;
+    Certainty certainty(const Window &window);
 
 private:
     // What may be at the place, as bits, so that outcomes of several ways can be or-ed.
-    using Outcomes = unsigned;
-    static constexpr Outcomes NO_BOUNDARY = 1, BOUNDARY = 2;
-    // What walking a window can give, as bits: bit 2 * end + is_running, where the match may end last before window[end]
-    // (0: nowhere), and `is_running` says that the automaton had not died at the end of the window.
-    using WalkResults = uint32_t;
+    using Outcomes = uint8_t;
+    static constexpr Outcomes NO_BOUNDARY = 1, BOUNDARY = 2, NOT_ASKED = 4;
 
-    Outcomes outcomes(const Window &window) const;
-    WalkResults walk(const Window &window, uint16_t state, size_t from, size_t at, size_t end) const;
-    Outcomes outcomes_in_match(const Window &window, uint16_t state) const;
-    Outcomes outcomes_from(const Window &window, size_t from) const;
-    Outcomes outcomes_after(const Window &window, WalkResults results) const;
-    Outcomes outcomes_unmatched(const Window &window, size_t at) const;
+    // Where the last match may have ended, as bits: before window[i], or one of these.
+    using Ends = uint32_t;
+    static constexpr size_t NO_MATCH = 0;                      // it began with the window, and has not ended
+    static constexpr size_t BEFORE_WINDOW = WIDEST_WINDOW + 1;  // it began earlier, and has not ended
+
+    // One way on which the automaton may be after some groups of a window.
+    struct Way {
+        uint16_t state;
+        uint8_t end;
+        bool operator<(const Way &other) const { return state != other.state ? state < other.state : end < other.end; }
+        bool operator==(const Way &other) const { return state == other.state && end == other.end; }
+    };
+    // After some groups: the ways that go on, and where matches ended on those that do not.
+    struct Step {
+        std::vector<Way> ways;
+        Ends ends = 0;
+    };
+
+    Outcomes outcomes(const Window &window);
+    Outcomes outcomes_from(const Window &window, size_t from);
+    Outcomes outcomes_of(const Window &window, size_t from, const Step &last);
+    Outcomes outcomes_unmatched(const Window &window, size_t at);
+    void advance(const Window &window, size_t from, size_t at, const Step &before, Step &after) const;
+    Step walk(const Window &window, size_t from) const;
 
     const Automaton &automaton_;
     const ColumnGroups &groups_;
-    size_t length_, asked_, end_;
-    std::vector<uint16_t> inside_;  // states in the middle of a match
+    const size_t length_, asked_, end_;
+    Window last_window_ = {};
+    size_t shared_ = 0;                        // how many groups of the last window steps_ has
+    std::vector<Step> steps_;                  // after so many groups of the last window
+    std::vector<std::vector<Outcomes>> from_;  // outcomes_from() of what is behind each place, as far as asked for
 };
 
 // What two neighbouring classes tell about the place between them.

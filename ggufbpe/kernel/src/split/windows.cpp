@@ -101,7 +101,7 @@ Windows::Windows(const Automaton &automaton, const std::vector<double> &weights)
     end_ = static_cast<uint8_t>(width - 1);
     if (automaton.classes() >= width) group_of_ = groups.group_of();
     const uint16_t any = static_cast<uint16_t>((1u << width) - 1);
-    const WindowExplorer four(automaton, groups, 4, 2), five(automaton, groups, 5, 3);
+    WindowExplorer four(automaton, groups, 4, 2), five(automaton, groups, 5, 3);
     // Windows with a boundary, with none, with either of them for certain, and those that do not tell.
     WindowSet with(width), without(width), known(width), unknown(width);
     const auto add = [&](Certainty certainty, size_t b, size_t c, size_t d, size_t e, uint16_t firsts) {
@@ -110,20 +110,25 @@ Windows::Windows(const Automaton &automaton, const std::vector<double> &weights)
         (certainty == Certainty::UNCERTAIN ? unknown : known).at(b, c, d, e) |=
             certainty == Certainty::IMPOSSIBLE ? 0 : firsts;
     };
+    std::vector<Window> asked;  // of which a wider window may tell
     for (uint8_t b = 0; b < width; ++b) {
         for (uint8_t c = 0; c < end_; ++c) {
             for (uint8_t d = 0; d < end_; ++d) {
                 for (uint8_t e = 0; e < width; ++e) {
                     const Certainty certainty = four.certainty({b, c, d, e});
-                    if (certainty != Certainty::UNCERTAIN || b == end_) {
+                    if (certainty == Certainty::UNCERTAIN && b != end_) {
+                        asked.push_back({0, b, c, d, e});
+                    } else {
                         add(certainty, b, c, d, e, any);
-                        continue;
-                    }
-                    for (uint8_t a = 0; a < width; ++a) {  // a wider window may tell
-                        add(five.certainty({a, b, c, d, e}), b, c, d, e, static_cast<uint16_t>(1u << a));
                     }
                 }
             }
+        }
+    }
+    for (uint8_t a = 0; a < width; ++a) {
+        for (Window window : asked) {
+            window[0] = a;
+            add(five.certainty(window), window[1], window[2], window[3], window[4], static_cast<uint16_t>(1u << a));
         }
     }
     const std::vector<Product> certain = cover(with, without), uncertain = cover(unknown, known);
