@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <functional>
 
+#include "machine.h"
+
 namespace ggufbpe {
 
 namespace {
 
+constexpr size_t WORTH_QUEUE = 512;       // symbols; for fewer, searching all ranks is faster than a queue
 constexpr size_t WORTH_ROWS = 1024;       // symbols; from here on all pairs of a rank are merged together
 constexpr size_t POLL_EVERY = 1 << 20;    // merges
 constexpr size_t SORTS_A_SYMBOL = 32;     // how often a place may be sorted, on average, before rows are given up
@@ -23,11 +26,37 @@ uint64_t pop(std::vector<uint64_t> &queue) {
     return item;
 }
 
+// Where the lowest rank is, the leftmost of equal ones. In two simple loops, of which compilers make vector instructions.
+ALWAYS_INLINE uint32_t place_of_lowest_by_any(const uint32_t *ranks, size_t count) {
+    uint32_t lowest = ranks[0];
+    for (size_t i = 1; i < count; ++i) lowest = std::min(lowest, ranks[i]);
+    constexpr size_t BLOCK = 32;
+    size_t start = 0;
+    for (; start + BLOCK <= count; start += BLOCK) {
+        uint32_t is_here = 0;
+        for (size_t i = 0; i < BLOCK; ++i) is_here |= ranks[start + i] == lowest;
+        if (is_here) break;
+    }
+    while (ranks[start] != lowest) ++start;
+    return static_cast<uint32_t>(start);
+}
+
+#if GGUFBPE_X86
+__attribute__((target("avx2"))) uint32_t place_of_lowest_by_avx2(const uint32_t *ranks, size_t count) {
+    return place_of_lowest_by_any(ranks, count);
+}
+uint32_t place_of_lowest(const uint32_t *ranks, size_t count) {
+    return has_avx2() ? place_of_lowest_by_avx2(ranks, count) : place_of_lowest_by_any(ranks, count);
+}
+#else
+uint32_t place_of_lowest(const uint32_t *ranks, size_t count) { return place_of_lowest_by_any(ranks, count); }
+#endif
+
 }  // namespace
 
 size_t SymbolChain::bytes() const {
     return symbols_.bytes() + next_.bytes() + before_.bytes() + next_in_row_.bytes() + before_in_row_.bytes() +
-           merges_.bytes() + queue_.capacity() * sizeof(uint64_t) + rows_.capacity() * sizeof(Row) +
+           merges_.bytes() + ranks_.bytes() + queue_.capacity() * sizeof(uint64_t) + rows_.capacity() * sizeof(Row) +
            places_.capacity() * sizeof(uint32_t);
 }
 
@@ -42,7 +71,11 @@ size_t SymbolChain::merge(const MergeTable &table, const Word &word, const Poll 
         before_[i] = i ? static_cast<uint32_t>(i - 1) : NOWHERE;
         merges_[i] = merge_of_pair_at(table, i);
     }
-    if (count_ < WORTH_ROWS || !merge_by_rank(table, poll)) merge_by_queue(table, poll);
+    if (count_ < WORTH_QUEUE) {
+        merge_by_search(table);
+    } else if (count_ < WORTH_ROWS || !merge_by_rank(table, poll)) {
+        merge_by_queue(table, poll);
+    }
     size_t kept = 0;
     for (size_t at = 0; at < count_; at = next_[at]) {
         symbols[kept] = symbols[at];
@@ -62,6 +95,25 @@ void SymbolChain::join_pair(uint32_t at) {
     merges_[right] = NO_MERGE;
     next_[at] = after;
     if (after < count_) before_[after] = at;
+}
+
+// Searches the lowest rank anew for each merge. That takes the square of the length, but few instructions a symbol and no
+// unpredictable branch, of which a queue has one for each of its levels.
+void SymbolChain::merge_by_search(const MergeTable &table) {
+    uint32_t *const ranks = ranks_.room(count_);
+    for (size_t i = 0; i < count_; ++i) ranks[i] = merges_[i].rank;
+    const auto update_pair = [&](uint32_t at) {
+        merges_[at] = merge_of_pair_at(table, at);
+        ranks[at] = merges_[at].rank;
+    };
+    for (;;) {
+        const uint32_t at = place_of_lowest(ranks, count_);
+        if (ranks[at] == Merge::NO_RANK) return;
+        ranks[next_[at]] = Merge::NO_RANK;
+        join_pair(at);
+        update_pair(at);
+        if (before_[at] != NOWHERE) update_pair(before_[at]);
+    }
 }
 
 // A priority queue of pairs. An item is rank and place in one number; it is stale if the pair at its place has another rank

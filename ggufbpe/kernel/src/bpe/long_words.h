@@ -1,4 +1,4 @@
-// One long word at a time, in n log n of its length or better.
+// One long word at a time: the shorter ones by searching all ranks, longer ones in n log n or better.
 
 #pragma once
 
@@ -34,6 +34,7 @@ private:
         bool is_sorted = true, is_queued = false;
     };
 
+    void merge_by_search(const MergeTable &table);
     void merge_by_queue(const MergeTable &table, const Poll &poll);
     bool merge_by_rank(const MergeTable &table, const Poll &poll);
     void join_pair(uint32_t at);
@@ -46,6 +47,7 @@ private:
     Buffer<Symbol> symbols_;
     Buffer<uint32_t> next_, before_, next_in_row_, before_in_row_;
     Buffer<Merge> merges_;          // of a symbol and the next one
+    Buffer<uint32_t> ranks_;        // of the same, where all of them are searched
     std::vector<uint64_t> queue_;   // a heap: of rank and place, or of ranks that have a row
     std::vector<Row> rows_;         // by rank; empty ones between words
     std::vector<uint32_t> places_;  // of a row that is sorted
