@@ -5,7 +5,9 @@
 Without arguments, a short run under AddressSanitizer and UndefinedBehaviorSanitizer, for CI: memory that is used again,
 words of every length, and fuzzing of the reader of strings, the splitter and the encoder against slow models. `--long
 MINUTES` fuzzes for as long; `--threads` runs many threads under ThreadSanitizer; `--plain` does without sanitizers,
-which makes ten times the cases. A case that fails is printed with the arguments that run it again.
+which makes ten times the cases. A case that fails is printed with the arguments that run it again. So is one that is
+slow: not by the clock, which tells little on a busy machine and under sanitizers, but by the basic blocks that the
+kernel runs, which are the same every time (-fsanitize-coverage=trace-pc counts them).
 
 `--arm64`, `--s390x` (big-endian) and `--windows` compile for that machine and run here, in QEMU or Wine, without
 sanitizers. Debian's packages for that are g++-aarch64-linux-gnu or g++-s390x-linux-gnu with qemu-user, and
@@ -31,7 +33,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
-CHECKS = ("check_memory", "check_words")  # nothing is chosen in them
+CHECKS = ("check_memory", "check_polls", "check_words")  # nothing is chosen in them
 FUZZERS = ("fuzz_strings", "fuzz_split", "fuzz_encoder")
 PORTABLE = "_portable"  # the same with baseline instructions only
 SHORT_RUN = {"fuzz_strings": 3.0, "fuzz_split": 10.0, "fuzz_encoder": 12.0}  # seconds
@@ -194,6 +196,7 @@ def _build(kind: Kind, programs: list[str], libfuzzer: bool) -> Path:
     configure += [
         f"-DGGUFBPE_SANITIZE={kind.sanitize}",
         f"-DGGUFBPE_LIBFUZZER={'ON' if libfuzzer else 'OFF'}",
+        f"-DGGUFBPE_COUNT_WORK={'OFF' if libfuzzer or kind is THREAD else 'ON'}",
     ]
     # With -O1 vectors and atomics are those of the extension, and compiling takes half the time.
     optimize = "-O1" if kind.sanitize or kind.emulator else "-O2"

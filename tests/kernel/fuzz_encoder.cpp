@@ -238,6 +238,44 @@ bool equal(const Ids &ids, const std::vector<int32_t> &expected) {
     return ids.size() == expected.size() && std::equal(expected.begin(), expected.end(), ids.data());
 }
 
+// What may be done at most, in basic blocks: some times what the worst of thousands of cases took. Half of all cases take
+// less than 45 a byte to encode. It is the blocks of the kernel that count, not the bytes that memcpy and its kind go through.
+constexpr uint64_t OPENING = 20'000'000, OPENING_A_BYTE = 1000;
+constexpr uint64_t ENCODING_A_BYTE = 5'000;
+constexpr uint64_t SEARCHING_A_BYTE = 600, SEARCHING_A_STEP = 12;  // a step: a byte of text and one of the longest token
+
+// What grows faster than a text shows when the text is long.
+void check_work(const model::Vocabulary &v, const Encoder &encoder, const EncodeOptions &options, const std::string &text,
+                const std::string &entry) {
+    std::string grown;
+    while (grown.size() < (1 << 17)) grown += text;
+    const Exact exact(grown);
+    auto strings = std::make_shared<Strings>();
+    for (const std::string &token : v.tokens) strings->add(token);
+    size_t longest = 0;
+    for (const SpecialToken &token : v.special) longest = std::max(longest, v.tokens[size_t(token.id)].size());
+    const Poll poll = [] {};
+    auto check = [&](const char *what, uint64_t most, auto work) {
+        const uint64_t before = work_done();
+        work();
+        const uint64_t done = work_done() - before;
+        if (done <= most) return;
+        std::fprintf(stderr, "%s takes %llu basic blocks, more than %llu\n", what, static_cast<unsigned long long>(done),
+                     static_cast<unsigned long long>(most));
+        fail(what, v, entry, text, {}, Ids());
+    };
+    check("searching", grown.size() * (SEARCHING_A_BYTE + SEARCHING_A_STEP * longest), [&] {
+        std::vector<Fragment> fragments;
+        Partition(strings, v.special, options.parse_special, poll).split(exact.data(), exact.size(), fragments, poll);
+    });
+    for (const char *what : {"encoding", "encoding again"}) {
+        check(what, grown.size() * (ENCODING_A_BYTE + SEARCHING_A_STEP * longest), [&] {
+            Ids ids;
+            encoder.encode({exact.data(), exact.size(), false}, options, 1, ids, poll);
+        });
+    }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -246,7 +284,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     // The plain splittings leave longer words.
     const model::Made &made = all[choices.below(choices.one_in(2) ? all.size() : model::plain_entries().size())];
     const model::Vocabulary v = random_vocabulary(choices, made.entry->escape_spaces, made.entry->name);
+    const uint64_t begun = work_done();
     const auto encoder = v.encoder(made.splitter, choices.one_in(2) ? 0 : BPEModel::CACHE_BYTES);
+    uint64_t bytes = 0;
+    for (const auto *strings : {&v.tokens, &v.merges}) {
+        for (const std::string &each : *strings) bytes += each.size();
+    }
+    CHECK(work_done() - begun <= OPENING + OPENING_A_BYTE * bytes);
     const model::Encoder slow(v, *made.entry);
     std::vector<std::string> texts;
     for (size_t i = 1 + choices.below(5); i > 0; --i) texts.push_back(random_text(choices, v));
@@ -280,6 +324,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         found.append(results[i].data(), results[i].size());
         fail("encode_batch", v, made.entry->name, texts[i], expected[i], found);
     }
+    encoder->clear_cache();
+    if (size % 4 == 0 && !texts[0].empty()) check_work(v, *encoder, options, texts[0], made.entry->name);
     Ids plain;
     encoder->encode_plain(views[0], plain, poll);
     const std::vector<int32_t> expected_plain = slow.plain(texts[0]);

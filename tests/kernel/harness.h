@@ -24,6 +24,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         }                                                                                   \
     } while (0)
 
+// Basic blocks of the kernel that this thread has run; always 0 where they are not counted (work.cpp).
+uint64_t work_done();
+
 // Decisions out of bytes; when they are used up, every further one is 0.
 class Choices {
 public:

@@ -379,7 +379,7 @@ void Partition::cut(const unsigned char *text, size_t size, std::vector<Match> &
             const auto [from, to] = reach(*next);
             if (from >= end) break;
             end = std::max(end, to);
-            pace.count(1);
+            pace.count(4);
         }
         add(fragments, {-1, done, start});
         const Token &token = tokens_[first->rank];
@@ -389,7 +389,7 @@ void Partition::cut(const unsigned char *text, size_t size, std::vector<Match> &
             cut_region({text, start, end, first, next}, scratch, fragments, pace);
         }
         done = end;
-        pace.count(4);
+        pace.count(8);
     }
     add(fragments, {-1, done, size});
 }
@@ -424,6 +424,7 @@ void Partition::cut_region(const Region &region, Scratch &scratch, std::vector<F
             std::pop_heap(shorter.begin(), shorter.end(), behind);
             shorter.pop_back();
         }
+        pace.count(4);
         const Token &token = tokens_[match.rank];
         size_t start = match.at - region.start, end = start + token.text.size();
         if (is_taken[start]) continue;
@@ -462,6 +463,7 @@ void Partition::cut_region(const Region &region, Scratch &scratch, std::vector<F
         add_plain(match.at - region.start);
         add(fragments, {token.id, match.at, match.at + token.text.size()});
         done = match.at - region.start + token.text.size();
+        pace.count(8);
     }
     add_plain(size);
 }
