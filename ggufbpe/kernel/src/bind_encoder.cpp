@@ -6,7 +6,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <optional>
@@ -39,7 +38,7 @@ public:
         } else if (PyBytes_Check(text)) {
             text_ = {reinterpret_cast<const unsigned char *>(PyBytes_AS_STRING(text)),
                      static_cast<size_t>(PyBytes_GET_SIZE(text)), false};
-        } else if (PyObject_CheckBuffer(text)) {
+        } else if (PyByteArray_Check(text) || PyMemoryView_Check(text)) {
             copy(text);
         } else {
             const nb::str name(object.type().attr("__name__"));
@@ -53,15 +52,9 @@ private:
     void copy(PyObject *object) {
         Py_buffer view;
         if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO)) throw nb::python_error();
-        const bool is_bytes = view.itemsize == 1 && (!view.format || std::strpbrk(view.format, "Bbc"));
         const auto size = static_cast<size_t>(view.len);
-        int failed = -1;
-        if (is_bytes) {
-            copy_.reset(new (std::nothrow) unsigned char[size + 1]);
-            failed = copy_ ? PyBuffer_ToContiguous(copy_.get(), &view, view.len, 'C') : (PyErr_NoMemory(), -1);
-        } else {
-            PyErr_SetString(PyExc_TypeError, "text must be str or bytes, not a buffer whose items are no bytes");
-        }
+        copy_.reset(new (std::nothrow) unsigned char[size + 1]);
+        const int failed = copy_ ? PyBuffer_ToContiguous(copy_.get(), &view, view.len, 'C') : (PyErr_NoMemory(), -1);
         PyBuffer_Release(&view);
         if (failed) throw nb::python_error();
         text_ = {copy_.get(), size, false};
