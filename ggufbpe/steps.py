@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from .tokenizer import Text
 
 _CACHED_WORDS = 1 << 18
-_CACHED_LENGTH = 128  # characters; with 2**18 words, some 100 MB at the very most
+_CACHED_LENGTH = 128  # characters
+_BYTES_OF_A_WORD = 256  # in the cache, with its ids and its place in a dictionary; most take less
 _DNA_LENGTH = 6
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -40,8 +41,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class Steps:
     """The steps of one vocabulary."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, cache_bytes: int | None = None) -> None:
         self.vocabulary = vocabulary
+        self._most_words = _CACHED_WORDS if cache_bytes is None else cache_bytes // _BYTES_OF_A_WORD
         self._bos_id = vocabulary.special_ids["bos"] if vocabulary.add_bos else None
         self._eos_id = vocabulary.special_ids["eos"] if vocabulary.add_eos else None
 
@@ -59,7 +61,13 @@ class Steps:
     def word_ids(self) -> WordCache:
         """Words to ids."""
         vocabulary = self.vocabulary
-        return WordCache(WordEncoder(vocabulary.pre_tokenizer, vocabulary.token_to_id, vocabulary.merges))
+        encoder = WordEncoder(vocabulary.pre_tokenizer, vocabulary.token_to_id, vocabulary.merges)
+        return WordCache(encoder, self._most_words)
+
+    def forget_words(self) -> None:
+        """Empty the cache of words."""
+        if "word_ids" in vars(self):
+            self.word_ids.clear()
 
     def source(self, text: Text) -> str | bytes:
         """`text` as a `str`, or as bytes where it is not UTF-8 or where llama.cpp counts bytes (DNA)."""
@@ -243,14 +251,15 @@ class Part(NamedTuple):
 class WordCache(dict[str, tuple[int, ...]]):
     """The ids of words, encoded when first asked for. Full, it starts anew."""
 
-    def __init__(self, encoder: WordEncoder) -> None:
+    def __init__(self, encoder: WordEncoder, most_words: int = _CACHED_WORDS) -> None:
         super().__init__()
         self.encoder = encoder
+        self._most_words = most_words
 
     def __missing__(self, word: str) -> tuple[int, ...]:
         ids = self.encoder.ids(word)
         if len(word) <= _CACHED_LENGTH:
-            if len(self) >= _CACHED_WORDS:
+            if len(self) >= self._most_words:
                 self.clear()
             self[word] = ids
         return ids

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from .kernel._native import Encoder
     from .steps import Steps
 
+CACHE_BYTES = 32 << 20  # as of src/bpe/bpe_model.h
+_LEAST_CACHE_BYTES = 1 << 20
+
 Engine = Literal["auto", "native", "reference"]
 Text = str | bytes | bytearray | memoryview
 
@@ -112,8 +115,10 @@ class Tokenizer:
     fim_rep_id = _special_id("fim_rep", Key.FIM_REP_ID)
     fim_sep_id = _special_id("fim_sep", Key.FIM_SEP_ID)
 
-    def __init__(self, vocabulary: Vocabulary, engine: Engine = "auto") -> None:
-        """`engine`: see `from_gguf`."""
+    def __init__(
+        self, vocabulary: Vocabulary, engine: Engine = "auto", *, cache_bytes: int = CACHE_BYTES
+    ) -> None:
+        """`engine` and `cache_bytes`: see `from_gguf`."""
         if engine not in ("auto", "native", "reference"):
             raise ValueError(f"engine must be 'auto', 'native' or 'reference', not {engine!r}")
         if engine == "native" and native is None:
@@ -122,6 +127,7 @@ class Tokenizer:
                 "hand (pip install --force-reinstall --no-deps ggufbpe), or use engine='reference'"
             )
         self._engine: Engine = engine
+        self._cache_bytes = _checked_cache_bytes(cache_bytes)
         self._made_encoder: Encoder | None = None
         self._vocabulary = vocabulary
         self._metadata: Metadata | None = None  # what the vocabulary was made of, if it is known
@@ -133,6 +139,7 @@ class Tokenizer:
         engine: Engine = "auto",
         *,
         overrides: Overrides | None = None,
+        cache_bytes: int = CACHE_BYTES,
     ) -> Tokenizer:
         """The tokenizer in a GGUF file; nothing but its metadata is read, and the file is closed again.
 
@@ -143,11 +150,17 @@ class Tokenizer:
         They are Python's values, and what may not stand in a file may not be overridden:
         `{"tokenizer.ggml.pre": "llama-bpe", "tokenizer.ggml.bos_token_id": None}`.
 
+        `cache_bytes` is the most that the words encoded before may take, a megabyte or more; what was not used
+        lately is forgotten first. The reference engine counts words in place of bytes, 256 bytes for one.
+
         Raises a `GGUFError` that says what is wrong, where, and what to do; `UnsupportedTokenizerError` for
         tokenizers that are not byte pair encoding; `OSError` where the file cannot be opened. Warns
         (`GGUFWarning`) where llama.cpp does. `RuntimeError` for engine="native" where it is not installed.
         """
-        return cls._of(*load(path, overrides), engine)
+        cache_bytes = _checked_cache_bytes(cache_bytes)
+        vocabulary, metadata = load(path, overrides)
+        warn_of(vocabulary)
+        return _made(cls, vocabulary, metadata, engine, cache_bytes)
 
     def with_overrides(self, overrides: Overrides) -> Tokenizer:
         """A tokenizer of the same file with other values for some keys: see `from_gguf`. The rest is shared.
@@ -160,15 +173,22 @@ class Tokenizer:
             raise ValueError(
                 "this tokenizer was made of a Vocabulary, which has no keys to override; change it by its _replace"
             )
-        return self._of(*load_from(Metadata(self._metadata, overrides)), self._engine)
-
-    @classmethod
-    def _of(cls, vocabulary: Vocabulary, metadata: Metadata, engine: Engine) -> Tokenizer:
-        """A tokenizer that knows what it was made of; warns of what loading has found."""
+        vocabulary, metadata = load_from(Metadata(self._metadata, overrides))
         warn_of(vocabulary)
-        tokenizer = cls(vocabulary, engine)
-        tokenizer._metadata = metadata
-        return tokenizer
+        return _made(type(self), vocabulary, metadata, self._engine, self._cache_bytes)
+
+    def release_memory(self) -> None:
+        """Forget the words that were encoded before, and give the memory that they took back to the system.
+
+        Nothing else changes: the next text is encoded as the first one was. What the process keeps for other
+        tokenizers to come is given back, too.
+        """
+        if self._made_encoder is not None:
+            self._made_encoder.release_memory()
+        if native is not None:
+            native.release_memory()
+        if "_steps" in vars(self):
+            self._steps.forget_words()
 
     @property
     def engine(self) -> Literal["native", "reference"]:
@@ -340,20 +360,17 @@ class Tokenizer:
         return f"<Tokenizer {self.model} {self.pre} of {self.vocab_size} tokens>"
 
     def __reduce__(self) -> tuple[Any, ...]:  # caches are made anew
-        if self._metadata is None:
-            return type(self), (self.vocabulary, self._engine)
-        return _unpickled, (type(self), packed(self._metadata), self._engine)
+        made_of = self._vocabulary if self._metadata is None else packed(self._metadata)
+        return _unpickled, (type(self), made_of, self._engine, self._cache_bytes)
 
     def __copy__(self) -> Tokenizer:
-        return self._like(self.vocabulary)
+        return self._with(self._vocabulary)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tokenizer:
-        return self._like(deepcopy(self.vocabulary, memo))
+        return self._with(deepcopy(self._vocabulary, memo))
 
-    def _like(self, vocabulary: Vocabulary) -> Tokenizer:
-        tokenizer = type(self)(vocabulary, self._engine)
-        tokenizer._metadata = self._metadata
-        return tokenizer
+    def _with(self, vocabulary: Vocabulary) -> Tokenizer:
+        return _made(type(self), vocabulary, self._metadata, self._engine, self._cache_bytes)
 
     def _checked(self, token: int) -> int:
         if not 0 <= operator.index(token) < self.vocab_size:
@@ -372,7 +389,7 @@ class Tokenizer:
                 from .kernel.engine import encoder
 
                 if self._made_encoder is None:
-                    self._made_encoder = encoder(self.vocabulary)
+                    self._made_encoder = encoder(self.vocabulary, self._cache_bytes)
         return self._made_encoder
 
     def _batch(
@@ -416,7 +433,7 @@ class Tokenizer:
     def _steps(self) -> Steps:
         from .steps import Steps
 
-        return Steps(self.vocabulary)
+        return Steps(self.vocabulary, self._cache_bytes)
 
     @made_once
     def _pieces(self) -> tuple[Pieces, Pieces]:
@@ -431,12 +448,30 @@ def _numpy() -> Any:
     return numpy
 
 
-def _unpickled(cls: type[Tokenizer], data: bytes, engine: Engine) -> Tokenizer:
-    """A tokenizer out of its pickle. What there was to warn of was said when its file was opened."""
-    vocabulary, metadata = load("", data=data)
+def _made(
+    cls: type[Tokenizer], vocabulary: Vocabulary, metadata: Metadata | None, engine: Engine, cache_bytes: int
+) -> Tokenizer:
+    """A tokenizer that knows what it was made of."""
     tokenizer = cls(vocabulary, engine)
     tokenizer._metadata = metadata
+    tokenizer._cache_bytes = cache_bytes
     return tokenizer
+
+
+def _unpickled(
+    cls: type[Tokenizer], made_of: bytes | Vocabulary, engine: Engine, cache_bytes: int
+) -> Tokenizer:
+    """A tokenizer out of its pickle. What there was to warn of was said when its file was opened."""
+    if not isinstance(made_of, bytes):
+        return _made(cls, made_of, None, engine, cache_bytes)
+    vocabulary, metadata = load("", data=made_of)
+    return _made(cls, vocabulary, metadata, engine, cache_bytes)
+
+
+def _checked_cache_bytes(cache_bytes: int) -> int:
+    if isinstance(cache_bytes, bool) or operator.index(cache_bytes) < _LEAST_CACHE_BYTES:
+        raise ValueError(f"cache_bytes must be {_LEAST_CACHE_BYTES} or more, not {cache_bytes}")
+    return operator.index(cache_bytes)
 
 
 def _check_threads(threads: int) -> None:

@@ -51,7 +51,7 @@ pytestmark = pytest.mark.skipif(native is None and not IS_NEEDED, reason="there 
 BLOCK = 1 << 16  # bytes: src/split/splitter.h, Splitter::BLOCK
 PART = 1 << 17  # bytes that a thread takes of a long text: src/encoder.cpp
 SEARCHED = 1 << 20  # bytes in which a thread looks for special tokens: src/encoder.cpp
-CACHE = 32 << 20  # bytes: src/bpe/bpe_model.h, BPEModel::CACHE_BYTES
+CACHE = 4 << 20  # bytes
 
 
 class Engines:
@@ -845,10 +845,10 @@ def test_ctrl_c() -> None:
 
 def test_the_cache_has_a_bound() -> None:
     """More different words than it can hold, in several goes; the ids stay right."""
-    tok, sizes = Tokenizer(gpt2_vocabulary(), "native"), []
+    tok, sizes = Tokenizer(gpt2_vocabulary(), "native", cache_bytes=CACHE), []
     assert tok._encoder is not None
-    for start in range(0, 1_500_000, 125_000):
-        numbers = range(start, start + 125_000)
+    for start in range(0, 200_000, 20_000):
+        numbers = range(start, start + 20_000)
         text = b" ".join(b"%d" % (number * 7919 + 10**9) for number in numbers)
         found = tok.encode_to_numpy(text)
         sizes.append(tok._encoder.cache_bytes)
@@ -872,9 +872,14 @@ def test_a_cache_can_be_emptied() -> None:
     assert tok._encoder is not None
     text = b" ".join(b"w%d" % number for number in range(100_000))
     ids, full = tok.encode(text), tok._encoder.cache_bytes
-    tok._encoder.release_memory()
+    tok.release_memory()
     assert tok._encoder.cache_bytes < full
     assert tok.encode(text) == ids
+
+
+def test_the_bound_of_the_cache_by_default() -> None:
+    assert native is not None
+    assert tokenizer.CACHE_BYTES == native.CACHE_BYTES
 
 
 # ---- copies ---------------------------------------------------------------------------------------------

@@ -14,16 +14,18 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import pytest
 from conftest import GPT2, RAW_UTF8, ROOT
+from gguf import GGUFValueType
 from gguf_by_hand import Field, section_of
 from synthetic import CHARACTERS, WORDS, gpt2_vocabulary, tokenizer_as
 
 from ggufbpe import GGUFError, Tokenizer, bpe, split, steps
-from ggufbpe._constants import GGUFValueType, TokenizerKey
+from ggufbpe._constants import TokenizerKey
 from ggufbpe.gguf_file import GGUFFile, Value
-from ggufbpe.tokenizer import steps_of
+from ggufbpe.tokenizer import CACHE_BYTES, steps_of
 from ggufbpe.vocab import CONTROL, NORMAL, Vocabulary
 
 PRE, ADD_BOS = TokenizerKey.PRE, TokenizerKey.ADD_BOS
@@ -82,7 +84,7 @@ def test_threads_on_one_tokenizer_get_what_one_gets(name: str, hurried: None) ->
 def test_threads_while_caches_overflow(hurried: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the reference engine; test_native.py and the tests of the C++ have the others."""
     expected = all_answers(Tokenizer(gpt2_vocabulary()), list(range(len(TEXTS))))
-    monkeypatch.setattr(steps, "_CACHED_WORDS", 3)
+    monkeypatch.setattr(steps, "_BYTES_OF_A_WORD", CACHE_BYTES // 3)
     monkeypatch.setattr(bpe, "_PAIR_CACHE", 5)
     monkeypatch.setattr(split, "_MARKER_CACHE", 4)
     shared = Tokenizer(gpt2_vocabulary(), "reference")
@@ -95,7 +97,7 @@ def test_threads_while_caches_overflow(hurried: None, monkeypatch: pytest.Monkey
 
 
 def test_the_word_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "_CACHED_WORDS", 50)
+    monkeypatch.setattr(steps, "_BYTES_OF_A_WORD", CACHE_BYTES // 50)
     tok, unbounded = Tokenizer(gpt2_vocabulary(), "reference"), tokenizer_as("gpt-2")
     sizes = set()
     for number in range(300):
@@ -127,6 +129,26 @@ def test_a_word_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == ["go", " go"]
 
 
+def test_the_bound_is_for_the_caller_to_set() -> None:
+    tok = Tokenizer(gpt2_vocabulary(), "reference", cache_bytes=1 << 20)
+    tok.encode(" ".join(f"w{number}" for number in range(5000)))
+    assert 10 < len(steps_of(tok).word_ids) <= (1 << 20) // steps._BYTES_OF_A_WORD
+    tok.release_memory()
+    assert len(steps_of(tok).word_ids) == 0
+    assert tok.encode("Hello world") == [15496, 995]
+
+
+@pytest.mark.parametrize(
+    ("cache_bytes", "error"),
+    [(2**20 - 1, ValueError), (-1, ValueError), (True, ValueError), (1e9, TypeError)],
+)
+def test_what_is_no_bound(cache_bytes: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        Tokenizer(gpt2_vocabulary(), cache_bytes=cache_bytes)
+    with pytest.raises(error):
+        Tokenizer.from_gguf(GPT2, cache_bytes=cache_bytes)
+
+
 # ---- copies ---------------------------------------------------------------------------------------------
 
 
@@ -145,7 +167,7 @@ COPIES: dict[str, Callable[[Tokenizer], Tokenizer]] = {
 @pytest.mark.parametrize("how", COPIES)
 @pytest.mark.parametrize("used", [False, True])
 def test_copies_are_equal_and_their_own(name: str, how: str, used: bool) -> None:
-    original = Tokenizer(tokenizer_as(name).vocabulary)
+    original = Tokenizer(tokenizer_as(name).vocabulary, cache_bytes=2**21)
     few = list(range(0, len(TEXTS), 12))
     if used:
         all_answers(original, few)
@@ -155,6 +177,7 @@ def test_copies_are_equal_and_their_own(name: str, how: str, used: bool) -> None
     assert duplicate.vocabulary == original.vocabulary
     assert "_steps" not in vars(duplicate)  # no cache comes along
     assert duplicate._made_encoder is None
+    assert duplicate._cache_bytes == 2**21
     assert all_answers(duplicate, few) == all_answers(original, few)
 
 
@@ -197,8 +220,13 @@ def rewritten(path: Path, name: str | None) -> None:
     """The small vocabulary with its keys the other way round, other names, and something in place of tensors."""
     with GGUFFile(VARIANTS / "vocabulary-version-3-little.gguf") as file:
         fields = {
-            key: Field(file.value_type(key), file[key], file.element_type(key))
+            key: Field(
+                GGUFValueType(file.value_type(key)),
+                file[key],
+                None if element is None else GGUFValueType(element),
+            )
             for key in reversed(file.keys())
+            for element in (file.element_type(key),)
             if key.startswith("tokenizer.")
         }
     if name is not None:

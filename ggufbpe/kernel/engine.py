@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ._native import Encoder
 
 
-def encoder(vocabulary: Vocabulary, cache_bytes: int | None = None) -> Encoder:
+def encoder(vocabulary: Vocabulary, cache_bytes: int) -> Encoder:
     """The encoder of a vocabulary, with a word cache of at most `cache_bytes`.
 
     `RuntimeError` where the compiled module is not there.
@@ -42,7 +42,7 @@ def encoder(vocabulary: Vocabulary, cache_bytes: int | None = None) -> Encoder:
         special,
         bos if vocabulary.add_bos and bos is not None else -1,
         eos if vocabulary.add_eos and eos is not None else -1,
-        _native().CACHE_BYTES if cache_bytes is None else cache_bytes,
+        cache_bytes,
     )
     return made
 
