@@ -96,6 +96,7 @@ void SpacedWords::write_lower(const unsigned char *text, size_t size, std::strin
             to += static_cast<char>(ascii_lower(text[i++]));
             continue;
         }
+        pace.count(4);
         unsigned length;
         const uint32_t code_point = code_point_at(text + i, text + size, length), lowered = lower(code_point);
         if (lowered == code_point) {  // as it is: an overlong space must stay one
@@ -126,7 +127,7 @@ size_t SpacedWords::cut(const unsigned char *text, size_t size, size_t from, con
     for (unsigned length; from < size; from += length) {
         const uint32_t code_point = code_point_at(text + from, text + size, length);
         if (is_white_space(code_point, length)) break;
-        pace.count(length);
+        pace.count(4);
     }
     return from;
 }
