@@ -9,6 +9,7 @@ import pickletools
 import random
 import subprocess
 import sys
+import sysconfig
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -91,6 +92,19 @@ def test_threads_while_caches_overflow(hurried: None, monkeypatch: pytest.Monkey
     with ThreadPoolExecutor(THREADS) as pool:
         for answers in pool.map(lambda _: all_answers(shared, list(range(len(TEXTS)))), range(THREADS)):
             assert answers == expected
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python always has the lock")
+def test_the_lock_stays_switched_off(tmp_path: Path) -> None:
+    program = (
+        "import sys, ggufbpe\n"
+        "tok = ggufbpe.Tokenizer.from_gguf(sys.argv[1])\n"
+        "tok.encode_batch_to_numpy(['Hello', ' world'], threads=2)\n"
+        "print(tok.engine, sys._is_gil_enabled())"
+    )
+    command = [sys.executable, "-c", program, str(GPT2)]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == [Tokenizer(gpt2_vocabulary()).engine, "False"]
 
 
 # ---- caches of the reference engine; those of the compiled one are in test_native.py ---------------------

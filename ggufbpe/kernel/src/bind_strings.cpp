@@ -193,7 +193,7 @@ void bind_strings(nb::module_ &module) {
                     "How many of `count` strings lie in `data` whole, and where the last one of them ends.")
         .def_static("of", &strings_of, nb::arg("texts"), nb::sig("def of(texts: typing.Sequence[str]) -> Strings"),
                     "UnicodeEncodeError for a lone surrogate.")
-        .def("index", &Strings::index,
+        .def("index", &Strings::index, nb::lock_self(),  // where Python has no lock: once made, the table stays
              "Prepare `find`. Returns the index of the first string that stood before, -1 if all are different.")
         .def("find", &find_string, nb::arg("text"), "The index of a string, -1 if it is not there. Needs `index`.")
         .def("__len__", &Strings::size)

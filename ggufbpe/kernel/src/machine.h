@@ -41,23 +41,40 @@
 namespace ggufbpe {
 
 #if GGUFBPE_X86
-// And the bit instructions that come with it.
-inline bool has_avx2() {
+// What the processor says of itself, by the number of the question: EAX, EBX, ECX, EDX.
+struct CpuId {
+    explicit CpuId(unsigned question) {
 #if GGUFBPE_MSVC
-    static const bool found = [] {
-        int basic[4], extended[4];
-        __cpuid(basic, 0);
-        if (basic[0] < 7) return false;
-        __cpuid(basic, 1);
-        __cpuidex(extended, 7, 0);
-        const bool saves_registers = (basic[2] >> 27 & 1) && (_xgetbv(0) & 6) == 6;  // the system, when it changes threads
-        const int avx2_and_bits = 1 << 3 | 1 << 5 | 1 << 8;                          // BMI1, AVX2, BMI2
-        return saves_registers && (extended[1] & avx2_and_bits) == avx2_and_bits;
-    }();
+        __cpuidex(reinterpret_cast<int *>(registers), static_cast<int>(question), 0);
 #else
-    static const bool found =
-        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+        __asm__("cpuid"
+                : "=a"(registers[0]), "=b"(registers[1]), "=c"(registers[2]), "=d"(registers[3])
+                : "a"(question), "c"(0));
 #endif
+    }
+    unsigned registers[4];
+};
+
+// Which registers the system keeps for each thread: bit 1 for those of 16 bytes, bit 2 for those of 32.
+inline unsigned kept_registers() {
+#if GGUFBPE_MSVC
+    return static_cast<unsigned>(_xgetbv(0));
+#else
+    unsigned kept, upper;
+    __asm__("xgetbv" : "=a"(kept), "=d"(upper) : "c"(0));
+    return kept;
+#endif
+}
+
+// And the bit instructions that come with it. Not by __builtin_cpu_supports, which reads what the compiler's run-time
+// library has found out: Zig's, which the wheels are built with, finds nothing.
+inline bool has_avx2() {
+    static const bool found = [] {
+        if (CpuId(0).registers[0] < 7) return false;
+        const bool may_ask_system = CpuId(1).registers[2] >> 27 & 1;
+        constexpr unsigned AVX2_AND_BITS = 1 << 3 | 1 << 5 | 1 << 8;  // BMI1, AVX2, BMI2
+        return may_ask_system && (kept_registers() & 6) == 6 && (CpuId(7).registers[1] & AVX2_AND_BITS) == AVX2_AND_BITS;
+    }();
     return found;
 }
 #endif

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Holds an installed ggufbpe to the ids and to what it says of its engine: `check_install.sh native|reference PYTHON...`,
+# where PYTHON... is the command that has it. Call it from a folder that Python would not find a checkout in.
+set -eu
+engine=$1
+shift
+expect() {
+    if [ "$1" != "$2" ]; then
+        echo "check_install.sh: expected '$1', found '$2'" >&2
+        exit 1
+    fi
+}
+expect "(engine: $engine)" "$("$@" -m ggufbpe --version | cut -d' ' -f3-)"
+expect 1 "$("$@" -m ggufbpe info --json 2>/dev/null | grep -c "\"engine\": \"$engine\"")"
+expect "[15496, 995]" "$("$@" -m ggufbpe tokenize -p 'Hello world' --ids 2>/dev/null)"
+expect "[2616, 38776, 220, 220, 19526, 254, 25001, 121, 198, 198, 1507, 2091]" \
+    "$(printf 'naïve  你好\n\n1833' | "$@" -m ggufbpe tokenize --stdin --ids 2>/dev/null)"
+expect "Hello world" "$("$@" -m ggufbpe detokenize 15496 995 2>/dev/null)"
+expect 2 "$("$@" -m ggufbpe count -p 'Hello world' 2>/dev/null | awk 'NR == 2 { print $1 }')"
+echo "the $engine engine gives the ids"
