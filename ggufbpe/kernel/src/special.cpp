@@ -145,7 +145,8 @@ void Partition::build_trie(Pace &pace) {
     branches_.reserve(nodes_.capacity());
     append({"", 0, 0, 0, NONE}, 0);
     for (size_t i = 0; i < parts.size(); ++i) {
-        auto [node, first, last, depth, above] = parts[i];
+        auto [node, first, last, in_common, above] = parts[i];
+        const size_t depth = in_common;  // which lambdas may use
         auto text = [&](size_t place) { return tokens_[ranks[place]].text; };
         auto branch_of = [&](size_t place) {  // 0 where the token ends
             return text(place).size() == depth ? 0u : 1u + static_cast<unsigned char>(text(place)[depth]);
