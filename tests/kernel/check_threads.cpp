@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
                     }
                     case 2:
                         encoder->model().clear_cache();
-                        CHECK(encoder->cache_bytes() > 0);
+                        CHECK(encoder->model().cache_bytes() > 0);
                         break;
                     default: {
                         Ids ids;

@@ -538,15 +538,17 @@ inline std::vector<std::vector<int32_t>> batch_ids(const ggufbpe::Encoder &encod
                                                    const ggufbpe::EncodeOptions &options, size_t threads) {
     std::vector<std::vector<int32_t>> results(texts.size());
     std::vector<bool> is_there(texts.size(), false);
-    auto take = [&](size_t first, ggufbpe::Ids &ids, const std::vector<size_t> &ends) {
-        for (size_t i = 0; i < ends.size(); ++i) {
-            CHECK(!is_there[first + i]);
-            is_there[first + i] = true;
-            results[first + i].assign(ids.data() + (i ? ends[i - 1] : 0), ids.data() + ends[i]);
+    const auto take = [&](std::vector<ggufbpe::Encoder::Encoded> &some) {
+        for (const auto &[first, ids, ends] : some) {
+            for (size_t i = 0; i < ends.size(); ++i) {
+                CHECK(!is_there[first + i]);
+                is_there[first + i] = true;
+                results[first + i].assign(ids.data() + (i ? ends[i - 1] : 0), ids.data() + ends[i]);
+            }
+            CHECK(ids.size() == ends.back());
         }
-        CHECK(ids.size() == ends.back());
     };
-    encoder.encode_batch(texts, options, threads, take, [] {});
+    encoder.encode_batch(texts, options, threads, {[] { return true; }, take}, [] {});
     for (bool each : is_there) CHECK(each);
     return results;
 }

@@ -90,6 +90,17 @@ public:
     // What a word was found to be.
     struct Found {
         uint64_t first_two, third;
+
+        // Writes the ids that are not in a record; `to` has room for four.
+        void write_ids(int32_t *to) const {
+            if (IS_BIG_ENDIAN) {
+                to[0] = static_cast<int32_t>(first_two);
+                to[1] = static_cast<int32_t>(first_two >> 32);
+                to[2] = static_cast<int32_t>(third);
+            } else {
+                std::memcpy(to, this, sizeof *this);  // what is too much is written over
+            }
+        }
     };
 
     // Looks a word up. Both slots of a bucket are compared at once: which of them it is cannot be predicted.

@@ -1,5 +1,5 @@
-// Vectors of 32 bytes behind one small set of functions: a register of AVX2, or two of NEON. An algorithm over bytes is
-// written once, in functions that are marked WITH_AVX2 (machine.h), beside a plain form for all other processors.
+// Vectors of 32 bytes behind one small set of functions: a register of AVX2, or two of NEON. An algorithm is written once, in
+// functions that are marked WITH_AVX2 (machine.h), beside a plain form for all other processors.
 //
 // GGUFBPE_VECTORS is defined where there are such vectors at all; whether this processor has them is has_vectors(). Masks
 // are bytes of 0xFF and of 0.
@@ -37,9 +37,8 @@ VECTOR_INLINE Bytes repeat(uint8_t byte) { return {_mm256_set1_epi8(static_cast<
 VECTOR_INLINE Bytes operator&(Bytes a, Bytes b) { return {_mm256_and_si256(a.all, b.all)}; }
 VECTOR_INLINE Bytes operator|(Bytes a, Bytes b) { return {_mm256_or_si256(a.all, b.all)}; }
 VECTOR_INLINE Bytes and_not(Bytes a, Bytes b) { return {_mm256_andnot_si256(b.all, a.all)}; }  // a & ~b
-VECTOR_INLINE Bytes upper_nibbles(Bytes a) {
-    return {_mm256_and_si256(_mm256_srli_epi16(a.all, 4), _mm256_set1_epi8(15))};
-}
+VECTOR_INLINE Bytes lower_nibbles(Bytes a) { return a & repeat(15); }
+VECTOR_INLINE Bytes upper_nibbles(Bytes a) { return lower_nibbles({_mm256_srli_epi16(a.all, 4)}); }
 VECTOR_INLINE Bytes is_zero(Bytes a) { return {_mm256_cmpeq_epi8(a.all, _mm256_setzero_si256())}; }
 VECTOR_INLINE Bytes is_not_zero(Bytes a) { return {_mm256_xor_si256(is_zero(a).all, _mm256_set1_epi8(-1))}; }
 // `chosen` where the mask is set, else `otherwise`.
@@ -86,6 +85,44 @@ private:
     __m256i rows_[ROWS];
 };
 
+// Eight numbers, for ranks. Memory is aligned to 32 bytes.
+struct Numbers {
+    __m256i all;
+};
+
+VECTOR_INLINE Numbers load_numbers(const uint32_t *from) {
+    return {_mm256_load_si256(reinterpret_cast<const __m256i *>(from))};
+}
+VECTOR_INLINE Numbers lower(Numbers a, Numbers b) { return {_mm256_min_epu32(a.all, b.all)}; }
+// The lowest of the eight, eight times.
+VECTOR_INLINE Numbers lowest(Numbers a) {
+    a = lower(a, {_mm256_permute2x128_si256(a.all, a.all, 1)});
+    a = lower(a, {_mm256_shuffle_epi32(a.all, 0x4E)});
+    return lower(a, {_mm256_shuffle_epi32(a.all, 0xB1)});
+}
+// Bit i says whether the two are equal at i.
+VECTOR_INLINE uint32_t equal_places(Numbers a, Numbers b) {
+    return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(a.all, b.all))));
+}
+
+// Four numbers of 64 bits. Memory is aligned to 32 bytes.
+struct WideNumbers {
+    __m256i all;
+};
+
+VECTOR_INLINE WideNumbers load_wide(const uint64_t *from) {
+    return {_mm256_load_si256(reinterpret_cast<const __m256i *>(from))};
+}
+VECTOR_INLINE WideNumbers repeat_wide(uint64_t number) { return {_mm256_set1_epi64x(static_cast<long long>(number))}; }
+VECTOR_INLINE WideNumbers operator&(WideNumbers a, WideNumbers b) { return {_mm256_and_si256(a.all, b.all)}; }
+VECTOR_INLINE WideNumbers operator|(WideNumbers a, WideNumbers b) { return {_mm256_or_si256(a.all, b.all)}; }
+// All bits of those numbers that are equal.
+VECTOR_INLINE WideNumbers is_equal(WideNumbers a, WideNumbers b) { return {_mm256_cmpeq_epi64(a.all, b.all)}; }
+VECTOR_INLINE uint64_t or_of_all(WideNumbers a) {
+    const __m128i two = _mm_or_si128(_mm256_castsi256_si128(a.all), _mm256_extracti128_si256(a.all, 1));
+    return static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_or_si128(two, _mm_unpackhi_epi64(two, two))));
+}
+
 #else
 
 constexpr bool has_vectors() { return true; }
@@ -104,6 +141,7 @@ VECTOR_INLINE Bytes repeat(uint8_t byte) { return {vdupq_n_u8(byte), vdupq_n_u8(
 VECTOR_INLINE Bytes operator&(Bytes a, Bytes b) { return {vandq_u8(a.low, b.low), vandq_u8(a.high, b.high)}; }
 VECTOR_INLINE Bytes operator|(Bytes a, Bytes b) { return {vorrq_u8(a.low, b.low), vorrq_u8(a.high, b.high)}; }
 VECTOR_INLINE Bytes and_not(Bytes a, Bytes b) { return {vbicq_u8(a.low, b.low), vbicq_u8(a.high, b.high)}; }  // a & ~b
+VECTOR_INLINE Bytes lower_nibbles(Bytes a) { return a & repeat(15); }
 VECTOR_INLINE Bytes upper_nibbles(Bytes a) { return {vshrq_n_u8(a.low, 4), vshrq_n_u8(a.high, 4)}; }
 VECTOR_INLINE Bytes is_zero(Bytes a) { return {vceqzq_u8(a.low), vceqzq_u8(a.high)}; }
 VECTOR_INLINE Bytes is_not_zero(Bytes a) { return {vtstq_u8(a.low, a.low), vtstq_u8(a.high, a.high)}; }
@@ -153,6 +191,42 @@ private:
     }
     uint8x16x4_t rows_[ROWS / 8 + 1] = {};
 };
+
+// Eight numbers, for ranks.
+struct Numbers {
+    uint32x4_t low, high;
+};
+
+VECTOR_INLINE Numbers load_numbers(const uint32_t *from) { return {vld1q_u32(from), vld1q_u32(from + 4)}; }
+VECTOR_INLINE Numbers lower(Numbers a, Numbers b) { return {vminq_u32(a.low, b.low), vminq_u32(a.high, b.high)}; }
+// The lowest of the eight, eight times.
+VECTOR_INLINE Numbers lowest(Numbers a) {
+    const uint32x4_t all = vdupq_n_u32(vminvq_u32(vminq_u32(a.low, a.high)));
+    return {all, all};
+}
+// Bit i says whether the two are equal at i.
+VECTOR_INLINE uint32_t equal_places(Numbers a, Numbers b) {
+    static const uint16_t PLACES[8] = {1, 2, 4, 8, 16, 32, 64, 128};
+    const uint16x8_t are_equal =
+        vcombine_u16(vmovn_u32(vceqq_u32(a.low, b.low)), vmovn_u32(vceqq_u32(a.high, b.high)));
+    return vaddvq_u16(vandq_u16(are_equal, vld1q_u16(PLACES)));
+}
+
+// Four numbers of 64 bits.
+struct WideNumbers {
+    uint64x2_t low, high;
+};
+
+VECTOR_INLINE WideNumbers load_wide(const uint64_t *from) { return {vld1q_u64(from), vld1q_u64(from + 2)}; }
+VECTOR_INLINE WideNumbers repeat_wide(uint64_t number) { return {vdupq_n_u64(number), vdupq_n_u64(number)}; }
+VECTOR_INLINE WideNumbers operator&(WideNumbers a, WideNumbers b) { return {vandq_u64(a.low, b.low), vandq_u64(a.high, b.high)}; }
+VECTOR_INLINE WideNumbers operator|(WideNumbers a, WideNumbers b) { return {vorrq_u64(a.low, b.low), vorrq_u64(a.high, b.high)}; }
+// All bits of those numbers that are equal.
+VECTOR_INLINE WideNumbers is_equal(WideNumbers a, WideNumbers b) { return {vceqq_u64(a.low, b.low), vceqq_u64(a.high, b.high)}; }
+VECTOR_INLINE uint64_t or_of_all(WideNumbers a) {
+    const uint64x2_t two = vorrq_u64(a.low, a.high);
+    return vgetq_lane_u64(two, 0) | vgetq_lane_u64(two, 1);
+}
 
 #endif
 

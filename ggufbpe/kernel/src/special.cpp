@@ -5,7 +5,7 @@
 #include <numeric>
 #include <string>
 
-#include "machine.h"
+#include "simd.h"
 
 namespace ggufbpe {
 
@@ -145,7 +145,8 @@ void Partition::build_trie(Pace &pace) {
     branches_.reserve(nodes_.capacity());
     append({"", 0, 0, 0, NONE}, 0);
     for (size_t i = 0; i < parts.size(); ++i) {
-        auto [node, first, last, depth, above] = parts[i];
+        auto [node, first, last, in_common, above] = parts[i];
+        const size_t depth = in_common;  // which lambdas may use
         auto text = [&](size_t place) { return tokens_[ranks[place]].text; };
         auto branch_of = [&](size_t place) {  // 0 where the token ends
             return text(place).size() == depth ? 0u : 1u + static_cast<unsigned char>(text(place)[depth]);
@@ -223,29 +224,21 @@ void Partition::learn_beginnings() {
 
 namespace {
 
-#if GGUFBPE_X86
-__attribute__((target("avx2"))) size_t find_candidate(const unsigned char *text, size_t size, size_t from,
-                                                      const uint8_t *tables[4]) {
-    const __m256i nibble = _mm256_set1_epi8(15);
-    __m256i rows[4];
-    for (int i = 0; i < 4; ++i) {
-        rows[i] = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i *>(tables[i])));
-    }
-    for (; from < size; from += 32) {
+#if GGUFBPE_VECTORS
+WITH_AVX2 size_t find_candidate(const unsigned char *text, size_t size, size_t from, const uint8_t *tables[4]) {
+    const Shuffle low_first(tables[0]), high_first(tables[1]), low_second(tables[2]), high_second(tables[3]);
+    for (; from < size; from += VECTOR_BYTES) {
         const unsigned char *here = text + from;
-        unsigned char rest[33];  // the last bytes, and zeros behind them
+        unsigned char rest[VECTOR_BYTES + 1];  // the last bytes, and zeros behind them
         if (size - from < sizeof rest) {
             std::memset(rest, 0, sizeof rest);
             here = static_cast<unsigned char *>(std::memcpy(rest, here, size - from));
         }
-        __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(here));
-        __m256i second = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(here + 1));
-        __m256i found = _mm256_shuffle_epi8(rows[0], _mm256_and_si256(first, nibble));
-        found = _mm256_and_si256(found, _mm256_shuffle_epi8(rows[1], _mm256_and_si256(_mm256_srli_epi16(first, 4), nibble)));
-        found = _mm256_and_si256(found, _mm256_shuffle_epi8(rows[2], _mm256_and_si256(second, nibble)));
-        found = _mm256_and_si256(found, _mm256_shuffle_epi8(rows[3], _mm256_and_si256(_mm256_srli_epi16(second, 4), nibble)));
-        uint32_t none = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(found, _mm256_setzero_si256())));
-        if (~none) return from + lowest_bit(~none);
+        const Bytes first = load(here), second = load(here + 1);
+        const Bytes found = low_first(lower_nibbles(first)) & high_first(upper_nibbles(first)) &
+                            low_second(lower_nibbles(second)) & high_second(upper_nibbles(second));
+        const uint32_t candidates = ~highest_bits(is_zero(found));
+        if (candidates) return from + lowest_bit(candidates);
     }
     return size;
 }
@@ -256,8 +249,8 @@ __attribute__((target("avx2"))) size_t find_candidate(const unsigned char *text,
 // The first place from `from` up to `to` where a token may begin; `to` if there is none.
 size_t Partition::next_candidate(const unsigned char *text, size_t size, size_t from, size_t to) const {
     while (from < to) {
-#if GGUFBPE_X86
-        if (has_avx2()) {
+#if GGUFBPE_VECTORS
+        if (has_vectors()) {
             const uint8_t *tables[4] = {low_first_, high_first_, low_second_, high_second_};
             from = find_candidate(text, std::min(size, to + 1), from, tables);
         }

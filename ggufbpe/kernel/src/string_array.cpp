@@ -91,7 +91,7 @@ ALWAYS_INLINE bool goes_on_plain_by_any(const unsigned char *p, size_t first, si
 }
 
 #if GGUFBPE_X86
-__attribute__((target("avx2"))) bool goes_on_plain_by_avx2(const unsigned char *p, size_t first, size_t size) {
+WITH_AVX2 bool goes_on_plain_by_avx2(const unsigned char *p, size_t first, size_t size) {
     return goes_on_plain_by_any(p, first, size);
 }
 

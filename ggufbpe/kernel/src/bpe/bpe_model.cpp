@@ -202,7 +202,7 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
         } else {
             for (size_t i = 0; i < kept; ++i) {
                 if (!(found[i].third & WordTable::IN_RECORD)) {
-                    std::memcpy(to, &found[i], 16);  // what is too much is written over
+                    found[i].write_ids(to);
                     to += found[i].third >> 32;
                 } else {
                     const WordTable::Record &record = WordTable::record_of(found[i]);
@@ -382,7 +382,7 @@ WordTable::Found BPEModel::keep(const Merger::Word &word, const WordKey &key, co
         return insert(word, key, record.ids(), record.count, scratch, keeps, found) ? found : former;
     }
     int32_t ids[4];
-    std::memcpy(ids, &former, sizeof ids);
+    former.write_ids(ids);
     return insert(word, key, ids, id_count(former), scratch, keeps, found) ? found : former;
 }
 

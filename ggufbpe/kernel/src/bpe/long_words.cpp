@@ -42,7 +42,7 @@ ALWAYS_INLINE uint32_t place_of_lowest_by_any(const uint32_t *ranks, size_t coun
 }
 
 #if GGUFBPE_X86
-__attribute__((target("avx2"))) uint32_t place_of_lowest_by_avx2(const uint32_t *ranks, size_t count) {
+WITH_AVX2 uint32_t place_of_lowest_by_avx2(const uint32_t *ranks, size_t count) {
     return place_of_lowest_by_any(ranks, count);
 }
 uint32_t place_of_lowest(const uint32_t *ranks, size_t count) {

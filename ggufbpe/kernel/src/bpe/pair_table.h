@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "machine.h"
+#include "simd.h"
 #include "memory.h"
 
 namespace ggufbpe {
@@ -84,20 +84,15 @@ public:
                 if (is_last_probe(query, probe) || found) return {found};
             }
         }
-#if GGUFBPE_X86
-        __attribute__((target("avx2"), always_inline)) Entry entry_wide(Query query) const {
+#if GGUFBPE_VECTORS
+        VECTOR_INLINE Entry entry_wide(Query query) const {
             for (int probe = 0;; move_to_probe(query, ++probe)) {
-                const auto *vectors = reinterpret_cast<const __m256i *>(buckets_[query.bucket].entries);
-                const __m256i tag = _mm256_set1_epi64x(static_cast<long long>(query.tag));
-                const __m256i tag_bits = _mm256_set1_epi64x(static_cast<long long>(tag_bits_));
-                const __m256i first = _mm256_load_si256(vectors), second = _mm256_load_si256(vectors + 1);
-                const __m256i found = _mm256_or_si256(
-                    _mm256_and_si256(first, _mm256_cmpeq_epi64(_mm256_and_si256(first, tag_bits), tag)),
-                    _mm256_and_si256(second, _mm256_cmpeq_epi64(_mm256_and_si256(second, tag_bits), tag)));
-                const __m128i half = _mm_or_si128(_mm256_castsi256_si128(found), _mm256_extracti128_si256(found, 1));
-                const __m128i one = _mm_or_si128(half, _mm_unpackhi_epi64(half, half));
-                const auto entry = static_cast<uint64_t>(_mm_cvtsi128_si64(one));
-                if (is_last_probe(query, probe) || entry) return {entry};
+                const uint64_t *entries = buckets_[query.bucket].entries;
+                const WideNumbers tag = repeat_wide(query.tag), tag_bits = repeat_wide(tag_bits_);
+                const WideNumbers first = load_wide(entries), second = load_wide(entries + BUCKET_ENTRIES / 2);
+                const uint64_t found = or_of_all((first & is_equal(first & tag_bits, tag)) |
+                                                 (second & is_equal(second & tag_bits, tag)));
+                if (is_last_probe(query, probe) || found) return {found};
             }
         }
 #endif

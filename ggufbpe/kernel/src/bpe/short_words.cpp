@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "machine.h"
+#include "simd.h"
 
 namespace ggufbpe {
 
@@ -25,30 +25,20 @@ ALWAYS_INLINE size_t place_of_lowest(const uint32_t *ranks, size_t count) {
     return place;
 }
 
-#if GGUFBPE_X86
-
-__attribute__((target("avx2"), always_inline)) inline __m256i lowest_of_all(__m256i ranks) {
-    ranks = _mm256_min_epu32(ranks, _mm256_permute2x128_si256(ranks, ranks, 1));
-    ranks = _mm256_min_epu32(ranks, _mm256_shuffle_epi32(ranks, 0x4E));
-    return _mm256_min_epu32(ranks, _mm256_shuffle_epi32(ranks, 0xB1));
-}
-__attribute__((target("avx2"), always_inline)) inline uint64_t equal_places(__m256i ranks, __m256i rank) {
-    return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(ranks, rank))));
-}
+#if GGUFBPE_VECTORS
 
 template <int VECTORS>
-__attribute__((target("avx2,bmi,bmi2"), always_inline)) inline size_t place_of_lowest_in(const uint32_t *ranks) {
-    const auto *vectors = reinterpret_cast<const __m256i *>(ranks);
-    __m256i lowest = _mm256_load_si256(vectors);
-    for (int i = 1; i < VECTORS; ++i) lowest = _mm256_min_epu32(lowest, _mm256_load_si256(vectors + i));
-    lowest = lowest_of_all(lowest);
+VECTOR_INLINE size_t place_of_lowest_in(const uint32_t *ranks) {
+    Numbers all = load_numbers(ranks);
+    for (int i = 1; i < VECTORS; ++i) all = lower(all, load_numbers(ranks + 8 * i));
+    all = lowest(all);
     uint64_t places = 0;
-    for (int i = 0; i < VECTORS; ++i) places |= equal_places(_mm256_load_si256(vectors + i), lowest) << (8 * i);
+    for (int i = 0; i < VECTORS; ++i) places |= uint64_t(equal_places(load_numbers(ranks + 8 * i), all)) << (8 * i);
     return lowest_bit(places);
 }
 
 // The same, over whole vectors: place 0 and those after the last pair have no rank.
-__attribute__((target("avx2,bmi,bmi2"), always_inline)) inline size_t place_of_lowest_wide(const uint32_t *ranks, size_t count) {
+VECTOR_INLINE size_t place_of_lowest_wide(const uint32_t *ranks, size_t count) {
     if (count <= TWO_VECTORS) return place_of_lowest_in<2>(ranks);
     return count <= 2 * TWO_VECTORS ? place_of_lowest_in<4>(ranks) : place_of_lowest_in<8>(ranks);
 }
@@ -101,9 +91,9 @@ public:
         for (size_t i = 0; i < running_;) i += merge_or_end(i, place_of_lowest(lanes_[i]->ranks, lanes_[i]->count), pairs);
     }
 
-#if GGUFBPE_X86
+#if GGUFBPE_VECTORS
     // The same once more: wide instructions are inlined only into a function that may have them.
-    __attribute__((target("avx2,bmi,bmi2"))) void merge_once_in_each_wide() {
+    WITH_AVX2 void merge_once_in_each_wide() {
         const PairTable::Reader pairs = table_.pairs();
         for (size_t i = 0; i < running_; ++i) {
             Lane &lane = *lanes_[i];
@@ -209,8 +199,8 @@ private:
 void merge_short_words(const MergeTable &table, const Word *words, const uint32_t *numbers, size_t count, WordIds *results,
                        Ids &ids, std::vector<Lane> &lanes) {
     Lanes all(table, words, numbers, count, results, ids, lanes);
-#if GGUFBPE_X86
-    if (has_avx2()) {
+#if GGUFBPE_VECTORS
+    if (has_vectors()) {
         while (!all.are_empty()) all.merge_once_in_each_wide();
         return;
     }
