@@ -4,8 +4,8 @@
 
 Threads encode texts of all sizes, alone and in batches, change buffers while these are read, open and close tokenizers,
 pickle them, empty caches and train; each compares what it gets with what a tokenizer of its own gave before. The main
-thread forks all the while, and the children must answer, too. Memory must stay flat: the least that the process has in the
-last two fifths of the time is at most 24 MB more than before.
+thread forks all the while, and the children must answer, too. Memory must stay flat: the least that the process has in
+the last two fifths of the time is at most 24 MB more than before.
 
 Exit code 1 where an answer was wrong, a child failed or hung, or memory grew.
 """
