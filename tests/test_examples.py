@@ -1,0 +1,278 @@
+"""Every example in the help texts, README and docs runs, in a folder of files with the names that they use.
+
+Of an example with its output shown, that is compared, too. What cannot be run here is in `NOT_RUN`, each with a reason
+that is itself tested.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from conftest import ROOT, missing
+from reference import NotPreparedError, library_is_installed, llama_tokenize_command
+from synthetic import gpt2_vocabulary
+
+from ggufbpe import Tokenizer
+from ggufbpe.cli import COMMANDS, main
+from ggufbpe.export.hugging_face import to_tokenizer_json
+from ggufbpe.export.tiktoken_files import to_tiktoken
+from ggufbpe.import_hf import import_tokenizer, pack
+from ggufbpe.registry import PRE_TOKENIZERS
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+HOMES = {"list-pre": "list_pre", "import": "import_"}  # modules of commands that have another name
+
+
+class Example(NamedTuple):
+    """One example: where it stands, what a shell or Python runs, and what it prints, if that is shown."""
+
+    home: str
+    kind: str  # "sh" or "python"
+    text: str
+    output: str | None = None
+
+
+def of_help() -> Iterator[Example]:
+    """The lines under "examples:", of the program and of each command."""
+    for command in ("", *COMMANDS):
+        module = import_module(f"ggufbpe.cli.{HOMES.get(command, command)}".rstrip("."))
+        part = module._EXAMPLES.split("\n\n")[0]
+        yield from (Example(command or "ggufbpe", "sh", line.strip()) for line in part.splitlines()[1:])
+
+
+def of_page(page: Path) -> Iterator[Example]:
+    """Blocks in sh and in Python, and the commands of blocks in console with what the last of them prints."""
+    for kind, block in re.findall(
+        r"^```(\w+)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    ):
+        if kind == "python" or kind == "sh":
+            yield Example(page.name, kind, block)
+        elif kind == "console":
+            session = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+            yield Example(page.name, "sh", "\n".join(line for line, _ in session), session[-1][1])
+
+
+EXAMPLES = [*of_help(), *(example for page in PAGES for example in of_page(page))]
+
+
+def of(home: str, beginning: str) -> Example:
+    [found] = [e for e in EXAMPLES if e.home == home and e.text.startswith(beginning)]
+    return found
+
+
+RUN_BY_CI = of("README.md", './run tokenize -p "Hello world"      #')
+MEASURING = of("performance.md", "python scripts/reference.py")
+BY_MANUALS = of("stats.md", "ggufbpe stats -m gpt-2.gguf -m llama-3.gguf")
+BY_SERVER = of("verify", "ggufbpe verify -m model.gguf --against server")
+NOT_RUN = {
+    RUN_BY_CI: "the first sets up .venv and the second runs the tests, as .ci/run does",
+    MEASURING: "it takes an hour of an idle machine",
+    BY_MANUALS: "the texts, 42 MB of Debian's manuals, are not here",
+    BY_SERVER: "no llama-server listens there; test_oracles.py starts one",
+}
+
+# ---- the folder -----------------------------------------------------------------------------------------
+
+TEXT = "Hello world, I'll count 1234567 words: naïve 你好.\n"
+SHIM = """#!{python}
+# The command itself; where it compares with a library, it does so on fewer texts.
+import sys
+import ggufbpe.export.check as check
+from ggufbpe.cli import main
+check.agreement.__kwdefaults__["random_texts"] = 20
+check._characters = lambda: list(range(9, 128))
+sys.exit(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that each example gets a copy of; the model is GPT-2's vocabulary with two tokens of a chat."""
+    folder = tmp_path_factory.mktemp("files")
+    for name in ("docs", "src", "fr", "corpus/de", "corpus/fr", "manual/de", "manual/fr", "Qwen2-7B", "bin"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "text.md").write_text(TEXT, encoding="utf-8")
+    for name in ("prompt.txt", "text.txt", "corpus.txt", "de.txt", "more.txt", "README.md"):
+        (folder / name).write_text(TEXT, encoding="utf-8")
+    (folder / "words.tsv").write_text("low\t5\nlower\t2\nnewest\t6\n")
+    for name in ("dump.gz", "dump.txt.gz"):
+        (folder / name).write_bytes(gzip.compress(TEXT.encode()))
+    lines = "".join(json.dumps({"lang": lang, "text": TEXT, "body": TEXT}) + "\n" for lang in ("de", "fr"))
+    (folder / "a.jsonl").write_text(lines)
+    for name in ("wiki.jsonl.gz", "b.jsonl.gz"):
+        (folder / name).write_bytes(gzip.compress(lines.encode()))
+
+    export = to_tokenizer_json(gpt2_vocabulary())
+    document = json.loads(export.files["tokenizer.json"])
+    flags = {"special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    chat = ("<|im_start|>", "<|im_end|>")
+    document["added_tokens"] += [{"id": 50257 + i, "content": text, **flags} for i, text in enumerate(chat)]
+    for path in ("tokenizer.json", "Qwen2-7B/tokenizer.json"):
+        (folder / path).write_text(json.dumps(document))
+    config = json.loads(export.files["tokenizer_config.json"])
+    model = folder / "model.gguf"
+    model.write_bytes(pack(import_tokenizer(document, config).metadata))
+    for name in ("a", "b", "other", "gpt-2", "llama-3"):
+        shutil.copy(model, folder / f"{name}.gguf")
+    tok = Tokenizer.from_gguf(model)
+    for name in ("ids", "recorded", "expected"):
+        (folder / f"{name}.json").write_text(json.dumps(tok.encode(TEXT)))
+    for name, data in to_tiktoken(tok.vocabulary, "model").files.items():
+        (folder / name.replace("ranks", "model")).write_bytes(data)
+
+    shim = folder / "bin" / "ggufbpe"
+    shim.write_text(SHIM.format(python=sys.executable))
+    shim.chmod(0o755)
+    with contextlib.suppress(NotPreparedError):
+        command = llama_tokenize_command()
+        (folder / "bin" / command.name).symlink_to(command)
+        (folder / "llama.cpp" / "build").mkdir(parents=True)
+        (folder / "llama.cpp" / "build" / "bin").symlink_to(command.parent)
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for arguments in (["init", "-q"], ["add", "README.md"], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *arguments], cwd=folder, check=True, capture_output=True)
+    (folder / "README.md").write_text(TEXT * 2, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def folder(files: Path, tmp_path: Path) -> Path:
+    copy = tmp_path / "files"
+    shutil.copytree(files, copy, symlinks=True)
+    return copy
+
+
+# ---- what is run ----------------------------------------------------------------------------------------
+
+WRITTEN = {
+    "--to tokenizer.json": ["tokenizer.json"],
+    "--to tiktoken": ["model.tiktoken", "model.tiktoken.json"],
+}
+"""What an example writes, which must not be there before."""
+
+OTHER_FILES = {  # examples that speak of another model than the one that is there
+    of("fix", "ggufbpe fix model.gguf --set my.key"): ("model.gguf", "scores-of-integers.gguf"),
+    of("import", "ggufbpe import tokenizer.json --pre"): ("tokenizer.json", "llama-bpe"),
+}
+CODES = {
+    of("diagnose", 'ggufbpe diagnose -m model.gguf -p "Hello world"'): 1
+}  # the ids are Llama 3's, not GPT-2's
+
+
+def prepare(example: Example, folder: Path) -> None:
+    """What this example needs to be otherwise."""
+    for flag, names in WRITTEN.items():
+        for name in names * (flag in example.text):
+            (folder / name).unlink(missing_ok=True)
+    if "recorded.json -p" in example.text:
+        (folder / "recorded.json").write_text("[15496, 995]")
+    if example in OTHER_FILES:
+        name, other = OTHER_FILES[example]
+        if name.endswith(".json"):
+            vocabulary = gpt2_vocabulary()._replace(pre=other, pre_tokenizer=PRE_TOKENIZERS[other])
+            (folder / name).write_bytes(to_tokenizer_json(vocabulary).files[name])
+        else:
+            shutil.copy(ROOT / "fixtures" / "vocabs" / other, folder / name)
+
+
+def run(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+    return subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", text],
+        cwd=folder,
+        env={**os.environ, "PATH": path, "MPLCONFIGDIR": str(folder)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        errors="replace",  # a byte token has a line of its own
+    )
+
+
+def named(example: Example) -> str:
+    return f"{example.home}: {example.text.splitlines()[0][:60]}"
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.kind == "sh" and e not in NOT_RUN], ids=named)
+def test_example_runs(example: Example, folder: Path) -> None:
+    if "llama-tokenize" in example.text and not (folder / "llama.cpp").exists():
+        missing("no llama-tokenize: `python scripts/reference.py prepare --command` builds it")
+    if "llama-cpp-python" in example.text and not library_is_installed():
+        missing("no llama-cpp-python: `python scripts/reference.py prepare --library` installs it")
+    prepare(example, folder)
+    ran = run(example.text.replace("./run ", "ggufbpe "), folder)
+    assert ran.returncode == CODES.get(example, 0), ran.stderr
+    if example.output is not None:
+        assert sorted([*ran.stderr.splitlines(), *ran.stdout.splitlines()]) == sorted(
+            example.output.splitlines()
+        )
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.kind == "python"], ids=named)
+def test_example_in_python_runs(example: Example, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # of the files that a short example leaves open
+        exec(compile(example.text, example.home, "exec"), {"text": TEXT})
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_shows_the_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*([command] if command else []), "--help"]) == 0
+    shown = capsys.readouterr().out
+    examples = [example.text for example in EXAMPLES if example.home == (command or "ggufbpe")]
+    assert examples
+    assert [text for text in examples if text not in shown] == []
+
+
+# ---- what is not run, and why ---------------------------------------------------------------------------
+
+
+def test_what_ci_runs_itself_is_there() -> None:
+    assert "sh scripts/test.sh" in (ROOT / ".ci" / "run").read_text()
+    for name in ("run", "scripts/test.sh"):
+        assert "environment" in (ROOT / name).read_text()
+        assert subprocess.run(["sh", "-n", str(ROOT / name)]).returncode == 0
+
+
+def test_what_measures_takes_the_flags_that_are_shown() -> None:
+    project = (ROOT / "pyproject.toml").read_text()
+    for line in MEASURING.text.splitlines():
+        program, script, *arguments = shlex.split(line, comments=True)
+        if program == "pip":
+            assert "\nbench = [" in project
+            continue
+        command = [script, *(word for word in arguments if word == "prepare"), "--help"]
+        shown = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
+        assert shown.returncode == 0
+        assert [flag for flag in arguments if flag.startswith("--") and flag not in shown.stdout] == []
+
+
+def test_table_of_manuals_has_the_columns_of_today(folder: Path) -> None:
+    assert BY_MANUALS.output is not None
+    shown, now = BY_MANUALS.output.splitlines(), run(BY_MANUALS.text, folder).stdout.splitlines()
+    for beginning in ("bytes", "vocabulary"):
+        columns = [
+            next(line.split() for line in lines if line.split()[:1] == [beginning]) for lines in (shown, now)
+        ]
+        assert columns[0] == columns[1]
+
+
+def test_no_server_listens(folder: Path) -> None:
+    ran = run(BY_SERVER.text, folder)
+    assert ran.returncode == 2
+    assert "127.0.0.1:8080" in ran.stderr
