@@ -5,7 +5,7 @@
 Threads encode texts of all sizes, alone and in batches, change buffers while these are read, open and close tokenizers,
 pickle them, empty caches and train; each compares what it gets with what a tokenizer of its own gave before. The main
 thread forks all the while, and the children must answer, too. Memory must stay flat: the least that the process has in
-the last two fifths of the time is at most 24 MB more than before.
+the last two fifths of the time is at most 48 MB more than in the first two, after half a minute to warm up.
 
 Exit code 1 where an answer was wrong, a child failed or hung, or memory grew.
 """
@@ -31,7 +31,8 @@ from ggufbpe.kernel import native
 
 GPT2 = Path(ggufbpe.__file__).parent / "data" / "gpt2.gguf"
 THREADS = 6
-FLAT = 24  # MB; what the allocator keeps differs from moment to moment
+FLAT = 48  # MB; what the allocator keeps differs from moment to moment
+WARM_UP = 30  # seconds: caches fill, each thread has done everything once
 CHILD_HANGS_AFTER = 120  # seconds; a child takes less than one
 
 
@@ -169,13 +170,14 @@ def main() -> int:
         sys.exit("soak.py needs the compiled engine, and Linux")
     soak = Soak(options.seed)
     threads = [threading.Thread(target=soak.work, args=(options.seed * 100 + i,)) for i in range(THREADS)]
-    begun = time.monotonic()
+    begun = time.monotonic() + WARM_UP
     for thread in threads:
         thread.start()
     readings: list[tuple[float, float]] = []  # (share of the time, MB)
     while (passed := (time.monotonic() - begun) / (60 * options.minutes)) < 1 and not soak.wrong:
         soak.fork()
-        readings.append((passed, megabytes()))
+        if passed > 0:
+            readings.append((passed, megabytes()))
         time.sleep(0.2)
     soak.stop.set()
     for thread in threads:
@@ -183,7 +185,7 @@ def main() -> int:
     soak.tokenizer.release_memory()
     gc.collect()
     # A leak raises what is the least; the most depends on which threads are in the middle of what.
-    early = min((size for share, size in readings if 0.1 < share < 0.5), default=0.0)
+    early = min((size for share, size in readings if share < 0.4), default=0.0)
     late = min((size for share, size in readings if share > 0.6), default=0.0)
     print(*(f"{what} {count}" for what, count in sorted(soak.done.items())), sep=", ")
     print(f"memory, MB: at least {early:.0f} at first, {late:.0f} later, {megabytes():.0f} at the end")
