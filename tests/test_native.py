@@ -254,6 +254,37 @@ def test_long_texts_of_models_with_a_step_of_their_own(name: str) -> None:
             assert tok.count(text, threads=threads) == len(expected)
 
 
+# Merges of a model that leaves whole lines to them. The compiled engine cuts lines where merges join nothing.
+LINE_MERGES = {
+    "groups apart": ["a b", "( )", "ab a", "\t \t"],
+    "groups joined": ["b (", "a b", ") 1", "ab ()"],
+    "digits": ["1 2", "a b"],
+    "white space beyond ASCII": ["\xa0 a", "( \xa0", "a b"],
+    "vertical tabs": ["\v a", "( \v", "a b"],
+    "line breaks": ["\n \n", "a b"],
+    "spaces": ["\u2581 a", "\u2581 (", ") \u2581", ")\u2581 a"],
+    "beyond ASCII": ["é (", ") é", "é a", "a é"],
+    "nothing": [],
+}
+
+
+@pytest.mark.parametrize("name", LINE_MERGES)
+def test_lines_are_cut_only_where_nothing_is_merged(name: str) -> None:
+    merges = LINE_MERGES[name]
+    characters = "ab()12 \t\n\v\xa0é\u2581"
+    tokens = [*characters.replace(" ", ""), *(f"<0x{byte:02X}>" for byte in range(256))]
+    tokens += [merge.replace(" ", "") for merge in merges]
+    vocabulary = make_vocabulary(tokens, merges=merges, model="gemma4", pre="gemma4")
+    tok, reference = (Tokenizer(vocabulary, engine) for engine in ("native", "reference"))
+
+    @bounded(200)
+    @given(st.text(st.sampled_from(characters), max_size=40))
+    def check(text: str) -> None:
+        assert tok.encode(text) == reference.encode(text)
+
+    check()
+
+
 # ---- edges: words, places in memory, blocks --------------------------------------------------------------
 
 # What words of a given length are made of, and what may follow or go before.

@@ -67,7 +67,11 @@ BPEModel::BPEModel(std::shared_ptr<const Strings> tokens, const Strings &merges,
         spaced_words_ = std::make_unique<SpacedWords>(lowers, escape_spaces_);
         splitter_ = splitter_->parted_at_white_space();
     }
-    if (merger_.parts_at_spaces()) splitter_ = splitter_->parted_at_spaces(merger_.joined_to_spaces());
+    if (merger_.parts_at_spaces()) {
+        splitter_ = splitter_->parted_at_spaces(merger_.joined_to_spaces());
+        const AsciiGroups &groups = merger_.ascii_groups();
+        if (groups.tell_apart()) splitter_ = splitter_->parted_between(groups.joined, groups.alone);
+    }
 }
 
 BPEModel::~BPEModel() = default;

@@ -16,6 +16,7 @@ namespace {
 constexpr size_t GROUP = 32;                      // merges whose symbols are looked up together
 constexpr size_t MOST_STRINGS = size_t(1) << 28;  // tokens, or merges
 constexpr size_t MOST_JOINED = 100;               // characters that merges join to a space after them
+constexpr size_t MOST_GROUPS = 6;                 // of ASCII characters: each makes the splitter's tables larger
 
 // A text of which the symbol is wanted, and how far the look-up has come.
 struct Part {
@@ -80,6 +81,47 @@ uint32_t last_character(std::string_view text) {
     return code_point_at(p + start, p + text.size(), length);
 }
 
+// Which ASCII characters merges have side by side where they join.
+class AsciiJoins {
+public:
+    void add(std::string_view left, std::string_view right) {
+        const auto last = static_cast<unsigned char>(left.back()), first = static_cast<unsigned char>(right.front());
+        if (last < ASCII && first < ASCII) are_joined_[last][first] = true;
+    }
+
+    // No groups if there are more than the splitter should tell apart.
+    AsciiGroups groups() const {
+        AsciiGroups result;
+        bool is_grouped[ASCII] = {false};
+        for (char c : NOT_GROUPED) is_grouped[static_cast<size_t>(c)] = true;
+        for (size_t seed = 0; seed < ASCII; ++seed) {
+            if (is_grouped[seed]) continue;
+            is_grouped[seed] = true;
+            std::string group(1, static_cast<char>(seed));
+            for (size_t i = 0; i < group.size(); ++i) {
+                const auto one = static_cast<size_t>(group[i]);
+                for (size_t two = 0; two < ASCII; ++two) {
+                    if (is_grouped[two] || !(are_joined_[one][two] || are_joined_[two][one])) continue;
+                    is_grouped[two] = true;
+                    group += static_cast<char>(two);
+                }
+            }
+            if (group.size() == 1 && !are_joined_[seed][seed]) {
+                result.alone += group;
+            } else {
+                result.joined.push_back(group);
+            }
+        }
+        return result.joined.size() > MOST_GROUPS ? AsciiGroups() : result;
+    }
+
+private:
+    static constexpr size_t ASCII = 128;
+    // Runs of line breaks may be whole words, and the splitter sees white space beyond ASCII as vertical tabs.
+    static constexpr char NOT_GROUPED[] = {'\n', '\v'};
+    bool are_joined_[ASCII][ASCII] = {{false}};
+};
+
 constexpr std::string_view ESCAPED_SPACE_TEXT = "\xE2\x96\x81";
 bool starts_with_space(std::string_view text) { return text.substr(0, 3) == ESCAPED_SPACE_TEXT; }
 bool ends_with_space(std::string_view text) {
@@ -117,6 +159,7 @@ std::vector<PairTable::Pair> MergeTable::read_merges(const Strings &merges) {
     std::vector<PairTable::Pair> pairs;
     pairs.reserve(merges.size());
     Guesser guesser(*tokens_);
+    AsciiJoins ascii_joins;
     std::vector<Item> items(GROUP);
     std::vector<char> merged;  // texts that were not guessed
     for (size_t from = 0; from < merges.size(); from += GROUP) {
@@ -164,8 +207,11 @@ std::vector<PairTable::Pair> MergeTable::read_merges(const Strings &merges) {
                 if (left == ByteAlphabet::NOT_A_BYTE || right == ByteAlphabet::NOT_A_BYTE) continue;
                 Merge &first = byte_merges_[size_t(right) << 8 | size_t(left)];
                 if (!first.exists()) first = merge;
-            } else if (starts_with_space(item.right.text) && !ends_with_space(item.left.text)) {
-                joined_to_spaces_.push_back(last_character(item.left.text));
+            } else {
+                ascii_joins.add(item.left.text, item.right.text);
+                if (starts_with_space(item.right.text) && !ends_with_space(item.left.text)) {
+                    joined_to_spaces_.push_back(last_character(item.left.text));
+                }
             }
         }
     }
@@ -173,6 +219,7 @@ std::vector<PairTable::Pair> MergeTable::read_merges(const Strings &merges) {
     joined_to_spaces_.erase(std::unique(joined_to_spaces_.begin(), joined_to_spaces_.end()), joined_to_spaces_.end());
     parts_at_spaces_ = options_.escape_spaces && !options_.byte_encode && !options_.ignore_merges &&
                        joined_to_spaces_.size() <= MOST_JOINED;
+    if (parts_at_spaces_) ascii_groups_ = ascii_joins.groups();
     return pairs;
 }
 

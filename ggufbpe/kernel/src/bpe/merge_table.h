@@ -30,6 +30,15 @@ struct MergeOptions {
     bool escape_spaces = false; // a space is written as U+2581
 };
 
+// ASCII characters, so grouped that merges never join two of different groups. A vocabulary that was trained with letters,
+// digits and punctuation apart has a group of each.
+struct AsciiGroups {
+    std::vector<std::string> joined;
+    std::string alone;  // characters that merges join to no ASCII character, not even to themselves
+
+    bool tell_apart() const { return joined.size() + !alone.empty() > 1; }
+};
+
 class MergeTable {
 public:
     static constexpr uint32_t ESCAPED_SPACE = 0x2581;
@@ -67,6 +76,8 @@ public:
     // Whether words may be cut before every run of U+2581, but not after the characters that merges join to one.
     bool parts_at_spaces() const { return parts_at_spaces_; }
     const std::vector<uint32_t> &joined_to_spaces() const { return joined_to_spaces_; }
+    // Words may be cut between these, too, where parts_at_spaces() says so.
+    const AsciiGroups &ascii_groups() const { return ascii_groups_; }
 
 private:
     std::vector<PairTable::Pair> read_merges(const Strings &merges);
@@ -81,6 +92,7 @@ private:
     size_t rank_count_;
     bool parts_at_spaces_ = false;
     std::vector<uint32_t> joined_to_spaces_;
+    AsciiGroups ascii_groups_;
     std::vector<std::string> inner_;  // the texts of symbols that are no tokens
     std::unordered_map<std::string, Symbol, TextHash> inner_symbols_;
     PairTable pairs_;

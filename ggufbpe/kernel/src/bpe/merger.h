@@ -56,6 +56,7 @@ public:
 
     bool parts_at_spaces() const { return table_.parts_at_spaces(); }
     const std::vector<uint32_t> &joined_to_spaces() const { return table_.joined_to_spaces(); }
+    const AsciiGroups &ascii_groups() const { return table_.ascii_groups(); }
 
 private:
     void encode(const Word &word, Scratch &scratch, CertainIds &to, const Poll &poll) const;

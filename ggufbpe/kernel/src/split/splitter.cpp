@@ -97,6 +97,42 @@ std::shared_ptr<const Splitter> Splitter::parted_at_spaces(const std::vector<uin
     return std::make_shared<Splitter>(sets, rules, escape_spaces_);
 }
 
+std::shared_ptr<const Splitter> Splitter::parted_between(const std::vector<std::string> &groups,
+                                                         const std::string &alone) const {
+    std::vector<CharSet> sets = sets_;
+    CharSet::Term others;
+    others.negated = true;
+    const auto add_set = [&](const std::string &characters) {
+        CharSet::Term term;
+        for (char c : characters) {
+            const auto code_point = static_cast<unsigned char>(c);
+            term.ranges.emplace_back(code_point, code_point);
+            others.ranges.emplace_back(code_point, code_point);
+        }
+        sets.emplace_back();
+        sets.back().terms = {term};
+        return static_cast<int32_t>(sets.size() - 1);
+    };
+    // run: one of a group's runs, or one of `alone`
+    Program run{CHOICE, static_cast<int32_t>(groups.size() + !alone.empty())};
+    for (const std::string &group : groups) run.insert(run.end(), {REPEAT, 1, NO_LIMIT, CHARS, add_set(group)});
+    if (!alone.empty()) run.insert(run.end(), {CHARS, add_set(alone)});
+    const auto other = static_cast<int32_t>(sets.size());
+    sets.emplace_back();
+    sets.back().terms = {others};
+    // (?:run?other)+run?|run : no run stands beside another one
+    Rule rule;
+    const auto append = [&](const Program &part) { rule.rule.insert(rule.rule.end(), part.begin(), part.end()); };
+    append({CHOICE, 2, SEQUENCE, 2, REPEAT, 1, NO_LIMIT, SEQUENCE, 2, REPEAT, 0, 1});
+    append(run);
+    append({CHARS, other, REPEAT, 0, 1});
+    append(run);
+    append(run);
+    std::vector<Rule> rules = rules_;
+    rules.push_back(rule);
+    return std::make_shared<Splitter>(sets, rules, escape_spaces_);
+}
+
 std::shared_ptr<const Splitter> Splitter::parted_at_white_space() const {
     CharSet white_space;
     CharSet::Term is_white_space;

@@ -53,6 +53,11 @@ public:
     // nothing else to a U+2581 behind it, this changes no id, and makes words out of lines.
     std::shared_ptr<const Splitter> parted_at_spaces(const std::vector<uint32_t> &joined) const;
 
+    // The same with one more stage, which cuts between two characters of different `groups`, and on both sides of one of
+    // `alone` if the other is in a group or alone, too. Where merges join no such two, this changes no id, and makes short
+    // words out of long ones.
+    std::shared_ptr<const Splitter> parted_between(const std::vector<std::string> &groups, const std::string &alone) const;
+
     // The same with a stage before all others, which cuts around every run of white space.
     std::shared_ptr<const Splitter> parted_at_white_space() const;
 
