@@ -171,15 +171,17 @@ void Partition::build_trie(Pace &pace) {
         nodes_[node].first_child = static_cast<uint32_t>(nodes_.size());
         for (size_t next = first; first < last; first = next) {
             const std::string_view one = text(first);
-            size_t common = one.size();
-            for (++next; next < last && text(next)[depth] == one[depth]; ++next) {
-                const std::string_view other = text(next);
-                size_t end = depth + 1;
-                while (end < std::min(common, other.size()) && other[end] == one[end]) ++end;
-                common = end;
-                pace.count(4 + end - depth);
-            }
-            pace.count(4);
+            while (next < last && text(next)[depth] == one[depth]) ++next;
+            // Byte for byte through all of them: each byte of a token is looked at once in the whole trie.
+            size_t common = next - first == 1 ? one.size() : depth + 1;
+            auto all_share_the_next = [&] {
+                size_t k = first + 1;
+                while (k < next && text(k).size() > common && text(k)[common] == one[common]) ++k;
+                pace.count(k - first);
+                return k == next;
+            };
+            while (common < one.size() && all_share_the_next()) ++common;
+            pace.count(4 + next - first);
             const bool is_one = next - first == 1;
             if (is_one) {
                 tokens_[ranks[first]].shorter = above;
