@@ -8,7 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
+from .. import files
+from ..errors import printable
+from ..files import is_special
 from . import _output
+from ._arguments import UsageError
+from ._signals import termination_as_exit
 
 _HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
 
@@ -79,6 +84,45 @@ def say_what_was_left_out(skipped: Mapping[str, int], remedy: str = "") -> None:
     parts = [f"{number} {kind}" for kind, number in sorted(skipped.items()) if number]
     if parts:
         _output.note(f"ggufbpe: left out in directories: {', '.join(parts)}{remedy and f' ({remedy})'}")
+
+
+# ---- files that are written -----------------------------------------------------------------------------
+
+
+def require_free(target: str, source: str | None, force: bool) -> None:
+    """Refuse to write over an existing file without --force, and over `source` at all.
+
+    A device or a pipe is free, as nothing is replaced there. Asked before the work, so that none of it is lost.
+    """
+    if os.path.isdir(target):
+        raise UsageError(f"{printable(target)} is a directory")
+    is_there = source is not None and os.path.exists(target) and os.path.exists(source)
+    if source is not None and is_there and os.path.samefile(target, source):
+        raise UsageError(f"{printable(target)} is the file that is read; give another name")
+    if os.path.lexists(target) and not force and not is_special(target):
+        raise UsageError(f"{printable(target)} is there already; --force replaces it")
+
+
+def require_folder(target: str) -> None:
+    """Refuse a file to be written whose folder is not there or takes no files."""
+    folder = os.path.dirname(target) or "."
+    if not os.path.isdir(folder):
+        raise UsageError(f"{printable(folder)} is no directory")
+    if not os.access(folder, os.W_OK) and not is_special(target):
+        raise UsageError(f"{printable(target)}: nothing can be written there")
+
+
+def write_files(contents: Mapping[str, bytes]) -> None:
+    """Write files by path, all or none; "-" is standard output. Folders are made."""
+    if "-" in contents:
+        _output.write(contents["-"])
+        _output.flush()
+        return
+    for path in contents:
+        if folder := os.path.dirname(path):
+            os.makedirs(folder, exist_ok=True)
+    with termination_as_exit():
+        files.write_files(contents)
 
 
 def cut_into_texts(stream: BinaryIO, limit: int) -> Iterator[bytes]:

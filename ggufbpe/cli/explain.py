@@ -26,6 +26,7 @@ from ..inspect.why_not import to_json as answer_to_json
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources, add_special_flags, model_path
+from ._files import require_folder, require_free, write_files
 from ._input import read_file, read_stdin
 
 _DESCRIPTION = """\
@@ -72,6 +73,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--all", action="store_true", help="show all of a long text")
     parser.add_argument("--json", action="store_true", help="print the trace as JSON, all of it")
     parser.add_argument("--html", metavar="FILE", help="write a page instead, self-contained")
+    parser.add_argument("--force", action="store_true", help="write the page over an existing file")
     parser.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
     )
@@ -94,8 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
         _output.write(_output.json_bytes(_object(found, word, token, answer)))
     elif arguments.html is not None:
         count = len(found.words) if arguments.all else _WORDS_OF_PAGE
-        with open(arguments.html, "w", encoding="utf-8") as file:
-            file.write(html(found, count, answer))
+        write_files({arguments.html: html(found, count, answer).encode()})
     else:
         view = _View(_output.terminal_width() or 100, _output.use_color(arguments.color), arguments.all)
         for line in view.lines(found, word, token, answer):
@@ -112,6 +113,9 @@ def _given_text(arguments: argparse.Namespace) -> bytes | None:
         raise UsageError("--html and --json: give one of them")
     if arguments.html is not None and (arguments.word is not None or arguments.token is not None):
         raise UsageError("--html shows all words: leave out --word and --token")
+    if arguments.html is not None:
+        require_free(arguments.html, arguments.file, arguments.force)
+        require_folder(arguments.html)
     if arguments.file is not None:
         return read_file(arguments.file)
     text = arguments.text if arguments.text is not None else arguments.prompt

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from ..statistics.reading import GROUPINGS
 from . import _output
 from ._arguments import Parser, UsageError, model_path
-from ._files import problem_with, say_what_was_left_out
+from ._files import problem_with, require_free, say_what_was_left_out
 from ._progress import Bar
+from ._signals import termination_as_exit
 
 if TYPE_CHECKING:
     from ..statistics import Measures, Stats
@@ -75,6 +76,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--csv", action="store_true", help="print comma-separated values, a line a row")
     parser.add_argument("--plot", metavar="FILE", help="also draw it: a .png or .svg file")
+    parser.add_argument("--force", action="store_true", help="draw over an existing file")
     parser.add_argument(
         "--theme", choices=("light", "dark"), default="light", help="of the plot (default: light)"
     )
@@ -89,6 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         from ..statistics.plots import check
 
         check(arguments.plot)  # before an hour is spent on what cannot be drawn
+        require_free(arguments.plot, None, arguments.force)
     job = _Job()
     try:
         found = job.stats(arguments)
@@ -102,7 +105,8 @@ def run(arguments: argparse.Namespace) -> int:
         _output.write(("\n".join(_table(found)) + "\n").encode("utf-8", "backslashreplace"))
     if arguments.plot is not None:
         if found.total[0].tokens:
-            found.plot(arguments.plot, theme=arguments.theme)
+            with termination_as_exit():
+                found.plot(arguments.plot, theme=arguments.theme)
         else:
             _output.warning(f"no tokens, so nothing to draw: {arguments.plot} is not written")
     say_what_was_left_out(found.skipped, "give a path to measure it")

@@ -26,7 +26,16 @@ from ..inspect.verify import (
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_special_flags, model_path
-from ._files import Found, cut_into_texts, find_files, problem_with, say_what_was_left_out
+from ._files import (
+    Found,
+    cut_into_texts,
+    find_files,
+    problem_with,
+    require_folder,
+    require_free,
+    say_what_was_left_out,
+    write_files,
+)
 from ._progress import Bar
 
 _DESCRIPTION = """\
@@ -84,6 +93,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one object")
     parser.add_argument("--html", metavar="PATH", help="also write a report that a browser shows")
+    parser.add_argument("--force", action="store_true", help="write the report over an existing file")
     parser.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
     )
@@ -122,8 +132,9 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("no texts: give files or directories, -p TEXT, --stdin or --fuzz N")
     if arguments.fuzz is not None and arguments.against.startswith("ids:"):
         raise UsageError("recorded ids are of texts that you have, and --fuzz makes new ones")
-    if arguments.html is not None and not os.access(os.path.dirname(arguments.html) or ".", os.W_OK):
-        raise UsageError(f"--html {_output.one_line(arguments.html)}: nothing can be written there")
+    if arguments.html is not None:
+        require_free(arguments.html, arguments.model, arguments.force)
+        require_folder(arguments.html)
     if not arguments.timeout > 0:
         raise UsageError(f"--timeout must be more than 0, not {arguments.timeout:g}")
 
@@ -137,8 +148,7 @@ def _report(arguments: argparse.Namespace, result: Result, oracle: Oracle, model
             _output.write(f"{line}\n".encode())
     if arguments.html is not None:
         _output.flush()
-        with open(arguments.html, "w", encoding="utf-8", newline="\n") as file:
-            file.write(to_html(result, model, oracle.note))
+        write_files({arguments.html: to_html(result, model, oracle.note).encode()})
         _output.note(f"ggufbpe: the report is in {_output.one_line(arguments.html)}")
 
 

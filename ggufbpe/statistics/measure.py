@@ -162,7 +162,7 @@ class Stats:
     def plot(self, path: str, *, theme: str = "light") -> None:
         """Write the tokenizers side by side as a picture, PNG or SVG by the suffix of `path`.
 
-        `theme` is "light" or "dark". `ImportError` without matplotlib.
+        `theme` is "light" or "dark". `NotInstalledError` without matplotlib.
         """
         from .plots import plot
 
