@@ -475,12 +475,12 @@ def test_count_goes_on_after_a_file_that_cannot_be_read(
 ) -> None:
     """By a mocked `open`, for a superuser can read every file."""
 
-    def refuse(path: str) -> bytes:
+    def refuse(path: str, mode: str) -> Any:
         if path.endswith("a.txt"):
             raise PermissionError(13, "Permission denied", path)
-        return Path(path).read_bytes()
+        return open(path, mode)
 
-    monkeypatch.setattr("ggufbpe.cli.count.read_file", refuse)
+    monkeypatch.setattr("ggufbpe.cli.count.open", refuse, raising=False)
     result = run("count", "-m", GPT2, tree / "a.txt", tree / "b" / "c.txt", "-")
     assert result.code == 2
     counted = [line.split() for line in result.text.splitlines()[1:]]

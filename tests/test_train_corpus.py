@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import bounded, texts
 
-from ggufbpe import corpus_files, train
-from ggufbpe.corpus_files import CorpusError
+from ggufbpe import corpus as corpus_files
+from ggufbpe import train
+from ggufbpe.corpus import CorpusError
 from ggufbpe.registry import PRE_TOKENIZERS
 from ggufbpe.split import splitter
 from ggufbpe.training import corpus

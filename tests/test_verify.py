@@ -29,9 +29,10 @@ from synthetic import tokenizer_as
 
 from ggufbpe import Tokenizer
 from ggufbpe.cli import main
-from ggufbpe.cli._files import cut_into_texts, find_files
+from ggufbpe.cli._files import cut_into_texts
 from ggufbpe.cli._output import isolated
 from ggufbpe.cli.verify import display_width
+from ggufbpe.corpus import files_of
 from ggufbpe.inspect.align import Placed, align, own_row, place
 from ggufbpe.inspect.fuzz import RandomTexts, texts_for
 from ggufbpe.inspect.oracles import Answer, Failure, Oracle, OtherModel
@@ -816,7 +817,7 @@ def test_files_found_are_those_that_count_finds(tmp_path: Path, capsys: pytest.C
     assert main(["count", "--json", "-m", str(GPT2), str(tmp_path), str(tmp_path / "binary")]) == 0
     counted = json.loads(capsys.readouterr().out)
     skipped: Counter[str] = Counter()
-    found = list(find_files([str(tmp_path), str(tmp_path / "binary")], skipped, lambda *_: None))
+    found = list(files_of([str(tmp_path), str(tmp_path / "binary")], skipped, lambda *_: None))
     assert [(file.path, file.size) for file in found] == [(c["name"], c["bytes"]) for c in counted["files"]]
     assert +skipped == counted["skipped"]
     assert len(found) == 5

@@ -1,12 +1,10 @@
-"""Files of directories, what is said of those that were not read, and files cut into texts of bounded size."""
+"""What commands say of files that were not read, files that they write, and streams cut into texts of bounded size."""
 
 from __future__ import annotations
 
 import os
-import stat
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from typing import BinaryIO, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
 
 from .. import files
 from ..errors import printable
@@ -14,63 +12,6 @@ from ..files import is_special
 from . import _output
 from ._arguments import UsageError
 from ._signals import termination_as_exit
-
-_HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
-
-
-class Found(NamedTuple):
-    """A file to read."""
-
-    path: str
-    size: int
-
-
-def find_files(
-    paths: list[str], skipped: Counter[str], report: Callable[[str, OSError], object]
-) -> Iterator[Found]:
-    """The files named, and those in directories named, sorted by name.
-
-    In directories, names that begin with a dot, binary files and links are left out, and counted in
-    `skipped`. What cannot be read goes to `report`.
-    """
-    for path in paths:
-        try:
-            status = os.stat(path)
-        except OSError as error:
-            report(path, error)
-            continue
-        if stat.S_ISDIR(status.st_mode):
-            yield from _files_in(path, skipped, report)
-        else:
-            yield Found(path, status.st_size)
-
-
-def _files_in(
-    directory: str, skipped: Counter[str], report: Callable[[str, OSError], object]
-) -> Iterator[Found]:
-    to_visit = [directory]
-    while to_visit:
-        path = to_visit.pop()
-        try:
-            status = os.lstat(path)
-            if path == directory or stat.S_ISDIR(status.st_mode):
-                names = sorted(os.listdir(path), reverse=True)
-                shown = [name for name in names if not name.startswith(".")]
-                skipped["hidden"] += len(names) - len(shown)
-                to_visit += [os.path.join(path, name) for name in shown]
-            elif not stat.S_ISREG(status.st_mode):
-                skipped["link or special"] += 1
-            elif _is_binary(path):
-                skipped["binary"] += 1
-            else:
-                yield Found(path, status.st_size)
-        except OSError as error:
-            report(path, error)
-
-
-def _is_binary(path: str) -> bool:
-    with open(path, "rb") as file:
-        return b"\0" in file.read(_HEAD_SIZE)
 
 
 def problem_with(path: str, error: Exception) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..statistics.reading import GROUPINGS
 from . import _output
-from ._arguments import Parser, UsageError, model_path
+from ._arguments import Parser, UsageError, add_special_flags, model_path
 from ._files import problem_with, require_free, say_what_was_left_out
 from ._progress import Bar
 from ._signals import termination_as_exit
@@ -32,8 +32,8 @@ file that cannot be read is reported, the others are measured, and the exit code
 
 A word is a run of what is not white space (in scripts without spaces, compare bytes a token); a piece is what the \
 model's pre-tokenizer cuts. "1-byte" is the share of tokens that are one byte, be it a letter; "partial" is the \
-share of those that are no whole characters; "used" is how many different tokens there are. BOS and EOS are never \
-added."""
+share of those that are no whole characters; "used" is how many different tokens there are. As in `count`, BOS \
+counts with each text where the model wants it."""
 _EXAMPLES = """\
 examples:
   ggufbpe stats -m model.gguf docs
@@ -65,12 +65,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
     )
-    parser.add_argument(
-        "--no-parse-special",
-        dest="parse_special",
-        action="store_false",
-        help="take the text of special tokens for plain text",
-    )
+    add_special_flags(parser)
     parser.add_argument(
         "--json", action="store_true", help="print one object: tokenizers, rows, total, errors"
     )
@@ -133,6 +128,7 @@ class _Job:
             by_field=arguments.by_field,
             field=arguments.field,
             parse_special=arguments.parse_special,
+            add_bos=not arguments.no_bos,
             report=self._report,
             progress=self._show,
         )
@@ -167,12 +163,6 @@ class _Stream:
 
 
 def _say_what_counts_otherwise(found: Stats) -> None:
-    if found.rough_cuts:
-        times = "once" if found.rough_cuts == 1 else f"{found.rough_cuts} times"
-        _output.note(
-            f"ggufbpe: a long text was cut {times} where that may change ids, so a few tokens more or less than "
-            "of the whole may be counted there"
-        )
     undecodable = found.total[0].undecodable_bytes
     if undecodable:
         bytes_are = "byte is" if undecodable == 1 else "bytes are"
@@ -230,7 +220,12 @@ def _number(row: Measures, name: str) -> str:
 
 
 def _share(value: float) -> str:
-    return f"{value:.1%}"
+    """A share in per cent; all of it is 100.0%, and nothing less.
+
+    >>> _share(127964 / 128000), _share(1)
+    ('99.9%', '100.0%')
+    """
+    return f"{min(value, 0.999) if value < 1 else value:.1%}"
 
 
 def _csv(found: Stats) -> bytes:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..bpe import BYTE_CHARS, WordEncoder
-from ..corpus_files import CorpusError as CorpusError
+from ..corpus import CorpusError as CorpusError
 from ..errors import printable
 from ..once import making
 from ..vocab import NORMAL, Vocabulary, load_vocabulary, warn_of

@@ -1,0 +1,120 @@
+"""Texts in blocks: their ids and words are those of the whole, for every pre-tokenizer, whatever the text is."""
+
+from __future__ import annotations
+
+import io
+import random
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from synthetic import CHARACTERS, WORDS, tokenizer_as
+
+from ggufbpe import Tokenizer
+from ggufbpe.blocks import blocks
+from ggufbpe.kernel import native
+from ggufbpe.registry import PRE_TOKENIZERS
+
+pytestmark = pytest.mark.skipif(native is None, reason="the reference engine takes whole texts")
+
+ODD = ("\n", "\n\n", "\r\n", " ", " \n", "", "  ", "<mask>", "<|endoftext|>")
+BROKEN = (
+    b"\xff",
+    b"\x81\x82\x83\x84\x85",
+    b"\xe2\x96",
+    b"\xc0\xa0",
+    b"\xed\xa0\x80",
+    b"\xf8",
+    b"\xf0\x9f\x98 ",
+)
+
+
+def odd_text(seed: str, special: list[str]) -> bytes:
+    """Characters of every kind, special tokens, white space and line ends, and bytes that are not UTF-8."""
+    choice = random.Random(seed).choice
+    lines = ("".join(choice((*CHARACTERS, *WORDS)) for _ in range(choice(range(9)))) for _ in range(150))
+    ends = (*ODD, *special)
+    return b"".join((line + choice(ends) + choice(ends)).encode() + choice((b"", *BROKEN)) for line in lines)
+
+
+def special_texts(tokenizer: Tokenizer) -> list[str]:
+    return [tokenizer.id_to_token(token) for token in tokenizer.vocabulary.special_token_ids][:9]
+
+
+def check(tokenizer: Tokenizer, data: bytes, size: int, *others: Tokenizer) -> list[bytes]:
+    for parse_special in (True, False):
+        found = list(blocks(io.BytesIO(data), [tokenizer, *others], parse_special, size))
+        assert b"".join(found) == data
+        flags = {"add_special": False, "parse_special": parse_special}
+        assert list(chain(*(tokenizer.encode(each, **flags) for each in found))) == tokenizer.encode(
+            data, **flags
+        )
+        assert list(chain(*map(tokenizer.words, found))) == tokenizer.words(data)
+    return found
+
+
+@pytest.mark.parametrize("name", PRE_TOKENIZERS)
+def test_ids_and_words_are_those_of_the_whole(name: str) -> None:
+    tokenizer = tokenizer_as(name)
+    found = check(tokenizer, odd_text(name, special_texts(tokenizer)), 64)
+    assert len(found) > 5
+
+
+@pytest.mark.filterwarnings("ignore:.*was not an end-of-generation token")  # of opening it
+def test_special_tokens_that_strip_white_space() -> None:
+    tokenizer = Tokenizer.from_gguf(ROOT / "fixtures" / "vocabs" / "jina-v2-code.gguf")
+    data = b"word" + b" word <mask>  word\n <mask>\n\n<mask> <mask>" * 60
+    assert len(check(tokenizer, data, 16)) > 20
+
+
+def test_a_place_suits_every_tokenizer() -> None:
+    data = odd_text("several", ["<|endoftext|>"])
+    first, second = tokenizer_as("llama-bpe"), tokenizer_as("gpt-2")
+    assert len(check(first, data, 64, second)) > 5
+    check(second, data, 64, first)
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks_of"),
+    [
+        (b"a\n\nb", [b"a\n\nb"]),  # "\n", "\n"; but "\n\n" where a text ends
+        (b"Hello worlds", [b"Hello", b" worlds"]),
+        (b"<|endoftext|>", [b"<|endoftext|>"]),
+        (b"", []),
+        ("é".encode(), ["é".encode()]),
+    ],
+)
+def test_where_texts_are_cut(text: bytes, blocks_of: list[bytes]) -> None:
+    assert list(blocks(io.BytesIO(text), [tokenizer_as("gpt-2")], size=2)) == blocks_of
+
+
+def test_blocks_are_little_larger_than_they_must_be() -> None:
+    data = Path(__file__).read_bytes()
+    found = list(blocks(io.BytesIO(data), [tokenizer_as("gpt-2")], size=512))
+    assert max(map(len, found)) < 600
+
+
+@pytest.mark.parametrize("data", [b"a" * 5000, b"\x80" * 5000, b"\n" * 5000, b" " * 5000])
+def test_a_text_without_a_place_is_one_block(data: bytes) -> None:
+    assert list(blocks(io.BytesIO(data), [tokenizer_as("gpt-2")], size=256)) == [data]
+
+
+def test_a_stream_that_gives_little_at_a_time_is_read_to_its_end() -> None:
+    class Slow(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            return super().read(min(size or 0, 7))
+
+    data = Path(__file__).read_bytes()[:5000]
+    whole, slow = (list(blocks(kind(data), [tokenizer_as("gpt-2")], size=512)) for kind in (io.BytesIO, Slow))
+    assert slow == whole
+
+
+def test_the_reference_engine_takes_the_whole() -> None:
+    tokenizer = Tokenizer(tokenizer_as("gpt-2").vocabulary, "reference")
+    assert list(blocks(io.BytesIO(b"one two three"), [tokenizer], size=2)) == [b"one two three"]
+
+
+def test_text_streams_are_refused() -> None:
+    with pytest.raises(TypeError, match="binary mode"):
+        list(blocks(io.StringIO("text"), [tokenizer_as("gpt-2")]))
