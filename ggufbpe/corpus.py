@@ -18,10 +18,10 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import IO, Any, NamedTuple
 
 from .errors import printable
+from .extras import NotInstalledError, imported
 
 _BLOCK = 1 << 20
 _HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
@@ -106,13 +106,10 @@ def _decompressed(raw: IO[bytes], path: str) -> IO[bytes]:
         return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
     if path.endswith(_ZSTD):
         try:
-            reader: IO[bytes] = (
-                import_module("zstandard").ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-            )
-        except ImportError:
-            raise CorpusError(
-                f"{path}: reading zstd takes the zstandard package: pip install 'ggufbpe[zstd]'"
-            ) from None
+            zstandard = imported("zstandard", "zstd", "reading zstd")
+        except NotInstalledError as error:
+            raise CorpusError(f"{path}: {error}") from None
+        reader: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
         return reader
     return raw
 

@@ -48,10 +48,6 @@ class GGUFError(ValueError):
         return _rebuild, (type(self), self.problem, *rest), vars(self)
 
 
-class NotInstalledError(ImportError):
-    """A package that only an extra of ggufbpe brings is not installed; the message says which extra."""
-
-
 def _rebuild(
     kind: type[GGUFError],
     problem: str,

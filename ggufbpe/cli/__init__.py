@@ -111,7 +111,7 @@ def describe(error: Exception) -> str:
         return f"{os.fsdecode(name)}: {error.strerror}" if isinstance(name, (str, bytes)) else error.strerror
     if isinstance(error, MemoryError):
         return "out of memory"
-    from ..errors import NotInstalledError
+    from ..extras import NotInstalledError
 
     told = (OSError, ValueError, NotInstalledError, UsageError, _output.OutputError)
     if isinstance(error, told) and str(error):

@@ -216,8 +216,8 @@ def _checked(
     kind: str, tokenizer: Tokenizer, export: Export, sample: list[str], told: list[str]
 ) -> Agreement | None:
     """The comparison with the library, told; None where there is none to compare with."""
-    from ..errors import NotInstalledError
     from ..export.check import agreement, library_for
+    from ..extras import NotInstalledError
 
     if kind not in ("tokenizer.json", "tiktoken"):
         return None

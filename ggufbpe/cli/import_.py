@@ -94,8 +94,8 @@ def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agree
 
     Opening it shows, too, that it can be opened.
     """
-    from ..errors import NotInstalledError
     from ..export.check import agreement, hugging_face
+    from ..extras import NotInstalledError
     from ..tokenizer import Tokenizer
     from ..vocab import load_vocabulary
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from ..errors import NotInstalledError
+from ..extras import NotInstalledError
 from ..inspect.fuzz import texts_for
 from ..inspect.shrink import Shrinking, shrink
 from ..tokenizer import Tokenizer

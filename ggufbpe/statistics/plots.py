@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import NotInstalledError
+from ..extras import imported
 from ..files import replacing
 
 if TYPE_CHECKING:
@@ -100,11 +100,7 @@ def plot(stats: Stats, path: str | os.PathLike[str], *, theme: str = "light") ->
 
 
 def _figure_class() -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise NotInstalledError("a plot takes the package matplotlib: pip install 'ggufbpe[plot]'") from None
-    return Figure
+    return imported("matplotlib.figure", "plot", "a plot").Figure
 
 
 def _settings() -> Any:
