@@ -20,7 +20,7 @@ from .special import SPACES
 from .tokenizer import Tokenizer, steps_of
 from .vocab import LSTRIP, RSTRIP
 
-BLOCK = 1 << 18  # bytes
+BLOCK = 1 << 16  # bytes
 
 
 def blocks(
@@ -35,9 +35,13 @@ def blocks(
     >>> list(blocks(io.BytesIO(b"Hello worlds"), [tok], size=3))             # doctest: +SKIP
     [b'Hello', b' worlds']
     """
+    rest = read(stream, size)
+    if len(rest) < size:  # nothing else has to be known for it
+        yield from [rest] if rest else ()
+        return
     places = [_Places(tokenizer, parse_special) for tokenizer in tokenizers]
     around = max((each.around for each in places), default=0)
-    rest, searched = b"", size
+    searched = size
     wanted = size + size // 4 + around
     while True:
         rest += read(stream, wanted - len(rest))
@@ -68,9 +72,13 @@ def read(stream: Any, size: int) -> bytes:
     return b"".join(parts)
 
 
-def added_ids(tokenizer: Tokenizer) -> list[int]:
-    """What llama-tokenize adds to a text, before it and behind it; where the model wants no BOS, no EOS either."""
-    return tokenizer.encode(b"", add_special=tokenizer.add_bos)
+def added_ids(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """What llama-tokenize adds before and behind a text; where the model wants no BOS, no EOS either."""
+    if not tokenizer.add_bos:
+        return [], []
+    ends = (tokenizer.bos_id, tokenizer.eos_id if tokenizer.add_eos else None)
+    before, behind = ([] if token is None else [token] for token in ends)
+    return before, behind
 
 
 class _Places:

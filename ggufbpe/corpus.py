@@ -11,7 +11,6 @@ But: what becomes of bytes that are not UTF-8, and of a file that cannot be read
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import zlib
@@ -148,6 +147,8 @@ class Record(NamedTuple):
 
 def record_of(line: str, field: str | None) -> Record:
     """A line of JSON lines; its text is in `field` (None: "text"). `ValueError` says what is wrong with it."""
+    import json  # here, so that commands which read none start faster
+
     try:
         fields = json.loads(line)
     except RecursionError:

@@ -1,9 +1,11 @@
-"""Texts in blocks: their ids and words are those of the whole, for every pre-tokenizer, whatever the text is."""
+"""Texts in blocks: ids, words and offsets are those of the whole, for every pre-tokenizer, whatever the text is."""
 
 from __future__ import annotations
 
 import io
 import random
+import subprocess
+import sys
 from itertools import chain
 from pathlib import Path
 
@@ -11,12 +13,21 @@ import pytest
 from conftest import ROOT
 from synthetic import CHARACTERS, WORDS, tokenizer_as
 
-from ggufbpe import Tokenizer
+from ggufbpe import Tokenizer, offsets
 from ggufbpe.blocks import blocks
 from ggufbpe.kernel import native
 from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.steps import Steps
 
 pytestmark = pytest.mark.skipif(native is None, reason="the reference engine takes whole texts")
+MEMORY = """
+import sys
+from ggufbpe.cli import main
+code = main(sys.argv[1:])
+[peak] = (line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(peak, file=sys.stderr)
+sys.exit(code)
+"""
 
 ODD = ("\n", "\n\n", "\r\n", " ", " \n", "", "  ", "<mask>", "<|endoftext|>")
 BROKEN = (
@@ -115,6 +126,66 @@ def test_the_reference_engine_takes_the_whole() -> None:
     assert list(blocks(io.BytesIO(b"one two three"), [tokenizer], size=2)) == [b"one two three"]
 
 
+@pytest.mark.parametrize("name", PRE_TOKENIZERS)
+def test_offsets_are_those_of_the_reference_engine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offsets, "_SMALL", 64)
+    tokenizer = tokenizer_as(name)
+    reference = Tokenizer(tokenizer.vocabulary, "reference")
+    odd = odd_text(name, special_texts(tokenizer))[:2000]
+    decoded = odd.decode("utf-8", "ignore").encode() + "naïve ▁ 😁 ꙮ\n<0x41>".encode()
+    for data, flag in ((odd, True), (decoded, False), (b"plain text\n" * 20, True), (b"", True)):
+        flags = {"parse_special": flag, "add_special": flag}
+        assert tokenizer.encode_with_offsets(data, **flags) == reference.encode_with_offsets(data, **flags)
+
+
+def test_offsets_of_most_texts_need_no_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Steps, "ids_with_offsets", None)
+    for name in ("gpt-2", "llama-bpe", "gemma4"):
+        text = "naïve café<|endoftext|> 中文, and so on\n" * 99
+        ids, spans = tokenizer_as(name).encode_with_offsets(text, add_special=False)
+        assert (len(ids), spans[-1][1]) == (len(spans), len(text.encode()))
+
+
+def test_offsets_by_steps_only_around_what_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    by_steps = Steps.ids_with_offsets
+
+    def count(self: Steps, text: bytes, *flags: bool) -> tuple[list[int], list[tuple[int, int]]]:
+        taken.append(len(text))
+        return by_steps(self, text, *flags)
+
+    monkeypatch.setattr(Steps, "ids_with_offsets", count)
+    data = b"some text\n" * 5000
+    tokenizer_as("gpt-2").encode_with_offsets(data + b"\xff" + data)
+    assert 0 < sum(taken) < 8000
+
+
 def test_text_streams_are_refused() -> None:
     with pytest.raises(TypeError, match="binary mode"):
         list(blocks(io.StringIO("text"), [tokenizer_as("gpt-2")]))
+
+
+# ---- memory ---------------------------------------------------------------------------------------------
+
+
+def peak(arguments: list[str | Path]) -> int:
+    """The most memory that a command had, in KiB."""
+    command = [sys.executable, "-c", MEMORY, *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120, check=True)
+    return int(done.stderr.split()[-1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory in other ways")
+@pytest.mark.parametrize(
+    "command",
+    [["tokenize", "--json", "-f"], ["tokenize", "--ids", "-f"], ["tokenize", "-f"], ["count"], ["stats"]],
+    ids=" ".join,
+)
+def test_memory_does_not_grow_with_the_text(command: list[str], tmp_path: Path) -> None:
+    line = "Some words, naïve ones, 12345 of them.\n".encode()
+    sizes = []
+    for size in (1 << 20, 12 << 20):
+        path = tmp_path / f"{size}.txt"
+        path.write_bytes(line * (size // len(line)))
+        sizes.append(peak([*command, path]))
+    assert sizes[1] - sizes[0] < 6 << 10, sizes

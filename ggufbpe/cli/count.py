@@ -83,7 +83,7 @@ class _Job:
 
     def __init__(self, tokenizer: Tokenizer, arguments: argparse.Namespace) -> None:
         self._tokenizer = tokenizer
-        self._added = 0 if arguments.no_bos else len(added_ids(tokenizer))  # tokens a text
+        self._added = 0 if arguments.no_bos else sum(map(len, added_ids(tokenizer)))  # tokens a text
         self._parse_special = arguments.parse_special
         self._field = arguments.field
         self._json = arguments.json

@@ -36,6 +36,9 @@ class Strings:
 
 def attributes_of(types: object, attribute_of: bytes) -> bytes: ...
 def tokens_with(attributes: object, flags: int) -> list[int]: ...
+def rows(
+    heads: dict[int, bytes], ids: list[int], starts: list[int], ends: list[int], between: bytes, behind: bytes
+) -> bytes: ...
 
 class Splitter:
     def __init__(

@@ -273,7 +273,7 @@ class _Model:
         self.name = name
         self._tokenizer = tokenizer
         self._parse_special = parse_special
-        self._added = added_ids(tokenizer) if add_bos else []
+        self._added = list(chain(*added_ids(tokenizer))) if add_bos else []
         self.counts: Ids = np.zeros(tokenizer.vocab_size, dtype=np.int64)
         attributes = np.array(tokenizer.vocabulary.attributes, dtype=np.int64)
         self.for_text: npt.NDArray[np.bool_] = attributes & _NOT_FOR_TEXT == 0
