@@ -15,6 +15,8 @@ from synthetic import CHARACTERS, WORDS, tokenizer_as
 
 from ggufbpe import Tokenizer, offsets
 from ggufbpe.blocks import blocks
+from ggufbpe.inspect import survey as surveys
+from ggufbpe.inspect.survey import Wanted, survey, survey_of
 from ggufbpe.kernel import native
 from ggufbpe.registry import PRE_TOKENIZERS
 from ggufbpe.steps import Steps
@@ -165,6 +167,61 @@ def test_text_streams_are_refused() -> None:
         list(blocks(io.StringIO("text"), [tokenizer_as("gpt-2")]))
 
 
+# ---- a part of it traced --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt-2", "llama-bpe", "gpt-4o", "superbpe", "gemma4", "whitespace", "jais-2"]
+)
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_survey_has_what_the_trace_has(name: str, flag: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surveys, "_PART", 32)
+    monkeypatch.setattr(
+        surveys, "blocks", lambda stream, models, special, size=256: blocks(stream, models, special, size)
+    )
+    tokenizer = tokenizer_as(name)
+    vocabulary = tokenizer.vocabulary._replace(add_bos=flag, add_eos=flag)
+    tokenizer = Tokenizer(vocabulary)
+    flags = {"add_special": flag, "parse_special": flag}
+    for data in (odd_text(name, special_texts(tokenizer))[:2500], b"", b"a"):
+        whole = tokenizer.trace(data, **flags)
+        count = len(whole.tokens)
+        for number in {0, 1, 5, count // 3, count // 2, count - 2, count - 1} & set(range(count)):
+            token = whole.tokens[number]
+            wants = [Wanted(token=number)] + [Wanted(word=token.word)] * (token.word is not None)
+            for wanted in wants:
+                found = survey(tokenizer, io.BytesIO(data), wanted, **flags, fragments=9**9)
+                before = found.before
+                assert found.totals == survey_of(whole).totals
+                assert [each for each, _ in found.fragments] == list(whole.fragments)
+                shifted = found.trace.tokens[number - before.tokens]
+                place = (shifted.start + before.bytes, shifted.end + before.bytes)
+                assert (shifted.id, *place) == (token.id, token.start, token.end)
+                if token.word is not None and shifted.word is not None:
+                    assert shifted.word + before.words == token.word
+                    ours, theirs = found.trace.words[shifted.word], whole.words[token.word]
+                    assert (ours.text, ours.merges, ours.symbols[0].ids) == (
+                        theirs.text,
+                        theirs.merges,
+                        theirs.symbols[0].ids,
+                    )
+
+
+def test_a_survey_of_the_beginning() -> None:
+    tokenizer = tokenizer_as("gpt-2")
+    data = b"some words <|endoftext|>" * 5000
+    whole = tokenizer.trace(data)
+    found = survey(tokenizer, io.BytesIO(data), Wanted(21, 60))
+    count = len(found.trace.tokens) - 1
+    assert found.trace.tokens[:count] == whole.tokens[:count]
+    assert found.trace.words[:20] == whole.words[:20]
+    assert 60 <= count < 2000
+    assert (found.totals, [each for each, _ in found.fragments]) == (
+        survey_of(whole).totals,
+        list(whole.fragments[:20]),
+    )
+
+
 # ---- memory ---------------------------------------------------------------------------------------------
 
 
@@ -178,7 +235,14 @@ def peak(arguments: list[str | Path]) -> int:
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory in other ways")
 @pytest.mark.parametrize(
     "command",
-    [["tokenize", "--json", "-f"], ["tokenize", "--ids", "-f"], ["tokenize", "-f"], ["count"], ["stats"]],
+    [
+        ["tokenize", "--json", "-f"],
+        ["tokenize", "--ids", "-f"],
+        ["tokenize", "-f"],
+        ["count"],
+        ["stats"],
+        ["explain", "-f"],
+    ],
     ids=" ".join,
 )
 def test_memory_does_not_grow_with_the_text(command: list[str], tmp_path: Path) -> None:

@@ -48,7 +48,8 @@ def require_folder(target: str) -> None:
     """Refuse a file to be written whose folder is not there or takes no files."""
     folder = os.path.dirname(target) or "."
     if not os.path.isdir(folder):
-        raise UsageError(f"{printable(folder)} is no directory")
+        missing = "" if os.path.exists(folder) else " (No such file or directory)"
+        raise UsageError(f"{printable(folder)} is no directory{missing}: nothing can be written there")
     if not os.access(folder, os.W_OK) and not is_special(target):
         raise UsageError(f"{printable(target)}: nothing can be written there")
 
