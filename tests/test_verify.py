@@ -6,6 +6,7 @@ oracle and another model, since only then is it certain what differs; the real l
 
 from __future__ import annotations
 
+import gzip
 import html.parser
 import io
 import itertools
@@ -797,6 +798,17 @@ def test_progress_bar_on_a_terminal(llama3_like: Path) -> None:
     assert re.search(rb"\r#+\.+ +\d+% comparing: \d+ texts", shown)
     assert shown.endswith(b"\r\x1b[K"), "it is cleared in the end"
     assert max(map(len, re.split(rb"\r|\x1b\[K", shown))) < 80
+
+
+def test_compressed_files_and_json_lines_are_read(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"Hello world"))
+    (tmp_path / "b.jsonl").write_text('{"text": "one"}\n{"text": "two words"}\n')
+    found = run("-m", GPT2, "--against", f"gguf:{GPT2}", "--json", tmp_path)
+    result = json.loads(found.out)
+    assert (found.code, result["texts"], result["bytes"], result["tokens"]["ggufbpe"]) == (0, 3, 23, 5)
+    (tmp_path / "bad.gz").write_bytes(b"no gzip")
+    found = run("-m", GPT2, "--against", f"gguf:{GPT2}", tmp_path)
+    assert (found.code, "bad.gz: the compressed data is broken" in found.err) == (2, True)
 
 
 def test_files_found_are_those_that_count_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

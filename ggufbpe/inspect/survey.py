@@ -89,7 +89,7 @@ def survey(
     for block in blocks(stream, [tokenizer], parse_special):
         pieces: Iterable[bytes] = [block]
         if not is_done:
-            pieces = blocks(io.BytesIO(block), [tokenizer], parse_special, _PART)
+            pieces = blocks(io.BytesIO(block), [tokenizer], parse_special, size=_PART)
         for piece in pieces:
             start = counter.totals
             counter.add(piece)
