@@ -39,7 +39,7 @@ and words) is written as .json, or its merges as .txt."""
 _EXAMPLES = """\
 examples:
   ggufbpe train corpus/ --vocab-size 32000 -o vocab.gguf
-  ggufbpe train a.jsonl b.jsonl.gz --field body --vocab-size 50000 --pre llama-bpe --special "<|endoftext|>" -o vocab.gguf
+  ggufbpe train a.jsonl b.jsonl.gz --field body --vocab-size 50000 --pre qwen2 --special "<|endoftext|>" -o vocab.gguf
   zcat dump.gz | ggufbpe train - --vocab-size 8000 --pre qwen2 -o vocab.gguf
   ggufbpe train more.txt --seed-vocab model.gguf --vocab-size 130000 -o vocab.gguf
   ggufbpe train --word-counts words.tsv --vocab-size 100 --pre words --units chars --end-of-word _ --trace"""
