@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import IO
 
 _ESCAPE = re.compile(rb"\\(?:x([0-9a-fA-F]{2}|[ \t-\r+-][0-9a-fA-F])|(.))", re.DOTALL)
+_LONGEST_ESCAPE = 4  # bytes
 _ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"'": b"'", b'"': b'"', b"\\": b"\\"}
 
 
@@ -24,3 +26,35 @@ def process_escapes(text: bytes) -> bytes:
         return _ESCAPED.get(match[2], match[0])
 
     return _ESCAPE.sub(replacement, text) if b"\\" in text else text
+
+
+class Unescaped:
+    """A binary stream with its escape sequences replaced, as `process_escapes` replaces them in the whole."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._rest = b""  # may be the beginning of an escape sequence
+        self._is_end = False
+
+    def read(self, size: int) -> bytes:
+        """Some bytes, about `size` of them; none at the end."""
+        while not self._is_end:
+            block = self._stream.read(size)
+            self._is_end = not block
+            data, self._rest = self._rest + block, b""
+            if block:
+                end = _end_of_whole_escapes(data)
+                data, self._rest = data[:end], data[end:]
+            if data:
+                return process_escapes(data)
+        return b""
+
+
+def _end_of_whole_escapes(data: bytes) -> int:
+    """How many of the bytes mean the same whatever follows them."""
+    if b"\\" not in data[-_LONGEST_ESCAPE:]:
+        return len(data)
+    for found in _ESCAPE.finditer(data):
+        if found.start() > len(data) - _LONGEST_ESCAPE:
+            return found.start()
+    return len(data) - data.endswith(b"\\")  # at the very end it is no sequence yet

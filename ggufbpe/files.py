@@ -2,54 +2,97 @@
 
     target -> [this file] -> a temporary name to write to -> target
 
-But: the target is never opened, so what it was stays until the new one is whole.
+The target is never opened, so what it was stays until the new one is whole, and an error names the target, not the
+temporary file.
+
+But: what is no regular file (a device, a pipe) is written to as it is. Two files are two renames; a machine that
+goes down between them leaves one new and one old.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from typing import IO
+
+_OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # told without a name
 
 
 @contextmanager
-def replacing(target: str | os.PathLike[str]) -> Iterator[str]:
-    """A path beside `target` for a file that takes its place if all goes well, and else goes itself."""
-    folder, name = os.path.split(target)
+def replacing(target: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], str]]:
+    """A new file, open, and its temporary path; it takes the place of `target` if all goes well, and else goes itself.
+
+    It is nobody else's to read until it is whole; then it has the permissions of the file that it replaces, its owner
+    too where that is allowed, or those of a new file. A link stays one, to the new file.
+    """
+    if is_special(target):
+        with _naming(target, os.fspath(target)), open(target, "wb") as file:
+            yield file, os.fspath(target)
+        return
+    place = os.path.realpath(target)
+    folder, name = os.path.split(place)
     temporary = os.path.join(folder, f".{name[:200]}.{os.urandom(4).hex()}.partial")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        yield temporary
-        os.replace(temporary, target)
+        with _naming(target, temporary):
+            with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+                yield file, temporary
+                sync(file)
+                _take_permissions(temporary, place)
+            os.replace(temporary, place)
     except BaseException:  # an interruption, too
         with suppress(OSError):
             os.unlink(temporary)
         raise
-
-
-@contextmanager
-def open_replacing(target: str) -> Iterator[tuple[IO[bytes], str]]:
-    """The same with the file open, nobody else's to read, and the renaming brought to the disk."""
-    with replacing(target) as temporary:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
-            yield file, temporary
     if os.name != "nt":
-        at = os.open(os.path.dirname(target) or ".", os.O_RDONLY)
+        at = os.open(folder, os.O_RDONLY)
         with suppress(OSError):  # some file systems cannot; the file itself is on the disk
             os.fsync(at)
         os.close(at)
 
 
-def settle(file: IO[bytes], temporary: str, target: str) -> None:
-    """Bring what is written to the disk, and give it the permissions it is to have in the place of `target`.
+def write_files(files: Mapping[str, bytes]) -> None:
+    """Write `files`, by path; those that are there are replaced. An `OSError` leaves all as they were."""
+    with ExitStack() as stack:
+        for path, data in files.items():
+            file, _ = stack.enter_context(replacing(path))
+            file.write(data)
+            sync(file)  # a full disk shows here, before the first of them is renamed
 
-    Those of the file that is replaced, its owner too where that is allowed; else those of a new file.
-    """
+
+def is_special(path: str | os.PathLike[str]) -> bool:
+    """Whether something is there that is neither a regular file nor a directory: it can be written to, not replaced."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def sync(file: IO[bytes]) -> None:
+    """Bring what is written to the disk."""
     file.flush()
     os.fsync(file.fileno())
-    if os.path.exists(target):
-        status = os.stat(target)
+
+
+@contextmanager
+def _naming(target: str | os.PathLike[str], temporary: str) -> Iterator[None]:
+    """Errors of the temporary file, and those of writing that name none, name the target."""
+    try:
+        yield
+    except OSError as error:
+        nameless = error.filename is None and error.errno in _OF_WRITING
+        if nameless or temporary in (error.filename, error.filename2):
+            raise type(error)(error.errno, error.strerror, os.fspath(target)) from error
+        raise
+
+
+def _take_permissions(temporary: str, place: str) -> None:
+    if os.path.exists(place):
+        status = os.stat(place)
         with suppress(OSError, AttributeError):  # not ours to give away; no owners on Windows
             os.chown(temporary, status.st_uid, status.st_gid)
         os.chmod(temporary, status.st_mode & 0o7777)

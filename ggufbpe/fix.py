@@ -24,7 +24,7 @@ from typing import IO, Any, NamedTuple
 
 from ._constants import GGUFValueType, TokenizerKey, TokenType
 from .errors import CorruptMetadataError, GGUFError, TruncatedFileError, UnsupportedTokenizerError, printable
-from .files import open_replacing, settle
+from .files import replacing
 from .gguf_file import GGUFFile, Span
 from .vocab import GGUFWarning, load_vocabulary
 
@@ -213,15 +213,15 @@ def write_fixed(
     that are not byte pair encoding pass), and what opening it warns of is a `GGUFWarning`. An `OSError`, such
     as a full disk, and an interruption leave `target` as it was and nothing beside it.
     """
-    source, target = os.path.realpath(source), os.path.realpath(target)  # a link stays one, to the new file
+    source, target = os.fspath(source), os.fspath(target)
     told: list[str] = []
     with GGUFFile(source) as model:
         parts = _plan(model, list(edits))
-        with open_replacing(target) as (file, temporary):
+        with replacing(target) as (file, temporary):
             _copy(model, parts, file)
             model.close()  # the target may be the source, and some systems do not replace an open file
-            settle(file, temporary, target)
-            if check:
+            file.flush()
+            if check and temporary != target:  # not a device or a pipe
                 told = _check(temporary, target)
     for problem in told:  # only now: a caller may turn warnings into errors
         warnings.warn(problem, GGUFWarning, stacklevel=2)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from .once import made_once
 from .vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 
-_SPACES = " \t\n\v\f\r"  # isspace in the C locale
+SPACES = " \t\n\v\f\r"  # isspace in the C locale
 _INSERTION_SORT_UP_TO = 16  # elements; libstdc++'s _S_threshold
 
 
@@ -66,6 +66,11 @@ class SpecialTokens:
             end = region.end
         add(Fragment(None, end, len(text)))
         return fragments
+
+    def places(self, data: bytes, parse_special: bool) -> list[tuple[int, int]]:
+        """Start and end of the longest special token at each place where one begins, overlapping or not."""
+        found = self._search(parse_special, as_bytes=True).reaches(data.decode("latin-1"))
+        return [(start, end) for start, end, _ in found]
 
     def _search(self, parse_special: bool, as_bytes: bool) -> _Search:
         """The search for the tokens that count, made on first use."""
@@ -166,7 +171,7 @@ class _Search:
         """The parts of `text` that tokens touch, in order."""
         start = end = -1
         matches: list[tuple[int, int]] = []
-        reaches = self._reaches_with_spaces(text) if self._strips else self._reaches(text)
+        reaches = self._reaches_with_spaces(text) if self._strips else self.reaches(text)
         for first, last, match in reaches:
             if first >= end:
                 if matches:
@@ -177,7 +182,7 @@ class _Search:
         if matches:
             yield _Region(start, end, matches)
 
-    def _reaches(self, text: str) -> Iterator[tuple[int, int, tuple[int, int]]]:
+    def reaches(self, text: str) -> Iterator[tuple[int, int, tuple[int, int]]]:
         """Start and end of the longest token at each place where one begins, and both as a match of a region."""
         if self._candidates is None:
             return
@@ -195,13 +200,13 @@ class _Search:
             nonlocal low, high
             if not low <= position <= high:
                 low = high = position
-                while low > 0 and text[low - 1] in _SPACES:
+                while low > 0 and text[low - 1] in SPACES:
                     low -= 1
-                while high < len(text) and text[high] in _SPACES:
+                while high < len(text) and text[high] in SPACES:
                     high += 1
             return low, high
 
-        for start, end, match in self._reaches(text):
+        for start, end, match in self.reaches(text):
             yield run_around(start)[0], run_around(end)[1], match
 
     def _longest_at(self, text: str, at: int) -> int | None:
@@ -255,10 +260,10 @@ class _Search:
                 continue
             found.append((at, rank))
             if token.attribute & LSTRIP:
-                while low > 0 and not is_taken[low - 1] and text[start + low - 1] in _SPACES:
+                while low > 0 and not is_taken[low - 1] and text[start + low - 1] in SPACES:
                     low -= 1
             if token.attribute & RSTRIP:
-                while high < len(is_taken) and not is_taken[high] and text[start + high] in _SPACES:
+                while high < len(is_taken) and not is_taken[high] and text[start + high] in SPACES:
                     high += 1
             is_taken[low:high] = b"\1" * (high - low)
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from .inspect.trace import Trace
     from .kernel._native import Encoder
+    from .offsets import Lengths
     from .steps import Steps
 
 CACHE_BYTES = 32 << 20  # as of src/bpe/bpe_model.h
@@ -245,7 +246,19 @@ class Tokenizer:
         have empty spans at the ends. Tokens that share one byte sequence that is not UTF-8, or one escaped
         space, have the span of all of it.
         """
-        return self._steps.ids_with_offsets(text, add_special, parse_special)
+        if self.engine == "reference":
+            return self._steps.ids_with_offsets(text, add_special, parse_special)
+        from .offsets import spans
+
+        source = self._steps.source(text)
+        data = source.encode() if isinstance(source, str) else source
+        ids, starts, ends = spans(self, data, parse_special)
+        found = list(zip(starts, ends))
+        if add_special and self.add_bos and self.bos_id is not None:
+            ids, found = [self.bos_id, *ids], [(0, 0), *found]
+        if add_special and self.add_eos and self.eos_id is not None:
+            ids, found = [*ids, self.eos_id], [*found, (len(data), len(data))]
+        return ids, found
 
     def encode_batch(
         self,
@@ -436,6 +449,12 @@ class Tokenizer:
         return Steps(self.vocabulary, self._cache_bytes)
 
     @made_once
+    def _lengths(self) -> Lengths:
+        from .offsets import Lengths
+
+        return Lengths(self)
+
+    @made_once
     def _pieces(self) -> tuple[Pieces, Pieces]:
         return Pieces(self.vocabulary, special=False), Pieces(self.vocabulary, special=True)
 
@@ -489,6 +508,11 @@ def _processors() -> int:
 def steps_of(tokenizer: Tokenizer) -> Steps:
     """The steps that a tokenizer runs, for what looks at them one by one (inspect/)."""
     return tokenizer._steps
+
+
+def lengths_of(tokenizer: Tokenizer) -> Lengths:
+    """The lengths of a tokenizer's tokens, by which offsets are found (offsets.py)."""
+    return tokenizer._lengths
 
 
 def tokenizer_of(steps: Steps) -> Tokenizer:

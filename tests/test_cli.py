@@ -24,12 +24,14 @@ from typing import Any, NamedTuple
 import gguf
 import pytest
 from conftest import GPT2, ROOT
+from hypothesis import given
+from hypothesis import strategies as st
 
 import ggufbpe
 from ggufbpe import Tokenizer
 from ggufbpe.bpe import BYTE_CHARS
 from ggufbpe.cli import _output, _progress, list_pre, main
-from ggufbpe.escapes import process_escapes
+from ggufbpe.escapes import Unescaped, process_escapes
 from ggufbpe.kernel import native
 from ggufbpe.registry import PRE_TOKENIZERS, PreTokenizer
 
@@ -216,6 +218,12 @@ def test_bos_and_eos(
 )
 def test_escapes(text: bytes, expected: bytes) -> None:
     assert process_escapes(text) == expected
+
+
+@given(st.lists(st.sampled_from(list(b"\\\\\\xn4 -1aA")), max_size=14).map(bytes), st.integers(1, 5))
+def test_escapes_in_a_stream_are_those_of_the_whole(text: bytes, size: int) -> None:
+    stream = Unescaped(io.BytesIO(text))
+    assert b"".join(iter(lambda: stream.read(size), b"")) == process_escapes(text)
 
 
 def test_a_positional_text_is_a_prompt(run: Run) -> None:
@@ -475,12 +483,12 @@ def test_count_goes_on_after_a_file_that_cannot_be_read(
 ) -> None:
     """By a mocked `open`, for a superuser can read every file."""
 
-    def refuse(path: str) -> bytes:
+    def refuse(path: str, mode: str) -> Any:
         if path.endswith("a.txt"):
             raise PermissionError(13, "Permission denied", path)
-        return Path(path).read_bytes()
+        return open(path, mode)
 
-    monkeypatch.setattr("ggufbpe.cli.count.read_file", refuse)
+    monkeypatch.setattr("ggufbpe.cli.count.open", refuse, raising=False)
     result = run("count", "-m", GPT2, tree / "a.txt", tree / "b" / "c.txt", "-")
     assert result.code == 2
     counted = [line.split() for line in result.text.splitlines()[1:]]

@@ -32,13 +32,13 @@ from ggufbpe.bpe import BYTE_CHARS
 from ggufbpe.cli import main
 from ggufbpe.export import check
 from ggufbpe.export.code_points import ALL, bracket, difference, emit, intersection, ranges
-from ggufbpe.export.files import write_files
 from ggufbpe.export.hugging_face import NOT_IN_1, to_tokenizer_json
 from ggufbpe.export.merges_txt import to_merges_txt
 from ggufbpe.export.originals import PORTABLE, split
 from ggufbpe.export.splitting import NotExpressibleError, one_regex, oniguruma
 from ggufbpe.export.tiktoken_files import to_tiktoken
 from ggufbpe.export.vocab_gguf import to_vocab_gguf
+from ggufbpe.files import write_files
 from ggufbpe.gguf_file import GGUFFile
 from ggufbpe.pattern import Chars, parse
 from ggufbpe.registry import PRE_TOKENIZERS

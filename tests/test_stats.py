@@ -7,7 +7,6 @@ import importlib
 import io
 import json
 import os
-import random
 import shutil
 import subprocess
 import sys
@@ -16,15 +15,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from conftest import GPT2
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import (
-    CHARACTERS,
-    WORDS,
     bounded,
     broken_bytes,
     byte_tokens,
@@ -35,11 +32,10 @@ from synthetic import (
 
 import ggufbpe
 from ggufbpe import Tokenizer, statistics, stats
+from ggufbpe.blocks import blocks
 from ggufbpe.cli import _output, _progress, main
-from ggufbpe.corpus_files import CorpusError
-from ggufbpe.registry import PRE_TOKENIZERS
-from ggufbpe.statistics import Measures, Stats, Usage, measure, names_of, reading
-from ggufbpe.statistics.cuts import CONTEXT, chunks, same_ids
+from ggufbpe.corpus import CorpusError
+from ggufbpe.statistics import Measures, Stats, Usage, measure, names_of
 from ggufbpe.statistics.plots import plot
 from ggufbpe.vocab import CONTROL, UNUSED
 
@@ -66,9 +62,9 @@ def one(found: Stats) -> Measures:
 
 
 @pytest.fixture
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts are read in parts of some 64 bytes."""
-    monkeypatch.setattr(reading, "chunks", partial(chunks, size=64))
+    monkeypatch.setattr(statistics, "blocks", partial(blocks, size=64))
 
 
 # ---- the numbers ----------------------------------------------------------------------------------------
@@ -101,9 +97,49 @@ def test_special_tokens_are_plain_text_on_demand() -> None:
     assert one(stats(tiny(), ["<s>"], parse_special=False)).tokens == 3
 
 
-def test_nothing_is_added_to_a_text() -> None:
-    vocabulary = gpt2_vocabulary()._replace(add_bos=True, add_eos=True)
-    assert one(stats(Tokenizer(vocabulary), ["Hello"])).tokens == 1
+@pytest.mark.parametrize(
+    ("add_bos", "add_eos", "tokens"), [(True, True, 3), (True, False, 2), (False, True, 1), (False, False, 1)]
+)
+def test_what_llama_tokenize_adds_to_a_text_counts(add_bos: bool, add_eos: bool, tokens: int) -> None:
+    tokenizer = Tokenizer(gpt2_vocabulary()._replace(add_bos=add_bos, add_eos=add_eos))
+    found = stats(tokenizer, ["Hello"])
+    assert (one(found).tokens, one(found).used_tokens, found.usage[0].counts.sum()) == (tokens, 1, tokens)
+    assert one(stats(tokenizer, ["Hello"], add_bos=False)).tokens == 1
+
+
+def test_count_and_stats_count_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One reader for both: compressed files, JSON lines, and BOS with each text."""
+    model = tmp_path / "bos.gguf"
+    assert main(["fix", str(GPT2), "--set", "tokenizer.ggml.add_bos_token=true", "-o", str(model)]) == 0
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    lines = b'{"text": "Hello world"}\n\n{"text": "a"}\n{"none": 1}\n'
+    files = {
+        "a.txt": b"Hello\xff",
+        "b.txt.gz": gzip.compress(b"zipped " * 99),
+        "c.jsonl": lines,
+        "empty": b"",
+    }
+    files |= {"d.ndjson.gz": gzip.compress(lines), "bad.gz": b"no gzip", ".hidden": b"x", "binary": b"\0"}
+    for name, data in files.items():
+        (corpus / name).write_bytes(data)
+    capsys.readouterr()
+    texts = [files["a.txt"], b"zipped " * 99, *["Hello world", "a"] * 2, b""]
+    tokenizer = Tokenizer.from_gguf(GPT2)
+    without_bos = sum(len(tokenizer.encode(text, add_special=False)) for text in texts)
+    for flags in ([], ["--no-bos"]):
+        found = {}
+        for command in ("count", "stats"):
+            assert main([command, "-m", str(model), "--json", *flags, str(corpus)]) == 2
+            found[command] = json.loads(capsys.readouterr().out)
+        counted, measured = found["count"], found["stats"]
+        assert counted["total"]["tokens"] == measured["total"][0]["tokens"] == without_bos + 7 * (not flags)
+        assert {c["name"]: (c["tokens"], c["bytes"], c["characters"]) for c in counted["files"]} == {
+            row["group"]: (row["tokens"], row["bytes"], row["characters"]) for row in measured["rows"]
+        }
+        assert counted["skipped"] == measured["skipped"] == {"binary": 1, "hidden": 1}
+        assert counted["errors"] == measured["errors"]
+        assert len(counted["errors"]) == 3
 
 
 @bounded(60)
@@ -175,7 +211,7 @@ def test_several_tokenizers_read_the_same_texts() -> None:
 
 def test_result_is_json() -> None:
     found = json.loads(json.dumps(stats([GPT2], ["Hello world, it's naïve"]).to_dict()))
-    assert list(found) == ["tokenizers", "rows", "total", "rough_cuts", "skipped"]
+    assert list(found) == ["tokenizers", "rows", "total", "skipped"]
     assert found["tokenizers"] == [
         {
             "name": "gpt2",
@@ -194,101 +230,22 @@ def test_result_is_json() -> None:
 # ---- long texts in parts --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "at", "answer"),
-    [
-        ("gpt-2", b"a\nb", 2, True),
-        ("gpt-2", b"a\n\nb", 2, True),
-        ("gpt-2", b"a\n\nb", 3, False),  # "\n", "\n"; but "\n\n" where the text ends
-        ("gpt-2", b"a  \nb", 4, False),
-        ("llama-bpe", b"a\n\nb", 3, True),
-        ("llama-bpe", b"a\n b", 2, True),
-        ("gpt-2", b"Hello", 2, False),
-        ("gpt-2", b"<|endoftext|>", 4, False),
-    ],
-)
-def test_where_a_text_can_be_cut(name: str, text: bytes, at: int, answer: bool) -> None:
-    assert same_ids([tokenizer_as(name)], parse_special=True)(text, at) is answer
-
-
-def test_a_place_must_suit_every_tokenizer() -> None:
-    tokenizers = [tokenizer_as("llama-bpe"), tokenizer_as("gpt-2")]
-    assert not same_ids(tokenizers, parse_special=True)(b"a\n\nb", 3)
-
-
-def odd_text(seed: str) -> bytes:
-    """Short lines of characters of every kind, with line ends and white space of every kind between."""
-    choice = random.Random(seed).choice
-    ends = ("\n", "\n\n", "\r\n", " ", " \n", "")
-    lines = ("".join(choice((*CHARACTERS, *WORDS)) for _ in range(choice(range(12)))) for _ in range(150))
-    return "".join(line + choice(ends) for line in lines).encode()
-
-
-@pytest.mark.parametrize("name", PRE_TOKENIZERS)
-def test_ids_in_parts_are_those_of_the_whole(name: str) -> None:
-    tokenizer = tokenizer_as(name)
-    data = odd_text(name)
-    found = list(chunks(io.BytesIO(data), same_ids([tokenizer], True), 64))
-    assert b"".join(chunk.data for chunk in found) == data
-    assert len(found) > 5
-    if not any(chunk.rough for chunk in found):
-        ids = [tokenizer.encode(chunk.data, add_special=False) for chunk in found]
-        assert list(chain(*ids)) == tokenizer.encode(data, add_special=False)
-        assert sum(len(tokenizer.words(chunk.data)) for chunk in found) == len(tokenizer.words(data))
-
-
-def test_a_long_text_of_lines_is_cut_where_nothing_changes() -> None:
-    data = Path(__file__).read_bytes()
-    found = list(chunks(io.BytesIO(data), same_ids([tokenizer_as("gpt-2")], True), 2048))
-    assert len(found) > 3
-    assert {chunk.rough for chunk in found} == {False}
-    assert max(len(chunk.data) for chunk in found) <= 2048 + CONTEXT
-
-
-@pytest.mark.parametrize(
-    "data",
-    [b"a" * 5000, b"\x80" * 5000, "é".encode() * 3000, b"\n" * 5000, b" " * 5000],
-    ids=["letters", "continuation bytes", "two bytes", "line breaks", "spaces"],
-)
-def test_a_text_without_a_place_is_cut_anyhow(data: bytes) -> None:
-    never = list(chunks(io.BytesIO(data), lambda text, at: False, 256))
-    assert b"".join(chunk.data for chunk in never) == data
-    assert [chunk.rough for chunk in never] == [True] * (len(never) - 1) + [False]
-    assert max(len(chunk.data) for chunk in never[:-1]) <= 256
-    if is_utf8(data):
-        assert all(is_utf8(chunk.data) for chunk in never)
-
-
-def test_a_stream_that_gives_little_at_a_time_is_read_to_its_end() -> None:
-    class Slow(io.BytesIO):
-        def read(self, size: int | None = -1) -> bytes:
-            return super().read(min(size or 0, 7))
-
-    data = Path(__file__).read_bytes()[:5000]
-    can_cut = same_ids([tokenizer_as("gpt-2")], True)
-    assert list(chunks(Slow(data), can_cut, 512)) == list(chunks(io.BytesIO(data), can_cut, 512))
-
-
-def test_numbers_do_not_depend_on_the_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "chunks", partial(chunks, size=1024))
+@pytest.mark.usefixtures("small_blocks")
+def test_numbers_do_not_depend_on_the_parts(tmp_path: Path) -> None:
     path = tmp_path / "code.py"
     path.write_bytes(Path(__file__).read_bytes()[:9000])
     tokenizer = tokenizer_as("llama-bpe")
-    found = stats(tokenizer, [path])
-    row = one(found)
-    assert found.rough_cuts == 0
+    row = one(stats(tokenizer, [path]))
     text = path.read_text()
     assert (row.texts, row.words, row.characters) == (1, len(text.split()), len(text))
     assert row.tokens == len(tokenizer.encode(text, add_special=False))
     assert row.pieces == len(tokenizer.words(text))
 
 
-@pytest.mark.usefixtures("small_chunks")
-def test_a_word_that_is_cut_is_one_word_and_said_to_be_rough() -> None:
-    found = stats(tiny(), ["a" * 4000 + " " + "b" * 4000])
-    assert one(found).words == 2
-    assert one(found).tokens == 8001  # each letter is a token: no cut changes ids,
-    assert found.rough_cuts > 10  # but pieces, of which each would be one
+@pytest.mark.usefixtures("small_blocks")
+def test_a_word_that_is_cut_is_one_word() -> None:
+    row = one(stats(tiny(), ["a,b;" * 1000 + " " + "b" * 4000]))
+    assert (row.words, row.tokens, row.pieces) == (2, 8001, 4001)
 
 
 # ---- what is read, and by what it is grouped -------------------------------------------------------------
@@ -512,8 +469,8 @@ def test_table_of_one_tokenizer(in_folder: Path, capsys: pytest.CaptureFixture[s
         "    0       0            -            -            -             -       -        -     0  empty.txt\n"
         "   24       6         4.00         3.83         1.50          1.00   16.7%     0.0%     6  total\n"
         "\n"
-        "vocabulary  for text  used      never used  tokenizer\n"
-        "     50257     50256     6  50250 (100.0%)  gpt2\n"
+        "vocabulary  for text  used     never used  tokenizer\n"
+        "     50257     50256     6  50250 (99.9%)  gpt2\n"
     )
     assert err == NOTE
 
@@ -553,14 +510,9 @@ def test_stdin(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     assert "1 byte is not UTF-8" in err
 
 
-def test_what_is_left_out_and_rough_is_said(
-    corpus: Path, capsys: pytest.CaptureFixture[str], small_chunks: None
-) -> None:
-    (corpus / "long.txt").write_text("a" * 3000)
+def test_what_is_left_out_is_said(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stats", str(corpus), "--by", "total"]) == 0
-    err = capsys.readouterr().err
-    assert "left out in directories: 1 binary, 1 hidden" in err
-    assert "where that may change ids" in err
+    assert "left out in directories: 1 binary, 1 hidden" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -644,7 +596,7 @@ def made_up(groups: list[str], tokenizers: list[str]) -> Stats:
         for name in tokenizers
     ]
     usage = [Usage(name, "gpt-2", 50, np.ones(50, np.int64), np.ones(50, np.bool_)) for name in tokenizers]
-    return Stats(usage, rows, rows[: len(tokenizers)], {}, 0)
+    return Stats(usage, rows, rows[: len(tokenizers)], {})
 
 
 def svg_texts(path: Path) -> list[str]:
@@ -715,8 +667,8 @@ def test_settings_of_matplotlib_are_not_touched(tmp_path: Path) -> None:
 def test_a_plot_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib.figure import Figure
 
-    def fail(self: object, path: str, **_: object) -> None:
-        Path(path).write_text("half")
+    def fail(self: object, file: IO[bytes], **_: object) -> None:
+        file.write(b"half")
         raise KeyboardInterrupt
 
     path = tmp_path / "plot.svg"

@@ -25,7 +25,7 @@ from ggufbpe.split import splitter
 from ggufbpe.training import TrainedVocabulary
 from ggufbpe.training.compiled import is_there
 from ggufbpe.training.learn import TIES
-from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED
+from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, GGUFWarning
 
 EVERY_SCRIPT = (
     "The café's naïve coöperation; l'été, İstanbul'dan Türkçe'nin, 12345 + 3.14, x² ≠ ½.\n"
@@ -424,6 +424,20 @@ def test_a_seed_goes_on_where_it_stopped(tmp_path: Path) -> None:
     found = train([text], vocab_size=900, seed_vocab=path)
     assert (found.tokens, found.merges) == (whole.tokens, whole.merges)
     assert found.trace == whole.trace[-300:]
+
+
+@pytest.mark.filterwarnings("ignore:.*(was not an end-of-generation token|always adds BOS)")  # of opening it
+@pytest.mark.parametrize(("pre", "end"), [("gpt-2", "Ā"), ("gemma4", "<0x00>")])
+def test_without_special_tokens_no_text_has_what_ends_texts(pre: str, end: str, tmp_path: Path) -> None:
+    """llama.cpp would take token 11, a comma, where the file names none."""
+    path = tmp_path / "vocab.gguf"
+    with pytest.warns(GGUFWarning, match="no special token, .* both are the token of byte 0"):
+        train([EVERY_SCRIPT], vocab_size=1000, pre=pre).save(path)
+    tok = Tokenizer.from_gguf(path)
+    assert tok.token_to_piece(tok.token_to_id(end)) == b"\0"
+    assert {tok.bos_id, tok.eos_id, *tok.eog_ids} == {tok.token_to_id(end)}
+    with GGUFFile(path) as file:
+        assert file["tokenizer.ggml.bos_token_id"] == file["tokenizer.ggml.eos_token_id"] == tok.eos_id
 
 
 def test_a_seed_keeps_its_ids_and_keys(tmp_path: Path) -> None:

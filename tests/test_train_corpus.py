@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import bounded, texts
 
-from ggufbpe import corpus_files, train
-from ggufbpe.corpus_files import CorpusError
+from ggufbpe import extras, train
+from ggufbpe.corpus import CorpusError
 from ggufbpe.registry import PRE_TOKENIZERS
 from ggufbpe.split import splitter
 from ggufbpe.training import corpus
@@ -60,9 +60,9 @@ def test_zstd_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def absent(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr(corpus_files, "import_module", absent)
+    monkeypatch.setattr(extras, "import_module", absent)
     (tmp_path / "a.zst").write_bytes(b"")
-    with pytest.raises(CorpusError, match=r"a\.zst: reading zstd takes the zstandard package: pip install"):
+    with pytest.raises(CorpusError, match=r"a\.zst: reading zstd takes the package zstandard: pip install"):
         read(tmp_path / "a.zst")
 
 

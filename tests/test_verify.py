@@ -6,6 +6,7 @@ oracle and another model, since only then is it certain what differs; the real l
 
 from __future__ import annotations
 
+import gzip
 import html.parser
 import io
 import itertools
@@ -29,9 +30,10 @@ from synthetic import tokenizer_as
 
 from ggufbpe import Tokenizer
 from ggufbpe.cli import main
-from ggufbpe.cli._files import cut_into_texts, find_files
+from ggufbpe.cli._files import cut_into_texts
 from ggufbpe.cli._output import isolated
 from ggufbpe.cli.verify import display_width
+from ggufbpe.corpus import files_of
 from ggufbpe.inspect.align import Placed, align, own_row, place
 from ggufbpe.inspect.fuzz import RandomTexts, texts_for
 from ggufbpe.inspect.oracles import Answer, Failure, Oracle, OtherModel
@@ -798,6 +800,17 @@ def test_progress_bar_on_a_terminal(llama3_like: Path) -> None:
     assert max(map(len, re.split(rb"\r|\x1b\[K", shown))) < 80
 
 
+def test_compressed_files_and_json_lines_are_read(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"Hello world"))
+    (tmp_path / "b.jsonl").write_text('{"text": "one"}\n{"text": "two words"}\n')
+    found = run("-m", GPT2, "--against", f"gguf:{GPT2}", "--json", tmp_path)
+    result = json.loads(found.out)
+    assert (found.code, result["texts"], result["bytes"], result["tokens"]["ggufbpe"]) == (0, 3, 23, 5)
+    (tmp_path / "bad.gz").write_bytes(b"no gzip")
+    found = run("-m", GPT2, "--against", f"gguf:{GPT2}", tmp_path)
+    assert (found.code, "bad.gz: the compressed data is broken" in found.err) == (2, True)
+
+
 def test_files_found_are_those_that_count_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One rule for both commands."""
     files = {
@@ -816,7 +829,7 @@ def test_files_found_are_those_that_count_finds(tmp_path: Path, capsys: pytest.C
     assert main(["count", "--json", "-m", str(GPT2), str(tmp_path), str(tmp_path / "binary")]) == 0
     counted = json.loads(capsys.readouterr().out)
     skipped: Counter[str] = Counter()
-    found = list(find_files([str(tmp_path), str(tmp_path / "binary")], skipped, lambda *_: None))
+    found = list(files_of([str(tmp_path), str(tmp_path / "binary")], skipped, lambda *_: None))
     assert [(file.path, file.size) for file in found] == [(c["name"], c["bytes"]) for c in counted["files"]]
     assert +skipped == counted["skipped"]
     assert len(found) == 5

@@ -111,7 +111,10 @@ def describe(error: Exception) -> str:
         return f"{os.fsdecode(name)}: {error.strerror}" if isinstance(name, (str, bytes)) else error.strerror
     if isinstance(error, MemoryError):
         return "out of memory"
-    if isinstance(error, (OSError, ValueError, UsageError, _output.OutputError)) and str(error):
+    from ..extras import NotInstalledError
+
+    told = (OSError, ValueError, NotInstalledError, UsageError, _output.OutputError)
+    if isinstance(error, told) and str(error):
         return str(error)
     return f"unexpected {type(error).__name__}: {error} (a defect of ggufbpe; --debug shows where)"
 

@@ -1,71 +1,17 @@
-"""Files of directories, what is said of those that were not read, and files cut into texts of bounded size."""
+"""What commands say of files that were not read, files that they write, and streams cut into texts of bounded size."""
 
 from __future__ import annotations
 
 import os
-import stat
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from typing import BinaryIO, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
 
+from .. import files
+from ..errors import printable
+from ..files import is_special
 from . import _output
-
-_HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
-
-
-class Found(NamedTuple):
-    """A file to read."""
-
-    path: str
-    size: int
-
-
-def find_files(
-    paths: list[str], skipped: Counter[str], report: Callable[[str, OSError], object]
-) -> Iterator[Found]:
-    """The files named, and those in directories named, sorted by name.
-
-    In directories, names that begin with a dot, binary files and links are left out, and counted in
-    `skipped`. What cannot be read goes to `report`.
-    """
-    for path in paths:
-        try:
-            status = os.stat(path)
-        except OSError as error:
-            report(path, error)
-            continue
-        if stat.S_ISDIR(status.st_mode):
-            yield from _files_in(path, skipped, report)
-        else:
-            yield Found(path, status.st_size)
-
-
-def _files_in(
-    directory: str, skipped: Counter[str], report: Callable[[str, OSError], object]
-) -> Iterator[Found]:
-    to_visit = [directory]
-    while to_visit:
-        path = to_visit.pop()
-        try:
-            status = os.lstat(path)
-            if path == directory or stat.S_ISDIR(status.st_mode):
-                names = sorted(os.listdir(path), reverse=True)
-                shown = [name for name in names if not name.startswith(".")]
-                skipped["hidden"] += len(names) - len(shown)
-                to_visit += [os.path.join(path, name) for name in shown]
-            elif not stat.S_ISREG(status.st_mode):
-                skipped["link or special"] += 1
-            elif _is_binary(path):
-                skipped["binary"] += 1
-            else:
-                yield Found(path, status.st_size)
-        except OSError as error:
-            report(path, error)
-
-
-def _is_binary(path: str) -> bool:
-    with open(path, "rb") as file:
-        return b"\0" in file.read(_HEAD_SIZE)
+from ._arguments import UsageError
+from ._signals import termination_as_exit
 
 
 def problem_with(path: str, error: Exception) -> str:
@@ -79,6 +25,46 @@ def say_what_was_left_out(skipped: Mapping[str, int], remedy: str = "") -> None:
     parts = [f"{number} {kind}" for kind, number in sorted(skipped.items()) if number]
     if parts:
         _output.note(f"ggufbpe: left out in directories: {', '.join(parts)}{remedy and f' ({remedy})'}")
+
+
+# ---- files that are written -----------------------------------------------------------------------------
+
+
+def require_free(target: str, source: str | None, force: bool) -> None:
+    """Refuse to write over an existing file without --force, and over `source` at all.
+
+    A device or a pipe is free, as nothing is replaced there. Asked before the work, so that none of it is lost.
+    """
+    if os.path.isdir(target):
+        raise UsageError(f"{printable(target)} is a directory")
+    is_there = source is not None and os.path.exists(target) and os.path.exists(source)
+    if source is not None and is_there and os.path.samefile(target, source):
+        raise UsageError(f"{printable(target)} is the file that is read; give another name")
+    if os.path.lexists(target) and not force and not is_special(target):
+        raise UsageError(f"{printable(target)} is there already; --force replaces it")
+
+
+def require_folder(target: str) -> None:
+    """Refuse a file to be written whose folder is not there or takes no files."""
+    folder = os.path.dirname(target) or "."
+    if not os.path.isdir(folder):
+        missing = "" if os.path.exists(folder) else " (No such file or directory)"
+        raise UsageError(f"{printable(folder)} is no directory{missing}: nothing can be written there")
+    if not os.access(folder, os.W_OK) and not is_special(target):
+        raise UsageError(f"{printable(target)}: nothing can be written there")
+
+
+def write_files(contents: Mapping[str, bytes]) -> None:
+    """Write files by path, all or none; "-" is standard output. Folders are made."""
+    if "-" in contents:
+        _output.write(contents["-"])
+        _output.flush()
+        return
+    for path in contents:
+        if folder := os.path.dirname(path):
+            os.makedirs(folder, exist_ok=True)
+    with termination_as_exit():
+        files.write_files(contents)
 
 
 def cut_into_texts(stream: BinaryIO, limit: int) -> Iterator[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import BinaryIO
 
 
 def read_file(path: str) -> bytes:
@@ -12,6 +13,11 @@ def read_file(path: str) -> bytes:
 
 def read_stdin() -> bytes:
     """All of standard input."""
+    return stdin().read()
+
+
+def stdin() -> BinaryIO:
+    """Standard input, to be read block by block."""
     if sys.stdin is None:
         raise ValueError("standard input is closed")
-    return sys.stdin.buffer.read()
+    return sys.stdin.buffer

@@ -115,18 +115,21 @@ def visible(piece: bytes) -> str:
 
 def json_bytes(value: object) -> bytes:
     """JSON for people and programs: a list has an element a line; only what is not printable is escaped."""
+    if isinstance(value, list):
+        text = "[\n" + ",\n".join(map(json_text, value)) + "\n]" if value else "[]"
+    else:
+        text = json_text(value, indent=2)
+    return (text + "\n").encode()
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """The same as text, in one line without `indent`."""
     import json
     import re
 
-    def dump(value: object, **options: Any) -> str:
-        return json.dumps(value, ensure_ascii=False, **options)
-
-    if isinstance(value, list):
-        text = "[\n" + ",\n".join(dump(item) for item in value) + "\n]" if value else "[]"
-    else:
-        text = dump(value, indent=2)
     risky = "[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
-    return (re.sub(risky, lambda match: f"\\u{ord(match[0]):04x}", text) + "\n").encode()
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return re.sub(risky, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 # ---- the terminal ---------------------------------------------------------------------------------------

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 from collections import Counter
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import IO, BinaryIO, NamedTuple
 
 from .. import utf8
+from ..blocks import added_ids, blocks
+from ..corpus import CorpusError, File, decompressed, files_of, has_json_lines, records, without_compression
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_special_flags, model_path
-from ._files import Found, find_files, problem_with, say_what_was_left_out
-from ._input import read_file, read_stdin
+from ._files import problem_with, say_what_was_left_out
+from ._input import stdin
 from ._progress import Bar
 
 _DESCRIPTION = """\
@@ -22,8 +25,9 @@ standard output.
 
 Directories are searched for regular files, sorted by name. Names that begin with a dot, binary files (a NUL in \
 the first 8000 bytes, as git tells them) and links are left out there, and how many is said at the end; a file \
-named on the command line is always counted. A file that cannot be read is reported, the others are counted, and \
-the exit code is 2.
+named on the command line is always counted. Files named .gz and .zst are decompressed, and .jsonl and .ndjson are \
+JSON lines, each a text of its own, as in `ggufbpe stats`. Files may be of any size. A file that cannot be read is \
+reported, the others are counted, and the exit code is 2.
 
 As in llama-tokenize --show-count, BOS counts where the model wants it. Escape sequences are never processed."""
 _EXAMPLES = """\
@@ -34,6 +38,8 @@ examples:
   git diff | ggufbpe count -m model.gguf --stdin
   ggufbpe count -m model.gguf --json src > tokens.json"""
 
+_COMPRESSED = 1000  # times its size, a file may decompress to
+_UNKNOWN = 10**9  # bytes that standard input may have; more makes a row wider
 _LARGE = 1 << 20  # a file whose counting takes long enough to be shown before it is done
 
 
@@ -56,6 +62,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("paths", nargs="*", metavar="PATH", help="files and directories")
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="count a text")
     parser.add_argument("--stdin", action="store_true", help="count standard input")
+    parser.add_argument(
+        "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
+    )
     add_special_flags(parser)
     parser.add_argument("--json", action="store_true", help="print one object: files, total, errors, skipped")
 
@@ -74,27 +83,28 @@ class _Job:
 
     def __init__(self, tokenizer: Tokenizer, arguments: argparse.Namespace) -> None:
         self._tokenizer = tokenizer
-        self._add_special = tokenizer.add_bos and not arguments.no_bos  # as in tokenize
+        self._added = 0 if arguments.no_bos else sum(map(len, added_ids(tokenizer)))  # tokens a text
         self._parse_special = arguments.parse_special
+        self._field = arguments.field
         self._json = arguments.json
         self._counted: list[_Counts] = []
         self._skipped: Counter[str] = Counter()
         self.errors: list[dict[str, str]] = []
 
     def run(self, arguments: argparse.Namespace) -> None:
-        found = list(find_files(arguments.paths, self._skipped, self._report))
-        texts = []
+        found = list(files_of(arguments.paths, self._skipped, self._report))
+        streams: list[tuple[str, BinaryIO]] = []
         if arguments.prompt is not None:
-            texts.append(("(prompt)", os.fsencode(arguments.prompt)))
+            streams.append(("(prompt)", io.BytesIO(os.fsencode(arguments.prompt))))
         if arguments.stdin:
-            texts.append(("(stdin)", read_stdin()))
-        several = len(found) + len(texts) > 1 or any(map(os.path.isdir, arguments.paths))
-        table = _Table(sum(file.size for file in found) + sum(len(text) for _, text in texts))
+            streams.append(("(stdin)", stdin()))
+        several = len(found) + len(streams) > 1 or any(map(os.path.isdir, arguments.paths))
+        table = _Table(sum(map(_largest, found)), arguments.stdin)
         if not self._json:
             table.head()
         bar = Bar()
         try:
-            for counts in self._all_counts(texts, found, bar):
+            for counts in self._all_counts(streams, found, bar):
                 self._counted.append(counts)
                 if not self._json:
                     bar.clear()
@@ -108,32 +118,63 @@ class _Job:
             table.row(total)
         say_what_was_left_out(self._skipped, "give a path to count it")
 
-    def _all_counts(self, texts: list[tuple[str, bytes]], found: list[Found], bar: Bar) -> Iterator[_Counts]:
-        for name, text in texts:
-            yield self._count(name, text)
+    def _all_counts(
+        self, streams: list[tuple[str, BinaryIO]], found: list[File], bar: Bar
+    ) -> Iterator[_Counts]:
+        for name, stream in streams:
+            yield self._count_text(name, stream, lambda _: None)
         total = sum(file.size for file in found) or 1
-        done = 0  # bytes of the files before this one
+        before = 0  # bytes of the files before this one
         for number, file in enumerate(found, 1):
+            label = f"{number}/{len(found)} {_output.one_line(os.path.basename(file.path))}"
             if bar.is_due(at_once=file.size >= _LARGE):
-                name = _output.one_line(os.path.basename(file.path))
-                bar.draw(done / total, f"{number}/{len(found)} {name}")
-            done += file.size
+                bar.draw(before / total, label)
             try:
-                counts = self._count(file.path, read_file(file.path))
+                with open(file.path, "rb") as raw:
+
+                    def show(_: int, raw: BinaryIO = raw, before: int = before, label: str = label) -> None:
+                        if bar.is_due():
+                            bar.draw((before + raw.tell()) / total, label)
+
+                    counts = self._count_file(file.path, raw, show)
             except (OSError, MemoryError, ValueError) as error:
                 bar.clear()
                 self._report(file.path, error)
             else:
                 yield counts
+            before += file.size
 
-    def _count(self, name: str, text: bytes) -> _Counts:
-        tokens = self._tokenizer.count(text, add_special=self._add_special, parse_special=self._parse_special)
-        return _Counts(name, tokens, len(text), len(utf8.decode(text)))
+    def _count_file(self, path: str, raw: BinaryIO, show: Callable[[int], None]) -> _Counts:
+        with decompressed(raw, path) as stream:
+            if self._field is None and not has_json_lines(path):
+                return self._count_text(path, stream, show)
+            tokens = size = characters = 0
+            for text, _ in records(stream, path, self._field, self._report):
+                tokens += self._added + self._tokens(text)
+                size += len(text)
+                characters += len(utf8.decode(text))
+                show(size)
+            return _Counts(path, tokens, size, characters)
+
+    def _count_text(self, name: str, stream: IO[bytes], show: Callable[[int], None]) -> _Counts:
+        """Block by block, so that memory does not grow with the text."""
+        tokens, size, characters = self._added, 0, 0
+        for block in blocks(stream, [self._tokenizer], self._parse_special):
+            tokens += self._tokens(block)
+            size += len(block)
+            characters += len(utf8.decode(block))
+            show(size)
+        return _Counts(name, tokens, size, characters)
+
+    def _tokens(self, text: bytes) -> int:
+        return self._tokenizer.count(text, add_special=False, parse_special=self._parse_special)
 
     # ---- what is said ---------------------------------------------------------------------------
 
     def _report(self, path: str, error: Exception) -> None:
         problem = problem_with(path, error)
+        if isinstance(error, CorpusError):  # which may name the file, as is done here
+            problem = problem.removeprefix(f"{path}: ")
         self.errors.append({"name": path, "error": problem})
         _output.error(f"{path}: {problem}")
 
@@ -153,11 +194,16 @@ def _columns(counted: list[_Counts]) -> tuple[list[int], list[int], list[int]]:
     return [c.tokens for c in counted], [c.bytes for c in counted], [c.characters for c in counted]
 
 
+def _largest(file: File) -> int:
+    """How many bytes of text the file may have."""
+    return file.size * (1 if without_compression(file.path) == file.path else _COMPRESSED)
+
+
 class _Table:
     """The table, printed row by row: each number is known to fit, as no text has more tokens than bytes."""
 
-    def __init__(self, total_size: int) -> None:
-        self._width = max(6, len(str(total_size)))
+    def __init__(self, total_size: int, is_more: bool) -> None:
+        self._width = max(6, len(str(total_size + _UNKNOWN * is_more)))
 
     def head(self) -> None:
         self._print("tokens", "bytes", "chars/token", "name")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from contextlib import contextmanager
+from typing import Any, BinaryIO, NamedTuple
 
-from ..escapes import process_escapes
+from ..escapes import Unescaped, process_escapes
 from ..inspect.explain import (
     Quote,
     Sentence,
@@ -20,13 +22,15 @@ from ..inspect.explain import (
     summary,
     taken_by,
 )
+from ..inspect.survey import Survey, Totals, Wanted, survey, survey_of
 from ..inspect.trace import Token, Trace, Word, to_json
 from ..inspect.why_not import WhyNot, why_not
 from ..inspect.why_not import to_json as answer_to_json
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources, add_special_flags, model_path
-from ._input import read_file, read_stdin
+from ._files import require_folder, require_free, write_files
+from ._input import stdin
 
 _DESCRIPTION = """\
 Show how a text becomes tokens: the fragments between special tokens; the words, each with the alternative of the \
@@ -43,7 +47,8 @@ examples:
   ggufbpe explain -m model.gguf --stdin --json < prompt.txt"""
 
 _WORDS, _MERGES, _TOKENS, _FRAGMENTS = 20, 24, 60, 20  # shown without --all
-_WORDS_OF_PAGE = 500
+_WORDS_OF_PAGE, _MOST_FRAGMENTS = 500, 5000  # on a page
+_READ = 1 << 20  # bytes
 _CLIPPED = 200  # bytes of a fragment that are shown, and of the text in colours ten times as many
 
 _BACKGROUNDS = ("\x1b[30;46m", "\x1b[30;43m", "\x1b[30;42m", "\x1b[30;45m")  # black on a colour, in turn
@@ -72,30 +77,23 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--all", action="store_true", help="show all of a long text")
     parser.add_argument("--json", action="store_true", help="print the trace as JSON, all of it")
     parser.add_argument("--html", metavar="FILE", help="write a page instead, self-contained")
+    parser.add_argument("--force", action="store_true", help="write the page over an existing file")
     parser.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    text = _given_text(arguments)
-    tokenizer = Tokenizer.from_gguf(model_path(arguments))
-    text = read_stdin() if text is None else text
-    if arguments.escape:
-        text = process_escapes(text)
-    found = tokenizer.trace(text, add_special=not arguments.no_bos, parse_special=arguments.parse_special)
-    answer = None
-    if arguments.why_not is not None:
-        piece = os.fsencode(arguments.why_not)
-        piece = process_escapes(piece) if arguments.escape else piece
-        answer = why_not(tokenizer, text, piece, trace=found)
+    with _given_text(arguments) as given:
+        tokenizer = Tokenizer.from_gguf(model_path(arguments))
+        stream = given or stdin()
+        found, answer = _surveyed(arguments, tokenizer, Unescaped(stream) if arguments.escape else stream)
     word, token = _chosen(arguments, found)
     if arguments.json:
-        _output.write(_output.json_bytes(_object(found, word, token, answer)))
+        _output.write(_output.json_bytes(_object(found.trace, word, token, answer)))
     elif arguments.html is not None:
-        count = len(found.words) if arguments.all else _WORDS_OF_PAGE
-        with open(arguments.html, "w", encoding="utf-8") as file:
-            file.write(html(found, count, answer))
+        count = found.totals.words if arguments.all else _WORDS_OF_PAGE
+        write_files({arguments.html: html(found, count, answer).encode()})
     else:
         view = _View(_output.terminal_width() or 100, _output.use_color(arguments.color), arguments.all)
         for line in view.lines(found, word, token, answer):
@@ -103,7 +101,30 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _given_text(arguments: argparse.Namespace) -> bytes | None:
+def _surveyed(
+    arguments: argparse.Namespace, tokenizer: Tokenizer, stream: Any
+) -> tuple[Survey, WhyNot | None]:
+    """What is shown of the text: only a part of it is traced, but for what asks for all."""
+    flags = {"add_special": not arguments.no_bos, "parse_special": arguments.parse_special}
+    if not (arguments.json or arguments.all or arguments.why_not is not None):
+        is_page = arguments.html is not None
+        words, tokens = (_WORDS_OF_PAGE, 0) if is_page else (_WORDS, _TOKENS)
+        # one word more, for of the last one not all is seen that the stages cut
+        wanted = Wanted(words + 1, tokens, arguments.word, arguments.token)
+        return survey(
+            tokenizer, stream, wanted, **flags, fragments=_MOST_FRAGMENTS if is_page else _FRAGMENTS
+        ), None
+    text = b"".join(iter(lambda: stream.read(_READ), b""))
+    found = tokenizer.trace(text, **flags)
+    if arguments.why_not is None:
+        return survey_of(found), None
+    piece = os.fsencode(arguments.why_not)
+    piece = process_escapes(piece) if arguments.escape else piece
+    return survey_of(found), why_not(tokenizer, text, piece, trace=found)
+
+
+@contextmanager
+def _given_text(arguments: argparse.Namespace) -> Iterator[BinaryIO | None]:
     """The text of the one source that is given; None for standard input."""
     given = [arguments.text, arguments.prompt, arguments.file]
     if sum(each is not None for each in given) + arguments.stdin != 1:
@@ -112,22 +133,31 @@ def _given_text(arguments: argparse.Namespace) -> bytes | None:
         raise UsageError("--html and --json: give one of them")
     if arguments.html is not None and (arguments.word is not None or arguments.token is not None):
         raise UsageError("--html shows all words: leave out --word and --token")
+    if arguments.html is not None:
+        require_free(arguments.html, arguments.file, arguments.force)
+        require_folder(arguments.html)
     if arguments.file is not None:
-        return read_file(arguments.file)
+        with open(arguments.file, "rb") as file:
+            yield file
+        return
     text = arguments.text if arguments.text is not None else arguments.prompt
-    return None if text is None else os.fsencode(text)
+    yield None if text is None else io.BytesIO(os.fsencode(text))
 
 
-def _chosen(arguments: argparse.Namespace, found: Trace) -> tuple[int | None, int | None]:
-    """The numbers of the word and the token that --word and --token ask for."""
+def _chosen(arguments: argparse.Namespace, found: Survey) -> tuple[int | None, int | None]:
+    """The numbers of the word and the token that --word and --token ask for, in the part that is traced."""
     for noun, number, count in (
-        ("word", arguments.word, len(found.words)),
-        ("token", arguments.token, len(found.tokens)),
+        ("word", arguments.word, found.totals.words),
+        ("token", arguments.token, found.totals.tokens),
     ):
         if number is not None and not 0 <= number < count:
             there = f"there are {noun}s 0 to {count - 1}" if count else f"the text has no {noun}s"
             raise UsageError(f"there is no {noun} {number}: {there}")
-    return arguments.word, arguments.token
+    word, token = arguments.word, arguments.token
+    return (
+        None if word is None else word - found.before.words,
+        None if token is None else token - found.before.tokens,
+    )
 
 
 def _object(found: Trace, word: int | None, token: int | None, answer: WhyNot | None) -> dict[str, object]:
@@ -166,11 +196,15 @@ class _View:
         self._color = color
         self._all = everything
         self._shown: dict[str, int] = {}  # words whose merges were shown
+        self._before = Totals()  # the part that is traced
 
     def lines(
-        self, found: Trace, word: int | None, token: int | None, answer: WhyNot | None
+        self, given: Survey | Trace, word: int | None, token: int | None, answer: WhyNot | None
     ) -> Iterator[str]:
-        yield from self._said([_output.one_line(summary(found))])
+        surveyed = survey_of(given) if isinstance(given, Trace) else given
+        found = surveyed.trace
+        self._before = surveyed.before
+        yield from self._said([_output.one_line(summary(found, surveyed.totals))])
         if answer is not None:
             for said in answer_in_words(found, answer):
                 yield ""
@@ -185,26 +219,27 @@ class _View:
             yield from self._tokens(found, [token])
             yield from () if number is None else self._word(found, number)
         else:
-            yield from self._everything(found)
+            yield from self._everything(surveyed)
 
-    def _everything(self, found: Trace) -> Iterator[str]:
-        limit = len(found.tokens) if self._all else _TOKENS
+    def _everything(self, surveyed: Survey) -> Iterator[str]:
+        found, totals = surveyed.trace, surveyed.totals
+        limit = totals.tokens if self._all else _TOKENS
         if found.tokens:
             yield ""
             yield from self._text(found.tokens[:limit])
-        yield from self._fragments(found)
-        count = len(found.words) if self._all else min(_WORDS, len(found.words))
+        yield from self._fragments(surveyed)
+        count = totals.words if self._all else min(_WORDS, totals.words)
         for number in range(count):
             yield from self._word(found, number)
-        if count < len(found.words):
+        if count < totals.words:
             yield ""
             yield from self._said(
-                [f"… words 0 to {count - 1} of {len(found.words):,}: --word N shows one, --all shows all"]
+                [f"… words 0 to {count - 1} of {totals.words:,}: --word N shows one, --all shows all"]
             )
-        yield from self._tokens(found, list(range(min(limit, len(found.tokens)))))
-        if limit < len(found.tokens):
+        yield from self._tokens(found, list(range(min(limit, totals.tokens))))
+        if limit < totals.tokens:
             yield from self._said(
-                [f"… tokens 0 to {limit - 1} of {len(found.tokens):,}: --token N shows one, --all shows all"]
+                [f"… tokens 0 to {limit - 1} of {totals.tokens:,}: --token N shows one, --all shows all"]
             )
 
     # ---- parts ----
@@ -224,26 +259,26 @@ class _View:
             line, used = line + self._paint(cell), used + cell.width
         yield line
 
-    def _fragments(self, found: Trace) -> Iterator[str]:
-        shown = found.fragments if self._all else found.fragments[:_FRAGMENTS]
+    def _fragments(self, surveyed: Survey) -> Iterator[str]:
+        shown = surveyed.fragments if self._all else surveyed.fragments[:_FRAGMENTS]
         rows = []
-        for fragment in shown:
-            data = found.text[fragment.start : fragment.end]
+        for fragment, data in shown:
             text = self._quoted(
                 data if self._all or len(data) <= _CLIPPED else data[:_CLIPPED] + "…".encode()
             )
             token = "" if fragment.token is None else str(fragment.token)
             rows.append((_span(fragment.start, fragment.end), kind_of(fragment), token, text if data else ""))
         yield from self._table("fragments", ("bytes", "what", "id", "text"), rows)
-        if len(shown) < len(found.fragments):
-            yield from self._said([f"… {len(shown)} of {len(found.fragments):,} fragments: --all shows all"])
+        count = surveyed.totals.fragments
+        if len(shown) < count:
+            yield from self._said([f"… {len(shown)} of {count:,} fragments: --all shows all"])
 
     def _word(self, found: Trace, number: int) -> Iterator[str]:
         word = found.words[number]
         yield ""
         text = self._quoted(found.text[word.start : word.end])
-        title = f"word {number}  "
-        place = f"  bytes {_span(word.start, word.end)}"
+        title = f"word {number + self._before.words}  "
+        place = f"  bytes {self._span(word.start, word.end)}"
         yield self._bold(title) + self._clip(text, self._width - len(title) - len(place)) + self._dim(place)
         yield from self._said(taken_by(found, word), indent=2)
         if word.whole is not None:
@@ -308,15 +343,19 @@ class _View:
             token = found.tokens[number]
             rows.append(
                 (
-                    str(number),
+                    str(number + self._before.tokens),
                     str(token.id),
-                    _span(token.start, token.end),
+                    self._span(token.start, token.end),
                     self._quoted(token.piece),
                     _cell(token.text) if token.text.encode() != token.piece else "",
                     notes_on(token),
                 )
             )
         yield from self._table("tokens", ("#", "id", "bytes", "piece", "vocabulary", ""), rows)
+
+    def _span(self, start: int, end: int) -> str:
+        """A place in the traced part, as one in the text."""
+        return _span(start + self._before.bytes, end + self._before.bytes)
 
     # ---- how it is drawn ----
 

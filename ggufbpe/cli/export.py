@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..errors import printable
 from . import _output
 from ._arguments import Parser, UsageError, add_model, model_path
+from ._files import require_free, write_files
 from ._input import read_file
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     sample = [line for path in arguments.sample for line in lines_of(path)]
     tokenizer, export = _exported(kind, model, arguments)
     files = {path: export.files[name] for name, path in paths.items()}
-    write(files)
+    write_files(files)
     for name in export.files.keys() - paths.keys():
         _output.note(
             f"lost, for {name} is not written: {_content(name, export)}; -o DIRECTORY writes all files"
@@ -208,32 +209,6 @@ def _is_folder(given: str, kind: str, main: str) -> bool:
     return kind != "vocab-gguf" and not given.endswith(os.path.splitext(main)[1])
 
 
-def require_free(target: str, source: str, force: bool) -> None:
-    """Refuse to write over an existing file without --force, and over `source` at all."""
-    if os.path.isdir(target):
-        raise UsageError(f"{printable(target)} is a directory")
-    if os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
-        raise UsageError(f"{printable(target)} is the file that is read; give another name with -o")
-    if os.path.lexists(target) and not force:
-        raise UsageError(f"{printable(target)} is there already; --force replaces it")
-
-
-def write(files: dict[str, bytes]) -> None:
-    """Write files by path, all or none; "-" is standard output."""
-    from ..export.files import write_files
-    from ._signals import termination_as_exit
-
-    if "-" in files:
-        _output.write(files["-"])
-        _output.flush()
-        return
-    for path in files:
-        if folder := os.path.dirname(path):
-            os.makedirs(folder, exist_ok=True)
-    with termination_as_exit():
-        write_files(files)
-
-
 # ---- what is told ---------------------------------------------------------------------------------------
 
 
@@ -241,7 +216,8 @@ def _checked(
     kind: str, tokenizer: Tokenizer, export: Export, sample: list[str], told: list[str]
 ) -> Agreement | None:
     """The comparison with the library, told; None where there is none to compare with."""
-    from ..export.check import NotInstalledError, agreement, library_for
+    from ..export.check import agreement, library_for
+    from ..extras import NotInstalledError
 
     if kind not in ("tokenizer.json", "tiktoken"):
         return None

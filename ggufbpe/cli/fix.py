@@ -12,6 +12,7 @@ from ..fix import Edit, parse_remove, parse_set, set_token_types, write_fixed
 from ..gguf_file import GGUFFile
 from . import _output
 from ._arguments import Parser, UsageError
+from ._files import require_free
 from ._signals import termination_as_exit
 from .doctor import given_model
 
@@ -87,8 +88,7 @@ def _target(arguments: argparse.Namespace, source: str) -> str:
         raise UsageError(f"{printable(target)} is a directory; -o takes a file")
     if os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
         raise UsageError("-o names the model itself; to replace it, say --in-place")
-    if os.path.lexists(target) and not arguments.force:
-        raise UsageError(f"{printable(target)} is there already; --force replaces it")
+    require_free(target, None, arguments.force)
     return str(target)
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from ..errors import printable
 from ._arguments import Parser
+from ._files import require_free, write_files
 from ._input import read_file
-from .export import agreement_lines, lines_of, require_free, tell, unexplained, write
+from .export import agreement_lines, lines_of, tell, unexplained
 
 if TYPE_CHECKING:
     from ..export.check import Agreement
@@ -82,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     data = pack(imported.metadata)
     found = _agreement(data, source, sample, arguments.no_check)
-    write({target: data})
+    write_files({target: data})
     for line in _lines(imported, target, len(data), found):
         tell(line, on_stderr=target == "-")
     return int(not isinstance(found, str) and unexplained(found, imported.limits))
@@ -93,7 +94,8 @@ def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agree
 
     Opening it shows, too, that it can be opened.
     """
-    from ..export.check import NotInstalledError, agreement, hugging_face
+    from ..export.check import agreement, hugging_face
+    from ..extras import NotInstalledError
     from ..tokenizer import Tokenizer
     from ..vocab import load_vocabulary
 

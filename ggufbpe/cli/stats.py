@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..statistics.reading import GROUPINGS
 from . import _output
-from ._arguments import Parser, UsageError, model_path
-from ._files import problem_with, say_what_was_left_out
+from ._arguments import Parser, UsageError, add_special_flags, model_path
+from ._files import problem_with, require_free, say_what_was_left_out
 from ._progress import Bar
+from ._signals import termination_as_exit
 
 if TYPE_CHECKING:
     from ..statistics import Measures, Stats
@@ -31,8 +32,8 @@ file that cannot be read is reported, the others are measured, and the exit code
 
 A word is a run of what is not white space (in scripts without spaces, compare bytes a token); a piece is what the \
 model's pre-tokenizer cuts. "1-byte" is the share of tokens that are one byte, be it a letter; "partial" is the \
-share of those that are no whole characters; "used" is how many different tokens there are. BOS and EOS are never \
-added."""
+share of those that are no whole characters; "used" is how many different tokens there are. As in `count`, BOS \
+counts with each text where the model wants it."""
 _EXAMPLES = """\
 examples:
   ggufbpe stats -m model.gguf docs
@@ -64,17 +65,13 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
     )
-    parser.add_argument(
-        "--no-parse-special",
-        dest="parse_special",
-        action="store_false",
-        help="take the text of special tokens for plain text",
-    )
+    add_special_flags(parser)
     parser.add_argument(
         "--json", action="store_true", help="print one object: tokenizers, rows, total, errors"
     )
     parser.add_argument("--csv", action="store_true", help="print comma-separated values, a line a row")
     parser.add_argument("--plot", metavar="FILE", help="also draw it: a .png or .svg file")
+    parser.add_argument("--force", action="store_true", help="draw over an existing file")
     parser.add_argument(
         "--theme", choices=("light", "dark"), default="light", help="of the plot (default: light)"
     )
@@ -89,6 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         from ..statistics.plots import check
 
         check(arguments.plot)  # before an hour is spent on what cannot be drawn
+        require_free(arguments.plot, None, arguments.force)
     job = _Job()
     try:
         found = job.stats(arguments)
@@ -102,7 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
         _output.write(("\n".join(_table(found)) + "\n").encode("utf-8", "backslashreplace"))
     if arguments.plot is not None:
         if found.total[0].tokens:
-            found.plot(arguments.plot, theme=arguments.theme)
+            with termination_as_exit():
+                found.plot(arguments.plot, theme=arguments.theme)
         else:
             _output.warning(f"no tokens, so nothing to draw: {arguments.plot} is not written")
     say_what_was_left_out(found.skipped, "give a path to measure it")
@@ -129,6 +128,7 @@ class _Job:
             by_field=arguments.by_field,
             field=arguments.field,
             parse_special=arguments.parse_special,
+            add_bos=not arguments.no_bos,
             report=self._report,
             progress=self._show,
         )
@@ -163,12 +163,6 @@ class _Stream:
 
 
 def _say_what_counts_otherwise(found: Stats) -> None:
-    if found.rough_cuts:
-        times = "once" if found.rough_cuts == 1 else f"{found.rough_cuts} times"
-        _output.note(
-            f"ggufbpe: a long text was cut {times} where that may change ids, so a few tokens more or less than "
-            "of the whole may be counted there"
-        )
     undecodable = found.total[0].undecodable_bytes
     if undecodable:
         bytes_are = "byte is" if undecodable == 1 else "bytes are"
@@ -226,7 +220,12 @@ def _number(row: Measures, name: str) -> str:
 
 
 def _share(value: float) -> str:
-    return f"{value:.1%}"
+    """A share in per cent; all of it is 100.0%, and nothing less.
+
+    >>> _share(127964 / 128000), _share(1)
+    ('99.9%', '100.0%')
+    """
+    return f"{min(value, 0.999) if value < 1 else value:.1%}"
 
 
 def _csv(found: Stats) -> bytes:

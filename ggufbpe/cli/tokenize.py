@@ -6,13 +6,21 @@ Source: tools/tokenize/tokenize.cpp; for the flags, common/arg.cpp.
 from __future__ import annotations
 
 import argparse
+import io
 import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, BinaryIO
 
-from ..escapes import process_escapes
+from ..blocks import added_ids, blocks
+from ..escapes import Unescaped
+from ..kernel import native
+from ..offsets import Spans, spans
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources, add_special_flags, model_path
-from ._input import read_file, read_stdin
+from ._input import stdin
 
 _DESCRIPTION = """\
 Print the tokens of a text. The flags are llama-tokenize's, and so is the output, byte for byte: `diff` of the \
@@ -64,31 +72,65 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
-    text = _given_text(arguments)
-    tokenizer = Tokenizer.from_gguf(model_path(arguments))
-    if text is None:  # only now: a model that cannot be opened should not cost the user's typing
-        text = read_stdin()
-    if arguments.escape:
-        text = process_escapes(text)
-    # llama-tokenize passes "add BOS" as "add special tokens", so where there is no BOS there is no EOS
-    flags = {
-        "add_special": tokenizer.add_bos and not arguments.no_bos,
-        "parse_special": arguments.parse_special,
-    }
-    if arguments.json:
-        _output.write(_output.json_bytes(_objects(tokenizer, text, flags)))
-        return 0
-    ids = tokenizer.encode(text, **flags)
-    if arguments.ids:
-        _output.write(b"%a\n" % ids)
-    elif _output.use_color(arguments.color):
-        _write_colored(tokenizer, ids)
-    else:
-        lines = _Lines(tokenizer)
-        _output.write(b"".join(map(lines.__getitem__, ids)))
+    with _given_text(arguments) as given:
+        tokenizer = Tokenizer.from_gguf(model_path(arguments))
+        stream = given or stdin()  # only now: a model that cannot be opened should not cost the user's typing
+        parts = _Parts(tokenizer, Unescaped(stream) if arguments.escape else stream, arguments)
+        if arguments.json:
+            _write_objects(tokenizer, parts.spans())
+        elif arguments.ids:
+            _write_ids(parts.ids())
+        elif _output.use_color(arguments.color):
+            _write_colored(tokenizer, parts.ids())
+        else:
+            lines = _Lines(tokenizer)
+            for ids in parts.ids():
+                _output.write(b"".join(map(lines.__getitem__, ids)))
     if arguments.show_count:
-        _output.write(b"Total number of tokens: %d\n" % len(ids))
+        _output.write(b"Total number of tokens: %d\n" % parts.count)
     return 0
+
+
+class _Parts:
+    """The tokens of a text, block by block, so that memory does not grow with it; what is added comes by itself."""
+
+    def __init__(self, tokenizer: Tokenizer, stream: Any, arguments: argparse.Namespace) -> None:
+        self._tokenizer = tokenizer
+        self._parse_special = arguments.parse_special
+        self._blocks = blocks(stream, [tokenizer], self._parse_special)
+        # llama-tokenize passes "add BOS" as "add special tokens", so where there is no BOS there is no EOS
+        self._before, self._behind = ([], []) if arguments.no_bos else added_ids(tokenizer)
+        self.count = 0
+
+    def ids(self) -> Iterator[list[int]]:
+        yield self._counted(self._before)
+        for block in self._blocks:
+            ids = self._tokenizer.encode(block, add_special=False, parse_special=self._parse_special)
+            yield self._counted(ids)
+        yield self._counted(self._behind)
+
+    def spans(self) -> Iterator[Spans]:
+        """The same with offsets in the whole text."""
+        yield Spans(self._before, [0] * len(self._before), [0] * len(self._before))
+        at = 0
+        for block in self._blocks:
+            yield spans(self._tokenizer, block, self._parse_special, at)
+            at += len(block)
+        yield Spans(self._behind, [at] * len(self._behind), [at] * len(self._behind))
+
+    def _counted(self, ids: list[int]) -> list[int]:
+        self.count += len(ids)
+        return ids
+
+
+def _write_ids(parts: Iterator[list[int]]) -> None:
+    """`[1, 2, 3]`."""
+    before = b"["
+    for ids in parts:
+        if ids:
+            _output.write(before + (b"%a" % ids)[1:-1])
+            before = b", "
+    _output.write(b"]\n" if before == b", " else b"[]\n")
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -100,19 +142,21 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("a text and one of -p, -f, --stdin: give one of them")
 
 
-def _given_text(arguments: argparse.Namespace) -> bytes | None:
+@contextmanager
+def _given_text(arguments: argparse.Namespace) -> Iterator[BinaryIO | None]:
     """The text of -f, -p or the argument; an empty one of the latter two is no text, as in llama-tokenize.
 
     None if it is to come from standard input; a file that is named must be readable even so.
     """
-    data = read_file(arguments.file) if arguments.file is not None else None
-    if arguments.stdin or data is not None:
-        return None if arguments.stdin else data
+    if arguments.file is not None:
+        with open(arguments.file, "rb") as file:
+            yield None if arguments.stdin else file
+        return
     text = arguments.prompt if arguments.prompt is not None else arguments.text
-    if not text:
+    if not text and not arguments.stdin:
         problem = "no text" if text is None else "an empty text (only a file or standard input may be empty)"
         raise UsageError(f"{problem}: give -p TEXT, -f PATH or --stdin (see ggufbpe tokenize --help)")
-    return os.fsencode(text)
+    yield None if arguments.stdin else io.BytesIO(os.fsencode(text))
 
 
 class _Lines(dict[int, bytes]):
@@ -128,22 +172,45 @@ class _Lines(dict[int, bytes]):
         return line
 
 
-def _write_colored(tokenizer: Tokenizer, ids: list[int]) -> None:
+def _write_colored(tokenizer: Tokenizer, parts: Iterable[list[int]]) -> None:
     special = set(tokenizer.vocabulary.special_token_ids)
-    for index, token in enumerate(ids):
+    for index, token in enumerate(chain.from_iterable(parts)):
         color = _SPECIAL if token in special else _BACKGROUNDS[index % len(_BACKGROUNDS)]
         piece = _output.visible(tokenizer.token_to_piece(token))
         reset, dim = _output.RESET, _output.DIM
         _output.write(f"{token:6} {dim}->{reset} '{color}{piece}{reset}'\n".encode())
 
 
-def _objects(tokenizer: Tokenizer, text: bytes, flags: dict[str, bool]) -> list[dict[str, object]]:
-    objects: list[dict[str, object]] = []
-    for token, (start, end) in zip(*tokenizer.encode_with_offsets(text, **flags)):
-        data = tokenizer.token_to_piece(token)
+class _Heads(dict[int, bytes]):
+    """A token's object up to its offsets, and with a comma before it."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        super().__init__()
+        self._tokenizer = tokenizer
+
+    def __missing__(self, token: int) -> bytes:
+        data = self._tokenizer.token_to_piece(token)
         piece = data.decode("utf-8", "replace")
         item: dict[str, object] = {"id": token, "piece": piece}
         if piece.encode() != data:
             item["bytes"] = data.hex()
-        objects.append({**item, "start": start, "end": end})
-    return objects
+        head = self[token] = f',\n{_output.json_text(item)[:-1]}, "start": '.encode()
+        return head
+
+
+def _write_objects(tokenizer: Tokenizer, parts: Iterator[Spans]) -> None:
+    """A JSON list, as `_output.json_bytes` would write all of it."""
+    heads = _Heads(tokenizer)
+    begun = False
+    for ids, starts, ends in parts:
+        if not ids:
+            continue
+        if native is None:
+            rows = b"".join(b'%b%d, "end": %d}' % (heads[i], a, b) for i, a, b in zip(ids, starts, ends))
+        else:
+            for token in set(ids).difference(heads):
+                heads[token]  # made
+            rows = native.rows(heads, ids, starts, ends, b', "end": ', b"}")
+        _output.write(rows if begun else b"[" + rows[1:])
+        begun = True
+    _output.write(b"\n]\n" if begun else b"[]\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections import Counter
 from importlib import import_module
@@ -18,8 +17,9 @@ from ..training.trained import Form, why_not_llama_cpp
 from ..training.words import UNITS, splitting
 from . import _output
 from ._arguments import Parser, UsageError
-from ._files import say_what_was_left_out
+from ._files import require_folder, require_free, say_what_was_left_out
 from ._input import read_file
+from ._signals import termination_as_exit
 
 _DESCRIPTION = """\
 Learn a vocabulary by byte pair encoding, from files, directories and standard input (-), and write it as a GGUF \
@@ -147,7 +147,8 @@ def run(arguments: argparse.Namespace) -> int:
         bar.close()
     say_what_was_left_out(skipped)
     if arguments.output is not None:
-        vocabulary.save(arguments.output)
+        with termination_as_exit():
+            vocabulary.save(arguments.output)
     _say(vocabulary, arguments)
     return 0
 
@@ -172,10 +173,8 @@ def _check(arguments: argparse.Namespace) -> None:
         reason = why_not_llama_cpp(Form(split, end_of_word=arguments.end_of_word, unk=arguments.unk))
         if reason is not None:
             raise UsageError(f"{reason}; or write it as .json")
-    if os.path.lexists(target) and not arguments.force:
-        raise UsageError(f"{printable(target)} is there already; --force replaces it")
-    if not os.path.isdir(os.path.dirname(target) or "."):
-        raise UsageError(f"{printable(os.path.dirname(target))} is no directory")
+    require_free(target, arguments.seed_vocab, arguments.force)
+    require_folder(target)
 
 
 def _word_counts(path: str | None) -> dict[str, int] | None:
@@ -216,10 +215,6 @@ def _say(vocabulary: TrainedVocabulary, arguments: argparse.Namespace) -> None:
         _output.note(
             f"ggufbpe: no pair{rare} is left after {len(vocabulary.trace)} merges: the vocabulary has {size} tokens, "
             f"not {arguments.vocab_size}"
-        )
-    if str(arguments.output).endswith(".gguf") and vocabulary.form.eos is None and vocabulary.seed is None:
-        _output.note(
-            "ggufbpe: no control token, so llama.cpp takes token 11 for the end of a text; --special adds one"
         )
 
 

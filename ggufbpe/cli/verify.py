@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ..corpus import CorpusError, File, decompressed, files_of, has_json_lines, records
 from ..escapes import process_escapes
 from ..inspect.oracles import USAGES, Oracle, open_oracle
 from ..inspect.report import count, to_html, to_json, verdict
@@ -26,15 +27,22 @@ from ..inspect.verify import (
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_special_flags, model_path
-from ._files import Found, cut_into_texts, find_files, problem_with, say_what_was_left_out
+from ._files import (
+    cut_into_texts,
+    problem_with,
+    require_folder,
+    require_free,
+    say_what_was_left_out,
+    write_files,
+)
 from ._progress import Bar
 
 _DESCRIPTION = """\
 Compare the ids of texts with those that another tokenizer gives, and show what differs, where, and why.
 
 Each file is one text; what is longer than 64 KiB is cut after a line, so that files may be of any size. Of \
-directories, files are taken that `ggufbpe count` would count. Texts are taken as they are; backslash escapes are \
-read only with --escape.
+directories, files are taken that `ggufbpe count` would count, and compressed files and JSON lines are read as there. \
+Texts are taken as they are; backslash escapes are read only with --escape.
 
 The exit code is 0 if all ids are the same, 1 if some differ or the other tokenizer failed on a text (it crashed, \
 hung or gave garbage), 2 if nothing could be compared or something could not be read."""
@@ -84,6 +92,7 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one object")
     parser.add_argument("--html", metavar="PATH", help="also write a report that a browser shows")
+    parser.add_argument("--force", action="store_true", help="write the report over an existing file")
     parser.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
     )
@@ -122,8 +131,9 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("no texts: give files or directories, -p TEXT, --stdin or --fuzz N")
     if arguments.fuzz is not None and arguments.against.startswith("ids:"):
         raise UsageError("recorded ids are of texts that you have, and --fuzz makes new ones")
-    if arguments.html is not None and not os.access(os.path.dirname(arguments.html) or ".", os.W_OK):
-        raise UsageError(f"--html {_output.one_line(arguments.html)}: nothing can be written there")
+    if arguments.html is not None:
+        require_free(arguments.html, arguments.model, arguments.force)
+        require_folder(arguments.html)
     if not arguments.timeout > 0:
         raise UsageError(f"--timeout must be more than 0, not {arguments.timeout:g}")
 
@@ -137,8 +147,7 @@ def _report(arguments: argparse.Namespace, result: Result, oracle: Oracle, model
             _output.write(f"{line}\n".encode())
     if arguments.html is not None:
         _output.flush()
-        with open(arguments.html, "w", encoding="utf-8", newline="\n") as file:
-            file.write(to_html(result, model, oracle.note))
+        write_files({arguments.html: to_html(result, model, oracle.note).encode()})
         _output.note(f"ggufbpe: the report is in {_output.one_line(arguments.html)}")
 
 
@@ -154,7 +163,7 @@ class _Texts:
         self._skipped: Counter[str] = Counter()
         self.errors = 0
         self._limit = sys.maxsize - 1 if oracle.recorded else _LIMIT  # recorded ids are of whole texts
-        self._files = list(find_files(arguments.paths, self._skipped, self._report))
+        self._files = list(files_of(arguments.paths, self._skipped, self._report))
         prompt = len(os.fsencode(arguments.prompt or ""))
         unknown = arguments.stdin or arguments.fuzz is not None
         self.total_bytes = None if unknown else sum(file.size for file in self._files) + prompt
@@ -176,11 +185,15 @@ class _Texts:
             for number in range(arguments.fuzz):
                 yield Text(f"random text {number} of seed {arguments.seed}", 0, source.text())
 
-    def _of_file(self, file: Found) -> Iterator[Text]:
+    def _of_file(self, file: File) -> Iterator[Text]:
         try:
-            with open(file.path, "rb") as stream:
-                yield from self._of_stream(file.path, stream)
-        except (OSError, MemoryError) as error:
+            with open(file.path, "rb") as raw, decompressed(raw, file.path) as stream:
+                if not has_json_lines(file.path):
+                    yield from self._of_stream(file.path, stream)
+                    return
+                for number, (text, _) in enumerate(records(stream, file.path, None, self._report)):
+                    yield Text(f"{file.path}, text {number}", 0, self._read(text))
+        except (OSError, MemoryError, CorpusError) as error:
             self._report(file.path, error)
 
     def _of_stream(self, name: str, stream: object) -> Iterator[Text]:
@@ -197,7 +210,7 @@ class _Texts:
 
     def _report(self, path: str, error: Exception) -> None:
         self.errors += 1
-        _output.error(f"{path}: {problem_with(path, error)}")
+        _output.error(f"{path}: {problem_with(path, error).removeprefix(f'{path}: ')}")
 
     def say_what_was_skipped(self) -> None:
         say_what_was_left_out(self._skipped, "give a path to compare it")

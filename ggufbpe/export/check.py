@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from ..extras import NotInstalledError
 from ..inspect.fuzz import texts_for
 from ..inspect.shrink import Shrinking, shrink
 from ..tokenizer import Tokenizer
@@ -65,10 +66,6 @@ class Agreement(NamedTuple):
     def same(self) -> bool:
         """Whether nothing differed."""
         return not self.differing and not self.differing_characters
-
-
-class NotInstalledError(ValueError):
-    """The library is not installed, so nothing can be measured."""
 
 
 class Library(NamedTuple):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from .page import COLORS, marked, page, safe
 from .page import token as token_box
+from .survey import Survey, Totals, survey_of
 from .trace import Fragment, Merge, Symbol, Token, Trace, Word, names_of
 from .why_not import Place, WhyNot
 
@@ -91,9 +92,9 @@ def fate_of(symbol: Symbol) -> str:
     )
 
 
-def summary(found: Trace) -> str:
+def summary(found: Trace, totals: Totals) -> str:
     """The whole in a line."""
-    counts = (len(found.text), "byte"), (len(found.words), "word"), (len(found.tokens), "token")
+    counts = (totals.bytes, "byte"), (totals.words, "word"), (totals.tokens, "token")
     numbers = ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
     return f"{found.model}, pre-tokenizer {found.pre}: {numbers}"
 
@@ -218,20 +219,20 @@ def _spans(found: Trace, numbers: tuple[int, ...]) -> str:
 # ---- the page -------------------------------------------------------------------------------------------
 
 
-def html(found: Trace, words: int, answer: WhyNot | None = None) -> str:
-    """The trace as one HTML file, with the first `words` words and the tokens up to there."""
+def html(given: Survey | Trace, words: int, answer: WhyNot | None = None) -> str:
+    """A text as one HTML file, with its first `words` words and the tokens up to there."""
+    surveyed = survey_of(given) if isinstance(given, Trace) else given
+    found, totals = surveyed.trace, surveyed.totals
     shown = found.words[:words]
     tokens = list(takewhile(lambda token: token.word is None or token.word < words, found.tokens))
-    fragments = found.fragments[: tokens[-1].fragment + 1 if tokens else words]
+    fragments = surveyed.fragments[: tokens[-1].fragment + 1 if tokens else words]
     sections = [
-        f"<p class=muted>{safe(summary(found))}</p>",
+        f"<p class=muted>{safe(summary(found, totals))}</p>",
         "".join(f"<p>{_sentence(said)}</p>" for said in (answer_in_words(found, answer) if answer else ())),
         f"<div class=row>{''.join(map(_token_box, range(len(tokens)), tokens))}</div>",
-        _section("Fragments", len(fragments), len(found.fragments), _fragment_table(found, fragments)),
-        _section(
-            "Words", len(shown), len(found.words), "".join(_word(found, at) for at in range(len(shown)))
-        ),
-        _section("Tokens", len(tokens), len(found.tokens), _token_table(found, tokens)),
+        _section("Fragments", len(fragments), totals.fragments, _fragment_table(fragments)),
+        _section("Words", len(shown), totals.words, "".join(_word(found, at) for at in range(len(shown)))),
+        _section("Tokens", len(tokens), totals.tokens, _token_table(found, tokens)),
     ]
     return page("The way of a text to its tokens", "\n".join(sections))
 
@@ -269,15 +270,15 @@ def _table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return f"<div class=scroll><table><tr>{head}\n{body}</table></div>"
 
 
-def _fragment_table(found: Trace, fragments: Iterable[Fragment]) -> str:
+def _fragment_table(fragments: Iterable[tuple[Fragment, bytes]]) -> str:
     rows = (
         (
             f"{fragment.start:,}–{fragment.end:,}",
             safe(kind_of(fragment)),
             "" if fragment.token is None else f"<span class=id>{fragment.token}</span>",
-            _quote(Quote(_clipped(data))) if (data := found.text[fragment.start : fragment.end]) else "",
+            _quote(Quote(_clipped(data))) if data else "",
         )
-        for fragment in fragments
+        for fragment, data in fragments
     )
     return _table(("bytes", "what", "id#", "text"), rows)
 

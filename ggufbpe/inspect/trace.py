@@ -137,13 +137,22 @@ def trace(tokenizer: Tokenizer, text: Text, *, add_special: bool = True, parse_s
     >>> [merge.rank for merge in tok.trace(" low").words[0].merges]  # doctest: +SKIP
     [44, 66, 1621]
     """
+    bos = add_special and tokenizer.add_bos and tokenizer.bos_id is not None
+    eos = add_special and tokenizer.add_eos and tokenizer.eos_id is not None
+    return trace_part(tokenizer, text, parse_special, bos=bos, eos=eos, add_special=add_special)
+
+
+def trace_part(
+    tokenizer: Tokenizer, text: Text, parse_special: bool, *, bos: bool, eos: bool, add_special: bool
+) -> Trace:
+    """The trace of a text or a part of one, with BOS before and EOS behind it if it begins and ends the text."""
     source = steps_of(tokenizer).source(text)
     tracer = _Tracer(tokenizer, source)
-    if add_special and tokenizer.add_bos and tokenizer.bos_id is not None:
+    if bos and tokenizer.bos_id is not None:
         tracer.add_token("bos", tokenizer.bos_id, 0, 0)
     tracer.add_fragments(parse_special)
     data = source if isinstance(source, bytes) else source.encode()
-    if add_special and tokenizer.add_eos and tokenizer.eos_id is not None:
+    if eos and tokenizer.eos_id is not None:
         tracer.add_token("eos", tokenizer.eos_id, len(data), len(data))
     return Trace(
         data,
@@ -199,6 +208,14 @@ def names_of(attributes: TokenAttribute) -> list[str]:
     return [str(flag.name) for flag in TokenAttribute if flag & attributes]
 
 
+def stripped_by(tokenizer: Tokenizer, before: int | None, after: int | None) -> int | None:
+    """Which of the tokens on either side strips the white space between them, if one does."""
+    for token, flag in ((after, LSTRIP), (before, RSTRIP)):
+        if token is not None and tokenizer.vocabulary.attributes[token] & flag:
+            return token
+    return None
+
+
 class _Tracer:
     """Collects fragments, words and tokens; `byte` is where in the text the next fragment begins."""
 
@@ -236,12 +253,8 @@ class _Tracer:
 
     def _add_stripped(self, start: int, end: int, before: int | None, after: int | None) -> None:
         if start < end:
-            strips = [
-                token
-                for token, flag in ((after, LSTRIP), (before, RSTRIP))
-                if token is not None and self._tokenizer.vocabulary.attributes[token] & flag
-            ]
-            self.fragments.append(Fragment("dropped", start, end, dropped_by=strips[0] if strips else None))
+            by = stripped_by(self._tokenizer, before, after)
+            self.fragments.append(Fragment("dropped", start, end, dropped_by=by))
 
     def _add_text(self, fragment: str | bytes, byte: int) -> None:
         """A plain fragment, which begins at `byte`."""

@@ -12,14 +12,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from ..blocks import blocks
+from ..corpus import Report
 from ..errors import printable
 from ..tokenizer import Tokenizer
-from .cuts import same_ids
 from .measure import Measurer
 from .measure import Measures as Measures
 from .measure import Stats as Stats
 from .measure import Usage as Usage
-from .reading import GROUPINGS, Progress, Reading, Report, batches
+from .reading import GROUPINGS, Progress, Reading, batches
 
 Model = Tokenizer | str | os.PathLike[str]
 
@@ -32,6 +33,7 @@ def stats(
     by_field: str | None = None,
     field: str | None = None,
     parse_special: bool = True,
+    add_bos: bool = True,
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> Stats:
@@ -39,12 +41,13 @@ def stats(
 
     `models` is one or several of `Tokenizer` and paths of GGUF files; a mapping gives them names. `corpus` has
     texts (`str`), files and directories (`pathlib.Path`), and binary streams; a mapping has such a corpus for each
-    group. Bytes need not be UTF-8. Nothing is held in memory but a block of text and numbers.
+    group. Bytes need not be UTF-8. Nothing is held in memory but a block of text (blocks.py) and numbers.
 
     `by` says what is measured apart: each "file", each "folder" (the first below a directory that is named), each
     "extension", or "total" alone; `by_field` names a field of JSON lines, such as their language. `field` is
-    their text: None is "text", in files named .jsonl or .ndjson; else every file is JSON lines. BOS and EOS are
-    never added; `parse_special` takes the text of control tokens for these tokens.
+    their text: None is "text", in files named .jsonl or .ndjson; else every file is JSON lines. `add_bos` counts BOS
+    (and EOS) with each text where llama-tokenize adds it; `parse_special` takes the text of control tokens for these
+    tokens.
 
     A file that cannot be read is an exception, unless `report(name, error)` is there to take it. `progress` is
     called with the bytes of files read, those of all files, and the name of the file in hand. `ValueError` for
@@ -57,10 +60,10 @@ def stats(
     if by not in GROUPINGS:
         raise ValueError(f"by is one of {', '.join(GROUPINGS)}, not {printable(str(by))}")
     named = _named(models)
-    measurer = Measurer(named, parse_special)
+    measurer = Measurer(named, parse_special, add_bos)
     skipped: Counter[str] = Counter()
     reading = Reading(by, by_field, field, skipped, report or _raise, progress or _silent)
-    for batch in batches(corpus, reading, same_ids(named.values(), parse_special)):
+    for batch in batches(corpus, reading, lambda stream: blocks(stream, named.values(), parse_special)):
         measurer.add(batch)
     return measurer.result(skipped)
 

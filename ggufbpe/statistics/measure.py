@@ -20,6 +20,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from .. import utf8
+from ..blocks import added_ids
 from ..tokenizer import Tokenizer
 from ..vocab import CONTROL, UNKNOWN, UNUSED
 from .reading import Batch
@@ -137,7 +138,6 @@ class Stats:
     rows: list[Measures]  # by group in the order of the corpus, and within by tokenizer
     total: list[Measures]  # one for each tokenizer, over all groups
     skipped: dict[str, int]  # what was left out of directories: "hidden", "binary", "link or special"
-    rough_cuts: int  # cuts of a long text that may have made some tokens more or less
 
     @property
     def tokenizers(self) -> list[str]:
@@ -155,14 +155,13 @@ class Stats:
             "tokenizers": [usage.to_dict() for usage in self.usage],
             "rows": [row.to_dict() for row in self.rows],
             "total": [row.to_dict() for row in self.total],
-            "rough_cuts": self.rough_cuts,
             "skipped": self.skipped,
         }
 
     def plot(self, path: str, *, theme: str = "light") -> None:
         """Write the tokenizers side by side as a picture, PNG or SVG by the suffix of `path`.
 
-        `theme` is "light" or "dark". `ImportError` without matplotlib.
+        `theme` is "light" or "dark". `NotInstalledError` without matplotlib.
         """
         from .plots import plot
 
@@ -176,18 +175,16 @@ def _ratio(number: int, of: int) -> float | None:
 class Measurer:
     """Adds up batches."""
 
-    def __init__(self, tokenizers: Mapping[str, Tokenizer], parse_special: bool) -> None:
-        self._models = [_Model(name, model, parse_special) for name, model in tokenizers.items()]
+    def __init__(self, tokenizers: Mapping[str, Tokenizer], parse_special: bool, add_bos: bool) -> None:
+        self._models = [_Model(name, model, parse_special, add_bos) for name, model in tokenizers.items()]
         self._groups: dict[str, _Group] = {}
-        self._rough_cuts = 0
-        self._in_word = False  # the last chunk ended within a word
+        self._in_word = False  # the last block ended within a word
 
     def add(self, batch: Batch) -> None:
         """Count the texts of a batch."""
         group = self._groups.get(batch.group)
         if group is None:
             group = self._groups[batch.group] = _Group(len(self._models))
-        self._rough_cuts += batch.rough
         group.texts += batch.begun
         for data in batch.texts:
             text = utf8.decode(data)
@@ -200,7 +197,7 @@ class Measurer:
             if "\ufffd" in text:
                 group.undecodable_bytes += text.count("\ufffd") - data.count("\ufffd".encode())
         for model, counts in zip(self._models, group.counts):
-            model.count(batch.texts, counts)
+            model.count(batch.texts, batch.begun, counts)
 
     def result(self, skipped: Counter[str]) -> Stats:
         """All that was counted."""
@@ -215,7 +212,7 @@ class Measurer:
             for model, counts in zip(self._models, whole.counts)
         ]
         left_out = {kind: number for kind, number in sorted(skipped.items()) if number}
-        return Stats([model.usage() for model in self._models], rows, total, left_out, self._rough_cuts)
+        return Stats([model.usage() for model in self._models], rows, total, left_out)
 
 
 class _Counts:
@@ -270,21 +267,25 @@ def _measures(name: str, group: _Group, model: _Model, counts: _Counts) -> Measu
 class _Model:
     """One tokenizer, and how often each of its tokens was used."""
 
-    def __init__(self, name: str, tokenizer: Tokenizer, parse_special: bool) -> None:
+    def __init__(self, name: str, tokenizer: Tokenizer, parse_special: bool, add_bos: bool) -> None:
         import numpy as np
 
         self.name = name
         self._tokenizer = tokenizer
         self._parse_special = parse_special
+        self._added = list(chain(*added_ids(tokenizer))) if add_bos else []
         self.counts: Ids = np.zeros(tokenizer.vocab_size, dtype=np.int64)
         attributes = np.array(tokenizer.vocabulary.attributes, dtype=np.int64)
         self.for_text: npt.NDArray[np.bool_] = attributes & _NOT_FOR_TEXT == 0
         self._kinds = np.full(tokenizer.vocab_size, _UNSEEN, dtype=np.int8)
 
-    def count(self, texts: list[bytes], counts: _Counts) -> None:
-        """Count the tokens of texts."""
+    def count(self, texts: list[bytes], begun: int, counts: _Counts) -> None:
+        """Count the tokens of texts, of which `begun` begin here."""
         import numpy as np
 
+        for token in self._added:
+            self.counts[token] += begun
+        counts.tokens += begun * len(self._added)
         ids, times = self._tally(self._ids(texts))
         for token in ids[self._kinds[ids] == _UNSEEN].tolist():
             self._kinds[token] = _kind(self._tokenizer.token_to_piece(token, special=False))
@@ -294,7 +295,8 @@ class _Model:
         counts.single_byte += int(kinds[_SINGLE_BYTE] + kinds[_SINGLE_PART])
         counts.partial += int(kinds[_SINGLE_PART] + kinds[_PARTS])
         counts.pieces += sum(len(self._tokenizer.words(text)) for text in texts)
-        counts.used = np.union1d(counts.used, ids)
+        added = np.array(self._added[: begun * len(self._added)], dtype=np.int64)
+        counts.used = np.union1d(counts.used, np.concatenate([ids, added]))
 
     def usage(self) -> Usage:
         return Usage(self.name, self._tokenizer.pre, self._tokenizer.vocab_size, self.counts, self.for_text)

@@ -13,8 +13,9 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from ..extras import imported
 from ..files import replacing
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ _PANELS = (
 
 
 def check(path: str | os.PathLike[str]) -> None:
-    """Raise what `plot` would raise without numbers: `ValueError`, `ImportError`, `OSError`."""
+    """Raise what `plot` would raise without numbers: `ValueError`, `NotInstalledError`, `OSError`."""
     suffix = os.path.splitext(os.fspath(path))[1].lower()
     if suffix not in SUFFIXES:
         raise ValueError(f"{os.fspath(path)}: a plot is a {' or '.join(SUFFIXES)} file")
@@ -82,7 +83,7 @@ def check(path: str | os.PathLike[str]) -> None:
 def plot(stats: Stats, path: str | os.PathLike[str], *, theme: str = "light") -> None:
     """Write the picture, in the form that the suffix of `path` names.
 
-    `ValueError` for another suffix or theme, or where there is no token to draw; `ImportError` without
+    `ValueError` for another suffix or theme, or where there is no token to draw; `NotInstalledError` without
     matplotlib; `OSError` where the file cannot be written.
     """
     check(path)
@@ -91,20 +92,15 @@ def plot(stats: Stats, path: str | os.PathLike[str], *, theme: str = "light") ->
     rows = [row for row in stats.rows if row.tokens]
     if not rows:
         raise ValueError("there are no tokens to draw")
-    path = os.fspath(path)
-    suffix = os.path.splitext(path)[1].lower()
-    with replacing(path) as temporary, warnings.catch_warnings():
+    suffix = os.path.splitext(os.fspath(path))[1].lower()
+    with replacing(path) as (file, _), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # names in any script
         with _settings():
-            _save(_drawn(stats, rows, _THEMES[theme]), temporary, suffix[1:])
+            _save(_drawn(stats, rows, _THEMES[theme]), file, suffix[1:])
 
 
 def _figure_class() -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("a plot takes the package matplotlib: pip install 'ggufbpe[plot]'") from None
-    return Figure
+    return imported("matplotlib.figure", "plot", "a plot").Figure
 
 
 def _settings() -> Any:
@@ -118,10 +114,10 @@ def _settings() -> Any:
     return rc_context({"font.family": fonts, "svg.fonttype": "none", "svg.hashsalt": "ggufbpe"})
 
 
-def _save(figure: Any, path: str, kind: str) -> None:
+def _save(figure: Any, file: IO[bytes], kind: str) -> None:
     metadata = {"Date": None} if kind == "svg" else {"Software": None}
     background = figure.get_facecolor()
-    figure.savefig(path, format=kind, dpi=150, facecolor=background, metadata=metadata, bbox_inches="tight")
+    figure.savefig(file, format=kind, dpi=150, facecolor=background, metadata=metadata, bbox_inches="tight")
 
 
 # ---- the picture ----------------------------------------------------------------------------------------

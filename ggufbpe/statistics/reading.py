@@ -13,27 +13,26 @@ from __future__ import annotations
 import io
 import json
 import os
-import stat
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..corpus_files import (
+from ..blocks import BLOCK
+from ..corpus import (
     CorpusError,
+    Report,
     decompressed,
+    files_of,
     has_json_lines,
-    is_binary,
-    lines,
+    records,
+    utf8,
     without_compression,
 )
-from ..errors import printable
-from .cuts import CHUNK, CanCut, chunks
 
 GROUPINGS = ("file", "folder", "extension", "total")
 
-Report = Callable[[str, Exception], object]
+Cut = Callable[[Any], Iterable[bytes]]  # a binary stream to blocks, which tokenizers may be given one by one
 Progress = Callable[[int, int, str], object]  # bytes of files read, bytes of all files, the file in hand
 
 
@@ -55,7 +54,6 @@ class Batch(NamedTuple):
     source: str  # the file, for messages
     texts: list[bytes]
     begun: int  # how many texts begin here: none in the later parts of a long one
-    rough: bool = False  # the cut behind it may have changed ids
 
 
 class _Source(NamedTuple):
@@ -67,9 +65,7 @@ class _Source(NamedTuple):
     size: int = 0  # bytes of a file, for progress
 
 
-def batches(
-    corpus: Iterable[object] | Mapping[str, Any], reading: Reading, can_cut: CanCut
-) -> Iterator[Batch]:
+def batches(corpus: Iterable[object] | Mapping[str, Any], reading: Reading, cut: Cut) -> Iterator[Batch]:
     """The texts of a corpus: of str (each is a text), `os.PathLike` (files and directories) and binary streams.
 
     A mapping has such a corpus for each group. `TypeError` for anything else.
@@ -81,7 +77,7 @@ def batches(
         reading.progress(before, total, source.name)
         try:
             with source.open() as raw:
-                for batch in _read(source, raw, reading, can_cut):
+                for batch in _read(source, raw, reading, cut):
                     yield batch
                     done = raw.tell() if source.size else 0
                     reading.progress(before + done, total, source.name)
@@ -89,12 +85,6 @@ def batches(
             reading.report(source.name, error)
         except CorpusError as error:  # which names the file, as the report does
             reading.report(source.name, CorpusError(str(error).removeprefix(f"{source.name}: ")))
-        except (EOFError, zlib.error) as error:
-            reading.report(source.name, CorpusError(f"the compressed data is broken: {error}"))
-        except Exception as error:
-            if type(error).__name__ != "ZstdError":  # not imported where it is not needed
-                raise
-            reading.report(source.name, CorpusError(f"the compressed data is broken: {error}"))
         before += source.size
 
 
@@ -113,9 +103,10 @@ def _sources(corpus: object, reading: Reading) -> Iterator[_Source]:
     for number, item in enumerate(corpus, 1):
         if isinstance(item, str):
             name = f"text {number}"
-            yield _Source(name, _group(name, None, reading), partial(io.BytesIO, _utf8(item)))
+            yield _Source(name, _group(name, None, reading), partial(io.BytesIO, utf8(item)))
         elif isinstance(item, os.PathLike):
-            yield from _files(os.fsdecode(item), reading)
+            for path, size, root in files_of([os.fsdecode(item)], reading.skipped, reading.report):
+                yield _Source(path, _group(path, root, reading), partial(open, path, "rb"), size)
         elif hasattr(item, "read"):
             name = str(getattr(item, "name", "(stream)"))
             yield _Source(name, _group(name, None, reading), _Lent(item))
@@ -143,29 +134,6 @@ class _Lent:
         pass
 
 
-def _files(root: str, reading: Reading) -> Iterator[_Source]:
-    """The file, or the files below the directory."""
-    to_visit = [root]
-    while to_visit:
-        path = to_visit.pop()
-        try:
-            status = os.stat(path) if path == root else os.lstat(path)
-            if stat.S_ISDIR(status.st_mode):
-                names = sorted(os.listdir(path), reverse=True)
-                shown = [name for name in names if not name.startswith(".")]
-                reading.skipped["hidden"] += len(names) - len(shown)
-                to_visit += [os.path.join(path, name) for name in shown]
-            elif path != root and not stat.S_ISREG(status.st_mode):
-                reading.skipped["link or special"] += 1
-            elif path != root and is_binary(path):
-                reading.skipped["binary"] += 1
-            else:
-                group = _group(path, root, reading)
-                yield _Source(path, group, partial(open, path, "rb"), status.st_size)
-        except OSError as error:
-            reading.report(path, error)
-
-
 def _group(name: str, root: str | None, reading: Reading) -> str:
     """The group of a file below `root`, or of something that is no file (None)."""
     if reading.by_field is not None:
@@ -189,66 +157,31 @@ def _without(field: str) -> str:
 # ---- what is in it --------------------------------------------------------------------------------------
 
 
-def _read(source: _Source, raw: Any, reading: Reading, can_cut: CanCut) -> Iterator[Batch]:
-    stream = decompressed(raw, source.name)
-    if reading.field is not None or has_json_lines(source.name):
-        yield from _records(source, stream, reading)
-        return
-    begun = 1
-    for chunk in chunks(stream, can_cut):
-        yield Batch(source.group, source.name, [chunk.data], begun, chunk.rough)
-        begun = 0
-    if begun:
-        yield Batch(source.group, source.name, [], 1)
+def _read(source: _Source, raw: Any, reading: Reading, cut: Cut) -> Iterator[Batch]:
+    with decompressed(raw, source.name) as stream:
+        if reading.field is not None or has_json_lines(source.name):
+            yield from _records(source, stream, reading)
+            return
+        begun = 1
+        for block in cut(stream):
+            yield Batch(source.group, source.name, [block], begun)
+            begun = 0
+        if begun:
+            yield Batch(source.group, source.name, [], 1)
 
 
 def _records(source: _Source, stream: Any, reading: Reading) -> Iterator[Batch]:
-    """The texts of JSON lines, some at a time. Lines that have none are reported together, at the end."""
+    """The texts of JSON lines, some at a time."""
     waiting: defaultdict[str, list[bytes]] = defaultdict(list)
-    size, bad, first = 0, 0, ""
-    for number, line in enumerate(lines(stream), 1):
-        if not line.strip():
-            continue
-        try:
-            text, group = _record(line, source, reading)
-        except ValueError as error:
-            bad, first = bad + 1, first or f"line {number}: {error}"
-            continue
+    size = 0
+    for text, fields in records(stream, source.name, reading.field, reading.report):
+        group = source.group
+        if reading.by_field is not None and fields.get(reading.by_field) is not None:
+            value = fields[reading.by_field]
+            group = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         waiting[group].append(text)
-        size += len(line)
-        if size >= CHUNK:
+        size += len(text)
+        if size >= BLOCK:
             yield from (Batch(group, source.name, texts, len(texts)) for group, texts in waiting.items())
             waiting, size = defaultdict(list), 0
     yield from (Batch(group, source.name, texts, len(texts)) for group, texts in waiting.items())
-    if bad:
-        left_out = "" if bad == 1 else f" ({bad} such lines)"
-        reading.report(source.name, CorpusError(f"left out: {first}{left_out}"))
-
-
-def _record(line: bytes, source: _Source, reading: Reading) -> tuple[bytes, str]:
-    """The text of a line, and its group."""
-    try:
-        record = json.loads(line.decode("utf-8", "surrogateescape"))
-    except RecursionError:
-        raise ValueError("not JSON: nested too deep") from None
-    except ValueError as error:
-        raise ValueError(f"not JSON: {error}") from None
-    if not isinstance(record, dict):
-        raise ValueError("not an object")
-    field = "text" if reading.field is None else reading.field
-    text = record.get(field)
-    if not isinstance(text, str):
-        raise ValueError(f"the field {printable(field)} is no text; --field NAME says which one to read")
-    group = source.group
-    if reading.by_field is not None and record.get(reading.by_field) is not None:
-        value = record[reading.by_field]
-        group = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return _utf8(text), group
-
-
-def _utf8(text: str) -> bytes:
-    """The bytes of a text with what JSON can write and UTF-8 cannot: lone surrogates, and bytes that were none."""
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..bpe import BYTE_CHARS, WordEncoder
-from ..corpus_files import CorpusError as CorpusError
+from ..corpus import CorpusError as CorpusError
 from ..errors import printable
 from ..once import making
 from ..vocab import NORMAL, Vocabulary, load_vocabulary, warn_of
@@ -65,7 +65,8 @@ def train(
 
     `special` become control tokens, `user_defined` tokens that are always shown; both are cut out of the texts.
     `bos` and `eos` name control tokens, the first of `special` by default; a `bos` that is named is added to each
-    text. `vocab_size` counts all tokens but `unk`.
+    text. Without any, a GGUF has the token of byte 0 for both: see `TrainedVocabulary.save`. `vocab_size` counts all
+    tokens but `unk`.
 
     `end_of_word` is a symbol after each word, joined to others unless `merge_end_of_word` is False. Pairs rarer
     than `min_frequency` and tokens of more than `max_token_length` units are not made. Of characters, the

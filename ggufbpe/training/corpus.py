@@ -14,17 +14,13 @@ But: no words and no counting.
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import stat
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, NoReturn
 
-from ..corpus_files import CorpusError, decompressed, has_json_lines, is_binary, lines
-from ..errors import printable
+from ..corpus import CorpusError, decompressed, files_of, has_json_lines, lines, record_of
 
 _BLOCK = 1 << 20
 _LONGEST = 1 << 26  # bytes that are searched for a place to cut
@@ -61,57 +57,31 @@ def texts_of(corpus: Iterable[object], reading: Reading) -> Iterator[str]:
             yield from _texts_in(item, str(getattr(item, "name", "stream")), reading, lambda: None)
         else:
             raise TypeError(f"a corpus has str, pathlib.Path and binary streams, not {type(item).__name__}")
-    files = sorted(found for path in paths for found in _files_of(path, reading.skipped))
-    total = sum(map(os.path.getsize, files))
+    skipped = Counter() if reading.skipped is None else reading.skipped
+    files = sorted(files_of(paths, skipped, _raise))
+    total = sum(file.size for file in files)
     before = 0
-    for path in files:
-        with open(path, "rb") as raw:
+    for path, size, _ in files:
+        with open(path, "rb") as raw, decompressed(raw, path) as stream:
 
             def report(raw: IO[bytes] = raw, before: int = before) -> None:
                 if reading.progress is not None:
                     reading.progress(before + raw.tell(), total)
 
-            yield from _texts_in(decompressed(raw, path), path, reading, report)
-        before += os.path.getsize(path)
+            yield from _texts_in(stream, path, reading, report)
+        before += size
 
 
-def _files_of(path: str, skipped: Counter[str] | None) -> Iterator[str]:
-    """The file, or the files of a directory but hidden and binary ones, links and special files."""
-    skipped = Counter() if skipped is None else skipped
-    if not os.path.isdir(path):
-        yield path
-        return
-    for folder, folders, names in os.walk(path):
-        hidden = [name for name in (*folders, *names) if name.startswith(".")]
-        skipped["hidden"] += len(hidden)
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-        skipped["link or special"] += len(links)
-        for name in names:
-            found = os.path.join(folder, name)
-            if name.startswith("."):
-                continue
-            if not stat.S_ISREG(os.lstat(found).st_mode):
-                skipped["link or special"] += 1
-            elif is_binary(found):
-                skipped["binary"] += 1
-            else:
-                yield found
+def _raise(path: str, error: Exception) -> NoReturn:
+    raise error
 
 
 def _texts_in(stream: Any, name: str, reading: Reading, report: Callable[[], None]) -> Iterator[str]:
     as_json = reading.field is not None or has_json_lines(name)
     texts = _records(stream, name, reading) if as_json else _blocks(stream, name, reading)
-    try:
-        for text in texts:
-            yield text
-            report()
-    except (EOFError, zlib.error) as error:
-        raise CorpusError(f"{name}: the compressed data is broken: {error}") from error
-    except Exception as error:
-        if type(error).__name__ in ("BadGzipFile", "ZstdError"):  # neither is imported where it is not needed
-            raise CorpusError(f"{name}: the compressed data is broken: {error}") from error
-        raise
+    for text in texts:
+        yield text
+        report()
 
 
 # ---- plain text -----------------------------------------------------------------------------------------
@@ -167,7 +137,6 @@ def _decoded(data: bytes, name: str, offset: int, errors: str) -> str:
 
 def _records(stream: Any, name: str, reading: Reading) -> Iterator[str]:
     """The field of each line."""
-    field = "text" if reading.field is None else reading.field
     offset = 0
     for number, line in enumerate(lines(stream), 1):
         where = f"{name}: line {number}"
@@ -176,13 +145,9 @@ def _records(stream: Any, name: str, reading: Reading) -> Iterator[str]:
         if not text.strip():
             continue
         try:
-            record = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise CorpusError(f"{where}: not JSON: {error}") from None
-        found = record.get(field) if isinstance(record, dict) else None
-        if not isinstance(found, str):
-            what = f"the field {printable(field)} is no text" if isinstance(record, dict) else "not an object"
-            raise CorpusError(f"{where}: {what}; --field NAME says which one to read")
+            found = record_of(text, reading.field).text
+        except ValueError as error:
+            raise CorpusError(f"{where}: {error}") from None
         yield _without_surrogates(found, where, reading.errors)
 
 

@@ -2,21 +2,24 @@
 
     trained.py -> [this file] -> vocab.gguf, which llama.cpp loads with `vocab_only`
 
-The GGUF has metadata alone, written by the `gguf` package. It names BOS and EOS where there are special tokens
-for them; without any, llama.cpp takes token 11 for both, as for every byte-level file that names none.
+The GGUF has metadata alone, written by the `gguf` package. It names BOS and EOS always: llama.cpp takes token 11 for
+both in a file that names none (src/llama-vocab.cpp, llama_vocab::impl::load), and no key can say that there is none.
+Without special tokens they are the token of byte 0, which no text has; a comma would end what is generated.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from .._constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
+from ..bpe import BYTE_CHARS
 from ..files import replacing
 from ..gguf_file import GGUFFile
-from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
+from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, GGUFWarning
 
 if TYPE_CHECKING:
     from .trained import TrainedVocabulary
@@ -42,8 +45,10 @@ def save(trained: TrainedVocabulary, path: str | os.PathLike[str]) -> None:
     if target.suffix not in SUFFIXES:
         raise ValueError(f"{target}: a vocabulary is saved as {', '.join(SUFFIXES)}")
     writers = {".gguf": _write_gguf, ".json": _write_json, ".txt": _write_merges}
-    with replacing(target) as temporary:
-        writers[target.suffix](trained, Path(temporary))
+    with replacing(target) as (file, _):
+        writers[target.suffix](trained, file)
+    if target.suffix == ".gguf":  # only now: a caller may turn warnings into errors
+        _say_what_ends_texts(trained)
 
 
 def model_of(pre: str) -> str:
@@ -51,7 +56,7 @@ def model_of(pre: str) -> str:
     return pre if pre in _RAW_MODELS else "gpt2"
 
 
-def _write_gguf(trained: TrainedVocabulary, path: Path) -> None:
+def _write_gguf(trained: TrainedVocabulary, file: IO[bytes]) -> None:
     from .trained import why_not_llama_cpp
 
     reason = why_not_llama_cpp(trained.form)
@@ -59,11 +64,12 @@ def _write_gguf(trained: TrainedVocabulary, path: Path) -> None:
         raise ValueError(f"{reason} (or save it as .json)")
     if not trained.merges:
         raise ValueError("llama.cpp refuses a vocabulary without merges, and none was learned")
-    from gguf import GGUFWriter
+    from gguf.gguf_writer import GGUFWriter, WriterState
 
     kept = {} if trained.seed is None else _kept(trained.seed)
     architecture = kept.pop(KEY_ARCHITECTURE, (_ARCHITECTURES.get(trained.form.model, "gpt2"), None, None))[0]
-    writer = GGUFWriter(path, architecture)
+    writer = GGUFWriter(None, architecture)
+    writer.fout, writer.state = [cast(Any, file)], WriterState.EMPTY  # as after open_output_file
     if not kept:
         kept = {KEY_NAME: (_NAME, GGUFValueType.STRING, None), **_keys(trained)}
     for key, (value, value_type, element) in kept.items():
@@ -73,12 +79,12 @@ def _write_gguf(trained: TrainedVocabulary, path: Path) -> None:
     writer.add_token_merges([f"{left} {right}" for left, right in trained.merges])
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
-    writer.close()
 
 
 def _keys(trained: TrainedVocabulary) -> dict[str, _Value]:
     """What llama.cpp reads of a new vocabulary beside tokens, types and merges."""
     form = trained.form
+    end = trained.token_to_id[_unnamed_end(trained)]
     keys: dict[str, _Value] = {
         TokenizerKey.MODEL: (form.model, GGUFValueType.STRING, None),
         TokenizerKey.PRE: (form.splitting.pre, GGUFValueType.STRING, None),
@@ -86,9 +92,25 @@ def _keys(trained: TrainedVocabulary) -> dict[str, _Value]:
         TokenizerKey.ADD_EOS: (False, GGUFValueType.BOOL, None),
     }
     for key, token in ((TokenizerKey.BOS_ID, form.bos), (TokenizerKey.EOS_ID, form.eos)):
-        if token is not None:
-            keys[key] = (trained.token_to_id[token], GGUFValueType.UINT32, None)
+        keys[key] = (end if token is None else trained.token_to_id[token], GGUFValueType.UINT32, None)
     return keys
+
+
+def _unnamed_end(trained: TrainedVocabulary) -> str:
+    """The token that ends texts where no special token does: that of byte 0."""
+    return BYTE_CHARS[0] if trained.form.splitting.units == "bytes" else "<0x00>"
+
+
+def _say_what_ends_texts(trained: TrainedVocabulary) -> None:
+    if trained.form.eos is None and trained.seed is None:
+        end = _unnamed_end(trained)
+        warnings.warn(
+            "the vocabulary has no special token, and a GGUF cannot say that there is no BOS and no EOS, so both are "
+            f"the token of byte 0, {end!r} ({trained.token_to_id[end]}), which texts do not have; train with "
+            "special=['<|endoftext|>'] (--special) for one that ends a text",
+            GGUFWarning,
+            stacklevel=4,
+        )
 
 
 def _kept(seed: str) -> dict[str, _Value]:
@@ -108,7 +130,7 @@ def _type_of(attribute: int) -> int:
     return next((int(kind) for flag, kind in _TYPES.items() if attribute & flag), 0)
 
 
-def _write_json(trained: TrainedVocabulary, path: Path) -> None:
+def _write_json(trained: TrainedVocabulary, file: IO[bytes]) -> None:
     form = trained.form
     content = {
         "pre": form.splitting.pre,
@@ -122,11 +144,11 @@ def _write_json(trained: TrainedVocabulary, path: Path) -> None:
         "merges": [list(pair) for pair in trained.merges],
         "frequencies": [step.frequency for step in trained.trace],
     }
-    path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    file.write((json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode())
 
 
-def _write_merges(trained: TrainedVocabulary, path: Path) -> None:
+def _write_merges(trained: TrainedVocabulary, file: IO[bytes]) -> None:
     lines = [f"{left} {right}" for left, right in trained.merges]
     if any(line.count(" ") != 1 or "\n" in line for line in lines):
         raise ValueError("merges.txt cannot hold tokens with spaces or line breaks; save it as .json")
-    path.write_text("\n".join(["#version: 0.2", *lines, ""]), encoding="utf-8")
+    file.write("\n".join(["#version: 0.2", *lines, ""]).encode())

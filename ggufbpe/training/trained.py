@@ -153,7 +153,8 @@ class TrainedVocabulary:
         """Write `path`: a GGUF (.gguf), all of it as JSON (.json), or the merges (.txt).
 
         `ValueError` where llama.cpp has no such vocabulary; `OSError` where the file cannot be written. A file
-        that is there is replaced, in one step.
+        that is there is replaced, in one step. Warns (`GGUFWarning`) where a GGUF has to name BOS and EOS and the
+        vocabulary has no special token for them.
         """
         with making:
             from .save import save

@@ -7,6 +7,7 @@
 
 #include <stdexcept>
 
+#include "bind_lock.h"
 #include "bindings.h"
 #include "split/splitter.h"
 
@@ -50,11 +51,34 @@ std::shared_ptr<Splitter> splitter_of(const std::vector<std::vector<uint32_t>> &
     return std::make_shared<Splitter>(char_sets, rules, escape_spaces);
 }
 
+size_t count_words(const Splitter &splitter, nb::bytes text) {
+    const auto *data = static_cast<const unsigned char *>(text.data());
+    size_t count = 0, size = text.size();
+    InterpreterLock interpreter(size);
+    Splitter::Scratch scratch;
+    for (size_t start = 0; start < size;) {
+        start = splitter.block(data, size, start, scratch);
+        while (splitter.words(scratch)) {
+            count += scratch.word_count;
+            interpreter.poll();
+        }
+    }
+    return count;
+}
+
+size_t cut(const Splitter &splitter, nb::bytes text, size_t from) {
+    return splitter.cut(static_cast<const unsigned char *>(text.data()), text.size(), from);
+}
+
 }  // namespace
 
 void bind_split(nb::module_ &module) {
     nb::class_<Splitter>(module, "Splitter", "Splits text by one registry entry; made by ggufbpe.kernel.tables.")
-        .def(nb::new_(&splitter_of), nb::arg("sets"), nb::arg("stages"), nb::arg("escape_spaces"));
+        .def(nb::new_(&splitter_of), nb::arg("sets"), nb::arg("stages"), nb::arg("escape_spaces"))
+        .def("count_words", &count_words, nb::arg("text"), "How many words UTF-8 text has.")
+        .def("cut", &cut, nb::arg("text"), nb::arg("start"),
+             "The first place at or behind `start` where UTF-8 text may be cut without changing a word; its size if there is "
+             "none.");
 }
 
 }  // namespace ggufbpe

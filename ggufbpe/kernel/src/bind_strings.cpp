@@ -4,6 +4,8 @@
 #include <nanobind/stl/shared_ptr.h>
 
 #include <algorithm>
+#include <charconv>
+#include <string>
 #include <vector>
 
 #include "bindings.h"
@@ -170,6 +172,35 @@ nb::list tokens_with(nb::handle attributes, int flags) {
     return found;
 }
 
+void append_number(std::string &text, nb::handle number) {
+    const long long value = PyLong_AsLongLong(number.ptr());
+    if (value == -1 && PyErr_Occurred()) throw nb::python_error();
+    char digits[24];
+    text.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
+void append_bytes(std::string &text, nb::handle data) {
+    if (!PyBytes_Check(data.ptr())) throw nb::type_error("rows are made of bytes");
+    text.append(PyBytes_AS_STRING(data.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(data.ptr())));
+}
+
+// For each id its head, where it begins and where it ends.
+nb::bytes rows(nb::dict heads, nb::list ids, nb::list starts, nb::list ends, nb::bytes between, nb::bytes behind) {
+    if (starts.size() != ids.size() || ends.size() != ids.size()) throw nb::value_error("lists of different lengths");
+    std::string text;
+    text.reserve(ids.size() * 64);
+    for (size_t i = 0; i < ids.size(); ++i) {
+        PyObject *head = PyDict_GetItemWithError(heads.ptr(), nb::object(ids[i]).ptr());
+        if (!head) throw nb::key_error("an id without a head");
+        append_bytes(text, head);
+        append_number(text, nb::object(starts[i]));
+        append_bytes(text, between);
+        append_number(text, nb::object(ends[i]));
+        append_bytes(text, behind);
+    }
+    return nb::bytes(text.data(), text.size());
+}
+
 }  // namespace
 
 void bind_strings(nb::module_ &module) {
@@ -210,6 +241,11 @@ void bind_strings(nb::module_ &module) {
     module.def("tokens_with", &tokens_with, nb::arg("attributes"), nb::arg("flags"),
                nb::sig("def tokens_with(attributes: object, flags: int) -> list[int]"),
                "The indices of the uint16 `attributes` with one of `flags`.");
+    module.def("rows", &rows, nb::arg("heads"), nb::arg("ids"), nb::arg("starts"), nb::arg("ends"), nb::arg("between"),
+               nb::arg("behind"),
+               nb::sig("def rows(heads: dict[int, bytes], ids: list[int], starts: list[int], ends: list[int], between: bytes, "
+                       "behind: bytes) -> bytes"),
+               "For each id: its head, its start in digits, `between`, its end in digits, `behind`.");
 }
 
 }  // namespace ggufbpe

@@ -1,0 +1,191 @@
+"""Files of a corpus: which ones there are, and what is in them, compressed or as lines of JSON.
+
+    paths -> [this file] -> files -> bytes, records -> count, stats, train, verify
+
+One rule for all that take texts: of directories, hidden and binary files, links and special files are left out; the
+name of a file says how it is compressed (.gz, .zst) and whether its lines are JSON (.jsonl, .ndjson), each with a
+text of its own.
+
+But: what becomes of bytes that are not UTF-8, and of a file that cannot be read, its users say.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any, NamedTuple
+
+from .errors import printable
+from .extras import NotInstalledError, imported
+
+_BLOCK = 1 << 20
+_HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
+_JSON_LINES = (".jsonl", ".ndjson")
+_ZSTD = (".zst", ".zstd")
+DEFAULT_FIELD = "text"  # of JSON lines
+
+Report = Callable[[str, Exception], object]
+
+
+class CorpusError(ValueError):
+    """A text that cannot be learned from or measured; the message says which, where and what to do."""
+
+
+# ---- which files ----------------------------------------------------------------------------------------
+
+
+class File(NamedTuple):
+    """A file to read, and the path that was named: itself, or a directory that it is in."""
+
+    path: str
+    size: int  # bytes, as it lies on the disk
+    root: str
+
+
+def files_of(paths: Iterable[str], skipped: Counter[str], report: Report) -> Iterator[File]:
+    """The files named, and those in directories named, in each by name.
+
+    What directories have beside is counted in `skipped`, by kind. What cannot be read goes to `report`.
+    """
+    for root in paths:
+        to_visit = [root]
+        while to_visit:
+            path = to_visit.pop()
+            try:
+                status = os.stat(path) if path == root else os.lstat(path)
+                if stat.S_ISDIR(status.st_mode):
+                    names = sorted(os.listdir(path), reverse=True)
+                    shown = [name for name in names if not name.startswith(".")]
+                    skipped["hidden"] += len(names) - len(shown)
+                    to_visit += [os.path.join(path, name) for name in shown]
+                elif path != root and not stat.S_ISREG(status.st_mode):
+                    skipped["link or special"] += 1
+                elif path != root and _is_binary(path):
+                    skipped["binary"] += 1
+                else:
+                    yield File(path, status.st_size, root)
+            except OSError as error:
+                report(path, error)
+
+
+def _is_binary(path: str) -> bool:
+    """Whether there is a NUL near the beginning of what the file decompresses to."""
+    with open(path, "rb") as raw:
+        try:
+            with decompressed(raw, path) as stream:
+                return b"\0" in stream.read(_HEAD_SIZE)
+        except CorpusError:
+            return False  # told when it is read
+
+
+# ---- what is in them ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def decompressed(raw: IO[bytes], path: str) -> Iterator[IO[bytes]]:
+    """The bytes of a file, by its name. `CorpusError` where they are broken or the package for it is not installed."""
+    try:
+        yield _decompressed(raw, path)
+    except (EOFError, zlib.error) as error:
+        raise CorpusError(f"{path}: the compressed data is broken: {error}") from error
+    except Exception as error:
+        if type(error).__name__ in ("BadGzipFile", "ZstdError"):  # neither is imported where it is not needed
+            raise CorpusError(f"{path}: the compressed data is broken: {error}") from error
+        raise
+
+
+def _decompressed(raw: IO[bytes], path: str) -> IO[bytes]:
+    if path.endswith(".gz"):
+        import gzip
+
+        return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
+    if path.endswith(_ZSTD):
+        try:
+            zstandard = imported("zstandard", "zstd", "reading zstd")
+        except NotInstalledError as error:
+            raise CorpusError(f"{path}: {error}") from None
+        reader: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+        return reader
+    return raw
+
+
+def without_compression(name: str) -> str:
+    """A file name without the suffix of its compression.
+
+    >>> without_compression("a.txt.gz")
+    'a.txt'
+    """
+    return name[: name.rindex(".")] if name.endswith((".gz", *_ZSTD)) else name
+
+
+def has_json_lines(name: str) -> bool:
+    """Whether a file is named as one of JSON lines."""
+    return without_compression(name).endswith(_JSON_LINES)
+
+
+def lines(stream: Any) -> Iterator[bytes]:
+    """The lines of a binary stream, with their ends; only a line feed ends one."""
+    rest = b""
+    while block := stream.read(_BLOCK):
+        *whole, rest = (rest + block).split(b"\n") if b"\n" in block else (rest + block,)
+        for line in whole:
+            yield line + b"\n"
+    if rest:
+        yield rest
+
+
+class Record(NamedTuple):
+    """A line of JSON: its text, and all of its fields."""
+
+    text: str
+    fields: dict[str, Any]
+
+
+def record_of(line: str, field: str | None) -> Record:
+    """A line of JSON lines; its text is in `field` (None: "text"). `ValueError` says what is wrong with it."""
+    import json  # here, so that commands which read none start faster
+
+    try:
+        fields = json.loads(line)
+    except RecursionError:
+        raise ValueError("not JSON: nested too deep") from None
+    except ValueError as error:
+        raise ValueError(f"not JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise ValueError("not an object")
+    text = fields.get(DEFAULT_FIELD if field is None else field)
+    if not isinstance(text, str):
+        name = printable(DEFAULT_FIELD if field is None else field)
+        raise ValueError(f"the field {name} is no text; --field NAME says which one to read")
+    return Record(text, fields)
+
+
+def records(
+    stream: Any, name: str, field: str | None, report: Report
+) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """The texts of JSON lines as bytes, with all fields. Lines that have none are reported together, at the end."""
+    bad, first = 0, ""
+    for number, line in enumerate(lines(stream), 1):
+        if not line.strip():
+            continue
+        try:
+            text, fields = record_of(line.decode("utf-8", "surrogateescape"), field)
+        except ValueError as error:
+            bad, first = bad + 1, first or f"line {number}: {error}"
+        else:
+            yield utf8(text), fields
+    if bad:
+        left_out = "" if bad == 1 else f" ({bad} such lines)"
+        report(name, CorpusError(f"left out: {first}{left_out}"))
+
+
+def utf8(text: str) -> bytes:
+    """The bytes of a text with what JSON can write and UTF-8 cannot: lone surrogates, and bytes that were none."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")

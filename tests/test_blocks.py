@@ -1,0 +1,247 @@
+"""Texts in blocks: ids, words and offsets are those of the whole, for every pre-tokenizer, whatever the text is."""
+
+from __future__ import annotations
+
+import io
+import random
+import subprocess
+import sys
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from synthetic import CHARACTERS, WORDS, tokenizer_as
+
+from ggufbpe import Tokenizer, offsets
+from ggufbpe.blocks import blocks
+from ggufbpe.inspect import survey as surveys
+from ggufbpe.inspect.survey import Wanted, survey, survey_of
+from ggufbpe.kernel import native
+from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.steps import Steps
+
+pytestmark = pytest.mark.skipif(native is None, reason="the reference engine takes whole texts")
+MEMORY = """
+import sys
+from ggufbpe.cli import main
+code = main(sys.argv[1:])
+[peak] = (line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(peak, file=sys.stderr)
+sys.exit(code)
+"""
+
+ODD = ("\n", "\n\n", "\r\n", " ", " \n", "", "  ", "<mask>", "<|endoftext|>")
+BROKEN = (
+    b"\xff",
+    b"\x81\x82\x83\x84\x85",
+    b"\xe2\x96",
+    b"\xc0\xa0",
+    b"\xed\xa0\x80",
+    b"\xf8",
+    b"\xf0\x9f\x98 ",
+)
+
+
+def odd_text(seed: str, special: list[str]) -> bytes:
+    """Characters of every kind, special tokens, white space and line ends, and bytes that are not UTF-8."""
+    choice = random.Random(seed).choice
+    lines = ("".join(choice((*CHARACTERS, *WORDS)) for _ in range(choice(range(9)))) for _ in range(150))
+    ends = (*ODD, *special)
+    return b"".join((line + choice(ends) + choice(ends)).encode() + choice((b"", *BROKEN)) for line in lines)
+
+
+def special_texts(tokenizer: Tokenizer) -> list[str]:
+    return [tokenizer.id_to_token(token) for token in tokenizer.vocabulary.special_token_ids][:9]
+
+
+def check(tokenizer: Tokenizer, data: bytes, size: int, *others: Tokenizer) -> list[bytes]:
+    for parse_special in (True, False):
+        found = list(blocks(io.BytesIO(data), [tokenizer, *others], parse_special, size))
+        assert b"".join(found) == data
+        flags = {"add_special": False, "parse_special": parse_special}
+        assert list(chain(*(tokenizer.encode(each, **flags) for each in found))) == tokenizer.encode(
+            data, **flags
+        )
+        assert list(chain(*map(tokenizer.words, found))) == tokenizer.words(data)
+    return found
+
+
+@pytest.mark.parametrize("name", PRE_TOKENIZERS)
+def test_ids_and_words_are_those_of_the_whole(name: str) -> None:
+    tokenizer = tokenizer_as(name)
+    found = check(tokenizer, odd_text(name, special_texts(tokenizer)), 64)
+    assert len(found) > 5
+
+
+@pytest.mark.filterwarnings("ignore:.*was not an end-of-generation token")  # of opening it
+def test_special_tokens_that_strip_white_space() -> None:
+    tokenizer = Tokenizer.from_gguf(ROOT / "fixtures" / "vocabs" / "jina-v2-code.gguf")
+    data = b"word" + b" word <mask>  word\n <mask>\n\n<mask> <mask>" * 60
+    assert len(check(tokenizer, data, 16)) > 20
+
+
+def test_a_place_suits_every_tokenizer() -> None:
+    data = odd_text("several", ["<|endoftext|>"])
+    first, second = tokenizer_as("llama-bpe"), tokenizer_as("gpt-2")
+    assert len(check(first, data, 64, second)) > 5
+    check(second, data, 64, first)
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks_of"),
+    [
+        (b"a\n\nb", [b"a\n\nb"]),  # "\n", "\n"; but "\n\n" where a text ends
+        (b"Hello worlds", [b"Hello", b" worlds"]),
+        (b"<|endoftext|>", [b"<|endoftext|>"]),
+        (b"", []),
+        ("é".encode(), ["é".encode()]),
+    ],
+)
+def test_where_texts_are_cut(text: bytes, blocks_of: list[bytes]) -> None:
+    assert list(blocks(io.BytesIO(text), [tokenizer_as("gpt-2")], size=2)) == blocks_of
+
+
+def test_blocks_are_little_larger_than_they_must_be() -> None:
+    data = Path(__file__).read_bytes()
+    found = list(blocks(io.BytesIO(data), [tokenizer_as("gpt-2")], size=512))
+    assert max(map(len, found)) < 600
+
+
+@pytest.mark.parametrize("data", [b"a" * 5000, b"\x80" * 5000, b"\n" * 5000, b" " * 5000])
+def test_a_text_without_a_place_is_one_block(data: bytes) -> None:
+    assert list(blocks(io.BytesIO(data), [tokenizer_as("gpt-2")], size=256)) == [data]
+
+
+def test_a_stream_that_gives_little_at_a_time_is_read_to_its_end() -> None:
+    class Slow(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            return super().read(min(size or 0, 7))
+
+    data = Path(__file__).read_bytes()[:5000]
+    whole, slow = (list(blocks(kind(data), [tokenizer_as("gpt-2")], size=512)) for kind in (io.BytesIO, Slow))
+    assert slow == whole
+
+
+def test_the_reference_engine_takes_the_whole() -> None:
+    tokenizer = Tokenizer(tokenizer_as("gpt-2").vocabulary, "reference")
+    assert list(blocks(io.BytesIO(b"one two three"), [tokenizer], size=2)) == [b"one two three"]
+
+
+@pytest.mark.parametrize("name", PRE_TOKENIZERS)
+def test_offsets_are_those_of_the_reference_engine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offsets, "_SMALL", 64)
+    tokenizer = tokenizer_as(name)
+    reference = Tokenizer(tokenizer.vocabulary, "reference")
+    odd = odd_text(name, special_texts(tokenizer))[:2000]
+    decoded = odd.decode("utf-8", "ignore").encode() + "naïve ▁ 😁 ꙮ\n<0x41>".encode()
+    for data, flag in ((odd, True), (decoded, False), (b"plain text\n" * 20, True), (b"", True)):
+        flags = {"parse_special": flag, "add_special": flag}
+        assert tokenizer.encode_with_offsets(data, **flags) == reference.encode_with_offsets(data, **flags)
+
+
+def test_offsets_of_most_texts_need_no_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Steps, "ids_with_offsets", None)
+    for name in ("gpt-2", "llama-bpe", "gemma4"):
+        text = "naïve café<|endoftext|> 中文, and so on\n" * 99
+        ids, spans = tokenizer_as(name).encode_with_offsets(text, add_special=False)
+        assert (len(ids), spans[-1][1]) == (len(spans), len(text.encode()))
+
+
+def test_offsets_by_steps_only_around_what_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    by_steps = Steps.ids_with_offsets
+
+    def count(self: Steps, text: bytes, *flags: bool) -> tuple[list[int], list[tuple[int, int]]]:
+        taken.append(len(text))
+        return by_steps(self, text, *flags)
+
+    monkeypatch.setattr(Steps, "ids_with_offsets", count)
+    data = b"some text\n" * 5000
+    tokenizer_as("gpt-2").encode_with_offsets(data + b"\xff" + data)
+    assert 0 < sum(taken) < 8000
+
+
+def test_text_streams_are_refused() -> None:
+    with pytest.raises(TypeError, match="binary mode"):
+        list(blocks(io.StringIO("text"), [tokenizer_as("gpt-2")]))
+
+
+# ---- a part of it traced --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt-2", "llama-bpe", "gpt-4o", "superbpe", "gemma4", "whitespace", "jais-2"]
+)
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_survey_has_what_the_trace_has(name: str, flag: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surveys, "_PART", 32)
+    monkeypatch.setattr(surveys, "blocks", lambda stream, *how, size=256: blocks(stream, *how, size=size))
+    tokenizer = tokenizer_as(name)
+    vocabulary = tokenizer.vocabulary._replace(add_bos=flag, add_eos=flag)
+    tokenizer = Tokenizer(vocabulary)
+    flags = {"add_special": flag, "parse_special": flag}
+    for data in (odd_text(name, special_texts(tokenizer))[:2500], b"", b"a"):
+        whole = tokenizer.trace(data, **flags)
+        count = len(whole.tokens)
+        for number in {0, 1, 5, count // 3, count // 2, count - 2, count - 1} & set(range(count)):
+            token = whole.tokens[number]
+            wants = [Wanted(token=number)] + [Wanted(word=token.word)] * (token.word is not None)
+            for wanted in wants:
+                found = survey(tokenizer, io.BytesIO(data), wanted, **flags, fragments=9**9)
+                before = found.before
+                assert found.totals == survey_of(whole).totals
+                assert [each for each, _ in found.fragments] == list(whole.fragments)
+                shifted = found.trace.tokens[number - before.tokens]
+                place = (shifted.start + before.bytes, shifted.end + before.bytes)
+                assert (shifted.id, *place) == (token.id, token.start, token.end)
+                if token.word is not None and shifted.word is not None:
+                    assert shifted.word + before.words == token.word
+                    ours, theirs = found.trace.words[shifted.word], whole.words[token.word]
+                    assert (ours.text, ours.merges) == (theirs.text, theirs.merges)
+
+
+def test_a_survey_of_the_beginning() -> None:
+    tokenizer = tokenizer_as("gpt-2")
+    data = b"some words <|endoftext|>" * 5000
+    whole = tokenizer.trace(data)
+    found = survey(tokenizer, io.BytesIO(data), Wanted(21, 60))
+    count = len(found.trace.tokens) - 1
+    assert found.trace.tokens[:count] == whole.tokens[:count]
+    assert found.trace.words[:20] == whole.words[:20]
+    assert 60 <= count < 2000
+    assert [each for each, _ in found.fragments] == list(whole.fragments[:20])
+    assert found.totals == survey_of(whole).totals
+
+
+# ---- memory ---------------------------------------------------------------------------------------------
+
+
+def peak(arguments: list[str | Path]) -> int:
+    """The most memory that a command had, in KiB."""
+    command = [sys.executable, "-c", MEMORY, *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120, check=True)
+    return int(done.stderr.split()[-1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory in other ways")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["tokenize", "--json", "-f"],
+        ["tokenize", "--ids", "-f"],
+        ["tokenize", "-f"],
+        ["count"],
+        ["stats"],
+        ["explain", "-f"],
+    ],
+    ids=" ".join,
+)
+def test_memory_does_not_grow_with_the_text(command: list[str], tmp_path: Path) -> None:
+    line = "Some words, naïve ones, 12345 of them.\n".encode()
+    sizes = []
+    for size in (1 << 20, 12 << 20):
+        path = tmp_path / f"{size}.txt"
+        path.write_bytes(line * (size // len(line)))
+        sizes.append(peak([*command, path]))
+    assert sizes[1] - sizes[0] < 6 << 10, sizes
