@@ -11,6 +11,9 @@ namespace ggufbpe {
 // run the handlers of signals, and these may do anything.
 using Poll = std::function<void()>;
 
+// For work that is not to be interrupted.
+inline const Poll NO_POLL = [] {};
+
 // Asks in loops of small steps, once in so many of them that it costs nothing and still comes every few milliseconds.
 class Pace {
 public:

@@ -77,7 +77,7 @@ void WordCounter::count(const Splitter &splitter, const unsigned char *text, siz
                         WordCounts &table, const Poll &poll) {
     Splitter::Scratch scratch;
     while (start < end) {
-        size_t next = splitter.block(text, end, start, scratch);
+        size_t next = splitter.block(text, end, start, scratch, poll);
         const char *block = reinterpret_cast<const char *>(text) + start;
         while (splitter.words(scratch)) {
             for (size_t i = 0; i < scratch.word_count; ++i) {
@@ -99,7 +99,7 @@ void WordCounter::add(const Splitter &splitter, const unsigned char *text, size_
     is_open_ = false;  // until all of the text is counted
     const size_t parts = std::min(tables_.size(), size / SHARE + 1);
     std::vector<size_t> bounds{0};
-    for (size_t i = 1; i < parts; ++i) bounds.push_back(splitter.cut(text, size, std::max(bounds.back(), size / parts * i)));
+    for (size_t i = 1; i < parts; ++i) bounds.push_back(splitter.cut(text, size, std::max(bounds.back(), size / parts * i), poll));
     bounds.push_back(size);
     on_threads(parts, parts, poll, [&](Turns &turns, const Poll &poll_here, bool) {
         for (size_t i; turns.take(i);) count(splitter, text, bounds[i], bounds[i + 1], position_, tables_[i], poll_here);

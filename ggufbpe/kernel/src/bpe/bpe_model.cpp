@@ -14,6 +14,7 @@ constexpr size_t FLUSH = 1 << 14;          // words that wait at most until the 
 constexpr size_t SPACED = 1 << 17;         // bytes of a text without its white space that are encoded at a time
 constexpr size_t BYTES_A_NEW_WORD = 64;    // for a word in so many bytes of a long text, the cache is given room at once
 constexpr size_t POLL_EVERY = 1 << 14;     // k-mers
+constexpr size_t LONG_PIECE = 1 << 17;     // bytes of words that are worth a poll
 
 size_t id_count(const WordTable::Found &found) {
     return found.third & WordTable::IN_RECORD ? WordTable::record_of(found).count : found.third >> 32;
@@ -111,7 +112,7 @@ void BPEModel::divide(const Part &part, size_t size, std::vector<Part> &parts, c
             } else if (spaced_words_) {
                 end = spaced_words_->cut(part.data, part.size, start + size, poll);
             } else {
-                end = splitter_->cut(part.data, part.size, start + size);
+                end = splitter_->cut(part.data, part.size, start + size, poll);
             }
         }
         parts.push_back({part.token, part.data + start, end - start});
@@ -172,7 +173,7 @@ void BPEModel::encode_spaced(const Part &part, Scratch &scratch, Sink &ids, cons
 
 void BPEModel::encode_text(const unsigned char *text, size_t size, Scratch &scratch, Sink &ids, const Poll &poll) const {
     for (size_t start = 0; start < size;) {
-        const size_t end = splitter_->block(text, size, start, scratch.split);
+        const size_t end = splitter_->block(text, size, start, scratch.split, poll);
         scratch.replaced.clear();
         if (scratch.is_outdated()) scratch.tables = cache_.tables();
         while (splitter_->words(scratch.split)) {
@@ -181,6 +182,7 @@ void BPEModel::encode_text(const unsigned char *text, size_t size, Scratch &scra
             const size_t bytes = scratch.split.starts[scratch.split.word_count] - scratch.split.starts[0];
             int32_t *to = ids.room((escape_spaces_ ? 3 : 1) * bytes + 8);
             ids.advance(encode_words(text + start, size - start, scratch, to, ids, poll));
+            if (bytes >= LONG_PIECE) poll();  // a block without a cut may be as long as the text
         }
         start = end;
         if (start < size) poll();

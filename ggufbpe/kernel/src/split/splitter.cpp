@@ -162,8 +162,9 @@ void Splitter::find_cuts() {
     }
 }
 
-size_t Splitter::cut(const unsigned char *text, size_t size, size_t from) const {
+size_t Splitter::cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const {
     if (from == 0) return 0;
+    Pace pace(poll);
     while (from < size && (text[from] & 0xC0) == 0x80) ++from;
     if (from >= size) return size;
     uint8_t before = table_->class_before(text, from);
@@ -174,13 +175,14 @@ size_t Splitter::cut(const unsigned char *text, size_t size, size_t from) const 
         unsigned length;
         code_point_at(text + from, text + size, length);
         from += length;
+        pace.count(length);
     }
     return size;
 }
 
-size_t Splitter::block(const unsigned char *text, size_t size, size_t start, Scratch &scratch) const {
+size_t Splitter::block(const unsigned char *text, size_t size, size_t start, Scratch &scratch, const Poll &poll) const {
     size_t end = size;
-    if (size - start > BLOCK + BLOCK / 4) end = cut(text, size, start + BLOCK);
+    if (size - start > BLOCK + BLOCK / 4) end = cut(text, size, start + BLOCK, poll);
     const size_t bytes = end - start;
     if (bytes > 0xFFFFFF00u) throw std::length_error("more than 4 GiB of text without a place to cut it");
 
@@ -199,7 +201,7 @@ size_t Splitter::block(const unsigned char *text, size_t size, size_t start, Scr
     for (size_t i = 0; i < stages_.size() && count; ++i) {
         uint8_t *boundary = with_margins(scratch.flags[i & 1], bytes);
         boundary[-2] = boundary[-1] = 0;
-        stages_[i]->run({classes, prior, count, end == size}, boundary, scratch.stage);
+        stages_[i]->run({classes, prior, count, end == size}, boundary, scratch.stage, poll);
         boundary[count] = (prior && prior[count]) || (cut_at_end & boundary_bit(i)) ? BOUNDARY : 0;
         prior = boundary;
     }

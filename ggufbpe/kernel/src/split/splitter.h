@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "memory.h"
+#include "poll.h"
 #include "split/automaton.h"
 #include "split/classes.h"
 #include "split/stage.h"
@@ -64,7 +65,7 @@ public:
     // Splits the block that begins at `start` of the text and returns where it ends; words() gives its words then. The text
     // is UTF-8 (surrogates may be in it), and `start` is 0 or what a call or cut() returned. Throws std::length_error for a
     // block of more than 4 GiB.
-    size_t block(const unsigned char *text, size_t size, size_t start, Scratch &scratch) const;
+    size_t block(const unsigned char *text, size_t size, size_t start, Scratch &scratch, const Poll &poll = NO_POLL) const;
 
     // The next words of the block: where they begin, relative to its start, is in scratch.starts (scratch.word_count of them),
     // then where the last one ends. All of a block that is as long as most are; else so many that the memory for them
@@ -72,7 +73,7 @@ public:
     bool words(Scratch &scratch) const;
 
     // The first place at or behind `from` where the text may be cut without changing a word; the size if there is none.
-    size_t cut(const unsigned char *text, size_t size, size_t from) const;
+    size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll = NO_POLL) const;
 
     static constexpr size_t BLOCK = 1 << 16;  // bytes: what a block has at least, if there are as many
 

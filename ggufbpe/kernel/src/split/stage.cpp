@@ -85,9 +85,9 @@ void Stage::set_weights(const uint8_t *ascii) {
     for (uint32_t c = 0; c < 0x80; ++c) weights_[column_of_[ascii[c]]] += frequency(c);
 }
 
-void Stage::run(const Block &block, uint8_t *boundary, Scratch &scratch) const {
+void Stage::run(const Block &block, uint8_t *boundary, Scratch &scratch, const Poll &poll) const {
     if (automaton_) {
-        run_automaton(block, boundary, scratch);
+        run_automaton(block, boundary, scratch, poll);
         if (step_ == Step::LETTERS_JOINED_BY_SPACES) join_letters(block, boundary);
     } else {
         copy_prior(block, boundary);
@@ -97,7 +97,7 @@ void Stage::run(const Block &block, uint8_t *boundary, Scratch &scratch) const {
 
 // ---- automata -----------------------------------------------------------------------------------------------------
 
-void Stage::run_automaton(const Block &block, uint8_t *boundary, Scratch &scratch) const {
+void Stage::run_automaton(const Block &block, uint8_t *boundary, Scratch &scratch, const Poll &poll) const {
     Block of_columns = block;
     if (!is_identity_) {
         uint8_t *columns = with_margins(scratch.columns, block.count);
@@ -134,6 +134,7 @@ void Stage::run_automaton(const Block &block, uint8_t *boundary, Scratch &scratc
             done = mark_matches(of_columns, begin, place, is_unmatched, boundary);
             is_boundary = !is_unmatched;
         }
+        if (end < block.count) poll();
     }
 }
 

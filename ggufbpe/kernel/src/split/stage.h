@@ -14,6 +14,7 @@
 
 #include "lazy.h"
 #include "memory.h"
+#include "poll.h"
 #include "split/automaton.h"
 #include "split/certainty.h"
 #include "split/windows.h"
@@ -64,7 +65,7 @@ public:
     void set_weights(const uint8_t *ascii);
 
     // Writes a flag for each code point. What is in `boundary` from the end of the block on may be written over.
-    void run(const Block &block, uint8_t *boundary, Scratch &scratch) const;
+    void run(const Block &block, uint8_t *boundary, Scratch &scratch, const Poll &poll) const;
 
     // Whether no match of this stage has the two classes one behind the other, nor looks past the second.
     bool separates(uint8_t first, uint8_t second) const;
@@ -78,7 +79,7 @@ private:
     }
     bool is_in(size_t set, uint8_t class_number) const { return members_[set][class_number]; }
 
-    void run_automaton(const Block &block, uint8_t *boundary, Scratch &scratch) const;
+    void run_automaton(const Block &block, uint8_t *boundary, Scratch &scratch, const Poll &poll) const;
     size_t match_end(const Block &block, size_t from) const;
     size_t mark_matches(const Block &block, size_t position, size_t until, bool &is_unmatched, uint8_t *boundary) const;
     template <typename Function>
