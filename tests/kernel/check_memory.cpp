@@ -37,24 +37,31 @@ HugePages::Mapping taken(size_t bytes, bool is_expected_new) {
 
 // What was used last is kept; the smallest that has room is given, if it is not much too large.
 void check_what_is_kept() {
-    const HugePages::Mapping small = taken(8 * PAGE, true), large = taken(11 * PAGE, true);
+    static_assert(HugePages::KEPT == 8 * PAGE, "the sizes below are of 8 pages");
+    const HugePages::Mapping small = taken(3 * PAGE, true), large = taken(4 * PAGE, true);
     HugePages::give_back(large);
     HugePages::give_back(small);
-    HugePages::give_back(taken(6 * PAGE, false));  // small
-    CHECK(taken(10 * PAGE, false).data == large.data);
-    CHECK(taken(7 * PAGE, false).data == small.data);
+    HugePages::give_back(taken(2 * PAGE, false));  // small
+    CHECK(taken(4 * PAGE, false).data == large.data);
+    CHECK(taken(3 * PAGE, false).data == small.data);
     HugePages::give_back(small);
-    const HugePages::Mapping much_smaller = taken(5 * PAGE, true);  // 8 are more than half as much again
+    const HugePages::Mapping much_smaller = taken(PAGE, true);  // 3 are more than half as much again
     HugePages::give_back(much_smaller);
+    const HugePages::Mapping other = taken(4 * PAGE, true);
     HugePages::give_back(large);
     HugePages::give_back(taken(HugePages::KEPT + 1, true));  // more than may be kept: the others stay
-    CHECK(taken(11 * PAGE, false).data == large.data);
+    CHECK(taken(4 * PAGE, false).data == large.data);
     HugePages::give_back(large);
-    HugePages::give_back(taken(HugePages::KEPT - 11 * PAGE, true));  // the oldest two go
-    HugePages::give_back(taken(11 * PAGE, false));
-    HugePages::give_back(taken(13 * PAGE, true));  // now that very large one is the oldest
-    HugePages::give_back(taken(11 * PAGE, false));
-    HugePages::give_back(taken(HugePages::KEPT - 11 * PAGE, true));
+    HugePages::give_back(other);  // the oldest two go
+    CHECK(taken(4 * PAGE, false).data == other.data);
+    CHECK(taken(4 * PAGE, false).data == large.data);
+    const HugePages::Mapping one = taken(PAGE, true);
+    HugePages::give_back(other);
+    HugePages::give_back(large);
+    HugePages::give_back(one);  // the other one is the oldest now
+    CHECK(taken(4 * PAGE, false).data == large.data);
+    HugePages::give_back(taken(4 * PAGE, true));
+    HugePages::give_back(large);
 }
 
 void check_at_random(uint64_t seed) {
