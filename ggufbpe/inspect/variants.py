@@ -21,9 +21,10 @@ from ..registry import PRE_TOKENIZERS, PreTokenizer
 from ..special import SpecialTokens
 from ..split import splitter
 from ..steps import Steps, WordCache
+from ..telltales import FEATURES, has_feature
 from ..tokenizer import Tokenizer, steps_of, tokenizer_of
 from ..vocab import Vocabulary
-from .families import FEATURES, allows_feature, has_feature, one_of_each
+from .families import allows_feature, one_of_each
 
 _CUT_COSTS = 3
 _REMEMBERED, _REMEMBERED_LENGTH = 512, 1 << 16  # texts and characters; at the most some 300 MB of odd texts
