@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..corpus import CorpusError, File, decompressed, files_of, has_json_lines, records
 from ..escapes import process_escapes
 from ..inspect.oracles import USAGES, Oracle, open_oracle
-from ..inspect.report import count, to_html, to_json, verdict
+from ..inspect.report import all_fixes, count, to_html, to_json, verdict
 from ..inspect.verify import (
     Difference,
     Example,
@@ -242,6 +242,8 @@ class Printer:
         for number, difference in enumerate(result.differences[:_SHOWN], 1):
             yield ""
             yield from self._difference(number, difference)
+        if fix := all_fixes(result):
+            yield from ("", f"all fixes in one: {_output.one_line(fix)}")
         more = len(result.differences) - _SHOWN
         if more > 0:
             yield from ("", f"and {more} more difference{'s' * (more > 1)}, which --json and --html have")

@@ -10,12 +10,14 @@ But: nothing is tried here, and no ids are compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .._constants import TokenizerKey, TokenType
 from ..registry import PRE_TOKENIZERS
 from ..vocab import TokenAttribute, Vocabulary
+from .families import Evidence
 
 # The ids, and the order in which explanations of equally many causes are listed: what is done once around the
 # text, then what changes the text, then what changes the model; what says least comes last.
@@ -44,21 +46,44 @@ class Explanation(NamedTuple):
     causes: tuple[Cause, ...]
     explains: float
 
+    @property
+    def fix(self) -> str:
+        """The one command that makes all changes to the model file that the causes call for; "" for none."""
+        return together(self.causes)
+
 
 class Diagnosis(NamedTuple):
-    """Whether the ids are the model's own; if not, why, the best explanation first."""
+    """Whether the ids are the model's own; if not, why, the best explanation first.
+
+    `added_as` says which meaning of "add special tokens" that goes by, where there are two (agreement.py).
+    """
 
     match: bool
     explanations: tuple[Explanation, ...]
+    added_as: str = ""
 
 
 def to_json(diagnosis: Diagnosis) -> dict[str, object]:
     """`diagnosis` as `ggufbpe diagnose --json` writes it."""
     explanations = [
-        {"causes": [cause._asdict() for cause in item.causes], "explains": item.explains}
+        {"causes": [cause._asdict() for cause in item.causes], "explains": item.explains, "fix": item.fix}
         for item in diagnosis.explanations
     ]
-    return {"match": diagnosis.match, "explanations": explanations}
+    return {
+        "match": diagnosis.match,
+        "added_as": diagnosis.added_as or None,
+        "explanations": explanations,
+    }
+
+
+_COMMAND = re.compile(r"(ggufbpe fix .+?)((?: --set\S* \S+)+) -o fixed\.gguf")  # as `_fix` writes it
+
+
+def together(causes: Iterable[Cause]) -> str:
+    """The one command that makes all changes to the model file that `causes` call for; "" where there are none."""
+    found = [match for cause in causes if (match := _COMMAND.search(cause.fix))]
+    flags = dict.fromkeys(match[2] for match in found)
+    return f"{found[0][1]}{''.join(flags)} -o fixed.gguf" if found else ""
 
 
 # ---- around the text ------------------------------------------------------------------------------------
@@ -114,14 +139,16 @@ def truncated(kept: int, of: int, side: str) -> Cause:
 # ---- the model ------------------------------------------------------------------------------------------
 
 
-def pre_type(vocabulary: Vocabulary, names: list[str], alike: list[str]) -> Cause:
+def pre_type(vocabulary: Vocabulary, names: list[str], alike: list[str], evidence: Evidence) -> Cause:
     """Another pre-tokenizer, which goes by `names`, all of one family; families `alike` give the same ids."""
     family = PRE_TOKENIZERS[names[0]].family
-    name = family if family in names else names[0]
+    name = next((name for name in (evidence.name, family) if name in names), names[0])
     names = sorted(names, key=lambda other: other != name)
     what = f"the pre-tokenizer is {' = '.join(names)}, not {vocabulary.pre}"
     if alike:
         what += f"; {', '.join(alike)} {'split' if len(alike) > 1 else 'splits'} this text alike"
+    if said := evidence.of_family(family):
+        what += f"; {said}"
     fix = _set(vocabulary, _K.PRE, name)
     if vocabulary.model != "gpt2":
         fix += f" (and {_K.MODEL}=gpt2, for {vocabulary.model} has one pre-tokenizer only)"

@@ -124,6 +124,11 @@ class Evidence(NamedTuple):
             text += f". Names that split alike: {', '.join(names)}"
         return text + "."
 
+    def place(self, family: str) -> int:
+        """The place of a family among all, the likeliest at 0; those that cannot read the vocabulary come last."""
+        names = [found.family for found in (*self.best, *self.found)]
+        return names.index(family) if family in names else len(names)
+
     def of_family(self, name: str) -> str:
         """What speaks for a family against the one in force, in a few words."""
         family = next((family for family in self.found if family.family == name), None)
