@@ -23,10 +23,11 @@ from ggufbpe.fix import parse_set, write_fixed
 from ggufbpe.gguf_file import GGUFFile
 from ggufbpe.inspect import doctor
 from ggufbpe.inspect.doctor import Finding, examine
-from ggufbpe.inspect.families import FEATURES, families, parts, tied
+from ggufbpe.inspect.families import allows_feature, evidence, families, one_of_each, parts, tied
 from ggufbpe.inspect.hf_splitting import DIFFERENCES
 from ggufbpe.registry import PRE_TOKENIZERS
 from ggufbpe.split import splitter
+from ggufbpe.telltales import CUT_BY, FEATURES, telltales
 from ggufbpe.vocab import load_vocabulary
 
 K = TokenizerKey
@@ -405,6 +406,57 @@ def test_a_pre_that_the_tokens_speak_against(pre: str, tmp_path: Path) -> None:
     assert (first.id, first.severity) == ("pre_doubtful", "warning")
     assert first.detail is not None
     assert first.detail["suggested"] == "gpt-2"
+
+
+@pytest.mark.parametrize("name", FAMILY_OF)
+def test_opening_a_sound_model_warns_of_no_pre_tokenizer_but_a_missing_one(name: str) -> None:
+    """The quick look has no false alarm on any real vocabulary, under any name that the tokens point to."""
+    found = load_vocabulary(cached(name))
+    assert any("tokenizer.ggml.pre is" in said for said in found.warnings) == (found.pre == "default")
+    for family in {FAMILY_OF[name], *(["bailingmoe", "qwen35"] if name == "qwen2" else [])} - {"gemma4"}:
+        assert telltales(one_of_each()[family], found.token_to_id) == []
+
+
+@pytest.mark.parametrize("pre", [None, "", "default", "llama-bpe", "starcoder", "deepseek-coder"])
+def test_a_wrong_pre_is_warned_of_alike(
+    pre: str | None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """GPT-2's vocabulary under a name that is missing, the fallback's, or another's: by all that open it."""
+    path = with_pre(GPT2, pre, tmp_path / "model.gguf", extra={K.PRE: None} if pre is None else {})
+    (tmp_path / "text").write_text("Hi")
+    text = str(tmp_path / "text")
+    for arguments in (
+        ["tokenize", "-m", str(path), "-p", "Hi"],
+        ["count", "-m", str(path), text],
+        ["verify", "-m", str(path), "--against", f"gguf:{path}", text],
+        ["diagnose", "-m", str(path), "-p", "Hi", "--ids", "[17250]"],
+        ["explain", "-m", str(path), "-p", "Hi"],
+        ["info", "-m", str(path)],
+    ):
+        main(arguments)
+        assert "warning: " + f"{path}: tokenizer.ggml.pre is " in capfd.readouterr().err, arguments
+    assert main(["doctor", str(path)]) == 0
+    assert "\nwarning: pre_" in "\n" + capfd.readouterr().out
+    assert main(["doctor", str(path), "--strict"]) == 1
+
+
+def test_what_the_quick_look_doubts_so_does_the_doctor() -> None:
+    """Of GPT-2's vocabulary under every family; and it doubts most of those that the doctor does."""
+    with GGUFFile(GPT2) as file:
+        tokens, merges = file[K.LIST], file[K.MERGES]
+    judged = evidence(tokens, merges, "gpt-2", "")  # type: ignore[arg-type]
+    quick = {f for f, entry in one_of_each().items() if telltales(entry, judged.known)}
+    slow = {f for f in one_of_each() if judged.under(one_of_each()[f].name).is_against}
+    assert quick <= slow
+    assert len(quick) > 0.8 * len(slow) > 20
+
+
+def test_the_table_of_what_families_cut() -> None:
+    table = {
+        family: "".join(".x"[not allows_feature(entry, feature)] for feature in FEATURES)
+        for family, entry in one_of_each().items()
+    }
+    assert dict(CUT_BY) == table
 
 
 def test_features_tell_families_apart() -> None:

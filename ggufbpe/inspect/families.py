@@ -69,7 +69,7 @@ class Evidence(NamedTuple):
     """What the tokens of a vocabulary say of the name in its `tokenizer.ggml.pre`."""
 
     pre: str  # as the file has it; "" where it has none
-    telltales: list[str]  # tokens that make opening the file warn of it (telltales.py)
+    known: frozenset[str]  # all tokens
     found: list[Family]  # the likeliest first
     best: list[Family]  # those that nothing tells from the likeliest, itself included
     name: str  # to be set; "" where nothing points to one, for want of merges
@@ -97,7 +97,16 @@ class Evidence(NamedTuple):
             return bool(self.name)
         if not self.pre or self.pre == "default":  # nobody chose it, so little is enough
             return own not in self.best
-        return own.cost > first.cost + _COST_MORE and (own.share < 1 - _SHARE_CUT or bool(self.telltales))
+        return own.cost > first.cost + _COST_MORE and (own.share < 1 - _SHARE_CUT or self._is_cut)
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether it cuts enough for opening the file to warn of it (telltales.py)."""
+        return bool(telltales(PRE_TOKENIZERS[self.pre], self.known))
+
+    def under(self, pre: str) -> Evidence:
+        """The same of another name."""
+        return self._replace(pre=pre)
 
     @property
     def sentence(self) -> str:
@@ -149,14 +158,13 @@ def evidence(tokens: Iterable[str], merges: Iterable[str], pre: str, architectur
 
     The name to set is the architecture's own where it is one of the likeliest, else the family's.
     """
-    known = set(tokens)
+    known = frozenset(tokens)
     made = known.intersection(map(made_by, merges))
     found = families(made or known)
     best = tied(found)
     names = [name for family in best for name in family.names]
     name = architecture if architecture in names else best[0].family
-    entry = PRE_TOKENIZERS.get(pre or "default")
-    return Evidence(pre, telltales(entry, known) if entry else [], found, best, name if made else "")
+    return Evidence(pre, known, found, best, name if made else "")
 
 
 def families(made: Iterable[str]) -> list[Family]:
