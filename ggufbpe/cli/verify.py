@@ -44,6 +44,9 @@ Each file is one text; what is longer than 64 KiB is cut after a line, so that f
 directories, files are taken that `ggufbpe count` would count, and compressed files and JSON lines are read as there. \
 Texts are taken as they are; backslash escapes are read only with --escape.
 
+Recorded ids of a model that adds EOS and no BOS may be with EOS, as the function llama_tokenize gives them, or \
+without, as the command llama-tokenize prints them; it is said of which kind they were taken to be.
+
 The exit code is 0 if all ids are the same, 1 if some differ or the other tokenizer failed on a text (it crashed, \
 hung or gave garbage), 2 if nothing could be compared or something could not be read."""
 _EXAMPLES = """\
