@@ -12,7 +12,6 @@ Measured on the 13 byte-level vocabularies of llama.cpp under all 29 families: t
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import NamedTuple
 
 from .bpe import byte_level
 from .registry import PreTokenizer
@@ -20,46 +19,36 @@ from .registry import PreTokenizer
 _PRESENT = 0.2  # from this share of its strings on, a vocabulary has a feature; a small one has few of them
 _FEWEST = 4  # telltale tokens: fewer may have been added by hand
 
-
-class Feature(NamedTuple):
-    """Strings that would be tokens, and what they have in common."""
-
-    name: str
-    strings: tuple[str, ...]
-
-
-FEATURES = tuple(
-    Feature(name, tuple(strings))
-    for name, strings in (
-        ("two digits", [f"{number}" for number in range(10, 100)]),
-        ("three digits", [f"{number}" for number in range(100, 1000, 7)]),
-        ("four digits", [f"{year}" for year in range(1990, 2021)]),
-        ("space and digits", [" 1", " 2", " 3", " 10", " 12", " 20", " 100"]),
-        ("letters and digits", ["mp3", "h1", "x1", "v1", " a1", " i18"]),
-        ("contractions", ["'s", "'t", "'re", "'ve", "'ll", "'m", "'d"]),
-        ("contractions in capitals", ["'S", "'T", "'RE", "'LL"]),
-        ("word with contraction", ["don't", " don't", "it's", " it's", " I'm", "n't"]),
-        ("apostrophe and word", ["'on", "'in", "'id", "'al", "'em"]),
-        ("apostrophe and word after a contraction's letter", ["'self", "'data", "'title", "'type", "'message"]),
-        ("punctuation and word", ["(self", ".com", "(x", "_id", "/bin", ".get", "(data", "-on", ".py", '"name']),
-        ("dash or quotation mark and word", ["—and", "“We", "“The", "—it", "…and"]),
-        ("tab and word", ["\treturn", "\tif", "\tint", "\tthis"]),
-        ("words joined by a space", [" of the", " in the", " to be", " and the", " on the"]),
-        ("comma and word", [", and", ". The", ", the"]),
-        ("capital inside a word", ["getElement", " JavaScript", " YouTube", " iPhone", " GitHub", " McC"]),
-        ("punctuation and line break", [");\n", ";\n", ",\n", "{\n", ".\n", ":\n", ">\n", "}\n"]),
-        ("punctuation and line breaks", [");\n\n", ".\n\n", "}\n\n", ":\n\n", ";\n\n"]),
-        ("slash and line break", ["//\n", "/\n", "*/\n"]),
-        ("space and punctuation", [" (", " '", " =", " -", " {", " ["]),
-        ("several punctuation marks", ["();", "):", '",', "='", "');", "//", "...", "--"]),
-        ("several line breaks", ["\n\n", "\n\n\n", "\n\n\n\n"]),
-        ("line break and spaces", ["\n ", "\n  ", "\n    ", "\n        "]),
-        ("line break, spaces, line break", ["\n \n", "\n  \n", "\n\n  "]),
-        ("odd numbers of spaces", ["   ", "     ", "       ", "         "]),
-        ("space and Han character", [" 的", " 中", " 中国", " 我"]),
-        ("Chinese comma and word", ["，我", "。他", "，在", "的，"]),
-    )
-)  # fmt: skip
+# What the strings of a feature have in common, and the strings, of which a vocabulary that has it has some for tokens.
+FEATURES: dict[str, tuple[str, ...]] = {
+    "two digits": tuple(map(str, range(10, 100))),
+    "three digits": tuple(map(str, range(100, 1000, 7))),
+    "four digits": tuple(map(str, range(1990, 2021))),
+    "space and digits": (" 1", " 2", " 3", " 10", " 12", " 20", " 100"),
+    "letters and digits": ("mp3", "h1", "x1", "v1", " a1", " i18"),
+    "contractions": ("'s", "'t", "'re", "'ve", "'ll", "'m", "'d"),
+    "contractions in capitals": ("'S", "'T", "'RE", "'LL"),
+    "word with contraction": ("don't", " don't", "it's", " it's", " I'm", "n't"),
+    "apostrophe and word": ("'on", "'in", "'id", "'al", "'em"),
+    "apostrophe and word after a contraction's letter": ("'self", "'data", "'title", "'type", "'message"),
+    "punctuation and word": ("(self", ".com", "(x", "_id", "/bin", ".get", "(data", "-on", ".py", '"name'),
+    "dash or quotation mark and word": ("—and", "“We", "“The", "—it", "…and"),
+    "tab and word": ("\treturn", "\tif", "\tint", "\tthis"),
+    "words joined by a space": (" of the", " in the", " to be", " and the", " on the"),
+    "comma and word": (", and", ". The", ", the"),
+    "capital inside a word": ("getElement", " JavaScript", " YouTube", " iPhone", " GitHub", " McC"),
+    "punctuation and line break": (");\n", ";\n", ",\n", "{\n", ".\n", ":\n", ">\n", "}\n"),
+    "punctuation and line breaks": (");\n\n", ".\n\n", "}\n\n", ":\n\n", ";\n\n"),
+    "slash and line break": ("//\n", "/\n", "*/\n"),
+    "space and punctuation": (" (", " '", " =", " -", " {", " ["),
+    "several punctuation marks": ("();", "):", '",', "='", "');", "//", "...", "--"),
+    "several line breaks": ("\n\n", "\n\n\n", "\n\n\n\n"),
+    "line break and spaces": ("\n ", "\n  ", "\n    ", "\n        "),
+    "line break, spaces, line break": ("\n \n", "\n  \n", "\n\n  "),
+    "odd numbers of spaces": ("   ", "     ", "       ", "         "),
+    "space and Han character": (" 的", " 中", " 中国", " 我"),
+    "Chinese comma and word": ("，我", "。他", "，在", "的，"),
+}  # fmt: skip
 
 # For each byte-level family, which of `FEATURES` it cuts, in their order. It follows from the patterns (families.py,
 # `allows_feature`), but to run these takes longer than to open a file; a test holds the two together.
@@ -96,9 +85,9 @@ CUT_BY = {
 }
 
 
-def has_feature(tokens: Container[str], feature: Feature) -> bool:
+def has_feature(tokens: Container[str], feature: str) -> bool:
     """Whether enough of a feature's strings are among `tokens`."""
-    return len(_present(tokens, feature)) >= _PRESENT * len(feature.strings)
+    return len(_present(tokens, feature)) >= _PRESENT * len(FEATURES[feature])
 
 
 def telltales(entry: PreTokenizer, tokens: Container[str]) -> list[str]:
@@ -110,5 +99,5 @@ def telltales(entry: PreTokenizer, tokens: Container[str]) -> list[str]:
     return found if len(found) >= _FEWEST else []
 
 
-def _present(tokens: Container[str], feature: Feature) -> list[str]:
-    return [text for text in feature.strings if (text if text.isalnum() else byte_level(text)) in tokens]
+def _present(tokens: Container[str], feature: str) -> list[str]:
+    return [text for text in FEATURES[feature] if (text if text.isalnum() else byte_level(text)) in tokens]

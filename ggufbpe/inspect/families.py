@@ -29,7 +29,7 @@ from ..errors import printable
 from ..pattern import char_sets, parse
 from ..registry import PRE_TOKENIZERS, PreTokenizer
 from ..split import splitter
-from ..telltales import FEATURES, Feature, has_feature, telltales
+from ..telltales import FEATURES, has_feature, telltales
 from ..unicode_classes import CLASSES, STARTS, class_of
 
 _SPACE = byte_level(" ")
@@ -204,13 +204,11 @@ def is_byte_level(tokens: Iterable[str]) -> bool:
     return raw * 2 < len(some) or not some
 
 
-def _judged(
-    entry: PreTokenizer, absent: list[Feature], shapes: Counter[str], examples: dict[str, str]
-) -> Family:
+def _judged(entry: PreTokenizer, absent: list[str], shapes: Counter[str], examples: dict[str, str]) -> Family:
     words = splitter(entry).words
     cut = [shape for shape in shapes if len(words(shape)) > 1]
     number, total = sum(map(shapes.__getitem__, cut)), shapes.total()
-    missing = tuple(feature.name for feature in absent if allows_feature(entry, feature))
+    missing = tuple(feature for feature in absent if allows_feature(entry, feature))
     shown = sorted(cut, key=lambda shape: -shapes[shape])[:5]
     cost = len(missing) + log2(1 + number)
     return Family(entry.family, cost, total - number, total, tuple(map(examples.__getitem__, shown)), missing)
@@ -256,10 +254,11 @@ def one_of_each() -> dict[str, PreTokenizer]:
 
 
 @cache
-def allows_feature(entry: PreTokenizer, feature: Feature) -> bool:
+def allows_feature(entry: PreTokenizer, feature: str) -> bool:
     """Whether the family keeps the strings of a feature whole."""
     words = splitter(entry).words
-    return sum(len(words(text)) == 1 for text in feature.strings) >= _ALLOWED * len(feature.strings)
+    strings = FEATURES[feature]
+    return sum(len(words(text)) == 1 for text in strings) >= _ALLOWED * len(strings)
 
 
 class _Representatives(dict[int, str]):
