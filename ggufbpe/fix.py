@@ -20,7 +20,8 @@ import os
 import re
 import struct
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import IO, Any, NamedTuple
 
 from ._constants import GGUFValueType, TokenizerKey, TokenType
@@ -117,6 +118,17 @@ def argument_for(file: GGUFFile, key: str) -> str | None:
         return None
     size = file.array_length(_K.LIST) if _K.LIST in file else 0
     return None if key in ID_KEYS and found >= size else str(found).lower()
+
+
+def id_ranges(ids: Iterable[int]) -> Iterator[str]:
+    """Ascending ids as `set_token_types` takes them: those in a row as the first and the last one.
+
+    >>> list(id_ranges([3, 4, 5, 9]))
+    ['3..5', '9']
+    """
+    for _, group in groupby(enumerate(ids), lambda pair: pair[1] - pair[0]):
+        found = [index for _, index in group]
+        yield f"{found[0]}..{found[-1]}" if len(found) > 1 else str(found[0])
 
 
 def set_token_types(file: GGUFFile, arguments: Iterable[str]) -> Edit:

@@ -187,6 +187,8 @@ _END_OF_GENERATION = (
     "<｜end▁of▁sentence｜>",
     "[e~[",
 )
+# Texts of which llama.cpp makes a control token whatever its type; those of special ids unless a key names another.
+MADE_CONTROL = frozenset((*_END_OF_GENERATION, *(text for _, _, texts in _SPECIAL_IDS for text in texts)))
 _ALWAYS_SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")  # of gpt-oss
 
 

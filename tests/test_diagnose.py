@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shlex
 import unicodedata
 from collections.abc import Callable
 from functools import cache
@@ -26,6 +27,7 @@ from ggufbpe.registry import PRE_TOKENIZERS
 from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
 
 Ids = list[int]
+ADD_BOS, ADD_EOS = "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"
 
 # llama.cpp's real vocabularies that are byte pair encoding.
 BPE_VOCABULARIES = (
@@ -341,6 +343,80 @@ def test_several_single_causes_are_all_listed_simplest_first() -> None:
     assert [[cause.id for cause in item.causes] for item in found] == [["trailing_newline"], ["truncated"]]
     found = diagnose(model("gpt-2"), b"a b", model("gpt-2").encode(b" a b")).explanations
     assert [[cause.id for cause in item.causes] for item in found] == [["space_prefix"], ["leading_space"]]
+
+
+# ---- every fix ------------------------------------------------------------------------------------------
+
+
+def plus(changes: Callable[[Tokenizer], Tokenizer], **flags: bool) -> Made:
+    """The ids of the changed model."""
+    return lambda tok, text: changes(tok).encode(text, **flags)
+
+
+HEADERS = "<|begin_of_text|>x" + "".join(f"<|reserved_special_token_{number}|>x" for number in range(6))
+
+# A cause whose fix is in the file: the vocabulary, its keys that are changed first, a text, and how the ids are made.
+MENDABLE: dict[str, tuple[str, dict[str, Any], str, Made]] = {
+    "bos missing": ("gpt-2", {ADD_BOS: True}, "a b", encoding(bytes, add_special=False)),
+    "bos added": ("gpt-2", {}, "a b", plus(lambda tok: changed(tok, add_bos=True))),
+    "bos other": ("llama-bpe", {}, "a b", lambda tok, text: [128001, *tok.encode(text, add_special=False)]),
+    "bos other, none here": (
+        "llama-bpe",
+        {ADD_BOS: False},
+        "a b",
+        lambda tok, text: [128001, *tok.encode(text)],
+    ),
+    "eos added": ("gpt-2", {}, "a b", plus(lambda tok: changed(tok, add_eos=True))),
+    "eos missing": (
+        "llama-bpe",
+        {ADD_EOS: True},
+        "a b",
+        lambda tok, text: tok.encode(text)[:-1],
+    ),
+    "pre": ("gpt-2", {}, TEXT.decode(), plus(lambda tok: with_pre(tok, "llama-bpe"))),
+    "pre, with BOS": (
+        "gpt-2",
+        {},
+        TEXT.decode(),
+        plus(lambda tok: changed(with_pre(tok, "llama-bpe"), add_bos=True)),
+    ),
+    "merges not ignored": ("llama-bpe", {}, "Xin \u0111i\u1ec1u n\u00e0y", plus(flipped_ignore_merges)),
+    "merges ignored": (
+        "llama-bpe",
+        {"tokenizer.ggml.pre": "dbrx"},
+        "Xin \u0111i\u1ec1u",
+        plus(flipped_ignore_merges),
+    ),
+    "special tokens normal": (
+        "llama-bpe",
+        {},
+        HEADERS,
+        plus(lambda tok: with_attribute(tok, dict.fromkeys([128000, *range(128002, 128256)], NORMAL))),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MENDABLE)
+def test_every_fix_in_the_file_is_taken_and_mends(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ggufbpe.fix import parse_set, write_fixed
+    from ggufbpe.gguf_file import GGUFFile
+
+    monkeypatch.chdir(tmp_path)
+    name, keys, text, make = MENDABLE[case]
+    path = model(name).vocabulary.path
+    with GGUFFile(path) as file:
+        edits = [parse_set(file, f"{key}={str(value).lower()}") for key, value in keys.items()]
+    write_fixed(path, tmp_path / "model.gguf", edits, check=False)
+    tokenizer = Tokenizer(load_vocabulary(tmp_path / "model.gguf"))
+    ids = make(tokenizer, text.encode())
+    fixes = [item.fix for item in diagnose(tokenizer, text.encode(), ids).explanations if item.explains == 1]
+    assert any(fixes)
+    for fix in filter(None, fixes[:3]):
+        (tmp_path / "fixed.gguf").unlink(missing_ok=True)
+        assert cli.main(shlex.split(fix)[1:]) == 0
+        assert Tokenizer(load_vocabulary("fixed.gguf")).encode(text) == ids, fix
 
 
 # ---- vocabulary and merges ------------------------------------------------------------------------------

@@ -15,8 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .._constants import TokenizerKey, TokenType
+from ..errors import printable
+from ..fix import id_ranges
 from ..registry import PRE_TOKENIZERS
-from ..vocab import TokenAttribute, Vocabulary
+from ..vocab import MADE_CONTROL, TokenAttribute, Vocabulary
 from .families import Evidence
 
 # The ids, and the order in which explanations of equally many causes are listed: what is done once around the
@@ -150,8 +152,8 @@ def pre_type(vocabulary: Vocabulary, names: list[str], alike: list[str], evidenc
     if said := evidence.of_family(family):
         what += f"; {said}"
     fix = _set(vocabulary, _K.PRE, name)
-    if vocabulary.model != "gpt2":
-        fix += f" (and {_K.MODEL}=gpt2, for {vocabulary.model} has one pre-tokenizer only)"
+    if vocabulary.model == "gemma4":
+        fix = f"convert the model again: {_K.MODEL} is gemma4, which has one pre-tokenizer, whatever {_K.PRE} says"
     detail: dict[str, object] = {"what": what, "pre": name, "names": names, "family": family}
     return Cause("pre_type", {**detail, "alike": alike, "ours": vocabulary.pre}, fix)
 
@@ -178,17 +180,20 @@ def ignore_merges(vocabulary: Vocabulary) -> Cause:
     entry = vocabulary.pre_tokenizer
     theirs = not entry.ignore_merges
     what = "words that are tokens are taken whole, whatever the merges say"
-    twin = next(
-        (
-            name
-            for name, other in PRE_TOKENIZERS.items()
-            if other.family == entry.family and other.ignore_merges == theirs
-        ),
-        None,
-    )
+    twins = [
+        other
+        for other in PRE_TOKENIZERS.values()
+        if other.family == entry.family and other.ignore_merges == theirs
+    ]
+    twin = min(twins, key=lambda other: sum(a != b for a, b in zip(other, entry)), default=None)
+    flags = ""
+    if twin is not None:
+        flags = f"--set {_K.PRE}={twin.name}"
+        if vocabulary.named_add_bos is None and twin.add_bos != vocabulary.add_bos:
+            flags += f" --set {_K.ADD_BOS}={str(vocabulary.add_bos).lower()}"
     fix = (
-        _set(vocabulary, _K.PRE, twin)
-        if twin
+        _fix(vocabulary, flags)
+        if flags
         else f"llama.cpp has no pre-tokenizer that splits like {entry.name} with ignore_merges {str(theirs).lower()}: "
         f"set ignore_merges to {str(entry.ignore_merges).lower()} in the other tool's tokenizer.json"
     )
@@ -209,8 +214,16 @@ def special_token_types(vocabulary: Vocabulary, types: dict[int, int]) -> Cause:
     ]
     shown = ", ".join(f"{vocabulary.tokens[token]} as {kind}" for token, kind in changes[:5])
     what = f"the given ids have {shown}" + (f" and {len(changes) - 5} more" if len(changes) > 5 else "")
-    flags = " ".join(f"--set-token-type {token}={kind}" for token, kind in changes[:5])
-    return Cause("special_token_types", {"what": what, "tokens": tokens}, _fix(vocabulary, flags))
+    by_kind = {kind: sorted(token for token, other in changes if other == kind) for _, kind in changes}
+    flags = " ".join(
+        f"--set-token-type {ids}={kind}" for kind, found in by_kind.items() for ids in id_ranges(found)
+    )
+    fix = _fix(vocabulary, flags)
+    named = [vocabulary.tokens[token] for token in by_kind.get("NORMAL", ())]
+    if made := [text for text in named if text in MADE_CONTROL]:
+        some = ", ".join(map(printable, made[:3]))
+        fix = f"let the other tool parse {some}: llama.cpp makes a control token of that text, whatever its type"
+    return Cause("special_token_types", {"what": what, "tokens": tokens}, fix)
 
 
 def merges_of(path: str) -> Cause:

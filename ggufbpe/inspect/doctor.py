@@ -18,13 +18,12 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from itertools import groupby
 from typing import Any, NamedTuple
 
 from .._constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
 from ..bpe import BYTE_CHARS, WordEncoder
 from ..errors import GGUFError, UnsupportedTokenizerError, printable
-from ..fix import argument_for
+from ..fix import argument_for, id_ranges
 from ..gguf_file import GGUFFile
 from ..registry import PRE_TOKENIZERS
 from ..schema import DEFAULT_IDS, KEY_TYPES, NOT_REFUSED, has_right_type, ids_out_of_range, wrong_type
@@ -192,7 +191,7 @@ class _Model:
         """The command that gives tokens types, by the names of these; words where the types cannot be read."""
         if _K.TOKEN_TYPE in self.file and not has_right_type(self.file, _K.TOKEN_TYPE):
             return f"convert the model again, with a {_K.TOKEN_TYPE} of the right type"
-        changes = [f"{ids}={name}" for name, indexes in tokens.items() for ids in _ranges(indexes)]
+        changes = [f"{ids}={name}" for name, indexes in tokens.items() for ids in id_ranges(indexes)]
         return self.command(*(part for change in changes for part in ("--set-token-type", change)))
 
     def set_id(self, key: str) -> str:
@@ -206,13 +205,6 @@ def _listed(items: Iterable[object], number: int) -> str:
     """The first items of `number`."""
     shown = [printable(item, 40) if isinstance(item, str) else str(item) for item in items][:_EXAMPLES]
     return ", ".join(shown) + (" …" if number > len(shown) else "")
-
-
-def _ranges(indexes: Iterable[int]) -> Iterator[str]:
-    """Ascending ids as `ggufbpe fix` takes them: those in a row as the first and the last one."""
-    for _, group in groupby(enumerate(indexes), lambda pair: pair[1] - pair[0]):
-        ids = [index for _, index in group]
-        yield f"{ids[0]}..{ids[-1]}" if len(ids) > 1 else str(ids[0])
 
 
 def _some(count: int, one: str, many: str = "") -> str:
