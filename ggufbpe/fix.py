@@ -17,15 +17,18 @@ But: files of version 1, whose lengths no writer writes any more, and which llam
 from __future__ import annotations
 
 import os
+import re
 import struct
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import IO, Any, NamedTuple
 
 from ._constants import GGUFValueType, TokenizerKey, TokenType
 from .errors import CorruptMetadataError, GGUFError, TruncatedFileError, UnsupportedTokenizerError, printable
 from .files import replacing
 from .gguf_file import GGUFFile, Span
+from .schema import ID_KEYS, KEY_TYPES, errors_in
 from .vocab import GGUFWarning, load_vocabulary
 
 _T = GGUFValueType
@@ -33,22 +36,6 @@ _K = TokenizerKey
 _ALIGNMENT = "general.alignment"
 _DEFAULT_ALIGNMENT = 32  # GGUF_DEFAULT_ALIGNMENT
 _MOST_DIMENSIONS = 4  # GGML_MAX_DIMS
-
-# The types that llama.cpp takes for the keys of a tokenizer (src/llama-vocab.cpp, llama_vocab::impl::load);
-# a list is an array, and the one type is its elements'.
-KEY_TYPES: dict[str, GGUFValueType | tuple[GGUFValueType, ...]] = {
-    **dict.fromkeys((_K.MODEL, _K.PRE, _K.CHAT_TEMPLATE), _T.STRING),
-    **dict.fromkeys((_K.LIST, _K.MERGES), (_T.STRING,)),
-    **dict.fromkeys((_K.TOKEN_TYPE, _K.SUPPRESS_TOKENS), (_T.INT32,)),
-    _K.SCORES: (_T.FLOAT32, _T.INT32),
-    **dict.fromkeys((_K.ADD_BOS, _K.ADD_EOS, _K.ADD_SEP, _K.ADD_PREFIX, _K.REMOVE_EXTRA_WS), _T.BOOL),
-    **dict.fromkeys((_K.NORMALIZER_LOWERCASE, _K.NORMALIZER_STRIP_ACCENTS), _T.BOOL),
-    **dict.fromkeys((_K.BOS_ID, _K.EOS_ID, _K.EOT_ID, _K.EOM_ID, _K.UNK_ID), _T.UINT32),
-    **dict.fromkeys((_K.SEP_ID, _K.PAD_ID, _K.MASK_ID, _K.TOKEN_TYPE_COUNT), _T.UINT32),
-    **dict.fromkeys((_K.FIM_PRE_ID, _K.FIM_SUF_ID, _K.FIM_MID_ID), _T.UINT32),
-    **dict.fromkeys((_K.FIM_PAD_ID, _K.FIM_REP_ID, _K.FIM_SEP_ID), _T.UINT32),
-    **dict.fromkeys((_K.PREFIX_ID, _K.SUFFIX_ID, _K.MIDDLE_ID), _T.UINT32),
-}
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -109,10 +96,46 @@ def parse_remove(file: GGUFFile, key: str) -> Edit:
     return Edit(key)
 
 
-def set_token_types(file: GGUFFile, arguments: Iterable[str]) -> Edit:
-    """The edit of `tokenizer.ggml.token_type` that `ID=TYPE` or `TEXT=TYPE` mean together.
+def argument_for(file: GGUFFile, key: str) -> str | None:
+    """The VALUE by which `--set` gives `key` its right type and the meaning that its value has now; None: none.
 
-    A number is an id. Where the file has no types, all other tokens are normal, as without the key.
+    >>> argument_for(file, "tokenizer.ggml.add_bos_token")  # of type FLOAT32, 1.0    # doctest: +SKIP
+    'true'
+    """
+    wanted = KEY_TYPES[key]
+    if wanted not in (_T.BOOL, _T.UINT32):
+        return None
+    try:
+        value = file[key]
+    except GGUFError:  # not UTF-8
+        return None
+    text = str(value).lower() if isinstance(value, (bool, int, str)) else ""
+    if isinstance(value, float) and value.is_integer():
+        text = str(int(value))
+    try:
+        found = _scalar(key, wanted, text)
+    except ValueError:
+        return None
+    size = file.array_length(_K.LIST) if _K.LIST in file else 0
+    return None if key in ID_KEYS and found >= size else str(found).lower()
+
+
+def id_ranges(ids: Iterable[int]) -> Iterator[str]:
+    """Ascending ids as `set_token_types` takes them: those in a row as the first and the last one.
+
+    >>> list(id_ranges([3, 4, 5, 9]))
+    ['3..5', '9']
+    """
+    for _, group in groupby(enumerate(ids), lambda pair: pair[1] - pair[0]):
+        found = [index for _, index in group]
+        yield f"{found[0]}..{found[-1]}" if len(found) > 1 else str(found[0])
+
+
+def set_token_types(file: GGUFFile, arguments: Iterable[str]) -> Edit:
+    """The edit of `tokenizer.ggml.token_type` that `ID=TYPE`, `ID..ID=TYPE` or `TEXT=TYPE` mean together.
+
+    A number is an id, and two with dots between them are all ids from the first to the second. Where the file has
+    no types, all other tokens are normal, as without the key.
     """
     tokens = _list(file, _K.LIST, _T.STRING)
     types = _list(file, _K.TOKEN_TYPE, _T.INT32) if _K.TOKEN_TYPE in file else []
@@ -122,19 +145,21 @@ def set_token_types(file: GGUFFile, arguments: Iterable[str]) -> Edit:
         if not equals or name not in TokenType.__members__:
             kinds = ", ".join(TokenType.__members__)
             raise ValueError(
-                f"{printable(argument)} is not of the form ID=TYPE or TEXT=TYPE, TYPE one of {kinds}"
+                f"{printable(argument)} is not of the form ID=TYPE, ID..ID=TYPE or TEXT=TYPE, TYPE one of {kinds}"
             )
-        if token.isascii() and token.isdigit():
-            index = int(token)
+        if ids := re.fullmatch(r"([0-9]+)(?:\.\.([0-9]+))?", token):
+            first, last = int(ids[1]), int(ids[2] or ids[1])
         elif token in tokens:
-            index = tokens.index(token)
+            first = last = tokens.index(token)
         else:
             raise ValueError(f"the file has no token {printable(token)}")
-        if index >= len(tokens):
+        if last < first:
+            raise ValueError(f"{printable(token)} has no ids: the second is the smaller one")
+        if last >= len(tokens):
             raise ValueError(
-                f"token id {index} is out of range: the vocabulary has ids 0 to {len(tokens) - 1}"
+                f"token id {last} is out of range: the vocabulary has ids 0 to {len(tokens) - 1}"
             )
-        types[index] = int(TokenType[name])
+        types[first : last + 1] = [int(TokenType[name])] * (last + 1 - first)
     return Edit(_K.TOKEN_TYPE, _T.ARRAY, types, _T.INT32)
 
 
@@ -209,20 +234,22 @@ def write_fixed(
 ) -> None:
     """Write to `target` the file `source` with the `edits`; `target` may be `source`, and is replaced whole.
 
-    With `check`, a copy whose tokenizer cannot be opened is thrown away and its `GGUFError` raised (tokenizers
-    that are not byte pair encoding pass), and what opening it warns of is a `GGUFWarning`. An `OSError`, such
-    as a full disk, and an interruption leave `target` as it was and nothing beside it.
+    With `check`, a copy that has an error which `source` has not, or one in a key that was edited, is thrown away
+    and the `GGUFError` raised: what keeps the tokenizer from being opened, and what schema.py calls an error.
+    What else is wrong with the copy, and what opening it warns of, is a `GGUFWarning`. An `OSError`, such as a
+    full disk, and an interruption leave `target` as it was and nothing beside it.
     """
     source, target = os.fspath(source), os.fspath(target)
+    edits = list(edits)
     told: list[str] = []
     with GGUFFile(source) as model:
-        parts = _plan(model, list(edits))
+        parts = _plan(model, edits)
         with replacing(target) as (file, temporary):
             _copy(model, parts, file)
             model.close()  # the target may be the source, and some systems do not replace an open file
             file.flush()
             if check and temporary != target:  # not a device or a pipe
-                told = _check(temporary, target)
+                told = _check(temporary, target, source, {edit.key for edit in edits})
     for problem in told:  # only now: a caller may turn warnings into errors
         warnings.warn(problem, GGUFWarning, stacklevel=2)
 
@@ -340,17 +367,31 @@ def _copy(source: GGUFFile, parts: list[_Part], target: IO[bytes]) -> None:
             target.write(block)
 
 
-def _check(temporary: str, target: str) -> list[str]:
-    """Raise what is wrong with the tokenizer of the copy, and return what opening it warns of.
+def _check(temporary: str, target: str, source: str, edited: set[str]) -> list[str]:
+    """Raise what the edits broke or left broken, and return what is to be said of the rest of the copy.
 
-    Both in the name that the copy is to have.
+    All in the name that the copy is to have.
     """
-    try:
-        vocabulary = load_vocabulary(temporary)
-    except UnsupportedTokenizerError:
-        return []
-    except GGUFError as error:
+    found, told = _errors(temporary)
+    before = {(type(error), error.key) for error in _errors(source)[0]} if found else set()
+    for error in found:
         error.path = target
-        error.remedy = f"{error.remedy or 'change something else'} (nothing was written; --force writes it)"
-        raise
-    return [f"{target}: {problem}" for problem in vocabulary.warnings]
+        if error.key in edited or (type(error), error.key) not in before:
+            error.remedy = (
+                f"{error.remedy or 'change something else'} (nothing was written; --force writes it)"
+            )
+            raise error
+    return [*map(str, found), *(f"{target}: {problem}" for problem in told)]
+
+
+def _errors(path: str) -> tuple[list[GGUFError], tuple[str, ...]]:
+    """What is wrong with the tokenizer of a file, and what opening it warns of."""
+    found: list[GGUFError] = []
+    try:
+        with GGUFFile(path) as file:
+            found += errors_in(file)
+        return found, load_vocabulary(path).warnings
+    except UnsupportedTokenizerError:
+        return found, ()
+    except GGUFError as error:
+        return [*(other for other in found if other.key != error.key), error], ()

@@ -21,6 +21,7 @@ from ._constants import GGUF_MAGIC, GGUFValueType
 from .errors import printable
 from .gguf_file import SCALARS, GGUFFile, Value, numbers_of
 from .kernel.lazy import LazyStrings, lazy_strings, packed_strings
+from .schema import KEY_TYPES
 
 _T = GGUFValueType
 _UNREAD = object()
@@ -154,8 +155,6 @@ def _value(file: GGUFFile, key: str) -> Any:
 
 def _entry_of(key: str, value: Value) -> _Entry:
     """`value` of the type that `key` has in llama.cpp if it can be that; else of another, for loading to refuse."""
-    from .fix import KEY_TYPES
-
     if key not in KEY_TYPES and not key.startswith("general."):
         import difflib
 

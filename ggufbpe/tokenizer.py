@@ -156,7 +156,8 @@ class Tokenizer:
 
         Raises a `GGUFError` that says what is wrong, where, and what to do; `UnsupportedTokenizerError` for
         tokenizers that are not byte pair encoding; `OSError` where the file cannot be opened. Warns
-        (`GGUFWarning`) where llama.cpp does. `RuntimeError` for engine="native" where it is not installed.
+        (`GGUFWarning`) where llama.cpp does, and of a pre-tokenizer that is "default" or cuts the model's tokens.
+        `RuntimeError` for engine="native" where it is not installed.
         """
         cache_bytes = _checked_cache_bytes(cache_bytes)
         vocabulary, metadata = load(path, overrides)
@@ -199,11 +200,12 @@ class Tokenizer:
     # ---- encoding -------------------------------------------------------------------------------
 
     def encode(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> list[int]:
-        """The ids of `text`; the defaults are those of llama-tokenize.
+        """The ids of `text`, as the function llama_tokenize gives them.
 
-        `add_special` adds BOS and EOS where the model wants them; `parse_special` takes the text of control
-        tokens for these tokens. Bytes need not be UTF-8: each that cannot be decoded counts as U+FFFD. A
-        `str` with lone surrogates is a `ValueError`, for no UTF-8 writes it.
+        `add_special` adds BOS and EOS where the model wants them. The command llama-tokenize, and `ggufbpe
+        tokenize`, pass `tok.add_bos` for it: of a model that adds EOS and no BOS they leave out EOS.
+        `parse_special` takes the text of control tokens for these tokens. Bytes need not be UTF-8: each that
+        cannot be decoded counts as U+FFFD. A `str` with lone surrogates is a `ValueError`, for no UTF-8 writes it.
 
         Source: src/llama-vocab.cpp, llama_vocab::impl::tokenize (llama_tokenize).
         """

@@ -3,7 +3,8 @@
     gguf_file.py -> metadata -> [this file] -> vocabulary -> tokenizer.py
 
 Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. What llama.cpp logs as a
-warning and then goes on with is one of `Vocabulary.warnings` here, which `warn_of` makes a `GGUFWarning`.
+warning and then goes on with is one of `Vocabulary.warnings` here, which `warn_of` makes a `GGUFWarning`; so is
+a pre-tokenizer that is likely the wrong one, of which llama.cpp says nothing unless it is missing.
 
 But: nothing about text. How a pre-tokenizer splits is in registry.py and split.py.
 """
@@ -17,7 +18,7 @@ from copy import copy
 from enum import IntFlag
 from typing import NamedTuple, cast, overload
 
-from ._constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
+from ._constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from .bpe import byte_level
 from .errors import (
     GGUFError,
@@ -25,7 +26,6 @@ from .errors import (
     UnknownPreTokenizerError,
     UnsupportedTokenizerError,
     VocabularyError,
-    WrongTypeError,
     printable,
 )
 from .gguf_file import GGUFFile
@@ -33,6 +33,8 @@ from .kernel import native
 from .kernel.lazy import LazyIds, LazyStrings
 from .metadata import Metadata, Overrides
 from .registry import PRE_TOKENIZERS, PreTokenizer
+from .schema import DEFAULT_IDS, has_right_type, wrong_type
+from .telltales import telltales
 
 
 class GGUFWarning(UserWarning):
@@ -160,7 +162,6 @@ _SPECIAL_IDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     ("fim_sep", (TokenizerKey.FIM_SEP_ID,), ("<|file_sep|>",)),
 )
-_DEFAULT_BPE_ID = 11  # BOS and EOS of a byte-level model whose file names none
 
 _END_OF_GENERATION = (
     "<|eot_id|>",
@@ -186,6 +187,8 @@ _END_OF_GENERATION = (
     "<｜end▁of▁sentence｜>",
     "[e~[",
 )
+# Texts of which llama.cpp makes a control token whatever its type; those of special ids unless a key names another.
+MADE_CONTROL = frozenset((*_END_OF_GENERATION, *(text for _, _, texts in _SPECIAL_IDS for text in texts)))
 _ALWAYS_SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")  # of gpt-oss
 
 
@@ -224,7 +227,7 @@ class Vocabulary(NamedTuple):
     name: str = ""
     named_pre: str = ""  # tokenizer.ggml.pre as the file has it; "" where it has none
     named_add_bos: bool | None = None  # tokenizer.ggml.add_bos_token, likewise; None: `pre` decides
-    warnings: tuple[str, ...] = ()  # what llama.cpp warns of, without the path
+    warnings: tuple[str, ...] = ()  # what llama.cpp warns of and signs of a wrong `pre`, without the path
 
     def __deepcopy__(self, memo: dict[int, object]) -> Vocabulary:
         return self._replace(
@@ -312,6 +315,8 @@ def _load(file: Metadata) -> Vocabulary:
     add_space_prefix = _flag(file, TokenizerKey.ADD_PREFIX, False)
     _flag(file, TokenizerKey.REMOVE_EXTRA_WS, False)
     tokens, token_to_id = _tokens(file, model, warn)
+    if named_pre == entry.name != "default":
+        _doubt(entry, token_to_id, warn)
     attributes = _attributes(file, len(tokens))
     special_ids = _special_ids(file, model, entry, len(tokens), warn)
     draft = _Draft(file.path, warn, tokens, token_to_id, attributes, special_ids)
@@ -386,12 +391,25 @@ def _require_bpe(file: Metadata, model: str) -> None:
     raise error
 
 
-def _pre_tokenizer(file: Metadata, name: str, warn: _Warn) -> PreTokenizer:
-    if not name:
+_LIKELY_WRONG = (
+    "and the ids are likely not those that the model was trained with; `ggufbpe doctor` finds the right one"
+)
+
+
+def _doubt(entry: PreTokenizer, token_to_id: Mapping[str, int], warn: _Warn) -> None:
+    """Warn of a pre-tokenizer that cuts what are tokens here."""
+    found = telltales(entry, token_to_id)
+    if found:
+        some = ", ".join(map(printable, found[:: max(len(found) // 3, 1)][:3]))
         warn(
-            f"{TokenizerKey.PRE} is missing, so the 'default' pre-tokenizer is used and the ids are likely "
-            "not those that the model was trained with: convert the model again",
+            f"{TokenizerKey.PRE} is {printable(entry.name)}, which cuts tokens such as {some}, {_LIKELY_WRONG}"
         )
+
+
+def _pre_tokenizer(file: Metadata, name: str, warn: _Warn) -> PreTokenizer:
+    if not name or name == "default":
+        is_so = "'default'" if name else "missing, so the 'default' pre-tokenizer is used"
+        warn(f"{TokenizerKey.PRE} is {is_so}, {_LIKELY_WRONG}")
         name = "default"
     if name not in PRE_TOKENIZERS:
         import difflib
@@ -463,8 +481,8 @@ def _token_to_id(file: Metadata, tokens: list[str]) -> dict[str, int]:
 
 def _attributes(file: Metadata, token_count: int) -> array[int]:
     """The attribute of each token by its type; scores have no use in byte pair encoding but must fit."""
-    _check_parallel(file, TokenizerKey.SCORES, (GGUFValueType.FLOAT32, GGUFValueType.INT32), token_count)
-    if not _check_parallel(file, TokenizerKey.TOKEN_TYPE, (GGUFValueType.INT32,), token_count):
+    _check_parallel(file, TokenizerKey.SCORES, token_count)
+    if not _check_parallel(file, TokenizerKey.TOKEN_TYPE, token_count):
         return array("H", [NORMAL]) * token_count
     types = cast("array[int]", file.numbers(TokenizerKey.TOKEN_TYPE))[:token_count]
     attribute = _ATTRIBUTE_OF_TYPE.get
@@ -481,12 +499,10 @@ def _tokens_with(attributes: array[int], flags: int) -> list[int]:
     return [index for index, attribute in enumerate(attributes) if attribute & flags]
 
 
-def _check_parallel(file: Metadata, key: str, types: tuple[GGUFValueType, ...], token_count: int) -> bool:
-    """Whether `key` is there; if so, it must be an array of one of `types`, as long as the tokens."""
-    if key not in file:
+def _check_parallel(file: Metadata, key: str, token_count: int) -> bool:
+    """Whether `key` is there; if so, it must be an array of its type, as long as the tokens."""
+    if not _has(file, key):
         return False
-    if file.element_type(key) not in types:
-        raise _wrong_type(file, key, f"an array of {' or '.join(t.name for t in types)}")
     if file.array_length(key) < token_count:
         raise VocabularyError(
             f"has {file.array_length(key)} elements for {token_count} tokens",
@@ -524,13 +540,9 @@ def _special_ids(
     file: Metadata, model: str, entry: PreTokenizer, size: int, warn: _Warn
 ) -> dict[str, int | None]:
     """The special ids that defaults and keys give, by name; None where there is none."""
-    defaults: dict[str, int] = {}
-    if model != "gemma4":
-        defaults = (
-            {"eos": _DEFAULT_BPE_ID}
-            if entry.no_default_bos
-            else dict.fromkeys(("bos", "eos"), _DEFAULT_BPE_ID)
-        )
+    defaults = dict(DEFAULT_IDS.get(model, {}))
+    if entry.no_default_bos:
+        defaults.pop("bos", None)
     ids: dict[str, int | None] = {}
     for name, keys, _ in _SPECIAL_IDS:
         token_id = defaults.get(name)
@@ -557,9 +569,7 @@ def _add_bos(file: Metadata, entry: PreTokenizer, warn: _Warn) -> bool:
 def _check_unused_keys(file: Metadata) -> None:
     """Keys that mean nothing for byte pair encoding, but that llama.cpp reads and refuses in another type."""
     _flag(file, TokenizerKey.NORMALIZER_STRIP_ACCENTS, False)
-    key = TokenizerKey.SUPPRESS_TOKENS
-    if key in file and file.element_type(key) is not GGUFValueType.INT32:
-        raise _wrong_type(file, key, "an array of INT32")
+    _has(file, TokenizerKey.SUPPRESS_TOKENS)
 
 
 def _find_special_tokens(draft: _Draft) -> None:
@@ -659,20 +669,17 @@ def _lowered(name: str) -> str:
 
 
 # ---- typed access ---------------------------------------------------------------------------------------
-# llama.cpp takes a value of one type and no other (src/llama-model-loader.cpp, GKV), and its strings are C
-# strings: they end at the first NUL (gguf_get_val_str, gguf_get_arr_str).
+# llama.cpp takes a value of one type and no other (schema.py), and its strings are C strings: they end at the
+# first NUL (gguf_get_val_str, gguf_get_arr_str).
 
 
-def _wrong_type(file: Metadata, key: str, wanted: str) -> WrongTypeError:
-    element = file.element_type(key)
-    found = f"an array of {element.name}" if element is not None else f"of type {file.value_type(key).name}"
-    return WrongTypeError(
-        f"the value is {found}; it must be {wanted}",
-        path=file.path,
-        offset=file.offset(key),
-        key=key,
-        remedy="the model was converted by a faulty program: convert it again",
-    )
+def _has(file: Metadata, key: str) -> bool:
+    """Whether the file has the key; `WrongTypeError` where its type is not the one in `KEY_TYPES`."""
+    if key not in file:
+        return False
+    if not has_right_type(file, key):
+        raise wrong_type(file, key)
+    return True
 
 
 def _missing(file: Metadata, key: str) -> MissingKeyError:
@@ -685,12 +692,10 @@ def _missing(file: Metadata, key: str) -> MissingKeyError:
 
 
 def _string(file: Metadata, key: str, default: str | None = None) -> str:
-    if key not in file:
+    if not _has(file, key):
         if default is None:
             raise _missing(file, key)
         return default
-    if file.value_type(key) is not GGUFValueType.STRING:
-        raise _wrong_type(file, key, "of type STRING")
     return cast(str, file[key]).partition("\0")[0]
 
 
@@ -699,19 +704,11 @@ def _flag(file: Metadata, key: str, default: bool) -> bool: ...
 @overload
 def _flag(file: Metadata, key: str, default: None) -> bool | None: ...
 def _flag(file: Metadata, key: str, default: bool | None) -> bool | None:
-    if key not in file:
-        return default
-    if file.value_type(key) is not GGUFValueType.BOOL:
-        raise _wrong_type(file, key, "of type BOOL")
-    return cast(bool, file[key])
+    return cast(bool, file[key]) if _has(file, key) else default
 
 
 def _unsigned(file: Metadata, key: str) -> int | None:
-    if key not in file:
-        return None
-    if file.value_type(key) is not GGUFValueType.UINT32:
-        raise _wrong_type(file, key, "of type UINT32")
-    return cast(int, file[key])
+    return cast(int, file[key]) if _has(file, key) else None
 
 
 def _lazy_strings(file: Metadata, key: str) -> LazyStrings | None:
@@ -730,10 +727,8 @@ def _strings(file: Metadata, key: str) -> list[str]:
 
 
 def _require_strings(file: Metadata, key: str) -> None:
-    if key not in file:
+    if not _has(file, key):
         raise _missing(file, key)
-    if file.element_type(key) is not GGUFValueType.STRING:
-        raise _wrong_type(file, key, "an array of STRING")
 
 
 def _frames_to_caller() -> int:

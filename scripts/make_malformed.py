@@ -576,7 +576,7 @@ def accepted() -> Iterator[Case]:
     yield fine("tokens-empty", tokens_of("", "x", ""), "empty", "22")
     yield fine("pre-missing", {PRE: None}, "pre-tokenizer", "default")
     yield fine("pre-empty", {PRE: Field(T.STRING, "")}, "pre-tokenizer", "default")
-    yield fine("pre-default", {PRE: Field(T.STRING, "default")})
+    yield fine("pre-default", {PRE: Field(T.STRING, "default")}, "pre", "default", "doctor")
     yield fine("control-looking-token", tokens_of("<|im_end|>"), "<|im_end|>", "control")
     yield fine("control-looking-fim", tokens_of("<fim-prefix>"), "<fim-prefix>", "control")
     channel = tokens_of("<|channel|>", types={COUNT: int(TokenType.CONTROL)})

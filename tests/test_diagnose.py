@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shlex
 import unicodedata
 from collections.abc import Callable
 from functools import cache
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GPT2, UNSPLIT, missing
+from conftest import GPT2, ROOT, UNSPLIT, missing
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import NotPreparedError, vocabulary
@@ -26,6 +27,13 @@ from ggufbpe.registry import PRE_TOKENIZERS
 from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
 
 Ids = list[int]
+ADD_BOS, ADD_EOS = "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"
+
+# llama.cpp's real vocabularies that are byte pair encoding.
+BPE_VOCABULARIES = (
+    *("gpt-2", "aquila", "command-r", "deepseek-coder", "deepseek-llm", "falcon", "gemma-4", "gpt-neox"),
+    *("llama-bpe", "mpt", "qwen2", "qwen35", "refact", "starcoder"),
+)
 
 # Everything that a change can act on: line ends, spaces, escapes, accents, case, digits, special tokens.
 TEXT = (
@@ -337,6 +345,80 @@ def test_several_single_causes_are_all_listed_simplest_first() -> None:
     assert [[cause.id for cause in item.causes] for item in found] == [["space_prefix"], ["leading_space"]]
 
 
+# ---- every fix ------------------------------------------------------------------------------------------
+
+
+def plus(changes: Callable[[Tokenizer], Tokenizer], **flags: bool) -> Made:
+    """The ids of the changed model."""
+    return lambda tok, text: changes(tok).encode(text, **flags)
+
+
+HEADERS = "<|begin_of_text|>x" + "".join(f"<|reserved_special_token_{number}|>x" for number in range(6))
+
+# A cause whose fix is in the file: the vocabulary, its keys that are changed first, a text, and how the ids are made.
+MENDABLE: dict[str, tuple[str, dict[str, Any], str, Made]] = {
+    "bos missing": ("gpt-2", {ADD_BOS: True}, "a b", encoding(bytes, add_special=False)),
+    "bos added": ("gpt-2", {}, "a b", plus(lambda tok: changed(tok, add_bos=True))),
+    "bos other": ("llama-bpe", {}, "a b", lambda tok, text: [128001, *tok.encode(text, add_special=False)]),
+    "bos other, none here": (
+        "llama-bpe",
+        {ADD_BOS: False},
+        "a b",
+        lambda tok, text: [128001, *tok.encode(text)],
+    ),
+    "eos added": ("gpt-2", {}, "a b", plus(lambda tok: changed(tok, add_eos=True))),
+    "eos missing": (
+        "llama-bpe",
+        {ADD_EOS: True},
+        "a b",
+        lambda tok, text: tok.encode(text)[:-1],
+    ),
+    "pre": ("gpt-2", {}, TEXT.decode(), plus(lambda tok: with_pre(tok, "llama-bpe"))),
+    "pre, with BOS": (
+        "gpt-2",
+        {},
+        TEXT.decode(),
+        plus(lambda tok: changed(with_pre(tok, "llama-bpe"), add_bos=True)),
+    ),
+    "merges not ignored": ("llama-bpe", {}, "Xin \u0111i\u1ec1u n\u00e0y", plus(flipped_ignore_merges)),
+    "merges ignored": (
+        "llama-bpe",
+        {"tokenizer.ggml.pre": "dbrx"},
+        "Xin \u0111i\u1ec1u",
+        plus(flipped_ignore_merges),
+    ),
+    "special tokens normal": (
+        "llama-bpe",
+        {},
+        HEADERS,
+        plus(lambda tok: with_attribute(tok, dict.fromkeys([128000, *range(128002, 128256)], NORMAL))),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MENDABLE)
+def test_every_fix_in_the_file_is_taken_and_mends(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ggufbpe.fix import parse_set, write_fixed
+    from ggufbpe.gguf_file import GGUFFile
+
+    monkeypatch.chdir(tmp_path)
+    name, keys, text, make = MENDABLE[case]
+    path = model(name).vocabulary.path
+    with GGUFFile(path) as file:
+        edits = [parse_set(file, f"{key}={str(value).lower()}") for key, value in keys.items()]
+    write_fixed(path, tmp_path / "model.gguf", edits, check=False)
+    tokenizer = Tokenizer(load_vocabulary(tmp_path / "model.gguf"))
+    ids = make(tokenizer, text.encode())
+    fixes = [item.fix for item in diagnose(tokenizer, text.encode(), ids).explanations if item.explains == 1]
+    assert any(fixes)
+    for fix in filter(None, fixes[:3]):
+        (tmp_path / "fixed.gguf").unlink(missing_ok=True)
+        assert cli.main(shlex.split(fix)[1:]) == 0
+        assert Tokenizer(load_vocabulary("fixed.gguf")).encode(text) == ids, fix
+
+
 # ---- vocabulary and merges ------------------------------------------------------------------------------
 
 
@@ -450,7 +532,59 @@ def test_ignore_merges_with_other_causes() -> None:
 def test_own_ids_match() -> None:
     for text in (b"", TEXT, b"\xff\xfe", b"\x00"):
         found = diagnose(model("gpt-2"), text, model("gpt-2").encode(text))
-        assert to_json(found) == {"match": True, "explanations": []}
+        assert to_json(found) == {"match": True, "added_as": None, "explanations": []}
+
+
+@pytest.mark.parametrize(
+    ("add_bos", "add_eos", "added", "meaning"),
+    [
+        (False, True, False, "llama-tokenize"),
+        (False, True, True, "llama_tokenize"),
+        (True, True, True, ""),
+        (True, False, True, ""),
+        (False, False, True, ""),
+    ],
+)
+def test_ids_with_eos_alone_and_without_match_and_it_is_said_which(
+    add_bos: bool, add_eos: bool, added: bool, meaning: str
+) -> None:
+    """The command llama-tokenize adds no EOS where there is no BOS; the function of that name does."""
+    tokenizer = changed(model("gpt-2"), add_bos=add_bos, add_eos=add_eos)
+    ids = tokenizer.encode(TEXT, add_special=added)
+    assert diagnose(tokenizer, TEXT, ids)[::2] == (True, meaning)
+    assert diagnose(tokenizer, TEXT, ids, add_special=added)[::2] == (True, meaning if added else "")
+    without_end = tokenizer.encode(TEXT.rstrip(b"\n"), add_special=added)
+    assert first_ids(tokenizer, TEXT, without_end) == ["trailing_newline"]
+
+
+# ---- the pre-tokenizer that the tokens point to ---------------------------------------------------------
+
+
+def test_what_the_tokens_speak_against_comes_first() -> None:
+    """A text that splits alike by both, so that BOS alone would do as well."""
+    right = model("llama-bpe")
+    for text, causes in ((b"I'LL count 1234567 words", ["pre_type"]), (b"I'LL count\n", ["pre_type"])):
+        for adds, also in ((None, []), (False, ["bos"])):
+            entry = PRE_TOKENIZERS["default"]
+            wrong = changed(right, pre="default", pre_tokenizer=entry, add_bos=False, named_add_bos=adds)
+            best = diagnose(wrong, text, right.encode(text)).explanations[0]
+            assert [cause.id for cause in best.causes] == causes + also
+            assert best.causes[0].detail["pre"] == "llama-bpe"
+            assert "llama-bpe keeps 121492 of 121492 tokens whole" in str(best.causes[0].detail["what"])
+            assert ("add_bos_token=true" in best.fix, "pre=llama-bpe" in best.fix) == (bool(also), True)
+
+
+def test_a_right_pre_is_not_doubted() -> None:
+    tokenizer = model("llama-bpe")
+    ids = tokenizer.encode(b"I'LL count words", add_special=False)
+    assert first_ids(tokenizer, b"I'LL count words", ids) == ["bos"]
+
+
+def test_ids_that_were_made_with_the_wrong_pre_are_not_the_right_ones() -> None:
+    """The tokens speak against it, but only the ids say what the other tool did."""
+    wrong = with_pre(model("llama-bpe"), "default")
+    assert first_ids(wrong, TEXT, wrong.encode(TEXT[:-1])) == ["trailing_newline"]
+    assert first_ids(wrong, TEXT, with_pre(wrong, "qwen2").encode(TEXT)) == ["pre_type"]
 
 
 def reproduced(findings: list[Finding], ids: Ids) -> bool:
@@ -600,18 +734,38 @@ def test_ids_and_texts_from_standard_input(
     assert run(capsysbinary, "-m", GPT2, "--stdin", "--ids", "15496 995")[0] == 0
 
 
+@pytest.mark.parametrize("name", ["add-eos-only", *BPE_VOCABULARIES])
+def test_what_tokenize_prints_diagnose_takes(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    import io
+    from types import SimpleNamespace
+
+    path = (
+        ROOT / "fixtures/vocabs/add-eos-only.gguf" if name == "add-eos-only" else model(name).vocabulary.path
+    )
+    text = ["-m", str(path), "-p", "It's 2024:\n  naïve 日本語 ab"]
+    assert cli.main(["tokenize", *text, "--no-escape", "--ids"]) == 0
+    ids = capsysbinary.readouterr().out
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(ids)))
+    code, out, _ = run(capsysbinary, *text, "--ids", "-")
+    assert (code, out.startswith("match: ")) == (0, True)
+    assert ("llama-tokenize prints them: without EOS" in " ".join(out.split())) == (name == "add-eos-only")
+
+
 def test_json_is_as_promised(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     code, out, _ = run(capsysbinary, "-m", GPT2, "-p", "Hello world ", "--ids", "[15496, 995]", "--json")
     answer = json.loads(out)
     assert code == 1
-    assert set(answer) == {"match", "explanations"}
+    assert set(answer) == {"match", "added_as", "explanations"}
     assert answer["match"] is False
     for explanation in answer["explanations"]:
-        assert set(explanation) == {"causes", "explains"}
+        assert set(explanation) == {"causes", "explains", "fix"}
         for cause in explanation["causes"]:
             assert set(cause) == {"id", "detail", "fix"}
     assert json.loads(run(capsysbinary, "-m", GPT2, "-p", "Hello", "--ids", "15496", "--json")[1]) == {
         "match": True,
+        "added_as": None,
         "explanations": [],
     }
 

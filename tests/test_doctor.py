@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import shlex
 import warnings
 from collections.abc import Callable
@@ -12,23 +13,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GPT2, missing
+from conftest import GPT2, ROOT, missing
 from reference import NotPreparedError, vocabulary, with_pre, write_metadata
 
-from ggufbpe import Tokenizer
-from ggufbpe._constants import TokenizerKey, TokenType
+from ggufbpe import GGUFError, Tokenizer
+from ggufbpe._constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.cli import diff, main
 from ggufbpe.fix import parse_set, write_fixed
 from ggufbpe.gguf_file import GGUFFile
 from ggufbpe.inspect import doctor
 from ggufbpe.inspect.doctor import Finding, examine
-from ggufbpe.inspect.families import FEATURES, families, parts, tied
+from ggufbpe.inspect.families import allows_feature, evidence, families, one_of_each, parts, tied
 from ggufbpe.inspect.hf_splitting import DIFFERENCES
 from ggufbpe.registry import PRE_TOKENIZERS
 from ggufbpe.split import splitter
+from ggufbpe.telltales import CUT_BY, FEATURES, telltales
 from ggufbpe.vocab import load_vocabulary
 
 K = TokenizerKey
+T = GGUFValueType
 NORMAL, CONTROL, UNUSED = (int(kind) for kind in (TokenType.NORMAL, TokenType.CONTROL, TokenType.UNUSED))
 Keys = dict[str, Any]
 
@@ -203,8 +206,8 @@ def test_every_finding_that_there_is_has_a_defect() -> None:
     ]
     ids = {node.value for node in findings if isinstance(node, ast.Constant)}
     tested = {expected for expected, _, _ in DEFECTS.values()} | {"not_bpe", "no_line_break", "clean_spaces"}
-    assert len(ids) > 25
-    assert ids - tested == {"pre_doubtful"}  # on whole vocabularies, below
+    assert len(ids) > 24
+    assert ids <= tested  # but for pre_doubtful, on whole vocabularies, below
 
 
 def test_the_harmless_variant_has_no_error_or_warning(tmp_path: Path) -> None:
@@ -233,21 +236,120 @@ def test_a_vocabulary_without_line_breaks(tmp_path: Path) -> None:
     assert {"bytes_missing", "no_line_break"} <= set(ids)
 
 
-FIXABLE = [
-    *("no pre", "pre unknown", "flag of another type"),
-    *("control token of type normal", "BOS twice", "normal by type, control by name"),
+COMMAND = re.compile(r"ggufbpe fix .+? -o fixed\.gguf")
+
+
+def fixes_that_fail(path: Path) -> tuple[int, list[str]]:
+    """How many commands the doctor has for a file, and those that `fix` refuses or that leave their finding."""
+    try:
+        found = examine(path)
+    except GGUFError:  # no sound GGUF
+        return 0, []
+    fixed, count, failed = Path("fixed.gguf"), 0, []
+    for finding in found:
+        for command in COMMAND.findall(finding.fix):
+            count += 1
+            fixed.unlink(missing_ok=True)
+            if main(shlex.split(command)[1:]) != 0 or any(
+                (left.id, left.where[:2]) == (finding.id, finding.where[:2]) for left in examine(fixed)
+            ):
+                failed.append(f"{finding.id}: {command}")
+    return count, failed
+
+
+FIXTURES = sorted((ROOT / "fixtures").rglob("*.gguf"))
+
+
+def test_every_fix_for_a_fixture_is_taken_and_mends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    count = 0
+    for path in FIXTURES:
+        number, failed = fixes_that_fail(path)
+        assert failed == [], path.name
+        count += number
+    assert count > 100
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_every_fix_for_a_defect_is_taken_and_mends(
+    defect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert fixes_that_fail(variant(tmp_path, DEFECTS[defect][2]()))[1] == []
+
+
+FIXED = ("no pre", "pre unknown", "flag of another type", "control token of type normal", "BOS twice")
+FIXED += ("EOS out of range", "EOS missing", "BOS wanted but missing", "type of no meaning", "no types")
+
+
+@pytest.mark.parametrize("defect", FIXED)
+def test_there_is_a_command(defect: str, tmp_path: Path) -> None:
+    assert COMMAND.search(examine(variant(tmp_path, DEFECTS[defect][2]()))[0].fix)
+
+
+# A value of another type, and the one that its fix sets; None: the key is to be taken out, or nothing helps.
+OTHER_TYPES: list[tuple[str, GGUFValueType, Any, object]] = [
+    (K.ADD_BOS, T.FLOAT32, 1.0, True),
+    (K.ADD_BOS, T.UINT8, 0, False),
+    (K.ADD_BOS, T.STRING, "True", True),
+    (K.ADD_BOS, T.FLOAT32, 0.5, None),
+    (K.ADD_BOS, T.INT32, 2, None),
+    (K.BOS_ID, T.FLOAT32, 7.0, 7),
+    (K.BOS_ID, T.INT32, 7, 7),
+    (K.BOS_ID, T.STRING, "7", 7),
+    (K.BOS_ID, T.BOOL, True, None),
+    (K.BOS_ID, T.FLOAT32, 7.5, None),
+    (K.BOS_ID, T.FLOAT64, float("inf"), None),
+    (K.BOS_ID, T.INT32, -1, None),
+    (K.BOS_ID, T.UINT64, 2**63, None),
+    (K.BOS_ID, T.INT32, 999_999, None),
+    (K.BOS_ID, T.STRING, b"\xff", None),
+    (K.ADD_BOS, T.STRING, b"\xff", None),
+    (K.PRE, T.UINT32, 5, "gpt-2"),
+    (K.CHAT_TEMPLATE, T.UINT32, 5, None),
+    (K.SCORES, T.STRING, b"\xff", None),
+    (K.TOKEN_TYPE, T.STRING, b"\xff", None),
+    ("general.name", T.STRING, ["a"], None),
+    ("general.architecture", T.UINT32, 5, None),
 ]
 
 
-@pytest.mark.parametrize("defect", FIXABLE)
-def test_the_fix_mends_it(defect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("key", "kind", "value", "fixed"), OTHER_TYPES)
+def test_a_value_of_another_type(
+    key: str, kind: GGUFValueType, value: Any, fixed: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    expected, _, changes = DEFECTS[defect]
-    path = variant(tmp_path, changes())
-    fix = examine(path)[0].fix
-    command = shlex.split(fix[fix.index("ggufbpe fix") :])
-    assert main(command[1:]) == 0
-    assert expected not in [finding.id for finding in examine(tmp_path / "fixed.gguf")]
+    path = variant(tmp_path, {key: value if isinstance(value, list) else (value, kind)})
+    first = examine(path)[0]
+    assert (first.id, first.where.key) == ("wrong_type", key)
+    assert main(["doctor", str(path)]) == (first.severity == "error") == (key != K.CHAT_TEMPLATE)
+    assert fixes_that_fail(path)[1] == []
+    if fixed is not None:
+        assert read(Path("fixed.gguf"))[key] == fixed
+
+
+def test_a_pre_that_is_not_utf_8(tmp_path: Path) -> None:
+    assert examine(variant(tmp_path, {K.PRE: b"\xff"}))[0].id == "invalid_utf8"
+
+
+@pytest.mark.parametrize(
+    ("model", "key", "default"),
+    [
+        ("gpt2", K.BOS_ID, "takes the default, 11"),
+        ("bert", K.BOS_ID, "takes the default, 101"),
+        ("bert", K.EOS_ID, "has none then"),
+        ("llama", K.UNK_ID, "takes the default, 0"),
+        ("t5", K.EOS_ID, "takes the default, 1"),
+        ("plamo2", K.PAD_ID, "takes the default, 3"),
+        ("rwkv", K.EOS_ID, "has none then"),
+    ],
+)
+def test_defaults_of_special_ids_are_those_of_the_tokenizer(
+    model: str, key: str, default: str, tmp_path: Path
+) -> None:
+    path = variant(tmp_path, {K.MODEL: model, key: 999_999})
+    [found] = [finding for finding in examine(path) if finding.id == "special_id_out_of_range"]
+    assert f"llama.cpp ignores it, and {default}. " in found.why
 
 
 # ---- real models ----------------------------------------------------------------------------------------
@@ -306,16 +408,67 @@ def test_a_pre_that_the_tokens_speak_against(pre: str, tmp_path: Path) -> None:
     assert first.detail["suggested"] == "gpt-2"
 
 
+@pytest.mark.parametrize("name", FAMILY_OF)
+def test_opening_a_sound_model_warns_of_no_pre_tokenizer_but_a_missing_one(name: str) -> None:
+    """The quick look has no false alarm on any real vocabulary, under any name that the tokens point to."""
+    found = load_vocabulary(cached(name))
+    assert any("tokenizer.ggml.pre is" in said for said in found.warnings) == (found.pre == "default")
+    for family in {FAMILY_OF[name], *(["bailingmoe", "qwen35"] if name == "qwen2" else [])} - {"gemma4"}:
+        assert telltales(one_of_each()[family], found.token_to_id) == []
+
+
+@pytest.mark.parametrize("pre", [None, "", "default", "llama-bpe", "starcoder", "deepseek-coder"])
+def test_a_wrong_pre_is_warned_of_alike(
+    pre: str | None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """GPT-2's vocabulary under a name that is missing, the fallback's, or another's: by all that open it."""
+    path = with_pre(GPT2, pre, tmp_path / "model.gguf", extra={K.PRE: None} if pre is None else {})
+    (tmp_path / "text").write_text("Hi")
+    text = str(tmp_path / "text")
+    for arguments in (
+        ["tokenize", "-m", str(path), "-p", "Hi"],
+        ["count", "-m", str(path), text],
+        ["verify", "-m", str(path), "--against", f"gguf:{path}", text],
+        ["diagnose", "-m", str(path), "-p", "Hi", "--ids", "[17250]"],
+        ["explain", "-m", str(path), "-p", "Hi"],
+        ["info", "-m", str(path)],
+    ):
+        main(arguments)
+        assert "warning: " + f"{path}: tokenizer.ggml.pre is " in capfd.readouterr().err, arguments
+    assert main(["doctor", str(path)]) == 0
+    assert "\nwarning: pre_" in "\n" + capfd.readouterr().out
+    assert main(["doctor", str(path), "--strict"]) == 1
+
+
+def test_what_the_quick_look_doubts_so_does_the_doctor() -> None:
+    """Of GPT-2's vocabulary under every family; and it doubts most of those that the doctor does."""
+    with GGUFFile(GPT2) as file:
+        tokens, merges = file[K.LIST], file[K.MERGES]
+    judged = evidence(tokens, merges, "gpt-2", "")  # type: ignore[arg-type]
+    quick = {f for f, entry in one_of_each().items() if telltales(entry, judged.known)}
+    slow = {f for f in one_of_each() if judged.under(one_of_each()[f].name).is_against}
+    assert quick <= slow
+    assert len(quick) > 0.8 * len(slow) > 20
+
+
+def test_the_table_of_what_families_cut() -> None:
+    table = {
+        family: "".join(".x"[not allows_feature(entry, feature)] for feature in FEATURES)
+        for family, entry in one_of_each().items()
+    }
+    assert dict(CUT_BY) == table
+
+
 def test_features_tell_families_apart() -> None:
     """A feature that all families allow, or none, would be no evidence."""
     entries = {entry.family: entry for entry in PRE_TOKENIZERS.values() if entry.byte_encode}
-    for feature in FEATURES:
+    for feature, strings in FEATURES.items():
         allowed = {
             family
             for family, entry in entries.items()
-            if all(len(splitter(entry).words(text)) == 1 for text in feature.strings)
+            if all(len(splitter(entry).words(text)) == 1 for text in strings)
         }
-        assert 0 < len(allowed) < len(entries), feature.name
+        assert 0 < len(allowed) < len(entries), feature
 
 
 @pytest.mark.parametrize("family", DIFFERENCES)
@@ -350,20 +503,29 @@ def test_families_without_a_known_difference_split_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("defect", "code"), [("no pre", 0), ("duplicate token", 1), ("pre unknown", 1), ("padding", 0)]
+    ("defect", "code", "strict"),
+    [
+        ("no pre", 0, 1),
+        ("pre default", 0, 1),
+        ("duplicate token", 1, 1),
+        ("pre unknown", 1, 1),
+        ("padding", 0, 0),
+    ],
 )
-def test_the_exit_code_tells_errors(
-    defect: str, code: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+def test_the_exit_code_tells_errors_and_with_strict_warnings(
+    defect: str, code: int, strict: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = variant(tmp_path, DEFECTS[defect][2]())
     assert main(["doctor", str(path), "--json"]) == code
     found = json.loads(capfd.readouterr().out)
     assert (found["counts"]["error"] > 0) == (code == 1)
+    assert (found["counts"]["error"] + found["counts"]["warning"] > 0) == (strict == 1)
     assert found["findings"][0]["id"] == DEFECTS[defect][0]
     assert set(found["findings"][0]) == set(Finding._fields)
     assert main(["doctor", "-m", str(path)]) == code
     text = capfd.readouterr().out
     assert all(f"{finding['severity']}: {finding['id']}\n" in text for finding in found["findings"])
+    assert main(["doctor", str(path), "--strict"]) == strict
 
 
 def test_what_cannot_be_read_is_exit_code_2(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

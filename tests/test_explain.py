@@ -13,13 +13,15 @@ import pytest
 from conftest import GPT2, RAW_UTF8
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import bounded, broken_bytes, gpt2_vocabulary, texts, tokenizer_as
+from synthetic import ONE_OF_EACH_FAMILY, bounded, broken_bytes, gpt2_vocabulary, texts, tokenizer_as
 
 from ggufbpe import Tokenizer, cli
 from ggufbpe.inspect.explain import Quote, answer_in_words, html, taken_by
 from ggufbpe.inspect.page import marked, page, safe
-from ggufbpe.inspect.trace import Merge
+from ggufbpe.inspect.trace import Merge, stages_of
 from ggufbpe.inspect.why_not import WhyNot, to_json, why_not
+from ggufbpe.pattern import option_texts
+from ggufbpe.registry import PRE_TOKENIZERS
 
 HOSTILE = (
     "Hello <|endoftext|> naïve שלום مرحبا 世界 👩‍👧 <script>alert(1)</script> & \\ \u202e\u2066"
@@ -58,7 +60,7 @@ REASONS: list[tuple[str, Callable[[], Tokenizer], str, str, dict[str, bool], str
     ("not_added", gpt2, "a", "<|endoftext|>", {}, "nor added: the model does not ask for it"),
     ("special", gpt2, "x<|endoftext|>", "end", {}, r"bytes 3 to 6: the special token «<\|endoftext\|>» \(50256\)"),
     ("boundary", gpt2, "a\n\nb", "\n\n", {},
-     r"boundary at byte 2 cuts it.*alternative 11 of 12: «\\s\+\(\?!\\S\)».*alternative 12 of 12: «\\s\+»"),
+     r"boundary at byte 2 cuts it.*alternative 11 of 11: «\\s\+\(\?!\\S\)».*splitter adds to the pattern: «\\s\+»"),
     ("boundary", lambda: tokenizer_as("starcoder"), "in 2014", "2014", {}, r"made by stage 1 of 2: «b'2'» was taken"),
     ("boundary", lambda: tokenizer_as("viking"), "a 12", "12", {}, r"byte 3 cuts it, made by stage 2 of 2: «b'1'»"),
     ("part", gpt2, "Hello", "Hell", {}, r"«ell» \+ «o» \(rank 10853\) took a part.*«H» \+ «ell» \(rank 27998\)"),
@@ -176,7 +178,7 @@ def test_every_part_of_a_text_that_is_a_token_has_a_reason_of_its_place(
 # ---- words ----------------------------------------------------------------------------------------------
 
 TAKEN = [  # pre-tokenizer, text, word, what took it
-    ("gpt-2", "Hello", 0, r"taken by alternative 8 of 12: « ?\p{L}+»"),
+    ("gpt-2", "Hello", 0, r"taken by alternative 8 of 11: « ?\p{L}+»"),
     ("superbpe", "no ", 0, "left over by all patterns"),
     ("starcoder", "12", 0, r"taken by stage 1 of 2, the pattern «\p{N}»"),
     (
@@ -221,7 +223,7 @@ def test_view_of_hello_world(explain: Callable[..., str]) -> None:
         "  0–11   text  'Hello world'\n"
         "\n"
         "word 0  'Hello'  bytes 0–5\n"
-        "  taken by alternative 8 of 12: / ?\\p{L}+/\n"
+        "  taken by alternative 8 of 11: / ?\\p{L}+/\n"
         "         H e l l o\n"
         "     41  H e ll  o   l + l\n"
         "    439  H ell   o   e + ll\n"
@@ -230,7 +232,7 @@ def test_view_of_hello_world(explain: Callable[..., str]) -> None:
         "  → Hello 15496\n"
         "\n"
         "word 1  ' world'  bytes 5–11\n"
-        "  taken by alternative 8 of 12: / ?\\p{L}+/\n"
+        "  taken by alternative 8 of 11: / ?\\p{L}+/\n"
         "        Ġ w o r l d\n"
         "    10  Ġw  o r l d   Ġ + w\n"
         "    17  Ġw  or  l d   o + r\n"
@@ -461,3 +463,12 @@ def test_nothing_that_is_not_printable_is_on_a_page(text: str) -> None:
 
 def test_title_is_made_safe() -> None:
     assert "<h1><bdi>&lt;b&gt;</bdi></h1>" in page("<b>", "")
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH_FAMILY)
+def test_alternatives_are_counted_as_list_pre_shows_them(name: str) -> None:
+    """What is not in the pattern is said to be added."""
+    for stage, shown in zip(stages_of(tokenizer_as(name)), PRE_TOKENIZERS[name].stages, strict=True):
+        listed = list(filter(None, option_texts(shown.pattern)))
+        assert stage.in_pattern == len(listed)
+        assert list(stage.alternatives[: stage.in_pattern]) == listed

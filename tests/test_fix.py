@@ -20,8 +20,9 @@ from reference import LoadError, NotPreparedError, Oracle, with_pre
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer, fix, gguf_file
 from ggufbpe._constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.cli import main
-from ggufbpe.fix import KEY_TYPES, parse_remove, parse_set, set_token_types, write_fixed
+from ggufbpe.fix import parse_remove, parse_set, set_token_types, write_fixed
 from ggufbpe.gguf_file import GGUFFile
+from ggufbpe.schema import ID_KEYS, KEY_TYPES
 
 T = GGUFValueType
 PRE, EOS, ADD_BOS, TYPES = (
@@ -85,14 +86,20 @@ def model(tmp_path: Path) -> Path:
     return write_model(folder / "model.gguf")
 
 
-def edited(model: Path, *settings: str, remove: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> Path:
+def edited(
+    model: Path,
+    *settings: str,
+    remove: tuple[str, ...] = (),
+    types: tuple[str, ...] = (),
+    check: bool = True,
+) -> Path:
     """A copy with these settings, made by the functions."""
     with GGUFFile(model) as file:
         edits = [parse_set(file, setting) for setting in settings]
         edits += [parse_remove(file, key) for key in remove]
         edits += [set_token_types(file, types)] if types else []
     out = model.with_name("fixed.gguf")
-    write_fixed(model, out, edits)
+    write_fixed(model, out, edits, check=check)
     return out
 
 
@@ -262,6 +269,31 @@ def test_what_is_no_value_is_refused(
     assert os.listdir(model.parent) == ["model.gguf"]
 
 
+def test_an_id_out_of_range_is_refused_where_it_was_set(
+    model: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As the doctor calls it an error; one that was there before is none of this edit's."""
+    before, out = model.read_bytes(), model.with_name("out.gguf")
+    for key in ID_KEYS:
+        assert main(["fix", str(model), "--set", f"{key}=999999", "-o", str(out)]) == 2
+        assert "999999 is out of range: the vocabulary has ids 0 to 12" in capfd.readouterr().err
+        assert unchanged(model, before)
+    assert main(["fix", str(model), "--set", f"{EOS}=999999", "--in-place", "--force"]) == 0
+    assert main(["fix", str(model), "--set", f"{PRE}=olmo", "-o", str(out)]) == 0
+    assert "999999 is out of range" in capfd.readouterr().err
+    assert metadata(out)[PRE] == "olmo"
+
+
+def test_one_error_after_the_other_can_be_mended(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    broken = edited(model, f"{PRE}=nonsense", f"{ADD_BOS}=UINT8:1", check=False)
+    half, whole = model.with_name("half.gguf"), model.with_name("whole.gguf")
+    assert main(["fix", str(broken), "--set", f"{PRE}=still-nonsense", "-o", str(half)]) == 2
+    assert main(["fix", str(broken), "--set", f"{PRE}=olmo", "-o", str(half)]) == 0
+    assert "must be of type BOOL" in capfd.readouterr().err
+    assert main(["fix", str(half), "--set", f"{ADD_BOS}=true", "-o", str(whole)]) == 0
+    assert Tokenizer.from_gguf(whole).add_bos
+
+
 def test_key_types_are_those_that_opening_wants(model: Path) -> None:
     """A key of any other type is refused, of this type never."""
     others = {T.STRING: "UINT32:1", T.UINT32: "STRING:x", T.BOOL: "UINT32:1"}
@@ -294,7 +326,24 @@ def test_token_types_where_the_file_has_none(model: Path) -> None:
     assert edit.value == metadata(model)[TYPES]
 
 
-@pytest.mark.parametrize("argument", ["99=CONTROL", "3=SPECIAL", "zz=CONTROL", "CONTROL"])
+def test_token_types_of_a_range(model: Path) -> None:
+    out = edited(model, types=("3..5=USER_DEFINED", "4=UNUSED"))
+    assert metadata(out)[TYPES][2:7] == [TokenType[kind] for kind in RANGE]
+
+
+RANGE = ("NORMAL", "USER_DEFINED", "UNUSED", "USER_DEFINED", "NORMAL")
+NO_TYPES = [
+    "99=CONTROL",
+    "3=SPECIAL",
+    "zz=CONTROL",
+    "CONTROL",
+    "1..99=CONTROL",
+    "5..4=CONTROL",
+    "3..=CONTROL",
+]
+
+
+@pytest.mark.parametrize("argument", NO_TYPES)
 def test_token_types_that_make_no_sense_are_refused(model: Path, argument: str) -> None:
     assert main(["fix", str(model), "--set-token-type", argument, "-o", str(model.with_name("o.gguf"))]) == 2
     assert os.listdir(model.parent) == ["model.gguf"]

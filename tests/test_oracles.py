@@ -33,6 +33,7 @@ from ggufbpe.bpe import CHAR_BYTES
 from ggufbpe.inspect import oracles
 from ggufbpe.inspect.oracles import Failure, Oracle, OracleError, open_oracle
 from ggufbpe.inspect.recorded import parse_ids
+from ggufbpe.vocab import load_vocabulary
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="fake commands are shell scripts")
 
@@ -53,7 +54,7 @@ def gpt2() -> Tokenizer:
 
 
 def opened(given: str, model: Path = GPT2, seconds: float = 30.0) -> Oracle:
-    return open_oracle(given, str(model), Tokenizer.from_gguf(model), seconds)
+    return open_oracle(given, str(model), Tokenizer(load_vocabulary(model)), seconds)
 
 
 def prepared(what: Callable[..., Path], *arguments: str) -> Path:

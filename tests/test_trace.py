@@ -92,9 +92,9 @@ def test_alternatives(name: str, text: str, expected: list[tuple[str, list[int |
 def test_stages_show_what_is_matched_and_for_steps_llama_cpps_pattern() -> None:
     assert tokenizer_as("kimi-k2").trace("").stages[0].alternatives[0] == r"\p{Han}+"
     assert tokenizer_as("tiny_aya").trace("").stages[0] == Stage(
-        (r"\d{1,3}(?=(?:\d{3})*\b)",), "digit_groups"
+        (r"\d{1,3}(?=(?:\d{3})*\b)",), "digit_groups", 1
     )
-    assert tokenizer_as("jais-2").trace("").stages[0] == Stage((), "blocks_of_white_space")
+    assert tokenizer_as("jais-2").trace("").stages[0] == Stage((), "blocks_of_white_space", 0)
 
 
 def test_piece_before_a_later_stage_cuts_it() -> None:

@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from conftest import GPT2, RAW_UTF8, missing
+from conftest import GPT2, RAW_UTF8, ROOT, missing
 from reference import NotPreparedError, library_is_installed, llama_tokenize_command, vocabulary, with_pre
 from synthetic import tokenizer_as
 
@@ -42,7 +43,8 @@ from ggufbpe.inspect.verify import Result, Text, verify
 from ggufbpe.registry import PRE_TOKENIZERS
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="fake commands are shell scripts")
-BOS = {"tokenizer.ggml.add_bos_token": True}
+ADD_BOS, ADD_EOS = "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"
+BOS = {ADD_BOS: True}
 
 
 def cached(name: str) -> Path:
@@ -474,6 +476,75 @@ def test_wrong_pre_against_llama_tokenize(run: Run, tmp_path: Path) -> None:
     assert words["causes"][0]["id"] == "pre_type"
     assert words["smallest"] is None, "recorded ids cannot be asked for another text"
     assert run("-m", right, "--against", f"llama-tokenize:{command}", text).code == 0
+
+
+# ---- what verify, diagnose and doctor say together --------------------------------------------------------
+
+ALIKE, TELLING = (
+    "I'LL count 1234567 words",
+    "It's 1234567\n\n  (x)",
+)  # as `default` splits them, and otherwise
+
+# Llama 3's vocabulary, broken, a text, and what must be named, in this order, for ids that the sound one gives.
+BROKEN: dict[str, tuple[str | None, dict[str, Any], str, list[str]]] = {
+    "pre default": ("default", {}, ALIKE, ["pre_type"]),
+    "pre missing": (None, {"tokenizer.ggml.pre": None}, TELLING, ["pre_type"]),
+    "pre plausible but wrong": ("gpt-2", {}, TELLING, ["pre_type"]),
+    "pre default, BOS switched off": ("default", {ADD_BOS: False}, ALIKE, ["pre_type", "bos"]),
+    "pre wrong, EOS switched on": ("qwen2", {ADD_BOS: True, ADD_EOS: True}, TELLING, ["pre_type", "eos"]),
+    "BOS switched off": ("llama-bpe", {ADD_BOS: False}, ALIKE, ["bos"]),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_the_fixes_shown_mend_the_file(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of verify together, and those of each explanation of diagnose."""
+
+    def run(*arguments: str | Path) -> Ran:
+        code = main(list(map(str, arguments)))
+        return Ran(code, *capsys.readouterr())
+
+    def is_mended_by(command: str) -> bool:
+        Path("fixed.gguf").unlink(missing_ok=True)
+        assert run(*shlex.split(command)[1:]).code == 0
+        return run("verify", "-m", "fixed.gguf", "--against", "ids:ids", "-p", text).code == 0
+
+    monkeypatch.chdir(tmp_path)
+    pre, extra, text, expected = BROKEN[case]
+    right = cached("llama-bpe")
+    broken = with_pre(right, pre, tmp_path / "broken.gguf", extra=extra)
+    (tmp_path / "ids").write_text(str(Tokenizer.from_gguf(right).encode(text)))
+    source = ("-m", broken, "-p", text, "--json")
+    verified = run("verify", *source, "--against", "ids:ids").json
+    named = [cause["id"] for one in verified["differences"] for cause in one["causes"]]
+    assert sorted(set(named)) == sorted(expected)
+    assert named[0] == expected[0] or text == TELLING
+    assert is_mended_by(verified["fix"])
+    explanations = run("diagnose", *source, "--ids", "ids").json["explanations"]
+    assert [cause["id"] for cause in explanations[0]["causes"]] == expected
+    for explanation in explanations[:2]:
+        assert is_mended_by(explanation["fix"])
+    if expected[0] == "pre_type":
+        best = str(explanations[0]["causes"][0]["detail"])
+        assert "llama-bpe keeps 121492 of 121492 tokens whole" in best
+        assert "'pre': 'llama-bpe'" in best
+    if case == "pre default":
+        assert '"suggested": "llama-bpe"' in run("doctor", broken, "--json").out
+
+
+def test_recorded_ids_of_either_meaning_of_adding_special_tokens(run: Run, tmp_path: Path) -> None:
+    """Where the model adds EOS and no BOS, the command llama-tokenize adds neither."""
+    model = ROOT / "fixtures" / "vocabs" / "add-eos-only.gguf"
+    tokenizer = Tokenizer.from_gguf(model)
+    ids = tmp_path / "ids"
+    for added, how in ((True, "with EOS"), (False, "without EOS")):
+        ids.write_text(str(tokenizer.encode("ab ab", add_special=added)))
+        found = run("-m", model, "--against", f"ids:{ids}", "-p", "ab ab")
+        assert (found.code, how in found.out) == (0, True)
+        assert run("-m", model, "--against", f"ids:{ids}", "-p", "ab ba").code == 1
+    assert run("-m", model, "--against", f"ids:{ids}", "-p", "ab ab", "--no-bos").code == 0
 
 
 # ---- the command ----------------------------------------------------------------------------------------

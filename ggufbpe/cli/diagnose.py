@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from ..escapes import process_escapes
-from ..inspect.agreement import agreement, first_difference
+from ..inspect.agreement import AS_COMMAND, SAID_OF, agreement, first_difference
 from ..inspect.causes import Diagnosis, Explanation, to_json
 from ..inspect.diagnose import diagnose
 from ..inspect.recorded import parse_ids
@@ -30,13 +30,17 @@ text, then what changes the model.
 what llama-tokenize and llama-server print. The text is taken as it is; backslash escapes are read only with \
 --escape. A second -m is another model that the ids may come from.
 
+Where the model adds EOS and no BOS, the command llama-tokenize (and `ggufbpe tokenize`) adds neither, and the \
+function llama_tokenize (and `Tokenizer.encode`) adds EOS. Ids of either kind are the model's, and it is said of which.
+
 The exit code is 0 if the ids are the model's, 1 if not, explained or not, 2 if it could not be found out."""
 _EXAMPLES = """\
 examples:
   ggufbpe diagnose -m model.gguf -p "Hello world" --ids "[9906, 1917]"
   ggufbpe diagnose -m model.gguf -f prompt.txt --ids recorded.json
   ggufbpe diagnose -m model.gguf -m other.gguf -f prompt.txt --ids recorded.json --json
-  llama-tokenize -m model.gguf -f prompt.txt --ids | ggufbpe diagnose -m model.gguf -f prompt.txt --ids -"""
+  ggufbpe tokenize -m model.gguf -f prompt.txt --no-escape --ids | ggufbpe diagnose -m model.gguf -f prompt.txt --ids -
+  llama-tokenize -m model.gguf -f prompt.txt --no-escape --ids | ggufbpe diagnose -m model.gguf -f prompt.txt --ids -"""
 
 EXIT_MATCH, EXIT_DIFFERENT = 0, 1
 _LISTED = 8  # explanations on a terminal; --json has all
@@ -82,6 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         _output.write(_output.json_bytes(to_json(found)))
     else:
         view = _View(_output.terminal_width() or 100, _output.use_color(arguments.color))
+        flags["add_special"] &= found.added_as != AS_COMMAND
         for line in view.lines(tokenizer, tokenizer.encode(text, **flags), ids, found):
             _output.write(f"{line.rstrip(' ')}\n".encode("utf-8", "replace"))
     return EXIT_MATCH if found.match else EXIT_DIFFERENT
@@ -120,7 +125,10 @@ class _View:
         self, tokenizer: Tokenizer, ours: list[int], theirs: list[int], found: Diagnosis
     ) -> Iterator[str]:
         if found.match:
-            yield self._paint(_GOOD, "match") + f": the model gives these {_count(len(ours))}"
+            how = f", {SAID_OF[found.added_as]}" if found.added_as else ""
+            yield from self._wrapped(
+                f"match: the model gives these {_count(len(ours))}{how}", 0, _GOOD, len("match")
+            )
             return
         at = first_difference(ours, theirs)
         share = _percent(agreement(ours, theirs))
@@ -172,6 +180,7 @@ class _View:
         if names == "unknown":
             explains = f"{_percent(explanation.explains)} agree as it is"
         yield from self._wrapped(f"{number}. {names}: {explains}", 3, _output.BOLD, len(f"{number}. {names}"))
+        several = sum("ggufbpe fix " in cause.fix for cause in explanation.causes) > 1
         for cause in explanation.causes:
             yield from self._wrapped(f"   {cause.detail['what']}", 3)
             fix = f"   fix: {cause.fix}"
@@ -179,6 +188,10 @@ class _View:
                 yield self._paint(_output.DIM, _output.isolated_runs(_output.one_line(fix)))
             else:
                 yield from self._wrapped(fix, 5, _output.DIM)
+        if several:
+            yield self._paint(
+                _output.DIM, _output.isolated_runs(f"   all: {_output.one_line(explanation.fix)}")
+            )
 
     def _wrapped(self, text: str, indent: int, color: str = "", end: int | None = None) -> Iterator[str]:
         """`text` in lines; all of it, or what is before `end`, in colour."""

@@ -16,12 +16,14 @@ what to do. Errors make llama.cpp refuse the file or abort, or are values that c
 likely give other ids than in training; notes are good to know. Files whose tokenizer cannot be \
 opened are examined as well.
 
-The exit code is 1 if there is an error among the findings, 0 if not, 2 if the file could not be read."""
+The exit code is 1 if there is an error among the findings, with --strict also if there is a warning, 0 if not, 2 if \
+the file could not be read."""
 _EXAMPLES = """\
 examples:
   ggufbpe doctor model.gguf
   ggufbpe doctor model.gguf --json
-  ggufbpe doctor model.gguf && echo "no errors\""""
+  ggufbpe doctor model.gguf && echo "llama.cpp opens it; there may be warnings"
+  ggufbpe doctor model.gguf --strict && echo "nothing speaks against its ids\""""
 
 _COLORS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "note": "\x1b[1;36m"}
 _WIDTH = 100  # columns at most: longer lines are hard to read
@@ -32,6 +34,7 @@ def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument("path", nargs="?", metavar="MODEL", help="the .gguf file")
     parser.add_argument("-m", "--model", metavar="PATH", help="the same")
+    parser.add_argument("--strict", action="store_true", help="exit code 1 also for warnings")
     parser.add_argument("--json", action="store_true", help="print one object")
     parser.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
@@ -46,7 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         color, width = _output.use_color(arguments.color), _output.terminal_width()
         _output.write(_text(path, findings, color, None if width is None else min(width, _WIDTH)))
-    return int(any(finding.severity == "error" for finding in findings))
+    grave = ("error", "warning") if arguments.strict else ("error",)
+    return int(any(finding.severity in grave for finding in findings))
 
 
 def given_model(arguments: argparse.Namespace, command: str) -> str:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 from .._constants import GGUFValueType, TokenType
-from ..errors import printable
+from ..errors import InvalidUTF8Error, printable
 from ..fix import Edit, parse_remove, parse_set, set_token_types, write_fixed
 from ..gguf_file import GGUFFile
 from . import _output
@@ -21,7 +21,8 @@ Write a copy of a model with other metadata. The tensors are copied byte for byt
 not grow with the model. Keys of the tokenizer get the type that llama.cpp wants, other keys the one they have; \
 KEY=TYPE:VALUE says it. An array is a JSON list.
 
-The copy is opened as a tokenizer before it takes its place; --force writes it even so. --in-place replaces the \
+The copy is opened as a tokenizer before it takes its place. One that has an error which the model has not, or \
+one in a key that was changed, is not written; --force writes it even so. --in-place replaces the \
 model itself, in one step: interrupted, or with a full disk, it is still the old one, whole. That needs room for \
 a second copy while it runs."""
 _EXAMPLES = """\
@@ -45,7 +46,8 @@ def add_arguments(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="TOKEN=TYPE",
-        help="give a token, by its id or its text, a type: " + ", ".join(TokenType.__members__),
+        help="give a token, by its id or its text, or the tokens ID..ID a type: "
+        + ", ".join(TokenType.__members__),
     )
     parser.add_argument("-o", "--output", metavar="PATH", help="the file to write")
     parser.add_argument("--in-place", action="store_true", help="replace the model itself")
@@ -94,16 +96,20 @@ def _target(arguments: argparse.Namespace, source: str) -> str:
 
 def _lines(file: GGUFFile, edit: Edit) -> Iterator[str]:
     """What an edit changes, for people."""
-    old = file[edit.key] if edit.key in file else None  # noqa: SIM401 - no dict, has no get
+    try:
+        old = file[edit.key] if edit.key in file else None  # noqa: SIM401 - no dict, has no get
+        before = "missing" if old is None else _shown(old)
+    except InvalidUTF8Error:
+        old, before = None, "not UTF-8"
     if edit.element is GGUFValueType.INT32 and isinstance(old, list) and len(old) == len(edit.value):
         changed = [(i, a, b) for i, (a, b) in enumerate(zip(old, edit.value)) if a != b]
-        for index, before, after in changed[:10]:
-            yield f"{_output.one_line(edit.key)}[{index}]: {_number(before)} -> {_number(after)}"
+        for index, one, other in changed[:10]:
+            yield f"{_output.one_line(edit.key)}[{index}]: {_number(one)} -> {_number(other)}"
         if len(changed) > 10:
             yield f"  and {len(changed) - 10} more"
         return
     after = "removed" if edit.type is None else _shown(edit.value)
-    yield f"{_output.one_line(edit.key)}: {'missing' if old is None else _shown(old)} -> {after}"
+    yield f"{_output.one_line(edit.key)}: {before} -> {after}"
 
 
 def _number(value: object) -> str:

@@ -26,6 +26,8 @@ _DESCRIPTION = """\
 Print the tokens of a text. The flags are llama-tokenize's, and so is the output, byte for byte: `diff` of the \
 two is empty. Only on a terminal are the pieces coloured, with control characters escaped.
 
+Like llama-tokenize, it adds no EOS where the model adds no BOS; `Tokenizer.encode` does, as llama_tokenize.
+
 The text is taken from standard input with --stdin, else from the file of -f, else from -p. Escape sequences \
 (\\n \\r \\t \\' \\" \\\\ \\xHH) are processed in all three, unless --no-escape is given."""
 _EXAMPLES = """\

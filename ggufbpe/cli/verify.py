@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..corpus import CorpusError, File, decompressed, files_of, has_json_lines, records
 from ..escapes import process_escapes
 from ..inspect.oracles import USAGES, Oracle, open_oracle
-from ..inspect.report import count, to_html, to_json, verdict
+from ..inspect.report import all_fixes, count, to_html, to_json, verdict
 from ..inspect.verify import (
     Difference,
     Example,
@@ -43,6 +43,9 @@ Compare the ids of texts with those that another tokenizer gives, and show what 
 Each file is one text; what is longer than 64 KiB is cut after a line, so that files may be of any size. Of \
 directories, files are taken that `ggufbpe count` would count, and compressed files and JSON lines are read as there. \
 Texts are taken as they are; backslash escapes are read only with --escape.
+
+Recorded ids of a model that adds EOS and no BOS may be with EOS, as the function llama_tokenize gives them, or \
+without, as the command llama-tokenize prints them; it is said of which kind they were taken to be.
 
 The exit code is 0 if all ids are the same, 1 if some differ or the other tokenizer failed on a text (it crashed, \
 hung or gave garbage), 2 if nothing could be compared or something could not be read."""
@@ -242,6 +245,8 @@ class Printer:
         for number, difference in enumerate(result.differences[:_SHOWN], 1):
             yield ""
             yield from self._difference(number, difference)
+        if fix := all_fixes(result):
+            yield from ("", f"all fixes in one: {_output.one_line(fix)}")
         more = len(result.differences) - _SHOWN
         if more > 0:
             yield from ("", f"and {more} more difference{'s' * (more > 1)}, which --json and --html have")

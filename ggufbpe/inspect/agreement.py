@@ -1,4 +1,4 @@
-"""How far two rows of ids agree: the measure of every explanation that is not whole.
+"""How far two rows of ids agree, the measure of every explanation that is not whole; and what "agree" means.
 
 But: no alignment by place in a text, which is align.py; here the ids themselves are all there is.
 """
@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..tokenizer import Tokenizer
 
 _BLOCK = 1 << 14  # ids; the time grows with the square, a tenth of a second for a block
 
@@ -55,3 +59,28 @@ def _longest(ours: Sequence[int], theirs: Sequence[int]) -> int:
         matches = state & places.get(token, 0)
         state = (state + matches | state - matches) & everything
     return len(ours) - state.bit_count()
+
+
+AS_COMMAND, AS_LIBRARY = "llama-tokenize", "llama_tokenize"
+
+# Of a model that adds EOS and no BOS.
+SAID_OF = {
+    AS_COMMAND: "as llama-tokenize prints them: without EOS, which it leaves out where the model adds no BOS",
+    AS_LIBRARY: "as llama_tokenize gives them with add_special: with EOS, which the command llama-tokenize leaves out",
+}
+
+
+def added_as(tokenizer: Tokenizer, text: bytes, ids: list[int], parse_special: bool) -> str:
+    """Which of the two meanings of "add special tokens" given ids follow; "" where both are the same.
+
+    The command passes "the model adds BOS" for it (tools/tokenize/tokenize.cpp), so a model that adds EOS and no
+    BOS gets nothing from the command `AS_COMMAND`, and EOS from the function `AS_LIBRARY`.
+    """
+    if tokenizer.add_bos or not tokenizer.add_eos:
+        return ""
+    with_eos, without = (
+        tokenizer.encode(text, add_special=added, parse_special=parse_special) for added in (True, False)
+    )
+    if ids in (with_eos, without):
+        return AS_LIBRARY if ids == with_eos else AS_COMMAND
+    return AS_LIBRARY if ids[-1:] == [tokenizer.eos_id] else AS_COMMAND

@@ -10,12 +10,16 @@ But: nothing is tried here, and no ids are compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .._constants import TokenizerKey, TokenType
+from ..errors import printable
+from ..fix import id_ranges
 from ..registry import PRE_TOKENIZERS
-from ..vocab import TokenAttribute, Vocabulary
+from ..vocab import MADE_CONTROL, TokenAttribute, Vocabulary
+from .families import Evidence
 
 # The ids, and the order in which explanations of equally many causes are listed: what is done once around the
 # text, then what changes the text, then what changes the model; what says least comes last.
@@ -44,21 +48,44 @@ class Explanation(NamedTuple):
     causes: tuple[Cause, ...]
     explains: float
 
+    @property
+    def fix(self) -> str:
+        """The one command that makes all changes to the model file that the causes call for; "" for none."""
+        return together(self.causes)
+
 
 class Diagnosis(NamedTuple):
-    """Whether the ids are the model's own; if not, why, the best explanation first."""
+    """Whether the ids are the model's own; if not, why, the best explanation first.
+
+    `added_as` says which meaning of "add special tokens" that goes by, where there are two (agreement.py).
+    """
 
     match: bool
     explanations: tuple[Explanation, ...]
+    added_as: str = ""
 
 
 def to_json(diagnosis: Diagnosis) -> dict[str, object]:
     """`diagnosis` as `ggufbpe diagnose --json` writes it."""
     explanations = [
-        {"causes": [cause._asdict() for cause in item.causes], "explains": item.explains}
+        {"causes": [cause._asdict() for cause in item.causes], "explains": item.explains, "fix": item.fix}
         for item in diagnosis.explanations
     ]
-    return {"match": diagnosis.match, "explanations": explanations}
+    return {
+        "match": diagnosis.match,
+        "added_as": diagnosis.added_as or None,
+        "explanations": explanations,
+    }
+
+
+_COMMAND = re.compile(r"(ggufbpe fix .+?)((?: --set\S* \S+)+) -o fixed\.gguf")  # as `_fix` writes it
+
+
+def together(causes: Iterable[Cause]) -> str:
+    """The one command that makes all changes to the model file that `causes` call for; "" where there are none."""
+    found = [match for cause in causes if (match := _COMMAND.search(cause.fix))]
+    flags = dict.fromkeys(match[2] for match in found)
+    return f"{found[0][1]}{''.join(flags)} -o fixed.gguf" if found else ""
 
 
 # ---- around the text ------------------------------------------------------------------------------------
@@ -114,17 +141,19 @@ def truncated(kept: int, of: int, side: str) -> Cause:
 # ---- the model ------------------------------------------------------------------------------------------
 
 
-def pre_type(vocabulary: Vocabulary, names: list[str], alike: list[str]) -> Cause:
+def pre_type(vocabulary: Vocabulary, names: list[str], alike: list[str], evidence: Evidence) -> Cause:
     """Another pre-tokenizer, which goes by `names`, all of one family; families `alike` give the same ids."""
     family = PRE_TOKENIZERS[names[0]].family
-    name = family if family in names else names[0]
+    name = next((name for name in (evidence.name, family) if name in names), names[0])
     names = sorted(names, key=lambda other: other != name)
     what = f"the pre-tokenizer is {' = '.join(names)}, not {vocabulary.pre}"
     if alike:
         what += f"; {', '.join(alike)} {'split' if len(alike) > 1 else 'splits'} this text alike"
+    if said := evidence.of_family(family):
+        what += f"; {said}"
     fix = _set(vocabulary, _K.PRE, name)
-    if vocabulary.model != "gpt2":
-        fix += f" (and {_K.MODEL}=gpt2, for {vocabulary.model} has one pre-tokenizer only)"
+    if vocabulary.model == "gemma4":
+        fix = f"convert the model again: {_K.MODEL} is gemma4, which has one pre-tokenizer, whatever {_K.PRE} says"
     detail: dict[str, object] = {"what": what, "pre": name, "names": names, "family": family}
     return Cause("pre_type", {**detail, "alike": alike, "ours": vocabulary.pre}, fix)
 
@@ -151,17 +180,20 @@ def ignore_merges(vocabulary: Vocabulary) -> Cause:
     entry = vocabulary.pre_tokenizer
     theirs = not entry.ignore_merges
     what = "words that are tokens are taken whole, whatever the merges say"
-    twin = next(
-        (
-            name
-            for name, other in PRE_TOKENIZERS.items()
-            if other.family == entry.family and other.ignore_merges == theirs
-        ),
-        None,
-    )
+    twins = [
+        other
+        for other in PRE_TOKENIZERS.values()
+        if other.family == entry.family and other.ignore_merges == theirs
+    ]
+    twin = min(twins, key=lambda other: sum(a != b for a, b in zip(other, entry)), default=None)
+    flags = ""
+    if twin is not None:
+        flags = f"--set {_K.PRE}={twin.name}"
+        if vocabulary.named_add_bos is None and twin.add_bos != vocabulary.add_bos:
+            flags += f" --set {_K.ADD_BOS}={str(vocabulary.add_bos).lower()}"
     fix = (
-        _set(vocabulary, _K.PRE, twin)
-        if twin
+        _fix(vocabulary, flags)
+        if flags
         else f"llama.cpp has no pre-tokenizer that splits like {entry.name} with ignore_merges {str(theirs).lower()}: "
         f"set ignore_merges to {str(entry.ignore_merges).lower()} in the other tool's tokenizer.json"
     )
@@ -182,8 +214,16 @@ def special_token_types(vocabulary: Vocabulary, types: dict[int, int]) -> Cause:
     ]
     shown = ", ".join(f"{vocabulary.tokens[token]} as {kind}" for token, kind in changes[:5])
     what = f"the given ids have {shown}" + (f" and {len(changes) - 5} more" if len(changes) > 5 else "")
-    flags = " ".join(f"--set-token-type {token}={kind}" for token, kind in changes[:5])
-    return Cause("special_token_types", {"what": what, "tokens": tokens}, _fix(vocabulary, flags))
+    by_kind = {kind: sorted(token for token, other in changes if other == kind) for _, kind in changes}
+    flags = " ".join(
+        f"--set-token-type {ids}={kind}" for kind, found in by_kind.items() for ids in id_ranges(found)
+    )
+    fix = _fix(vocabulary, flags)
+    named = [vocabulary.tokens[token] for token in by_kind.get("NORMAL", ())]
+    if made := [text for text in named if text in MADE_CONTROL]:
+        some = ", ".join(map(printable, made[:3]))
+        fix = f"let the other tool parse {some}: llama.cpp makes a control token of that text, whatever its type"
+    return Cause("special_token_types", {"what": what, "tokens": tokens}, fix)
 
 
 def merges_of(path: str) -> Cause:

@@ -15,6 +15,9 @@ Sets of changes are tried by size: none, one, two; all of the smallest size at w
 listed. An answer is encoded once more, whole, before it is given. Where there is none, the text that the ids
 stand for is tried, then single changes are measured by how far they lead.
 
+Where the tokens of the vocabulary speak against its pre-tokenizer (families.py), that is taken for a cause before
+all others: what is explained with the one that they point to, and with no more besides than without, is the answer.
+
 But: no rule for when ids are right. That they differ from the model's is all that is said here, and why.
 """
 
@@ -29,10 +32,11 @@ from .. import utf8
 from ..bpe import CHAR_BYTES
 from ..detokenize import token_ids
 from ..registry import PRE_TOKENIZERS
+from ..telltales import telltales
 from ..tokenizer import Tokenizer, steps_of
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 from . import causes
-from .agreement import agreement, first_difference
+from .agreement import AS_COMMAND, added_as, agreement, first_difference
 from .causes import CAUSES, Cause, Diagnosis, Explanation, to_json
 from .encodings import (
     STRIPS_MASK,
@@ -79,7 +83,8 @@ def diagnose(
 ) -> Diagnosis:
     """What makes `tokenizer` give `ids` for `text`, best explanation first; `others` are models to try.
 
-    `add_special` and `parse_special` are as in `Tokenizer.encode`, for the ids that `tokenizer` gives.
+    `add_special` and `parse_special` are as in `Tokenizer.encode`, for the ids that `tokenizer` gives. Where the
+    model adds EOS and no BOS, ids as the command llama-tokenize prints them are its own, too; `added_as` says so.
 
     >>> from ggufbpe import Tokenizer                                          # doctest: +SKIP
     >>> tok = Tokenizer.from_gguf("model.gguf")                                # doctest: +SKIP
@@ -87,12 +92,14 @@ def diagnose(
     'trailing_newline'
     """
     given = token_ids(ids)
+    meaning = added_as(tokenizer, text, given, parse_special) if add_special else ""
+    add_special = add_special and meaning != AS_COMMAND
     if given == tokenizer.encode(text, add_special=add_special, parse_special=parse_special):
-        return Diagnosis(True, ())
+        return Diagnosis(True, (), meaning)
     found = search(
         tokenizer, text, given, add_special=add_special, parse_special=parse_special, others=others
     )
-    return Diagnosis(False, tuple(Explanation(item.causes, item.explains) for item in found))
+    return Diagnosis(False, tuple(Explanation(item.causes, item.explains) for item in found), meaning)
 
 
 def search(
@@ -124,6 +131,8 @@ def _best(searches: list[_Search]) -> list[Finding]:
     """What explains all ids with the fewest causes, by any of the models; else what the first finds."""
     first, *others = searches
     whole = first.whole() + [finding for other in others for finding in other.whole(most_changes=1)]
+    if mended := first.mended(whole):
+        return mended
     whole = whole or first.other_text()
     if not whole:
         return first.partial()
@@ -336,42 +345,83 @@ class _Search:
     @cached_property
     def encodings(self) -> list[Encoding]:
         """The model with one change."""
-        changes = [change for _, change in self._small_changes] + self._pre_changes
-        return [change(self.base) for change in changes]
+        return self._encodings(self.base, self._pre_changes)
 
-    def _encodings_of_two(self) -> Iterator[Encoding]:
+    def _encodings(self, base: Encoding, pre_changes: list[EncodingChange]) -> list[Encoding]:
+        changes = [change for _, change in self._small_changes] + pre_changes
+        return [change(base) for change in changes]
+
+    def _encodings_of_two(self, base: Encoding, pre_changes: list[EncodingChange]) -> Iterator[Encoding]:
         small = self._small_changes
         for at, (cause, change) in enumerate(small):
-            for pre in self._pre_changes:
-                yield change(pre(self.base))
+            for pre in pre_changes:
+                yield change(pre(base))
             for other, second in small[at + 1 :]:
                 if other != cause:
-                    yield second(change(self.base))
+                    yield second(change(base))
 
     # ---- trying -----------------------------------------------------------------------------------------
 
     def whole(self, most_changes: int = _MOST_CHANGES) -> list[Finding]:
         """What explains all ids, with as few causes as can be; of that many causes, everything that does."""
-        found: list[Finding] = []
-        for size in range(most_changes + 1):
-            if found and min(len(item.causes) for item in found) - len(self.always) < size:
-                break
-            for encoding, text in self._sets(size):
-                found += self._tried(encoding, text, self.targets)
-        return self._merged(found)
+        return self._merged(self._searched(self.base, most_changes))
 
-    def _sets(self, size: int) -> Iterator[tuple[Encoding, _Text]]:
-        """The combinations of `size` changes that are worth trying."""
+    def _searched(self, base: Encoding, most_changes: int) -> list[Finding]:
+        """What explains all ids with the fewest changes of `base`, and more."""
+        found: list[Finding] = []
+        sure = len(self.always) + len(base.causes)
+        for size in range(most_changes + 1):
+            if found and min(len(item.causes) for item in found) - sure < size:
+                break
+            for encoding, text in self._sets(base, size):
+                found += self._tried(encoding, text, self.targets)
+        return found
+
+    def _sets(self, base: Encoding, size: int) -> Iterator[tuple[Encoding, _Text]]:
+        """The combinations of `size` changes of `base` that are worth trying."""
+        pre_changes = [] if base.causes else self._pre_changes
+        encodings = self._encodings(base, pre_changes) if base.causes else self.encodings
         if size == 0:
-            yield self.base, self.text
+            yield base, self.text
         elif size == 1:
-            yield from product([self.base], self.texts)
-            yield from product(self.encodings, [self.text])
+            yield from product([base], self.texts)
+            yield from product(encodings, [self.text])
         else:
-            yield from product([self.base], self._texts_of_two())
-            yield from product(self.encodings, self.texts)
+            yield from product([base], self._texts_of_two())
+            yield from product(encodings, self.texts)
             if self._fits(self.text):
-                yield from product(self._encodings_of_two(), [self.text])
+                yield from product(self._encodings_of_two(base, pre_changes), [self.text])
+
+    def mended(self, whole: list[Finding]) -> list[Finding]:
+        """What explains all ids with the pre-tokenizer that the tokens point to, if they speak against this one.
+
+        `whole` is what explains them without asking the tokens; nothing, where that needs fewer other causes.
+        """
+        if self.vocabulary.model == "gemma4" or not (whole and self._may_be_doubted(whole)):
+            return []
+        evidence = self.variants.evidence
+        if not evidence.is_against:
+            return []
+        families = {family.family for family in evidence.best}
+        bases = [change(self.base) for change in self._pre_changes]
+        bases = [base for base in bases if base.vocabulary.pre_tokenizer.family in families]
+        fewest = min(len(item.causes) for item in whole)
+        found = self._merged(
+            [item for base in bases for item in self._searched(base, min(fewest, _MOST_CHANGES))]
+        )
+        limit = fewest if any(map(_names, whole)) else fewest + 1
+        found = [item for item in found if len(item.causes) <= limit]
+        if found:
+            known = {repr(item.causes) for item in found}
+            found = sorted(map(_with_pre_first, found), key=_order)
+            found += [item for item in whole if _names(item) and repr(item.causes) not in known]
+        return found
+
+    def _may_be_doubted(self, whole: list[Finding]) -> bool:
+        """Whether it may pay to weigh all tokens, which takes up to seconds."""
+        vocabulary = self.vocabulary
+        telling = vocabulary.pre == "default" or telltales(vocabulary.pre_tokenizer, vocabulary.token_to_id)
+        return bool(telling) or any(map(_names, whole))
 
     def _tried(self, encoding: Encoding, text: _Text, targets: list[Target]) -> Iterator[Finding]:
         """What of `targets` the encoding gives for the text."""
@@ -451,7 +501,9 @@ class _Search:
             groups.setdefault((rest, tuple(ids)), {}).setdefault(family, []).append(item)
         result: list[Finding] = []
         for families in groups.values():
-            ranked = sorted(families, key=self.variants.likelihood if len(families) > 1 else str)
+            ranked = (
+                sorted(families, key=self.variants.evidence.place) if len(families) > 1 else list(families)
+            )
             for family in ranked:
                 names = [name for item in families[family] for name in _names(item)]
                 alike = [other for other in ranked if other != family]
@@ -467,12 +519,15 @@ class _Search:
 
     def _named(self, finding: Finding, names: list[str], alike: list[str]) -> Finding:
         """`finding` with all that its pre-tokenizer goes by, and a fix that keeps the rest as it is."""
-        cause = causes.pre_type(self.vocabulary, names, alike)
+        cause = causes.pre_type(self.vocabulary, names, alike, self.variants.evidence)
         entry, variant = PRE_TOKENIZERS[str(cause.detail["pre"])], finding.variant
         adds = bool(variant and variant.head)
         by_name = entry.add_bos or entry.always_add_bos
         if self.add_special and adds != by_name and self.vocabulary.add_bos == adds and self._bos_is_by_name:
             cause = cause._replace(fix=causes.also_set_add_bos(cause.fix, adds))
+        elif adds and by_name and all(other.id != "bos" for other in finding.causes):
+            what = f"{cause.detail['what']}; by that name, BOS is added"
+            cause = cause._replace(detail={**cause.detail, "what": what})
         return finding._replace(causes=tuple(cause if c.id == "pre_type" else c for c in finding.causes))
 
     # ---- where no changes explain everything ------------------------------------------------------------
@@ -622,6 +677,10 @@ class _Search:
         changed = [(self.base, text) for text in self.texts] + [(each, self.text) for each in self.encodings]
         for encoding, text in changed:
             yield Finding((*encoding.causes, *text.causes), 0.0, self._variant(encoding, text, plain, ""))
+
+
+def _with_pre_first(finding: Finding) -> Finding:
+    return finding._replace(causes=tuple(sorted(finding.causes, key=lambda cause: cause.id != "pre_type")))
 
 
 def _names(finding: Finding) -> list[str]:

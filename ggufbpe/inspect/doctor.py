@@ -23,11 +23,13 @@ from typing import Any, NamedTuple
 from .._constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
 from ..bpe import BYTE_CHARS, WordEncoder
 from ..errors import GGUFError, UnsupportedTokenizerError, printable
-from ..fix import KEY_TYPES
+from ..fix import argument_for, id_ranges
 from ..gguf_file import GGUFFile
 from ..registry import PRE_TOKENIZERS
+from ..schema import DEFAULT_IDS, KEY_TYPES, NOT_REFUSED, has_right_type, ids_out_of_range, wrong_type
 from ..tokenizer import Tokenizer
 from ..vocab import (
+    _END_OF_GENERATION,
     _SPECIAL_IDS,
     BPE_MODELS,
     CONTROL,
@@ -37,15 +39,13 @@ from ..vocab import (
     describe_model,
     load_vocabulary,
 )
-from .families import Family, families, parts, tied
+from .families import Evidence, Family, evidence, parts
 from .hf_splitting import DIFFERENCES
 
 _K = TokenizerKey
 _SEVERITIES = ("error", "warning", "note")
 _EXAMPLES = 5  # of each finding
 _SHARE_UNREACHABLE = 0.01  # from here on, it is not a few leftovers of the training
-_SHARE_CUT = 0.002  # of the tokens, that a pre-tokenizer would cut: of real ones, the right one cuts 0.0002
-_COST_MORE = 6.0  # than the likeliest family's, in terms of families.py
 
 
 class Where(NamedTuple):
@@ -132,11 +132,11 @@ class _Model:
         return {left + right for left, right in self.pairs}
 
     @cached_property
-    def families(self) -> list[Family]:
-        return families(self.merged & self.ids.keys() or self.tokens)
+    def evidence(self) -> Evidence:
+        return evidence(self.tokens, self.merges, self.pre or "", self.string(KEY_ARCHITECTURE) or "")
 
     def scalar(self, key: str) -> Any:
-        return self.file[key] if key in self.file and self.has_right_type(key) else None
+        return self.file[key] if key in self.file and has_right_type(self.file, key) else None
 
     def string(self, key: str) -> str | None:
         value = self._readable(key)
@@ -147,12 +147,6 @@ class _Model:
         if not isinstance(value, list):
             return []
         return [item.partition("\0")[0] for item in value] if value and isinstance(value[0], str) else value
-
-    def has_right_type(self, key: str) -> bool:
-        wanted = KEY_TYPES[key]
-        if isinstance(wanted, tuple):
-            return self.file.element_type(key) in wanted
-        return self.file.value_type(key) is wanted
 
     def _readable(self, key: str) -> Any:
         try:
@@ -170,6 +164,12 @@ class _Model:
             return not self.tokenizer.vocabulary.attributes[token] & ~NORMAL
         return self.type_of(token) == int(TokenType.NORMAL)
 
+    def is_made_normal(self, token: int) -> bool:
+        """Whether llama.cpp takes it for a normal token whatever its type is: "</s>" beside those of some families."""
+        return (
+            self.tokenizer is not None and self.is_normal(token) and self.tokens[token] in _END_OF_GENERATION
+        )
+
     def key(self, key: str) -> Where:
         return Where(key, None, self.file.offset(key) if key in self.file else None)
 
@@ -184,8 +184,21 @@ class _Model:
     def set(self, key: str, value: object) -> str:
         return self.command("--set", f"{key}={value}")
 
-    def set_type(self, index: int, name: str) -> str:
-        return self.command("--set-token-type", f"{index}={name}")
+    def remove(self, key: str) -> str:
+        return self.command("--remove", key)
+
+    def set_types(self, **tokens: Iterable[int]) -> str:
+        """The command that gives tokens types, by the names of these; words where the types cannot be read."""
+        if _K.TOKEN_TYPE in self.file and not has_right_type(self.file, _K.TOKEN_TYPE):
+            return f"convert the model again, with a {_K.TOKEN_TYPE} of the right type"
+        changes = [f"{ids}={name}" for name, indexes in tokens.items() for ids in id_ranges(indexes)]
+        return self.command(*(part for change in changes for part in ("--set-token-type", change)))
+
+    def set_id(self, key: str) -> str:
+        """How to set a special id: the command for the token that has the text of one, or words."""
+        texts = _TEXTS_OF_IDS.get(key, ())
+        found = [self.ids[text] for text in texts if text in self.ids and not self.is_normal(self.ids[text])]
+        return self.set(key, found[0]) if found else f"set {key} to the id of the right token"
 
 
 def _listed(items: Iterable[object], number: int) -> str:
@@ -209,66 +222,45 @@ _SPLIT_WHY = (
 def _pre_tokenizer(model: _Model) -> Iterator[Finding]:
     if model.model == "gemma4" or not model.tokens:  # gemma4 has one pre-tokenizer, whatever the key says
         return
-    best = tied(model.families)
-    name = _suggested(model, best)
-    detail = {
-        "pre": model.pre,
-        "suggested": name,
-        "families": [_family_json(family) for family in best],
-        "next": [_family_json(family) for family in model.families if family not in best][:3],
-    }
-    evidence, fix, where = _evidence(best, model.families), model.set(_K.PRE, name), model.key(_K.PRE)
-    if model.pre not in PRE_TOKENIZERS and model.pre:
-        what = f"{_K.PRE} is {printable(model.pre)}, which llama.cpp does not know. {evidence}"
-        why = f"llama.cpp refuses the file. {_SPLIT_WHY}"
-        yield Finding("error", "pre_unknown", what, why, fix, where, detail)
+    if _K.PRE in model.file and model.pre is None:  # of a wrong type, or not UTF-8: said of all keys alike
         return
-    if not model.pre or model.pre == "default":
-        what = f"{_K.PRE} is {'default' if model.pre else 'missing'}. {evidence}"
+    found = model.evidence
+    problem, own = found.problem, found.own
+    if not problem:
+        return
+    severity, why = "warning", _SPLIT_WHY
+    if problem == "unknown":
+        severity, why = "error", f"llama.cpp refuses the file. {_SPLIT_WHY}"
+        what = f"{_K.PRE} is {printable(found.pre)}, which llama.cpp does not know"
+    elif problem == "doubtful":
+        cut = f", which cuts {own.of - own.kept} of them ({_listed(own.cut, 9)})" if own else ""
+        what = f"{_K.PRE} is {found.pre}, but the tokens speak against it{cut}"
+    else:
+        what = f"{_K.PRE} is {problem}"
         why = (
             f"llama.cpp then splits as `default` does, which hardly any model was trained with. {_SPLIT_WHY}"
         )
-        severity = "note" if best[0].family == "default" else "warning"
-        yield Finding(severity, "pre_default" if model.pre else "pre_missing", what, why, fix, where, detail)
-        return
-    own = next((f for f in model.families if f.family == PRE_TOKENIZERS[model.pre].family), None)
-    if own is None or (own.cost > best[0].cost + _COST_MORE and own.share < 1 - _SHARE_CUT):
-        cut = f", which cuts {own.of - own.kept} of them ({_listed(own.cut, 9)})" if own else ""
-        what = f"{_K.PRE} is {model.pre}, but the tokens speak against it{cut}. {evidence}"
-        yield Finding("warning", "pre_doubtful", what, _SPLIT_WHY, fix, where, detail)
-
-
-def _suggested(model: _Model, best: list[Family]) -> str:
-    """The name to set: the architecture's own where it is one of the likeliest, else the family's."""
-    architecture = model.file[KEY_ARCHITECTURE] if KEY_ARCHITECTURE in model.file else ""  # noqa: SIM401
-    names = [name for family in best for name in family.names]
-    return architecture if isinstance(architecture, str) and architecture in names else best[0].family
-
-
-def _evidence(best: list[Family], found: list[Family]) -> str:
-    """Which family the tokens point to, and how sure that is."""
-    first = best[0]
-    if not first.of:
-        return "There are no merges to tell from which one is right."
-    text = (
-        f"The tokens point to {first.family}: it keeps {first.kept} of {first.of} whole ({first.share:.2%})"
+        if found.name and not found.is_against:
+            severity = "note"
+    fix = _right_pre(model)
+    if severity == "note":
+        fix = f"nothing to do, or {fix}" if problem == "missing" else "nothing to do"
+    detail = {
+        "pre": model.pre,
+        "suggested": found.name or None,
+        "families": [_family_json(family) for family in found.best],
+        "next": [_family_json(family) for family in found.found if family not in found.best][:3],
+    }
+    yield Finding(
+        severity, f"pre_{problem}", f"{what}. {found.sentence}", why, fix, model.key(_K.PRE), detail
     )
-    if first.missing:
-        text += f", though the vocabulary has no tokens of {_some(len(first.missing), 'kind')} that it allows"
-    if len(best) > 1:
-        text += f". They do not tell it from {', '.join(family.family for family in best[1:])}"
-    others = [family for family in found if family not in best]
-    if others:
-        less = others[0]
-        reason = (
-            f"cuts {less.of - less.kept} of them"
-            if less.kept < less.of - 9
-            else f"allows what is missing: {', '.join(less.missing[:2])}"
-        )
-        text += f". The next is {less.family}, which {reason}"
-    if names := [name for name in first.names if name != first.family]:
-        text += f". Names that split alike: {', '.join(names)}"
-    return text + "."
+
+
+def _right_pre(model: _Model) -> str:
+    """How to set the name that the tokens point to."""
+    if model.evidence.name:
+        return model.set(_K.PRE, model.evidence.name)
+    return f"set {_K.PRE} to the name of the model's pre-tokenizer (`ggufbpe list-pre` has all)"
 
 
 def _family_json(family: Family) -> dict[str, Any]:
@@ -305,29 +297,32 @@ def _hugging_face(model: _Model) -> Iterator[Finding]:
 
 
 def _wrong_types(model: _Model) -> Iterator[Finding]:
-    for key, wanted in KEY_TYPES.items():
-        if key not in model.file or model.has_right_type(key):
+    for key in KEY_TYPES:
+        if key not in model.file or has_right_type(model.file, key):
             continue
-        element = model.file.element_type(key)
-        has = f"an array of {element.name}" if element is not None else model.file.value_type(key).name
-        if isinstance(wanted, tuple):
-            should = f"an array of {' or '.join(kind.name for kind in wanted)}"
+        argument = argument_for(model.file, key)
+        if argument is not None:
+            fix = model.set(key, argument)
+        elif key == _K.PRE and model.tokens and model.model != "gemma4":
+            fix = _right_pre(model)
+        elif key in _NEEDED:
+            fix = "convert the model again"
         else:
-            should = wanted.name
-        plain = not isinstance(wanted, tuple) and element is None
-        fix = model.set(key, _as_argument(model.file[key])) if plain else "convert the model again"
+            fix = f"convert the model again, or take it out: {model.remove(key)}"
+        refused = key not in NOT_REFUSED
         yield Finding(
-            "error",
+            "error" if refused else "warning",
             "wrong_type",
-            f"{key} is {has}; it must be {should}",
-            "llama.cpp takes no other type, and refuses the file.",
+            f"{key}: {wrong_type(model.file, key).problem}",
+            "llama.cpp takes no other type, and refuses the file."
+            if refused
+            else "llama.cpp takes the text of a number for a template, and overlooks a list.",
             fix,
             model.key(key),
         )
 
 
-def _as_argument(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+_NEEDED = (KEY_ARCHITECTURE, _K.MODEL, _K.LIST, _K.MERGES, _K.TOKEN_TYPE)  # what no file can do without
 
 
 def _duplicates(model: _Model) -> Iterator[Finding]:
@@ -407,6 +402,7 @@ def _control_types(model: _Model) -> Iterator[Finding]:
         for index, token in enumerate(model.tokens)
         if token[:1] in ("<", "[")
         and model.is_normal(index)
+        and not model.is_made_normal(index)
         and _CONTROL_LIKE.fullmatch(token)
         and not _PADDING.fullmatch(token)
         and token not in model.merged
@@ -414,7 +410,6 @@ def _control_types(model: _Model) -> Iterator[Finding]:
     ]
     if found:
         names = [model.tokens[index] for index in found]
-        changes = [part for index in found[:20] for part in ("--set-token-type", f"{index}=CONTROL")]
         yield Finding(
             "warning",
             "control_type",
@@ -422,7 +417,7 @@ def _control_types(model: _Model) -> Iterator[Finding]:
             f" of type NORMAL: {_listed(names, len(names))}",
             "A normal token is never found in a prompt: its text is cut into pieces like any other, and when the "
             "model generates it, it is shown as text. (llama.cpp mends a few that end a generation, by name.)",
-            model.command(*changes) + (", and so on for the others" if len(found) > 20 else ""),
+            model.set_types(CONTROL=found),
             model.token(found[0]),
             {"count": len(found), "ids": found[:100], "texts": names[:100]},
         )
@@ -430,7 +425,7 @@ def _control_types(model: _Model) -> Iterator[Finding]:
 
 def _lengths(model: _Model) -> Iterator[Finding]:
     for key, name in ((_K.TOKEN_TYPE, "types"), (_K.SCORES, "scores")):
-        if key not in model.file or not model.has_right_type(key) or not model.tokens:
+        if key not in model.file or not has_right_type(model.file, key) or not model.tokens:
             continue
         length, size = model.file.array_length(key), len(model.tokens)
         if length != size:
@@ -443,28 +438,35 @@ def _lengths(model: _Model) -> Iterator[Finding]:
                 if short
                 else "Tokens and types do not belong together, or some tokens are missing.",
                 "convert the model again"
-                + ("" if name == "types" else f", or take them out: {model.command('--remove', key)}"),
+                + ("" if name == "types" else f", or take them out: {model.remove(key)}"),
                 model.key(key),
                 {"length": length, "tokens": size},
             )
     if model.tokens and _K.TOKEN_TYPE not in model.file and model.model in BPE_MODELS:
+        like = [index for index, token in enumerate(model.tokens) if _CONTROL_LIKE.fullmatch(token)]
         yield Finding(
             "warning",
             "types_missing",
             f"{_K.TOKEN_TYPE} is missing, so all tokens count as normal",
             "Special tokens in a prompt, such as <|im_start|>, are then cut into pieces like other text.",
-            model.command("--set-token-type", "ID=CONTROL") + ", for each special token",
+            model.set_types(CONTROL=like) if like else "nothing to do if there are no special tokens",
             model.key(_K.TOKEN_TYPE),
         )
     known = {int(kind) for kind in TokenType}
-    strange = [index for index, kind in enumerate(model.types) if kind not in known]
+    strange = [index for index, kind in enumerate(model.types[: len(model.tokens)]) if kind not in known]
     if strange:
         yield Finding(
             "warning",
             "type_unknown",
             f"{_some(len(strange), 'token')} of a type that does not exist: {_listed(strange, len(strange))}",
             "llama.cpp gives such a token no attribute: it is never shown as text.",
-            model.set_type(strange[0], "NORMAL"),
+            model.set_types(
+                **{
+                    name: chosen
+                    for name, is_name in (("CONTROL", True), ("NORMAL", False))
+                    if (chosen := [i for i in strange if _is_name(model.tokens[i]) is is_name])
+                }
+            ),
             Where(_K.TOKEN_TYPE, strange[0], model.file.element_offset(_K.TOKEN_TYPE, strange[0])),
             {"count": len(strange), "ids": strange[:100]},
         )
@@ -511,7 +513,7 @@ def _merge_parts(model: _Model) -> Iterator[Finding]:
 
 def _is_name(token: str) -> bool:
     """Whether it stands for something, and not for its text."""
-    return token[0] in "<[" and bool(_CONTROL_LIKE.fullmatch(token) or _PADDING.fullmatch(token))
+    return token[:1] in ("<", "[") and bool(_CONTROL_LIKE.fullmatch(token) or _PADDING.fullmatch(token))
 
 
 def _unreachable(model: _Model) -> Iterator[Finding]:
@@ -552,20 +554,45 @@ def _unreachable(model: _Model) -> Iterator[Finding]:
 _SPECIAL_WHY = "A wrong or missing special id shows as answers that never end, or prompts that begin wrongly."
 
 
+# Texts of the tokens that models have for these, the most telling first.
+_TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
+    _K.BOS_ID: (
+        *("<|begin_of_text|>", "<bos>", "<s>", "<|startoftext|>", "<｜begin▁of▁sentence｜>", "<BOS_TOKEN>"),
+        *("[BOS]", "<|endoftext|>"),
+    ),
+    _K.EOS_ID: (
+        *(
+            "<|end_of_text|>",
+            "<eos>",
+            "</s>",
+            "<|endoftext|>",
+            "<｜end▁of▁sentence｜>",
+            "<EOS_TOKEN>",
+            "[EOS]",
+        ),
+        *("<|im_end|>", "<|eot_id|>", "<|end|>"),
+    ),
+}
+
+
 def _special_ids(model: _Model) -> Iterator[Finding]:
     size = len(model.tokens)
+    out_of_range = dict(ids_out_of_range(model.file, size))
     for name, keys, _ in _SPECIAL_IDS:
         for key in keys:
-            token = model.scalar(key) if key in model.file else None
-            if not isinstance(token, int) or not size:
+            token = model.scalar(key)
+            if token is None or not size:
                 continue
-            if token >= size:
+            if key in out_of_range:
+                default = DEFAULT_IDS.get(model.model, {}).get(name)
+                instead = "has none then" if default is None else f"takes the default, {default}"
+                remove, own = model.remove(key), model.set_id(key)
                 yield Finding(
                     "error",
                     "special_id_out_of_range",
                     f"{key} is {token}, but the vocabulary has ids 0 to {size - 1}",
-                    f"llama.cpp ignores it and takes the default, 11 for BOS and EOS. {_SPECIAL_WHY}",
-                    f"{model.set(key, 'ID')}, or take it out: {model.command('--remove', key)}",
+                    f"llama.cpp ignores it, and {instead}. {_SPECIAL_WHY}",
+                    f"{own}, or take it out: {remove}",
                     model.key(key),
                 )
             elif model.types and model.is_normal(token):
@@ -575,7 +602,9 @@ def _special_ids(model: _Model) -> Iterator[Finding]:
                     f"{key} is {token}, {printable(model.tokens[token])}, a normal token",
                     "Its text in a prompt is not found as a token, and when it is generated, it is shown as text. "
                     "Perhaps the id is wrong.",
-                    f"{model.set_type(token, 'CONTROL')}, or {model.set(key, 'ID')}",
+                    model.set_id(key)
+                    if model.is_made_normal(token)
+                    else f"{model.set_types(CONTROL=[token])}, or set another id",
                     Where(key, token, model.file.offset(key)),
                 )
 
@@ -588,25 +617,28 @@ def _missing_special_ids(model: _Model) -> Iterator[Finding]:
         token = vocabulary.special_ids[name]
         if key not in model.file:
             default = (
-                f"llama.cpp takes {token}, {printable(vocabulary.tokens[token])}"
-                if token
-                else "there is none"
+                "there is none"
+                if token is None
+                else f"llama.cpp takes {token}, {printable(vocabulary.tokens[token])}"
             )
             yield Finding(
                 "warning" if name == "eos" or vocabulary.add_bos else "note",
                 "special_id_missing",
                 f"{key} is missing, so {default}",
                 _SPECIAL_WHY,
-                model.set(key, "ID"),
+                model.set_id(key),
                 model.key(key),
             )
         if token is None and getattr(vocabulary, f"add_{name}"):
+            fix = model.set_id(key)
+            if not (name == "bos" and vocabulary.pre_tokenizer.always_add_bos):
+                fix += f", or {model.set(_K.ADD_BOS if name == 'bos' else _K.ADD_EOS, 'false')}"
             yield Finding(
                 "error",
                 "special_id_wanted",
                 f"{name.upper()} is to be added to every text, but there is none",
                 "llama.cpp aborts as soon as a text is encoded.",
-                f"{model.set(key, 'ID')}, or {model.set(_K.ADD_BOS if name == 'bos' else _K.ADD_EOS, 'false')}",
+                fix,
                 model.key(key),
             )
 
@@ -623,7 +655,9 @@ def _end_of_generation(model: _Model) -> Iterator[Finding]:
             f"the EOS token {eos}, {printable(vocabulary.tokens[eos])}, does not end a generation",
             "llama.cpp takes it out of the set, because other tokens of the vocabulary show a model family in which "
             "it does not end one. Generation then runs on after it.",
-            f"set another one: {model.set(_K.EOS_ID, 'ID')}",
+            f"set another one: {model.set(_K.EOS_ID, min(vocabulary.eog_ids))}"
+            if vocabulary.eog_ids
+            else f"set {_K.EOS_ID} to the id of a token that ends a generation",
             Where(_K.EOS_ID, eos, model.key(_K.EOS_ID).offset),
         )
     named = {vocabulary.tokens[i] for i in vocabulary.eog_ids} | {"eos_token"}
@@ -638,7 +672,7 @@ def _end_of_generation(model: _Model) -> Iterator[Finding]:
             "the chat template has none of the tokens that end a generation, and no EOT is named",
             "A model ends its turn as the template does; with a token that llama.cpp does not know for an end, its "
             "answers do not stop.",
-            model.set(_K.EOT_ID, "ID"),
+            f"set {_K.EOT_ID} to the id of the token that ends a turn",
             model.key(_K.EOT_ID),
         )
 
@@ -658,7 +692,7 @@ def _made_control(model: _Model) -> Iterator[Finding]:
                 + (", and one that ends a generation" if ends else "")
                 + ", though its type is NORMAL",
                 "Other tokenizers cut this text into pieces, or go on after it.",
-                f"nothing to do, or say so in the file as well: {model.set_type(index, 'CONTROL')}",
+                f"nothing to do, or say so in the file as well: {model.set_types(CONTROL=[index])}",
                 model.token(index),
             )
 
@@ -688,7 +722,12 @@ def _bos_twice(model: _Model) -> Iterator[Finding]:
             f"BOS is added to every text, and the chat template writes it as well ({written})",
             "llama.cpp's own chat code takes one away. A program that renders the template itself and then encodes "
             "the result with special tokens added sends two, which many models answer worse.",
-            f"encode rendered prompts without adding BOS, or {model.set(_K.ADD_BOS, 'false')}",
+            "encode rendered prompts without adding BOS"
+            + (
+                ""
+                if tokenizer.vocabulary.pre_tokenizer.always_add_bos
+                else f", or {model.set(_K.ADD_BOS, 'false')}"
+            ),
             model.key(_K.CHAT_TEMPLATE),
             {"bos": tokenizer.bos_id, "text": text},
         )
@@ -718,7 +757,7 @@ def _chat_markers(model: _Model) -> Iterator[Finding]:
             else "In some models it is meant so, as in Llama 2.",
             "the template is of another model: set the right one with --set " + _K.CHAT_TEMPLATE
             if token is None
-            else model.set_type(token, "CONTROL"),
+            else model.set_types(CONTROL=[token]),
             Where(_K.CHAT_TEMPLATE, token, model.key(_K.CHAT_TEMPLATE).offset),
             {"marker": marker},
         )

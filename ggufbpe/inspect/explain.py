@@ -61,10 +61,12 @@ def _stage(found: Trace, number: int) -> Sentence:
 
 
 def _alternative(found: Trace, stage: int, alternative: int) -> Sentence:
-    texts = found.stages[stage].alternatives
+    texts, _, count = found.stages[stage]
     where = [] if len(found.stages) == 1 and not found.stages[stage].step else [*_stage(found, stage), ", "]
-    count = f"alternative {alternative + 1} of {len(texts)}: " if len(texts) > 1 else "the pattern "
-    return [*where, count, Quote(texts[alternative], is_pattern=True)]
+    name = f"alternative {alternative + 1} of {count}: " if count > 1 else "the pattern "
+    if alternative >= count:
+        name = "what llama.cpp's splitter adds to the pattern: "
+    return [*where, name, Quote(texts[alternative], is_pattern=True)]
 
 
 def kind_of(fragment: Fragment) -> str:

@@ -1,6 +1,6 @@
 r"""Which family of pre-tokenizers a vocabulary was trained with, told from its own tokens.
 
-    tokens, merges -> [this file] -> doctor.py, variants.py
+    tokens, merges -> [this file] -> doctor.py; variants.py -> diagnose.py -> verify.py
 
 A merge never crosses the edge of a word, so the tokens of a vocabulary say how its training text was cut.
 Two kinds of evidence count. A token that a family would cut in two is proof against it: with "2019" for a
@@ -19,66 +19,29 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from math import log2
 from typing import NamedTuple
 
 from ..bpe import CHAR_BYTES, byte_level
+from ..errors import printable
 from ..pattern import char_sets, parse
 from ..registry import PRE_TOKENIZERS, PreTokenizer
 from ..split import splitter
+from ..telltales import FEATURES, has_feature, telltales
 from ..unicode_classes import CLASSES, STARTS, class_of
 
-_PRESENT = 0.2  # from this share of its strings on, a vocabulary has a feature; a small one has few of them
+_SPACE = byte_level(" ")
 _ALLOWED = 0.5  # from this share on, a family allows it
 _TIED = 1.0  # families whose costs differ by less are tied
+_SHARE_CUT = 0.002  # of the tokens, that a pre-tokenizer would cut: of real ones, the right one cuts 0.0002
+_COST_MORE = 6.0  # than the likeliest family's, in terms of `Family.cost`
 
 
 _MARK = re.compile(
     "[" + "".join(f"{chr(a)}-{chr(b - 1)}" for a, b, c in zip(STARTS, STARTS[1:], CLASSES) if c == "M") + "]"
 )
-
-
-class Feature(NamedTuple):
-    """Strings that would be tokens, and what they have in common."""
-
-    name: str
-    strings: tuple[str, ...]
-
-
-FEATURES = tuple(
-    Feature(name, tuple(strings))
-    for name, strings in (
-        ("two digits", [f"{number}" for number in range(10, 100)]),
-        ("three digits", [f"{number}" for number in range(100, 1000, 7)]),
-        ("four digits", [f"{year}" for year in range(1990, 2021)]),
-        ("space and digits", [" 1", " 2", " 3", " 10", " 12", " 20", " 100"]),
-        ("letters and digits", ["mp3", "h1", "x1", "v1", " a1", " i18"]),
-        ("contractions", ["'s", "'t", "'re", "'ve", "'ll", "'m", "'d"]),
-        ("contractions in capitals", ["'S", "'T", "'RE", "'LL"]),
-        ("word with contraction", ["don't", " don't", "it's", " it's", " I'm", "n't"]),
-        ("apostrophe and word", ["'on", "'in", "'id", "'al", "'em"]),
-        ("apostrophe and word after a contraction's letter", ["'self", "'data", "'title", "'type", "'message"]),
-        ("punctuation and word", ["(self", ".com", "(x", "_id", "/bin", ".get", "(data", "-on", ".py", '"name']),
-        ("dash or quotation mark and word", ["—and", "“We", "“The", "—it", "…and"]),
-        ("tab and word", ["\treturn", "\tif", "\tint", "\tthis"]),
-        ("words joined by a space", [" of the", " in the", " to be", " and the", " on the"]),
-        ("comma and word", [", and", ". The", ", the"]),
-        ("capital inside a word", ["getElement", " JavaScript", " YouTube", " iPhone", " GitHub", " McC"]),
-        ("punctuation and line break", [");\n", ";\n", ",\n", "{\n", ".\n", ":\n", ">\n", "}\n"]),
-        ("punctuation and line breaks", [");\n\n", ".\n\n", "}\n\n", ":\n\n", ";\n\n"]),
-        ("slash and line break", ["//\n", "/\n", "*/\n"]),
-        ("space and punctuation", [" (", " '", " =", " -", " {", " ["]),
-        ("several punctuation marks", ["();", "):", '",', "='", "');", "//", "...", "--"]),
-        ("several line breaks", ["\n\n", "\n\n\n", "\n\n\n\n"]),
-        ("line break and spaces", ["\n ", "\n  ", "\n    ", "\n        "]),
-        ("line break, spaces, line break", ["\n \n", "\n  \n", "\n\n  "]),
-        ("odd numbers of spaces", ["   ", "     ", "       ", "         "]),
-        ("space and Han character", [" 的", " 中", " 中国", " 我"]),
-        ("Chinese comma and word", ["，我", "。他", "，在", "的，"]),
-    )
-)  # fmt: skip
 
 
 class Family(NamedTuple):
@@ -102,6 +65,108 @@ class Family(NamedTuple):
         return self.kept / self.of if self.of else 1.0
 
 
+class Evidence(NamedTuple):
+    """What the tokens of a vocabulary say of the name in its `tokenizer.ggml.pre`."""
+
+    pre: str  # as the file has it; "" where it has none
+    known: frozenset[str]  # all tokens
+    found: list[Family]  # the likeliest first
+    best: list[Family]  # those that nothing tells from the likeliest, itself included
+    name: str  # to be set; "" where nothing points to one, for want of merges
+
+    @property
+    def problem(self) -> str:
+        """ "missing", "default", "unknown" or "doubtful"; "" where nothing speaks against the name."""
+        if not self.pre or self.pre == "default":
+            return self.pre or "missing"
+        if self.pre not in PRE_TOKENIZERS:
+            return "unknown"
+        return "doubtful" if self.is_against else ""
+
+    @property
+    def own(self) -> Family | None:
+        """The family in force; None where it cannot read such a vocabulary."""
+        entry = PRE_TOKENIZERS.get(self.pre or "default")
+        return next((family for family in self.found if entry and family.family == entry.family), None)
+
+    @property
+    def is_against(self) -> bool:
+        """Whether the tokens speak against the family in force."""
+        own, first = self.own, self.best[0]
+        if not self.name or own is None:
+            return bool(self.name)
+        if not self.pre or self.pre == "default":  # nobody chose it, so little is enough
+            return own not in self.best
+        return own.cost > first.cost + _COST_MORE and (own.share < 1 - _SHARE_CUT or self._is_cut)
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether it cuts enough for opening the file to warn of it (telltales.py)."""
+        return bool(telltales(PRE_TOKENIZERS[self.pre], self.known))
+
+    def under(self, pre: str) -> Evidence:
+        """The same of another name."""
+        return self._replace(pre=pre)
+
+    @property
+    def sentence(self) -> str:
+        """Which family the tokens point to, and how sure that is."""
+        first = self.best[0]
+        if not self.name:
+            return "There are no merges to tell from which one is right."
+        text = f"The tokens point to {first.family}: it keeps {first.kept} of {first.of} whole ({first.share:.2%})"
+        if first.missing:
+            kinds = f"{len(first.missing)} kind{'s' * (len(first.missing) > 1)}"
+            text += f", though the vocabulary has no tokens of {kinds} that it allows"
+        if len(self.best) > 1:
+            text += f". They do not tell it from {', '.join(family.family for family in self.best[1:])}"
+        others = [family for family in self.found if family not in self.best]
+        if others:
+            less = others[0]
+            reason = (
+                f"cuts {less.of - less.kept} of them"
+                if less.kept < less.of - 9
+                else f"allows what is missing: {', '.join(less.missing[:2])}"
+            )
+            text += f". The next is {less.family}, which {reason}"
+        if names := [name for name in first.names if name != first.family]:
+            text += f". Names that split alike: {', '.join(names)}"
+        return text + "."
+
+    def place(self, family: str) -> int:
+        """The place of a family among all, the likeliest at 0; those that cannot read the vocabulary come last."""
+        names = [found.family for found in (*self.best, *self.found)]
+        return names.index(family) if family in names else len(names)
+
+    def of_family(self, name: str) -> str:
+        """What speaks for a family against the one in force, in a few words."""
+        family = next((family for family in self.found if family.family == name), None)
+        if family is None or not self.name:
+            return ""
+        text = f"{name} keeps {family.kept} of {family.of} tokens whole"
+        own = self.own
+        if own is not None and own.kept < own.of:
+            some = ", ".join(printable(token, 20) for token in own.cut[:3])
+            text += f", {own.family} cuts {own.of - own.kept} of them ({some} …)"
+        elif own is not None and own.missing:
+            text += f", {own.family} allows what the vocabulary lacks: {', '.join(own.missing[:2])}"
+        return text
+
+
+def evidence(tokens: Iterable[str], merges: Iterable[str], pre: str, architecture: str) -> Evidence:
+    """What the tokens say of the name `pre`, "" where the file has none. Takes seconds for a large vocabulary.
+
+    The name to set is the architecture's own where it is one of the likeliest, else the family's.
+    """
+    known = frozenset(tokens)
+    made = known.intersection(map(made_by, merges))
+    found = families(made or known)
+    best = tied(found)
+    names = [name for family in best for name in family.names]
+    name = architecture if architecture in names else best[0].family
+    return Evidence(pre, known, found, best, name if made else "")
+
+
 def families(made: Iterable[str]) -> list[Family]:
     """All families that can read such a vocabulary, the likeliest first; of equals the one with most names.
 
@@ -117,7 +182,8 @@ def families(made: Iterable[str]) -> list[Family]:
     for text in _texts(made):
         shape = _shape(text)
         shapes[shape] += 1
-        examples.setdefault(shape, text)
+        if shape not in examples:
+            examples[shape] = text
     found = [_judged(entry, absent, shapes, examples) for entry in one_of_each().values()]
     return sorted(found, key=lambda family: (family.cost, -len(family.names)))
 
@@ -138,33 +204,37 @@ def is_byte_level(tokens: Iterable[str]) -> bool:
     return raw * 2 < len(some) or not some
 
 
-def _judged(
-    entry: PreTokenizer, absent: list[Feature], shapes: Counter[str], examples: dict[str, str]
-) -> Family:
+def _judged(entry: PreTokenizer, absent: list[str], shapes: Counter[str], examples: dict[str, str]) -> Family:
     words = splitter(entry).words
     cut = [shape for shape in shapes if len(words(shape)) > 1]
     number, total = sum(map(shapes.__getitem__, cut)), shapes.total()
-    missing = tuple(feature.name for feature in absent if allows_feature(entry, feature))
+    missing = tuple(feature for feature in absent if allows_feature(entry, feature))
     shown = sorted(cut, key=lambda shape: -shapes[shape])[:5]
     cost = len(missing) + log2(1 + number)
     return Family(entry.family, cost, total - number, total, tuple(map(examples.__getitem__, shown)), missing)
 
 
-def has_feature(made: set[str], feature: Feature) -> bool:
-    """Whether enough of a feature's strings are among the tokens `made`."""
-    found = sum(byte_level(text) in made for text in feature.strings)
-    return found >= _PRESENT * len(feature.strings)
-
-
 def _texts(made: Iterable[str]) -> Iterator[str]:
     """Tokens of several characters, as text, without those that end inside a character or have marks."""
     for token in sorted(made):
-        try:
-            text = bytes([CHAR_BYTES[char] for char in token]).decode()
-        except (KeyError, UnicodeDecodeError):
-            continue
-        if len(text) > 1 and not _MARK.search(text):
+        rest = token.removeprefix(_SPACE)
+        if rest.isascii() and rest.isprintable() and " " not in rest:  # most of them
+            text = " " * (len(token) - len(rest)) + rest
+        else:
+            try:
+                text = bytes([CHAR_BYTES[char] for char in token]).decode()
+            except (KeyError, UnicodeDecodeError):
+                continue
+            if _MARK.search(text):
+                continue
+        if len(text) > 1:
             yield text
+
+
+def made_by(merge: str) -> str:
+    """What a merge makes of its two sides."""
+    at = merge.find(" ", 1)
+    return merge[:at] + merge[at + 1 :] if at > 0 else ""
 
 
 def parts(merge: str) -> tuple[str, str]:
@@ -184,10 +254,11 @@ def one_of_each() -> dict[str, PreTokenizer]:
 
 
 @cache
-def allows_feature(entry: PreTokenizer, feature: Feature) -> bool:
+def allows_feature(entry: PreTokenizer, feature: str) -> bool:
     """Whether the family keeps the strings of a feature whole."""
     words = splitter(entry).words
-    return sum(len(words(text)) == 1 for text in feature.strings) >= _ALLOWED * len(feature.strings)
+    strings = FEATURES[feature]
+    return sum(len(words(text)) == 1 for text in strings) >= _ALLOWED * len(strings)
 
 
 class _Representatives(dict[int, str]):
@@ -226,4 +297,9 @@ def _shape(text: str) -> str:
         text = text.translate(_SAME)
     if not text.isascii():
         text = text.translate(_representatives())
+    return _with_short_runs(text)
+
+
+@lru_cache(1 << 14)
+def _with_short_runs(text: str) -> str:
     return _MORE_OF_A_RUN.sub("", text)

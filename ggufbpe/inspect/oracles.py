@@ -69,6 +69,10 @@ class Oracle:
         """Whether to compare with BOS and EOS: `wanted`, unless the oracle cannot."""
         return wanted
 
+    def first_recorded(self) -> list[int]:
+        """The recorded ids of the first text, where these are all there is."""
+        return []
+
     def close(self) -> None:
         """End what was started."""
 
@@ -533,6 +537,9 @@ class Recorded(Oracle):
         self._path = path
         self._total = len(self._rest)
         self._rest.reverse()
+
+    def first_recorded(self) -> list[int]:
+        return self._rest[-1] if self._rest else []
 
     def encode(self, texts: Sequence[bytes], add_special: bool, parse_special: bool) -> list[Answer]:
         if len(texts) > len(self._rest):

@@ -38,6 +38,12 @@ def count(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
+def all_fixes(result: Result) -> str:
+    """The one command that makes all changes to the model file, where the causes have several; else ""."""
+    fixes = {cause.fix for difference in result.differences for cause in difference.causes}
+    return result.fix if sum("ggufbpe fix " in fix for fix in fixes) > 1 else ""
+
+
 # ---- JSON -----------------------------------------------------------------------------------------------
 
 
@@ -60,6 +66,7 @@ def to_json(result: Result, model: str, note: str = "") -> dict[str, Any]:
             "oracle": _rate(result.bytes, result.oracle_seconds),
         },
         "differences": [_difference(difference) for difference in result.differences],
+        "fix": result.fix,
         "other_places": result.other_places,
         "failures": [
             {"kind": group.kind, "detail": group.detail, "texts": group.texts, "first": _text(group.first)}
@@ -121,6 +128,8 @@ def to_html(result: Result, model: str, note: str = "") -> str:
         *(_section(number, difference) for number, difference in enumerate(result.differences, 1)),
         *map(_failure, result.failures),
     ]
+    if fix := all_fixes(result):
+        sections.append(f"<p>All fixes in one: <code>{safe(fix)}</code></p>")
     if result.other_places:
         sections.append(f"<p>{result.other_places} more places differ, which were only counted.</p>")
     return page("ggufbpe verify", _STYLE + "\n".join(sections))

@@ -33,11 +33,13 @@ if TYPE_CHECKING:
 class Stage(NamedTuple):
     """One stage of the pre-tokenizer: the alternatives of its pattern, in the order in which they are tried.
 
-    As they are matched; with a `step`, a function of split.py that does the work, as llama.cpp writes them.
+    As they are matched; with a `step`, a function of split.py that does the work, as llama.cpp writes them. Those
+    after the first `in_pattern` are not in the pattern that `list-pre` shows: llama.cpp's splitter adds them.
     """
 
     alternatives: tuple[str, ...]
     step: str | None
+    in_pattern: int
 
 
 class Fragment(NamedTuple):
@@ -169,9 +171,11 @@ def trace_part(
 
 def stages_of(tokenizer: Tokenizer) -> tuple[Stage, ...]:
     """The stages of a tokenizer's pre-tokenizer, with what is matched in each."""
+    stages = tokenizer.vocabulary.pre_tokenizer.stages
+    patterns = [tuple(filter(None, option_texts(stage.pattern))) for stage in stages]
     return tuple(
-        Stage(tuple(filter(None, option_texts(stage.pattern if stage.step else stage.rule))), stage.step)
-        for stage in tokenizer.vocabulary.pre_tokenizer.stages
+        Stage(pattern if stage.step else tuple(option_texts(stage.rule)), stage.step, len(pattern))
+        for stage, pattern in zip(stages, patterns)
     )
 
 

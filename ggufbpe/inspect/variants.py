@@ -8,7 +8,6 @@ variants with the same merges share the ranks, and those with the same flags the
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
@@ -17,15 +16,14 @@ from weakref import WeakKeyDictionary
 
 from ..bpe import NO_MERGE, PairRanks
 from ..kernel.lazy import as_dict
-from ..registry import PRE_TOKENIZERS, PreTokenizer
+from ..registry import PreTokenizer
 from ..special import SpecialTokens
 from ..split import splitter
 from ..steps import Steps, WordCache
 from ..tokenizer import Tokenizer, steps_of, tokenizer_of
 from ..vocab import Vocabulary
-from .families import FEATURES, allows_feature, has_feature, one_of_each
+from .families import Evidence, evidence
 
-_CUT_COSTS = 3
 _REMEMBERED, _REMEMBERED_LENGTH = 512, 1 << 16  # texts and characters; at the most some 300 MB of odd texts
 
 
@@ -123,32 +121,12 @@ class Variants:
         """Free what is remembered of texts."""
         self._splits.clear()
 
-    def likelihood(self, family: str) -> int:
-        """The place of a family of pre-tokenizers among those that the tokens point to, the likeliest at 0.
-
-        families.py tells it better, but in seconds; this is for families that give the same ids.
-        """
-        return self._places.get(family, len(self._places))
-
     @cached_property
-    def _places(self) -> dict[str, int]:
-        known = set(self._vocabulary.tokens)
-        has = [(feature, has_feature(known, feature)) for feature in FEATURES]
-        # A token that a family cuts is proof against it; one that it would allow may have been rare.
-        costs = {
-            entry.family: sum(
-                (_CUT_COSTS if there else 1)
-                for feature, there in has
-                if allows_feature(entry, feature) != there
-            )
-            for entry in one_of_each().values()
-        }
-        names = Counter(entry.family for entry in PRE_TOKENIZERS.values())
-
-        def order(family: str) -> tuple[int, int]:
-            return costs[family], -names[family]
-
-        return {family: place for place, family in enumerate(sorted(costs, key=order))}
+    def evidence(self) -> Evidence:
+        """What the tokens say of the pre-tokenizer; takes up to seconds when it is first asked for."""
+        vocabulary = self._vocabulary
+        pre = vocabulary.pre if vocabulary.model != "gemma4" else ""
+        return evidence(vocabulary.tokens, vocabulary.merges, pre, vocabulary.architecture)
 
     def _words_of(self, vocabulary: Vocabulary, by_id: bool) -> WordCache:
         key = (*_flags(vocabulary), id(vocabulary.merges), by_id)

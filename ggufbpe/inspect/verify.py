@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .. import utf8
 from ..tokenizer import Tokenizer
 from ..unicode_classes import class_of
+from .agreement import AS_COMMAND, SAID_OF, added_as
 from .align import Placed, Row, Span, align, own_row, place
 from .oracles import Failure, Oracle, OracleError
 from .shrink import Shrinking, shrink
@@ -134,6 +135,13 @@ class Result:
         return self.texts - self.refused - self.failed
 
     @property
+    def fix(self) -> str:
+        """The one command that makes all changes to the model file that the causes call for; "" for none."""
+        from .causes import together
+
+        return together(cause for difference in self.differences for cause in difference.causes)
+
+    @property
     def same(self) -> bool:
         return not self.different and not self.failed
 
@@ -212,6 +220,8 @@ class _Job:
 
     def compare(self, batch: list[Text]) -> None:
         result = self.result
+        if self._oracle.recorded and self._add_special and not result.texts:
+            self._choose_meaning(batch[0])
         self._progress("comparing", result.texts, result.bytes)
         data = [text.data for text in batch]
         began = time.perf_counter()
@@ -232,6 +242,14 @@ class _Job:
                 if answer != ids:
                     self._differs(text, answer)
             result.texts += 1
+
+    def _choose_meaning(self, first: Text) -> None:
+        """Of the two meanings of "add special tokens" the one that the first recorded ids follow."""
+        ids = self._oracle.first_recorded()
+        meaning = added_as(self._tokenizer, first.data, ids, self._parse_special)
+        if meaning:
+            self._add_special = meaning != AS_COMMAND
+            self._oracle.note = f"the ids are taken {SAID_OF[meaning]}"
 
     def _failed(self, text: Text, failure: Failure) -> None:
         without_numbers = "".join(char for char in failure.detail if not char.isdigit())
@@ -413,13 +431,11 @@ class _Job:
             if explanation is None or explanation.explains < 1.0:
                 groups = {kind.kinds[0]: [kind] for kind in kinds}
             else:
-                for kind in kinds:
-                    _attribute(kind, explanation)
+                _attribute(kinds, explanation)
         for group in list(groups.values())[:EXAMINED]:
             explanation = self._explanation(self._evidence(group))
-            for kind in group:
-                if explanation is not None:
-                    _attribute(kind, explanation)
+            if explanation is not None:
+                _attribute(group, explanation)
 
     def _evidence(self, kinds: list[Difference]) -> _Evidence:
         """A text with the differences in it."""
@@ -481,14 +497,24 @@ class _Evidence(NamedTuple):
     add_special: bool
 
 
-def _attribute(kind: Difference, explanation: Explanation) -> None:
-    """Give a kind those causes that belong to its step, or all where none does, and then their step."""
-    fitting = tuple(cause for cause in explanation.causes if STEP_OF_CAUSE.get(cause.id) == kind.step)
-    kind.causes = fitting or explanation.causes
-    kind.explains = explanation.explains
-    steps = [STEP_OF_CAUSE[cause.id] for cause in kind.causes if cause.id in STEP_OF_CAUSE]
-    if explanation.explains == 1.0 and steps:
-        kind.step = steps[0]
+def _attribute(kinds: list[Difference], explanation: Explanation) -> None:
+    """Give each kind those causes that belong to its step, or all where none does, and then their step.
+
+    The first one, and those like it, also get what no other has: only all causes together give the ids.
+    """
+    causes = explanation.causes
+    for kind in kinds:
+        fitting = tuple(cause for cause in causes if STEP_OF_CAUSE.get(cause.id) == kind.step)
+        kind.causes = fitting or causes
+    told = [cause for kind in kinds for cause in kind.causes]
+    first = tuple(cause for cause in causes if cause in kinds[0].causes or cause not in told)
+    for kind in [kind for kind in kinds if kind.causes == kinds[0].causes]:
+        kind.causes = first
+    for kind in kinds:
+        kind.explains = explanation.explains
+        steps = [STEP_OF_CAUSE[cause.id] for cause in kind.causes if cause.id in STEP_OF_CAUSE]
+        if explanation.explains == 1.0 and steps and kind.step not in steps:
+            kind.step = steps[0]
 
 
 def _merged(kinds: list[Difference]) -> list[Difference]:
