@@ -163,10 +163,4 @@ void WindowExplorer::advance(const Window &window, size_t from, size_t at, const
     after.ways.erase(std::unique(after.ways.begin(), after.ways.end()), after.ways.end());
 }
 
-Certainty certainty_of_pair(const Automaton &automaton, uint8_t first, uint8_t second) {
-    const ColumnGroups groups(automaton);
-    const std::vector<uint8_t> group_of = groups.group_of();
-    return WindowExplorer(automaton, groups, 2, 1).certainty({group_of[first], group_of[second]});
-}
-
 }  // namespace ggufbpe

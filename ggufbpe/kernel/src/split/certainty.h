@@ -93,7 +93,20 @@ private:
     std::vector<std::vector<Outcomes>> from_;  // outcomes_from() of what is behind each place, as far as asked for
 };
 
-// What two neighbouring classes tell about the place between them.
-Certainty certainty_of_pair(const Automaton &automaton, uint8_t first, uint8_t second);
+// What two neighbouring columns tell about the place between them. It refers to the automaton.
+class PairExplorer {
+public:
+    explicit PairExplorer(const Automaton &automaton)
+        : groups_(automaton), group_of_(groups_.group_of()), explorer_(automaton, groups_, 2, 1) {}
+    PairExplorer(const PairExplorer &) = delete;
+    PairExplorer &operator=(const PairExplorer &) = delete;
+
+    Certainty certainty(uint8_t first, uint8_t second) { return explorer_.certainty({group_of_[first], group_of_[second]}); }
+
+private:
+    const ColumnGroups groups_;
+    const std::vector<uint8_t> group_of_;
+    WindowExplorer explorer_;
+};
 
 }  // namespace ggufbpe

@@ -279,7 +279,7 @@ bool Stage::separates(uint8_t first, uint8_t second) const {
     return true;
 }
 
-Certainty Stage::certainty_between(uint8_t first, uint8_t second) const {
+Certainty Stage::certainty_between(uint8_t first, uint8_t second) {
     switch (step_) {
         case Step::DIGIT_GROUPS:
             return is_in(0, first) && !is_in(0, second) ? Certainty::BOUNDARY : Certainty::NO_BOUNDARY;
@@ -291,7 +291,8 @@ Certainty Stage::certainty_between(uint8_t first, uint8_t second) const {
         case Step::LETTERS_JOINED_BY_SPACES:
             break;
     }
-    return certainty_of_pair(*automaton_, column_of_[first], column_of_[second]);
+    if (!pairs_) pairs_ = std::make_unique<PairExplorer>(*automaton_);
+    return pairs_->certainty(column_of_[first], column_of_[second]);
 }
 
 }  // namespace ggufbpe

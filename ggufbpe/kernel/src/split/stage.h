@@ -69,7 +69,7 @@ public:
 
     // Whether no match of this stage has the two classes one behind the other, nor looks past the second.
     bool separates(uint8_t first, uint8_t second) const;
-    Certainty certainty_between(uint8_t first, uint8_t second) const;
+    Certainty certainty_between(uint8_t first, uint8_t second);
 
 private:
     enum class Step { NONE, DIGIT_GROUPS, THOUSANDS, TRAILING_WHITE_SPACE, BLOCKS_OF_WHITE_SPACE, LETTERS_JOINED_BY_SPACES };
@@ -90,6 +90,7 @@ private:
 
     Step step_ = Step::NONE;
     std::unique_ptr<Automaton> automaton_;    // over columns; none for steps that only look at sets
+    std::unique_ptr<PairExplorer> pairs_;     // made when the first is asked about
     std::vector<uint8_t> alphabet_columns_;   // the column of each class of the alphabet
     std::vector<uint8_t> column_of_;          // of each class, and of the end
     std::vector<double> weights_;             // of each column: how frequent it is
