@@ -73,7 +73,7 @@ bool is_main_thread() {
 InterpreterLock::InterpreterLock(size_t bytes)
     : is_short_(bytes < WORTH_RELEASING), runs_handlers_(!is_short_ && is_main_thread()) {
     if (is_short_) return;
-    begun_ = asked_ = Clock::now();
+    begun_ = looked_at_signals_ = made_objects_ = Clock::now();
     const int64_t since_measured = now_in_ns() - measured.load(std::memory_order_relaxed);
     if (!is_hard_to_get() || since_measured > Nanoseconds(TRIED_AGAIN).count()) release();
 }
@@ -97,10 +97,10 @@ bool InterpreterLock::take() {
 void InterpreterLock::poll() {
     if (is_short_) return;
     const Clock::time_point now = Clock::now();
-    const bool is_due = state_ ? runs_handlers_ && now - asked_ >= (is_hard_to_get() ? ASKED_EVERY : SIGNALS_EVERY)
+    const bool is_due = state_ ? runs_handlers_ && now - looked_at_signals_ >= (is_hard_to_get() ? ASKED_EVERY : SIGNALS_EVERY)
                                : now - begun_ >= KEPT_AT_FIRST;
     if (is_due) {
-        asked_ = now;
+        looked_at_signals_ = now;
         take();
         if (runs_handlers_ && PyErr_CheckSignals()) throw nanobind::python_error();
         release();
@@ -110,8 +110,8 @@ void InterpreterLock::poll() {
 bool InterpreterLock::is_due_to_take() {
     if (!state_) return true;
     const Clock::time_point now = Clock::now();
-    if (now - asked_ < (is_hard_to_get() ? ASKED_EVERY : Clock::duration(OBJECTS_EVERY))) return false;
-    asked_ = now;
+    if (now - made_objects_ < (is_hard_to_get() ? ASKED_EVERY : Clock::duration(OBJECTS_EVERY))) return false;
+    made_objects_ = now;
     return true;
 }
 

@@ -45,7 +45,7 @@ private:
     const bool is_short_;       // then the lock is simply held
     const bool runs_handlers_;  // those of signals, which are the main thread's
     PyThreadState *state_ = nullptr;  // while the lock is not held
-    Clock::time_point begun_, asked_;
+    Clock::time_point begun_, looked_at_signals_, made_objects_;
 };
 
 // Lets the lock go for the time of a block.
