@@ -1,0 +1,53 @@
+// What BPEModel needs for a call, and for the words in it that are new.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "bpe/bpe_model.h"
+
+namespace ggufbpe {
+
+inline size_t id_count(const WordTable::Found &found) {
+    return found.third & WordTable::IN_RECORD ? WordTable::record_of(found).count : found.third >> 32;
+}
+
+// A word that is not in the table.
+struct BPEModel::Missing {
+    Merger::Word word;
+    WordKey key;
+    size_t place;        // where it was looked for
+    size_t same_as = 0;  // which of the different ones it is
+};
+
+struct BPEModel::Scratch : TextModel::Scratch {
+    std::string changed;  // by own_steps.h
+    Splitter::Scratch split;
+    Merger::Scratch merge;
+    WordTables tables;
+    WordTable::Writer writer;
+    std::vector<WordTables> replaced;  // in this block: what was found in them is still to be copied
+    // Of the words that are looked up together: what they are, which ones are missing, and the different ones of these.
+    std::vector<WordTable::Found> found;
+    std::vector<Missing> missing;
+    std::vector<uint32_t> slots;
+    std::vector<Merger::Word> words;
+    std::vector<WordKey> word_keys;
+    std::vector<Merger::Result> results;
+    std::vector<WordTable::Found> new_founds;
+    std::vector<uint32_t> to_encode;          // which of the different ones are not in the former table either,
+    std::vector<Merger::Word> words_to_encode;  // and these
+    std::deque<std::vector<uint32_t>> long_ids;  // records of words that are not in a table
+
+    bool is_outdated() const { return tables.current && tables.current->retired.load(std::memory_order_acquire); }
+    size_t bytes() const override {
+        return TextModel::Scratch::bytes() + changed.capacity() + split.bytes() + merge.bytes() +
+               found.capacity() * sizeof(WordTable::Found);
+    }
+};
+
+}  // namespace ggufbpe

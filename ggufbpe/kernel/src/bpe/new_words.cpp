@@ -1,0 +1,144 @@
+// The words of a block that the cache does not have: encoded together, and put into it.
+
+#include <algorithm>
+#include <cstring>
+
+#include "bpe/bpe_scratch.h"
+
+namespace ggufbpe {
+
+// A new word often comes several times: finds the different ones of those that are missing.
+void BPEModel::find_different(Scratch &scratch) {
+    size_t size = 64;
+    while (size < 2 * scratch.missing.size()) size *= 2;
+    std::vector<uint32_t> &slots = scratch.slots;  // a small hash table of places in `words`, plus 1
+    slots.assign(size, 0);
+    scratch.words.clear();
+    scratch.word_keys.clear();
+    for (Missing &missing : scratch.missing) {
+        size_t at = missing.key.hash() >> 32 & (size - 1);
+        for (;; at = (at + 1) & (size - 1)) {
+            if (!slots[at]) {
+                scratch.words.push_back(missing.word);
+                scratch.word_keys.push_back(missing.key);
+                slots[at] = static_cast<uint32_t>(scratch.words.size());
+                break;
+            }
+            const size_t seen = slots[at] - 1u;
+            if (scratch.word_keys[seen].low == missing.key.low && scratch.word_keys[seen].high == missing.key.high &&
+                (missing.key.is_inline() || !std::memcmp(scratch.words[seen].data, missing.word.data, missing.word.size))) {
+                break;
+            }
+        }
+        missing.same_as = slots[at] - 1u;
+    }
+}
+
+// Takes those of the different words that are in the former table from there; the others are left to be encoded.
+void BPEModel::find_in_former(Scratch &scratch) const {
+    const WordTable *former = scratch.tables.former.get();
+    scratch.new_founds.resize(scratch.words.size());
+    scratch.to_encode.clear();
+    for (size_t k = 0; k < scratch.words.size(); ++k) {
+        const WordKey &key = scratch.word_keys[k];
+        if (!former || !former->find(key, former->bucket(key.hash()), scratch.words[k].data, scratch.new_founds[k])) {
+            scratch.to_encode.push_back(static_cast<uint32_t>(k));
+        }
+    }
+}
+
+// The ids of the words that are not in the table, which are put there.
+void BPEModel::encode_missing(Scratch &scratch, const Poll &poll) const {
+    find_different(scratch);
+    find_in_former(scratch);
+    std::vector<Merger::Word> &words = scratch.words;
+    const size_t count = scratch.to_encode.size();
+    const bool all = count == words.size();
+    if (!all) {
+        scratch.words_to_encode.clear();
+        for (const uint32_t k : scratch.to_encode) scratch.words_to_encode.push_back(words[k]);
+    }
+    cache_misses_.fetch_add(count, std::memory_order_relaxed);
+    scratch.merge.ids.clear();
+    scratch.results.resize(count);
+    merger_.encode_many(all ? words.data() : scratch.words_to_encode.data(), count, scratch.results.data(), scratch.merge, poll);
+    constexpr size_t AHEAD = 24;
+    scratch.writer.write_to(*scratch.tables.current);
+    bool keeps = true;
+    for (size_t k = 0, encoded = 0; k < words.size(); ++k) {
+        if (k + AHEAD < words.size()) {
+            const WordTable &table = *scratch.tables.current;
+            table.prefetch(table.bucket(scratch.word_keys[k + AHEAD].hash()));
+        }
+        WordTable::Found &found = scratch.new_founds[k];
+        if (encoded < count && scratch.to_encode[encoded] == k) {
+            const Merger::Result &result = scratch.results[encoded++];
+            found = keep(words[k], scratch.word_keys[k], scratch.merge.ids.data() + result.start, result.count, scratch, keeps);
+        } else {
+            found = keep(words[k], scratch.word_keys[k], found, scratch, keeps);
+        }
+    }
+    scratch.writer.count_kept();
+    for (const Missing &missing : scratch.missing) scratch.found[missing.place] = scratch.new_founds[missing.same_as];
+}
+
+// Idle callers keep no table that was replaced: nobody knows when they will be asked again.
+void BPEModel::drop_outdated_tables() const {
+    pool_.each_idle([](TextModel::Scratch &scratch) {
+        auto &own = static_cast<Scratch &>(scratch);
+        if (own.is_outdated()) own.tables = {};
+    });
+}
+
+// Instead of a table that is full. False while another thread is about to replace it: then what is new is not kept.
+bool BPEModel::take_next_tables(Scratch &scratch) const {
+    scratch.writer.count_kept();
+    WordTables next = cache_.replace(scratch.tables.current);
+    if (next.current == scratch.tables.current) return false;
+    scratch.replaced.push_back(std::move(scratch.tables));
+    scratch.tables = std::move(next);
+    scratch.writer.write_to(*scratch.tables.current);
+    drop_outdated_tables();
+    return true;
+}
+
+// Puts the ids of a word into the table, if it is not too long for that and the table `keeps` what comes; the answer holds
+// until the next are encoded.
+WordTable::Found BPEModel::keep(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count,
+                                Scratch &scratch, bool &keeps) const {
+    WordTable::Found found;
+    if (insert(word, key, ids, count, scratch, keeps, found)) return found;
+    scratch.long_ids.emplace_back(2 + count);
+    auto *record = reinterpret_cast<WordTable::Record *>(scratch.long_ids.back().data());
+    record->size = 0;
+    record->count = static_cast<uint32_t>(count);
+    std::copy(ids, ids + count, reinterpret_cast<int32_t *>(record + 1));
+    return {reinterpret_cast<uint64_t>(record), WordTable::IN_RECORD};
+}
+
+// The same of a word that was found in the former table, which this thread has until the next are encoded.
+WordTable::Found BPEModel::keep(const Merger::Word &word, const WordKey &key, const WordTable::Found &former,
+                                Scratch &scratch, bool &keeps) const {
+    WordTable::Found found;
+    if (former.third & WordTable::IN_RECORD) {
+        const WordTable::Record &record = WordTable::record_of(former);
+        return insert(word, key, record.ids(), record.count, scratch, keeps, found) ? found : former;
+    }
+    int32_t ids[4];
+    former.write_ids(ids);
+    return insert(word, key, ids, id_count(former), scratch, keeps, found) ? found : former;
+}
+
+bool BPEModel::insert(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Scratch &scratch,
+                      bool &keeps, WordTable::Found &found) const {
+    if (!keeps || word.size > WordTable::LONGEST) return false;
+    const auto insert_now = [&] {
+        const size_t bucket = scratch.tables.current->bucket(key.hash());
+        return scratch.writer.insert(key, bucket, word.data, word.size, ids, count, found);
+    };
+    if (insert_now()) return true;
+    keeps = take_next_tables(scratch) && insert_now();
+    return keeps;
+}
+
+}  // namespace ggufbpe
