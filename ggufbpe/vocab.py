@@ -87,7 +87,7 @@ DNA_MARKER = "\ue000"  # ends the text of a DNA k-mer, to part it from a word of
 # Special ids: name, keys that set it (the later wins), texts by which it is found where no key names it.
 # Where several texts stand in one vocabulary, llama.cpp takes the one that comes first in a C++ hash map,
 # which is no rule; the first in this list is taken here.
-_SPECIAL_IDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+SPECIAL_IDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("bos", (TokenizerKey.BOS_ID,), ()),
     ("eos", (TokenizerKey.EOS_ID,), ()),
     (
@@ -163,7 +163,7 @@ _SPECIAL_IDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("fim_sep", (TokenizerKey.FIM_SEP_ID,), ("<|file_sep|>",)),
 )
 
-_END_OF_GENERATION = (
+END_OF_GENERATION = (
     "<|eot_id|>",
     "<|im_end|>",
     "<|end|>",
@@ -188,7 +188,7 @@ _END_OF_GENERATION = (
     "[e~[",
 )
 # Texts of which llama.cpp makes a control token whatever its type; those of special ids unless a key names another.
-MADE_CONTROL = frozenset((*_END_OF_GENERATION, *(text for _, _, texts in _SPECIAL_IDS for text in texts)))
+MADE_CONTROL = frozenset((*END_OF_GENERATION, *(text for _, _, texts in SPECIAL_IDS for text in texts)))
 _ALWAYS_SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")  # of gpt-oss
 
 
@@ -544,7 +544,7 @@ def _special_ids(
     if entry.no_default_bos:
         defaults.pop("bos", None)
     ids: dict[str, int | None] = {}
-    for name, keys, _ in _SPECIAL_IDS:
+    for name, keys, _ in SPECIAL_IDS:
         token_id = defaults.get(name)
         if token_id is not None and token_id >= size:
             warn(f"the default {name.upper()} id {token_id} is out of range, so there is none")
@@ -574,7 +574,7 @@ def _check_unused_keys(file: Metadata) -> None:
 
 def _find_special_tokens(draft: _Draft) -> None:
     """Special ids that no key names, found by the text of a token."""
-    for name, _, texts in _SPECIAL_IDS:
+    for name, _, texts in SPECIAL_IDS:
         if draft.special_ids[name] is None:
             found = next((text for text in texts if text in draft.token_to_id), None)
             if found is not None:
@@ -592,7 +592,7 @@ def _mark_unused(draft: _Draft) -> None:
 def _end_of_generation(draft: _Draft) -> frozenset[int]:
     _, warn, tokens, to_id, attributes, ids = draft
     eog = {i for i in (ids["fim_pad"], ids["fim_rep"], ids["fim_sep"]) if i is not None}
-    for text in _END_OF_GENERATION:
+    for text in END_OF_GENERATION:
         if text in to_id:
             eog.add(to_id[text])
             _make_control(draft, text)

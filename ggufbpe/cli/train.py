@@ -13,7 +13,7 @@ from ..errors import printable
 from ..training import TrainedVocabulary, train
 from ..training.learn import TIES
 from ..training.save import SUFFIXES
-from ..training.trained import Form, why_not_llama_cpp
+from ..training.trained import Form
 from ..training.words import UNITS, splitting
 from . import _output
 from ._arguments import Parser, UsageError
@@ -170,7 +170,7 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError(f"-o {printable(target)}: the suffix says the format, {', '.join(SUFFIXES)}")
     if target.endswith(".gguf") and arguments.seed_vocab is None:
         split = splitting(arguments.pre or "gpt-2", arguments.units)
-        reason = why_not_llama_cpp(Form(split, end_of_word=arguments.end_of_word, unk=arguments.unk))
+        reason = Form(split, end_of_word=arguments.end_of_word, unk=arguments.unk).why_not_llama_cpp()
         if reason is not None:
             raise UsageError(f"{reason}; or write it as .json")
     require_free(target, arguments.seed_vocab, arguments.force)

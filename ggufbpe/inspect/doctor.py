@@ -29,11 +29,11 @@ from ..registry import PRE_TOKENIZERS
 from ..schema import DEFAULT_IDS, KEY_TYPES, NOT_REFUSED, has_right_type, ids_out_of_range, wrong_type
 from ..tokenizer import Tokenizer
 from ..vocab import (
-    _END_OF_GENERATION,
-    _SPECIAL_IDS,
     BPE_MODELS,
     CONTROL,
+    END_OF_GENERATION,
     NORMAL,
+    SPECIAL_IDS,
     UNKNOWN,
     USER_DEFINED,
     describe_model,
@@ -167,7 +167,7 @@ class _Model:
     def is_made_normal(self, token: int) -> bool:
         """Whether llama.cpp takes it for a normal token whatever its type is: "</s>" beside those of some families."""
         return (
-            self.tokenizer is not None and self.is_normal(token) and self.tokens[token] in _END_OF_GENERATION
+            self.tokenizer is not None and self.is_normal(token) and self.tokens[token] in END_OF_GENERATION
         )
 
     def key(self, key: str) -> Where:
@@ -578,7 +578,7 @@ _TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
 def _special_ids(model: _Model) -> Iterator[Finding]:
     size = len(model.tokens)
     out_of_range = dict(ids_out_of_range(model.file, size))
-    for name, keys, _ in _SPECIAL_IDS:
+    for name, keys, _ in SPECIAL_IDS:
         for key in keys:
             token = model.scalar(key)
             if token is None or not size:

@@ -57,9 +57,7 @@ def model_of(pre: str) -> str:
 
 
 def _write_gguf(trained: TrainedVocabulary, file: IO[bytes]) -> None:
-    from .trained import why_not_llama_cpp
-
-    reason = why_not_llama_cpp(trained.form)
+    reason = trained.form.why_not_llama_cpp()
     if reason is not None:
         raise ValueError(f"{reason} (or save it as .json)")
     if not trained.merges:

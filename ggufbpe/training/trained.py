@@ -46,6 +46,24 @@ class Form(NamedTuple):
     adds_bos: bool = False
     model: str = "gpt2"  # tokenizer.ggml.model
 
+    def why_not_llama_cpp(self) -> str | None:
+        """Why llama.cpp has no vocabulary of this form; None where it has."""
+        entry = self.splitting.entry
+        if entry is None:
+            return f"llama.cpp has no pre-tokenizer that splits as {self.splitting.pre!r} does; give another --pre"
+        if self.end_of_word is not None:
+            return "llama.cpp's byte pair encoding has no end-of-word symbol"
+        if self.unk is not None:
+            return (
+                "llama.cpp's byte pair encoding has no unknown token: it writes unknown characters as bytes"
+            )
+        if entry.byte_encode and self.splitting.units == "chars":
+            return (
+                f"{entry.name} writes text as bytes in llama.cpp; leave out --units chars, or give --pre gemma4, whose "
+                "units are characters"
+            )
+        return None
+
 
 class TrainedVocabulary:
     """Tokens and merges learned from texts.
@@ -103,7 +121,7 @@ class TrainedVocabulary:
         for token, words in self._fragments(text):
             if token is not None:
                 tokens.append(self.tokens[token])
-            if why_not_llama_cpp(self.form) is None:
+            if self.form.why_not_llama_cpp() is None:
                 tokens += (self.tokens[found] for word in words for found in self.encode_word(word))
             else:
                 tokens += chain.from_iterable(map(self._symbols, words))
@@ -124,7 +142,7 @@ class TrainedVocabulary:
         if found is None:
             found = self._cache[word] = (
                 self._encoder.ids(word)
-                if why_not_llama_cpp(self.form) is None
+                if self.form.why_not_llama_cpp() is None
                 else tuple(self._classic(word))
             )
         return found
@@ -251,22 +269,3 @@ def token_bytes(token: str, attribute: int, form: Form) -> bytes:
     if form.splitting.units == "chars":
         return token.encode() + ending
     return b"".join(bytes([CHAR_BYTES[c]]) if c in CHAR_BYTES else c.encode() for c in token) + ending
-
-
-def why_not_llama_cpp(form: Form) -> str | None:
-    """Why llama.cpp has no vocabulary of this form; None where it has."""
-    entry = form.splitting.entry
-    if entry is None:
-        return (
-            f"llama.cpp has no pre-tokenizer that splits as {form.splitting.pre!r} does; give another --pre"
-        )
-    if form.end_of_word is not None:
-        return "llama.cpp's byte pair encoding has no end-of-word symbol"
-    if form.unk is not None:
-        return "llama.cpp's byte pair encoding has no unknown token: it writes unknown characters as bytes"
-    if entry.byte_encode and form.splitting.units == "chars":
-        return (
-            f"{entry.name} writes text as bytes in llama.cpp; leave out --units chars, or give --pre gemma4, whose "
-            "units are characters"
-        )
-    return None
