@@ -48,7 +48,7 @@ def blocks(
         is_end = len(rest) < wanted
         last = len(rest) - (0 if is_end else around)
         at = min(searched, last)
-        while at < last and (found := max(each.next(rest, at) for each in places)) != at:
+        while at < last and (found := max((each.next(rest, at) for each in places), default=at)) != at:
             at = found
         if at < last:
             yield rest[:at]

@@ -25,8 +25,8 @@ _OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # told wit
 def replacing(target: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], str]]:
     """A new file, open, and its temporary path; it takes the place of `target` if all goes well, and else goes itself.
 
-    It is nobody else's to read until it is whole; then it has the permissions of the file that it replaces, its owner
-    too where that is allowed, or those of a new file. A link stays one, to the new file.
+    In the place of another file it is nobody else's to read until it is whole; then it has that one's permissions, and
+    its owner where that is allowed. A link stays one, to the new file.
     """
     if is_special(target):
         with _naming(target, os.fspath(target)), open(target, "wb") as file:
@@ -34,24 +34,28 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], str]]
         return
     place = os.path.realpath(target)
     folder, name = os.path.split(place)
-    temporary = os.path.join(folder, f".{name[:200]}.{os.urandom(4).hex()}.partial")
+    temporary = os.path.join(folder, f".{name[:50]}.{os.urandom(4).hex()}.partial")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    is_new = not os.path.exists(place)
     try:
         with _naming(target, temporary):
-            with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+            with os.fdopen(os.open(temporary, flags, 0o666 if is_new else 0o600), "wb") as file:
                 yield file, temporary
                 sync(file)
-                _take_permissions(temporary, place)
+                if not is_new:
+                    _take_permissions(temporary, place)
             os.replace(temporary, place)
     except BaseException:  # an interruption, too
         with suppress(OSError):
             os.unlink(temporary)
         raise
     if os.name != "nt":
-        at = os.open(folder, os.O_RDONLY)
         with suppress(OSError):  # some file systems cannot; the file itself is on the disk
-            os.fsync(at)
-        os.close(at)
+            at = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(at)
+            finally:
+                os.close(at)
 
 
 def write_files(files: Mapping[str, bytes]) -> None:
@@ -75,7 +79,11 @@ def is_special(path: str | os.PathLike[str]) -> bool:
 def sync(file: IO[bytes]) -> None:
     """Bring what is written to the disk."""
     file.flush()
-    os.fsync(file.fileno())
+    try:
+        os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a device or a pipe: there is no disk
+            raise
 
 
 @contextmanager
@@ -91,12 +99,7 @@ def _naming(target: str | os.PathLike[str], temporary: str) -> Iterator[None]:
 
 
 def _take_permissions(temporary: str, place: str) -> None:
-    if os.path.exists(place):
-        status = os.stat(place)
-        with suppress(OSError, AttributeError):  # not ours to give away; no owners on Windows
-            os.chown(temporary, status.st_uid, status.st_gid)
-        os.chmod(temporary, status.st_mode & 0o7777)
-    else:
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
+    status = os.stat(place)
+    with suppress(OSError, AttributeError):  # not ours to give away; no owners on Windows
+        os.chown(temporary, status.st_uid, status.st_gid)
+    os.chmod(temporary, status.st_mode & 0o7777)

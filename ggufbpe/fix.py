@@ -179,7 +179,11 @@ def _scalar(key: str, value_type: GGUFValueType, text: str) -> Any:
         if value_type is _T.BOOL:
             return _TRUTH[text.lower()]
         if value_type in (_T.FLOAT32, _T.FLOAT64):
-            return float(text)
+            number = float(text)
+            struct.pack(
+                "<f" if value_type is _T.FLOAT32 else "<d", number
+            )  # OverflowError where it does not fit
+            return number
         return _in_range(value_type, int(text, 0))
     except (KeyError, ValueError, OverflowError):
         raise ValueError(
@@ -202,7 +206,9 @@ def _array(key: str, element: GGUFValueType, text: str) -> Edit:
             raise ValueError
         if wanted is int:
             value = [_in_range(element, item) for item in value]
-    except ValueError:
+        elif element is _T.FLOAT32:
+            struct.pack(f"<{len(value)}f", *value)  # OverflowError where one does not fit
+    except (ValueError, OverflowError):
         raise ValueError(
             f"{printable(text)} is no JSON list of {element.name}, which {key} is; write it like [1, 2]"
         ) from None

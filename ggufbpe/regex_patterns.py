@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
 from typing import Any, overload
 
 from .errors import printable
+from .once import made_once, making
 from .pattern import HAN
 from .registry import PRE_TOKENIZERS, PreTokenizer, Stage
 from .unicode_classes import CLASSES, STARTS
@@ -67,7 +68,7 @@ class Patterns(Sequence[Any]):
             pieces = [part for piece in pieces for part in _cut(pattern, piece)]
         return pieces
 
-    @cached_property
+    @made_once
     def other_characters(self) -> tuple[int, ...]:
         """The code points that `regex` puts into another class than llama.cpp, of the classes that are asked for.
 
@@ -95,7 +96,8 @@ def patterns(name: str) -> Patterns:
 
 def _regex() -> Any:
     try:
-        return import_module("regex")
+        with making:
+            return import_module("regex")
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             "the package regex is not installed, which runs the patterns: pip install 'ggufbpe[regex]'",

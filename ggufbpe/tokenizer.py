@@ -250,7 +250,8 @@ class Tokenizer:
         """
         if self.engine == "reference":
             return self._steps.ids_with_offsets(text, add_special, parse_special)
-        from .offsets import spans
+        with making:
+            from .offsets import spans
 
         source = self._steps.source(text)
         data = source.encode() if isinstance(source, str) else source

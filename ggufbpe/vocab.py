@@ -285,8 +285,10 @@ def load_from(metadata: Metadata) -> tuple[Vocabulary, Metadata]:
 
 def packed(metadata: Metadata) -> bytes:
     """`metadata` as bytes that are the same wherever the same tokenizer comes from."""
+    architecture, name = (_string(metadata, key, "") for key in (KEY_ARCHITECTURE, KEY_NAME))
+    texts = {KEY_ARCHITECTURE: architecture, KEY_NAME: _lowered(name)}  # as they are compared
     said = {
-        key: next((part for part in parts if part in _lowered(_string(metadata, key, ""))), None)
+        key: next((part for part in parts if part in texts[key]), None)
         for key, parts in _TELLING_PARTS.items()
     }
     return Metadata(metadata, said).to_bytes()

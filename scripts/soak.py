@@ -185,8 +185,12 @@ def main() -> int:
     soak.tokenizer.release_memory()
     gc.collect()
     # A leak raises what is the least; the most depends on which threads are in the middle of what.
-    early = min((size for share, size in readings if share < 0.4), default=0.0)
-    late = min((size for share, size in readings if share > 0.6), default=0.0)
+    readings.append((1.0, megabytes()))
+    early = min((size for share, size in readings if share < 0.4), default=None)
+    late = min(size for share, size in readings if share > 0.6)
+    if early is None:
+        print("soak: too few forks in the time to tell whether memory grows")
+        return 1
     print(*(f"{what} {count}" for what, count in sorted(soak.done.items())), sep=", ")
     print(f"memory, MB: at least {early:.0f} at first, {late:.0f} later, {megabytes():.0f} at the end")
     print(f"soak: {sum(soak.done.values())} passed, {len(soak.wrong)} failed")

@@ -227,15 +227,46 @@ for name, call in calls.items():
     children = []
     signal.setitimer(signal.ITIMER_REAL, 0.02)
     right = call() == expected[name]
+    signal.setitimer(signal.ITIMER_REAL, 0)
     if os.getpid() != own:
         os._exit(0 if right and call() == expected[name] else 1)
-    signal.setitimer(signal.ITIMER_REAL, 0)
     print(name, right, len(children) > 0, [ended(child, 100) for child in children] == [0] * len(children))
 """
     )
     assert in_a_process(code).splitlines() == [
         f"{name} True True True" for name in ("array", "count", "batch", "few")
     ]
+
+
+@forks
+@pytest.mark.parametrize("work", ["tok.encode_to_numpy(words, threads=4)", "train(words)"])
+def test_what_a_handler_raises_in_the_child_ends_the_child(work: str) -> None:
+    code = (
+        WAITING
+        + """
+tok = Tokenizer.from_gguf(sys.argv[1], engine="native")
+words = b" ".join(b"x%d" % (7919 * number) for number in range(300_000))
+from ggufbpe.kernel import native, tables
+from ggufbpe.registry import PRE_TOKENIZERS
+def train(text):
+    native.WordCounter(4).add(tables.splitter(PRE_TOKENIZERS["gpt-2"]), text * 3)
+child = 0
+def fork(*_):
+    global child
+    child = os.fork()
+    if not child:
+        raise SystemExit(7)
+signal.signal(signal.SIGALRM, fork)
+signal.setitimer(signal.ITIMER_REAL, 0.02)
+try:
+    WORK
+except SystemExit as end:
+    os._exit(end.code)
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(child > 0, ended(child, 100))
+""".replace("WORK", work)
+    )
+    assert in_a_process(code) == "True 7"
 
 
 # ---- the end ---------------------------------------------------------------------------------------------
@@ -323,12 +354,12 @@ def test_counters_and_learners_may_be_shared_by_threads() -> None:
 def test_memory_has_a_bound_and_goes_back() -> None:
     """3 million different words: at most 64 MB more; when the tokenizer is deleted, all but 16 MB is given back."""
     code = """if True:
-        import gc, sys
+        import gc, os, sys
         import numpy
         from ggufbpe import Tokenizer
         def megabytes():
             with open("/proc/self/statm") as file:
-                return int(file.read().split()[1]) * 4096 / 2**20
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
         def words(start):
             return b" ".join(b"%d" % (number * 7919 + 10**9) for number in range(start, start + 20_000))
         tok = Tokenizer.from_gguf(sys.argv[1], engine="native")

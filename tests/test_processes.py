@@ -69,7 +69,7 @@ print(statuses)
 ENCODE = "assert tok.encode('Hello world') == [15496, 995]"
 ENCODE_ANEW = "assert Tokenizer(tok.vocabulary, {engine!r}).encode('Hello world') == [15496, 995]"
 FORGET_MODULES = (
-    "for name in ('kernel.engine', 'steps', 'special', 'split', 'detokenize', 'inspect.trace'):"
+    "for name in ('kernel.engine', 'steps', 'special', 'split', 'detokenize', 'inspect.trace', 'offsets'):"
     " sys.modules.pop('ggufbpe.' + name, None)"
 )
 
@@ -96,6 +96,10 @@ CASES: dict[str, dict[str, str]] = {
     "others import": {
         "other": FORGET_MODULES + "\n        Tokenizer(tok.vocabulary, 'reference').encode('a')",
         "child": "Tokenizer(tok.vocabulary, 'reference').encode('a')",
+    },
+    "others import what finds offsets": {
+        "other": FORGET_MODULES + "\n        tok.encode_with_offsets('a')",
+        "child": "tok.encode_with_offsets('a')",
     },
     "the thread that forks makes something itself": {
         "setup": "from ggufbpe.once import making",

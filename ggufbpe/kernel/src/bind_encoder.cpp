@@ -137,6 +137,11 @@ nb::object buffer_of(Ids &&ids) {
 
 // The bytes of the ids; they stay where they are as long as the object lives.
 int get_buffer(PyObject *self, Py_buffer *view, int flags) {
+    if (!nb::inst_ready(self)) {
+        PyErr_SetString(PyExc_BufferError, "there are no ids");
+        view->obj = nullptr;
+        return -1;
+    }
     Ids &ids = *nb::inst_ptr<Ids>(self);
     int32_t *data = ids.room(0) - ids.size();
     return PyBuffer_FillInfo(view, self, data, static_cast<Py_ssize_t>(ids.size() * sizeof(int32_t)), false, flags);

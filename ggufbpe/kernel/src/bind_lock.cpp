@@ -1,6 +1,5 @@
 #include "bind_lock.h"
 
-#include <nanobind/nanobind.h>
 
 #include <algorithm>
 #include <atomic>
@@ -36,8 +35,8 @@ void remember_wait(int64_t begun, int64_t ended) {
     measured.store(ended, std::memory_order_relaxed);
 }
 
-// A thread that wants the lock when the interpreter has begun to end is ended where it stands (before Python 3.14), by
-// unwinding its stack, which C++ cannot survive. It is stopped here instead, until the process has ended.
+// A thread that wants the lock when the interpreter has begun to end is ended where it stands (before Python 3.14); with
+// glibc by unwinding its stack, which C++ does not survive. It is stopped here instead, until the process has ended.
 class StopsUnwinding {
 public:
     ~StopsUnwinding() {
@@ -95,7 +94,10 @@ bool InterpreterLock::take() {
 }
 
 void InterpreterLock::poll() {
-    if (is_short_) return;
+    if (is_short_) {  // what polls in spite of so few bytes is something that is made once
+        if (!state_ && PyErr_CheckSignals()) throw nanobind::python_error();
+        return;
+    }
     const Clock::time_point now = Clock::now();
     const bool is_due = state_ ? runs_handlers_ && now - looked_at_signals_ >= (is_hard_to_get() ? ASKED_EVERY : SIGNALS_EVERY)
                                : now - begun_ >= KEPT_AT_FIRST;
@@ -109,6 +111,10 @@ void InterpreterLock::poll() {
 
 bool InterpreterLock::is_due_to_take() {
     if (!state_) return true;
+#if !defined(__GLIBC__) && PY_VERSION_HEX < 0x030E0000
+    // At the interpreter's end this thread would vanish, and with it the stack that the call's other threads use.
+    if (!runs_handlers_) return false;
+#endif
     const Clock::time_point now = Clock::now();
     if (now - made_objects_ < (is_hard_to_get() ? ASKED_EVERY : Clock::duration(OBJECTS_EVERY))) return false;
     made_objects_ = now;

@@ -7,7 +7,7 @@
 
 #pragma once
 
-#include <Python.h>
+#include <nanobind/nanobind.h>
 
 #include <atomic>
 #include <chrono>

@@ -55,19 +55,23 @@ size_t count_words(const Splitter &splitter, nb::bytes text) {
     const auto *data = static_cast<const unsigned char *>(text.data());
     size_t count = 0, size = text.size();
     InterpreterLock interpreter(size);
+    const Poll poll = [&] { interpreter.poll(); };
     Splitter::Scratch scratch;
     for (size_t start = 0; start < size;) {
-        start = splitter.block(data, size, start, scratch);
+        start = splitter.block(data, size, start, scratch, poll);
         while (splitter.words(scratch)) {
             count += scratch.word_count;
-            interpreter.poll();
+            poll();
         }
     }
     return count;
 }
 
 size_t cut(const Splitter &splitter, nb::bytes text, size_t from) {
-    return splitter.cut(static_cast<const unsigned char *>(text.data()), text.size(), from);
+    const auto *data = static_cast<const unsigned char *>(text.data());
+    const size_t size = text.size();
+    InterpreterLock interpreter(size);
+    return splitter.cut(data, size, from, [&] { interpreter.poll(); });
 }
 
 }  // namespace

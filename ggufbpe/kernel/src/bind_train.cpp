@@ -4,7 +4,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <limits>
 #include <mutex>
 #include <stdexcept>
 
@@ -51,7 +50,11 @@ void add_text(BoundCounter &shared, const Splitter &splitter, nb::bytes text) {
     InterpreterLock interpreter(size);
     interpreter.release();
     std::lock_guard<LongLock> lock(shared.lock);
-    shared.object.add(splitter, data, size, [&] { interpreter.poll(); });
+    try {
+        shared.object.add(splitter, data, size, [&] { interpreter.poll(); });
+    } catch (const Forked &) {
+        throw std::runtime_error("the process forked while words were counted: make a new WordCounter");
+    }
 }
 
 nb::list words_of(BoundCounter &shared) {

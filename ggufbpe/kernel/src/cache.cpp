@@ -143,15 +143,16 @@ WordTables WordCache::replace(const std::shared_ptr<WordTable> &full) {
     return put_in_place_of(full, {next, now.former});
 }
 
-void WordCache::expect(size_t words) {
+bool WordCache::expect(size_t words) {
     std::lock_guard<Mutex> growing(growing_);
     const WordTables now = tables();
     size_t slots = now.current->slot_count();
     while (slots / 2 < words && 2 * slots * sizeof(WordTable::Slot) <= most_bytes_ / 2) slots *= 2;
-    if (slots == now.current->slot_count() || now.current->used() > slots / 16) return;
+    if (slots == now.current->slot_count() || now.current->used() > slots / 16) return false;
     auto next = new_table(slots);
     now.current->copy_to(*next);
     put_in_place_of(now.current, {next, now.former});
+    return true;
 }
 
 // Unless the cache was emptied meanwhile; returns what is in force.

@@ -122,8 +122,9 @@ public:
     class Writer {
     public:
         void write_to(WordTable &table) {
-            if (table_ == &table) return;
+            if (number_ == table.number_) return;
             table_ = &table;
+            number_ = table.number_;
             left_ = 0;
         }
 
@@ -138,7 +139,8 @@ public:
     private:
         Record *new_record(size_t size, size_t count);
 
-        WordTable *table_ = nullptr;  // which is compared only, once another one may have taken its place
+        WordTable *table_ = nullptr;
+        uint64_t number_ = 0;  // of the table: another one may come to lie where it was
         size_t kept_ = 0;
         uint64_t *next_ = nullptr;
         size_t left_ = 0;  // numbers of 8 bytes
@@ -176,6 +178,12 @@ private:
     struct alignas(64) Bucket {  // a cache line
         Slot slots[2];
     };
+    static uint64_t next_number() {
+        static std::atomic<uint64_t> last{0};
+        return last.fetch_add(1, std::memory_order_relaxed) + 1;
+    }
+
+    const uint64_t number_ = next_number();  // no two tables have the same
     ZeroedArray<Bucket> buckets_;  // of zeros: atomics of integers need no more
     size_t mask_;
     const size_t most_record_bytes_;
@@ -205,7 +213,7 @@ public:
     WordTables replace(const std::shared_ptr<WordTable> &full);
 
     // Makes room for about so many words, if the bound allows it, unless there are many already.
-    void expect(size_t words);
+    bool expect(size_t words);  // whether another table is in force now
 
     void clear();
     size_t bytes() const;

@@ -298,11 +298,14 @@ void Encoder::encode_batch(const std::vector<Text> &texts, const EncodeOptions &
     if (all_bytes >= LONG_TEXT) model_->expect(all_bytes);
     // Where there are few and long ones, each is shared out among the threads.
     const bool few = groups.size() < 2 * threads && longest >= WORTH_SHARING;
+    const uint64_t forks = fork_count();
     SharedWork<Waiting> waiting;
     std::vector<Encoded> taken;
     const auto take_all = [&] {
         waiting->get_all(taken);
-        if (!taken.empty()) collector.take(taken);
+        if (taken.empty()) return;
+        collector.take(taken);
+        if (!few && threads > 1 && fork_count() != forks) throw Forked();  // what Python's collector ran may have forked
         waiting->give_back(taken);
     };
     on_threads(groups.size(), few ? 1 : threads, poll, [&](Turns &turns, const Poll &poll_here, bool is_caller) {
@@ -313,7 +316,9 @@ void Encoder::encode_batch(const std::vector<Text> &texts, const EncodeOptions &
             encoded.first = groups[turn].first;
             for (size_t i = encoded.first; i < groups[turn].second; ++i) {
                 if (few) {
-                    encode(texts[i], options, threads, encoded.ids, poll_here);
+                    SharedWork<Ids> ids(std::move(encoded.ids));  // several threads write to it
+                    encode(texts[i], options, threads, *ids, poll_here);
+                    encoded.ids = std::move(*ids);
                 } else {
                     Sink sink(encoded.ids);
                     encode_alone(texts[i], options, **scratch, sink, poll_here);

@@ -4,7 +4,7 @@
 //
 // Source of the order of steps: src/llama-vocab.cpp, llama_vocab::impl::tokenize.
 //
-// But: no Python. One Encoder serves many threads at once; nothing in it changes but the model's cache.
+// But: no Python. One Encoder serves many threads at once; nothing in it changes but what is cached or made on first use.
 
 #pragma once
 

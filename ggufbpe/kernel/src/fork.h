@@ -1,7 +1,8 @@
 // What lets a process fork at any moment, whatever other threads do: no lock of ours is held at a fork.
 //
 // A child has one thread, and a lock that another thread held would be held for ever. So whoever holds a lock is inside a
-// gate, and a fork first waits until nobody is. Sections behind the gate are short, and no Python code runs in them.
+// gate, and a fork first waits until nobody is. Sections behind the gate are short (milliseconds where a table is copied), and
+// no Python code runs in them.
 //
 // But: threads that were at work are gone in the child, with what they had begun. Who shares work with them asks
 // fork_count() whether it is still in the process where it began.

@@ -1,4 +1,4 @@
-// How long work is interrupted.
+// How work that takes long is interrupted.
 
 #pragma once
 

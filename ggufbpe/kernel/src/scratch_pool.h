@@ -61,12 +61,9 @@ public:
     template <typename Use>
     void each_idle(Use use) {
         ++sweeps_;
-        for (Place &place : places_) {
-            std::unique_ptr<Scratch> taken(place.idle.exchange(nullptr));
-            if (!taken) continue;
-            use(*taken);
-            Scratch *none = nullptr;
-            if (place.idle.compare_exchange_strong(none, taken.get())) taken.release();
+        for (size_t i = 0; i < PLACES; ++i) {
+            std::unique_ptr<Scratch> taken(places_[i].idle.exchange(nullptr));
+            if (taken) give_back(std::move(taken), i, use);  // which looks again if there was another sweep meanwhile
         }
     }
 

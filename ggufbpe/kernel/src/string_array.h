@@ -1,6 +1,6 @@
 // An array of strings, as a GGUF file holds it, and the way from a string to its index.
 //
-//     bytes of a file -> scan() -> Strings -> vocabulary.h (token ids, merges), Python (texts, on demand)
+//     bytes of a file -> scan() -> Strings -> bpe/merge_table.h (token ids, merges), Python (texts, on demand)
 //
 // The bytes are copied once, in one piece, so that the file can be closed; no object is made for a string.
 

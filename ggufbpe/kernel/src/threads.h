@@ -64,12 +64,12 @@ void on_threads(size_t count, size_t threads, const Poll &poll, Run run) {
         std::vector<std::thread> others;
     };
     SharedWork<State> state(count);
+    const uint64_t forks = fork_count();
     const auto run_here = [&](const Poll &poll_here, bool is_caller) {
         try {
             run(state->turns, poll_here, is_caller);
-        } catch (const Forked &) {
-            throw;
         } catch (...) {
+            if (fork_count() != forks) throw;  // in the child there is nobody to lock out, and nobody to wait for
             std::lock_guard<std::mutex> lock(state->error_mutex);
             if (!state->error) state->error = std::current_exception();
             state->turns.stop();
@@ -85,7 +85,6 @@ void on_threads(size_t count, size_t threads, const Poll &poll, Run run) {
     } catch (const std::exception &) {
         // Fewer threads than asked for do the same. Those that run are joined below, whatever it was.
     }
-    const uint64_t forks = fork_count();
     const Poll look_at_forks = [&] {
         poll();
         if (fork_count() != forks) throw Forked();

@@ -7,6 +7,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "fork.h"
 #include "threads.h"
 
 namespace ggufbpe {
@@ -101,9 +102,18 @@ void WordCounter::add(const Splitter &splitter, const unsigned char *text, size_
     std::vector<size_t> bounds{0};
     for (size_t i = 1; i < parts; ++i) bounds.push_back(splitter.cut(text, size, std::max(bounds.back(), size / parts * i), poll));
     bounds.push_back(size);
-    on_threads(parts, parts, poll, [&](Turns &turns, const Poll &poll_here, bool) {
-        for (size_t i; turns.take(i);) count(splitter, text, bounds[i], bounds[i + 1], position_, tables_[i], poll_here);
-    });
+    const uint64_t forks = fork_count();
+    try {
+        on_threads(parts, parts, poll, [&](Turns &turns, const Poll &poll_here, bool) {
+            for (size_t i; turns.take(i);) count(splitter, text, bounds[i], bounds[i + 1], position_, tables_[i], poll_here);
+        });
+    } catch (...) {
+        if (fork_count() != forks) {  // what the lost threads left is not even destroyed
+            new std::vector<WordCounts>(std::move(tables_));
+            tables_ = std::vector<WordCounts>(1);
+        }
+        throw;
+    }
     position_ += size;
     is_open_ = true;
 }

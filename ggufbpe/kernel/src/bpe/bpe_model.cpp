@@ -52,7 +52,9 @@ void BPEModel::end(TextModel::Scratch &scratch) const {
     if (own.is_outdated()) own.tables = {};
 }
 
-void BPEModel::expect(size_t bytes) const { cache_.expect(bytes / BYTES_A_NEW_WORD); }
+void BPEModel::expect(size_t bytes) const {
+    if (cache_.expect(bytes / BYTES_A_NEW_WORD)) drop_outdated_tables();
+}
 
 void BPEModel::clear_cache() const {
     cache_.clear();
@@ -98,7 +100,9 @@ void BPEModel::encode_k_mers(const Part &part, Scratch &scratch, Sink &ids, cons
     size_t size = part.size;
     if (escape_spaces_) {  // this comes first in llama.cpp, and a k-mer is six bytes of what it gives
         scratch.changed.clear();
+        Pace pace(poll);
         for (size_t i = 0; i < size; ++i) {
+            pace.count(1);
             if (data[i] == ' ') {
                 scratch.changed += "\xE2\x96\x81";
             } else {

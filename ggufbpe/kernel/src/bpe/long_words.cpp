@@ -66,7 +66,9 @@ size_t SymbolChain::merge(const MergeTable &table, const Word &word, const Poll 
     next_.room(count_);
     before_.room(count_);
     merges_.room(count_);
+    Pace pace(poll);
     for (size_t i = 0; i < count_; ++i) {
+        pace.count(8);
         next_[i] = static_cast<uint32_t>(i + 1);
         before_[i] = i ? static_cast<uint32_t>(i - 1) : NOWHERE;
         merges_[i] = merge_of_pair_at(table, i);

@@ -3,7 +3,7 @@
 //     word -> whole_words.h -> is it a token? -> short_words.h, long_words.h or very_long_words.h, by its length -> ids
 //                                                merge_table.h
 //
-// But: no cache, and no text; words come from split.h.
+// But: no cache, and no text; words come from split/splitter.h.
 
 #pragma once
 

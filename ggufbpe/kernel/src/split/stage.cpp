@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -34,18 +34,22 @@ void copy_prior(const Stage::Block &block, uint8_t *boundary) {
 }  // namespace
 
 Stage::Stage(const Rule &rule, const Alphabet &alphabet, std::vector<std::vector<int>> &meaning) {
-    static const std::map<std::string, std::pair<Step, size_t>> STEPS = {  // and how many sets each has
-        {"", {Step::NONE, 0}},
-        {"digit_groups", {Step::DIGIT_GROUPS, 1}},
-        {"thousands", {Step::THOUSANDS, 1}},
-        {"trailing_white_space", {Step::TRAILING_WHITE_SPACE, 1}},
-        {"blocks_of_white_space", {Step::BLOCKS_OF_WHITE_SPACE, 2}},
-        {"letters_joined_by_spaces", {Step::LETTERS_JOINED_BY_SPACES, 2}},
+    static constexpr struct {
+        std::string_view name;
+        Step step;
+        size_t sets;
+    } STEPS[] = {
+        {"", Step::NONE, 0},
+        {"digit_groups", Step::DIGIT_GROUPS, 1},
+        {"thousands", Step::THOUSANDS, 1},
+        {"trailing_white_space", Step::TRAILING_WHITE_SPACE, 1},
+        {"blocks_of_white_space", Step::BLOCKS_OF_WHITE_SPACE, 2},
+        {"letters_joined_by_spaces", Step::LETTERS_JOINED_BY_SPACES, 2},
     };
-    const auto found = STEPS.find(rule.step);
-    if (found == STEPS.end()) throw std::invalid_argument("the step " + rule.step + " is not known");
-    if (rule.sets.size() != found->second.second) throw std::invalid_argument("a step with the wrong number of sets");
-    step_ = found->second.first;
+    const auto found = std::find_if(std::begin(STEPS), std::end(STEPS), [&](const auto &step) { return step.name == rule.step; });
+    if (found == std::end(STEPS)) throw std::invalid_argument("the step " + rule.step + " is not known");
+    if (rule.sets.size() != found->sets) throw std::invalid_argument("a step with the wrong number of sets");
+    step_ = found->step;
     if (step_ == Step::NONE || step_ == Step::LETTERS_JOINED_BY_SPACES) {
         automaton_ = std::make_unique<Automaton>(Automaton(rule.rule, alphabet).merged(alphabet_columns_));
         for (size_t c = 0; c < alphabet.size(); ++c) meaning[c].push_back(alphabet_columns_[c]);
