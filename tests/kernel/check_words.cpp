@@ -46,9 +46,31 @@ void compare(const Encoder &encoder, const model::Encoder &slow, const std::stri
     }
 }
 
+// A writer keeps memory of the table that it wrote to last, and another table may come to lie where that one was.
+void check_tables_at_one_address() {
+    alignas(WordTable) unsigned char place[sizeof(WordTable)];
+    WordTable::Writer writer;
+    const std::vector<int32_t> ids(10, 7);
+    for (int turn = 0; turn < 3; ++turn) {
+        auto *table = new (place) WordTable(64, 1 << 20);
+        const std::string word = "a word too long to be its own key " + std::to_string(turn);
+        const auto *data = reinterpret_cast<const unsigned char *>(word.data());
+        const WordKey key = WordKey::of(data, word.size(), word.size());
+        const size_t bucket = table->bucket(key.hash());
+        WordTable::Found found{};
+        writer.write_to(*table);
+        CHECK(writer.insert(key, bucket, data, word.size(), ids.data(), ids.size(), found));
+        writer.count_kept();
+        CHECK(table->find(key, bucket, data, found));
+        CHECK(WordTable::record_of(found).count == ids.size());
+        table->~WordTable();
+    }
+}
+
 }  // namespace
 
 int main() {
+    check_tables_at_one_address();
     const model::Made &whole = model::made_entry("whole", false), &words = model::made_entry("words", false);
     for (const model::Made *made : {&whole, &words}) {
         for (bool ignore_merges : {false, true}) {
