@@ -11,6 +11,7 @@ But: what becomes of bytes that are not UTF-8, and of a file that cannot be read
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import zlib
@@ -108,9 +109,41 @@ def _decompressed(raw: IO[bytes], path: str) -> IO[bytes]:
             zstandard = imported("zstandard", "zstd", "reading zstd")
         except NotInstalledError as error:
             raise CorpusError(f"{path}: {error}") from None
-        reader: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-        return reader
+        return io.BufferedReader(_ZstdFrames(raw, zstandard.ZstdDecompressor()), 1 << 17)
     return raw
+
+
+class _ZstdFrames(io.RawIOBase):
+    """What a zstd file decompresses to; `EOFError` where it ends inside a frame, as gzip has it.
+
+    The reader of the package `zstandard` takes such an end for the end of the text.
+    """
+
+    def __init__(self, raw: IO[bytes], decompressor: Any) -> None:
+        self._raw, self._decompressor = raw, decompressor
+        self._frame: Any = None
+        self._input, self._output = b"", memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._output:
+            self._input = self._input or self._raw.read(
+                1 << 10
+            )  # so little, as 4 bytes may be 128 KiB of text
+            if not self._input:
+                if self._frame is not None:
+                    raise EOFError("it ends inside a frame")
+                return 0
+            if self._frame is None:
+                self._frame = self._decompressor.decompressobj()
+            self._output, self._input = memoryview(self._frame.decompress(self._input)), b""
+            if self._frame.eof:
+                self._input, self._frame = self._frame.unused_data, None
+        size = min(len(buffer), len(self._output))
+        buffer[:size], self._output = self._output[:size], self._output[size:]
+        return size
 
 
 def without_compression(name: str) -> str:

@@ -51,9 +51,13 @@ def test_zstd(tmp_path: Path) -> None:
     path = tmp_path / "a.txt.zst"
     path.write_bytes(zstandard.compress(b"one ") + zstandard.compress(b"two"))  # two frames
     assert read(path) == ["one two"]
-    path.write_bytes(b"no zstd")
-    with pytest.raises(CorpusError, match=r"a\.txt\.zst: the compressed data is broken"):
-        read(path)
+    path.write_bytes(b"")
+    assert "".join(read(path)) == ""
+    whole = zstandard.compress(b"x" * 99_999)
+    for broken in (b"no zstd", whole[:-4], whole[:6], whole + whole[:9]):
+        path.write_bytes(broken)
+        with pytest.raises(CorpusError, match=r"a\.txt\.zst: the compressed data is broken"):
+            read(path)
 
 
 def test_zstd_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

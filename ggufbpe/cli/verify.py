@@ -82,6 +82,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("paths", nargs="*", metavar="PATH", help="files and directories")
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="compare a text")
     parser.add_argument("--stdin", action="store_true", help="compare standard input")
+    parser.add_argument(
+        "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
+    )
     parser.add_argument("--fuzz", metavar="N", type=int, help="compare N random texts")
     parser.add_argument("--seed", metavar="S", default="1", help="what random texts follow from (default: 1)")
     parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in texts")
@@ -191,10 +194,11 @@ class _Texts:
     def _of_file(self, file: File) -> Iterator[Text]:
         try:
             with open(file.path, "rb") as raw, decompressed(raw, file.path) as stream:
-                if not has_json_lines(file.path):
+                field = self._arguments.field
+                if field is None and not has_json_lines(file.path):
                     yield from self._of_stream(file.path, stream)
                     return
-                for number, (text, _) in enumerate(records(stream, file.path, None, self._report)):
+                for number, (text, _) in enumerate(records(stream, file.path, field, self._report)):
                     yield Text(f"{file.path}, text {number}", 0, self._read(text))
         except (OSError, MemoryError, CorpusError) as error:
             self._report(file.path, error)

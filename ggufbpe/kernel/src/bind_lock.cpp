@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 using Nanoseconds = std::chrono::nanoseconds;
 
 constexpr size_t WORTH_RELEASING = 2000;  // bytes; below, letting the lock go and taking it again costs more
-constexpr auto HARD_TO_GET = 2ms;         // of waiting, on average: somebody runs Python code, and gives nothing up by himself
+constexpr auto HARD_TO_GET = 2ms;         // of waiting: somebody runs Python code, and gives nothing up by himself
 constexpr auto KEPT_AT_FIRST = 15ms;      // while it is hard to get: three times what waiting for it takes
 constexpr auto TRIED_AGAIN = 300ms;       // then how hard it is to get is measured once more
 constexpr auto SIGNALS_EVERY = 10ms;
@@ -22,16 +22,17 @@ constexpr auto OBJECTS_EVERY = 1ms;
 constexpr auto ASKED_EVERY = 100ms;       // for either, while it is hard to get: some 5 % of the time goes into waiting
 
 // How long taking the lock took lately, and when that was measured. Threads may overwrite each other's: it is an estimate.
-std::atomic<int64_t> average_wait{0}, measured{0};
+std::atomic<int64_t> usual_wait{0}, measured{0};
 std::atomic<uint64_t> all_requests{0};
 
 int64_t now_in_ns() { return Nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-bool is_hard_to_get() { return average_wait.load(std::memory_order_relaxed) > Nanoseconds(HARD_TO_GET).count(); }
+bool is_hard_to_get() { return usual_wait.load(std::memory_order_relaxed) > Nanoseconds(HARD_TO_GET).count(); }
 
 void remember_wait(int64_t begun, int64_t ended) {
-    const int64_t before = average_wait.load(std::memory_order_relaxed), wait = ended - begun;
-    average_wait.store(before + (wait - before) / 2, std::memory_order_relaxed);
+    const int64_t before = usual_wait.load(std::memory_order_relaxed), wait = ended - begun;
+    const bool is_hard = wait > Nanoseconds(HARD_TO_GET).count();  // once is enough, and it takes several easy ones to forget
+    usual_wait.store(is_hard ? wait : before + (wait - before) / 2, std::memory_order_relaxed);
     measured.store(ended, std::memory_order_relaxed);
 }
 
