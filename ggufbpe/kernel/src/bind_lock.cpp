@@ -16,7 +16,7 @@ using Nanoseconds = std::chrono::nanoseconds;
 constexpr size_t WORTH_RELEASING = 2000;  // bytes; below, letting the lock go and taking it again costs more
 constexpr auto HARD_TO_GET = 2ms;         // of waiting: somebody runs Python code, and gives nothing up by himself
 constexpr auto KEPT_AT_FIRST = 15ms;      // while it is hard to get: three times what waiting for it takes
-constexpr auto TRIED_AGAIN = 300ms;       // then how hard it is to get is measured once more
+constexpr auto TRIED_AGAIN = 300ms;       // then how hard it is to get is found out anew
 constexpr auto SIGNALS_EVERY = 10ms;
 constexpr auto OBJECTS_EVERY = 1ms;
 constexpr auto ASKED_EVERY = 100ms;       // for either, while it is hard to get: some 5 % of the time goes into waiting
@@ -24,14 +24,18 @@ constexpr auto ASKED_EVERY = 100ms;       // for either, while it is hard to get
 // How long taking the lock took lately, and when that was measured. Threads may overwrite each other's: it is an estimate.
 std::atomic<int64_t> usual_wait{0}, measured{0};
 std::atomic<uint64_t> all_requests{0};
+std::atomic<int> calls{0};  // of some length, on all threads
 
 int64_t now_in_ns() { return Nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 bool is_hard_to_get() { return usual_wait.load(std::memory_order_relaxed) > Nanoseconds(HARD_TO_GET).count(); }
 
+// Where there are several calls, they wait for each other, and, with more threads than processors, for their turn to run:
+// that says nothing about a thread that keeps the lock.
 void remember_wait(int64_t begun, int64_t ended) {
+    if (calls.load(std::memory_order_relaxed) > 1) return;
     const int64_t before = usual_wait.load(std::memory_order_relaxed), wait = ended - begun;
-    const bool is_hard = wait > Nanoseconds(HARD_TO_GET).count();  // once is enough, and it takes several easy ones to forget
+    const bool is_hard = wait > Nanoseconds(HARD_TO_GET).count();  // once is enough to know
     usual_wait.store(is_hard ? wait : before + (wait - before) / 2, std::memory_order_relaxed);
     measured.store(ended, std::memory_order_relaxed);
 }
@@ -74,8 +78,13 @@ InterpreterLock::InterpreterLock(size_t bytes)
     : is_short_(bytes < WORTH_RELEASING), runs_handlers_(!is_short_ && is_main_thread()) {
     if (is_short_) return;
     begun_ = looked_at_signals_ = made_objects_ = Clock::now();
-    const int64_t since_measured = now_in_ns() - measured.load(std::memory_order_relaxed);
-    if (!is_hard_to_get() || since_measured > Nanoseconds(TRIED_AGAIN).count()) release();
+    // All calls try again together: while some keep the lock, others find it hard to get for no other reason.
+    const int64_t now = now_in_ns();
+    if (is_hard_to_get() && now - measured.load(std::memory_order_relaxed) > Nanoseconds(TRIED_AGAIN).count()) {
+        usual_wait.store(0, std::memory_order_relaxed);
+        measured.store(now, std::memory_order_relaxed);
+    }
+    if (calls.fetch_add(1, std::memory_order_relaxed) > 0 || !is_hard_to_get()) release();
 }
 
 void InterpreterLock::release() {
@@ -83,6 +92,11 @@ void InterpreterLock::release() {
 }
 
 uint64_t InterpreterLock::requests() { return all_requests.load(std::memory_order_relaxed); }
+
+InterpreterLock::~InterpreterLock() {
+    take();
+    if (!is_short_) calls.fetch_sub(1, std::memory_order_relaxed);
+}
 
 bool InterpreterLock::take() {
     if (!state_) return false;

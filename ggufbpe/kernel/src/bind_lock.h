@@ -23,7 +23,7 @@ class InterpreterLock {
 public:
     // A call about so many bytes.
     explicit InterpreterLock(size_t bytes);
-    ~InterpreterLock() { take(); }
+    ~InterpreterLock();
     InterpreterLock(const InterpreterLock &) = delete;
     InterpreterLock &operator=(const InterpreterLock &) = delete;
 
