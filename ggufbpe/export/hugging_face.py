@@ -24,7 +24,18 @@ from .._constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ..bpe import CHAR_BYTES, WordEncoder
 from ..errors import printable
 from ..unicode_classes import LOWER
-from ..vocab import BYTE, CONTROL, LSTRIP, NORMAL, RSTRIP, UNKNOWN, UNUSED, USER_DEFINED, Vocabulary
+from ..vocab import (
+    BYTE,
+    CONTROL,
+    LSTRIP,
+    NORMAL,
+    RSTRIP,
+    SPECIAL_IDS,
+    UNKNOWN,
+    UNUSED,
+    USER_DEFINED,
+    Vocabulary,
+)
 from . import limits
 from .limits import Limit
 from .originals import BY_ITS_UNICODE, IGNORING_CASE, PORTABLE, split
@@ -36,22 +47,7 @@ GGUF_SECTION, OTHER_TYPES = "gguf", "token_types"
 _BYTE_TOKEN = re.compile("<0x[0-9A-F]{2}>")
 _CONFIG_TOKENS = ("bos", "eos", "unk", "sep", "pad", "mask")
 
-SPECIAL_ID_KEYS = {
-    "bos": TokenizerKey.BOS_ID,
-    "eos": TokenizerKey.EOS_ID,
-    "eot": TokenizerKey.EOT_ID,
-    "eom": TokenizerKey.EOM_ID,
-    "unk": TokenizerKey.UNK_ID,
-    "sep": TokenizerKey.SEP_ID,
-    "pad": TokenizerKey.PAD_ID,
-    "mask": TokenizerKey.MASK_ID,
-    "fim_pre": TokenizerKey.FIM_PRE_ID,
-    "fim_suf": TokenizerKey.FIM_SUF_ID,
-    "fim_mid": TokenizerKey.FIM_MID_ID,
-    "fim_pad": TokenizerKey.FIM_PAD_ID,
-    "fim_rep": TokenizerKey.FIM_REP_ID,
-    "fim_sep": TokenizerKey.FIM_SEP_ID,
-}
+SPECIAL_ID_KEYS = {name: keys[0] for name, keys, _ in SPECIAL_IDS}
 TYPE_OF_ATTRIBUTE = {
     NORMAL: TokenType.NORMAL,
     UNKNOWN: TokenType.UNKNOWN,

@@ -1,7 +1,5 @@
 #include "bind_lock.h"
 
-
-#include <algorithm>
 #include <atomic>
 #include <stdexcept>
 #include <thread>
@@ -26,7 +24,7 @@ std::atomic<int64_t> usual_wait{0}, measured{0};
 std::atomic<uint64_t> all_requests{0};
 std::atomic<int> calls{0};  // of some length, on all threads
 
-int64_t now_in_ns() { return Nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+int64_t in_ns(std::chrono::steady_clock::time_point time) { return Nanoseconds(time.time_since_epoch()).count(); }
 
 bool is_hard_to_get() { return usual_wait.load(std::memory_order_relaxed) > Nanoseconds(HARD_TO_GET).count(); }
 
@@ -79,7 +77,7 @@ InterpreterLock::InterpreterLock(size_t bytes)
     if (is_short_) return;
     begun_ = looked_at_signals_ = made_objects_ = Clock::now();
     // All calls try again together: while some keep the lock, others find it hard to get for no other reason.
-    const int64_t now = now_in_ns();
+    const int64_t now = in_ns(begun_);
     if (is_hard_to_get() && now - measured.load(std::memory_order_relaxed) > Nanoseconds(TRIED_AGAIN).count()) {
         usual_wait.store(0, std::memory_order_relaxed);
         measured.store(now, std::memory_order_relaxed);
@@ -101,10 +99,10 @@ InterpreterLock::~InterpreterLock() {
 bool InterpreterLock::take() {
     if (!state_) return false;
     all_requests.fetch_add(1, std::memory_order_relaxed);
-    const int64_t begun = now_in_ns();
+    const int64_t begun = in_ns(Clock::now());
     take_lock(state_);
     state_ = nullptr;
-    remember_wait(begun, now_in_ns());
+    remember_wait(begun, in_ns(Clock::now()));
     return true;
 }
 
