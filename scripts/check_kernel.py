@@ -26,6 +26,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -42,7 +43,6 @@ OPTIONS = {
     "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:strict_string_checks=1:allocator_may_return_null=0",
     "UBSAN_OPTIONS": "print_stacktrace=1:abort_on_error=1",
     "TSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:second_deadlock_stack=1",
-    "WINEPREFIX": str(CACHE / "wine"),
     "WINEDEBUG": "-all",
 }
 
@@ -123,7 +123,13 @@ def main() -> None:
         if shutil.which(tool) is None:
             install = f": apt-get install {kind.packages}" if kind.packages else ""
             sys.exit(f"check_kernel.py needs {tool}, which is not on PATH{install}")
-    environment = {**os.environ, **OPTIONS, "GGUFBPE_TABLES": str(_write_tables())}
+    # Not in the checkout: Wine's drive z: is a link to /, and the build of a source distribution follows links.
+    with tempfile.TemporaryDirectory(prefix="wine-", ignore_cleanup_errors=True) as wine:
+        options = {**OPTIONS, "WINEPREFIX": wine, "GGUFBPE_TABLES": str(_write_tables())}
+        _check(arguments, kind, {**os.environ, **options})
+
+
+def _check(arguments: argparse.Namespace, kind: Kind, environment: dict[str, str]) -> None:
     if arguments.threads:
         where = _build(kind, ["check_threads"], libfuzzer=False)
         seconds = 60 * arguments.long if arguments.long else 20.0

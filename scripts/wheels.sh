@@ -70,7 +70,8 @@ try_wheel() {
 
 rm -rf "$folder" dist
 write_compiler
-python -m build --sdist --no-isolation --outdir dist . >"$folder/log" 2>&1 || { cat "$folder/log" && exit 1; }
+# It walks all of the checkout, ignored or not, and follows links: one that leads out has no end.
+timeout 300 python -m build --sdist --no-isolation --outdir dist . >"$folder/log" 2>&1 || { cat "$folder/log" && exit 1; }
 if [ "${1:-}" = all ]; then
     set -- $(interpreters)
 fi
