@@ -29,7 +29,7 @@ from reference import with_pre
 from timing import seconds
 
 from ggufbpe import GGUFWarning
-from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 
 RAW = ROOT / "fixtures" / "raw-utf8.gguf"
 SHORTEST = 10_000

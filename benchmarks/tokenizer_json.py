@@ -1,6 +1,6 @@
 r"""A vocabulary as a tokenizer.json: what HF tokenizers and gigatoken read.
 
-    vocab.py -> [this file] -> peers.py
+    vocab/ -> [this file] -> peers.py
 
 It is what `ggufbpe export` writes, with other patterns. The export has llama.cpp's words for every text, for which it
 spells out classes of characters; that would make the peers slower, and gigatoken knows a pattern by its very text. So
@@ -14,8 +14,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ggufbpe.export.hugging_face import TOKENIZER_JSON, to_tokenizer_json
-from ggufbpe.export.originals import ORIGINALS
+from ggufbpe.interop.hugging_face import TOKENIZER_JSON, to_tokenizer_json
+from ggufbpe.interop.originals import ORIGINALS
 from ggufbpe.vocab import Vocabulary
 
 KANA_HAN = "一-龥぀-ゟ゠-ヿ"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .errors import UnsupportedVersionError as UnsupportedVersionError
     from .errors import VocabularyError as VocabularyError
     from .errors import WrongTypeError as WrongTypeError
-    from .regex_patterns import patterns as patterns
+    from .models.bpe.regex_patterns import patterns as patterns
     from .statistics import stats as stats
     from .tokenizer import Tokenizer as Tokenizer
     from .training import train as train
@@ -32,7 +32,7 @@ _HOMES = {
     "GGUFWarning": "vocab",
     "TokenAttribute": "vocab",
     "Tokenizer": "tokenizer",
-    "patterns": "regex_patterns",
+    "patterns": "models.bpe.regex_patterns",
     "stats": "statistics",
     "train": "training",
 }

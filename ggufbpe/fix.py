@@ -24,11 +24,11 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import IO, Any, NamedTuple
 
-from ._constants import GGUFValueType, TokenizerKey, TokenType
 from .errors import CorruptMetadataError, GGUFError, TruncatedFileError, UnsupportedTokenizerError, printable
 from .files import replacing
-from .gguf_file import GGUFFile, Span
-from .schema import ID_KEYS, KEY_TYPES, errors_in
+from .gguf.constants import GGUFValueType, TokenizerKey, TokenType
+from .gguf.reader import GGUFFile, Span
+from .gguf.schema import ID_KEYS, KEY_TYPES, errors_in
 from .vocab import GGUFWarning, load_vocabulary
 
 _T = GGUFValueType

@@ -1,8 +1,8 @@
 """The public face: `Tokenizer`, which opens a GGUF and turns text into ids and back.
 
-file.gguf -> vocab.py -> [this file] -> ids
+file.gguf -> vocab/ -> [this file] -> ids
 
-text -> steps.py, or in one go kernel/ -> ids
+text -> pipeline.py, or in one go kernel/ -> ids
 ids -> detokenize.py -> text
 """
 
@@ -17,21 +17,21 @@ from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
-from ._constants import TokenizerKey as Key
-from .detokenize import DecodeStream, Pieces, detokenize, token_ids
+from .gguf.constants import TokenizerKey as Key
+from .gguf.metadata import Metadata, Overrides
 from .kernel import native, why_not_native
-from .metadata import Metadata, Overrides
 from .once import made_once, making
+from .pipeline.detokenize import DecodeStream, Pieces, detokenize, token_ids
 from .vocab import TokenAttribute, Vocabulary, load, load_from, packed, warn_of
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .inspect.trace import Trace
     from .kernel._native import Encoder
-    from .offsets import Lengths
-    from .steps import Steps
+    from .pipeline.offsets import Lengths
+    from .pipeline.pipeline import Steps
+    from .trace.trace import Trace
 
 CACHE_BYTES = 32 << 20  # as of src/bpe/bpe_model.h
 _LEAST_CACHE_BYTES = 1 << 20
@@ -251,7 +251,7 @@ class Tokenizer:
         if self.engine == "reference":
             return self._steps.ids_with_offsets(text, add_special, parse_special)
         with making:
-            from .offsets import spans
+            from .pipeline.offsets import spans
 
         source = self._steps.source(text)
         data = source.encode() if isinstance(source, str) else source
@@ -316,10 +316,10 @@ class Tokenizer:
     def trace(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> Trace:
         """The way of `text` through the steps: fragments, words, merges and tokens, as plain data classes.
 
-        `tok.trace(text).ids` are those of `encode`. What the parts are is in ggufbpe/inspect/trace.py.
+        `tok.trace(text).ids` are those of `encode`. What the parts are is in ggufbpe/trace/trace.py.
         """
         with making:
-            from .inspect.trace import trace
+            from .trace.trace import trace
         return trace(self, text, add_special=add_special, parse_special=parse_special)
 
     # ---- decoding -------------------------------------------------------------------------------
@@ -447,13 +447,13 @@ class Tokenizer:
 
     @made_once
     def _steps(self) -> Steps:
-        from .steps import Steps
+        from .pipeline.pipeline import Steps
 
         return Steps(self.vocabulary, self._cache_bytes)
 
     @made_once
     def _lengths(self) -> Lengths:
-        from .offsets import Lengths
+        from .pipeline.offsets import Lengths
 
         return Lengths(self)
 
@@ -509,7 +509,7 @@ def _processors() -> int:
 
 
 def steps_of(tokenizer: Tokenizer) -> Steps:
-    """The steps that a tokenizer runs, for what looks at them one by one (inspect/)."""
+    """The steps that a tokenizer runs, for what looks at them one by one (trace/)."""
     return tokenizer._steps
 
 

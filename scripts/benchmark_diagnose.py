@@ -20,9 +20,9 @@ from fixture_texts import texts
 from reference import vocabulary
 
 from ggufbpe import Tokenizer
-from ggufbpe.inspect.diagnose import diagnose
-from ggufbpe.registry import PRE_TOKENIZERS
-from ggufbpe.split import splitter
+from ggufbpe.diagnose.diagnose import diagnose
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.bpe.split import splitter
 
 Made = Callable[[Tokenizer, bytes], list[int]]
 

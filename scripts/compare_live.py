@@ -50,7 +50,7 @@ from reference import (
 
 from ggufbpe import GGUFError, Tokenizer
 from ggufbpe.kernel import native
-from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.vocab import CONTROL, UNKNOWN, USER_DEFINED
 
 REAL = [

@@ -1,4 +1,4 @@
-"""Write ggufbpe/_constants.py from the `gguf` package.
+"""Write ggufbpe/gguf/constants.py from the `gguf` package.
 
 Constants and enumerations are the gguf package's, but importing it costs a quarter of a second (numpy and
 more), as much as a whole run of llama-tokenize. So the few that the reader and the vocabulary need are
@@ -16,7 +16,7 @@ from pathlib import Path
 import gguf
 from generated_file import write_or_print
 
-TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "_constants.py"
+TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "constants.py"
 
 # Keys that llama.cpp reads (src/llama-arch.cpp) and for which the gguf package has no name.
 KEYS_WITHOUT_NAME = {

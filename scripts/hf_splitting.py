@@ -1,8 +1,8 @@
-r"""Holds ggufbpe/inspect/hf_splitting.py to Hugging Face's own engine.
+r"""Holds ggufbpe/interop/hf_splitting.py to Hugging Face's own engine.
 
     python scripts/hf_splitting.py [FAMILY ...]        # what differs, on which characters; minutes for all
 
-Families whose original ggufbpe/export/originals.py does not have are tried with the pattern that llama.cpp has, which
+Families whose original ggufbpe/interop/originals.py does not have are tried with the pattern that llama.cpp has, which
 is what it took from there; what differs is then how the two run it. Needs the package `tokenizers`.
 
 But: afmoe and the raw UTF-8 families are left out: what their tokenizer.json has is not known here.
@@ -15,10 +15,10 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from ggufbpe.export.originals import ORIGINALS
-from ggufbpe.inspect.families import one_of_each
-from ggufbpe.registry import PreTokenizer
-from ggufbpe.split import splitter
+from ggufbpe.interop.originals import ORIGINALS
+from ggufbpe.models.bpe.families import one_of_each
+from ggufbpe.models.bpe.registry import PreTokenizer
+from ggufbpe.models.bpe.split import splitter
 from ggufbpe.unicode_classes import class_of
 
 SURROUNDINGS = (

@@ -21,7 +21,7 @@ import numpy as np
 from gguf import GGUFValueType, GGUFWriter
 from reference import ROOT
 
-from ggufbpe.gguf_file import GGUFFile
+from ggufbpe.gguf.reader import GGUFFile
 
 GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"
 WIDTH, HIDDEN, HEADS, CONTEXT = 32, 64, 2, 512

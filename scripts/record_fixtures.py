@@ -33,7 +33,7 @@ from fixture_texts import texts
 from loading_rules import RULES
 from reference import COMMIT, ROOT, Crash, LoadError, Oracle, with_pre, write_metadata
 
-from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 
 FIXTURES = ROOT / "fixtures"
 RECORDED = FIXTURES / "recorded"

@@ -408,7 +408,7 @@ def write_metadata(path: str | os.PathLike[str], keys: Mapping[str, Any]) -> Pat
 
 def _packed_keys(path: Path) -> dict[str, bytes]:
     """Each key of a GGUF with the bytes that it takes there: name, type and value."""
-    from ggufbpe.gguf_file import GGUFFile
+    from ggufbpe.gguf.reader import GGUFFile
 
     with GGUFFile(path) as file:
         if file.version != 3 or file.byteorder != "little":

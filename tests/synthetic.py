@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from ggufbpe import Tokenizer
-from ggufbpe.bpe import BYTE_CHARS
-from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.bpe.merge import BYTE_CHARS
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.vocab import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary, load_vocabulary
 
 BYTE_LEVEL = [name for name, entry in PRE_TOKENIZERS.items() if entry.byte_encode]

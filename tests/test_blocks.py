@@ -13,13 +13,14 @@ import pytest
 from conftest import ROOT
 from synthetic import CHARACTERS, WORDS, tokenizer_as
 
-from ggufbpe import Tokenizer, offsets
-from ggufbpe.blocks import blocks
-from ggufbpe.inspect import survey as surveys
-from ggufbpe.inspect.survey import Wanted, survey, survey_of
+from ggufbpe import Tokenizer
 from ggufbpe.kernel import native
-from ggufbpe.registry import PRE_TOKENIZERS
-from ggufbpe.steps import Steps
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.pipeline import offsets
+from ggufbpe.pipeline.blocks import blocks
+from ggufbpe.pipeline.pipeline import Steps
+from ggufbpe.trace import survey as surveys
+from ggufbpe.trace.survey import Wanted, survey, survey_of
 
 pytestmark = pytest.mark.skipif(native is None, reason="the reference engine takes whole texts")
 MEMORY = """

@@ -9,9 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import bounded, byte_tokens, gpt2_vocabulary, make_vocabulary, raw_utf8_vocabulary, texts
 
-from ggufbpe import Tokenizer, bpe
-from ggufbpe.bpe import BYTE_CHARS, CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, byte_level
-from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe import Tokenizer
+from ggufbpe.models.bpe import merge as bpe
+from ggufbpe.models.bpe.merge import (
+    BYTE_CHARS,
+    CHAR_BYTES,
+    NO_MERGE,
+    PairRanks,
+    WordEncoder,
+    byte_level,
+)
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 
 # ---- the byte-level alphabet ----------------------------------------------------------------------------
 

@@ -29,11 +29,11 @@ from hypothesis import strategies as st
 
 import ggufbpe
 from ggufbpe import Tokenizer
-from ggufbpe.bpe import BYTE_CHARS
 from ggufbpe.cli import _output, _progress, list_pre, main
 from ggufbpe.escapes import Unescaped, process_escapes
 from ggufbpe.kernel import native
-from ggufbpe.registry import PRE_TOKENIZERS, PreTokenizer
+from ggufbpe.models.bpe.merge import BYTE_CHARS
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
 
 ENGINE = "reference" if native is None else "native"
 MALFORMED = ROOT / "fixtures" / "malformed"
@@ -946,7 +946,7 @@ HEAVY = {
         (["detokenize", "15496"], {"ggufbpe.cli.tokenize"}),
         (["count", "-p", "Hello world"], {"ggufbpe.cli.tokenize"}),
         (["list-pre"], {"ggufbpe.tokenizer", "ggufbpe.unicode_classes"}),
-        (["--version"], {"ggufbpe.tokenizer", "ggufbpe.vocab", "ggufbpe.registry"}),
+        (["--version"], {"ggufbpe.tokenizer", "ggufbpe.vocab", "ggufbpe.models.bpe.registry"}),
     ],
 )
 def test_a_command_imports_only_what_it_needs(arguments: list[str], others: set[str]) -> None:

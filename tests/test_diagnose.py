@@ -20,10 +20,10 @@ from reference import NotPreparedError, vocabulary
 from synthetic import bounded, broken_bytes, byte_tokens, gpt2_vocabulary, make_vocabulary, texts
 
 from ggufbpe import Tokenizer, cli
-from ggufbpe.inspect.agreement import agreement
-from ggufbpe.inspect.causes import CAUSES
-from ggufbpe.inspect.diagnose import Finding, diagnose, search, to_json
-from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.diagnose.causes import CAUSES
+from ggufbpe.diagnose.diagnose import Finding, diagnose, search, to_json
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.verify.agreement import agreement
 from ggufbpe.vocab import CONTROL, MADE_CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
 
 Ids = list[int]
@@ -404,7 +404,7 @@ def test_every_fix_in_the_file_is_taken_and_mends(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ggufbpe.fix import parse_set, write_fixed
-    from ggufbpe.gguf_file import GGUFFile
+    from ggufbpe.gguf.reader import GGUFFile
 
     monkeypatch.chdir(tmp_path)
     name, keys, text, make = MENDABLE[case]

@@ -15,10 +15,10 @@ from reference import NotPreparedError, vocabulary, with_pre
 from synthetic import bounded, gpt2_vocabulary
 
 from ggufbpe import Tokenizer
-from ggufbpe._constants import TokenizerKey
 from ggufbpe.cli import main
-from ggufbpe.inspect.compare import _out_of_order, compare
-from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.gguf.constants import TokenizerKey
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.verify.compare import _out_of_order, compare
 from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
 
 K = TokenizerKey

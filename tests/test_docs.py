@@ -21,7 +21,10 @@ MODULES = [
     for module in pkgutil.walk_packages(ggufbpe.__path__, "ggufbpe.")
     if not module.name.endswith("__main__")
 ]
-CORE = "bpe detokenize errors gguf_file metadata pattern registry special split tokenizer unicode_classes utf8 vocab"
+CORE = (
+    "errors gguf.metadata gguf.reader models.bpe.merge models.bpe.pattern models.bpe.registry models.bpe.split "
+    "pipeline.detokenize pipeline.special tokenizer unicode_classes utf8 vocab"
+)
 
 
 def load(name: str) -> ModuleType:

@@ -17,17 +17,17 @@ from conftest import GPT2, ROOT, missing
 from reference import NotPreparedError, vocabulary, with_pre, write_metadata
 
 from ggufbpe import GGUFError, Tokenizer
-from ggufbpe._constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.cli import diff, main
+from ggufbpe.doctor import doctor
+from ggufbpe.doctor.doctor import Finding, examine
 from ggufbpe.fix import parse_set, write_fixed
-from ggufbpe.gguf_file import GGUFFile
-from ggufbpe.inspect import doctor
-from ggufbpe.inspect.doctor import Finding, examine
-from ggufbpe.inspect.families import allows_feature, evidence, families, one_of_each, parts, tied
-from ggufbpe.inspect.hf_splitting import DIFFERENCES
-from ggufbpe.registry import PRE_TOKENIZERS
-from ggufbpe.split import splitter
-from ggufbpe.telltales import CUT_BY, FEATURES, telltales
+from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
+from ggufbpe.gguf.reader import GGUFFile
+from ggufbpe.interop.hf_splitting import DIFFERENCES
+from ggufbpe.models.bpe.families import allows_feature, evidence, families, one_of_each, parts, tied
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.bpe.split import splitter
+from ggufbpe.models.bpe.telltales import CUT_BY, FEATURES, telltales
 from ggufbpe.vocab import load_vocabulary
 
 K = TokenizerKey

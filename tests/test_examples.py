@@ -28,10 +28,10 @@ from synthetic import gpt2_vocabulary
 
 from ggufbpe import Tokenizer
 from ggufbpe.cli import COMMANDS, main
-from ggufbpe.export.hugging_face import to_tokenizer_json
-from ggufbpe.export.tiktoken_files import to_tiktoken
-from ggufbpe.import_hf import import_tokenizer, pack
-from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.interop.hugging_face import to_tokenizer_json
+from ggufbpe.interop.import_hf import import_tokenizer, pack
+from ggufbpe.interop.tiktoken_files import to_tiktoken
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 HOMES = {"list-pre": "list_pre", "import": "import_"}  # modules of commands that have another name

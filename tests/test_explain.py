@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from synthetic import ONE_OF_EACH_FAMILY, bounded, broken_bytes, gpt2_vocabulary, texts, tokenizer_as
 
 from ggufbpe import Tokenizer, cli
-from ggufbpe.inspect.explain import Quote, answer_in_words, html, taken_by
-from ggufbpe.inspect.page import marked, page, safe
-from ggufbpe.inspect.trace import Merge, stages_of
-from ggufbpe.inspect.why_not import WhyNot, to_json, why_not
-from ggufbpe.pattern import option_texts
-from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.bpe.pattern import option_texts
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.trace.trace import Merge, stages_of
+from ggufbpe.trace.why_not import WhyNot, to_json, why_not
+from ggufbpe.views.explain import Quote, answer_in_words, html, taken_by
+from ggufbpe.views.page import marked, page, safe
 
 HOSTILE = (
     "Hello <|endoftext|> naïve שלום مرحبا 世界 👩‍👧 <script>alert(1)</script> & \\ \u202e\u2066"

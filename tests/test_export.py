@@ -28,21 +28,21 @@ from reference import TOKENIZERS_1, NotPreparedError, Oracle, tokenizers_1, voca
 from synthetic import BYTE_LEVEL_FAMILIES, ONE_OF_EACH_FAMILY, gpt2_vocabulary, make_vocabulary, tokenizer_as
 
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
-from ggufbpe.bpe import BYTE_CHARS
 from ggufbpe.cli import main
-from ggufbpe.export import check
-from ggufbpe.export.code_points import ALL, bracket, difference, emit, intersection, ranges
-from ggufbpe.export.hugging_face import NOT_IN_1, to_tokenizer_json
-from ggufbpe.export.merges_txt import to_merges_txt
-from ggufbpe.export.originals import PORTABLE, split
-from ggufbpe.export.splitting import NotExpressibleError, one_regex, oniguruma
-from ggufbpe.export.tiktoken_files import to_tiktoken
-from ggufbpe.export.vocab_gguf import to_vocab_gguf
 from ggufbpe.files import write_files
-from ggufbpe.gguf_file import GGUFFile
-from ggufbpe.pattern import Chars, parse
-from ggufbpe.registry import PRE_TOKENIZERS
-from ggufbpe.split import splitter
+from ggufbpe.gguf.reader import GGUFFile
+from ggufbpe.interop import check
+from ggufbpe.interop.code_points import ALL, bracket, difference, emit, intersection, ranges
+from ggufbpe.interop.hugging_face import NOT_IN_1, to_tokenizer_json
+from ggufbpe.interop.merges_txt import to_merges_txt
+from ggufbpe.interop.originals import PORTABLE, split
+from ggufbpe.interop.splitting import NotExpressibleError, one_regex, oniguruma
+from ggufbpe.interop.tiktoken_files import to_tiktoken
+from ggufbpe.interop.vocab_gguf import to_vocab_gguf
+from ggufbpe.models.bpe.merge import BYTE_CHARS
+from ggufbpe.models.bpe.pattern import Chars, parse
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.bpe.split import splitter
 from ggufbpe.vocab import CONTROL, LSTRIP, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
 
 REAL = ["aquila", "command-r", "deepseek-coder", "deepseek-llm", "falcon", "gemma-4", "gpt-2", "gpt-neox"]
@@ -772,7 +772,7 @@ def test_command_fails_where_ids_differ_and_nothing_says_why(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(PORTABLE, "gpt-2", (split(r"[\s\S]"),))
-    monkeypatch.setattr("ggufbpe.export.check._characters", lambda: list(range(9, 128)))
+    monkeypatch.setattr("ggufbpe.interop.check._characters", lambda: list(range(9, 128)))
     assert run("-m", GPT2, "--to", "tokenizer.json", "-o", tmp_path / "t.json") == 1
     assert "ids differ in" in capsys.readouterr().out
 

@@ -17,12 +17,13 @@ from conftest import missing
 from gguf import GGMLQuantizationType, GGUFEndian, GGUFReader, GGUFWriter
 from reference import LoadError, NotPreparedError, Oracle, with_pre
 
-from ggufbpe import GGUFError, GGUFWarning, Tokenizer, fix, gguf_file
-from ggufbpe._constants import GGUFValueType, TokenizerKey, TokenType
+from ggufbpe import GGUFError, GGUFWarning, Tokenizer, fix
 from ggufbpe.cli import main
 from ggufbpe.fix import parse_remove, parse_set, set_token_types, write_fixed
-from ggufbpe.gguf_file import GGUFFile
-from ggufbpe.schema import ID_KEYS, KEY_TYPES
+from ggufbpe.gguf import reader as gguf_file
+from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
+from ggufbpe.gguf.reader import GGUFFile
+from ggufbpe.gguf.schema import ID_KEYS, KEY_TYPES
 
 T = GGUFValueType
 PRE, EOS, ADD_BOS, TYPES = (

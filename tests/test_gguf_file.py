@@ -26,8 +26,7 @@ from typing import Any
 import gguf
 import pytest
 
-from ggufbpe import Tokenizer, gguf_file
-from ggufbpe._constants import GGUFValueType
+from ggufbpe import Tokenizer
 from ggufbpe.errors import (
     CorruptMetadataError,
     GGUFError,
@@ -36,7 +35,9 @@ from ggufbpe.errors import (
     TruncatedFileError,
     UnsupportedVersionError,
 )
-from ggufbpe.gguf_file import GGUFFile, Span
+from ggufbpe.gguf import reader as gguf_file
+from ggufbpe.gguf.constants import GGUFValueType
+from ggufbpe.gguf.reader import GGUFFile, Span
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
@@ -596,7 +597,7 @@ def test_a_device_is_told_not_to_be_a_file(path: str) -> None:
 def test_a_pipe_without_a_writer_does_not_hang(tmp_path: Path) -> None:
     path = tmp_path / "pipe.gguf"
     os.mkfifo(path)
-    program = "import sys; from ggufbpe.gguf_file import GGUFFile; GGUFFile(sys.argv[1])"
+    program = "import sys; from ggufbpe.gguf.reader import GGUFFile; GGUFFile(sys.argv[1])"
     command = [sys.executable, "-c", program, str(path)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert "NotGGUFError" in run.stderr

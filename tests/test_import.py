@@ -19,14 +19,14 @@ from reference import NotPreparedError, Oracle, vocabulary
 from synthetic import make_vocabulary
 
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
-from ggufbpe.bpe import BYTE_CHARS
 from ggufbpe.cli import main
-from ggufbpe.export.hugging_face import to_tokenizer_json
-from ggufbpe.export.recognize import recognize
-from ggufbpe.export.splitting import oniguruma
-from ggufbpe.import_hf import NotImportableError, import_tokenizer, pack
-from ggufbpe.inspect.families import one_of_each
-from ggufbpe.inspect.hf_splitting import DIFFERENCES
+from ggufbpe.interop.hf_splitting import DIFFERENCES
+from ggufbpe.interop.hugging_face import to_tokenizer_json
+from ggufbpe.interop.import_hf import NotImportableError, import_tokenizer, pack
+from ggufbpe.interop.recognize import recognize
+from ggufbpe.interop.splitting import oniguruma
+from ggufbpe.models.bpe.families import one_of_each
+from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.vocab import BYTE, CONTROL, NORMAL, UNUSED, USER_DEFINED, Vocabulary, load_vocabulary
 
 CONTRACTION, WORD = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)", r"[^\r\n\p{L}\p{N}]?\p{L}+"
@@ -529,7 +529,7 @@ def test_command_imports_a_directory(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_command_tells_what_differs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ggufbpe.export.check._characters", lambda: list(range(9, 128)))
+    monkeypatch.setattr("ggufbpe.interop.check._characters", lambda: list(range(9, 128)))
     path = written(tmp_path, normalizer={"type": "Lowercase"})
     (tmp_path / "sample.txt").write_text("AB\n")
     options = (

@@ -25,8 +25,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import bounded
 
-from ggufbpe import gguf_file, vocab
+from ggufbpe import vocab
 from ggufbpe.errors import GGUFError
+from ggufbpe.gguf import reader as gguf_file
 from ggufbpe.kernel import native
 from ggufbpe.kernel.lazy import LazyIds, LazyStrings, as_dict, lazy_ids, lazy_strings
 from ggufbpe.vocab import load_vocabulary

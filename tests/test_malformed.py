@@ -30,7 +30,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ggufbpe import GGUFError, Tokenizer, errors
-from ggufbpe.gguf_file import GGUFFile
+from ggufbpe.gguf.reader import GGUFFile
 
 ROOT = Path(__file__).resolve().parent.parent
 MALFORMED = ROOT / "fixtures" / "malformed"

@@ -41,7 +41,7 @@ from synthetic import (
 
 from ggufbpe import Tokenizer, tokenizer
 from ggufbpe.kernel import native
-from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.vocab import CONTROL, DNA_MARKER, LSTRIP, RSTRIP, USER_DEFINED
 
 # Where it must be, in CI, these tests fail without it.

@@ -29,10 +29,10 @@ from reference import (
 )
 
 from ggufbpe import Tokenizer
-from ggufbpe.bpe import CHAR_BYTES
-from ggufbpe.inspect import oracles
-from ggufbpe.inspect.oracles import Failure, Oracle, OracleError, open_oracle
-from ggufbpe.inspect.recorded import parse_ids
+from ggufbpe.models.bpe.merge import CHAR_BYTES
+from ggufbpe.oracles import oracles
+from ggufbpe.oracles.oracles import Failure, Oracle, OracleError, open_oracle
+from ggufbpe.oracles.recorded import parse_ids
 from ggufbpe.vocab import load_vocabulary
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="fake commands are shell scripts")

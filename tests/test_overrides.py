@@ -20,8 +20,8 @@ from ggufbpe import (
     UnknownPreTokenizerError,
     WrongTypeError,
 )
-from ggufbpe._constants import GGUFValueType, TokenizerKey
 from ggufbpe.fix import Edit, write_fixed
+from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey
 
 K, T = TokenizerKey, GGUFValueType
 TINY = ROOT / "fixtures" / "variants" / "vocabulary-version-3-little.gguf"

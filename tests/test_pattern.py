@@ -10,9 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import bounded
 
-from ggufbpe.pattern import CharSet, always_matches, char_sets, option_texts, options, parse
-from ggufbpe.registry import PRE_TOKENIZERS, PreTokenizer, Stage
-from ggufbpe.split import Splitter
+from ggufbpe.models.bpe.pattern import (
+    CharSet,
+    always_matches,
+    char_sets,
+    option_texts,
+    options,
+    parse,
+)
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS, PreTokenizer, Stage
+from ggufbpe.models.bpe.split import Splitter
 from ggufbpe.unicode_classes import class_of
 
 

@@ -16,7 +16,7 @@ from record_fixtures import FLAGS, MODELS, as_bytes, column, read_recorded
 from reference import SPECIAL_IDS, with_pre
 
 from ggufbpe import GGUFWarning, Tokenizer
-from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 
 RECORDED = {"byte_level": GPT2, "unsplit": UNSPLIT, "raw_utf8": RAW_UTF8}
 CASES = [(recorded, name) for recorded in RECORDED for name in read_recorded(recorded)["ids"]["index"]]

@@ -18,8 +18,8 @@ from synthetic import ONE_OF_EACH_FAMILY, tokenizer_as
 
 import ggufbpe
 from ggufbpe.cli import main
-from ggufbpe.registry import PRE_TOKENIZERS
-from ggufbpe.split import splitter
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.bpe.split import splitter
 from ggufbpe.unicode_classes import class_of
 
 # Characters of the recorded texts that came after Unicode 15.1, for which `regex` has a class of its own.

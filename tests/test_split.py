@@ -24,9 +24,9 @@ from synthetic import (
     tokenizer_as,
 )
 
-from ggufbpe import split
-from ggufbpe.registry import PRE_TOKENIZERS
-from ggufbpe.split import Splitter, splitter
+from ggufbpe.models.bpe import split
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.bpe.split import Splitter, splitter
 
 Match = Callable[[str, int], int]  # (piece, start) to the end of the match; the start itself for none
 Split = Callable[[str], list[str]]

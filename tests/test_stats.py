@@ -32,9 +32,9 @@ from synthetic import (
 
 import ggufbpe
 from ggufbpe import Tokenizer, statistics, stats
-from ggufbpe.blocks import blocks
 from ggufbpe.cli import _output, _progress, main
 from ggufbpe.corpus import CorpusError
+from ggufbpe.pipeline.blocks import blocks
 from ggufbpe.statistics import Measures, Stats, Usage, measure, names_of
 from ggufbpe.statistics.plots import plot
 from ggufbpe.vocab import CONTROL, UNUSED

@@ -23,9 +23,12 @@ from gguf import GGUFValueType
 from gguf_by_hand import Field, section_of
 from synthetic import CHARACTERS, WORDS, gpt2_vocabulary, tokenizer_as
 
-from ggufbpe import GGUFError, Tokenizer, bpe, split, steps
-from ggufbpe._constants import TokenizerKey
-from ggufbpe.gguf_file import GGUFFile, Value
+from ggufbpe import GGUFError, Tokenizer
+from ggufbpe.gguf.constants import TokenizerKey
+from ggufbpe.gguf.reader import GGUFFile, Value
+from ggufbpe.models.bpe import merge as bpe
+from ggufbpe.models.bpe import split
+from ggufbpe.pipeline import pipeline as steps
 from ggufbpe.tokenizer import CACHE_BYTES, steps_of
 from ggufbpe.vocab import CONTROL, NORMAL, Vocabulary
 

@@ -22,12 +22,12 @@ from synthetic import (
 )
 
 from ggufbpe import Tokenizer
-from ggufbpe.bpe import NO_MERGE
-from ggufbpe.inspect.trace import Cut, Merge, Stage, Trace, to_json
-from ggufbpe.pattern import option_texts, options, parse
-from ggufbpe.registry import PRE_TOKENIZERS
-from ggufbpe.split import splitter
+from ggufbpe.models.bpe.merge import NO_MERGE
+from ggufbpe.models.bpe.pattern import option_texts, options, parse
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.bpe.split import splitter
 from ggufbpe.tokenizer import steps_of
+from ggufbpe.trace.trace import Cut, Merge, Stage, Trace, to_json
 from ggufbpe.vocab import CONTROL, LSTRIP, RSTRIP, USER_DEFINED, TokenAttribute, load_vocabulary
 
 

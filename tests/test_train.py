@@ -17,11 +17,11 @@ from reference import NotPreparedError, Oracle
 from synthetic import bounded, byte_tokens, make_vocabulary
 
 from ggufbpe import Tokenizer, train
-from ggufbpe.bpe import BYTE_CHARS, PairRanks, byte_level, merge_steps
 from ggufbpe.cli import main
-from ggufbpe.gguf_file import GGUFFile
-from ggufbpe.registry import PRE_TOKENIZERS
-from ggufbpe.split import splitter
+from ggufbpe.gguf.reader import GGUFFile
+from ggufbpe.models.bpe.merge import BYTE_CHARS, PairRanks, byte_level, merge_steps
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.bpe.split import splitter
 from ggufbpe.training import TrainedVocabulary
 from ggufbpe.training.compiled import is_there
 from ggufbpe.training.learn import TIES

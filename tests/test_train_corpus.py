@@ -18,8 +18,8 @@ from synthetic import bounded, texts
 
 from ggufbpe import extras, train
 from ggufbpe.corpus import CorpusError
-from ggufbpe.registry import PRE_TOKENIZERS
-from ggufbpe.split import splitter
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.bpe.split import splitter
 from ggufbpe.training import corpus
 from ggufbpe.training.corpus import Reading, texts_of
 

@@ -35,12 +35,12 @@ from ggufbpe.cli._files import cut_into_texts
 from ggufbpe.cli._output import isolated
 from ggufbpe.cli.verify import display_width
 from ggufbpe.corpus import files_of
-from ggufbpe.inspect.align import Placed, align, own_row, place
-from ggufbpe.inspect.fuzz import RandomTexts, texts_for
-from ggufbpe.inspect.oracles import Answer, Failure, Oracle, OtherModel
-from ggufbpe.inspect.shrink import Shrinking, shrink
-from ggufbpe.inspect.verify import Result, Text, verify
-from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.oracles.oracles import Answer, Failure, Oracle, OtherModel
+from ggufbpe.verify.align import Placed, align, own_row, place
+from ggufbpe.verify.fuzz import RandomTexts, texts_for
+from ggufbpe.verify.shrink import Shrinking, shrink
+from ggufbpe.verify.verify import Result, Text, verify
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="fake commands are shell scripts")
 ADD_BOS, ADD_EOS = "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"

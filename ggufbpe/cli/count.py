@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import IO, BinaryIO, NamedTuple
 
 from .. import utf8
-from ..blocks import added_ids, blocks
 from ..corpus import CorpusError, File, decompressed, files_of, has_json_lines, records, without_compression
+from ..pipeline.blocks import added_ids, blocks
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_special_flags, model_path

@@ -9,8 +9,8 @@ from typing import Any
 
 from ..errors import printable
 from ..escapes import process_escapes
-from ..inspect.compare import Difference, compare, to_json
 from ..tokenizer import Tokenizer
+from ..verify.compare import Difference, compare, to_json
 from . import _output
 from ._arguments import Parser, UsageError
 from ._input import read_file
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         found: dict[str, Any] = {"a": arguments.models[0], "b": arguments.models[1], **to_json(sections)}
         if result is not None:
-            from ..inspect import report
+            from ..views import report
 
             found["texts"] = report.to_json(result, arguments.models[0])
         _output.write(_output.json_bytes(found))
@@ -88,8 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _encoded(a: Tokenizer, b: Tokenizer, texts: list[tuple[str, bytes]]) -> Any:
     """How the two encode the texts: verify, with b for an oracle."""
-    from ..inspect.oracles import OtherModel
-    from ..inspect.verify import Text, verify
+    from ..oracles.oracles import OtherModel
+    from ..verify.verify import Text, verify
 
     with OtherModel(b) as oracle:
         return verify(

@@ -6,7 +6,7 @@ import argparse
 import re
 from collections import Counter
 
-from ..inspect.doctor import Finding, examine, to_json
+from ..doctor.doctor import Finding, examine, to_json
 from . import _output
 from ._arguments import Parser, UsageError
 

@@ -11,7 +11,12 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
 from ..escapes import Unescaped, process_escapes
-from ..inspect.explain import (
+from ..tokenizer import Tokenizer
+from ..trace.survey import Survey, Totals, Wanted, survey, survey_of
+from ..trace.trace import Token, Trace, Word, to_json
+from ..trace.why_not import WhyNot, why_not
+from ..trace.why_not import to_json as answer_to_json
+from ..views.explain import (
     Quote,
     Sentence,
     answer_in_words,
@@ -22,11 +27,6 @@ from ..inspect.explain import (
     summary,
     taken_by,
 )
-from ..inspect.survey import Survey, Totals, Wanted, survey, survey_of
-from ..inspect.trace import Token, Trace, Word, to_json
-from ..inspect.why_not import WhyNot, why_not
-from ..inspect.why_not import to_json as answer_to_json
-from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources, add_special_flags, model_path
 from ._files import require_folder, require_free, write_files

@@ -15,9 +15,9 @@ from ._files import require_free, write_files
 from ._input import read_file
 
 if TYPE_CHECKING:
-    from ..export.check import Agreement, Library
-    from ..export.hugging_face import Export
-    from ..export.limits import Limit
+    from ..interop.check import Agreement, Library
+    from ..interop.hugging_face import Export
+    from ..interop.limits import Limit
     from ..tokenizer import Tokenizer
 
 FORMATS = ("tokenizer.json", "tiktoken", "vocab-gguf", "merges.txt")
@@ -143,28 +143,28 @@ def _exported(kind: str, model: str, arguments: argparse.Namespace) -> tuple[Tok
 
     tokenizer = Tokenizer.from_gguf(model)
     if kind == "tokenizer.json":
-        from ..export.hugging_face import to_tokenizer_json
+        from ..interop.hugging_face import to_tokenizer_json
 
         return tokenizer, to_tokenizer_json(
             tokenizer.vocabulary, _chat_template(model), code_points=arguments.code_points
         )
     if kind == "tiktoken":
-        from ..export.tiktoken_files import to_tiktoken
+        from ..interop.tiktoken_files import to_tiktoken
 
         name = os.path.basename(model).removesuffix(".gguf")
         return tokenizer, to_tiktoken(tokenizer.vocabulary, name, renumber=arguments.renumber)
     if kind == "merges.txt":
-        from ..export.merges_txt import to_merges_txt
+        from ..interop.merges_txt import to_merges_txt
 
         return tokenizer, to_merges_txt(tokenizer.vocabulary)
-    from ..export.vocab_gguf import to_vocab_gguf
+    from ..interop.vocab_gguf import to_vocab_gguf
 
     return tokenizer, to_vocab_gguf(model)
 
 
 def _chat_template(model: str) -> str | None:
-    from .._constants import TokenizerKey
-    from ..gguf_file import GGUFFile
+    from ..gguf.constants import TokenizerKey
+    from ..gguf.reader import GGUFFile
 
     with GGUFFile(model) as file:
         found = file[TokenizerKey.CHAT_TEMPLATE] if TokenizerKey.CHAT_TEMPLATE in file else None  # noqa: SIM401
@@ -216,8 +216,8 @@ def _checked(
     kind: str, tokenizer: Tokenizer, export: Export, sample: list[str], told: list[str]
 ) -> Agreement | None:
     """The comparison with the library, told; None where there is none to compare with."""
-    from ..export.check import agreement, library_for
     from ..extras import NotInstalledError
+    from ..interop.check import agreement, library_for
 
     if kind not in ("tokenizer.json", "tiktoken"):
         return None

@@ -6,10 +6,10 @@ import argparse
 import os
 from collections.abc import Iterator
 
-from .._constants import GGUFValueType, TokenType
 from ..errors import InvalidUTF8Error, printable
 from ..fix import Edit, parse_remove, parse_set, set_token_types, write_fixed
-from ..gguf_file import GGUFFile
+from ..gguf.constants import GGUFValueType, TokenType
+from ..gguf.reader import GGUFFile
 from . import _output
 from ._arguments import Parser, UsageError
 from ._files import require_free

@@ -15,8 +15,8 @@ from ._input import read_file
 from .export import agreement_lines, lines_of, tell, unexplained
 
 if TYPE_CHECKING:
-    from ..export.check import Agreement
-    from ..import_hf import Imported
+    from ..interop.check import Agreement
+    from ..interop.import_hf import Imported
 
 _DESCRIPTION = """\
 Make a GGUF of metadata alone out of a tokenizer.json of Hugging Face's tokenizers: tokens, merges, special tokens, \
@@ -60,7 +60,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from ..import_hf import import_tokenizer, pack, read_json
+    from ..interop.import_hf import import_tokenizer, pack, read_json
 
     source = arguments.path
     if os.path.isdir(source):
@@ -94,8 +94,8 @@ def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agree
 
     Opening it shows, too, that it can be opened.
     """
-    from ..export.check import agreement, hugging_face
     from ..extras import NotInstalledError
+    from ..interop.check import agreement, hugging_face
     from ..tokenizer import Tokenizer
     from ..vocab import load_vocabulary
 

@@ -11,15 +11,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from .._constants import (
-    KEY_ARCHITECTURE,
-    KEY_NAME,
-    GGUFValueType,
-    TokenizerKey,
-    TokenType,
-)
 from ..errors import GGUFError, UnsupportedTokenizerError, printable
-from ..gguf_file import GGUFFile
+from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
+from ..gguf.reader import GGUFFile
 from ..kernel import native
 from ..vocab import BPE_MODELS, TokenAttribute, Vocabulary, describe_model, load_vocabulary, warn_of
 from . import _output

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..errors import printable
-from ..registry import PRE_TOKENIZERS, PreTokenizer
+from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
 from . import _output
 from ._arguments import Parser, UsageError
 
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _regex(arguments: argparse.Namespace, entries: list[PreTokenizer]) -> int:
     """The patterns for the package `regex`, and what it takes otherwise."""
-    from ..regex_patterns import patterns
+    from ..models.bpe.regex_patterns import patterns
 
     if not arguments.names:
         raise UsageError("--regex wants the NAMEs of pre-tokenizers; `ggufbpe list-pre` shows all")

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any, BinaryIO
 
-from ..blocks import added_ids, blocks
 from ..escapes import Unescaped
 from ..kernel import native
-from ..offsets import Spans, spans
+from ..pipeline.blocks import added_ids, blocks
+from ..pipeline.offsets import Spans, spans
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources, add_special_flags, model_path

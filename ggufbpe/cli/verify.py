@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from ..corpus import CorpusError, File, decompressed, files_of, has_json_lines, records
 from ..escapes import process_escapes
-from ..inspect.oracles import USAGES, Oracle, open_oracle
-from ..inspect.report import all_fixes, count, to_html, to_json, verdict
-from ..inspect.verify import (
+from ..oracles.oracles import USAGES, Oracle, open_oracle
+from ..tokenizer import Tokenizer
+from ..verify.verify import (
     Difference,
     Example,
     FailureGroup,
@@ -24,7 +24,7 @@ from ..inspect.verify import (
     verify,
     visible_text,
 )
-from ..tokenizer import Tokenizer
+from ..views.report import all_fixes, count, to_html, to_json, verdict
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_special_flags, model_path
 from ._files import (
@@ -185,7 +185,7 @@ class _Texts:
                 raise ValueError("standard input is closed")
             yield from self._of_stream("standard input", sys.stdin.buffer)
         if arguments.fuzz is not None:
-            from ..inspect.fuzz import texts_for
+            from ..verify.fuzz import texts_for
 
             source = texts_for(self._tokenizer, arguments.seed)
             for number in range(arguments.fuzz):

@@ -2,7 +2,7 @@
 
     registry entry -> tables.py -> patterns -+
                                              +-> _native -> ids
-    file.gguf -> vocab.py -> strings --------+
+    file.gguf -> vocab/ -> strings --------+
 
 `_native` is the extension module built from `src/`. Where it is not there, because the install found no compiler,
 `native` is None and the reference engine does the work. So it is where the environment says

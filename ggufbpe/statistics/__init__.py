@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from ..blocks import blocks
 from ..corpus import Report
 from ..errors import printable
+from ..pipeline.blocks import blocks
 from ..tokenizer import Tokenizer
 from .measure import Measurer
 from .measure import Measures as Measures

@@ -20,7 +20,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from .. import utf8
-from ..blocks import added_ids
+from ..pipeline.blocks import added_ids
 from ..tokenizer import Tokenizer
 from ..vocab import CONTROL, UNKNOWN, UNUSED
 from .reading import Batch

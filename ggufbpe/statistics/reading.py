@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..blocks import BLOCK
 from ..corpus import (
     CorpusError,
     Report,
@@ -29,6 +28,7 @@ from ..corpus import (
     utf8,
     without_compression,
 )
+from ..pipeline.blocks import BLOCK
 
 GROUPINGS = ("file", "folder", "extension", "total")
 

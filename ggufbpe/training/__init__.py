@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..bpe import BYTE_CHARS, WordEncoder
 from ..corpus import CorpusError as CorpusError
 from ..errors import printable
+from ..models.bpe.merge import BYTE_CHARS, WordEncoder
 from ..once import making
 from ..vocab import NORMAL, Vocabulary, load_vocabulary, warn_of
 from .compiled import CompiledLearner, add_counts, counter_of, is_there

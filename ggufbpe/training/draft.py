@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from ..bpe import BYTE_CHARS
 from ..errors import printable
-from ..special import SpecialTokens
+from ..models.bpe.merge import BYTE_CHARS
+from ..pipeline.special import SpecialTokens
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 from .trained import Form, TrainedVocabulary
 from .words import Splitting

@@ -15,10 +15,10 @@ import warnings
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from .._constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
-from ..bpe import BYTE_CHARS
 from ..files import replacing
-from ..gguf_file import GGUFFile
+from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
+from ..gguf.reader import GGUFFile
+from ..models.bpe.merge import BYTE_CHARS
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, GGUFWarning
 
 if TYPE_CHECKING:

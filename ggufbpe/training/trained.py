@@ -2,7 +2,7 @@
 
     merges -> [this file] -> ids, save.py -> vocab.gguf
 
-Where llama.cpp can hold the vocabulary, words are encoded by the very encoder that reads its files (bpe.py).
+Where llama.cpp can hold the vocabulary, words are encoded by the very encoder that reads its files (merge.py).
 The classic forms, with an end-of-word symbol, an unknown token or a splitting that llama.cpp does not have, are
 encoded here, by the same merging.
 
@@ -17,11 +17,11 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from ..bpe import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, merge_steps
 from ..errors import printable
+from ..models.bpe.merge import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, merge_steps
+from ..models.bpe.registry import PRE_TOKENIZERS
 from ..once import made_once, making
-from ..registry import PRE_TOKENIZERS
-from ..special import SpecialTokens
+from ..pipeline.special import SpecialTokens
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 from .words import Splitting
 

@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ..bpe import byte_level
 from ..errors import printable
-from ..registry import PRE_TOKENIZERS, PreTokenizer, Stage
-from ..split import splitter
+from ..models.bpe.merge import byte_level
+from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer, Stage
+from ..models.bpe.split import splitter
 from ..unicode_classes import class_of
 
 UNITS = ("bytes", "chars")

@@ -1,4 +1,4 @@
-// What two kinds of models do with plain text before it is split: ggufbpe/steps.py, compiled.
+// What two kinds of models do with plain text before it is split: ggufbpe/pipeline.py, compiled.
 //
 //     special.h -> fragments -> KMers -> plain text, k-mers -> encoder.h
 //     plain text -> SpacedWords -> the same in lower case -> split/ -> words -> SpacedWords -> those that count -> encoder.h

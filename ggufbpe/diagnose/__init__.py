@@ -1,0 +1,1 @@
+"""Why ids from elsewhere are not those of a model."""

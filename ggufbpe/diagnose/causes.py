@@ -1,0 +1,357 @@
+"""The causes that diagnose.py can name: what each is called, what shows it, and how to mend it.
+
+    diagnose.py, which finds them -> [this file] -> explanations, for people and programs
+
+A cause is an id, details for programs (`what` in them is a sentence for people), and a fix. Those that change
+the text are in text_changes.py, with what they do.
+
+But: nothing is tried here, and no ids are compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ..errors import printable
+from ..fix import id_ranges
+from ..gguf.constants import TokenizerKey, TokenType
+from ..models.bpe.families import Evidence
+from ..models.bpe.registry import PRE_TOKENIZERS
+from ..vocab import MADE_CONTROL, TokenAttribute, Vocabulary
+
+# The ids, and the order in which explanations of equally many causes are listed: what is done once around the
+# text, then what changes the text, then what changes the model; what says least comes last.
+CAUSES = (
+    *("bos", "eos", "parse_special", "trailing_newline", "newlines", "bom", "space_prefix", "leading_space"),
+    *("escapes", "invalid_utf8", "normalization", "truncated", "ignore_merges", "special_token_types"),
+    *("pre_type", "merges", "vocabulary", "text_differs", "unknown"),
+)
+
+_K = TokenizerKey
+
+UTF8_FIX = "make the text UTF-8 first, such as with iconv; llama.cpp takes each undecodable byte for U+FFFD"
+
+
+class Cause(NamedTuple):
+    """Something that makes ids differ: `id` is one of `CAUSES`, `detail` the evidence, `fix` what to do."""
+
+    id: str
+    detail: dict[str, object]
+    fix: str
+
+
+class Explanation(NamedTuple):
+    """Causes that together give the ids, or a part of them: `explains` is the share that agrees, up to 1."""
+
+    causes: tuple[Cause, ...]
+    explains: float
+
+    @property
+    def fix(self) -> str:
+        """The one command that makes all changes to the model file that the causes call for; "" for none."""
+        return together(self.causes)
+
+
+class Diagnosis(NamedTuple):
+    """Whether the ids are the model's own; if not, why, the best explanation first.
+
+    `added_as` says which meaning of "add special tokens" that goes by, where there are two (agreement.py).
+    """
+
+    match: bool
+    explanations: tuple[Explanation, ...]
+    added_as: str = ""
+
+
+def to_json(diagnosis: Diagnosis) -> dict[str, object]:
+    """`diagnosis` as `ggufbpe diagnose --json` writes it."""
+    explanations = [
+        {"causes": [cause._asdict() for cause in item.causes], "explains": item.explains, "fix": item.fix}
+        for item in diagnosis.explanations
+    ]
+    return {
+        "match": diagnosis.match,
+        "added_as": diagnosis.added_as or None,
+        "explanations": explanations,
+    }
+
+
+_COMMAND = re.compile(r"(ggufbpe fix .+?)((?: --set\S* \S+)+) -o fixed\.gguf")  # as `_fix` writes it
+
+
+def together(causes: Iterable[Cause]) -> str:
+    """The one command that makes all changes to the model file that `causes` call for; "" where there are none."""
+    found = [match for cause in causes if (match := _COMMAND.search(cause.fix))]
+    flags = dict.fromkeys(match[2] for match in found)
+    return f"{found[0][1]}{''.join(flags)} -o fixed.gguf" if found else ""
+
+
+# ---- around the text ------------------------------------------------------------------------------------
+
+
+def framing(
+    vocabulary: Vocabulary, name: str, ours: tuple[int, ...], theirs: tuple[int, ...]
+) -> Iterator[Cause]:
+    """The cause that `ours` stands at an end of the ids and `theirs` at an end of the given ones, if any.
+
+    `name` is "bos" or "eos".
+    """
+    if ours == theirs:
+        return
+    special = vocabulary.special_ids[name]
+    upper, flag = name.upper(), {"bos": _K.ADD_BOS, "eos": _K.ADD_EOS}[name]
+    key = {"bos": _K.BOS_ID, "eos": _K.EOS_ID}[name]
+    add = f"let the other tool add {upper}, or make the model add none: {_set(vocabulary, flag, 'false')}"
+    remove = f"let the other tool add no {upper}"
+    if not theirs:
+        problem, what, fix = "missing", f"the model adds {upper}, and the given ids have none", add
+        if name == "bos":
+            fix += "; for one call, --no-bos"
+    elif len(theirs) > 1:
+        problem, what = "twice", f"{upper} stands there {len(theirs)} times"
+        fix = f"{remove}: the text or its chat template has one already"
+    elif theirs[0] != special:
+        problem, what = "other", f"the given ids have {_token(vocabulary, theirs[0])} as {upper}"
+        what += f", the model has {_token(vocabulary, ours[0])}" if ours else ", the model adds none"
+        fix = f"if that is right: {_set(vocabulary, key, theirs[0])}"
+        if not ours:
+            flags = f"--set {key}={theirs[0]} --set {flag}=true"
+            fix = f"{remove}, or make the model add it: {_fix(vocabulary, flags)}"
+    else:
+        problem, what = "added", f"the given ids have {upper}, and the model adds none"
+        fix = f"{remove}, or make the model add it: {_set(vocabulary, flag, 'true')}"
+        if getattr(vocabulary, f"add_{name}"):
+            fix = f"{remove}, or add special tokens here, too (leave out --no-bos)"
+    detail: dict[str, object] = {"what": what, "problem": problem}
+    yield Cause(name, {**detail, "ours": list(ours), "theirs": list(theirs)}, fix)
+
+
+def truncated(kept: int, of: int, side: str) -> Cause:
+    """The given ids are the first (`side` "end" is cut off) or last of the model's."""
+    where = "first" if side == "end" else "last"
+    return Cause(
+        "truncated",
+        {"what": f"the given ids are the {where} {kept} of {of}", "kept": kept, "of": of, "cut": side},
+        f"raise the other tool's limit, which cut off {of - kept} ids (such as max_length or the context size)",
+    )
+
+
+# ---- the model ------------------------------------------------------------------------------------------
+
+
+def pre_type(vocabulary: Vocabulary, names: list[str], alike: list[str], evidence: Evidence) -> Cause:
+    """Another pre-tokenizer, which goes by `names`, all of one family; families `alike` give the same ids."""
+    family = PRE_TOKENIZERS[names[0]].family
+    name = next((name for name in (evidence.name, family) if name in names), names[0])
+    names = sorted(names, key=lambda other: other != name)
+    what = f"the pre-tokenizer is {' = '.join(names)}, not {vocabulary.pre}"
+    if alike:
+        what += f"; {', '.join(alike)} {'split' if len(alike) > 1 else 'splits'} this text alike"
+    if said := evidence.of_family(family):
+        what += f"; {said}"
+    fix = _set(vocabulary, _K.PRE, name)
+    if vocabulary.model == "gemma4":
+        fix = f"convert the model again: {_K.MODEL} is gemma4, which has one pre-tokenizer, whatever {_K.PRE} says"
+    detail: dict[str, object] = {"what": what, "pre": name, "names": names, "family": family}
+    return Cause("pre_type", {**detail, "alike": alike, "ours": vocabulary.pre}, fix)
+
+
+def also_set_add_bos(fix: str, added: bool) -> str:
+    """`fix` of a pre-tokenizer whose name implies otherwise whether BOS is added."""
+    return fix.replace(" -o ", f" --set {_K.ADD_BOS}={str(added).lower()} -o ")
+
+
+def parse_special(parsed: bool) -> Cause:
+    """`parsed`: whether the given ids have special tokens where the text has their text."""
+    what = "the text of special tokens is {} in the given ids"
+    return Cause(
+        "parse_special",
+        {"what": what.format("parsed" if parsed else "taken as plain text"), "theirs": parsed},
+        "leave out --no-parse-special (llama.cpp: parse_special=true)"
+        if parsed
+        else "encode with --no-parse-special (llama.cpp: parse_special=false), or let the other tool parse them",
+    )
+
+
+def ignore_merges(vocabulary: Vocabulary) -> Cause:
+    """A word that is a token is taken whole, against merges that do not lead to it, or is not."""
+    entry = vocabulary.pre_tokenizer
+    theirs = not entry.ignore_merges
+    what = "words that are tokens are taken whole, whatever the merges say"
+    twins = [
+        other
+        for other in PRE_TOKENIZERS.values()
+        if other.family == entry.family and other.ignore_merges == theirs
+    ]
+    twin = min(twins, key=lambda other: sum(a != b for a, b in zip(other, entry)), default=None)
+    flags = ""
+    if twin is not None:
+        flags = f"--set {_K.PRE}={twin.name}"
+        if vocabulary.named_add_bos is None and twin.add_bos != vocabulary.add_bos:
+            flags += f" --set {_K.ADD_BOS}={str(vocabulary.add_bos).lower()}"
+    fix = (
+        _fix(vocabulary, flags)
+        if flags
+        else f"llama.cpp has no pre-tokenizer that splits like {entry.name} with ignore_merges {str(theirs).lower()}: "
+        f"set ignore_merges to {str(entry.ignore_merges).lower()} in the other tool's tokenizer.json"
+    )
+    return Cause("ignore_merges", {"what": what if theirs else f"no {what}", "theirs": theirs}, fix)
+
+
+def special_token_types(vocabulary: Vocabulary, types: dict[int, int]) -> Cause:
+    """Tokens that have another type in the given ids; `types` has the attribute of each."""
+    changes = [(token, _type_name(attribute)) for token, attribute in types.items()]
+    tokens = [
+        {
+            "id": token,
+            "token": vocabulary.tokens[token],
+            "ours": _type_name(vocabulary.attributes[token]),
+            "theirs": kind,
+        }
+        for token, kind in changes
+    ]
+    shown = ", ".join(f"{vocabulary.tokens[token]} as {kind}" for token, kind in changes[:5])
+    what = f"the given ids have {shown}" + (f" and {len(changes) - 5} more" if len(changes) > 5 else "")
+    by_kind = {kind: sorted(token for token, other in changes if other == kind) for _, kind in changes}
+    flags = " ".join(
+        f"--set-token-type {ids}={kind}" for kind, found in by_kind.items() for ids in id_ranges(found)
+    )
+    fix = _fix(vocabulary, flags)
+    named = [vocabulary.tokens[token] for token in by_kind.get("NORMAL", ())]
+    if made := [text for text in named if text in MADE_CONTROL]:
+        some = ", ".join(map(printable, made[:3]))
+        fix = f"let the other tool parse {some}: llama.cpp makes a control token of that text, whatever its type"
+    return Cause("special_token_types", {"what": what, "tokens": tokens}, fix)
+
+
+def merges_of(path: str) -> Cause:
+    """The merges of another model file."""
+    return Cause(
+        "merges",
+        {"what": f"the words are merged as by {path}", "model": path},
+        f"convert the model again with the merges of {path}",
+    )
+
+
+def merges_by_id() -> Cause:
+    """Merging by token ids instead of the list of merges, as tiktoken does."""
+    return Cause(
+        "merges",
+        {"what": "the words are merged in the order of token ids, as tiktoken does", "rule": "token ids"},
+        "convert the model again with merges made from the ranks, or give the other tool the merges",
+    )
+
+
+def merges(
+    vocabulary: Vocabulary, words: Sequence[Mapping[str, object]], count: int, consistent: bool
+) -> Cause:
+    """Other merges, which are not known: `count` words are cut at the same places but merged otherwise."""
+    first = words[0]["word"] if words else ""
+    what = f"the words are the same, and {count} of them are merged otherwise, first {first!r}"
+    if not consistent:
+        what += "; not always in the same way (BPE dropout?)"
+    return Cause(
+        "merges",
+        {"what": what, "words": words, "count": count, "consistent": consistent},
+        f"compare {_K.MERGES} with the merges of the original tokenizer, and convert the model again "
+        "(a second -m shows whether that one's merges give the ids)",
+    )
+
+
+def other_vocabulary(path: str) -> Cause:
+    """The ids are those of another model, which is known."""
+    return Cause(
+        "vocabulary",
+        {"what": f"the ids are those of {path}", "problem": "other model", "model": path},
+        "use the tokenizer of the model that is to read the ids",
+    )
+
+
+def shifted(by: int, start: int | None) -> Cause:
+    """All ids, or those from `start` on, are `by` higher than the model's."""
+    which = "all ids" if start is None else f"the ids from {start} on"
+    return Cause(
+        "vocabulary",
+        {"what": f"{which} are shifted by {by:+}", "problem": "shifted", "by": by, "from": start or 0},
+        f"take the other vocabulary's tokens as they are: it has {abs(by)} tokens {'more' if by > 0 else 'fewer'} "
+        "before these (padding or special tokens put first?)",
+    )
+
+
+def out_of_range(ids: list[int], size: int) -> Cause:
+    """Ids that this vocabulary does not have."""
+    problem = "out of range"
+    what = (
+        f"{len(ids)} of the ids are out of range, the first is {ids[0]}: the vocabulary has 0 to {size - 1}"
+    )
+    return Cause(
+        "vocabulary",
+        {"what": what, "problem": problem, "count": len(ids), "first": ids[:5], "size": size},
+        "the ids are another model's, or tokens were added that this file lacks: name that model with a second -m",
+    )
+
+
+def foreign(excerpt: str) -> Cause:
+    """The ids say something that has nothing to do with the text."""
+    return Cause(
+        "vocabulary",
+        {
+            "what": f"the ids decode to something else altogether: {excerpt!r}",
+            "problem": "other model",
+            "decoded": excerpt,
+        },
+        "the ids are likely another model's: name that model with a second -m, and it will be tried",
+    )
+
+
+def text_differs(detail: dict[str, object]) -> Cause:
+    """The ids are those of another text."""
+    what = (
+        f"the ids decode to another text ({detail['how']} at byte {detail['offset']}): "
+        f"{detail['theirs']!r} in place of {detail['ours']!r}"
+    )
+    return Cause(
+        "text_differs", {"what": what, **detail}, "give both tools the same bytes; compare the two texts"
+    )
+
+
+def unknown(detail: dict[str, object]) -> Cause:
+    """What no cause here explains."""
+    return Cause(
+        "unknown",
+        detail,
+        "look at the place with `ggufbpe explain`, and ask llama.cpp with `ggufbpe verify --against llama-tokenize`",
+    )
+
+
+def invalid_utf8_kept() -> Cause:
+    """Bytes that are not UTF-8 are encoded as they are. How a tool merges them is its own affair."""
+    what = "bytes that are not UTF-8 are kept as they are in the ids; llama.cpp makes each U+FFFD"
+    return Cause("invalid_utf8", {"what": what, "change": "kept"}, UTF8_FIX)
+
+
+def _fix(vocabulary: Vocabulary, flags: str) -> str:
+    return f"ggufbpe fix {_path(vocabulary)} {flags} -o fixed.gguf"
+
+
+def _set(vocabulary: Vocabulary, key: str, value: object) -> str:
+    return _fix(vocabulary, f"--set {key}={value}")
+
+
+def _path(vocabulary: Vocabulary) -> str:
+    import shlex
+
+    return shlex.quote(vocabulary.path) if vocabulary.path else "model.gguf"
+
+
+def _token(vocabulary: Vocabulary, token: int) -> str:
+    known = 0 <= token < len(vocabulary.tokens)
+    return f"{token} ({vocabulary.tokens[token]})" if known else str(token)
+
+
+def _type_name(attribute: int) -> str:
+    """The type in `tokenizer.ggml.token_type` that gives an attribute."""
+    kinds = (TokenType.CONTROL, TokenType.USER_DEFINED, TokenType.UNKNOWN, TokenType.NORMAL, TokenType.BYTE)
+    return next((kind.name for kind in kinds if attribute & TokenAttribute[kind.name]), TokenType.UNUSED.name)

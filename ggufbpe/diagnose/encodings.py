@@ -1,0 +1,95 @@
+"""Changes of what turns a text into ids: pre-tokenizer, merges, flags, types of tokens.
+
+    a model -> [this file] -> the same with one thing changed -> diagnose.py
+
+A change is a function from an encoding to one with the change, and with its cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
+from ..vocab import LSTRIP, NORMAL, Vocabulary
+from . import causes
+from .causes import Cause
+
+STRIPS_MASK = ("jina-v2-de", "jina-v2-es", "jina-v2-code")  # vocab/: _set_strip_attributes
+
+
+class Encoding(NamedTuple):
+    """What turns a text into ids."""
+
+    vocabulary: Vocabulary
+    parse_special: bool
+    by_id: bool = False
+    causes: tuple[Cause, ...] = ()
+
+    def with_cause(self, cause: Cause, **fields: object) -> Encoding:
+        return self._replace(causes=(*self.causes, cause), **fields)  # type: ignore[arg-type]
+
+
+EncodingChange = Callable[[Encoding], Encoding]
+
+
+def with_parse_special(encoding: Encoding) -> Encoding:
+    parsed = not encoding.parse_special
+    return encoding.with_cause(causes.parse_special(parsed), parse_special=parsed)
+
+
+def with_ignore_merges(encoding: Encoding) -> Encoding:
+    entry = encoding.vocabulary.pre_tokenizer
+    vocabulary = encoding.vocabulary._replace(
+        pre_tokenizer=entry._replace(ignore_merges=not entry.ignore_merges)
+    )
+    return encoding.with_cause(causes.ignore_merges(encoding.vocabulary), vocabulary=vocabulary)
+
+
+def with_merges(other: Vocabulary) -> EncodingChange:
+    def change(encoding: Encoding) -> Encoding:
+        vocabulary = encoding.vocabulary._replace(merges=other.merges)
+        return encoding.with_cause(causes.merges_of(other.path), vocabulary=vocabulary)
+
+    return change
+
+
+def with_types(vocabulary: Vocabulary, types: dict[int, int]) -> EncodingChange:
+    """A change that gives tokens other attributes."""
+    attributes = list(vocabulary.attributes)
+    for token, attribute in types.items():
+        attributes[token] = attribute
+    special = tuple(
+        sorted(token for token in {*vocabulary.special_token_ids, *types} if attributes[token] != NORMAL)
+    )
+    cause = causes.special_token_types(vocabulary, types)
+
+    def change(encoding: Encoding) -> Encoding:
+        changed = encoding.vocabulary._replace(attributes=attributes, special_token_ids=special)
+        return encoding.with_cause(cause, vocabulary=changed)
+
+    return change
+
+
+def with_pre(names: list[str], masks: bool) -> EncodingChange:
+    """A change to pre-tokenizers that act alike. The cause is written when it is known which give the ids."""
+    entry = PRE_TOKENIZERS[names[0]]
+    cause = Cause("pre_type", {"names": names}, "")
+
+    def change(encoding: Encoding) -> Encoding:
+        vocabulary = encoding.vocabulary._replace(pre=entry.name, pre_tokenizer=entry)
+        if masks:
+            mask = vocabulary.token_to_id["<mask>"]
+            attributes = list(vocabulary.attributes)
+            attributes[mask] &= ~LSTRIP
+            attributes[mask] |= LSTRIP * (entry.name in STRIPS_MASK)
+            vocabulary = vocabulary._replace(attributes=attributes)
+        return encoding.with_cause(cause, vocabulary=vocabulary)
+
+    return change
+
+
+def acts(entry: PreTokenizer) -> tuple[object, ...]:
+    """All of an entry that ids depend on."""
+    flags = entry.byte_encode, entry.escape_whitespaces, entry.ignore_merges, entry.newline_runs
+    return (entry.family, *flags, entry.add_bos or entry.always_add_bos)

@@ -1,0 +1,209 @@
+"""Tokenizers that differ from one by little, and cost little: they share what does not change.
+
+    a tokenizer, changes -> [this file] -> tokenizers -> diagnose.py, which asks hundreds of them
+
+What takes time is to look merges up and to encode words. Neither depends on how a text is split, so all
+variants with the same merges share the ranks, and those with the same flags the ids of words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain, islice
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from ..kernel.lazy import as_dict
+from ..models.bpe.families import Evidence, evidence
+from ..models.bpe.merge import NO_MERGE, PairRanks
+from ..models.bpe.registry import PreTokenizer
+from ..models.bpe.split import splitter
+from ..pipeline.pipeline import Steps, WordCache
+from ..pipeline.special import SpecialTokens
+from ..tokenizer import Tokenizer, steps_of, tokenizer_of
+from ..vocab import Vocabulary
+
+_REMEMBERED, _REMEMBERED_LENGTH = 512, 1 << 16  # texts and characters; at the most some 300 MB of odd texts
+
+
+class RanksById(PairRanks):
+    """The rank of a pair is the id of what it makes, as in tiktoken, whatever the merges say."""
+
+    def __init__(self, token_to_id: Mapping[str, int]) -> None:
+        super().__init__([])
+        self._token_to_id = as_dict(token_to_id)
+
+    def __missing__(self, pair: tuple[str, str]) -> int:
+        rank = self[pair] = self._token_to_id.get(pair[0] + pair[1], NO_MERGE)
+        return rank
+
+
+class Variant(NamedTuple):
+    """All that makes ids: vocabulary, text, flags, and what is done to the ids of the text afterwards."""
+
+    vocabulary: Vocabulary
+    text: bytes
+    parse_special: bool
+    by_id: bool = False  # merged in the order of token ids
+    head: tuple[int, ...] = ()  # BOS
+    tail: tuple[int, ...] = ()  # EOS
+    kept: tuple[int | None, int | None] = (None, None)  # the slice of the ids that is left
+    shift: tuple[int, int] = (0, 0)  # ids from the first number on are higher by the second
+
+    def ids(self, variants: Variants | None = None) -> list[int]:
+        """The ids that it gives, by a tokenizer of `variants` or by one made anew."""
+        tokenizer = (variants or Variants(Tokenizer(self.vocabulary))).tokenizer(self.vocabulary, self.by_id)
+        core = tokenizer.encode(self.text, add_special=False, parse_special=self.parse_special)
+        return self._around(core)
+
+    def start(self, variants: Variants, count: int) -> list[int]:
+        """About the first `count` of the ids; the text is not encoded much further."""
+        tokenizer = variants.tokenizer(self.vocabulary, self.by_id)
+        return self._around(encoded(tokenizer, self.text, self.parse_special).first(count))[:count]
+
+    def _around(self, core: list[int]) -> list[int]:
+        start, by = self.shift
+        ids = [*self.head, *core[slice(*self.kept)], *self.tail]
+        return [token + by if token >= start else token for token in ids] if by else ids
+
+
+class _Splits:
+    """A splitter that remembers the words of short texts, for all variants that split alike."""
+
+    def __init__(self, entry: PreTokenizer, known: dict[tuple[str, str], list[str]]) -> None:
+        self._entry = entry
+        self._known = known
+
+    def iterate(self, text: str) -> Iterable[str]:
+        """The words of `text`, as `Splitter.iterate` gives them."""
+        iterate = splitter(self._entry).iterate
+        if len(text) > _REMEMBERED_LENGTH:
+            return iterate(text)
+        key = self._entry.family, text
+        if key not in self._known:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[key] = list(iterate(text))
+        return self._known[key]
+
+
+class Variants:
+    """The variants of one tokenizer, and what they share."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        steps, vocabulary = steps_of(tokenizer), tokenizer.vocabulary
+        words = steps.word_ids
+        self._splits: dict[tuple[str, str], list[str]] = {}
+        self._vocabulary = vocabulary
+        self._encoder = words.encoder
+        # Keys have the identity of an object; the object stands beside what belongs to it, and so stays alive.
+        self._ranks: dict[tuple[int, bool], tuple[Sequence[str], PairRanks]] = {}
+        self._ranks[id(vocabulary.merges), False] = vocabulary.merges, words.encoder.ranks
+        self._words = {(*_flags(vocabulary), id(vocabulary.merges), False): words}
+        self._special = {id(vocabulary.attributes): (vocabulary.attributes, steps.special)}
+
+    def tokenizer(self, vocabulary: Vocabulary, by_id: bool = False) -> Tokenizer:
+        """The tokenizer of `vocabulary`, which has the same tokens; `by_id` merges in the order of their ids."""
+        found = self._special.get(id(vocabulary.attributes))
+        if found is None:
+            found = vocabulary.attributes, SpecialTokens(vocabulary)
+            self._special[id(vocabulary.attributes)] = found
+        steps = Steps(vocabulary)
+        vars(steps).update(  # in place of those that it would make
+            special=found[1],
+            splitter=_Splits(vocabulary.pre_tokenizer, self._splits),
+            word_ids=self._words_of(vocabulary, by_id),
+        )
+        return tokenizer_of(steps)
+
+    def forget_texts(self) -> None:
+        """Free what is remembered of texts."""
+        self._splits.clear()
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """What the tokens say of the pre-tokenizer; takes up to seconds when it is first asked for."""
+        vocabulary = self._vocabulary
+        pre = vocabulary.pre if vocabulary.model != "gemma4" else ""
+        return evidence(vocabulary.tokens, vocabulary.merges, pre, vocabulary.architecture)
+
+    def _words_of(self, vocabulary: Vocabulary, by_id: bool) -> WordCache:
+        key = (*_flags(vocabulary), id(vocabulary.merges), by_id)
+        if key not in self._words:
+            ranks = self._ranks_of(vocabulary, by_id)
+            self._words[key] = WordCache(self._encoder.with_ranks(vocabulary.pre_tokenizer, ranks))
+        return self._words[key]
+
+    def _ranks_of(self, vocabulary: Vocabulary, by_id: bool) -> PairRanks:
+        merges = vocabulary.merges
+        key = id(merges), by_id
+        if key not in self._ranks:
+            ranks = RanksById(vocabulary.token_to_id) if by_id else PairRanks(merges)
+            self._ranks[key] = merges, ranks
+        return self._ranks[key][1]
+
+
+def _flags(vocabulary: Vocabulary) -> tuple[bool, bool, bool]:
+    """What of a pre-tokenizer the ids of a word depend on (merge.py, WordEncoder)."""
+    entry = vocabulary.pre_tokenizer
+    return entry.byte_encode, entry.ignore_merges, entry.newline_runs
+
+
+_VARIANTS: WeakKeyDictionary[Tokenizer, Variants] = WeakKeyDictionary()
+
+
+def variants_of(tokenizer: Tokenizer) -> Variants:
+    """The variants of a tokenizer, kept as long as the tokenizer is."""
+    if tokenizer not in _VARIANTS:
+        _VARIANTS[tokenizer] = Variants(tokenizer)
+    return _VARIANTS[tokenizer]
+
+
+class LazyIds:
+    """The ids of a text, encoded no further than they are asked for."""
+
+    def __init__(self, parts: Iterable[tuple[int, ...]]) -> None:
+        self._rest: Iterator[int] = chain.from_iterable(parts)
+        self._ids: list[int] = []
+        self._step = 16
+
+    def begin_with(self, ids: list[int]) -> bool:
+        """Whether `ids` are the first ones. Reads little further than to the first that differs."""
+        position = 0
+        while position < len(ids):
+            if position == len(self._ids) and not self._more():
+                return False
+            stop = min(len(self._ids), len(ids))
+            if self._ids[position:stop] != ids[position:stop]:
+                return False
+            position = stop
+        return True
+
+    def are_more_than(self, count: int) -> bool:
+        """Whether there are more than `count` ids."""
+        while len(self._ids) <= count:
+            if not self._more():
+                return False
+        return True
+
+    def first(self, count: int) -> list[int]:
+        """The first `count` ids."""
+        self.are_more_than(count)
+        return self._ids[:count]
+
+    def all(self) -> list[int]:
+        """All ids."""
+        self._ids += self._rest
+        return self._ids
+
+    def _more(self) -> bool:
+        before = len(self._ids)
+        self._ids += islice(self._rest, self._step)
+        self._step *= 2
+        return len(self._ids) > before
+
+
+def encoded(tokenizer: Tokenizer, text: bytes, parse_special: bool) -> LazyIds:
+    """The ids of `text` without BOS and EOS, encoded when asked for."""
+    return LazyIds(steps_of(tokenizer).encoded(text, False, parse_special))

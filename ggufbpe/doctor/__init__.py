@@ -1,0 +1,1 @@
+"""What is wrong or suspicious in a model's metadata, and how to mend it."""

@@ -1,0 +1,208 @@
+"""The metadata that a vocabulary is made of, kept without the file: to be pickled, and to be changed.
+
+    reader.py -> [this file] -> vocab/
+    overrides ---------^   |-> bytes of a GGUF, for pickles
+
+Loading asks this in place of the file. What it was told is kept, and nothing else of the file: so the keys that
+make the tokenizer are known without a list of them. Strings are shared with the vocabulary, not copied.
+
+But: which values a key may have says vocab/, of a file and of an override alike.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from ..errors import printable
+from ..kernel.lazy import LazyStrings, lazy_strings, packed_strings
+from .constants import GGUF_MAGIC, GGUFValueType
+from .reader import SCALARS, GGUFFile, Value, numbers_of
+from .schema import KEY_TYPES
+
+_T = GGUFValueType
+_UNREAD = object()
+# What a Python value of an override becomes where the key wants nothing that it could be.
+_USUAL_TYPES = (_T.BOOL, _T.STRING, _T.UINT32, _T.INT32, _T.UINT64, _T.INT64, _T.FLOAT32)
+
+Overrides = Mapping[str, Value | None]
+
+
+class _Entry(NamedTuple):
+    type: GGUFValueType
+    element: GGUFValueType | None  # of an array
+    length: int  # elements of an array
+    value: Any  # a number or str; an array; LazyStrings or a list of str; or _UNREAD
+
+
+class Metadata:
+    """Keys and values as a `GGUFFile` gives them, with `overrides` in place of some; None takes a key away.
+
+    `TypeError` for a value that no GGUF can hold, `ValueError` for a key that no tokenizer has.
+    """
+
+    def __init__(self, source: GGUFFile | Metadata, overrides: Overrides | None = None) -> None:
+        self.path: str = source.path
+        self.overridden = frozenset(overrides or ())
+        self._file = source if isinstance(source, GGUFFile) else None
+        self._entries: dict[str, _Entry | None] = {}
+        if isinstance(source, Metadata):
+            self._entries |= source._entries
+        for key, value in (overrides or {}).items():
+            self._entries[key] = None if value is None else _entry_of(key, value)
+
+    def detach(self) -> None:
+        """Let go of the file, and of all that was not asked for."""
+        self._file = None
+        self._entries = {
+            key: entry for key, entry in self._entries.items() if entry and entry.value is not _UNREAD
+        }
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and self._entry(key) is not None
+
+    def __getitem__(self, key: str) -> Value:
+        value = self._read(key)
+        return list(value) if isinstance(value, (array, list, LazyStrings)) else value
+
+    def strings(self, key: str) -> Any:
+        """The array of strings as a `native.Strings`, or None: see `GGUFFile.strings`."""
+        value = self._read(key)
+        return value.strings if isinstance(value, LazyStrings) else None
+
+    def numbers(self, key: str) -> array[int] | array[float]:
+        """The array of numbers `key`, which must not be changed."""
+        value: array[int] | array[float] = self._read(key)
+        return value
+
+    def value_type(self, key: str) -> GGUFValueType:
+        """The type of the value."""
+        return self._known(key).type
+
+    def element_type(self, key: str) -> GGUFValueType | None:
+        """The type of an array's elements; None if the value is not an array."""
+        return self._known(key).element
+
+    def array_length(self, key: str) -> int:
+        """The number of an array's elements; 0 if the value is not an array."""
+        return self._known(key).length
+
+    def offset(self, key: str) -> int | None:
+        """Where the value begins in the file; None for an override, and without the file."""
+        return None if self._file is None or key in self.overridden else self._file.offset(key)
+
+    def element_offset(self, key: str, index: int) -> int | None:
+        """Where element `index` of an array begins, likewise."""
+        if self._file is None or key in self.overridden:
+            return None
+        return self._file.element_offset(key, index)
+
+    def to_bytes(self) -> bytes:
+        """A GGUF of these keys, in their order by name: the same bytes wherever the same values come from."""
+        entries = sorted((key, entry) for key, entry in self._entries.items() if entry is not None)
+        parts = [GGUF_MAGIC + struct.pack("<IQQ", 3, 0, len(entries))]
+        for key, (value_type, element, length, value) in entries:
+            parts.append(_packed_text(key) + struct.pack("<I", value_type))
+            if element is not None:
+                parts.append(struct.pack("<IQ", element, length))
+            if element is _T.STRING:
+                parts.append(packed_strings(value))
+            elif element is not None:
+                parts.append(_packed_numbers(value))
+            elif value_type is _T.STRING:
+                parts.append(_packed_text(value))
+            else:
+                parts.append(struct.pack("<" + SCALARS[value_type][0], value))
+        return b"".join(parts)
+
+    def _entry(self, key: str) -> _Entry | None:
+        if key not in self._entries and self._file is not None:
+            entry = None
+            if key in self._file:
+                kind = self._file.value_type(key), self._file.element_type(key)
+                entry = _Entry(*kind, self._file.array_length(key), _UNREAD)
+            self._entries[key] = entry
+        return self._entries.get(key)
+
+    def _known(self, key: str) -> _Entry:
+        entry = self._entry(key)
+        if entry is None:
+            raise KeyError(key)
+        return entry
+
+    def _read(self, key: str) -> Any:
+        entry = self._known(key)
+        if entry.value is _UNREAD and self._file is not None:
+            entry = entry._replace(value=_value(self._file, key))
+            self._entries[key] = entry
+        return entry.value
+
+
+def _value(file: GGUFFile, key: str) -> Any:
+    if file.element_type(key) is None:
+        return file[key]
+    if file.element_type(key) is not _T.STRING:
+        return file.numbers(key)
+    strings = file.strings(key)
+    return file[key] if strings is None else LazyStrings(strings)
+
+
+# ---- overrides ------------------------------------------------------------------------------------------
+
+
+def _entry_of(key: str, value: Value) -> _Entry:
+    """`value` of the type that `key` has in llama.cpp if it can be that; else of another, for loading to refuse."""
+    if key not in KEY_TYPES and not key.startswith("general."):
+        import difflib
+
+        near = difflib.get_close_matches(key, KEY_TYPES, n=2)
+        hint = f"; near: {', '.join(near)}" if near else ""
+        raise ValueError(f"there is no tokenizer key {printable(key)} to override{hint}")
+    wanted = KEY_TYPES.get(key, _T.STRING)
+    types = (*(wanted if isinstance(wanted, tuple) else (wanted,)), *_USUAL_TYPES)
+    is_array = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    items: Sequence[Any] = cast("Sequence[Any]", value) if is_array else [value]
+    fitting = next((each for each in types if all(_fits(each, item) for item in items)), None)
+    if fitting is not None and not is_array:
+        return _Entry(fitting, None, 0, value)
+    if fitting is _T.STRING:
+        texts = list(items)
+        kept = texts if any("\0" in text for text in texts) else lazy_strings(texts)
+        return _Entry(_T.ARRAY, fitting, len(items), kept)
+    if fitting is not None:
+        return _Entry(_T.ARRAY, fitting, len(items), numbers_of(fitting, items))
+    raise TypeError(f"{key} cannot be {printable(repr(value))}: a GGUF cannot hold it")
+
+
+def _fits(value_type: GGUFValueType, value: Any) -> bool:
+    """Whether a value of `value_type` can be `value`, in kind and range."""
+    if value_type is _T.STRING:
+        return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
+    if value_type is _T.BOOL:
+        return isinstance(value, bool)
+    kind = float if value_type in (_T.FLOAT32, _T.FLOAT64) else int
+    if not isinstance(value, kind) or isinstance(value, bool):
+        return False
+    try:
+        struct.pack("<" + SCALARS[value_type][0], value)
+    except (struct.error, OverflowError):
+        return False
+    return True
+
+
+# ---- bytes ----------------------------------------------------------------------------------------------
+
+
+def _packed_text(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def _packed_numbers(numbers: array[int]) -> bytes:
+    if sys.byteorder == "big":
+        numbers = numbers[:]
+        numbers.byteswap()
+    return numbers.tobytes()

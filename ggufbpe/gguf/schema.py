@@ -1,0 +1,104 @@
+"""What llama.cpp takes for the keys of a tokenizer: types, and ids that must be in the vocabulary.
+
+    reader.py -> [this file] -> vocab/ (opening), metadata.py (overrides), fix.py (writing), doctor/doctor.py
+
+Source: src/llama-vocab.cpp, llama_vocab::impl::load. Each value has one type and no other (GKV in
+src/llama-model-loader.cpp).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..errors import GGUFError, VocabularyError, WrongTypeError
+from .constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey
+from .reader import GGUFFile
+
+if TYPE_CHECKING:
+    from .metadata import Metadata
+
+_T = GGUFValueType
+_K = TokenizerKey
+
+# The keys whose value is a token's id.
+ID_KEYS = (
+    *(_K.BOS_ID, _K.EOS_ID, _K.EOT_ID, _K.EOM_ID, _K.UNK_ID, _K.SEP_ID, _K.PAD_ID, _K.MASK_ID),
+    *(_K.FIM_PRE_ID, _K.FIM_SUF_ID, _K.FIM_MID_ID, _K.FIM_PAD_ID, _K.FIM_REP_ID, _K.FIM_SEP_ID),
+    *(_K.PREFIX_ID, _K.SUFFIX_ID, _K.MIDDLE_ID),
+)
+
+# The type of each key; a list is an array, and the types are those that its elements may have.
+KEY_TYPES: dict[str, GGUFValueType | tuple[GGUFValueType, ...]] = {
+    **dict.fromkeys((KEY_ARCHITECTURE, KEY_NAME, _K.MODEL, _K.PRE, _K.CHAT_TEMPLATE), _T.STRING),
+    **dict.fromkeys((_K.LIST, _K.MERGES), (_T.STRING,)),
+    **dict.fromkeys((_K.TOKEN_TYPE, _K.SUPPRESS_TOKENS), (_T.INT32,)),
+    _K.SCORES: (_T.FLOAT32, _T.INT32),
+    **dict.fromkeys((_K.ADD_BOS, _K.ADD_EOS, _K.ADD_SEP, _K.ADD_PREFIX, _K.REMOVE_EXTRA_WS), _T.BOOL),
+    **dict.fromkeys((_K.NORMALIZER_LOWERCASE, _K.NORMALIZER_STRIP_ACCENTS), _T.BOOL),
+    **dict.fromkeys((*ID_KEYS, _K.TOKEN_TYPE_COUNT), _T.UINT32),
+}
+
+# Keys of another type that llama.cpp does not refuse: it takes the text of a number for the template.
+NOT_REFUSED = frozenset((_K.CHAT_TEMPLATE,))
+
+# The special ids of a file that names none, by tokenizer.ggml.model; some pre-tokenizers have no BOS (vocab/).
+_BPE_DEFAULTS = {"bos": 11, "eos": 11}
+DEFAULT_IDS: dict[str, dict[str, int]] = {
+    **dict.fromkeys(("gpt2", "hybriddna", "whitespace"), _BPE_DEFAULTS),
+    "llama": {"bos": 1, "eos": 2, "unk": 0},
+    "bert": {"bos": 101, "unk": 100, "sep": 102, "pad": 0, "mask": 103},
+    "t5": {"eos": 1, "unk": 2, "pad": 0},
+    "plamo2": {"bos": 1, "eos": 2, "unk": 0, "pad": 3},
+}
+
+
+def has_right_type(file: GGUFFile | Metadata, key: str) -> bool:
+    """Whether the value of a key that the file has is of the type in `KEY_TYPES`."""
+    wanted = KEY_TYPES[key]
+    if isinstance(wanted, tuple):
+        return file.element_type(key) in wanted
+    return file.value_type(key) is wanted
+
+
+def wrong_type(file: GGUFFile | Metadata, key: str) -> WrongTypeError:
+    """The error that the value of a key has another type."""
+    wanted, element = KEY_TYPES[key], file.element_type(key)
+    found = f"an array of {element.name}" if element is not None else f"of type {file.value_type(key).name}"
+    must = (
+        f"an array of {' or '.join(kind.name for kind in wanted)}"
+        if isinstance(wanted, tuple)
+        else f"of type {wanted.name}"
+    )
+    return WrongTypeError(
+        f"the value is {found}; it must be {must}",
+        path=file.path,
+        offset=file.offset(key),
+        key=key,
+        remedy="the model was converted by a faulty program: convert it again",
+    )
+
+
+def errors_in(file: GGUFFile) -> Iterator[GGUFError]:
+    """What is wrong with single values, whatever the tokenizer: types, and ids that are out of range."""
+    for key in KEY_TYPES:
+        if key in file and key not in NOT_REFUSED and not has_right_type(file, key):
+            yield wrong_type(file, key)
+    size = file.array_length(_K.LIST) if _K.LIST in file else 0
+    for key, token in ids_out_of_range(file, size):
+        yield VocabularyError(
+            f"{token} is out of range: the vocabulary has ids 0 to {size - 1}",
+            path=file.path,
+            offset=file.offset(key),
+            key=key,
+            remedy="set another id, or --remove the key",
+        )
+
+
+def ids_out_of_range(file: GGUFFile, size: int) -> Iterator[tuple[str, int]]:
+    """The keys that name a token which a vocabulary of `size` tokens does not have, with the id."""
+    for key in ID_KEYS:
+        if size and key in file and has_right_type(file, key):
+            token = file[key]
+            if isinstance(token, int) and token >= size:
+                yield key, token

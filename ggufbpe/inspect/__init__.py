@@ -1,1 +1,0 @@
-"""Tools that look at a tokenizer: explain, verify, diagnose, doctor, and the oracles they ask."""

@@ -1,0 +1,292 @@
+"""How often another library's ids differ from ours: measured with the library itself, on texts and characters.
+
+    exported files, texts -> [this file] -> tokenizers or tiktoken -> Agreement -> cli/export.py, cli/import_.py
+
+Two things are tried. Texts: random ones that reach the branches of the model's patterns, and any the caller has.
+Characters: each of a range of code points in several surroundings, many at a time, and where ids differ, halves of
+them, until the characters are known that make the difference.
+
+But: a library runs in this process, and what it cannot encode counts as different.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from ..extras import NotInstalledError
+from ..tokenizer import Tokenizer
+from ..unicode_classes import STARTS, class_of
+from ..verify.fuzz import texts_for
+from ..verify.shrink import Shrinking, shrink
+from .hugging_face import TOKENIZER_JSON, Export
+from .tiktoken_files import RANKS, SIDE
+
+Encode = Callable[[str, bool, bool], list[int] | None]
+"""The ids of a text, with special tokens added, with those in the text parsed; None where it cannot."""
+
+RANDOM_TEXTS = 2000
+EXAMPLES = 3
+_LINE = 10_000  # characters of a text of the caller's
+_ALL_BELOW = 0x3000
+_ENOUGH = 200  # characters that differ; those that come after them are not tried
+_TOGETHER = 256  # code points tried in one text
+_SURROUNDINGS = ("{0}", "a{0}b", " {0}", "A{0}b", "1{0}1", "'{0}", ".{0}.", "{0}{0}", "\n{0}", "{0} é{0}É")
+
+
+class Example(NamedTuple):
+    """A text that differs, as small as was found. `theirs` is None where the library cannot encode it."""
+
+    text: str
+    ours: list[int]
+    theirs: list[int] | None
+
+
+class Agreement(NamedTuple):
+    """What was tried, and what differed.
+
+    Tokens are ours: those of all texts, and those between the first and the last difference of each.
+    """
+
+    library: str  # name and version
+    texts: int
+    differing: int
+    tokens: int
+    differing_tokens: int
+    characters: int
+    differing_characters: tuple[int, ...]  # code points, ascending
+    examples: tuple[Example, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differed."""
+        return not self.differing and not self.differing_characters
+
+
+class Library(NamedTuple):
+    """A library with a tokenizer in it."""
+
+    name: str
+    encode: Encode
+    adds_special: bool = True  # whether it can add BOS and EOS
+
+
+def agreement(
+    tokenizer: Tokenizer,
+    library: Library,
+    texts: Iterable[str] = (),
+    *,
+    random_texts: int = RANDOM_TEXTS,
+    characters: Sequence[int] | None = None,
+) -> Agreement:
+    """Compare on `texts`, on random ones and on characters, given as code points; None for those of every kind."""
+
+    def ours(text: str, flags: tuple[bool, bool]) -> list[int]:
+        return tokenizer.encode(text, add_special=flags[0], parse_special=flags[1])
+
+    ways = [(False, False), (library.adds_special, True)]
+
+    def differs(text: str) -> bool:
+        return any(ours(text, flags) != library.encode(text, *flags) for flags in ways)
+
+    tried = tokens = differing_tokens = 0
+    different: list[str] = []
+    for text in _texts(tokenizer, texts, random_texts):
+        tried += 1
+        rows = [(ours(text, flags), library.encode(text, *flags)) for flags in ways]
+        tokens += len(rows[0][0])
+        if parted := [_differing_tokens(mine, theirs or []) for mine, theirs in rows if mine != theirs]:
+            differing_tokens += max(parted)
+            different.append(text)
+    characters = _characters() if characters is None else characters
+    suspects: list[int] = []
+    asked = 0
+    for block in _blocks(characters):
+        asked += len(block)
+        suspects += _differing(block, differs)
+        if len(suspects) >= _ENOUGH:
+            break
+    found = different[:EXAMPLES] or [_around(suspects[:1])] * bool(suspects)
+    examples = []
+    for text in dict.fromkeys(map(_smaller(differs), found)):
+        flags = next(flags for flags in ways if ours(text, flags) != library.encode(text, *flags))
+        examples.append(Example(text, ours(text, flags), library.encode(text, *flags)))
+    return Agreement(
+        library.name,
+        tried,
+        len(different),
+        tokens,
+        differing_tokens,
+        asked,
+        tuple(sorted(suspects)),
+        tuple(examples),
+    )
+
+
+def _differing_tokens(ours: list[int], theirs: list[int]) -> int:
+    """How many of our tokens stand between what both begin with and what both end with; one at least.
+
+    >>> _differing_tokens([1, 2, 3, 4], [1, 9, 4])
+    2
+    """
+    shorter = min(len(ours), len(theirs))
+    start = next((i for i in range(shorter) if ours[i] != theirs[i]), shorter)
+    rest = shorter - start
+    end = next((i for i in range(rest) if ours[-1 - i] != theirs[-1 - i]), rest)
+    return max(len(ours) - start - end, 1)
+
+
+def _texts(tokenizer: Tokenizer, given: Iterable[str], random_texts: int) -> Iterator[str]:
+    for text in given:
+        for start in range(0, len(text), _LINE):
+            yield text[start : start + _LINE]
+    source = texts_for(tokenizer, "export")
+    for _ in range(random_texts):
+        yield source.text().decode("utf-8", "replace")
+    if random_texts:
+        yield from (source.long_text()[:_LINE].decode("utf-8", "replace") for _ in range(5))
+
+
+def _smaller(differs: Callable[[str], bool]) -> Callable[[str], str]:
+    """Makes a text that differs smaller."""
+
+    def asked(texts: Any) -> list[bool]:
+        return [_is_utf8(text) and differs(text.decode()) for text in texts]
+
+    return lambda text: shrink(text.encode(), Shrinking(asked, seconds=3.0)).decode()
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+# ---- character by character -----------------------------------------------------------------------------
+
+
+def _characters() -> list[int]:
+    """Code points below U+3000, and those around the borders of classes above."""
+    near = {max(0, start + distance) for start in STARTS for distance in (-1, 0)}
+    found = {*range(_ALL_BELOW), *near, *range(_ALL_BELOW, 0x110000, 997)}
+    return sorted(p for p in found if p < 0x110000 and not 0xD800 <= p < 0xE000 and class_of(p) != "-")
+
+
+def _blocks(points: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(points), _TOGETHER):
+        yield points[start : start + _TOGETHER]
+
+
+def _around(points: Iterable[int]) -> str:
+    return " | ".join(form.format(chr(point)) for point in points for form in _SURROUNDINGS)
+
+
+def _differing(points: Sequence[int], differs: Callable[[str], bool]) -> Sequence[int]:
+    """Those that make a text differ; a group that differs only together counts whole."""
+    if not differs(_around(points)):
+        return []
+    if len(points) == 1:
+        return points
+    middle = len(points) // 2
+    found = [*_differing(points[:middle], differs), *_differing(points[middle:], differs)]
+    return found or points
+
+
+# ---- the libraries --------------------------------------------------------------------------------------
+
+
+def library_for(kind: str, export: Export) -> Library:
+    """The library that reads an export of `kind`, with the export in it. `NotInstalledError` if it is not there."""
+    if kind == "tokenizer.json":
+        return hugging_face(export.files[TOKENIZER_JSON])
+    return tiktoken(export.files[RANKS], export.files[SIDE])
+
+
+def hugging_face(data: bytes) -> Library:
+    """Hugging Face's `tokenizers` with a tokenizer.json: 0.x, or the other interface of 1.0."""
+    package = _imported("tokenizers")
+    name = f"tokenizers {package.__version__}"
+    if not hasattr(package.Tokenizer, "from_buffer"):
+        return Library(name, _pipeline(package, data))
+    tokenizer = package.Tokenizer.from_buffer(data)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+
+    def encode(text: str, add_special: bool, parse_special: bool) -> list[int] | None:
+        tokenizer.encode_special_tokens = not parse_special
+        return _attempt(lambda: list(tokenizer.encode(text, add_special_tokens=add_special).ids))
+
+    return Library(name, encode)
+
+
+def _pipeline(package: Any, data: bytes) -> Encode:
+    """The same with 1.0, which reads from a file, and refuses what it cannot run only with a text to encode."""
+    with tempfile.NamedTemporaryFile(prefix="ggufbpe-", suffix=".json", delete=False) as file:
+        file.write(data)
+    try:
+        tokenizer = package.Tokenizer.from_file(file.name)
+    finally:
+        os.unlink(file.name)
+    tokenizer.truncation = tokenizer.padding = None
+    tokenizer.encode("a")
+
+    def encode(text: str, add_special: bool, parse_special: bool) -> list[int] | None:
+        flags = {"add_special_tokens": add_special, "encode_special_tokens": not parse_special}
+        return _attempt(lambda: list(tokenizer.encode(text, **flags).ids))
+
+    return encode
+
+
+def tiktoken(ranks: bytes, side: bytes) -> Library:
+    """OpenAI's `tiktoken` with the two files of an export; ids are the model's.
+
+    It panics on a byte without a token, and writes pages to standard error, so such a text is not given to it.
+    """
+    package = _imported("tiktoken")
+    more = json.loads(side)
+    by_bytes = {b64decode(token): int(rank) for token, rank in map(bytes.split, ranks.splitlines())}
+    missing = [bytes([byte]) for byte in range(256) if bytes([byte]) not in by_bytes]
+    encoding = package.Encoding(
+        more["name"],
+        pat_str=more["pat_str"],
+        mergeable_ranks=by_bytes,
+        special_tokens=more["special_tokens"],
+    )
+    every, always, ids = set(more["special_tokens"]), set(more["always_special"]), more["model_ids"]
+
+    def encode(text: str, add_special: bool, parse_special: bool) -> list[int] | None:
+        data = text.encode()
+        if any(byte in data for byte in missing):
+            return None
+        allowed = every if parse_special else always
+        found = _attempt(lambda: encoding.encode(text, allowed_special=allowed, disallowed_special=()))
+        return found if ids is None or found is None else [ids[token] for token in found]
+
+    from importlib.metadata import version
+
+    return Library(f"tiktoken {version('tiktoken')}", encode, adds_special=False)
+
+
+def _imported(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise NotInstalledError(
+            f"the package {name} is not installed, so its ids were not compared: pip install 'ggufbpe[{name}]'"
+        ) from error
+
+
+def _attempt(encode: Callable[[], list[int]]) -> list[int] | None:
+    try:
+        return encode()
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException:  # a panic in Rust is no Exception
+        return None

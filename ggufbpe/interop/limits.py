@@ -1,0 +1,184 @@
+"""What a format cannot carry: found in the vocabulary, and said with the characters or tokens that it concerns.
+
+    vocabulary -> [this file] -> the limits that an `Export` comes with
+
+Each function gives the limits of one kind, for formats that have it. Where there is none, the ids are the same for
+every text that is UTF-8, as far as is known; check.py tries it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from ..errors import printable
+from ..models.bpe.families import parts
+from ..models.bpe.merge import BYTE_CHARS
+from ..pipeline.special import sort_longest_first
+from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
+
+_SHOWN = 5
+
+
+def plain(vocabulary: Vocabulary) -> Vocabulary:
+    """The same with Python's own lists and dictionary, which JSON and long loops want."""
+    return vocabulary._replace(
+        tokens=list(vocabulary.tokens),
+        token_to_id=dict(vocabulary.token_to_id.items()),
+        merges=list(vocabulary.merges),
+    )
+
+
+class Limit(NamedTuple):
+    """One way in which ids can differ: `name` is for programs, `what` for people, and `number` counts what does it."""
+
+    name: str
+    what: str
+    number: int
+
+
+class Merges(NamedTuple):
+    """The merges that a library can hold, by rank: two tokens that make a third, each pair once."""
+
+    pairs: list[tuple[str, str]]
+    dropped: list[str]  # those that llama.cpp would apply, but whose parts or result are no tokens
+
+
+def usable_merges(vocabulary: Vocabulary) -> Merges:
+    """The merges of a vocabulary. Of equal ones the first counts, as in llama.cpp."""
+    known = vocabulary.token_to_id
+    pairs: dict[tuple[str, str], None] = {}
+    dropped = []
+    for merge in vocabulary.merges:
+        left, right = parts(merge)
+        if not left or not right:
+            continue  # no pair of symbols is written so
+        if left in known and right in known and left + right in known:
+            pairs[left, right] = None
+        else:
+            dropped.append(merge)
+    return Merges(list(pairs), dropped)
+
+
+def dropped_merges(merges: Merges) -> Iterator[Limit]:
+    """Merges through texts that are no tokens, which llama.cpp applies and then falls back to bytes."""
+    if merges.dropped:
+        yield Limit(
+            "merges_without_tokens",
+            f"{_number(merges.dropped, 'merge')} left out, since a part or the result is no token: "
+            f"{_some(merges.dropped)}; words in which llama.cpp applies them get other ids",
+            len(merges.dropped),
+        )
+
+
+def missing_bytes(vocabulary: Vocabulary, instead: str) -> Iterator[Limit]:
+    """Bytes without a token; llama.cpp leaves them out of the ids, in its own way."""
+    if missing := bytes_without_tokens(vocabulary):
+        yield Limit(
+            "bytes_without_tokens",
+            f"no token for the {'bytes' if len(missing) > 1 else 'byte'} "
+            f"{_hexadecimal(missing)} of UTF-8, which llama.cpp leaves out: {instead}",
+            len(missing),
+        )
+
+
+def bytes_without_tokens(vocabulary: Vocabulary) -> list[int]:
+    """The bytes of UTF-8 that have no token."""
+    names = BYTE_CHARS if vocabulary.pre_tokenizer.byte_encode else [f"<0x{byte:02X}>" for byte in range(256)]
+    return [byte for byte in range(256) if names[byte] not in vocabulary.token_to_id and byte not in NEVER]
+
+
+NEVER = {0xC0, 0xC1, *range(0xF5, 0x100)}  # in no UTF-8
+
+
+def _hexadecimal(values: list[int]) -> str:
+    joined: list[list[int]] = []
+    for value in values:
+        if joined and joined[-1][-1] == value - 1:
+            joined[-1][1:] = [value]
+        else:
+            joined.append([value])
+    return ", ".join(" to ".join(f"0x{value:02X}" for value in run) for run in joined)
+
+
+def overlapping_tokens(vocabulary: Vocabulary) -> Iterator[Limit]:
+    """Special tokens that can overlap in a text such that llama.cpp takes the later, for it is longer."""
+    texts = {token: vocabulary.tokens[token] for token in vocabulary.special_token_ids}
+    order = sort_longest_first([(len(text.encode()), token) for token, text in texts.items()])
+    place = {token: number for number, (_, token) in enumerate(order)}
+    heads: dict[str, list[int]] = {}
+    for token, text in texts.items():
+        for length in range(1, len(text)):
+            heads.setdefault(text[:length], []).append(token)
+    ids = {text: token for token, text in texts.items()}
+
+    def is_first(token: int, joined: str) -> bool:
+        """Whether others take `token` at the beginning: no longer one stands there."""
+        return all(joined[:length] not in ids for length in range(len(texts[token]) + 1, len(joined)))
+
+    found = [
+        joined
+        for token, text in texts.items()
+        for start in range(1, len(text))
+        for other in heads.get(text[start:], ())
+        if place[other] < place[token]
+        and is_first(token, joined := f"{text}{texts[other][len(text) - start :]}")
+    ]
+    if found:
+        yield Limit(
+            "overlapping_special_tokens",
+            f"special tokens that overlap: in {_some(found)} llama.cpp takes the longer token, which comes second, "
+            "others the first",
+            len(found),
+        )
+
+
+def hidden_tokens(vocabulary: Vocabulary) -> Iterator[Limit]:
+    """User-defined tokens that a control token hides while control tokens are taken for plain text.
+
+    Others find the control token first and then let it be; llama.cpp does not look for it at all.
+    """
+    texts, attributes = vocabulary.tokens, vocabulary.attributes
+    hides = {t for t in vocabulary.special_token_ids if attributes[t] & (CONTROL | UNKNOWN)}
+    shown = {texts[token] for token in vocabulary.special_token_ids if token not in hides}
+    heads = {text[:length] for text in shown for length in range(1, len(text))}
+    found = [
+        texts[token]
+        for token in hides
+        if any(
+            texts[token][start:end] in shown
+            or (start and end == len(texts[token]) and texts[token][start:] in heads)
+            for start in range(len(texts[token]))
+            for end in range(start + 1, len(texts[token]) + 1)
+        )
+    ]
+    if found:
+        yield Limit(
+            "user_defined_tokens_in_control_tokens",
+            f"where special tokens are not parsed, user-defined tokens that stand in {_some(sorted(found))}, or "
+            "begin in it, are not found",
+            len(found),
+        )
+
+
+def stripped_spaces(vocabulary: Vocabulary) -> Iterator[Limit]:
+    """Tokens that take white space beside them, which is ASCII for llama.cpp, and all of Unicode's elsewhere."""
+    attributes = vocabulary.attributes
+    found = [t for t in vocabulary.special_token_ids if attributes[t] & (LSTRIP | RSTRIP)]
+    if found:
+        yield Limit(
+            "white_space_beyond_ascii",
+            f"beside {_some([vocabulary.tokens[token] for token in found])}, white space is dropped: llama.cpp "
+            "drops that of ASCII, others also U+0085, U+00A0, U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, "
+            "U+205F and U+3000",
+            len(found),
+        )
+
+
+def _number(items: list[str], noun: str) -> str:
+    return f"{len(items)} {noun}{' is' if len(items) == 1 else 's are'}"
+
+
+def _some(texts: Iterable[str]) -> str:
+    shown = list(dict.fromkeys(texts))
+    return ", ".join(printable(text, 40) for text in shown[:_SHOWN]) + (" …" if len(shown) > _SHOWN else "")

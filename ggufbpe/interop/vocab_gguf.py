@@ -1,0 +1,38 @@
+"""A model's vocabulary as a GGUF of its own: the metadata of the tokenizer, and no tensors.
+
+    model.gguf -> [this file] -> vocab.gguf, which llama.cpp loads with `vocab_only`
+
+Every key that is kept is copied byte for byte, so that what llama.cpp makes of the file cannot change: all of the
+tokenizer, and of `general.*` what does not speak of tensors (the architecture and the name have a say in how
+tokens strip white space). The model's dimensions are not asked for while only its vocabulary is loaded.
+
+But: nothing is corrected; fix.py does that.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+
+from ..gguf.reader import GGUFFile
+from .hugging_face import Export
+
+VOCAB_GGUF = "vocab.gguf"
+_KEPT = ("general.", "tokenizer.")
+_OF_TENSORS = ("general.alignment", "general.file_type", "general.quantization_version")
+
+
+def to_vocab_gguf(path: str | os.PathLike[str]) -> Export:
+    """The file "vocab.gguf", with the metadata of the tokenizer in the GGUF at `path`.
+
+    Raises a `GGUFError` where that is no sound GGUF, or of version 1.
+    """
+    with GGUFFile(path) as file:
+        file.require_first_shard()
+        spans = file.spans()
+        kept = [span for key, span in spans.items() if key.startswith(_KEPT) and key not in _OF_TENSORS]
+        order = "<" if file.byteorder == "little" else ">"
+        parts = [b"GGUF" + struct.pack(f"{order}IQQ", file.version, 0, len(kept))]
+        for span in kept:
+            parts += file.blocks(span)
+    return Export({VOCAB_GGUF: b"".join(parts)}, ())

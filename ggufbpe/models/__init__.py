@@ -1,0 +1,1 @@
+"""The tokenizer models, one room each: what `tokenizer.ggml.model` names."""

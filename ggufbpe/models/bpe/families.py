@@ -1,0 +1,305 @@
+r"""Which family of pre-tokenizers a vocabulary was trained with, told from its own tokens.
+
+    tokens, merges -> [this file] -> doctor.py; variants.py -> diagnose.py -> verify.py
+
+A merge never crosses the edge of a word, so the tokens of a vocabulary say how its training text was cut.
+Two kinds of evidence count. A token that a family would cut in two is proof against it: with "2019" for a
+token, digits were not cut into threes. And a family that lets strings form that are common in every corpus, as
+`FEATURES` has them, is unlikely where not one of them is a token. What speaks against a family is its cost.
+
+Measured on the 14 BPE vocabularies of llama.cpp: the family that belongs to each comes first or is tied for
+it, and cuts at most 12 of its tokens.
+
+But: letters with combining marks count for nothing. Qwen 2's vocabulary has 1,700 tokens with such, which its
+own pattern never lets form: it was trained with another one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+from itertools import islice
+from math import log2
+from typing import NamedTuple
+
+from ...errors import printable
+from ...unicode_classes import CLASSES, STARTS, class_of
+from .merge import CHAR_BYTES, byte_level
+from .pattern import char_sets, parse
+from .registry import PRE_TOKENIZERS, PreTokenizer
+from .split import splitter
+from .telltales import FEATURES, has_feature, telltales
+
+_SPACE = byte_level(" ")
+_ALLOWED = 0.5  # from this share on, a family allows it
+_TIED = 1.0  # families whose costs differ by less are tied
+_SHARE_CUT = 0.002  # of the tokens, that a pre-tokenizer would cut: of real ones, the right one cuts 0.0002
+_COST_MORE = 6.0  # than the likeliest family's, in terms of `Family.cost`
+
+
+_MARK = re.compile(
+    "[" + "".join(f"{chr(a)}-{chr(b - 1)}" for a, b, c in zip(STARTS, STARTS[1:], CLASSES) if c == "M") + "]"
+)
+
+
+class Family(NamedTuple):
+    """How well one family explains a vocabulary."""
+
+    family: str
+    cost: float  # 0 for one that explains everything
+    kept: int  # tokens of several characters that it keeps whole
+    of: int
+    cut: tuple[str, ...]  # some of those that it would cut, as text
+    missing: tuple[str, ...]  # features that it allows and the vocabulary does not have
+
+    @property
+    def names(self) -> list[str]:
+        """The names in `tokenizer.ggml.pre` that split so."""
+        return [entry.name for entry in PRE_TOKENIZERS.values() if entry.family == self.family]
+
+    @property
+    def share(self) -> float:
+        """The share of tokens that the family keeps whole."""
+        return self.kept / self.of if self.of else 1.0
+
+
+class Evidence(NamedTuple):
+    """What the tokens of a vocabulary say of the name in its `tokenizer.ggml.pre`."""
+
+    pre: str  # as the file has it; "" where it has none
+    known: frozenset[str]  # all tokens
+    found: list[Family]  # the likeliest first
+    best: list[Family]  # those that nothing tells from the likeliest, itself included
+    name: str  # to be set; "" where nothing points to one, for want of merges
+
+    @property
+    def problem(self) -> str:
+        """ "missing", "default", "unknown" or "doubtful"; "" where nothing speaks against the name."""
+        if not self.pre or self.pre == "default":
+            return self.pre or "missing"
+        if self.pre not in PRE_TOKENIZERS:
+            return "unknown"
+        return "doubtful" if self.is_against else ""
+
+    @property
+    def own(self) -> Family | None:
+        """The family in force; None where it cannot read such a vocabulary."""
+        entry = PRE_TOKENIZERS.get(self.pre or "default")
+        return next((family for family in self.found if entry and family.family == entry.family), None)
+
+    @property
+    def is_against(self) -> bool:
+        """Whether the tokens speak against the family in force."""
+        own, first = self.own, self.best[0]
+        if not self.name or own is None:
+            return bool(self.name)
+        if not self.pre or self.pre == "default":  # nobody chose it, so little is enough
+            return own not in self.best
+        return own.cost > first.cost + _COST_MORE and (own.share < 1 - _SHARE_CUT or self._is_cut)
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether it cuts enough for opening the file to warn of it (telltales.py)."""
+        return bool(telltales(PRE_TOKENIZERS[self.pre], self.known))
+
+    def under(self, pre: str) -> Evidence:
+        """The same of another name."""
+        return self._replace(pre=pre)
+
+    @property
+    def sentence(self) -> str:
+        """Which family the tokens point to, and how sure that is."""
+        first = self.best[0]
+        if not self.name:
+            return "There are no merges to tell from which one is right."
+        text = f"The tokens point to {first.family}: it keeps {first.kept} of {first.of} whole ({first.share:.2%})"
+        if first.missing:
+            kinds = f"{len(first.missing)} kind{'s' * (len(first.missing) > 1)}"
+            text += f", though the vocabulary has no tokens of {kinds} that it allows"
+        if len(self.best) > 1:
+            text += f". They do not tell it from {', '.join(family.family for family in self.best[1:])}"
+        others = [family for family in self.found if family not in self.best]
+        if others:
+            less = others[0]
+            reason = (
+                f"cuts {less.of - less.kept} of them"
+                if less.kept < less.of - 9
+                else f"allows what is missing: {', '.join(less.missing[:2])}"
+            )
+            text += f". The next is {less.family}, which {reason}"
+        if names := [name for name in first.names if name != first.family]:
+            text += f". Names that split alike: {', '.join(names)}"
+        return text + "."
+
+    def place(self, family: str) -> int:
+        """The place of a family among all, the likeliest at 0; those that cannot read the vocabulary come last."""
+        names = [found.family for found in (*self.best, *self.found)]
+        return names.index(family) if family in names else len(names)
+
+    def of_family(self, name: str) -> str:
+        """What speaks for a family against the one in force, in a few words."""
+        family = next((family for family in self.found if family.family == name), None)
+        if family is None or not self.name:
+            return ""
+        text = f"{name} keeps {family.kept} of {family.of} tokens whole"
+        own = self.own
+        if own is not None and own.kept < own.of:
+            some = ", ".join(printable(token, 20) for token in own.cut[:3])
+            text += f", {own.family} cuts {own.of - own.kept} of them ({some} …)"
+        elif own is not None and own.missing:
+            text += f", {own.family} allows what the vocabulary lacks: {', '.join(own.missing[:2])}"
+        return text
+
+
+def evidence(tokens: Iterable[str], merges: Iterable[str], pre: str, architecture: str) -> Evidence:
+    """What the tokens say of the name `pre`, "" where the file has none. Takes seconds for a large vocabulary.
+
+    The name to set is the architecture's own where it is one of the likeliest, else the family's.
+    """
+    known = frozenset(tokens)
+    made = known.intersection(map(made_by, merges))
+    found = families(made or known)
+    best = tied(found)
+    names = [name for family in best for name in family.names]
+    name = architecture if architecture in names else best[0].family
+    return Evidence(pre, known, found, best, name if made else "")
+
+
+def families(made: Iterable[str]) -> list[Family]:
+    """All families that can read such a vocabulary, the likeliest first; of equals the one with most names.
+
+    `made`: the tokens that merging made, or all where that is not known. Added tokens tell nothing.
+    """
+    made = set(made)
+    if not is_byte_level(made):
+        family = "gemma4" if any("▁" in token for token in made) else "whitespace"
+        return [Family(family, 0.0, len(made), len(made), (), ())]
+    absent = [feature for feature in FEATURES if not has_feature(made, feature)]
+    shapes: Counter[str] = Counter()
+    examples: dict[str, str] = {}
+    for text in _texts(made):
+        shape = _shape(text)
+        shapes[shape] += 1
+        if shape not in examples:
+            examples[shape] = text
+    found = [_judged(entry, absent, shapes, examples) for entry in one_of_each().values()]
+    return sorted(found, key=lambda family: (family.cost, -len(family.names)))
+
+
+def tied(found: list[Family]) -> list[Family]:
+    """The families that nothing in the vocabulary tells from the likeliest one, itself included.
+
+    Those of most names first: a model of a widely used one is the more likely.
+    """
+    best = [family for family in found if family.cost < found[0].cost + _TIED]
+    return sorted(best, key=lambda family: -len(family.names))
+
+
+def is_byte_level(tokens: Iterable[str]) -> bool:
+    """Whether tokens are written in GPT-2's alphabet of bytes, as most of them show."""
+    some = list(islice(tokens, 20000))
+    raw = sum("▁" in token or not CHAR_BYTES.keys() >= set(token) for token in some)
+    return raw * 2 < len(some) or not some
+
+
+def _judged(entry: PreTokenizer, absent: list[str], shapes: Counter[str], examples: dict[str, str]) -> Family:
+    words = splitter(entry).words
+    cut = [shape for shape in shapes if len(words(shape)) > 1]
+    number, total = sum(map(shapes.__getitem__, cut)), shapes.total()
+    missing = tuple(feature for feature in absent if allows_feature(entry, feature))
+    shown = sorted(cut, key=lambda shape: -shapes[shape])[:5]
+    cost = len(missing) + log2(1 + number)
+    return Family(entry.family, cost, total - number, total, tuple(map(examples.__getitem__, shown)), missing)
+
+
+def _texts(made: Iterable[str]) -> Iterator[str]:
+    """Tokens of several characters, as text, without those that end inside a character or have marks."""
+    for token in sorted(made):
+        rest = token.removeprefix(_SPACE)
+        if rest.isascii() and rest.isprintable() and " " not in rest:  # most of them
+            text = " " * (len(token) - len(rest)) + rest
+        else:
+            try:
+                text = bytes([CHAR_BYTES[char] for char in token]).decode()
+            except (KeyError, UnicodeDecodeError):
+                continue
+            if _MARK.search(text):
+                continue
+        if len(text) > 1:
+            yield text
+
+
+def made_by(merge: str) -> str:
+    """What a merge makes of its two sides."""
+    at = merge.find(" ", 1)
+    return merge[:at] + merge[at + 1 :] if at > 0 else ""
+
+
+def parts(merge: str) -> tuple[str, str]:
+    """The two sides of a merge, cut at its first space that does not begin it (src/llama-vocab.cpp, load)."""
+    at = merge.find(" ", 1)
+    return (merge[:at], merge[at + 1 :]) if at > 0 else ("", "")
+
+
+@cache
+def one_of_each() -> dict[str, PreTokenizer]:
+    """A byte-level entry of each family, by family."""
+    found: dict[str, PreTokenizer] = {}
+    for entry in PRE_TOKENIZERS.values():
+        if entry.byte_encode:
+            found.setdefault(entry.family, entry)
+    return found
+
+
+@cache
+def allows_feature(entry: PreTokenizer, feature: str) -> bool:
+    """Whether the family keeps the strings of a feature whole."""
+    words = splitter(entry).words
+    strings = FEATURES[feature]
+    return sum(len(words(text)) == 1 for text in strings) >= _ALLOWED * len(strings)
+
+
+class _Representatives(dict[int, str]):
+    """For each code point one that no pattern of any family tells from it; the table `str.translate` asks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        rules = [
+            parse(stage.rule) for entry in one_of_each().values() for stage in entry.stages if stage.rule
+        ]
+        self._sets = tuple(dict.fromkeys(chars for rule in rules for chars in char_sets(rule)))
+        self._first: dict[tuple[bool, ...], str] = {}
+
+    def __missing__(self, code_point: int) -> str:
+        letter = class_of(code_point)
+        signature = (letter == "L", *(chars.contains_in_class(code_point, letter) for chars in self._sets))
+        found = self[code_point] = self._first.setdefault(signature, chr(code_point))
+        return found
+
+
+@cache
+def _representatives() -> _Representatives:
+    return _Representatives()
+
+
+# Single ASCII letters matter after an apostrophe only, in contractions, and in chameleon's names of images.
+_SAME = str.maketrans(
+    "bcdefghijklmnopqrstuvwxyzBCDEFGHIJKLMNOPQRSTUVWXYZ123456789", "a" * 25 + "A" * 25 + "0" * 9
+)
+_MORE_OF_A_RUN = re.compile(r"([^\W\d_])(?=\1\1\1)")  # of one letter; three are as good as thirty
+
+
+def _shape(text: str) -> str:
+    """A text that every family splits as it splits this one, the same for many."""
+    if "'" not in text:
+        text = text.translate(_SAME)
+    if not text.isascii():
+        text = text.translate(_representatives())
+    return _with_short_runs(text)
+
+
+@lru_cache(1 << 14)
+def _with_short_runs(text: str) -> str:
+    return _MORE_OF_A_RUN.sub("", text)

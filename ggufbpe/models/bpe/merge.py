@@ -1,0 +1,225 @@
+"""A word to symbols and a symbol to ids: byte pair encoding. The reference engine.
+
+    split.py -> word -> [this file] -> ids
+
+A word is written as symbols, one a character. The pair of neighbours whose merge has the lowest rank becomes
+one symbol, the leftmost first where ranks are equal, until no pair has a merge. A symbol that is no token
+falls back to its bytes (src/llama-vocab.cpp: llm_tokenizer_bpe_session).
+
+But: no cache and no files. pipeline.py has the cache.
+"""
+
+from __future__ import annotations
+
+import heapq
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from ...kernel.lazy import as_dict
+from .registry import PreTokenizer
+
+# GPT-2 writes each byte as one printable character: those that are printable stay, the others follow from
+# U+0100 (src/unicode.cpp: unicode_byte_to_utf8_map). BYTE_CHARS[byte] is the character.
+_PRINTABLE = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+_OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
+BYTE_CHARS = "".join(chr(b) if b in _PRINTABLE else chr(256 + _OTHERS.index(b)) for b in range(256))
+CHAR_BYTES = {char: byte for byte, char in enumerate(BYTE_CHARS)}
+
+NO_MERGE = (1 << 31) - 1  # above every rank
+_PAIR_CACHE = 1 << 20  # pairs, about 150 MB of them
+_LONGEST_WORD = 1 << 27  # symbols; merging one takes 60 bytes a symbol
+_QUEUE_FROM = 64  # symbols; for fewer, looking through all ranks is faster than keeping a queue
+
+
+def byte_level(word: str) -> str:
+    """`word` in GPT-2's alphabet, one character a byte of its UTF-8.
+
+    >>> byte_level(" é")
+    'ĠÃ©'
+    """
+    if word.isascii():
+        return word.translate(BYTE_CHARS)
+    return word.encode("utf-8", "surrogatepass").decode("latin-1").translate(BYTE_CHARS)
+
+
+class PairRanks(dict[tuple[str, str], int]):
+    """The rank of a pair of symbols, `NO_MERGE` for pairs without one; the first of two equal merges counts.
+
+    llama.cpp cuts a merge at its first space, not counting one that begins it, and looks pairs up. Cutting all
+    of them takes longer than opening the file, so the merges are kept as they are, with their rank, and a
+    pair is remembered when it is first asked for.
+
+    >>> ranks = PairRanks(["a b", "ab c", "a b"])
+    >>> ranks["a", "b"], ranks["ab", "c"], ranks["b", "c"] == NO_MERGE
+    (0, 1, True)
+    """
+
+    def __init__(self, merges: Sequence[str]) -> None:
+        super().__init__()
+        self._merges = dict(zip(reversed(merges), range(len(merges) - 1, -1, -1)))
+
+    def __missing__(self, pair: tuple[str, str]) -> int:
+        if len(self) >= _PAIR_CACHE:
+            self.clear()
+        left, right = pair
+        # The left part of a merge has no space but at its beginning.
+        rank = NO_MERGE if " " in left and " " in left[1:] else self._merges.get(f"{left} {right}", NO_MERGE)
+        self[pair] = rank
+        return rank
+
+
+class WordEncoder:
+    """Encodes single words by a vocabulary's ranks, tokens and the flags of its pre-tokenizer."""
+
+    def __init__(self, entry: PreTokenizer, token_to_id: Mapping[str, int], merges: Sequence[str]) -> None:
+        self._entry = entry
+        self._token_to_id = as_dict(token_to_id)
+        self.ranks = PairRanks(merges)
+
+    def with_ranks(self, entry: PreTokenizer, ranks: PairRanks) -> WordEncoder:
+        """One of the same tokens that merges by other ranks, with the flags of another pre-tokenizer."""
+        other = WordEncoder(entry, self._token_to_id, ())
+        other.ranks = ranks
+        return other
+
+    def ids(self, word: str) -> tuple[int, ...]:
+        """The ids of `word`, as it stands in the text."""
+        written = byte_level(word) if self._entry.byte_encode else word
+        if self.is_whole(written):
+            return (self._token_to_id[written],)
+        _check_length(len(written))  # before there is a list of symbols
+        ids: list[int] = []
+        known = self._token_to_id.get
+        for symbol in self.merged(list(written)):
+            token = known(symbol)
+            if token is None:
+                ids += [token for token, _ in self.fallback(symbol)]
+            else:
+                ids.append(token)
+        return tuple(ids)
+
+    def ids_with_ends(self, word: str) -> list[tuple[int, int, int]]:
+        """(id, start, end) of each token, in bytes of the UTF-8 of `word`."""
+        byte_encode = self._entry.byte_encode
+        written = byte_level(word) if byte_encode else word
+        _check_length(len(written))
+        result: list[tuple[int, int, int]] = []
+        start = 0
+        for symbol in [written] if self.is_whole(written) else self.merged(list(written)):
+            end = start + (len(symbol) if byte_encode else len(symbol.encode("utf-8", "surrogatepass")))
+            token = self._token_to_id.get(symbol)
+            if token is None:
+                result += [(t, start + at, start + at + 1) for t, at in self.fallback(symbol)]
+            else:
+                result.append((token, start, end))
+            start = end
+        return result
+
+    def merged(self, symbols: list[str]) -> list[str]:
+        """The symbols after all merges. `symbols` is used up."""
+        merge = _merge_by_search if len(symbols) < _QUEUE_FROM else _merge_by_queue
+        return merge(symbols, self.ranks)
+
+    def steps(self, symbols: list[str]) -> Iterator[tuple[int, int, int]]:
+        """The merges of a word one by one, for tracing: see `merge_steps`."""
+        _check_length(len(symbols))
+        return merge_steps(symbols, self.ranks)
+
+    def rank(self, left: str, right: str) -> int | None:
+        """The rank of a merge, None if there is none."""
+        rank = self.ranks[left, right]
+        return None if rank == NO_MERGE else rank
+
+    def is_whole(self, written: str) -> bool:
+        """Whether the word, written for merging, is taken as a token without it."""
+        if self._entry.ignore_merges or (self._entry.newline_runs and not written.strip("\n")):
+            return written in self._token_to_id
+        return False
+
+    def fallback(self, symbol: str) -> list[tuple[int, int]]:
+        """(id, byte offset in the symbol) for a symbol that is no token; bytes without a token are dropped.
+
+        llama.cpp looks up single bytes of the UTF-8 of a byte-level symbol, so only ASCII ones can be found;
+        offsets count the bytes that the characters stand for.
+        """
+        known = self._token_to_id
+        if self._entry.byte_encode:
+            return [(known[c], at) for at, c in enumerate(symbol) if c < "\x80" and c in known]
+        names = [f"<0x{byte:02X}>" for byte in symbol.encode("utf-8", "surrogatepass")]
+        return [(known[name], at) for at, name in enumerate(names) if name in known]
+
+
+def _check_length(symbols: int) -> None:
+    """Refuse in words what would end in the system killing the process."""
+    if symbols > _LONGEST_WORD:
+        raise ValueError(
+            f"the pre-tokenizer leaves a word of {symbols} characters, which takes {60 * symbols >> 30} GiB to merge; "
+            f"the limit is {_LONGEST_WORD}"
+        )
+
+
+def _merge_by_search(symbols: list[str], pair_ranks: PairRanks) -> list[str]:
+    """Merge by looking for the lowest rank anew each time: short words."""
+    ranks = list(map(pair_ranks.__getitem__, pairwise(symbols)))
+    while ranks and (lowest := min(ranks)) != NO_MERGE:
+        at = ranks.index(lowest)
+        symbols[at] = merged = symbols[at] + symbols.pop(at + 1)
+        del ranks[at]
+        if at:
+            ranks[at - 1] = pair_ranks[symbols[at - 1], merged]
+        if at < len(ranks):
+            ranks[at] = pair_ranks[merged, symbols[at + 1]]
+    return symbols
+
+
+def _merge_by_queue(symbols: list[str], pair_ranks: PairRanks) -> list[str]:
+    """Merge with a priority queue: long words."""
+    for _ in merge_steps(symbols, pair_ranks):
+        pass
+    return list(filter(None, symbols))
+
+
+def merge_steps(symbols: list[str], pair_ranks: PairRanks) -> Iterator[tuple[int, int, int]]:
+    """(rank, left, right) of each merge, in order; left and right are places in `symbols`, before the merge.
+
+    A priority queue of pairs over a chain of symbols: n log n in the length of the word. After a merge its left
+    place has the result and its right one is empty, so that a symbol's place is where it began.
+
+    An item of the queue is rank and left position in one integer. It is stale when the pair at its position
+    has another rank by now; ranks tell pairs apart.
+
+    >>> symbols = list("abab")
+    >>> [(rank, symbols[a], symbols[b]) for rank, a, b in merge_steps(symbols, PairRanks(["a b", "ab ab"]))]
+    [(0, 'a', 'b'), (0, 'a', 'b'), (1, 'ab', 'ab')]
+    """
+    count = len(symbols)
+    following = array("i", range(1, count + 1))
+    before = array("i", range(-1, count - 1))
+    ranks = array("i", (pair_ranks[pair] for pair in pairwise(symbols)))
+    ranks.append(NO_MERGE)
+    queue = [rank << 32 | at for at, rank in enumerate(ranks) if rank != NO_MERGE]
+    heapq.heapify(queue)
+
+    def update(at: int) -> None:
+        right = following[at]
+        ranks[at] = pair_ranks[symbols[at], symbols[right]] if right < count else NO_MERGE
+        if ranks[at] != NO_MERGE:
+            heapq.heappush(queue, ranks[at] << 32 | at)
+
+    while queue:
+        item = heapq.heappop(queue)
+        at = item & 0xFFFFFFFF
+        if ranks[at] != item >> 32:
+            continue
+        right = following[at]
+        yield ranks[at], at, right
+        symbols[at] += symbols[right]
+        symbols[right] = ""
+        ranks[right] = NO_MERGE
+        following[at] = following[right]
+        if following[at] < count:
+            before[following[at]] = at
+        update(at)
+        if before[at] >= 0:
+            update(before[at])

@@ -1,0 +1,178 @@
+r"""The registry's patterns for the package `regex`, to be run as they are.
+
+    registry entry -> [this file] -> compiled patterns -> users, list-pre, and the tests as another opinion
+
+The text is llama.cpp's, with its meaning spelled out where `regex` has another one: `\p{Lu}` and its like are any
+letter, `\s` is the White_Space property, `\d` is ASCII, and white space beyond ASCII is in no range. Nothing here goes
+through pattern.py or split.py. What a letter or a digit is, `regex` decides by its own Unicode version, and
+`Patterns.other_characters` are those that it takes otherwise.
+
+But: some take a square of the time on long runs, which split.py does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any, overload
+
+from ...errors import printable
+from ...once import made_once, making
+from ...unicode_classes import CLASSES, STARTS
+from .pattern import HAN
+from .registry import PRE_TOKENIZERS, PreTokenizer, Stage
+
+_PART = re.compile(
+    r"\\p\{(?P<property>\w+)\}|\\(?P<escape>.)|(?P<bracket>\[\^?(?:\\.|[^\]\\])*\])|.", re.DOTALL
+)
+_LETTERS = ("Lu", "Ll", "Lt", "Lm", "Lo")
+_WHITE_SPACE = r"\p{White_Space}"
+_HAN = "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in HAN)
+_CLASSES = {"L": r"\p{L}", "M": r"\p{M}", "N": r"\p{N}", "P": r"\p{P}", "S": r"\p{S}", "W": _WHITE_SPACE}
+_RANGE = re.compile(r"(\\u[0-9a-f]{4}|\\U[0-9a-f]{8}|[^\\])-(\\u[0-9a-f]{4}|\\U[0-9a-f]{8}|[^\\\]])")
+
+
+class Patterns(Sequence[Any]):
+    """The compiled patterns of one pre-tokenizer, `regex.Pattern` each, to be run one after the other.
+
+    Each splits the pieces that the ones before it left: its matches are pieces, what is between them stays one, and an
+    empty match cuts. `words` does that. A pre-tokenizer that escapes spaces wants a text in which U+2581 stands for
+    them already.
+    """
+
+    def __init__(self, entry: PreTokenizer) -> None:
+        regex = _regex()
+        self.name = entry.name
+        self._compiled = tuple(
+            regex.compile(_of_stage(stage), regex.V1)
+            for stage in entry.stages
+            if stage.step != "blocks_of_white_space"  # which only saves time
+        )
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        return self._compiled[index]
+
+    def __len__(self) -> int:
+        return len(self._compiled)
+
+    def words(self, text: str) -> list[str]:
+        """The words of `text`, in order; together they are the text."""
+        pieces = [text] if text else []
+        for pattern in self._compiled:
+            pieces = [part for piece in pieces for part in _cut(pattern, piece)]
+        return pieces
+
+    @made_once
+    def other_characters(self) -> tuple[int, ...]:
+        """The code points that `regex` puts into another class than llama.cpp, of the classes that are asked for.
+
+        llama.cpp's are those of Unicode 15.1. A text without these characters has the same words. Ascending.
+        """
+        texts = "".join(pattern.pattern for pattern in self._compiled)
+        asked = (letter for letter, text in _CLASSES.items() if text[2:] in texts)
+        return tuple(sorted(set().union(*map(_otherwise, asked))))
+
+
+def patterns(name: str) -> Patterns:
+    """The patterns of the pre-tokenizer `name` (a value of `tokenizer.ggml.pre`), compiled by the package `regex`.
+
+    >>> patterns("llama-bpe").words("I'll count 1234567 words")
+    ['I', "'ll", ' count', ' ', '123', '456', '7', ' words']
+
+    `ValueError` for a name that llama.cpp does not know, `ModuleNotFoundError` where `regex` is not installed.
+    """
+    if name not in PRE_TOKENIZERS:
+        raise ValueError(
+            f"llama.cpp knows no pre-tokenizer {printable(name)}; `ggufbpe list-pre` shows all names"
+        )
+    return Patterns(PRE_TOKENIZERS[name])
+
+
+def _regex() -> Any:
+    try:
+        with making:
+            return import_module("regex")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "the package regex is not installed, which runs the patterns: pip install 'ggufbpe[regex]'",
+            name="regex",
+        ) from error
+
+
+def _cut(pattern: Any, piece: str) -> Iterator[str]:
+    end = 0
+    for match in pattern.finditer(piece):
+        for part in (piece[end : match.start()], match[0]):
+            if part:
+                yield part
+        end = match.end()
+    if end < len(piece):
+        yield piece[end:]
+
+
+def _members(letter: str) -> set[int]:
+    """The code points of a class in llama.cpp, but for surrogates."""
+    bounds = zip(STARTS, (*STARTS[1:], 0x110000), CLASSES)
+    points = {point for low, high, found in bounds if found == letter for point in range(low, high)}
+    return points - set(range(0xD800, 0xE000))
+
+
+@cache
+def _otherwise(letter: str) -> frozenset[int]:
+    """The code points that are in a class in `regex` and not in llama.cpp, or the other way round."""
+    every = "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))
+    runs = _regex().findall(f"{_CLASSES[letter]}+", every)
+    return frozenset({ord(char) for run in runs for char in run} ^ _members(letter))
+
+
+def _of_stage(stage: Stage) -> str:
+    if stage.step == "digit_groups":  # a cut after each group, where the groups are counted from the end
+        digit = _spelled_out(stage.rule.removesuffix("+"))
+        return f"(?<={digit})(?=(?:{digit}{{3}})*(?!{digit}))"
+    if stage.step == "trailing_white_space":
+        return rf"(?<!{_WHITE_SPACE}){_WHITE_SPACE}+\Z"
+    return _spelled_out(stage.rule if stage.step is None else stage.pattern)
+
+
+def _spelled_out(text: str) -> str:
+    r"""A pattern of llama.cpp in the words of `regex`.
+
+    >>> _spelled_out(r"[^\s\p{Lu}]+|\d")
+    '[^\\p{White_Space}\\p{L}]+|[0-9]'
+    """
+    return _PART.sub(lambda part: _part(part), text)
+
+
+def _part(part: re.Match[str], in_bracket: bool = False) -> str:
+    name, escape, bracket = part["property"], part["escape"], part["bracket"]
+    if bracket and not in_bracket:
+        inside = re.sub(r"\\p\{(?P<property>\w+)\}|\\(?P<escape>.)|(?P<bracket>(?!))", _inside, bracket)
+        return f"{inside[:-1]}&&\\P{{White_Space}}]" if _has_white_space(bracket) else inside
+    if name == "Han":
+        return _HAN if in_bracket else f"[{_HAN}]"
+    if name:
+        return r"\p{L}" if name in _LETTERS else part[0]
+    known = {"s": _WHITE_SPACE, "S": r"\P{White_Space}", "d": "0-9" if in_bracket else "[0-9]"}
+    return known.get(escape or "", part[0])
+
+
+def _inside(part: re.Match[str]) -> str:
+    return _part(part, in_bracket=True)
+
+
+def _has_white_space(bracket: str) -> bool:
+    """Whether white space beyond ASCII is in a range of a bracket expression; llama.cpp never takes it for such."""
+    bounds = [tuple(ord(_character(end)) for end in pair) for pair in _RANGE.findall(bracket)]
+    found = any(low <= point <= high for low, high in bounds for point in _members("W") if point > 0x7F)
+    assert not (found and bracket.startswith("[^"))
+    return found
+
+
+def _character(text: str) -> str:
+    return chr(int(text[2:], 16)) if text.startswith("\\") else text

@@ -1,0 +1,323 @@
+r"""Plain text to words: the pre-tokenizer, by a registry entry. The reference engine.
+
+    text fragment -> [this file] -> words -> merge.py
+
+llama.cpp runs the patterns of a list one after the other; each splits the pieces that the ones before left,
+sees nothing beyond the piece, and leaves what it does not match as a piece (src/unicode.cpp,
+unicode_regex_split). Done here on a *collapsed* text, in which
+
+- ASCII stands for itself and every other code point is one marker character for all code points that the
+  entry's patterns cannot tell apart: so a class is a handful of characters, for Python's `re` a bitmap;
+- U+00FF separates pieces. No set of a pattern contains it, so a look-ahead takes it for the end of the
+  text, and one pass of `re.split` splits all pieces at once.
+
+Everything is linear in the text. Five rules are not when a backtracking matcher runs them as they are
+written, or are no patterns at all: they are steps, plain functions at the end of this file.
+
+But: no merging, and no special tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from itertools import accumulate, compress
+from operator import not_
+from typing import NamedTuple
+
+from ...once import made_once
+from ...unicode_classes import class_of
+from .pattern import (
+    CLASS_LETTERS,
+    Ahead,
+    Chars,
+    CharSet,
+    Choice,
+    Node,
+    Sequence,
+    always_matches,
+    char_sets,
+    option_texts,
+    options,
+    parse,
+)
+from .registry import PreTokenizer, Stage
+
+SEPARATOR = "\xff"
+_MARKERS = range(0x80, 0xFF)
+_MARKER_CACHE = 1 << 16  # code points; a text of every code point there is must not fill the memory
+_FINDALL_LIMIT = 1 << 24  # characters; a longer text is split as it is asked for, not into one list
+
+
+class Piece(NamedTuple):
+    """`text[start:end]` after a stage, and the number of the alternative that took it; None if none did."""
+
+    alternative: int | None
+    start: int
+    end: int
+
+
+class Splitter:
+    """Splits plain text by one registry entry.
+
+    >>> from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+    >>> Splitter(PRE_TOKENIZERS["gpt-2"]).words("I'll  go")
+    ['I', "'ll", ' ', ' go']
+    """
+
+    def __init__(self, entry: PreTokenizer) -> None:
+        self._entry = entry
+        rules = [parse(stage.rule) for stage in entry.stages if stage.rule]
+        self._alphabet = _Alphabet(dict.fromkeys(s for rule in rules for s in char_sets(rule)))
+        *first, last = entry.stages
+        self._stages = [self._compiled(stage) for stage in first]
+        # Where the last pattern takes every character, `findall` gives the words, and skips separators.
+        self._total = last.step is None and always_matches(parse(last.rule))
+        if self._total:
+            self._find = re.compile(self._alphabet.emit(parse(last.rule)))
+        else:
+            self._stages.append(self._compiled(last))
+
+    def words(self, text: str) -> list[str]:
+        """The words of `text`, in order; together they are the text."""
+        return list(self.iterate(text))
+
+    def iterate(self, text: str) -> Iterable[str]:
+        """The same, one by one where the text is so long that a list would fill the memory."""
+        is_ascii = text.isascii()
+        collapsed = text if is_ascii else self._alphabet.collapse(text)
+        for split in self._stages:
+            collapsed = split(collapsed)
+        if not self._total:
+            pieces = list(filter(None, collapsed.split(SEPARATOR)))
+        elif len(collapsed) < _FINDALL_LIMIT:
+            pieces = self._find.findall(collapsed)
+        else:
+            lazily = (match[0] for match in self._find.finditer(collapsed))
+            return lazily if is_ascii else _restored_lazily(lazily, text)
+        return pieces if is_ascii else _restored(pieces, text)
+
+    def stages(self, text: str) -> list[list[Piece]]:
+        """The pieces of `text` after each stage, for tracing; those after the last one are the words.
+
+        Alternatives are counted from 0, as `option_texts` gives them for the stage's rule. What a step does is
+        its alternative 0, but for steps that follow a rule of several, whose alternatives these are then.
+        """
+        collapsed = self._alphabet.collapse(text)
+        pieces = [Piece(None, 0, len(text))] if text else []
+        found = []
+        for parts_of in self._labelled:
+            pieces = [
+                Piece(alternative, start + first, start + last)
+                for _, start, end in pieces
+                for alternative, first, last in parts_of(collapsed[start:end])
+            ]
+            found.append(pieces)
+        return found
+
+    @made_once
+    def _labelled(self) -> list[Callable[[str], Iterator[Piece]]]:
+        return [_labelled(self._alphabet, stage) for stage in self._entry.stages]
+
+    def _compiled(self, stage: Stage) -> Callable[[str], str]:
+        if stage.step is not None:
+            return _STEPS[stage.step](self._alphabet, stage)
+        split = re.compile(f"({self._alphabet.emit(parse(stage.rule))})").split
+        return lambda text: SEPARATOR.join(split(text))
+
+
+@cache
+def splitter(entry: PreTokenizer) -> Splitter:
+    """The splitter of an entry, compiled once."""
+    return Splitter(entry)
+
+
+def _labelled(alphabet: _Alphabet, stage: Stage) -> Callable[[str], Iterator[Piece]]:
+    """What a stage makes of one collapsed piece, with the alternative that took each part."""
+    groups = (f"({alphabet.emit(parse(text))})" for text in option_texts(stage.rule))
+    pattern = re.compile("|".join(groups))
+
+    def matched(text: str) -> Iterator[Piece]:
+        end = 0
+        for match in pattern.finditer(text):
+            if end < match.start():
+                yield Piece(None, end, match.start())
+            end = match.end()
+            yield Piece((match.lastindex or 0) - 1, match.start(), end)
+        if end < len(text):
+            yield Piece(None, end, len(text))
+
+    if stage.step is None:
+        return matched
+    cut = _STEPS[stage.step](alphabet, stage)
+    by_beginning = stage.step == "letters_joined_by_spaces"  # what a part is shows there; else at its end
+
+    def parted(text: str) -> Iterator[Piece]:
+        end = 0
+        for part in filter(None, cut(text).split(SEPARATOR)):
+            start, end = end, end + len(part)
+            match = pattern.match(text, start if by_beginning else end - 1) if stage.pattern else None
+            yield Piece((match.lastindex or 0) - 1 if match else None, start, end)
+
+    return parted
+
+
+def _restored(pieces: list[str], text: str) -> list[str]:
+    """`pieces` of the collapsed text as the words of the text itself; ASCII pieces are theirs already."""
+    ends = list(accumulate(map(len, pieces)))
+    for index in compress(range(len(pieces)), map(not_, map(str.isascii, pieces))):
+        pieces[index] = text[ends[index] - len(pieces[index]) : ends[index]]
+    return pieces
+
+
+def _restored_lazily(pieces: Iterable[str], text: str) -> Iterator[str]:
+    start = 0
+    for piece in pieces:
+        end = start + len(piece)
+        yield text[start:end]
+        start = end
+
+
+class _Alphabet(dict[int, int]):
+    """The collapsed alphabet of one entry; as a dictionary, the table that `str.translate` asks."""
+
+    def __init__(self, sets: Iterable[CharSet]) -> None:
+        super().__init__()
+        self._sets = tuple(sets)
+        self._markers: dict[tuple[bool, ...], int] = {}
+        ranges = [r for s in self._sets for term in s.terms for r in term.ranges]
+        # Every membership that a non-ASCII code point can have, tried at a point of each interval that the
+        # ranges cut. A class letter that no code point there has costs a marker and does no harm.
+        points = {0x80, 0x110000} | {p for low, high in ranges for p in (low, high + 1) if p > 0x7F}
+        for point in sorted(points):
+            for letter in CLASS_LETTERS:
+                signature = tuple(s.contains_in_class(point, letter) for s in self._sets)
+                self._markers.setdefault(signature, _MARKERS[len(self._markers)])
+        self._collapse = re.compile(r"[^\0-\x7f]+").sub
+
+    def collapse(self, text: str) -> str:
+        """`text` with a marker for each code point beyond ASCII; as many characters as before."""
+        return self._collapse(lambda run: run[0].translate(self), text)
+
+    def __missing__(self, code_point: int) -> int:
+        if len(self) >= _MARKER_CACHE:
+            self.clear()
+        letter = class_of(code_point)
+        marker = self._markers[tuple(s.contains_in_class(code_point, letter) for s in self._sets)]
+        self[code_point] = marker
+        return marker
+
+    def bracket(self, chars: CharSet) -> str:
+        """`chars` as a bracket expression over the collapsed alphabet."""
+        members = {point for point in range(128) if chars.contains(point)}
+        index = self._sets.index(chars)
+        members |= {marker for signature, marker in self._markers.items() if signature[index]}
+        inside = "".join(f"\\x{point:02x}" for point in sorted(members))
+        return f"[{inside}]" if inside else r"[^\0-\xff]"
+
+    def emit(self, node: Node) -> str:
+        """The pattern for Python's `re` that does the same on collapsed text."""
+        if isinstance(node, Chars):
+            return self.bracket(node.set)
+        if isinstance(node, Sequence):
+            return "".join(self.emit(item) for item in node.items)
+        if isinstance(node, Choice):
+            return f"(?:{'|'.join(self.emit(option) for option in node.options)})"
+        if isinstance(node, Ahead):
+            return f"(?{'!' if node.negated else '='}{self.emit(node.item)})"
+        item = self.emit(node.item)
+        counts = {(0, 1): "?", (0, None): "*", (1, None): "+"}
+        count = counts.get((node.least, node.most)) or f"{{{node.least},{node.most}}}"
+        return (item if isinstance(node.item, Chars) else f"(?:{item})") + count
+
+
+# ---- steps: what is no pattern, or would not be linear as one -------------------------------------------
+
+
+def _digit_groups(alphabet: _Alphabet, stage: Stage) -> Callable[[str], str]:
+    """Cut runs of digits into threes from the right; the first group stays with the text before it.
+
+    src/unicode.cpp: unicode_regex_split_custom_afmoe. "ab1234c" becomes "ab1", "234", "c".
+    """
+    digits = re.compile(f"{alphabet.emit(parse(stage.rule))}")
+
+    def cut(match: re.Match[str]) -> str:
+        run = match[0]
+        first = len(run) % 3 or 3
+        return SEPARATOR.join([run[:first], *(run[i : i + 3] for i in range(first, len(run), 3)), ""])
+
+    return lambda text: digits.sub(cut, text)
+
+
+def _thousands(alphabet: _Alphabet, stage: Stage) -> Callable[[str], str]:
+    r"""Cut runs of ASCII digits before each group of three, counted from the right.
+
+    What `(?=(\d{3})+(?!\d))` does, which looks ahead to the end of the run from every digit.
+    """
+    digits = re.compile(f"{alphabet.emit(parse(stage.rule))}")
+
+    def cut(match: re.Match[str]) -> str:
+        run = match[0]
+        first = len(run) % 3
+        return SEPARATOR.join([run[:first], *(run[i : i + 3] for i in range(first, len(run), 3))])
+
+    return lambda text: digits.sub(cut, text)
+
+
+def _trailing_white_space(alphabet: _Alphabet, stage: Stage) -> Callable[[str], str]:
+    r"""Cut off the white space at the end of each piece: `\s+$`, tried only where a run of it begins."""
+    space = alphabet.emit(parse(stage.rule))
+    split = re.compile(rf"((?<!{space}){space}+(?={SEPARATOR}|\Z))").split
+    return lambda text: SEPARATOR.join(split(text))
+
+
+def _blocks_of_white_space(alphabet: _Alphabet, stage: Stage) -> Callable[[str], str]:
+    r"""Cut long runs of white space as the pattern of the next stage would, in blocks of 512.
+
+    That pattern asks `\s*[\r\n]+` first, which looks through the whole run for a line break, and then takes
+    512 characters: a square of the run's length. A run that no line break follows is surely a series of
+    such blocks while more than 512 remain, and surely begins a word.
+    """
+    blank, space = (alphabet.emit(option) for option in options(parse(stage.rule)))
+    runs = re.compile(f"(?<!{blank}){blank}{{1025,}}(?!{space})")
+
+    def cut(match: re.Match[str]) -> str:
+        run = match[0]
+        return SEPARATOR.join(["", *(run[i : i + 512] for i in range(0, len(run), 512))])
+
+    return lambda text: runs.sub(cut, text)
+
+
+def _letters_joined_by_spaces(alphabet: _Alphabet, stage: Stage) -> Callable[[str], str]:
+    r"""Split by the stage's rule, then join words of letters that a single space parts.
+
+    What `(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+` does, where a backtracking matcher remembers every turn of both
+    loops: ten million letters fill the memory.
+    """
+    find = re.compile(alphabet.emit(parse(stage.rule))).findall
+    is_contraction = re.compile(alphabet.emit(options(parse(stage.rule))[0])).fullmatch
+    letter = alphabet.emit(parse(r"\p{L}"))
+    has_letters = re.compile(rf"{letter}|[\0-\xff]{letter}").match
+    continues = re.compile(f" {letter}").match
+
+    def join(text: str) -> str:
+        parts: list[str] = []
+        open_word = False  # whether the word before can go on
+        for word in find(text):
+            if not (open_word and continues(word)):
+                parts.append(SEPARATOR)
+                open_word = has_letters(word) is not None and is_contraction(word) is None
+            parts.append(word)
+        return "".join(parts)
+
+    return join
+
+
+_STEPS: dict[str, Callable[[_Alphabet, Stage], Callable[[str], str]]] = {
+    "digit_groups": _digit_groups,
+    "thousands": _thousands,
+    "trailing_white_space": _trailing_white_space,
+    "blocks_of_white_space": _blocks_of_white_space,
+    "letters_joined_by_spaces": _letters_joined_by_spaces,
+}

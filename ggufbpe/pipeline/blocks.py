@@ -1,0 +1,138 @@
+"""A long text in blocks whose ids, one after the other, are those of the whole text.
+
+    stream -> [this file] -> blocks -> ids, counts
+
+A text may be cut between two characters if the pre-tokenizer has a word end there whatever else the text is
+(`Splitter.cut` of the kernel: no pattern matches or looks across), and if no special token stands across the place
+or strips white space at it. The text nearby decides that for all of the text: no id changes.
+
+But: a text without such a place (a gigabyte of one letter) is one block. So is every text in the reference engine,
+which does not know such places, and of a DNA model, whose k-mers are counted from the beginning of a sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..kernel import native
+from ..tokenizer import Tokenizer, steps_of
+from ..vocab import LSTRIP, RSTRIP
+from .special import SPACES
+
+BLOCK = 1 << 16  # bytes
+
+
+def blocks(
+    stream: Any, tokenizers: Iterable[Tokenizer], parse_special: bool = True, size: int = BLOCK
+) -> Iterator[bytes]:
+    """What a binary stream has, in blocks of at least `size` bytes and mostly little more; none of an empty one.
+
+    No id and no word of any of the `tokenizers` changes. `TypeError` for a stream of str.
+
+    >>> import io
+    >>> tok = Tokenizer.from_gguf("gpt2.gguf")                               # doctest: +SKIP
+    >>> list(blocks(io.BytesIO(b"Hello worlds"), [tok], size=3))             # doctest: +SKIP
+    [b'Hello', b' worlds']
+    """
+    rest = read(stream, size)
+    if len(rest) < size:  # nothing else has to be known for it
+        yield from [rest] if rest else ()
+        return
+    places = [_Places(tokenizer, parse_special) for tokenizer in tokenizers]
+    around = max((each.around for each in places), default=0)
+    searched = size
+    wanted = size + size // 4 + around
+    while True:
+        rest += read(stream, wanted - len(rest))
+        is_end = len(rest) < wanted
+        last = len(rest) - (0 if is_end else around)
+        at = min(searched, last)
+        while at < last and (found := max((each.next(rest, at) for each in places), default=at)) != at:
+            at = found
+        if at < last:
+            yield rest[:at]
+            rest, searched, wanted = rest[at:], size, size + size // 4 + around
+        elif is_end:
+            if rest:
+                yield rest
+            return
+        else:
+            searched, wanted = last, 2 * wanted
+
+
+def read(stream: Any, size: int) -> bytes:
+    """`size` bytes, less only at the end: pipes and decompressors give what they have."""
+    parts: list[bytes] = []
+    while size > 0 and (part := stream.read(size)):
+        if isinstance(part, str):
+            raise TypeError("the stream gives str; open it in binary mode")
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def added_ids(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """What llama-tokenize adds before and behind a text; where the model wants no BOS, no EOS either."""
+    if not tokenizer.add_bos:
+        return [], []
+    ends = (tokenizer.bos_id, tokenizer.eos_id if tokenizer.add_eos else None)
+    before, behind = ([] if token is None else [token] for token in ends)
+    return before, behind
+
+
+class _Places:
+    """Where one tokenizer lets a text be cut. `around` are the bytes on either side of a place that are looked at."""
+
+    def __init__(self, tokenizer: Tokenizer, parse_special: bool) -> None:
+        vocabulary = tokenizer.vocabulary
+        entry = vocabulary.pre_tokenizer
+        self._splitter = None
+        if tokenizer.engine == "native" and native is not None and vocabulary.model != "hybriddna":
+            from ..kernel import tables
+
+            self._splitter = tables.splitter(entry)
+        self._special = steps_of(tokenizer).special
+        self._parse_special = parse_special
+        special = vocabulary.special_token_ids
+        self._strips = any(vocabulary.attributes[token] & (LSTRIP | RSTRIP) for token in special)
+        longest = max((len(vocabulary.tokens[token].encode()) for token in special), default=0)
+        self.around = max(longest, 4)
+        # What is between white space is split by itself there, so the place must be before some.
+        spaces = SPACES[1:] if entry.escape_whitespaces else SPACES
+        self._before = spaces.encode() if vocabulary.model == "whitespace" else None
+
+    def next(self, text: bytes, start: int) -> int:
+        """The first place at or behind `start`; the length of the text if there is none."""
+        if self._splitter is None:
+            return len(text)
+        at = start
+        while (at := self._splitter.cut(text, at)) < len(text) and not self._is_free(text, at):
+            at += 1
+        return at
+
+    def _is_free(self, text: bytes, at: int) -> bool:
+        """Whether nothing but the pre-tokenizer has a say at a place."""
+        if not _is_between_characters(text, at):
+            return False
+        before, here = text[at - 1], text[at]
+        if self._before is not None and here not in self._before:
+            return False
+        if (self._strips or self._before is not None) and before in SPACES.encode():
+            return False
+        first = max(at - self.around, 0)
+        found = self._special.places(text[first : at + self.around], self._parse_special)
+        return not any(start < at - first < end + self._strips for start, end in found)
+
+
+def _is_between_characters(text: bytes, at: int) -> bool:
+    """Whether whole characters end and begin there; of bytes that are not UTF-8 that is not told."""
+    begin = at - 1
+    while begin > 0 and at - begin < 4 and text[begin] & 0xC0 == 0x80:
+        begin -= 1
+    lead = text[at]
+    length = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+    try:
+        return len(text[begin:at].decode()) == len(text[at : at + length].decode()) == 1
+    except UnicodeDecodeError:
+        return False

@@ -1,0 +1,183 @@
+"""Ids to text: the piece of each token, and what llama.cpp does to the whole.
+
+    ids -> [this file] -> bytes -> text
+
+Source: src/llama-vocab.cpp, token_to_piece (one token) and detokenize (all).
+"""
+
+from __future__ import annotations
+
+import codecs
+import operator
+import re
+from collections.abc import Iterable
+
+from ..models.bpe.merge import CHAR_BYTES
+from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
+
+_SHOWN_AS_THEY_ARE = CONTROL | USER_DEFINED | UNKNOWN
+_HIDDEN = CONTROL | UNKNOWN
+
+# The three passes over the text of vocabularies with clean_spaces.
+_SPACE_BEFORE_MARK = re.compile(rb" (?=[?!.,])")
+_LONE_APOSTROPHE = re.compile(rb" ' ")
+_SPACE_BEFORE_SUFFIX = re.compile(rb" (?='(?:[sm]|[rv]e))")
+# A tail that text to come could still change. Of a run of spaces the last two, for "  ' s" becomes "'s".
+_UNDECIDED_TAIL = re.compile(rb" {1,2}(?:'[ ']*[rv]?)?\Z")
+
+
+class Pieces(dict[int, bytes]):
+    """The bytes of each token, made when first asked for; `ValueError` for ids out of range.
+
+    With `special`, control and unknown tokens show as their text; without, they are empty.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, special: bool) -> None:
+        super().__init__()
+        self._vocabulary = vocabulary
+        self._special = special
+
+    def __missing__(self, token: int) -> bytes:
+        size = len(self._vocabulary.tokens)
+        if not 0 <= token < size:
+            raise ValueError(f"token id {token} is out of range: the vocabulary has ids 0 to {size - 1}")
+        hidden = not self._special and self._vocabulary.attributes[token] & _HIDDEN
+        piece = b"" if hidden else _piece(self._vocabulary, token)
+        self[token] = piece
+        return piece
+
+
+def _piece(vocabulary: Vocabulary, token: int) -> bytes:
+    text, attribute = vocabulary.tokens[token], vocabulary.attributes[token]
+    if attribute & _SHOWN_AS_THEY_ARE:
+        return text.encode()
+    if attribute & NORMAL:
+        if vocabulary.pre_tokenizer.escape_whitespaces:
+            return text.replace("▁", " ").encode()
+        return _decode_byte_level(text)
+    if attribute & BYTE:
+        return bytes([_byte_of(text)])
+    return b""  # unused or of no type
+
+
+def _decode_byte_level(text: str) -> bytes:
+    """The bytes that GPT-2's alphabet writes as `text`; llama.cpp marks characters that are not in it."""
+    try:
+        return bytes([CHAR_BYTES[char] for char in text])
+    except KeyError:
+        return b"".join(
+            bytes([CHAR_BYTES[char]])
+            if char in CHAR_BYTES
+            else f"[UNK_BYTE_0x{char.encode().hex()}{text}]".encode()
+            for char in text
+        )
+
+
+def _byte_of(text: str) -> int:
+    """The number in `<0xXX>`, by the rules of C's strtol: what is no number counts as 0.
+
+    >>> _byte_of("<0x0A>"), _byte_of("<0xZZ>")
+    (10, 0)
+    """
+    digits = text.encode()[3:5].decode("latin-1")
+    number = re.match(r"[ \t-\r]*([+-]?)((?:0[xX](?=[0-9a-fA-F]))?[0-9a-fA-F]+)", digits)
+    if number is None:
+        return 0
+    return (-1 if number[1] == "-" else 1) * int(number[2], 16) & 0xFF
+
+
+def clean_spaces(text: bytes) -> bytes:
+    """llama.cpp's clean-up of tokenization spaces: before marks, around apostrophes, before suffixes.
+
+    >>> clean_spaces(b"It 's fine , they 're here !")
+    b"It's fine, they're here!"
+    """
+    text = _SPACE_BEFORE_MARK.sub(b"", text)
+    text = _LONE_APOSTROPHE.sub(b"'", text)
+    return _SPACE_BEFORE_SUFFIX.sub(b"", text)
+
+
+def token_ids(ids: Iterable[int]) -> list[int]:
+    """`ids` as Python integers; `TypeError` for what is no integer, also in a numpy array."""
+    values = ids.tolist() if hasattr(ids, "tolist") and not isinstance(ids, memoryview) else ids  # numpy's
+    if isinstance(values, (str, bytes, bytearray, memoryview)) or not isinstance(values, Iterable):
+        raise TypeError(f"ids must be a sequence of integers, not {type(ids).__name__}")
+    return list(map(operator.index, values))
+
+
+def detokenize(vocabulary: Vocabulary, pieces: Pieces, ids: list[int], remove_special: bool) -> bytes:
+    """The bytes of `ids`, as llama_detokenize gives them. With `remove_special`, without BOS and EOS."""
+    remove_space = vocabulary.add_space_prefix
+    start, end = 0, len(ids)
+    special = vocabulary.special_ids
+    if remove_special and vocabulary.add_bos and ids and ids[0] == special["bos"]:
+        remove_space = False
+        start = 1
+    if remove_special and vocabulary.add_eos and end > start and ids[-1] == special["eos"]:
+        end -= 1
+    found = list(map(pieces.__getitem__, ids[start:end] if end - start < len(ids) else ids))
+    if remove_space and found:
+        found[0] = found[0].removeprefix(b" ")
+    text = b"".join(found)
+    return clean_spaces(text) if vocabulary.pre_tokenizer.clean_spaces else text
+
+
+class DecodeStream:
+    """Ids in, one by one; text out, as soon as it is whole UTF-8 and nothing to come can change it.
+
+    All that `push` and `finish` return, put together, is what `Tokenizer.decode` gives for all ids. Bytes that
+    are no UTF-8 come out as U+FFFD.
+
+    >>> from ggufbpe import Tokenizer                                       # doctest: +SKIP
+    >>> stream = tok.decode_stream()                                        # doctest: +SKIP
+    >>> "".join(map(stream.push, tok.encode("naïve"))) + stream.finish()    # doctest: +SKIP
+    'naïve'
+    """
+
+    def __init__(self, vocabulary: Vocabulary, pieces: Pieces, remove_special: bool) -> None:
+        self._vocabulary = vocabulary
+        self._pieces = pieces
+        self._remove_special = remove_special
+        self._clean = vocabulary.pre_tokenizer.clean_spaces
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+        self._undecided = b""  # bytes that the clean-up may still change
+        self._held: int | None = None  # an EOS that goes if nothing follows
+        self._remove_space = vocabulary.add_space_prefix
+        self._begun = False
+
+    def push(self, token: int) -> str:
+        """The text that `token` makes certain; often empty. `ValueError` for an id out of range."""
+        token = operator.index(token)
+        self._pieces[token]  # an id out of range must not change the stream
+        special = self._vocabulary.special_ids
+        if not self._begun:
+            self._begun = True
+            if self._remove_special and self._vocabulary.add_bos and token == special["bos"]:
+                self._remove_space = False
+                return ""
+        held, self._held = self._held, None
+        text = self._add(held) if held is not None else ""
+        if self._remove_special and self._vocabulary.add_eos and token == special["eos"]:
+            self._held = token
+            return text
+        return text + self._add(token)
+
+    def finish(self) -> str:
+        """The rest. The stream can then be used for another text."""
+        rest = clean_spaces(self._undecided) if self._clean else self._undecided
+        text = self._utf8.decode(rest, final=True)
+        self.__init__(self._vocabulary, self._pieces, self._remove_special)  # type: ignore[misc]
+        return text
+
+    def _add(self, token: int) -> str:
+        piece = self._pieces[token]
+        if self._remove_space:
+            piece = piece.removeprefix(b" ")
+            self._remove_space = False
+        if not self._clean:
+            return self._utf8.decode(piece)
+        data = self._undecided + piece
+        tail = _UNDECIDED_TAIL.search(data)
+        cut = tail.start() if tail else len(data)
+        self._undecided = data[cut:]
+        return self._utf8.decode(clean_spaces(data[:cut]))

@@ -1,0 +1,359 @@
+"""Text to fragments: special tokens, and the plain text between them.
+
+    text -> [this file] -> fragments -> split.py (plain text), ids (special tokens)
+
+llama.cpp goes through all special tokens, the longest first, and cuts each out of every fragment that is
+still plain text (src/llama-vocab.cpp: tokenizer_st_partition). That is a search of the whole text for every
+token. Here one search by a trie finds the longest token at every place; only where several overlap, or white
+space is stripped, it matters in which order they are cut out. A text takes time in proportion to its length
+times that of the longest token, whatever tokens there are.
+
+But: knows no words and no merges. Bytes that are not UTF-8 are searched as they are, in the form of a text
+with one character a byte, and so are the special tokens then.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..once import made_once
+from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
+
+SPACES = " \t\n\v\f\r"  # isspace in the C locale
+_INSERTION_SORT_UP_TO = 16  # elements; libstdc++'s _S_threshold
+
+
+class Fragment(NamedTuple):
+    """`text[start:end]`: the special token `token`, or plain text where that is None."""
+
+    token: int | None
+    start: int
+    end: int
+
+
+class SpecialTokens:
+    """Finds the special tokens of one vocabulary in texts."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._searches: dict[tuple[bool, bool], _Search] = {}
+
+    def partition(self, source: str | bytes, parse_special: bool) -> list[Fragment]:
+        """The fragments of `source`, in order, none empty. White space that a token strips is in none.
+
+        Without `parse_special`, control and unknown tokens are plain text; user-defined ones never are.
+        """
+        as_bytes = isinstance(source, bytes)
+        text = source.decode("latin-1") if isinstance(source, bytes) else source
+        search = self._search(parse_special, as_bytes)
+        fragments: list[Fragment] = []
+
+        def add(fragment: Fragment) -> None:
+            last = fragments[-1] if fragments else None
+            if last is not None and last.token is fragment.token is None and last.end == fragment.start:
+                fragments[-1] = Fragment(None, last.start, fragment.end)  # cut only by where a region ended
+            elif fragment.start < fragment.end:
+                fragments.append(fragment)
+
+        end = 0
+        for region in search.regions(text):
+            add(Fragment(None, end, region.start))
+            for fragment in search.cut(text, region):
+                add(fragment)
+            end = region.end
+        add(Fragment(None, end, len(text)))
+        return fragments
+
+    def places(self, data: bytes, parse_special: bool) -> list[tuple[int, int]]:
+        """Start and end of the longest special token at each place where one begins, overlapping or not."""
+        found = self._search(parse_special, as_bytes=True).reaches(data.decode("latin-1"))
+        return [(start, end) for start, end, _ in found]
+
+    def _search(self, parse_special: bool, as_bytes: bool) -> _Search:
+        """The search for the tokens that count, made on first use."""
+        key = parse_special, as_bytes
+        if key not in self._searches:
+            attributes, texts = self._vocabulary.attributes, self._vocabulary.tokens
+            hidden = 0 if parse_special else CONTROL | UNKNOWN
+            self._searches[key] = _Search(
+                _Token(texts[i].encode().decode("latin-1") if as_bytes else texts[i], i, attributes[i])
+                for i in self._longest_first
+                if texts[i] and not attributes[i] & hidden
+            )
+        return self._searches[key]
+
+    @made_once
+    def _longest_first(self) -> list[int]:
+        """The special tokens in the order in which llama.cpp goes through them."""
+        lengths = [(len(self._vocabulary.tokens[i].encode()), i) for i in self._vocabulary.special_token_ids]
+        return [index for _, index in sort_longest_first(lengths)]
+
+
+class _Token:
+    """What is searched for."""
+
+    def __init__(self, text: str, index: int, attribute: int) -> None:
+        self.text = text
+        self.index = index
+        self.attribute = attribute
+        self.shorter: int | None = None  # the rank of the longest other one that it begins with
+
+
+class _Node:
+    """A node of the trie; `label` is what follows on the character that leads here."""
+
+    __slots__ = ("children", "label", "rank")
+
+    def __init__(self, label: str, rank: int | None) -> None:
+        self.label = label
+        self.rank = rank  # of the token that ends here
+        self.children: dict[str, _Node] = {}
+
+
+class _Region(NamedTuple):
+    """A part of a text whose tokens and stripped white space touch none outside."""
+
+    start: int
+    end: int
+    matches: list[tuple[int, int]]  # where a token stands, and the rank of the longest one there
+
+
+class _Search:
+    """One search for many tokens, which come in llama.cpp's order: their ranks."""
+
+    def __init__(self, tokens: Iterator[_Token]) -> None:
+        self._tokens = list(tokens)
+        self._strips = any(token.attribute & (LSTRIP | RSTRIP) for token in self._tokens)
+        self._root = _Node("", None)
+        for rank in reversed(range(len(self._tokens))):  # the shortest first; of equal ones the first counts
+            self._insert(rank)
+        self._candidates = re.compile(self._pattern()) if self._tokens else None
+
+    def _insert(self, rank: int) -> None:
+        token = self._tokens[rank]
+        text, node, at = token.text, self._root, 0
+        while at < len(text):
+            if node.rank is not None:
+                token.shorter = node.rank
+            parent, branch = node, text[at]
+            at += 1
+            child = parent.children.get(branch)
+            if child is None:
+                parent.children[branch] = _Node(text[at:], rank)
+                return
+            end = at
+            while end - at < len(child.label) and text[end : end + 1] == child.label[end - at]:
+                end += 1
+            if end - at < len(child.label):  # branches off, or ends, inside the label
+                node = parent.children[branch] = _Node(text[at:end], None)
+                node.children[child.label[end - at]] = child
+                child.label = child.label[end - at + 1 :]
+            else:
+                node = child
+            at = end
+        node.rank = rank
+
+    def _pattern(self) -> str:
+        """Matches where a text may begin: its first character, and the second ahead."""
+        seconds: dict[str, set[str]] = {}
+        for token in self._tokens:
+            seconds.setdefault(token.text[0], set()).add(re.escape(token.text[1:2]))
+        alone = "".join(re.escape(first) for first, rest in seconds.items() if "" in rest)
+        pairs = [
+            f"{re.escape(a)}(?=[{''.join(sorted(rest))}])" for a, rest in seconds.items() if "" not in rest
+        ]
+        return "|".join(([f"[{alone}]"] if alone else []) + pairs)
+
+    def regions(self, text: str) -> Iterator[_Region]:
+        """The parts of `text` that tokens touch, in order."""
+        start = end = -1
+        matches: list[tuple[int, int]] = []
+        reaches = self._reaches_with_spaces(text) if self._strips else self.reaches(text)
+        for first, last, match in reaches:
+            if first >= end:
+                if matches:
+                    yield _Region(start, end, matches)
+                start, end, matches = first, last, []
+            end = max(end, last)
+            matches.append(match)
+        if matches:
+            yield _Region(start, end, matches)
+
+    def reaches(self, text: str) -> Iterator[tuple[int, int, tuple[int, int]]]:
+        """Start and end of the longest token at each place where one begins, and both as a match of a region."""
+        if self._candidates is None:
+            return
+        for candidate in self._candidates.finditer(text):
+            at = candidate.start()
+            rank = self._longest_at(text, at)
+            if rank is not None:
+                yield at, at + len(self._tokens[rank].text), (at, rank)
+
+    def _reaches_with_spaces(self, text: str) -> Iterator[tuple[int, int, tuple[int, int]]]:
+        """The same, each with the white space around it, which a token may strip."""
+        low = high = 0  # text[low:high] is the last run of white space that was looked at
+
+        def run_around(position: int) -> tuple[int, int]:
+            nonlocal low, high
+            if not low <= position <= high:
+                low = high = position
+                while low > 0 and text[low - 1] in SPACES:
+                    low -= 1
+                while high < len(text) and text[high] in SPACES:
+                    high += 1
+            return low, high
+
+        for start, end, match in self.reaches(text):
+            yield run_around(start)[0], run_around(end)[1], match
+
+    def _longest_at(self, text: str, at: int) -> int | None:
+        longest = None
+        children = self._root.children
+        size = len(text)
+        while at < size and (node := children.get(text[at])) is not None:
+            at += 1
+            if label := node.label:
+                if not text.startswith(label, at):
+                    break
+                at += len(label)
+            if node.rank is not None:
+                longest = node.rank
+            children = node.children
+        return longest
+
+    def cut(self, text: str, region: _Region) -> Iterator[Fragment]:
+        """The fragments of a region, some of them empty.
+
+        In the order of ranks, and those of one rank from the left, each match is taken if all of it is free.
+        What was taken so far is tokens that come before it, and white space beside them. So a match whose
+        first and last character are free is free altogether: what is taken between these would be a token,
+        and a part of a token is shorter than it. Where only the first one is free, a shorter token may begin
+        there, and is tried when its turn comes.
+        """
+        start, end, matches = region
+        first, rank = matches[0]
+        if (
+            not self._strips and first + len(self._tokens[rank].text) == end
+        ):  # what else begins in it is shorter
+            yield Fragment(self._tokens[rank].index, start, end)
+            return
+        is_taken = bytearray(end - start)
+        found: list[tuple[int, int]] = []
+        tries = [(rank, at) for at, rank in matches]
+        heapq.heapify(tries)
+        while tries:
+            rank, at = heapq.heappop(tries)
+            token = self._tokens[rank]
+            low, high = at - start, at - start + len(token.text)
+            if is_taken[low]:
+                continue
+            if is_taken[high - 1]:
+                free = is_taken.index(True, low) - low
+                shorter = token.shorter
+                while shorter is not None and len(self._tokens[shorter].text) > free:
+                    shorter = self._tokens[shorter].shorter
+                if shorter is not None:
+                    heapq.heappush(tries, (shorter, at))
+                continue
+            found.append((at, rank))
+            if token.attribute & LSTRIP:
+                while low > 0 and not is_taken[low - 1] and text[start + low - 1] in SPACES:
+                    low -= 1
+            if token.attribute & RSTRIP:
+                while high < len(is_taken) and not is_taken[high] and text[start + high] in SPACES:
+                    high += 1
+            is_taken[low:high] = b"\1" * (high - low)
+
+        def plain(low: int, high: int) -> Fragment:
+            first, last = is_taken.find(False, low, high), is_taken.rfind(False, low, high)
+            return Fragment(None, start + max(first, low), start + max(last + 1, low))
+
+        done = 0
+        for at, rank in sorted(found):
+            token = self._tokens[rank]
+            yield plain(done, at - start)
+            done = at - start + len(token.text)
+            yield Fragment(token.index, at, start + done)
+        yield plain(done, len(is_taken))
+
+
+def sort_longest_first(items: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """`items`, (length, id) with ids ascending, by falling length in the order of libstdc++'s `std::sort`.
+
+    Equal lengths keep no order there, and which of two overlapping special tokens of one length wins depends
+    on it, so the algorithm is followed: quicksort by the median of three down to 16 elements, heapsort where
+    that goes too deep, and an insertion sort over all at the end.
+
+    >>> sort_longest_first([(1, 0), (3, 1), (3, 2)])
+    [(3, 1), (3, 2), (1, 0)]
+    """
+    items = list(items)
+    ranges = [(0, len(items), 2 * (len(items).bit_length() - 1))]
+    while ranges:
+        first, last, depth = ranges.pop()
+        while last - first > _INSERTION_SORT_UP_TO:
+            if depth == 0:
+                items[first:last] = _heap_sorted(items[first:last])
+                break
+            depth -= 1
+            cut = _partition(items, first, last)
+            ranges.append((cut, last, depth))
+            last = cut
+    return sorted(items, key=lambda item: -item[0])  # stable, as insertion sort is
+
+
+def _heap_sorted(heap: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    size = len(heap)
+    for parent in range((size - 2) // 2, -1, -1):
+        _sift(heap, parent, size, heap[parent])
+    for end in range(size - 1, 0, -1):
+        value, heap[end] = heap[end], heap[0]
+        _sift(heap, 0, end, value)
+    return heap
+
+
+def _sift(heap: list[tuple[int, int]], hole: int, size: int, value: tuple[int, int]) -> None:
+    """Let the hole sink to the bottom, then let `value` rise from there: equal lengths move in just this way."""
+    top = child = hole
+    while child < (size - 1) // 2:
+        child = 2 * (child + 1)
+        if heap[child][0] > heap[child - 1][0]:
+            child -= 1
+        heap[hole] = heap[child]
+        hole = child
+    if size % 2 == 0 and child == (size - 2) // 2:
+        child = 2 * child + 1
+        heap[hole] = heap[child]
+        hole = child
+    while hole > top and heap[(hole - 1) // 2][0] > value[0]:
+        heap[hole] = heap[(hole - 1) // 2]
+        hole = (hole - 1) // 2
+    heap[hole] = value
+
+
+def _partition(items: list[tuple[int, int]], first: int, last: int) -> int:
+    """Part `items[first:last]` around the median of three; returns where the second part begins."""
+    a, b, c = first + 1, first + (last - first) // 2, last - 1
+
+    def before(i: int, j: int) -> bool:
+        return items[i][0] > items[j][0]
+
+    if before(a, b):
+        median = b if before(b, c) else c if before(a, c) else a
+    else:
+        median = a if before(a, c) else c if before(b, c) else b
+    items[first], items[median] = items[median], items[first]
+    low, high = first + 1, last
+    while True:
+        while before(low, first):
+            low += 1
+        high -= 1
+        while before(first, high):
+            high -= 1
+        if low >= high:
+            return low
+        items[low], items[high] = items[high], items[low]
+        low += 1

@@ -1,0 +1,196 @@
+"""A long text counted, and the part of it traced that is looked at, so that the rest takes neither time nor memory.
+
+    Tokenizer, stream -> [this file] -> totals, the first fragments, a trace of a part -> explain
+
+A text is cut where no word and no id can change (blocks.py), so the trace of a part has the words and tokens of the
+whole trace, which positions and numbers are counted on from what comes before.
+
+But: the reference engine, DNA models and those that drop white space take the whole text, and trace it.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from .. import utf8
+from ..pipeline.blocks import blocks
+from ..tokenizer import Tokenizer, lengths_of, steps_of
+from .trace import Fragment, Trace, stripped_by, trace_part
+
+_PART = 1 << 11  # bytes: what is traced is found to about so many
+
+
+class Totals(NamedTuple):
+    """How much there is of a text, or of what comes before a part of it."""
+
+    bytes: int = 0
+    words: int = 0
+    tokens: int = 0
+    fragments: int = 0
+
+    def __add__(self, other: object) -> Totals:
+        if not isinstance(other, Totals):
+            return NotImplemented
+        return Totals(*(one + more for one, more in zip(self, other)))
+
+
+class Wanted(NamedTuple):
+    """What is to be traced: the beginning, with so many words and tokens, or the part that has one of them."""
+
+    words: int = 0
+    tokens: int = 0
+    word: int | None = None
+    token: int | None = None
+
+
+class Survey(NamedTuple):
+    """A text counted and traced in part; `fragments` are the first ones of all of it, with their first bytes."""
+
+    totals: Totals
+    fragments: list[tuple[Fragment, bytes]]
+    before: Totals  # what comes before the part that is traced
+    trace: Trace  # positions and numbers begin with the part
+
+
+def survey_of(trace: Trace) -> Survey:
+    """The survey of a text that is traced as a whole."""
+    totals = Totals(len(trace.text), len(trace.words), len(trace.tokens), len(trace.fragments))
+    fragments = [(each, trace.text[each.start : each.end]) for each in trace.fragments]
+    return Survey(totals, fragments, Totals(), trace)
+
+
+def survey(
+    tokenizer: Tokenizer,
+    stream: Any,
+    wanted: Wanted,
+    *,
+    add_special: bool = True,
+    parse_special: bool = True,
+    fragments: int = 20,
+    clipped: int = 1 << 11,
+) -> Survey:
+    """Count the text of a binary stream and trace what is wanted of it.
+
+    Of the first `fragments` fragments up to `clipped` bytes are kept. A word or token that is not there leaves the part
+    empty.
+    """
+    if not lengths_of(tokenizer).is_known:
+        return survey_of(tokenizer.trace(stream.read(), add_special=add_special, parse_special=parse_special))
+    counter = _Counter(tokenizer, parse_special, fragments, clipped)
+    has_bos = add_special and tokenizer.add_bos and tokenizer.bos_id is not None
+    has_eos = add_special and tokenizer.add_eos and tokenizer.eos_id is not None
+    if has_bos:
+        counter.add_token("bos", tokenizer.bos_id)
+    part: list[bytes] = []
+    before = Totals()
+    is_done = False
+    for block in blocks(stream, [tokenizer], parse_special):
+        pieces: Iterable[bytes] = [block]
+        if not is_done:
+            pieces = blocks(io.BytesIO(block), [tokenizer], parse_special, size=_PART)
+        for piece in pieces:
+            start = counter.totals
+            counter.add(piece)
+            if not is_done and _has(wanted, start, counter.totals):
+                before = before if part else start
+                part.append(piece)
+                is_done = _is_enough(wanted, counter.totals)
+    is_first = before.tokens <= has_bos and before.bytes == 0
+    if has_eos:
+        if wanted.token == counter.totals.tokens:
+            part, before, is_first = [], counter.totals, counter.totals.tokens == has_bos
+        counter.add_token("eos", tokenizer.eos_id)
+    is_last = before.bytes + sum(map(len, part)) == counter.totals.bytes
+    traced = trace_part(
+        tokenizer,
+        b"".join(part),
+        parse_special,
+        bos=has_bos and is_first,
+        eos=has_eos and is_last,
+        add_special=add_special,
+    )
+    return Survey(counter.totals, counter.fragments, Totals() if is_first else before, traced)
+
+
+def _has(wanted: Wanted, start: Totals, end: Totals) -> bool:
+    """Whether a piece from `start` to `end` is a part of what is wanted."""
+    if wanted.word is not None:
+        return start.words <= wanted.word < end.words
+    if wanted.token is not None:
+        return start.tokens <= wanted.token < end.tokens or (wanted.token == 0 and start.bytes == 0)
+    return True
+
+
+def _is_enough(wanted: Wanted, end: Totals) -> bool:
+    return wanted.word is not None or wanted.token is not None or (
+        end.words >= wanted.words and end.tokens >= wanted.tokens
+    )  # fmt: skip
+
+
+class _Counter:
+    """Counts pieces of a text, and keeps its first fragments."""
+
+    def __init__(self, tokenizer: Tokenizer, parse_special: bool, fragments: int, clipped: int) -> None:
+        from ..kernel import tables
+
+        self.totals = Totals()
+        self.fragments: list[tuple[Fragment, bytes]] = []
+        self._tokenizer = tokenizer
+        self._parse_special = parse_special
+        self._most = fragments
+        self._clipped = clipped
+        self._partition = steps_of(tokenizer).special.partition
+        self._splitter = tables.splitter(tokenizer.vocabulary.pre_tokenizer)
+        self._in_text = False  # the last fragment is text that may go on
+
+    def add_token(self, kind: str, token: int | None) -> None:
+        """A token that is no text."""
+        self._add_fragment(Fragment(kind, self.totals.bytes, self.totals.bytes, token), b"")
+        self.totals += Totals(tokens=1)
+
+    def add(self, data: bytes) -> None:
+        """What comes next of the text."""
+        words = 0
+        for fragment in self._fragments(data):
+            own = data[fragment.start : fragment.end]
+            if fragment.kind == "text":
+                words += self._splitter.count_words(_valid(own))
+            at = self.totals.bytes
+            self._add_fragment(fragment._replace(start=at + fragment.start, end=at + fragment.end), own)
+        tokens = self._tokenizer.count(data, add_special=False, parse_special=self._parse_special)
+        self.totals += Totals(len(data), words, tokens)
+
+    def _fragments(self, data: bytes) -> Iterator[Fragment]:
+        """As a trace has them."""
+        end = 0
+        before: int | None = None
+        for token, start, stop in self._partition(data, self._parse_special):
+            if end < start:
+                yield Fragment("dropped", end, start, None, stripped_by(self._tokenizer, before, token))
+            yield Fragment("text" if token is None else "special", start, stop, token)
+            end, before = stop, token
+        if end < len(data):
+            yield Fragment("dropped", end, len(data), None, stripped_by(self._tokenizer, before, None))
+
+    def _add_fragment(self, fragment: Fragment, data: bytes) -> None:
+        goes_on = self._in_text and fragment.kind == "text" and fragment.start == self.totals.bytes
+        self._in_text = fragment.kind == "text"
+        if not goes_on:
+            self.totals += Totals(fragments=1)
+            if len(self.fragments) < self._most:
+                self.fragments.append((fragment, data[: self._clipped]))
+        elif self.totals.fragments <= self._most:
+            first, head = self.fragments[-1]
+            joined = head + data[: max(self._clipped - len(head), 0)]
+            self.fragments[-1] = first._replace(end=fragment.end), joined
+
+
+def _valid(data: bytes) -> bytes:
+    """`data` as UTF-8: what cannot be decoded as U+FFFD."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return utf8.decode(data).encode("utf-8", "surrogatepass")
+    return data

@@ -1,0 +1,1 @@
+"""How findings are shown, in a terminal and as a page."""
