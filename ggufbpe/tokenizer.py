@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from .kernel._native import Encoder
     from .pipeline.offsets import Lengths
-    from .pipeline.pipeline import Steps
+    from .pipeline.pipeline import Pipeline
     from .trace.trace import Trace
 
 CACHE_BYTES = 32 << 20  # as of src/bpe/bpe_model.h
@@ -189,8 +189,8 @@ class Tokenizer:
             self._made_encoder.release_memory()
         if native is not None:
             native.release_memory()
-        if "_steps" in vars(self):
-            self._steps.forget_words()
+        if "pipeline" in vars(self):
+            self.pipeline.forget_words()
 
     @property
     def engine(self) -> Literal["native", "reference"]:
@@ -211,7 +211,7 @@ class Tokenizer:
         """
         encoder = self._made_encoder or self._encoder  # the attribute takes less time than the property
         if encoder is None:
-            return list(chain.from_iterable(self._steps.encoded(text, add_special, parse_special)))
+            return list(chain.from_iterable(self.pipeline.encoded(text, add_special, parse_special)))
         try:
             return encoder.encode(text, add_special, parse_special)
         except UnicodeEncodeError:
@@ -249,11 +249,11 @@ class Tokenizer:
         space, have the span of all of it.
         """
         if self.engine == "reference":
-            return self._steps.ids_with_offsets(text, add_special, parse_special)
+            return self.pipeline.ids_with_offsets(text, add_special, parse_special)
         with making:
             from .pipeline.offsets import spans
 
-        source = self._steps.source(text)
+        source = self.pipeline.source(text)
         data = source.encode() if isinstance(source, str) else source
         ids, starts, ends = spans(self, data, parse_special)
         found = list(zip(starts, ends))
@@ -300,7 +300,7 @@ class Tokenizer:
         _check_threads(threads)
         encoder = self._encoder
         if encoder is None:
-            return sum(map(len, self._steps.encoded(text, add_special, parse_special)))
+            return sum(map(len, self.pipeline.encoded(text, add_special, parse_special)))
         try:
             return encoder.count(text, add_special, parse_special, threads)
         except UnicodeEncodeError:
@@ -311,7 +311,7 @@ class Tokenizer:
 
         As merging sees them but for the byte-level alphabet: where the model escapes spaces, they are U+2581.
         """
-        return self._steps.words(text)
+        return self.pipeline.words(text)
 
     def trace(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> Trace:
         """The way of `text` through the steps: fragments, words, merges and tokens, as plain data classes.
@@ -369,7 +369,7 @@ class Tokenizer:
     def nl_id(self) -> int | None:
         """The first id of a line break; None where the vocabulary has none."""
         encoder = self._encoder  # llama.cpp asks before it knows special tokens
-        ids = self._steps.plain_ids("\n") if encoder is None else encoder.encode_plain(b"\n")
+        ids = self.pipeline.plain_ids("\n") if encoder is None else encoder.encode_plain(b"\n")
         return next(iter(ids), None)
 
     def __repr__(self) -> str:
@@ -440,22 +440,31 @@ class Tokenizer:
         """What the steps say of the first text that has a lone surrogate."""
         try:
             for text in texts:
-                self._steps.source(text)
+                self.pipeline.source(text)
         except ValueError as error:
             return error
         return AssertionError("a text could not be written as UTF-8")
 
     @made_once
-    def _steps(self) -> Steps:
-        from .pipeline.pipeline import Steps
+    def pipeline(self) -> Pipeline:
+        """The steps from text to ids, one by one, in plain Python: what the reference engine runs."""
+        from .pipeline.pipeline import Pipeline
 
-        return Steps(self.vocabulary, self._cache_bytes)
+        return Pipeline(self.vocabulary, self._cache_bytes)
 
     @made_once
-    def _lengths(self) -> Lengths:
+    def token_lengths(self) -> Lengths:
+        """The lengths of tokens in bytes of a text, by which offsets are found."""
         from .pipeline.offsets import Lengths
 
         return Lengths(self)
+
+    @classmethod
+    def from_pipeline(cls, pipeline: Pipeline) -> Tokenizer:
+        """A tokenizer of the reference engine that runs these steps."""
+        tokenizer = cls(pipeline.vocabulary, "reference")
+        vars(tokenizer)["pipeline"] = pipeline
+        return tokenizer
 
     @made_once
     def _pieces(self) -> tuple[Pieces, Pieces]:
@@ -506,20 +515,3 @@ def _processors() -> int:
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def steps_of(tokenizer: Tokenizer) -> Steps:
-    """The steps that a tokenizer runs, for what looks at them one by one (trace/)."""
-    return tokenizer._steps
-
-
-def lengths_of(tokenizer: Tokenizer) -> Lengths:
-    """The lengths of a tokenizer's tokens, by which offsets are found (offsets.py)."""
-    return tokenizer._lengths
-
-
-def tokenizer_of(steps: Steps) -> Tokenizer:
-    """A tokenizer that runs these steps."""
-    tokenizer = Tokenizer(steps.vocabulary, "reference")
-    tokenizer.__dict__["_steps"] = steps
-    return tokenizer

@@ -18,7 +18,7 @@ from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.pipeline import offsets
 from ggufbpe.pipeline.blocks import blocks
-from ggufbpe.pipeline.pipeline import Steps
+from ggufbpe.pipeline.pipeline import Pipeline
 from ggufbpe.trace import survey as surveys
 from ggufbpe.trace.survey import Wanted, survey, survey_of
 
@@ -142,7 +142,7 @@ def test_offsets_are_those_of_the_reference_engine(name: str, monkeypatch: pytes
 
 
 def test_offsets_of_most_texts_need_no_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Steps, "ids_with_offsets", None)
+    monkeypatch.setattr(Pipeline, "ids_with_offsets", None)
     for name in ("gpt-2", "llama-bpe", "gemma4"):
         text = "naïve café<|endoftext|> 中文, and so on\n" * 99
         ids, spans = tokenizer_as(name).encode_with_offsets(text, add_special=False)
@@ -151,13 +151,13 @@ def test_offsets_of_most_texts_need_no_steps(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_offsets_by_steps_only_around_what_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    by_steps = Steps.ids_with_offsets
+    by_steps = Pipeline.ids_with_offsets
 
-    def count(self: Steps, text: bytes, *flags: bool) -> tuple[list[int], list[tuple[int, int]]]:
+    def count(self: Pipeline, text: bytes, *flags: bool) -> tuple[list[int], list[tuple[int, int]]]:
         taken.append(len(text))
         return by_steps(self, text, *flags)
 
-    monkeypatch.setattr(Steps, "ids_with_offsets", count)
+    monkeypatch.setattr(Pipeline, "ids_with_offsets", count)
     data = b"some text\n" * 5000
     tokenizer_as("gpt-2").encode_with_offsets(data + b"\xff" + data)
     assert 0 < sum(taken) < 8000

@@ -28,8 +28,11 @@ from ggufbpe.gguf.constants import TokenizerKey
 from ggufbpe.gguf.reader import GGUFFile, Value
 from ggufbpe.models.bpe import merge as bpe
 from ggufbpe.models.bpe import split
-from ggufbpe.pipeline import pipeline as steps
-from ggufbpe.tokenizer import CACHE_BYTES, steps_of
+from ggufbpe.models.bpe import text as plain_text
+from ggufbpe.models.bpe.text import byte_pair_text
+from ggufbpe.pipeline import pipeline
+from ggufbpe.pipeline.pipeline import BYTES_OF_A_WORD
+from ggufbpe.tokenizer import CACHE_BYTES
 from ggufbpe.vocab import CONTROL, NORMAL, Vocabulary
 
 PRE, ADD_BOS = TokenizerKey.PRE, TokenizerKey.ADD_BOS
@@ -88,7 +91,7 @@ def test_threads_on_one_tokenizer_get_what_one_gets(name: str, hurried: None) ->
 def test_threads_while_caches_overflow(hurried: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the reference engine; test_native.py and the tests of the C++ have the others."""
     expected = all_answers(Tokenizer(gpt2_vocabulary()), list(range(len(TEXTS))))
-    monkeypatch.setattr(steps, "_BYTES_OF_A_WORD", CACHE_BYTES // 3)
+    monkeypatch.setattr(pipeline, "BYTES_OF_A_WORD", CACHE_BYTES // 3)
     monkeypatch.setattr(bpe, "_PAIR_CACHE", 5)
     monkeypatch.setattr(split, "_MARKER_CACHE", 4)
     shared = Tokenizer(gpt2_vocabulary(), "reference")
@@ -114,34 +117,34 @@ def test_the_lock_stays_switched_off(tmp_path: Path) -> None:
 
 
 def test_the_word_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "_BYTES_OF_A_WORD", CACHE_BYTES // 50)
+    monkeypatch.setattr(pipeline, "BYTES_OF_A_WORD", CACHE_BYTES // 50)
     tok, unbounded = Tokenizer(gpt2_vocabulary(), "reference"), tokenizer_as("gpt-2")
     sizes = set()
     for number in range(300):
         text = f" w{number}x q{number * 7}z"
         assert tok.encode(text) == unbounded.encode(text)
-        sizes.add(len(steps_of(tok).word_ids))
+        sizes.add(len(byte_pair_text(tok).word_ids))
     assert 10 < max(sizes) <= 50
 
 
 def test_long_words_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "_CACHED_LENGTH", 5)
+    monkeypatch.setattr(plain_text, "_CACHED_LENGTH", 5)
     tok = Tokenizer(gpt2_vocabulary(), "reference")
     for _ in range(2):
         assert tok.decode(tok.encode("abcde abcdefghijk")) == "abcde abcdefghijk"
-    assert set(steps_of(tok).word_ids) == {"abcde"}
+    assert set(byte_pair_text(tok).word_ids) == {"abcde"}
 
 
 def test_a_word_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tok = Tokenizer(gpt2_vocabulary(), "reference")
     asked: list[str] = []
-    ids = steps_of(tok).word_ids.encoder.ids
+    ids = byte_pair_text(tok).word_ids.encoder.ids
 
     def counted(word: str) -> tuple[int, ...]:
         asked.append(word)
         return ids(word)
 
-    monkeypatch.setattr(steps_of(tok).word_ids.encoder, "ids", counted)
+    monkeypatch.setattr(byte_pair_text(tok).word_ids.encoder, "ids", counted)
     assert tok.encode("go go go") == tok.encode("go go go")
     assert asked == ["go", " go"]
 
@@ -149,9 +152,9 @@ def test_a_word_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_bound_is_for_the_caller_to_set() -> None:
     tok = Tokenizer(gpt2_vocabulary(), "reference", cache_bytes=1 << 20)
     tok.encode(" ".join(f"w{number}" for number in range(5000)))
-    assert 10 < len(steps_of(tok).word_ids) <= (1 << 20) // steps._BYTES_OF_A_WORD
+    assert 10 < len(byte_pair_text(tok).word_ids) <= (1 << 20) // BYTES_OF_A_WORD
     tok.release_memory()
-    assert len(steps_of(tok).word_ids) == 0
+    assert len(byte_pair_text(tok).word_ids) == 0
     assert tok.encode("Hello world") == [15496, 995]
 
 
@@ -192,7 +195,7 @@ def test_copies_are_equal_and_their_own(name: str, how: str, used: bool) -> None
     assert duplicate is not original
     assert type(duplicate) is Tokenizer
     assert duplicate.vocabulary == original.vocabulary
-    assert "_steps" not in vars(duplicate)  # no cache comes along
+    assert "pipeline" not in vars(duplicate)  # no cache comes along
     assert duplicate._made_encoder is None
     assert duplicate._cache_bytes == 2**21
     assert all_answers(duplicate, few) == all_answers(original, few)

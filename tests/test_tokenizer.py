@@ -26,8 +26,9 @@ from synthetic import (
 )
 
 from ggufbpe import TokenAttribute, Tokenizer, utf8
-from ggufbpe.tokenizer import steps_of
-from ggufbpe.vocab import CONTROL, DNA_MARKER
+from ggufbpe.models.bpe.text import byte_pair_text
+from ggufbpe.models.dna import K_MER_MARKER
+from ggufbpe.vocab import CONTROL
 
 GPT2 = tokenizer_as("gpt-2")
 END = 50256  # <|endoftext|>
@@ -375,7 +376,7 @@ def test_ids_of_plain_text_are_those_of_its_words(text: str) -> None:
     for name in ("gpt-2", "llama-bpe", "deepseek-llm"):
         tok = tokenizer_as(name)
         by_word = [tok.encode(word, add_special=False, parse_special=False) for word in tok.words(text)]
-        assert by_word == [list(steps_of(tok).word_ids.encoder.ids(word)) for word in tok.words(text)]
+        assert by_word == [list(byte_pair_text(tok).word_ids.encoder.ids(word)) for word in tok.words(text)]
 
 
 # ---- offsets --------------------------------------------------------------------------------------------
@@ -529,7 +530,7 @@ def dna_tokenizer(*, without: str = "") -> Tokenizer:
     pieces = [token for token in ("<dna>", "</dna>", "<oov>") if token != without]
     k_mers = ["ACGTAC", "AAAAAA", "ACGAAA"]
     vocabulary = make_vocabulary([*byte_tokens(), *pieces, *k_mers], model="hybriddna")
-    by_marked = {k_mer + DNA_MARKER: vocabulary.token_to_id.pop(k_mer) for k_mer in k_mers}
+    by_marked = {k_mer + K_MER_MARKER: vocabulary.token_to_id.pop(k_mer) for k_mer in k_mers}
     vocabulary.token_to_id.update(by_marked)
     return Tokenizer(vocabulary)
 

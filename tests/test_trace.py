@@ -26,7 +26,7 @@ from ggufbpe.models.bpe.merge import NO_MERGE
 from ggufbpe.models.bpe.pattern import option_texts, options, parse
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.split import splitter
-from ggufbpe.tokenizer import steps_of
+from ggufbpe.models.bpe.text import byte_pair_text
 from ggufbpe.trace.trace import Cut, Merge, Stage, Trace, to_json
 from ggufbpe.vocab import CONTROL, LSTRIP, RSTRIP, USER_DEFINED, TokenAttribute, load_vocabulary
 
@@ -235,7 +235,7 @@ def check_words(tok: Tokenizer, found: Trace) -> None:
 
 def replayed(tok: Tokenizer, written: str, merges: tuple[Merge, ...]) -> list[str]:
     """The symbols after `merges`, each of which must be the first of the lowest rank at its time."""
-    ranks = steps_of(tok).word_ids.encoder.ranks
+    ranks = byte_pair_text(tok).word_ids.encoder.ranks
     symbols = list(enumerate(written))
     for merge in merges:
         pairs = list(pairwise(symbols))

@@ -15,7 +15,8 @@ from ..errors import GGUFError, UnsupportedTokenizerError, printable
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
 from ..gguf.reader import GGUFFile
 from ..kernel import native
-from ..vocab import BPE_MODELS, TokenAttribute, Vocabulary, describe_model, load_vocabulary, warn_of
+from ..models import SUPPORTED, tokenizer_model
+from ..vocab import TokenAttribute, Vocabulary, load_vocabulary, warn_of
 from . import _output
 from ._arguments import Parser, add_model, model_path
 from .list_pre import names_alike
@@ -96,8 +97,8 @@ def _file_facts(file: GGUFFile) -> Facts:
         },
         "tokenizer": {
             "model": model,
-            "description": None if model is None else describe_model(model),
-            "supported": model in BPE_MODELS,
+            "description": None if model is None else tokenizer_model(model).description,
+            "supported": model in SUPPORTED,
             "pre": _string(file, TokenizerKey.PRE),
         },
         "chat_templates": _chat_templates(file),
@@ -155,7 +156,7 @@ def _vocabulary_facts(vocabulary: Vocabulary, tokenizer: Facts) -> Facts:
         "flags": {
             **{name: getattr(vocabulary, name) for name in _FLAGS},
             **{name: getattr(entry, name) for name in _PRE_FLAGS},
-            **({"lowercase": vocabulary.lowercase} if vocabulary.model == "whitespace" else {}),
+            **({"lowercase": vocabulary.lowercase} if vocabulary.tokenizer_model.makes_lower_case else {}),
         },
         "special_tokens": [
             {"name": name, "id": token, "text": vocabulary.tokens[token]}
@@ -312,7 +313,7 @@ def _tokenizer_rows(facts: Facts) -> Iterator[tuple[str, str, str]]:
     description = tokenizer["description"] or "not given"
     yield "model", f"{tokenizer['model']}: {description}" if tokenizer["model"] else description, " "
     if not tokenizer["supported"]:
-        yield "ids", f"cannot be made: ggufbpe reads {', '.join(BPE_MODELS)}", " "
+        yield "ids", f"cannot be made: ggufbpe reads {', '.join(SUPPORTED)}", " "
     if tokenizer["pre"] is not None:
         yield "pre-tokenizer", tokenizer["pre"], " "
     if "family" in tokenizer:

@@ -152,8 +152,9 @@ def pre_type(vocabulary: Vocabulary, names: list[str], alike: list[str], evidenc
     if said := evidence.of_family(family):
         what += f"; {said}"
     fix = _set(vocabulary, _K.PRE, name)
-    if vocabulary.model == "gemma4":
-        fix = f"convert the model again: {_K.MODEL} is gemma4, which has one pre-tokenizer, whatever {_K.PRE} says"
+    if vocabulary.tokenizer_model.ignores_pre:
+        only = f"{_K.MODEL} is {vocabulary.model}, which has one pre-tokenizer, whatever {_K.PRE} says"
+        fix = f"convert the model again: {only}"
     detail: dict[str, object] = {"what": what, "pre": name, "names": names, "family": family}
     return Cause("pre_type", {**detail, "alike": alike, "ours": vocabulary.pre}, fix)
 

@@ -32,8 +32,9 @@ from .. import utf8
 from ..models.bpe.merge import CHAR_BYTES
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..models.bpe.telltales import telltales
+from ..models.bpe.text import byte_pair_text
 from ..pipeline.detokenize import token_ids
-from ..tokenizer import Tokenizer, steps_of
+from ..tokenizer import Tokenizer
 from ..verify.agreement import AS_COMMAND, added_as, agreement, first_difference
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 from . import causes
@@ -178,7 +179,8 @@ class _Search:
         self.merges_of = merges_of
         self.text = _Text(text, self.key(text))
         self.tokenizer = tokenizer
-        self._steps = steps_of(tokenizer)
+        self._pipeline = tokenizer.pipeline
+        self._plain_text = byte_pair_text(tokenizer)
         self.ours = tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
         self.lossless = is_lossless(self.vocabulary)
         self.targets = list(self._targets(ids, (0, 0), ()))
@@ -250,9 +252,9 @@ class _Search:
 
     def _spaced(self, data: bytes) -> bytes:
         """A space before the text between special tokens, wherever there is some."""
-        source = self._steps.source(data)
+        source = self._pipeline.source(data)
         parts: list[bytes] = []
-        for token, start, end in self._steps.special.partition(source, self.base.parse_special):
+        for token, start, end in self._pipeline.special.partition(source, self.base.parse_special):
             part = source[start:end]
             plain = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
             parts.append(b" " + plain if token is None else plain)
@@ -292,8 +294,8 @@ class _Search:
     def _small_changes(self) -> list[tuple[str, EncodingChange]]:
         """All but those of the pre-tokenizer, with their causes."""
         changes: list[tuple[str, EncodingChange]] = []
-        parse, source = self.base.parse_special, self._steps.source(self.text.data)
-        partition = self._steps.special.partition
+        parse, source = self.base.parse_special, self._pipeline.source(self.text.data)
+        partition = self._pipeline.special.partition
         if partition(source, parse) != partition(source, not parse):
             changes.append(("parse_special", with_parse_special))
         changes.append(("ignore_merges", with_ignore_merges))
@@ -304,7 +306,7 @@ class _Search:
 
     def _type_changes(self, source: str | bytes) -> Iterator[EncodingChange]:
         """The types that special tokens must have for the ids, where it shows in the text."""
-        fragments = self._steps.special.partition(source, self.base.parse_special)
+        fragments = self._pipeline.special.partition(source, self.base.parse_special)
         ours = {token for token, _, _ in fragments if token is not None}
         done = set()
         for target in self.targets:
@@ -328,7 +330,7 @@ class _Search:
         if self._is_sure(token) and self.tokenizer.token_to_piece(token) != written:
             return False  # byte-level: stands for another text than its own
         words = self.tokenizer.words(written)
-        return len(words) != 1 or self._steps.word_ids[words[0]] != (token,)
+        return len(words) != 1 or self._plain_text.word_ids[words[0]] != (token,)
 
     @cached_property
     def _pre_changes(self) -> list[EncodingChange]:
@@ -397,7 +399,7 @@ class _Search:
 
         `whole` is what explains them without asking the tokens; nothing, where that needs fewer other causes.
         """
-        if self.vocabulary.model == "gemma4" or not (whole and self._may_be_doubted(whole)):
+        if self.vocabulary.tokenizer_model.ignores_pre or not (whole and self._may_be_doubted(whole)):
             return []
         evidence = self.variants.evidence
         if not evidence.is_against:
@@ -632,14 +634,14 @@ class _Search:
 
     def _words(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """The words of the text with their ids; special tokens are words of their own."""
-        steps = self._steps
-        source = steps.source(self.text.data)
-        for token, start, end in steps.special.partition(source, self.base.parse_special):
+        plain_text = self._plain_text
+        source = self._pipeline.source(self.text.data)
+        for token, start, end in self._pipeline.special.partition(source, self.base.parse_special):
             if token is not None:
                 yield self.vocabulary.tokens[token], (token,)
                 continue
-            for word in steps.splitter.iterate(steps.plain(source[start:end])):
-                yield word, steps.word_ids[word]
+            for word in plain_text.splitter.iterate(plain_text.plain(source[start:end])):
+                yield word, plain_text.word_ids[word]
 
     def _nearest(self, as_it_is: float, least_gain: float = _LEAST_GAIN) -> list[Finding]:
         """Single changes that bring the ids nearer, by how far they lead."""

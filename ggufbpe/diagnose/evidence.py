@@ -49,7 +49,7 @@ def is_lossless(vocabulary: Vocabulary) -> bool:
     byte_encode = vocabulary.pre_tokenizer.byte_encode
     needed = BYTE_CHARS if byte_encode else [f"<0x{byte:02X}>" for byte in range(256)]
     return (
-        vocabulary.model in ("gpt2", "gemma4")
+        vocabulary.tokenizer_model.keeps_text
         and all(token in vocabulary.token_to_id for token in needed)
         and not any(vocabulary.attributes[token] & strips for token in vocabulary.special_token_ids)
     )

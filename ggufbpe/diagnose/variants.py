@@ -19,9 +19,10 @@ from ..models.bpe.families import Evidence, evidence
 from ..models.bpe.merge import NO_MERGE, PairRanks
 from ..models.bpe.registry import PreTokenizer
 from ..models.bpe.split import splitter
-from ..pipeline.pipeline import Steps, WordCache
+from ..models.bpe.text import BytePairText, WordCache, byte_pair_text
+from ..pipeline.pipeline import Pipeline
 from ..pipeline.special import SpecialTokens
-from ..tokenizer import Tokenizer, steps_of, tokenizer_of
+from ..tokenizer import Tokenizer
 from ..vocab import Vocabulary
 
 _REMEMBERED, _REMEMBERED_LENGTH = 512, 1 << 16  # texts and characters; at the most some 300 MB of odd texts
@@ -92,8 +93,8 @@ class Variants:
     """The variants of one tokenizer, and what they share."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        steps, vocabulary = steps_of(tokenizer), tokenizer.vocabulary
-        words = steps.word_ids
+        vocabulary = tokenizer.vocabulary
+        words = byte_pair_text(tokenizer).word_ids
         self._splits: dict[tuple[str, str], list[str]] = {}
         self._vocabulary = vocabulary
         self._encoder = words.encoder
@@ -101,7 +102,7 @@ class Variants:
         self._ranks: dict[tuple[int, bool], tuple[Sequence[str], PairRanks]] = {}
         self._ranks[id(vocabulary.merges), False] = vocabulary.merges, words.encoder.ranks
         self._words = {(*_flags(vocabulary), id(vocabulary.merges), False): words}
-        self._special = {id(vocabulary.attributes): (vocabulary.attributes, steps.special)}
+        self._special = {id(vocabulary.attributes): (vocabulary.attributes, tokenizer.pipeline.special)}
 
     def tokenizer(self, vocabulary: Vocabulary, by_id: bool = False) -> Tokenizer:
         """The tokenizer of `vocabulary`, which has the same tokens; `by_id` merges in the order of their ids."""
@@ -109,13 +110,12 @@ class Variants:
         if found is None:
             found = vocabulary.attributes, SpecialTokens(vocabulary)
             self._special[id(vocabulary.attributes)] = found
-        steps = Steps(vocabulary)
-        vars(steps).update(  # in place of those that it would make
-            special=found[1],
-            splitter=_Splits(vocabulary.pre_tokenizer, self._splits),
-            word_ids=self._words_of(vocabulary, by_id),
-        )
-        return tokenizer_of(steps)
+        splits = _Splits(vocabulary.pre_tokenizer, self._splits)
+        plain_text = vocabulary.tokenizer_model.text_model(vocabulary)
+        if not isinstance(plain_text, BytePairText):
+            raise TypeError(f"the tokenizer is {vocabulary.model}, not byte pair encoding")
+        plain_text = plain_text.sharing(splits, self._words_of(vocabulary, by_id))
+        return Tokenizer.from_pipeline(Pipeline(vocabulary).sharing(found[1], plain_text))
 
     def forget_texts(self) -> None:
         """Free what is remembered of texts."""
@@ -125,7 +125,7 @@ class Variants:
     def evidence(self) -> Evidence:
         """What the tokens say of the pre-tokenizer; takes up to seconds when it is first asked for."""
         vocabulary = self._vocabulary
-        pre = vocabulary.pre if vocabulary.model != "gemma4" else ""
+        pre = "" if vocabulary.tokenizer_model.ignores_pre else vocabulary.pre
         return evidence(vocabulary.tokens, vocabulary.merges, pre, vocabulary.architecture)
 
     def _words_of(self, vocabulary: Vocabulary, by_id: bool) -> WordCache:
@@ -206,4 +206,4 @@ class LazyIds:
 
 def encoded(tokenizer: Tokenizer, text: bytes, parse_special: bool) -> LazyIds:
     """The ids of `text` without BOS and EOS, encoded when asked for."""
-    return LazyIds(steps_of(tokenizer).encoded(text, False, parse_special))
+    return LazyIds(tokenizer.pipeline.encoded(text, False, parse_special))

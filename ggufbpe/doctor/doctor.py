@@ -25,7 +25,6 @@ from ..fix import argument_for, id_ranges
 from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import (
-    DEFAULT_IDS,
     KEY_TYPES,
     NOT_REFUSED,
     has_right_type,
@@ -33,19 +32,18 @@ from ..gguf.schema import (
     wrong_type,
 )
 from ..interop.hf_splitting import DIFFERENCES
+from ..models import SUPPORTED, tokenizer_model
 from ..models.bpe.families import Evidence, Family, evidence, parts
 from ..models.bpe.merge import BYTE_CHARS, WordEncoder
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..tokenizer import Tokenizer
 from ..vocab import (
-    BPE_MODELS,
     CONTROL,
     END_OF_GENERATION,
     NORMAL,
     SPECIAL_IDS,
     UNKNOWN,
     USER_DEFINED,
-    describe_model,
     load_vocabulary,
 )
 
@@ -86,7 +84,7 @@ def examine(path: str | os.PathLike[str]) -> list[Finding]:
     with GGUFFile(path) as file:
         file.require_first_shard()
         model = _Model(file)
-        checks = _CHECKS if model.model in BPE_MODELS else _COMMON_CHECKS
+        checks = _CHECKS if model.kind.is_supported else _COMMON_CHECKS
         found = [finding for check in checks for finding in check(model)]
         found += _refusal(model, found)
     return sorted(found, key=lambda finding: _SEVERITIES.index(finding.severity))
@@ -111,6 +109,7 @@ class _Model:
     def __init__(self, file: GGUFFile) -> None:
         self.file = file
         self.model = self.string(_K.MODEL) or ""
+        self.kind = tokenizer_model(self.model)
         self.pre = self.string(_K.PRE)
         self.tokens: list[str] = self.array(_K.LIST)
         self.merges: list[str] = self.array(_K.MERGES)
@@ -227,7 +226,7 @@ _SPLIT_WHY = (
 
 
 def _pre_tokenizer(model: _Model) -> Iterator[Finding]:
-    if model.model == "gemma4" or not model.tokens:  # gemma4 has one pre-tokenizer, whatever the key says
+    if model.kind.ignores_pre or not model.tokens:
         return
     if _K.PRE in model.file and model.pre is None:  # of a wrong type, or not UTF-8: said of all keys alike
         return
@@ -310,7 +309,7 @@ def _wrong_types(model: _Model) -> Iterator[Finding]:
         argument = argument_for(model.file, key)
         if argument is not None:
             fix = model.set(key, argument)
-        elif key == _K.PRE and model.tokens and model.model != "gemma4":
+        elif key == _K.PRE and model.tokens and not model.kind.ignores_pre:
             fix = _right_pre(model)
         elif key in _NEEDED:
             fix = "convert the model again"
@@ -449,7 +448,7 @@ def _lengths(model: _Model) -> Iterator[Finding]:
                 model.key(key),
                 {"length": length, "tokens": size},
             )
-    if model.tokens and _K.TOKEN_TYPE not in model.file and model.model in BPE_MODELS:
+    if model.tokens and _K.TOKEN_TYPE not in model.file and model.kind.is_supported:
         like = [index for index, token in enumerate(model.tokens) if _CONTROL_LIKE.fullmatch(token)]
         yield Finding(
             "warning",
@@ -525,9 +524,9 @@ def _is_name(token: str) -> bool:
 
 def _unreachable(model: _Model) -> Iterator[Finding]:
     """Tokens that merging the characters of their own text does not give back."""
-    if not model.merges or model.model not in BPE_MODELS:
+    if not model.merges or not model.kind.is_supported:
         return
-    entry = PRE_TOKENIZERS.get("gemma4" if model.model == "gemma4" else model.pre or "default")
+    entry = PRE_TOKENIZERS.get(model.kind.own_pre if model.kind.ignores_pre else model.pre or "default")
     encoder = WordEncoder(entry or PRE_TOKENIZERS["default"], model.ids, model.merges)
     found = [
         index
@@ -591,7 +590,7 @@ def _special_ids(model: _Model) -> Iterator[Finding]:
             if token is None or not size:
                 continue
             if key in out_of_range:
-                default = DEFAULT_IDS.get(model.model, {}).get(name)
+                default = model.kind.default_ids.get(name)
                 instead = "has none then" if default is None else f"takes the default, {default}"
                 remove, own = model.remove(key), model.set_id(key)
                 yield Finding(
@@ -797,7 +796,7 @@ _RARE_BYTES = {*range(0x20), 0x7F, *range(0xF1, 0xF5)} - {9, 10, 13}
 
 def _bytes(model: _Model) -> Iterator[Finding]:
     tokenizer = model.tokenizer
-    if tokenizer is None or tokenizer.model == "whitespace":
+    if tokenizer is None or model.kind.drops_white_space:
         return
     if tokenizer.vocabulary.pre_tokenizer.byte_encode:
         missing = [byte for byte in _UTF8_BYTES if BYTE_CHARS[byte] not in model.ids]
@@ -821,7 +820,7 @@ def _bytes(model: _Model) -> Iterator[Finding]:
 def _round_trip(model: _Model) -> Iterator[Finding]:
     """Texts of which the tokens lose something."""
     tokenizer = model.tokenizer
-    if tokenizer is None or tokenizer.model == "whitespace":
+    if tokenizer is None or model.kind.drops_white_space:
         return
     changed = []
     for sample in SAMPLES:
@@ -866,7 +865,7 @@ def _clean_spaces(model: _Model) -> Iterator[Finding]:
 
 def _line_break(model: _Model) -> Iterator[Finding]:
     tokenizer = model.tokenizer
-    if tokenizer is not None and tokenizer.model != "whitespace" and tokenizer.nl_id is None:
+    if tokenizer is not None and not model.kind.drops_white_space and tokenizer.nl_id is None:
         yield Finding(
             "warning",
             "no_line_break",
@@ -885,9 +884,9 @@ def _other_tokenizer(model: _Model) -> Iterator[Finding]:
         yield Finding(
             "note",
             "not_bpe",
-            f"the tokenizer is {printable(model.model)} ({describe_model(model.model)}), not byte pair encoding",
+            f"the tokenizer is {printable(model.model)} ({model.kind.description}), not byte pair encoding",
             "Only what all tokenizers have in common was looked at: types, special ids, duplicates, template.",
-            f"nothing to do; ggufbpe reads {', '.join(BPE_MODELS)}",
+            f"nothing to do; ggufbpe reads {', '.join(SUPPORTED)}",
             model.key(_K.MODEL),
         )
 

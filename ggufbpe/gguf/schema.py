@@ -42,16 +42,6 @@ KEY_TYPES: dict[str, GGUFValueType | tuple[GGUFValueType, ...]] = {
 # Keys of another type that llama.cpp does not refuse: it takes the text of a number for the template.
 NOT_REFUSED = frozenset((_K.CHAT_TEMPLATE,))
 
-# The special ids of a file that names none, by tokenizer.ggml.model; some pre-tokenizers have no BOS (vocab/).
-_BPE_DEFAULTS = {"bos": 11, "eos": 11}
-DEFAULT_IDS: dict[str, dict[str, int]] = {
-    **dict.fromkeys(("gpt2", "hybriddna", "whitespace"), _BPE_DEFAULTS),
-    "llama": {"bos": 1, "eos": 2, "unk": 0},
-    "bert": {"bos": 101, "unk": 100, "sep": 102, "pad": 0, "mask": 103},
-    "t5": {"eos": 1, "unk": 2, "pad": 0},
-    "plamo2": {"bos": 1, "eos": 2, "unk": 0, "pad": 3},
-}
-
 
 def has_right_type(file: GGUFFile | Metadata, key: str) -> bool:
     """Whether the value of a key that the file has is of the type in `KEY_TYPES`."""

@@ -156,7 +156,7 @@ def _added_tokens(vocabulary: Vocabulary) -> list[dict[str, Any]]:
 
 def _normalizer(vocabulary: Vocabulary) -> dict[str, Any] | None:
     steps = [_replace(" ", "▁")] if vocabulary.pre_tokenizer.escape_whitespaces else []
-    if vocabulary.model == "whitespace" and vocabulary.lowercase:
+    if vocabulary.makes_lower_case:
         # llama.cpp has one code point for each; of İ, the library makes two
         steps += [_replace(chr(a), chr(b)) for a, b in LOWER.items() if chr(a).lower() != chr(b)]
         steps.append({"type": "Lowercase"})
@@ -173,7 +173,7 @@ def _pre_tokenizer(vocabulary: Vocabulary, code_points: bool) -> dict[str, Any]:
     entry = vocabulary.pre_tokenizer
     known = _known_to_1(vocabulary, code_points)
     splits = [split(pattern) for pattern in oniguruma(entry)] if known is None else [*known]
-    if vocabulary.model == "whitespace":
+    if vocabulary.tokenizer_model.drops_white_space:
         splits.insert(0, {"type": "WhitespaceSplit"})
     if entry.byte_encode and splits[-1]["type"] != "ByteLevel":
         splits.append(_byte_level())
@@ -183,7 +183,7 @@ def _pre_tokenizer(vocabulary: Vocabulary, code_points: bool) -> dict[str, Any]:
 def _known_to_1(vocabulary: Vocabulary, code_points: bool) -> tuple[dict[str, Any], ...] | None:
     """How tokenizers 1.0 is told to split a text, or what is left when white space is out; None if it cannot be."""
     family = vocabulary.pre_tokenizer.family
-    if family == "whitespace" and vocabulary.model == "whitespace":
+    if vocabulary.tokenizer_model.drops_white_space and vocabulary.pre == vocabulary.tokenizer_model.own_pre:
         return ()
     return None if code_points and family in BY_ITS_UNICODE else PORTABLE.get(family)
 
@@ -310,9 +310,9 @@ def _line_breaks(vocabulary: Vocabulary) -> Iterator[Limit]:
 
 
 def _other_models(vocabulary: Vocabulary) -> Iterator[Limit]:
-    if vocabulary.model == "hybriddna":
+    if vocabulary.tokenizer_model.has_sequences:
         yield Limit("dna", "sequences between <dna> and </dna> are encoded as any other text", 1)
-    if vocabulary.model == "whitespace" and vocabulary.lowercase:
+    if vocabulary.makes_lower_case:
         yield Limit(
             "lower_case",
             "letters that got a lower case after Unicode 15.1 are made lower case by libraries that know it",

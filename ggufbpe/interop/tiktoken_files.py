@@ -57,9 +57,10 @@ class _Ranks:
     """The tokens that tiktoken gets, in the order of their ranks."""
 
     def __init__(self, vocabulary: Vocabulary, renumber: bool) -> None:
-        if vocabulary.model == "whitespace":
+        if vocabulary.tokenizer_model.drops_white_space:
             raise NotExpressibleError(
-                "the model whitespace drops white space, and tiktoken keeps it; --to tokenizer.json can carry it"
+                f"the model {vocabulary.model} drops white space, and tiktoken keeps it; --to tokenizer.json can "
+                "carry it"
             )
         if not vocabulary.pre_tokenizer.byte_encode:
             raise NotExpressibleError(
@@ -165,7 +166,7 @@ class _Ranks:
                 f"{printable(vocabulary.tokens[strip[0]])}, is dropped by llama.cpp and not by tiktoken",
                 len(strip),
             )
-        if vocabulary.model == "hybriddna":
+        if vocabulary.tokenizer_model.has_sequences:
             yield Limit("dna", "sequences between <dna> and </dna> are encoded as any other text", 1)
 
     def _missing_merges(self) -> Iterator[Limit]:

@@ -38,22 +38,13 @@ def encoder(vocabulary: Vocabulary, cache_bytes: int) -> Encoder:
         entry.ignore_merges,
         entry.newline_runs,
         entry.escape_whitespaces,
-        _own_step(vocabulary),
+        vocabulary.tokenizer_model.kernel_step(vocabulary),
         special,
         bos if vocabulary.add_bos and bos is not None else -1,
         eos if vocabulary.add_eos and eos is not None else -1,
         cache_bytes,
     )
     return made
-
-
-def _own_step(vocabulary: Vocabulary) -> str:
-    """What the model does with plain text before it is split: a name of `own_steps.h`, empty for most."""
-    if vocabulary.model == "hybriddna":
-        return "k_mers"
-    if vocabulary.model == "whitespace":
-        return "lowered_words" if vocabulary.lowercase else "spaced_words"
-    return ""
 
 
 def _strings(texts: Sequence[str]) -> Any:

@@ -1,1 +1,52 @@
-"""The tokenizer models, one room each: what `tokenizer.ggml.model` names."""
+"""The tokenizer models: what each `tokenizer.ggml.model` stands for.
+
+    name -> [this file] -> TokenizerModel (model.py), from a room that knows it
+
+Nothing outside of this folder asks for a model's name: it asks the model. A new one is a line in `_HOMES` and its room.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from ..once import making
+from .model import TokenizerModel
+
+_HOMES = {  # tokenizer.ggml.model: module and class
+    "gpt2": ("bpe.model", "BytePairModel"),
+    "gemma4": ("gemma4", "Gemma4Model"),
+    "hybriddna": ("dna", "DnaModel"),
+    "whitespace": ("whitespace", "WhitespaceModel"),
+}
+_UNSUPPORTED = {  # what it is, in words, and the special ids of a file that names none
+    "llama": ("SentencePiece BPE with scores (SPM), as of Llama 1 and 2", {"bos": 1, "eos": 2, "unk": 0}),
+    "bert": ("WordPiece, as of BERT", {"bos": 101, "unk": 100, "sep": 102, "pad": 0, "mask": 103}),
+    "t5": ("Unigram, as of T5", {"eos": 1, "unk": 2, "pad": 0}),
+    "rwkv": ("RWKV's greedy longest match", {}),
+    "plamo2": ("PLaMo-2's Unigram", {"bos": 1, "eos": 2, "unk": 0, "pad": 3}),
+    "none": ("no tokenizer at all: the model has no vocabulary", {}),
+    "no_vocab": ("no tokenizer at all: the model has no vocabulary", {}),
+    "test": ("llama.cpp's own test tokenizer", {}),
+}
+SUPPORTED = tuple(_HOMES)
+
+
+@cache
+def tokenizer_model(name: str) -> TokenizerModel:
+    """The model of a name; of one that cannot be opened, what is known of it (`is_supported` is False)."""
+    if name in _HOMES:
+        module, made = _HOMES[name]
+        with making:
+            model: TokenizerModel = getattr(import_module(f".{module}", __name__), made)()
+        return model
+    description, default_ids = _UNSUPPORTED.get(name, ("unknown to llama.cpp", {}))
+    model = TokenizerModel()
+    model.name, model.description, model.default_ids = name, description, default_ids
+    return model
+
+
+def model_with_pre(pre: str) -> TokenizerModel:
+    """The model of a new vocabulary with this pre-tokenizer."""
+    models = map(tokenizer_model, SUPPORTED)
+    return next((model for model in models if model.own_pre == pre), tokenizer_model("gpt2"))

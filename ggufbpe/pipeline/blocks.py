@@ -13,12 +13,14 @@ which does not know such places, and of a DNA model, whose k-mers are counted fr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..kernel import native
-from ..tokenizer import Tokenizer, steps_of
 from ..vocab import LSTRIP, RSTRIP
 from .special import SPACES
+
+if TYPE_CHECKING:
+    from ..tokenizer import Tokenizer
 
 BLOCK = 1 << 16  # bytes
 
@@ -88,11 +90,12 @@ class _Places:
         vocabulary = tokenizer.vocabulary
         entry = vocabulary.pre_tokenizer
         self._splitter = None
-        if tokenizer.engine == "native" and native is not None and vocabulary.model != "hybriddna":
+        model = vocabulary.tokenizer_model
+        if tokenizer.engine == "native" and native is not None and not model.has_sequences:
             from ..kernel import tables
 
             self._splitter = tables.splitter(entry)
-        self._special = steps_of(tokenizer).special
+        self._special = tokenizer.pipeline.special
         self._parse_special = parse_special
         special = vocabulary.special_token_ids
         self._strips = any(vocabulary.attributes[token] & (LSTRIP | RSTRIP) for token in special)
@@ -100,7 +103,7 @@ class _Places:
         self.around = max(longest, 4)
         # What is between white space is split by itself there, so the place must be before some.
         spaces = SPACES[1:] if entry.escape_whitespaces else SPACES
-        self._before = spaces.encode() if vocabulary.model == "whitespace" else None
+        self._before = spaces.encode() if model.drops_white_space else None
 
     def next(self, text: bytes, start: int) -> int:
         """The first place at or behind `start`; the length of the text if there is none."""

@@ -17,7 +17,6 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..models.bpe.merge import CHAR_BYTES
-from ..tokenizer import lengths_of, steps_of
 from ..vocab import CONTROL, UNKNOWN, USER_DEFINED
 from .blocks import blocks
 
@@ -41,7 +40,7 @@ class Lengths(dict[int, int]):
         super().__init__()
         self._vocabulary = tokenizer.vocabulary
         self._entry = tokenizer.vocabulary.pre_tokenizer
-        self.is_known = tokenizer.engine == "native" and tokenizer.model not in ("hybriddna", "whitespace")
+        self.is_known = tokenizer.engine == "native" and tokenizer.vocabulary.tokenizer_model.keeps_text
 
     def __missing__(self, token: int) -> int:
         text = self._vocabulary.tokens[token]
@@ -80,7 +79,7 @@ class Spans(NamedTuple):
 
 def spans(tokenizer: Tokenizer, data: bytes, parse_special: bool, at: int = 0) -> Spans:
     """The ids of a text to which nothing is added, and where each begins and ends; the text begins at `at`."""
-    lengths = lengths_of(tokenizer)
+    lengths = tokenizer.token_lengths
     ids = tokenizer.encode(data, add_special=False, parse_special=parse_special) if lengths.is_known else []
     bounds = lengths.bounds(data, ids, at)
     if bounds is not None:
@@ -89,7 +88,7 @@ def spans(tokenizer: Tokenizer, data: bytes, parse_special: bool, at: int = 0) -
     if lengths.is_known and len(data) > 2 * _SMALL:
         parts = list(blocks(io.BytesIO(data), [tokenizer], parse_special, max(len(data) >> 3, _SMALL)))
     if len(parts) == 1:
-        ids, found = steps_of(tokenizer).ids_with_offsets(data, False, parse_special)
+        ids, found = tokenizer.pipeline.ids_with_offsets(data, False, parse_special)
         return Spans(ids, [at + start for start, _ in found], [at + end for _, end in found])
     whole = Spans([], [], [])
     for part in parts:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from .. import utf8
 from ..pipeline.blocks import blocks
-from ..tokenizer import Tokenizer, lengths_of, steps_of
+from ..tokenizer import Tokenizer
 from .trace import Fragment, Trace, stripped_by, trace_part
 
 _PART = 1 << 11  # bytes: what is traced is found to about so many
@@ -76,7 +76,7 @@ def survey(
     Of the first `fragments` fragments up to `clipped` bytes are kept. A word or token that is not there leaves the part
     empty.
     """
-    if not lengths_of(tokenizer).is_known:
+    if not tokenizer.token_lengths.is_known:
         return survey_of(tokenizer.trace(stream.read(), add_special=add_special, parse_special=parse_special))
     counter = _Counter(tokenizer, parse_special, fragments, clipped)
     has_bos = add_special and tokenizer.add_bos and tokenizer.bos_id is not None
@@ -141,7 +141,7 @@ class _Counter:
         self._parse_special = parse_special
         self._most = fragments
         self._clipped = clipped
-        self._partition = steps_of(tokenizer).special.partition
+        self._partition = tokenizer.pipeline.special.partition
         self._splitter = tables.splitter(tokenizer.vocabulary.pre_tokenizer)
         self._in_text = False  # the last fragment is text that may go on
 

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..models.bpe.merge import byte_level
 from ..models.bpe.pattern import option_texts
 from ..models.bpe.split import splitter
-from ..pipeline.pipeline import Part
-from ..tokenizer import steps_of
+from ..models.bpe.text import Part, byte_pair_text
 from ..utf8 import Offsets, byte_length, char_ends
 from ..vocab import LSTRIP, RSTRIP, TokenAttribute
 
@@ -148,7 +147,7 @@ def trace_part(
     tokenizer: Tokenizer, text: Text, parse_special: bool, *, bos: bool, eos: bool, add_special: bool
 ) -> Trace:
     """The trace of a text or a part of one, with BOS before and EOS behind it if it begins and ends the text."""
-    source = steps_of(tokenizer).source(text)
+    source = tokenizer.pipeline.source(text)
     tracer = _Tracer(tokenizer, source)
     if bos and tokenizer.bos_id is not None:
         tracer.add_token("bos", tokenizer.bos_id, 0, 0)
@@ -228,7 +227,8 @@ class _Tracer:
         self.words: list[Word] = []
         self.tokens: list[Token] = []
         self._tokenizer = tokenizer
-        self._steps = steps_of(tokenizer)
+        self._special = tokenizer.pipeline.special
+        self._plain_text = byte_pair_text(tokenizer)
         self._source = source
         self._splitter = splitter(tokenizer.vocabulary.pre_tokenizer)
         self._merged: dict[str, _Merged] = {}  # a word is merged once
@@ -243,7 +243,7 @@ class _Tracer:
         """All of the text: special tokens, plain text, and what is stripped between them."""
         byte, character = 0, 0
         before: int | None = None
-        for token, start, end in self._steps.special.partition(self._source, parse_special):
+        for token, start, end in self._special.partition(self._source, parse_special):
             first = byte + byte_length(self._source[character:start])
             self._add_stripped(byte, first, before, token)
             byte = first + byte_length(self._source[start:end])
@@ -262,7 +262,7 @@ class _Tracer:
 
     def _add_text(self, fragment: str | bytes, byte: int) -> None:
         """A plain fragment, which begins at `byte`."""
-        for part in self._steps.dna_parts(fragment):
+        for part in self._plain_text.parts(fragment):
             if part.token is not None:
                 self.add_token("dna", part.token, byte + part.start, byte + part.end)
             else:
@@ -272,7 +272,7 @@ class _Tracer:
         ends = char_ends(own)
         bounds = [byte, *(byte + end for end in ends)]
         done = 0  # characters of the part
-        for piece, first in self._steps.pieces_to_split(part.text):
+        for piece, first in self._plain_text.pieces(part.text):
             self._add_stripped(bounds[done], bounds[first], None, None)
             done = first + len(piece)
             self.fragments.append(Fragment("text", bounds[first], bounds[done]))
@@ -345,7 +345,7 @@ class _Merged(NamedTuple):
 
 
 def _merge_word(tokenizer: Tokenizer, word: str) -> _Merged:
-    encoder, entry = steps_of(tokenizer).word_ids.encoder, tokenizer.vocabulary.pre_tokenizer
+    encoder, entry = byte_pair_text(tokenizer).word_ids.encoder, tokenizer.vocabulary.pre_tokenizer
     written = byte_level(word) if entry.byte_encode else word
     whole = None
     if encoder.is_whole(written):

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import utf8
 from ..models.bpe.merge import BYTE_CHARS
-from ..tokenizer import steps_of
+from ..models.bpe.text import byte_pair_text
 from ..utf8 import Offsets, byte_length
-from ..vocab import BYTE, CONTROL, DNA_MARKER, UNKNOWN
+from ..vocab import BYTE, CONTROL, UNKNOWN
 from .trace import Cut, Merge, Trace, Word, merge
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def to_json(answer: WhyNot) -> dict[str, Any]:
 
 def _resolved(tokenizer: Tokenizer, piece: str) -> str | None:
     """The token that `piece` means, as the vocabulary has it: text first, then the vocabulary's own form."""
-    forms = [_written(tokenizer, piece), piece, piece + DNA_MARKER]
+    forms = [_written(tokenizer, piece), piece, piece + tokenizer.vocabulary.tokenizer_model.hidden_suffix]
     return next((form for form in forms if form in tokenizer.vocabulary.token_to_id), None)
 
 
@@ -146,7 +146,7 @@ def _explained(tokenizer: Tokenizer, found: Trace, answer: WhyNot) -> WhyNot:
     """The reason of a piece that is not among the tokens."""
     assert answer.token is not None
     attributes = tokenizer.vocabulary.attributes[answer.token]
-    own, alone = merge(steps_of(tokenizer).word_ids.encoder, answer.written)
+    own, alone = merge(byte_pair_text(tokenizer).word_ids.encoder, answer.written)
     places = tuple(_places(tokenizer, found, answer.written, own if len(alone) == 1 else None))
     ends = {tokenizer.bos_id, tokenizer.eos_id}
     if attributes & BYTE and not places:
@@ -167,7 +167,7 @@ def _makers(tokenizer: Tokenizer, written: str) -> Iterator[Merge]:
     """The merges whose result is `written`."""
     for cut in range(1, len(written)):
         left, right = written[:cut], written[cut:]
-        rank = steps_of(tokenizer).word_ids.encoder.rank(left, right)
+        rank = byte_pair_text(tokenizer).word_ids.encoder.rank(left, right)
         if rank is not None:
             yield Merge(rank, left, right, 0)
 

@@ -93,7 +93,7 @@ def train(
     if seed is not None and (unk is not None or end_of_word is not None or certain):
         raise ValueError("a seed vocabulary keeps its form: unk, end_of_word and alphabet do not go with it")
     with making:
-        from .save import model_of
+        from ..models import model_with_pre
 
     named = list(dict.fromkeys([*special, *(token for token in (bos, eos) if token is not None)]))
     form = Form(
@@ -103,7 +103,7 @@ def train(
         bos=bos if bos is not None else next(iter(named), None),
         eos=eos if eos is not None else next(iter(named), None),
         adds_bos=bos is not None,
-        model=model_of(split.pre) if seed is None else seed.model,
+        model=model_with_pre(split.pre).name if seed is None else seed.model,
     )
     added = Added(named, list(user_defined), unk)
     report = None if progress is None else lambda done, total: progress("read", done, total)
@@ -187,7 +187,7 @@ def _check_alphabet(split: Splitting, certain: frozenset[str], limit: int | None
 def _splitting(seed: Vocabulary | None, pre: str | None, units: str | None) -> Splitting:
     if seed is None:
         return splitting("gpt-2" if pre is None else pre, units)
-    if seed.model == "hybriddna":
+    if seed.tokenizer_model.has_sequences:
         raise ValueError(f"{seed.path}: vocabularies of DNA models cannot be continued")
     if pre is not None and pre != seed.pre:
         raise ValueError(f"{seed.path} has the pre-tokenizer {seed.pre}; its merges do not go with {pre}")

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from ..files import replacing
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
 from ..gguf.reader import GGUFFile
+from ..models import tokenizer_model
 from ..models.bpe.merge import BYTE_CHARS
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, GGUFWarning
 
@@ -34,9 +35,7 @@ _TYPES = {
     BYTE: TokenType.BYTE,
     NORMAL: TokenType.NORMAL,
 }
-_ARCHITECTURES = {"gemma4": "gemma4"}  # the file has no tensors; any that llama.cpp knows would do
 _Value = tuple[Any, Any, Any]  # as GGUFWriter.add_key_value takes it: value, type, type of elements
-_RAW_MODELS = ("gemma4", "whitespace")  # have a `tokenizer.ggml.model` of their own
 
 
 def save(trained: TrainedVocabulary, path: str | os.PathLike[str]) -> None:
@@ -51,11 +50,6 @@ def save(trained: TrainedVocabulary, path: str | os.PathLike[str]) -> None:
         _say_what_ends_texts(trained)
 
 
-def model_of(pre: str) -> str:
-    """The `tokenizer.ggml.model` of a new vocabulary with this pre-tokenizer."""
-    return pre if pre in _RAW_MODELS else "gpt2"
-
-
 def _write_gguf(trained: TrainedVocabulary, file: IO[bytes]) -> None:
     reason = trained.form.why_not_llama_cpp()
     if reason is not None:
@@ -65,7 +59,9 @@ def _write_gguf(trained: TrainedVocabulary, file: IO[bytes]) -> None:
     from gguf.gguf_writer import GGUFWriter, WriterState
 
     kept = {} if trained.seed is None else _kept(trained.seed)
-    architecture = kept.pop(KEY_ARCHITECTURE, (_ARCHITECTURES.get(trained.form.model, "gpt2"), None, None))[0]
+    architecture = kept.pop(KEY_ARCHITECTURE, (tokenizer_model(trained.form.model).architecture, None, None))[
+        0
+    ]
     writer = GGUFWriter(None, architecture)
     writer.fout, writer.state = [cast(Any, file)], WriterState.EMPTY  # as after open_output_file
     if not kept:

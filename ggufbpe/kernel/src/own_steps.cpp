@@ -13,7 +13,7 @@ namespace ggufbpe {
 namespace {
 
 constexpr std::string_view BEGIN = "<dna>", CLOSE = "</dna>", UNKNOWN = "<oov>";
-constexpr std::string_view MARKER = "\xEE\x80\x80";  // U+E000 ends the text of a k-mer (ggufbpe/vocab/: DNA_MARKER)
+constexpr std::string_view MARKER = "\xEE\x80\x80";  // U+E000 ends the text of a k-mer (ggufbpe/models/dna.py)
 
 unsigned char ascii_lower(unsigned char c) { return c >= 'A' && c <= 'Z' ? static_cast<unsigned char>(c + 32) : c; }
 

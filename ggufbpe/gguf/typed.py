@@ -1,0 +1,73 @@
+"""Values of metadata by their type, as llama.cpp takes them.
+
+    metadata.py, schema.py -> [this file] -> vocab/ and models/, which load by it
+
+llama.cpp takes a value of one type and no other (schema.py), and its strings are C strings: they end at the first NUL
+(gguf_get_val_str, gguf_get_arr_str).
+"""
+
+from __future__ import annotations
+
+from typing import cast, overload
+
+from ..errors import MissingKeyError
+from ..kernel.lazy import LazyStrings
+from .metadata import Metadata
+from .schema import has_right_type, wrong_type
+
+
+def has(file: Metadata, key: str) -> bool:
+    """Whether the file has the key; `WrongTypeError` where its type is not the one in `KEY_TYPES`."""
+    if key not in file:
+        return False
+    if not has_right_type(file, key):
+        raise wrong_type(file, key)
+    return True
+
+
+def require(file: Metadata, key: str) -> None:
+    """`MissingKeyError` where the file has no such key."""
+    if not has(file, key):
+        raise MissingKeyError(
+            "the key is missing",
+            path=file.path,
+            key=key,
+            remedy="this is no language model with a tokenizer, or a faulty conversion: `ggufbpe info` shows more",
+        )
+
+
+def string(file: Metadata, key: str, default: str | None = None) -> str:
+    """The string of a key, which must be there where there is no default."""
+    if default is None:
+        require(file, key)
+    return cast(str, file[key]).partition("\0")[0] if has(file, key) else cast(str, default)
+
+
+@overload
+def flag(file: Metadata, key: str, default: bool) -> bool: ...
+@overload
+def flag(file: Metadata, key: str, default: None) -> bool | None: ...
+def flag(file: Metadata, key: str, default: bool | None) -> bool | None:
+    """The truth value of a key, or the default."""
+    return cast(bool, file[key]) if has(file, key) else default
+
+
+def unsigned(file: Metadata, key: str) -> int | None:
+    """The number of a key, None where it is missing."""
+    return cast(int, file[key]) if has(file, key) else None
+
+
+def strings(file: Metadata, key: str) -> list[str]:
+    """An array of strings, which must be there."""
+    require(file, key)
+    found = cast("list[str]", file[key])
+    if "\0" in "".join(found):
+        return [each.partition("\0")[0] for each in found]
+    return found
+
+
+def lazy_strings(file: Metadata, key: str) -> LazyStrings | None:
+    """The same by the compiled module; None if it has none or if one of the strings is not to stay as it is."""
+    require(file, key)
+    found = file.strings(key)
+    return None if found is None else LazyStrings(found)

@@ -1,0 +1,92 @@
+"""Byte pair encoding as a tokenizer model: how its vocabulary is loaded. Others are made on top of it.
+
+    metadata -> [this file] -> merges, pre-tokenizer, tokens -> vocab/loading.py
+
+Source: src/llama-vocab.cpp, llama_vocab::impl::load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from ...errors import UnknownPreTokenizerError, printable
+from ...gguf import typed
+from ...gguf.constants import TokenizerKey
+from ...gguf.metadata import Metadata
+from ...vocab.tokens import lazy_tokens, named_tokens
+from ..model import TokenizerModel, Tokens, Warn
+from .merge import byte_level
+from .registry import PRE_TOKENIZERS, PreTokenizer
+from .telltales import telltales
+
+if TYPE_CHECKING:
+    from ...vocab import Vocabulary
+    from .text import BytePairText
+
+_LIKELY_WRONG = (
+    "and the ids are likely not those that the model was trained with; `ggufbpe doctor` finds the right one"
+)
+_WITHOUT_MERGES = "kimi-k2"  # may have none
+
+
+class BytePairModel(TokenizerModel):
+    """`gpt2`, and what the other models of this kind have in common with it."""
+
+    name = "gpt2"
+    description = "byte pair encoding"
+    is_supported = True
+    default_ids = MappingProxyType({"bos": 11, "eos": 11})
+
+    def merges(self, file: Metadata, named_pre: str) -> Sequence[str]:
+        """The merges, "left right" by rank. `MissingKeyError` where the file has none."""
+        if TokenizerKey.MERGES not in file and named_pre == _WITHOUT_MERGES:
+            return []
+        return typed.lazy_strings(file, TokenizerKey.MERGES) or typed.strings(file, TokenizerKey.MERGES)
+
+    def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
+        """The one that is named. `UnknownPreTokenizerError` where llama.cpp has none of that name."""
+        if not named_pre or named_pre == "default":
+            is_so = "'default'" if named_pre else "missing, so the 'default' pre-tokenizer is used"
+            warn(f"{TokenizerKey.PRE} is {is_so}, {_LIKELY_WRONG}")
+            return PRE_TOKENIZERS["default"]
+        if named_pre not in PRE_TOKENIZERS:
+            import difflib
+
+            near = difflib.get_close_matches(named_pre, PRE_TOKENIZERS, n=3)
+            raise UnknownPreTokenizerError(
+                f"unknown pre-tokenizer {printable(named_pre)}"
+                + (f" (near: {', '.join(near)})" if near else "")
+                + ", which llama.cpp 0c1e57098 refuses as well",
+                path=file.path,
+                offset=file.offset(TokenizerKey.PRE),
+                key=TokenizerKey.PRE,
+                remedy="`ggufbpe list-pre` shows all names; convert the model again, or update ggufbpe",
+            )
+        return PRE_TOKENIZERS[named_pre]
+
+    def doubt(self, named_pre: str, entry: PreTokenizer, token_to_id: Mapping[str, int], warn: Warn) -> None:
+        """Warn of a pre-tokenizer that cuts what are tokens here."""
+        found = telltales(entry, token_to_id) if named_pre == entry.name != "default" else []
+        if found:
+            some = ", ".join(map(printable, found[:: max(len(found) // 3, 1)][:3]))
+            warn(
+                f"{TokenizerKey.PRE} is {printable(entry.name)}, which cuts tokens such as {some}, {_LIKELY_WRONG}"
+            )
+
+    def tokens(self, file: Metadata, warn: Warn) -> Tokens:
+        """The tokens; as list and dictionary where there is something to do about one of them."""
+        return lazy_tokens(file) or named_tokens(file, warn)
+
+    def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
+        """Whether there is a token of the newline character, or of its byte."""
+        if entry.byte_encode:
+            return byte_level("\n") in token_to_id
+        return "\n" in token_to_id or "<0x0A>" in token_to_id
+
+    def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> BytePairText:
+        """Splitting and merging."""
+        from .text import BytePairText  # the compiled engine does without it
+
+        return BytePairText(vocabulary, most_words)

@@ -1,0 +1,144 @@
+"""Plain text to ids by byte pair encoding, step by step: the reference engine.
+
+    fragment -> parts -> split.py -> words -> merge.py -> ids
+
+Two of the steps are there to be replaced by models that do more: `parts` takes tokens out of plain text, `pieces` says
+what of it is split. Here neither does anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ... import utf8
+from ...once import made_once
+from .merge import WordEncoder
+from .split import splitter
+
+if TYPE_CHECKING:
+    from ...tokenizer import Tokenizer
+    from ...vocab import Vocabulary
+
+_CACHED_WORDS = 1 << 18
+_CACHED_LENGTH = 128  # characters
+
+
+class Splits(Protocol):
+    """Plain text to words: a `Splitter`, or what remembers its words."""
+
+    def iterate(self, text: str) -> Iterable[str]:
+        """The words of `text`."""
+        ...
+
+
+class Part(NamedTuple):
+    """`fragment[start:end]`: a token, or the plain text `text`."""
+
+    token: int | None
+    text: str
+    start: int
+    end: int
+
+
+class WordCache(dict[str, tuple[int, ...]]):
+    """The ids of words, encoded when first asked for. Full, it starts anew."""
+
+    def __init__(self, encoder: WordEncoder, most_words: int | None = None) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self._most_words = _CACHED_WORDS if most_words is None else most_words
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        ids = self.encoder.ids(word)
+        if len(word) <= _CACHED_LENGTH:
+            if len(self) >= self._most_words:
+                self.clear()
+            self[word] = ids
+        return ids
+
+
+def byte_pair_text(tokenizer: Tokenizer) -> BytePairText:
+    """The way of plain text by splitting and merging, of a tokenizer that has one; else `TypeError`."""
+    found = tokenizer.pipeline.plain_text
+    if not isinstance(found, BytePairText):
+        raise TypeError(f"the tokenizer is {tokenizer.model}, not byte pair encoding")
+    return found
+
+
+class BytePairText:
+    """The `TextModel` (models/model.py) of byte pair encoding."""
+
+    def __init__(self, vocabulary: Vocabulary, most_words: int | None = None) -> None:
+        self.vocabulary = vocabulary
+        self._most_words = most_words
+
+    @made_once
+    def splitter(self) -> Splits:
+        """Plain text to words."""
+        return splitter(self.vocabulary.pre_tokenizer)
+
+    @made_once
+    def word_ids(self) -> WordCache:
+        """Words to ids."""
+        vocabulary = self.vocabulary
+        encoder = WordEncoder(vocabulary.pre_tokenizer, vocabulary.token_to_id, vocabulary.merges)
+        return WordCache(encoder, self._most_words)
+
+    def sharing(self, splitter: Splits, word_ids: WordCache) -> BytePairText:
+        """One of the same vocabulary that takes these in place of its own."""
+        other = type(self)(self.vocabulary, self._most_words)
+        vars(other).update(splitter=splitter, word_ids=word_ids)
+        return other
+
+    def forget_words(self) -> None:
+        """Empty the cache of words."""
+        if "word_ids" in vars(self):
+            self.word_ids.clear()
+
+    def parts(self, fragment: str | bytes) -> Iterator[Part]:
+        """The plain text of a fragment, and the tokens in it that are found by counting."""
+        yield Part(None, self.plain(fragment), 0, len(fragment))
+
+    def pieces(self, text: str) -> Iterator[tuple[str, int]]:
+        """What of plain text is split, and at which character each piece begins."""
+        yield text, 0
+
+    def plain(self, fragment: str | bytes) -> str:
+        """A fragment as text, one character for each of its own, spaces escaped where the model wants it."""
+        escape = self.vocabulary.pre_tokenizer.escape_whitespaces
+        if isinstance(fragment, str):
+            return fragment.replace(" ", "▁") if escape else fragment
+        # The byte is replaced before decoding: an overlong form of the space stays one.
+        return utf8.decode(fragment.replace(b" ", "▁".encode()) if escape else fragment)
+
+    def words(self, fragment: str | bytes) -> list[str]:
+        """The pieces into which the pre-tokenizer cuts a fragment, all of it taken as plain text."""
+        plain = self.plain(fragment)
+        return [word for piece, _ in self.pieces(plain) for word in self.splitter.iterate(piece)]
+
+    def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
+        """The ids, in tuples of one a word, many of them at a time."""
+        for part in self.parts(fragment):
+            if part.token is not None:
+                yield ((part.token,),)
+                continue
+            for piece, _ in self.pieces(part.text):
+                yield map(self.word_ids.__getitem__, self.splitter.iterate(piece))
+
+    def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
+        """(id, start, end) of each token, in bytes of the fragment."""
+        for part in self.parts(fragment):
+            if part.token is not None:
+                yield part.token, part.start, part.end
+                continue
+            own = fragment[part.start : part.end]
+            ends = utf8.char_ends(own)
+            ends = [part.start + end for end in ends] if part.start else ends
+            for piece, first in self.pieces(part.text):
+                offsets = utf8.Offsets(piece, [ends[first - 1] if first else part.start, *ends[first:]])
+                position = 0
+                for word in self.splitter.iterate(piece):
+                    for token, start, end in self.word_ids.encoder.ids_with_ends(word):
+                        yield token, offsets.start(position + start), offsets.end(position + end)
+                    position += utf8.byte_length(word)

@@ -1,0 +1,93 @@
+"""What is asked of a tokenizer model: how its vocabulary is loaded, and its way from plain text to ids.
+
+    vocab/ (loading), pipeline/ (ids), and all that looks at a tokenizer -> [this file] -> a room of `models/`
+
+`TokenizerModel` is what holds for every vocabulary of the model; `TextModel`, made of one vocabulary, does the work.
+The compiled engine has the same in `kernel/src/text_model.h`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ..gguf.metadata import Metadata
+    from ..vocab import Vocabulary
+    from .bpe.registry import PreTokenizer
+
+Warn = Callable[[str], None]
+Tokens = tuple[Sequence[str], Mapping[str, int]]  # the tokens, and the id of each
+
+
+class TextModel(Protocol):
+    """The way of plain text to ids by one vocabulary. A fragment is what is between two special tokens."""
+
+    def words(self, fragment: str | bytes) -> list[str]:
+        """The pieces that are encoded by themselves."""
+        ...
+
+    def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
+        """The ids, in tuples of one a word, many of them at a time."""
+        ...
+
+    def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
+        """(id, start, end) of each token, in bytes of the fragment."""
+        ...
+
+    def forget_words(self) -> None:
+        """Empty what is remembered of texts."""
+        ...
+
+
+class TokenizerModel:
+    """One `tokenizer.ggml.model`. Its attributes are what others ask in place of its name."""
+
+    name = ""
+    description = ""  # in words
+    is_supported = False
+    architecture = "gpt2"  # of a file without tensors; any that llama.cpp knows
+    default_ids: Mapping[str, int] = MappingProxyType({})  # the special ids of a file that names none
+    own_pre = ""  # the pre-tokenizer that goes with it alone
+    ignores_pre = False  # `own_pre` is in force whatever tokenizer.ggml.pre says
+    drops_white_space = False  # words are what is between it
+    makes_lower_case = False  # where the vocabulary says so
+    has_sequences = False  # parts of a text are cut by counting bytes (DNA)
+    hidden_suffix = ""  # of tokens that are looked up by a longer text than they have
+
+    @property
+    def keeps_text(self) -> bool:
+        """Whether every byte of a text is in some token, as far as there are tokens for it."""
+        return not self.drops_white_space and not self.has_sequences
+
+    # ---- loading: see vocab/loading.py --------------------------------------------------------------
+
+    def merges(self, file: Metadata, named_pre: str) -> Sequence[str]:
+        """The merges, "left right" by rank. Raises a `GGUFError` where they are missing."""
+        raise NotImplementedError
+
+    def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
+        """The pre-tokenizer in force. `UnknownPreTokenizerError` where llama.cpp has none of that name."""
+        raise NotImplementedError
+
+    def doubt(self, named_pre: str, entry: PreTokenizer, token_to_id: Mapping[str, int], warn: Warn) -> None:
+        """Warn of what is likely wrong without being an error."""
+
+    def tokens(self, file: Metadata, warn: Warn) -> Tokens:
+        """The tokens. Raises a `GGUFError` where llama.cpp refuses them or aborts."""
+        raise NotImplementedError
+
+    def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
+        """Whether llama.cpp finds a token for the newline character."""
+        raise NotImplementedError
+
+    # ---- encoding -----------------------------------------------------------------------------------
+
+    def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> TextModel:
+        """The way of plain text to ids, which remembers at most so many words."""
+        raise NotImplementedError
+
+    def kernel_step(self, vocabulary: Vocabulary) -> str:
+        """What is done to plain text before it is split: a name of `kernel/src/own_steps.h`, "" for nothing."""
+        return ""

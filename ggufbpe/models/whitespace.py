@@ -1,0 +1,55 @@
+"""Words between white space, each by byte pair encoding of its own: the model `whitespace`.
+
+Source: src/llama-vocab.cpp, llm_tokenizer_whitespace_session.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+from ..unicode_classes import CLASSES, LOWER, STARTS
+from .bpe.model import BytePairModel
+from .bpe.registry import PreTokenizer
+from .bpe.text import BytePairText
+
+if TYPE_CHECKING:
+    from ..vocab import Vocabulary
+
+
+class WhitespaceModel(BytePairModel):
+    """`whitespace`."""
+
+    name = "whitespace"
+    own_pre = "whitespace"
+    drops_white_space = True
+    makes_lower_case = True
+
+    def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
+        """Never: a newline is white space."""
+        return False
+
+    def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> BytePairText:
+        """Words as they are found between white space."""
+        return WhitespaceText(vocabulary, most_words)
+
+    def kernel_step(self, vocabulary: Vocabulary) -> str:
+        """Lower case where the vocabulary says so."""
+        return "lowered_words" if vocabulary.lowercase else "spaced_words"
+
+
+class WhitespaceText(BytePairText):
+    """Splits what is between white space, each piece by itself."""
+
+    def pieces(self, text: str) -> Iterator[tuple[str, int]]:
+        """The runs without white space."""
+        for run in _not_space().finditer(text):
+            yield run[0].translate(LOWER) if self.vocabulary.lowercase else run[0], run.start()
+
+
+@cache
+def _not_space() -> re.Pattern[str]:
+    spaces = (f"{chr(a)}-{chr(b - 1)}" for a, b, c in zip(STARTS, STARTS[1:], CLASSES) if c == "W")
+    return re.compile(f"[^{''.join(spaces)}]+")

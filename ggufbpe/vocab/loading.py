@@ -1,0 +1,165 @@
+"""Metadata to vocabulary, by the loading rules that all models share; what is a model's own, its room says.
+
+    gguf/ -> metadata -> [this file] -> vocabulary -> tokenizer.py
+    models/ -------------^
+
+Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. What llama.cpp logs as a
+warning and then goes on with is one of `Vocabulary.warnings` here, which `warn_of` makes a `GGUFWarning`; so is
+a pre-tokenizer that is likely the wrong one, of which llama.cpp says nothing unless it is missing.
+
+But: nothing about text.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import GGUFError, UnsupportedTokenizerError, printable
+from ..gguf import typed
+from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
+from ..gguf.metadata import Metadata, Overrides
+from ..gguf.reader import GGUFFile
+from ..models import SUPPORTED, tokenizer_model
+from ..models.bpe.registry import PreTokenizer
+from ..models.model import TokenizerModel, Warn
+from .special_ids import (
+    TELLING_PARTS,
+    Draft,
+    end_of_generation,
+    find_special_tokens,
+    lowered,
+    mark_unused,
+    set_strip_attributes,
+    special_ids,
+)
+from .tokens import attributes_of, check_byte_tokens, tokens_with
+from .vocabulary import CONTROL, UNKNOWN, USER_DEFINED, Vocabulary
+
+
+def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
+    """The vocabulary of a GGUF file. Raises a `GGUFError` if it cannot be used, `OSError` if not opened.
+
+    `UnsupportedTokenizerError` for tokenizers that are not byte pair encoding. Does not warn: what there is to
+    warn of comes along, for `warn_of`.
+    """
+    return load(path)[0]
+
+
+def load(
+    path: str | os.PathLike[str], overrides: Overrides | None = None, data: bytes | None = None
+) -> tuple[Vocabulary, Metadata]:
+    """The same with `overrides` in place of some keys, or out of `data` that `packed` gave; and what it was made of."""
+    with GGUFFile(path, data) as file:
+        file.require_first_shard()
+        return load_from(Metadata(file, overrides))
+
+
+def load_from(metadata: Metadata) -> tuple[Vocabulary, Metadata]:
+    """The vocabulary that `metadata` makes, and what of it was used. An error says if an override is at fault."""
+    try:
+        vocabulary = _load(metadata)
+    except GGUFError as error:
+        if error.key in metadata.overridden:
+            error.remedy = "it is overridden: override it with something else, or not at all"
+        raise
+    metadata.detach()
+    return vocabulary, metadata
+
+
+def packed(metadata: Metadata) -> bytes:
+    """`metadata` as bytes that are the same wherever the same tokenizer comes from."""
+    architecture, name = (typed.string(metadata, key, "") for key in (KEY_ARCHITECTURE, KEY_NAME))
+    texts = {KEY_ARCHITECTURE: architecture, KEY_NAME: lowered(name)}  # as they are compared
+    said = {
+        key: next((part for part in parts if part in texts[key]), None)
+        for key, parts in TELLING_PARTS.items()
+    }
+    return Metadata(metadata, said).to_bytes()
+
+
+def _load(file: Metadata) -> Vocabulary:
+    told: list[str] = []
+    warn = told.append
+    model = typed.string(file, TokenizerKey.MODEL)
+    named_pre = typed.string(file, TokenizerKey.PRE, "")
+    typed.unsigned(file, TokenizerKey.TOKEN_TYPE_COUNT)
+    kind = _supported(file, model)
+    merges = kind.merges(file, named_pre)
+    entry = kind.pre_tokenizer(file, named_pre, warn)
+    add_space_prefix = typed.flag(file, TokenizerKey.ADD_PREFIX, False)
+    typed.flag(file, TokenizerKey.REMOVE_EXTRA_WS, False)
+    tokens, token_to_id = kind.tokens(file, warn)
+    kind.doubt(named_pre, entry, token_to_id, warn)
+    attributes = attributes_of(file, len(tokens))
+    defaults = {k: v for k, v in kind.default_ids.items() if k != "bos" or not entry.no_default_bos}
+    ids = special_ids(file, defaults, len(tokens), warn)
+    draft = Draft(file.path, warn, tokens, token_to_id, attributes, ids)
+    add_bos = _add_bos(file, entry, warn)
+    add_eos = typed.flag(file, TokenizerKey.ADD_EOS, False)
+    add_sep = typed.flag(file, TokenizerKey.ADD_SEP, entry.add_sep)
+    lowercase = typed.flag(file, TokenizerKey.NORMALIZER_LOWERCASE, entry.lowercase)
+    _check_unused_keys(file)
+    find_special_tokens(draft)
+    mark_unused(draft)
+    eog_ids = end_of_generation(draft)
+    check_byte_tokens(file, tokens, attributes)
+    special_token_ids = tuple(tokens_with(attributes, CONTROL | USER_DEFINED | UNKNOWN))
+    architecture, name = typed.string(file, KEY_ARCHITECTURE, ""), typed.string(file, KEY_NAME, "")
+    set_strip_attributes(draft, special_token_ids, named_pre, architecture, name)
+    if not kind.has_line_break(entry, token_to_id):
+        warn("the vocabulary has no token for the newline character")
+    for added, special_name in ((add_bos, "bos"), (add_eos, "eos")):
+        if added and ids[special_name] is None:
+            what = special_name.upper()
+            warn(f"{what} is to be added but there is none, so none is added (llama.cpp aborts)")
+    return Vocabulary(
+        model=model,
+        pre=entry.name,
+        pre_tokenizer=entry,
+        tokens=tokens,
+        token_to_id=token_to_id,
+        attributes=attributes,
+        merges=merges,
+        special_ids=ids,
+        eog_ids=eog_ids,
+        special_token_ids=special_token_ids,
+        add_bos=add_bos,
+        add_eos=add_eos,
+        add_sep=add_sep,
+        add_space_prefix=add_space_prefix,
+        lowercase=lowercase,
+        path=file.path,
+        architecture=architecture,
+        name=name,
+        named_pre=named_pre,
+        named_add_bos=typed.flag(file, TokenizerKey.ADD_BOS, None),
+        warnings=tuple(told),
+    )
+
+
+def _supported(file: Metadata, name: str) -> TokenizerModel:
+    model = tokenizer_model(name)
+    if model.is_supported:
+        return model
+    error = UnsupportedTokenizerError(
+        f"the tokenizer is {printable(name)} ({model.description}), not byte pair encoding",
+        path=file.path,
+        offset=file.offset(TokenizerKey.MODEL),
+        key=TokenizerKey.MODEL,
+        remedy=f"ggufbpe reads {', '.join(SUPPORTED)}; `ggufbpe info` shows what is in the file",
+    )
+    error.model = name
+    raise error
+
+
+def _add_bos(file: Metadata, entry: PreTokenizer, warn: Warn) -> bool:
+    add_bos = typed.flag(file, TokenizerKey.ADD_BOS, entry.add_bos)
+    if entry.always_add_bos and not add_bos:
+        warn(f"{TokenizerKey.ADD_BOS} is overridden: {entry.name} always adds BOS")
+    return add_bos or entry.always_add_bos
+
+
+def _check_unused_keys(file: Metadata) -> None:
+    """Keys that mean nothing for byte pair encoding, but that llama.cpp reads and refuses in another type."""
+    typed.flag(file, TokenizerKey.NORMALIZER_STRIP_ACCENTS, False)
+    typed.has(file, TokenizerKey.SUPPRESS_TOKENS)

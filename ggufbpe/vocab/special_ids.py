@@ -1,0 +1,261 @@
+"""Special ids, the tokens that end a generation, and attributes that follow from names and texts.
+
+    loading.py -> a draft of a vocabulary -> [this file] -> the same, changed by one rule after the other
+
+Source: src/llama-vocab.cpp, llama_vocab::impl::load.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ..errors import VocabularyError, printable
+from ..gguf import typed
+from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
+from ..gguf.metadata import Metadata
+from ..models.model import Warn
+from .tokens import tokens_with
+from .vocabulary import CONTROL, LSTRIP, NORMAL, RSTRIP, UNUSED, USER_DEFINED
+
+# Special ids: name, keys that set it (the later wins), texts by which it is found where no key names it.
+# Where several texts stand in one vocabulary, llama.cpp takes the one that comes first in a C++ hash map,
+# which is no rule; the first in this list is taken here.
+SPECIAL_IDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("bos", (TokenizerKey.BOS_ID,), ()),
+    ("eos", (TokenizerKey.EOS_ID,), ()),
+    (
+        "eot",
+        (TokenizerKey.EOT_ID,),
+        (
+            "<|eot_id|>",
+            "<|im_end|>",
+            "<|end|>",
+            "<end_of_turn>",
+            "<|endoftext|>",
+            "<|end_of_text|>",
+            "<EOT>",
+            "_<EOT>",
+            "[EOT]",
+            "<｜end▁of▁sentence｜>",
+            "<end_of_utterance>",
+        ),
+    ),
+    ("eom", (TokenizerKey.EOM_ID,), ("<|eom_id|>",)),
+    ("unk", (TokenizerKey.UNK_ID,), ()),
+    ("sep", (TokenizerKey.SEP_ID,), ()),
+    ("pad", (TokenizerKey.PAD_ID,), ()),
+    ("mask", (TokenizerKey.MASK_ID,), ()),
+    (
+        "fim_pre",
+        (TokenizerKey.FIM_PRE_ID, TokenizerKey.PREFIX_ID),
+        (
+            "<|fim_prefix|>",
+            "<fim-prefix>",
+            "<fim_prefix>",
+            "<｜fim▁begin｜>",
+            "<PRE>",
+            "▁<PRE>",
+            "<|code_prefix|>",
+            "<|prefix|>",
+        ),
+    ),
+    (
+        "fim_suf",
+        (TokenizerKey.FIM_SUF_ID, TokenizerKey.SUFFIX_ID),
+        (
+            "<|fim_suffix|>",
+            "<fim-suffix>",
+            "<fim_suffix>",
+            "<｜fim▁hole｜>",
+            "<SUF>",
+            "▁<SUF>",
+            "<|code_suffix|>",
+            "<|suffix|>",
+        ),
+    ),
+    (
+        "fim_mid",
+        (TokenizerKey.FIM_MID_ID, TokenizerKey.MIDDLE_ID),
+        (
+            "<|fim_middle|>",
+            "<fim-middle>",
+            "<fim_middle>",
+            "<｜fim▁end｜>",
+            "<MID>",
+            "▁<MID>",
+            "<|code_middle|>",
+            "<|middle|>",
+        ),
+    ),
+    ("fim_pad", (TokenizerKey.FIM_PAD_ID,), ("<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]")),
+    (
+        "fim_rep",
+        (TokenizerKey.FIM_REP_ID,),
+        ("<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"),
+    ),
+    ("fim_sep", (TokenizerKey.FIM_SEP_ID,), ("<|file_sep|>",)),
+)
+
+END_OF_GENERATION = (
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|flush|>",
+    "<|calls|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "</s>",
+    "<|eom_id|>",
+    "<EOT>",
+    "_<EOT>",
+    "[EOT]",
+    "[EOS]",
+    "<|end_of_text|>",
+    "<end_of_utterance>",
+    "<eos>",
+    "<turn|>",
+    "<|tool_response>",
+    "<｜end▁of▁sentence｜>",
+    "[e~[",
+)
+# Texts of which llama.cpp makes a control token whatever its type; those of special ids unless a key names another.
+MADE_CONTROL = frozenset((*END_OF_GENERATION, *(text for _, _, texts in SPECIAL_IDS for text in texts)))
+_ALWAYS_SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")  # of gpt-oss
+
+
+_LSTRIP_ARCHITECTURES = ("nomic-bert-moe", "jina-bert-v3")
+_PHI_3 = ("phi-3", "phi3")
+_MODERN_BERT = "modern-bert"
+TELLING_PARTS = {  # what of a model's names says something of its tokens
+    KEY_ARCHITECTURE: _LSTRIP_ARCHITECTURES,
+    KEY_NAME: (*_PHI_3, _MODERN_BERT),
+}
+
+
+class Draft(NamedTuple):
+    """The parts of a vocabulary that one rule after the other changes."""
+
+    path: str
+    warn: Warn
+    tokens: Sequence[str]
+    token_to_id: Mapping[str, int]
+    attributes: array[int]
+    special_ids: dict[str, int | None]
+
+
+def special_ids(file: Metadata, defaults: Mapping[str, int], size: int, warn: Warn) -> dict[str, int | None]:
+    """The special ids that defaults and keys give, by name; None where there is none."""
+    ids: dict[str, int | None] = {}
+    for name, keys, _ in SPECIAL_IDS:
+        token_id = defaults.get(name)
+        if token_id is not None and token_id >= size:
+            warn(f"the default {name.upper()} id {token_id} is out of range, so there is none")
+            token_id = None
+        for key in keys:
+            given = typed.unsigned(file, key)
+            if given is not None and given >= size:
+                warn(f"{key} = {given} is out of range; {token_id} is used instead")
+            elif given is not None:
+                token_id = given
+        ids[name] = token_id
+    return ids
+
+
+def find_special_tokens(draft: Draft) -> None:
+    """Special ids that no key names, found by the text of a token."""
+    for name, _, texts in SPECIAL_IDS:
+        if draft.special_ids[name] is None:
+            found = next((text for text in texts if text in draft.token_to_id), None)
+            if found is not None:
+                draft.special_ids[name] = draft.token_to_id[found]
+                _make_control(draft, found)
+
+
+def mark_unused(draft: Draft) -> None:
+    """Control tokens with "unused" in their text are unused."""
+    for index in tokens_with(draft.attributes, CONTROL):
+        if "unused" in draft.tokens[index]:
+            draft.attributes[index] |= UNUSED
+
+
+def end_of_generation(draft: Draft) -> frozenset[int]:
+    _, warn, tokens, to_id, attributes, ids = draft
+    eog = {i for i in (ids["fim_pad"], ids["fim_rep"], ids["fim_sep"]) if i is not None}
+    for text in END_OF_GENERATION:
+        if text in to_id:
+            eog.add(to_id[text])
+            _make_control(draft, text)
+    for text in _ALWAYS_SHOWN:
+        if text in to_id:
+            warn(f"{printable(text)} is made a user-defined token, which is always shown")
+            attributes[to_id[text]] = USER_DEFINED
+    for name in ("eos", "eot", "eom"):
+        token_id = ids[name]
+        if token_id is not None and token_id not in eog:
+            eog.add(token_id)
+            warn(f"the {name.upper()} token {token_id} was not an end-of-generation token")
+    of_text = {tokens[i]: i for i in eog}
+    calls = "<|call|>" in of_text or "<|calls|>" in of_text
+    if "<|end|>" in of_text and calls and ("<|return|>" in of_text or "<|flush|>" in of_text):
+        # o200k_harmony and solar-open: <|end|> ends a message, not the generation
+        eog.discard(of_text["<|end|>"])
+        attributes[of_text["<|end|>"]] = USER_DEFINED
+        warn("'<|end|>' ends a message here, so it is no end-of-generation token")
+    if "</s>" in of_text and ("<|tool_response>" in of_text or "<|plamo:eos|>" in of_text):
+        eog.discard(of_text["</s>"])
+        attributes[of_text["</s>"]] = NORMAL
+        warn("'</s>' is a normal token here, so it is no end-of-generation token")
+    return frozenset(eog)
+
+
+def _make_control(draft: Draft, text: str) -> None:
+    index = draft.token_to_id[text]
+    if not draft.attributes[index] & CONTROL:
+        draft.warn(f"token {index}, {printable(text)}, looks like a control token and is made one")
+        draft.attributes[index] |= CONTROL
+
+
+def set_strip_attributes(
+    draft: Draft, special_token_ids: tuple[int, ...], named_pre: str, architecture: str, name: str
+) -> None:
+    """Attributes that a GGUF does not carry, by the names of tokenizer, architecture and model."""
+    path, warn, _, to_id, attributes, _ = draft
+    name = lowered(name)
+
+    def has_any(text: str, parts: Iterable[str]) -> bool:
+        return any(part in text for part in parts)
+
+    def set_lstrip(text: str) -> None:
+        if text in to_id:
+            attributes[to_id[text]] |= LSTRIP
+        else:
+            warn(f"the token {printable(text)} is missing: convert the model again")
+
+    if has_any(named_pre, ("jina-v2-de", "jina-v2-es", "jina-v2-code")) or has_any(
+        architecture, _LSTRIP_ARCHITECTURES
+    ):
+        set_lstrip("<mask>")
+    elif has_any(name, _PHI_3):
+        for text in ("</s>", "<unk>", "<s>", "<|endoftext|>"):
+            if text not in to_id:
+                raise VocabularyError(
+                    f"the model's name says Phi-3, but it has no token {printable(text)}; llama.cpp refuses it",
+                    path=path,
+                    key=KEY_NAME,
+                    remedy="convert the model again, or set another general.name",
+                )
+        for index in (*special_token_ids, to_id["</s>"]):
+            attributes[index] |= RSTRIP
+        for text in ("<unk>", "<s>", "<|endoftext|>"):
+            attributes[to_id[text]] &= ~RSTRIP
+    elif _MODERN_BERT in name:
+        set_lstrip("[MASK]")
+
+
+def lowered(name: str) -> str:
+    """As tolower does it in the C locale: ASCII only."""
+    return name.encode().lower().decode()

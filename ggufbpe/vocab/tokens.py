@@ -1,0 +1,117 @@
+"""Tokens, their ids and their attributes, out of metadata.
+
+    metadata -> [this file] -> loading.py, and models that change tokens
+
+Source: src/llama-vocab.cpp, llama_vocab::impl::load.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import cast
+
+from ..errors import VocabularyError, printable
+from ..gguf import typed
+from ..gguf.constants import TokenizerKey, TokenType
+from ..gguf.metadata import Metadata
+from ..kernel import native
+from ..kernel.lazy import LazyIds
+from ..models.model import Tokens, Warn
+from .vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
+
+_ATTRIBUTE_OF_TYPE = {
+    int(TokenType.NORMAL): NORMAL,
+    int(TokenType.UNKNOWN): UNKNOWN,
+    int(TokenType.CONTROL): CONTROL,
+    int(TokenType.USER_DEFINED): USER_DEFINED,
+    int(TokenType.UNUSED): UNUSED,
+    int(TokenType.BYTE): BYTE,
+}
+
+
+def lazy_tokens(file: Metadata) -> Tokens | None:
+    """The tokens, and the id of each, where there is nothing to do about any of them; else None."""
+    texts = typed.lazy_strings(file, TokenizerKey.LIST)
+    if texts is not None and texts.strings.index() < 0 and "" not in (ids := LazyIds(texts)):
+        return texts, ids
+    return None
+
+
+def named_tokens(file: Metadata, warn: Warn) -> tuple[list[str], dict[str, int]]:
+    """The tokens, and the id of each; an empty one gets a name. `VocabularyError` where two are the same."""
+    tokens = typed.strings(file, TokenizerKey.LIST)
+    empty = [index for index, token in enumerate(tokens) if not token] if "" in tokens else []
+    for index in empty:
+        tokens[index] = f"[EMPTY_{index}]"
+    if empty:
+        some = ", ".join(map(str, empty[:5])) + (" …" if len(empty) > 5 else "")
+        warn(f"{len(empty)} of the tokens are empty, at index {some}")
+    return tokens, _token_to_id(file, tokens)
+
+
+def _token_to_id(file: Metadata, tokens: list[str]) -> dict[str, int]:
+    ids = dict(zip(tokens, range(len(tokens))))
+    if len(ids) == len(tokens):
+        return ids
+    seen: dict[str, int] = {}
+    for index, token in enumerate(tokens):
+        if token in seen:
+            break
+        seen[token] = index
+    raise VocabularyError(
+        f"tokens {seen[token]} and {index} are the same, {printable(token)}, where llama.cpp aborts"
+        + (f" ({len(tokens) - len(ids)} duplicates in all)" if len(tokens) - len(ids) > 1 else ""),
+        path=file.path,
+        offset=file.element_offset(TokenizerKey.LIST, index),
+        key=TokenizerKey.LIST,
+        remedy="convert the model again with a fixed tokenizer",
+    )
+
+
+def attributes_of(file: Metadata, token_count: int) -> array[int]:
+    """The attribute of each token by its type; scores have no use in byte pair encoding but must fit."""
+    _check_parallel(file, TokenizerKey.SCORES, token_count)
+    if not _check_parallel(file, TokenizerKey.TOKEN_TYPE, token_count):
+        return array("H", [NORMAL]) * token_count
+    types = cast("array[int]", file.numbers(TokenizerKey.TOKEN_TYPE))[:token_count]
+    attribute = _ATTRIBUTE_OF_TYPE.get
+    if native is not None and types.itemsize == 4:
+        table = bytes(attribute(token_type, 0) for token_type in range(max(_ATTRIBUTE_OF_TYPE) + 1))
+        return array("H", native.attributes_of(types, table))
+    return array("H", [attribute(token_type, 0) for token_type in types])
+
+
+def tokens_with(attributes: array[int], flags: int) -> list[int]:
+    """The tokens with one of `flags`, ascending."""
+    if native is not None:
+        return cast("list[int]", native.tokens_with(attributes, flags))
+    return [index for index, attribute in enumerate(attributes) if attribute & flags]
+
+
+def _check_parallel(file: Metadata, key: str, token_count: int) -> bool:
+    """Whether `key` is there; if so, it must be an array of its type, as long as the tokens."""
+    if not typed.has(file, key):
+        return False
+    if file.array_length(key) < token_count:
+        raise VocabularyError(
+            f"has {file.array_length(key)} elements for {token_count} tokens",
+            path=file.path,
+            offset=file.offset(key),
+            key=key,
+            remedy="convert the model again",
+        )
+    return True
+
+
+def check_byte_tokens(file: Metadata, tokens: Sequence[str], attributes: array[int]) -> None:
+    """`VocabularyError` for a byte token that is too short to name one."""
+    for index in tokens_with(attributes, BYTE):
+        if len(tokens[index].encode()) < 3:
+            raise VocabularyError(
+                f"token {index}, {printable(tokens[index])}, has the type BYTE but not the form <0xXX>",
+                path=file.path,
+                offset=file.element_offset(TokenizerKey.LIST, index),
+                key=TokenizerKey.LIST,
+                remedy="convert the model again",
+            )

@@ -1,0 +1,113 @@
+"""A vocabulary: all that a tokenizer needs of a model file, as llama.cpp holds it after loading.
+
+loading.py -> [this file] -> all that encodes, decodes or looks at tokens
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, MutableSequence, Sequence
+from copy import copy
+from enum import IntFlag
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ..models.bpe.registry import PreTokenizer
+    from ..models.model import TokenizerModel
+
+
+class GGUFWarning(UserWarning):
+    """Something in a model file that llama.cpp warns of and goes on with."""
+
+
+class TokenAttribute(IntFlag):
+    """What a token is; the values are llama.cpp's (include/llama.h: llama_token_attr)."""
+
+    UNDEFINED = 0
+    UNKNOWN = 1
+    UNUSED = 2
+    NORMAL = 4
+    CONTROL = 8
+    USER_DEFINED = 16
+    BYTE = 32
+    LSTRIP = 128
+    RSTRIP = 256
+
+
+_A = TokenAttribute
+UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE, LSTRIP, RSTRIP = (
+    int(flag)
+    for flag in (_A.UNKNOWN, _A.UNUSED, _A.NORMAL, _A.CONTROL, _A.USER_DEFINED, _A.BYTE, _A.LSTRIP, _A.RSTRIP)
+)  # plain integers: an enumeration's `|` costs a microsecond, and there are 250,000 tokens
+
+
+class Vocabulary(NamedTuple):
+    """All that a tokenizer needs of a model file. `tokens` and `attributes` are indexed by token id.
+
+    `tokens`, `token_to_id` and `merges` are `LazyStrings` and `LazyIds` where the compiled module has read them.
+    """
+
+    model: str  # tokenizer.ggml.model
+    pre: str  # the name in tokenizer.ggml.pre that is in force; "default" where the file has none
+    pre_tokenizer: PreTokenizer
+    tokens: Sequence[str]
+    token_to_id: Mapping[str, int]
+    attributes: MutableSequence[int]  # TokenAttribute flags
+    merges: Sequence[str]  # "left right", by rank
+    special_ids: dict[str, int | None]  # "bos", "eos", "eot", "eom" … "fim_sep"
+    eog_ids: frozenset[int]
+    special_token_ids: tuple[int, ...]  # ascending: what the special-token partition looks for
+    add_bos: bool = False
+    add_eos: bool = False
+    add_sep: bool = False
+    add_space_prefix: bool = False
+    lowercase: bool = True  # the whitespace model makes words lower case
+    path: str = ""
+    architecture: str = ""
+    name: str = ""
+    named_pre: str = ""  # tokenizer.ggml.pre as the file has it; "" where it has none
+    named_add_bos: bool | None = None  # tokenizer.ggml.add_bos_token, likewise; None: `pre` decides
+    warnings: tuple[str, ...] = ()  # what llama.cpp warns of and signs of a wrong `pre`, without the path
+
+    @property
+    def tokenizer_model(self) -> TokenizerModel:
+        """What holds for every vocabulary of this `model`."""
+        from ..models import tokenizer_model
+
+        return tokenizer_model(self.model)
+
+    @property
+    def makes_lower_case(self) -> bool:
+        """Whether words are made lower case before they are looked up."""
+        return self.lowercase and self.tokenizer_model.makes_lower_case
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Vocabulary:
+        return self._replace(
+            tokens=copy(self.tokens),
+            token_to_id=copy(self.token_to_id),
+            attributes=self.attributes[:],
+            merges=copy(self.merges),
+            special_ids=dict(self.special_ids),
+        )
+
+
+def warn_of(vocabulary: Vocabulary) -> None:
+    """A `GGUFWarning` for each of the vocabulary's `warnings`, in the name of whoever opened the file."""
+    if vocabulary.warnings:
+        import warnings
+
+        level = _frames_to_caller()
+        for problem in vocabulary.warnings:
+            where = f"{vocabulary.path}: " if vocabulary.path else ""
+            warnings.warn(f"{where}{problem}", GGUFWarning, stacklevel=level)
+
+
+def _frames_to_caller() -> int:
+    """The `stacklevel`, as seen from `warn_of`, of the first frame outside of this package."""
+    import sys
+
+    level, frame = 1, sys._getframe(1)
+    package = os.path.dirname(os.path.dirname(__file__))
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        level, frame = level + 1, frame.f_back
+    return level
