@@ -257,10 +257,13 @@ class Tokenizer:
         data = source.encode() if isinstance(source, str) else source
         ids, starts, ends = spans(self, data, parse_special)
         found = list(zip(starts, ends))
-        if add_special and self.add_bos and self.bos_id is not None:
-            ids, found = [self.bos_id, *ids], [(0, 0), *found]
-        if add_special and self.add_eos and self.eos_id is not None:
-            ids, found = [*ids, self.eos_id], [*found, (len(data), len(data))]
+        if add_special:
+            before, behind = self._vocabulary.added
+            end = len(data), len(data)
+            ids, found = (
+                [*before, *ids, *behind],
+                [*((0, 0) for _ in before), *found, *(end for _ in behind)],
+            )
         return ids, found
 
     def encode_batch(

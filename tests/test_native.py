@@ -42,7 +42,8 @@ from synthetic import (
 from ggufbpe import Tokenizer, tokenizer
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.vocab import CONTROL, DNA_MARKER, LSTRIP, RSTRIP, USER_DEFINED
+from ggufbpe.models.dna import K_MER_MARKER
+from ggufbpe.vocab import CONTROL, LSTRIP, RSTRIP, USER_DEFINED
 
 # Where it must be, in CI, these tests fail without it.
 IS_NEEDED = os.environ.get("CI") == "true" and os.environ.get("GGUFBPE_ENGINE") != "reference"
@@ -208,7 +209,7 @@ SEQUENCES = [
 
 def own_steps_engines(name: str) -> list[Tokenizer]:
     model, pre, lowercase = OWN_STEPS[name]
-    k_mers = [k_mer + DNA_MARKER for k_mer in ("ACGTAC", "ACGAAA")]
+    k_mers = [k_mer + K_MER_MARKER for k_mer in ("ACGTAC", "ACGAAA")]
     vocabulary = make_vocabulary(
         [*byte_tokens(), "<dna>", "</dna>", "<oov>", "ab", "ĠA", "<s>", *k_mers],
         merges=["a b", "Ġ A"],

@@ -69,8 +69,8 @@ print(statuses)
 ENCODE = "assert tok.encode('Hello world') == [15496, 995]"
 ENCODE_ANEW = "assert Tokenizer(tok.vocabulary, {engine!r}).encode('Hello world') == [15496, 995]"
 FORGET_MODULES = (
-    "for name in ('kernel.engine', 'steps', 'special', 'split', 'detokenize', 'inspect.trace', 'offsets'):"
-    " sys.modules.pop('ggufbpe.' + name, None)"
+    "for name in ('kernel.engine', 'pipeline.pipeline', 'pipeline.special', 'pipeline.offsets', 'models.bpe.text',"
+    " 'trace.trace'): sys.modules.pop('ggufbpe.' + name, None)"
 )
 
 CASES: dict[str, dict[str, str]] = {

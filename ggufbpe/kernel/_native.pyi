@@ -50,14 +50,13 @@ class Splitter:
     def count_words(self, text: bytes) -> int: ...
     def cut(self, text: bytes, start: int) -> int: ...
 
-class Ids:
+class TextModel:
     pass
 
-class Encoder:
+class BPEModel(TextModel):
     def __init__(
         self,
         tokens: Strings,
-        texts: Strings,
         merges: Strings,
         splitter: Splitter,
         byte_encode: bool,
@@ -65,10 +64,22 @@ class Encoder:
         newline_runs: bool,
         escape_spaces: bool,
         own_step: str,
-        special: Sequence[tuple[int, bool, bool, bool]],
-        bos: int,
-        eos: int,
         cache_bytes: int,
+    ) -> None: ...
+
+CACHE_BYTES: int = 33554432
+
+class Ids:
+    pass
+
+class Encoder:
+    def __init__(
+        self,
+        model: TextModel,
+        texts: Strings,
+        special: Sequence[tuple[int, bool, bool, bool]],
+        before: Sequence[int],
+        behind: Sequence[int],
     ) -> None: ...
     def encode(self, text: object, add_special: bool, parse_special: bool) -> list[int]: ...
     def encode_to_buffer(self, text: object, add_special: bool, parse_special: bool, threads: int) -> Any: ...
@@ -86,8 +97,6 @@ class Encoder:
 def release_memory() -> None: ...
 def lock_requests() -> int: ...
 def lock_waits() -> int: ...
-
-CACHE_BYTES: int = 33554432
 
 class WordCounter:
     def __init__(self, threads: int) -> None: ...

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from ..gguf.metadata import Metadata
@@ -88,6 +88,13 @@ class TokenizerModel:
         """The way of plain text to ids, which remembers at most so many words."""
         raise NotImplementedError
 
-    def kernel_step(self, vocabulary: Vocabulary) -> str:
-        """What is done to plain text before it is split: a name of `kernel/src/own_steps.h`, "" for nothing."""
-        return ""
+    def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
+        """The same compiled: a `TextModel` of the compiled module, which keeps at most `cache_bytes` of words."""
+        raise NotImplementedError
+
+    def added(self, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
+        """The tokens that llama_tokenize puts before and behind a text where `add_special` is asked for."""
+        ids = vocabulary.special_ids
+        before = [ids["bos"]] if vocabulary.add_bos else []
+        behind = [ids["eos"]] if vocabulary.add_eos else []
+        return [each for each in before if each is not None], [each for each in behind if each is not None]

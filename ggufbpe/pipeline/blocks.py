@@ -76,11 +76,7 @@ def read(stream: Any, size: int) -> bytes:
 
 def added_ids(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
     """What llama-tokenize adds before and behind a text; where the model wants no BOS, no EOS either."""
-    if not tokenizer.add_bos:
-        return [], []
-    ends = (tokenizer.bos_id, tokenizer.eos_id if tokenizer.add_eos else None)
-    before, behind = ([] if token is None else [token] for token in ends)
-    return before, behind
+    return tokenizer.vocabulary.added if tokenizer.add_bos else ([], [])
 
 
 class _Places:

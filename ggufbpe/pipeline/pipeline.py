@@ -37,8 +37,7 @@ class Pipeline:
     def __init__(self, vocabulary: Vocabulary, cache_bytes: int | None = None) -> None:
         self.vocabulary = vocabulary
         self._most_words = None if cache_bytes is None else cache_bytes // BYTES_OF_A_WORD
-        self._bos_id = vocabulary.special_ids["bos"] if vocabulary.add_bos else None
-        self._eos_id = vocabulary.special_ids["eos"] if vocabulary.add_eos else None
+        self._before, self._behind = vocabulary.added
 
     @made_once
     def special(self) -> SpecialTokens:
@@ -97,26 +96,23 @@ class Pipeline:
     ) -> Iterator[Iterable[tuple[int, ...]]]:
         """The same, in runs: a generator that gave the words one by one would take longer than looking them up."""
         source = self.source(text)
-        if add_special and self._bos_id is not None:
-            yield ((self._bos_id,),)
+        if add_special:
+            yield (tuple(self._before),)
         for token, start, end in self.special.partition(source, parse_special):
             if token is not None:
                 yield ((token,),)
             else:
                 yield from self.plain_text.runs(source[start:end])
-        if add_special and self._eos_id is not None:
-            yield ((self._eos_id,),)
+        if add_special:
+            yield (tuple(self._behind),)
 
     def ids_with_offsets(
         self, text: Text, add_special: bool, parse_special: bool
     ) -> tuple[list[int], list[tuple[int, int]]]:
         """The ids, and where each begins and ends: see `Tokenizer.encode_with_offsets`."""
         source = self.source(text)
-        ids: list[int] = []
-        spans: list[tuple[int, int]] = []
-        if add_special and self._bos_id is not None:
-            ids.append(self._bos_id)
-            spans.append((0, 0))
+        ids = [*self._before] if add_special else []
+        spans = [(0, 0)] * len(ids)
         byte, character = 0, 0
         for token, start, end in self.special.partition(source, parse_special):
             byte += utf8.byte_length(source[character:start])
@@ -129,7 +125,8 @@ class Pipeline:
                     ids.append(part)
                     spans.append((byte + first, byte + last))
             byte += utf8.byte_length(fragment)
-        if add_special and self._eos_id is not None:
-            ids.append(self._eos_id)
-            spans.append((byte + utf8.byte_length(source[character:]),) * 2)
+        if add_special:
+            end = byte + utf8.byte_length(source[character:])
+            ids += self._behind
+            spans += [(end, end)] * len(self._behind)
         return ids, spans

@@ -77,6 +77,11 @@ class Vocabulary(NamedTuple):
         return tokenizer_model(self.model)
 
     @property
+    def added(self) -> tuple[list[int], list[int]]:
+        """The tokens that are added before and behind a text."""
+        return self.tokenizer_model.added(self)
+
+    @property
     def makes_lower_case(self) -> bool:
         """Whether words are made lower case before they are looked up."""
         return self.lowercase and self.tokenizer_model.makes_lower_case

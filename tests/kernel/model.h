@@ -408,6 +408,8 @@ private:
 
 // ---- all of it -------------------------------------------------------------------------------------------------------
 
+inline std::vector<int32_t> one_or_none(int32_t token) { return token < 0 ? std::vector<int32_t>() : std::vector<int32_t>{token}; }
+
 // A vocabulary, and how text is encoded by it.
 struct Vocabulary {
     std::vector<std::string> tokens, merges;
@@ -423,7 +425,7 @@ struct Vocabulary {
         ggufbpe::Strings pairs;
         for (const std::string &merge : merges) pairs.add(merge);
         auto made = std::make_unique<ggufbpe::BPEModel>(strings, pairs, splitter, options, own_step, cache_bytes);
-        return std::make_unique<ggufbpe::Encoder>(std::move(made), strings, special, bos, eos);
+        return std::make_unique<ggufbpe::Encoder>(std::move(made), strings, special, one_or_none(bos), one_or_none(eos));
     }
 };
 

@@ -15,8 +15,8 @@
 
 #include "bind_lock.h"
 #include "bindings.h"
-#include "bpe/bpe_model.h"
 #include "encoder.h"
+#include "memory.h"
 
 namespace nb = nanobind;
 
@@ -149,25 +149,13 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
 
 using SpecialTuple = std::tuple<int32_t, bool, bool, bool>;
 
-OwnStep own_step_of(const std::string &name) {
-    if (name.empty()) return OwnStep::none;
-    if (name == "k_mers") return OwnStep::k_mers;
-    if (name == "spaced_words") return OwnStep::spaced_words;
-    if (name == "lowered_words") return OwnStep::lowered_words;
-    throw nb::value_error("there is no such step");
-}
-
-std::shared_ptr<BoundEncoder> encoder_of(std::shared_ptr<Strings> tokens, std::shared_ptr<Strings> texts,
-                                         const Strings &merges, std::shared_ptr<Splitter> splitter, bool byte_encode,
-                                         bool ignore_merges, bool newline_runs, bool escape_spaces,
-                                         const std::string &own_step, const std::vector<SpecialTuple> &special, int32_t bos,
-                                         int32_t eos, size_t cache_bytes) {
+std::shared_ptr<BoundEncoder> encoder_of(std::shared_ptr<TextModel> model, std::shared_ptr<Strings> texts,
+                                         const std::vector<SpecialTuple> &special, const std::vector<int32_t> &before,
+                                         const std::vector<int32_t> &behind) {
     std::vector<SpecialToken> tokens_to_find;
     for (const auto &[id, hidden, left, right] : special) tokens_to_find.push_back({id, hidden, left, right});
-    const MergeOptions options{byte_encode, ignore_merges, newline_runs, escape_spaces};
-    auto model = std::make_unique<BPEModel>(tokens, merges, splitter, options, own_step_of(own_step), cache_bytes);
     return std::shared_ptr<BoundEncoder>(
-        new BoundEncoder{{std::move(model), texts, tokens_to_find, bos, eos}, TokenInts(tokens->size())});
+        new BoundEncoder{{std::move(model), texts, tokens_to_find, before, behind}, TokenInts(texts->size())});
 }
 
 Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads) {
@@ -269,9 +257,8 @@ void bind_encoder(nb::module_ &module) {
     static PyType_Slot buffer_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(get_buffer)}, {0, nullptr}};
     nb::class_<Ids>(module, "Ids", "Ids as bytes of 32-bit integers in the machine's order.", nb::type_slots(buffer_slots));
     nb::class_<BoundEncoder>(module, "Encoder", "Encodes text by one vocabulary; made by ggufbpe.kernel.engine.")
-        .def(nb::new_(&encoder_of), nb::arg("tokens"), nb::arg("texts"), nb::arg("merges"), nb::arg("splitter"),
-             nb::arg("byte_encode"), nb::arg("ignore_merges"), nb::arg("newline_runs"), nb::arg("escape_spaces"),
-             nb::arg("own_step"), nb::arg("special"), nb::arg("bos"), nb::arg("eos"), nb::arg("cache_bytes"))
+        .def(nb::new_(&encoder_of), nb::arg("model"), nb::arg("texts"), nb::arg("special"), nb::arg("before"),
+             nb::arg("behind"))
         .def("encode",
              [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special) {
                  return self.ints.list_of(encoded(self.encoder, text, add_special, parse_special, 1));
@@ -311,7 +298,6 @@ void bind_encoder(nb::module_ &module) {
     module.def("lock_requests", &InterpreterLock::requests,
                "How often calls asked for the interpreter's lock, after they had let it go.");
     module.def("lock_waits", &lock_waits, "How often a thread found a lock of the engine held by another, and waited.");
-    module.attr("CACHE_BYTES") = BPEModel::CACHE_BYTES;
 }
 
 }  // namespace ggufbpe

@@ -25,9 +25,13 @@ constexpr size_t BYTES_A_TOKEN = 3;          // at first, for a token in so many
 
 }  // namespace
 
-Encoder::Encoder(std::unique_ptr<const TextModel> model, std::shared_ptr<const Strings> texts,
-                 const std::vector<SpecialToken> &special, int32_t bos, int32_t eos)
-    : model_(std::move(model)), texts_(std::move(texts)), special_(special), bos_(bos), eos_(eos) {
+Encoder::Encoder(std::shared_ptr<const TextModel> model, std::shared_ptr<const Strings> texts,
+                 const std::vector<SpecialToken> &special, std::vector<int32_t> before, std::vector<int32_t> behind)
+    : model_(std::move(model)),
+      texts_(std::move(texts)),
+      special_(special),
+      before_(std::move(before)),
+      behind_(std::move(behind)) {
     for (const SpecialToken &token : special_) {
         if (token.id < 0 || size_t(token.id) >= texts_->size()) throw std::invalid_argument("a special token out of range");
     }
@@ -65,7 +69,7 @@ std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t si
 void Encoder::encode_alone(const Text &text, const EncodeOptions &options, TextModel::Scratch &scratch, Sink &ids,
                            const Poll &poll) const {
     if (text.size >= LONG_TEXT) ids.room(text.size / BYTES_A_TOKEN);
-    if (options.add_special && bos_ >= 0) ids.push(bos_);
+    add(before_, options, ids);
     std::vector<Fragment> &fragments = scratch.fragments;
     fragments.clear();
     if (special_.empty()) {
@@ -75,7 +79,7 @@ void Encoder::encode_alone(const Text &text, const EncodeOptions &options, TextM
     }
     model_->cut_fragments(text.data, fragments, poll);
     encode_fragments(text, fragments, scratch, ids, poll);
-    if (options.add_special && eos_ >= 0) ids.push(eos_);
+    add(behind_, options, ids);
 }
 
 // The parts of a text one after the other; what is not UTF-8 is first rewritten to be.
@@ -91,6 +95,11 @@ void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fr
         }
         encode_part(part, scratch, ids, poll);
     }
+}
+
+void Encoder::add(const std::vector<int32_t> &tokens, const EncodeOptions &options, Sink &ids) {
+    if (!options.add_special) return;
+    for (const int32_t token : tokens) ids.push(token);
 }
 
 void Encoder::encode_part(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
@@ -184,7 +193,7 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
     const std::vector<Part> parts = parts_of(text, fragments, is_valid, rewritten, poll);
     const std::vector<std::pair<size_t, size_t>> spans = spans_of(parts);
     ids.room(text.size / BYTES_A_TOKEN + 2);
-    if (options.add_special && bos_ >= 0) ids.push(bos_);
+    add(before_, options, ids);
     if (spans.size() == 1) {
         TextModel::Lease scratch(*model_);
         for (const Part &part : parts) encode_part(part, *scratch, ids, poll);
@@ -209,7 +218,7 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
         });
         ids.add(total);
     }
-    if (options.add_special && eos_ >= 0) ids.push(eos_);
+    add(behind_, options, ids);
 }
 
 void Encoder::encode_any(const Text &text, const EncodeOptions &options, size_t threads, Sink &ids, const Poll &poll) const {

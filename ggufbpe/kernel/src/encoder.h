@@ -36,9 +36,10 @@ struct EncodeOptions {
 
 class Encoder {
 public:
-    // `texts` is what tokens are in text, where special ones are found. `bos` and `eos` are -1 where none is to be added.
-    Encoder(std::unique_ptr<const TextModel> model, std::shared_ptr<const Strings> texts,
-            const std::vector<SpecialToken> &special, int32_t bos, int32_t eos);
+    // `texts` is what tokens are in text, where special ones are found. `before` and `behind` are the tokens that are added to
+    // a text if special ones are.
+    Encoder(std::shared_ptr<const TextModel> model, std::shared_ptr<const Strings> texts,
+            const std::vector<SpecialToken> &special, std::vector<int32_t> before, std::vector<int32_t> behind);
 
     // The ids of some texts that follow each other, the first of them texts[first]: ends[i] is where those of
     // texts[first + i] end.
@@ -78,13 +79,14 @@ private:
                                std::vector<std::vector<unsigned char>> &rewritten, const Poll &poll) const;
     void encode_fragments(const Text &text, const std::vector<Fragment> &fragments, TextModel::Scratch &scratch, Sink &ids,
                           const Poll &poll) const;
+    static void add(const std::vector<int32_t> &tokens, const EncodeOptions &options, Sink &ids);
     void encode_part(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const;
     std::vector<unsigned char> rewrite(const unsigned char *text, size_t size, const Poll &poll) const;
 
-    std::unique_ptr<const TextModel> model_;
+    std::shared_ptr<const TextModel> model_;
     std::shared_ptr<const Strings> texts_;
     std::vector<SpecialToken> special_;
-    int32_t bos_, eos_;
+    std::vector<int32_t> before_, behind_;
     Lazy<Partition> partitions_[2];
 };
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...errors import UnknownPreTokenizerError, printable
 from ...gguf import typed
@@ -90,3 +90,24 @@ class BytePairModel(TokenizerModel):
         from .text import BytePairText  # the compiled engine does without it
 
         return BytePairText(vocabulary, most_words)
+
+    def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
+        """`bpe/bpe_model.h`, by the tables of the pre-tokenizer."""
+        from ...kernel import engine, tables
+
+        entry = vocabulary.pre_tokenizer
+        return engine.compiled().BPEModel(
+            engine.tokens_of(vocabulary.token_to_id),
+            engine.strings_of(vocabulary.merges),
+            tables.splitter(entry),
+            entry.byte_encode,
+            entry.ignore_merges,
+            entry.newline_runs,
+            entry.escape_whitespaces,
+            self.kernel_step(vocabulary),
+            cache_bytes,
+        )
+
+    def kernel_step(self, vocabulary: Vocabulary) -> str:
+        """What is done to plain text before it is split: a name of `kernel/src/own_steps.h`, "" for nothing."""
+        return ""

@@ -1,0 +1,48 @@
+// Python's side of the tokenizer models: one class each, which ggufbpe.models makes and an Encoder takes.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "bindings.h"
+#include "bpe/bpe_model.h"
+#include "text_model.h"
+
+namespace nb = nanobind;
+
+namespace ggufbpe {
+
+namespace {
+
+OwnStep own_step_of(const std::string &name) {
+    if (name.empty()) return OwnStep::none;
+    if (name == "k_mers") return OwnStep::k_mers;
+    if (name == "spaced_words") return OwnStep::spaced_words;
+    if (name == "lowered_words") return OwnStep::lowered_words;
+    throw nb::value_error("there is no such step");
+}
+
+std::shared_ptr<BPEModel> bpe_model_of(std::shared_ptr<Strings> tokens, const Strings &merges,
+                                       std::shared_ptr<Splitter> splitter, bool byte_encode, bool ignore_merges,
+                                       bool newline_runs, bool escape_spaces, const std::string &own_step,
+                                       size_t cache_bytes) {
+    const MergeOptions options{byte_encode, ignore_merges, newline_runs, escape_spaces};
+    return std::make_shared<BPEModel>(tokens, merges, splitter, options, own_step_of(own_step), cache_bytes);
+}
+
+}  // namespace
+
+void bind_models(nb::module_ &module) {
+    nb::class_<TextModel>(module, "TextModel", "What a tokenizer model does with plain text.");
+    nb::class_<BPEModel, TextModel>(module, "BPEModel", "Byte pair encoding.")
+        .def(nb::new_(&bpe_model_of), nb::arg("tokens"), nb::arg("merges"), nb::arg("splitter"), nb::arg("byte_encode"),
+             nb::arg("ignore_merges"), nb::arg("newline_runs"), nb::arg("escape_spaces"), nb::arg("own_step"),
+             nb::arg("cache_bytes"));
+    module.attr("CACHE_BYTES") = BPEModel::CACHE_BYTES;
+}
+
+}  // namespace ggufbpe
