@@ -16,7 +16,7 @@ from pathlib import Path
 import gguf
 from generated_file import write_or_print
 
-TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "constants.py"
+TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "gguf" / "constants.py"
 
 # Keys that llama.cpp reads (src/llama-arch.cpp) and for which the gguf package has no name.
 KEYS_WITHOUT_NAME = {
@@ -53,6 +53,7 @@ TOKENIZER_KEYS = [
     "ADD_EOS",
     "ADD_PREFIX",
     "REMOVE_EXTRA_WS",
+    "PRECOMPILED_CHARSMAP",
     "TOKEN_TYPE_COUNT",
     "CHAT_TEMPLATE",
 ]

@@ -59,6 +59,7 @@ class TokenizerKey:
     ADD_EOS = "tokenizer.ggml.add_eos_token"
     ADD_PREFIX = "tokenizer.ggml.add_space_prefix"
     REMOVE_EXTRA_WS = "tokenizer.ggml.remove_extra_whitespaces"
+    PRECOMPILED_CHARSMAP = "tokenizer.ggml.precompiled_charsmap"
     TOKEN_TYPE_COUNT = "tokenizer.ggml.token_type_count"
     CHAT_TEMPLATE = "tokenizer.chat_template"
     ADD_SEP = "tokenizer.ggml.add_sep_token"

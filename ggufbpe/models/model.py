@@ -53,6 +53,7 @@ class TokenizerModel:
     ignores_pre = False  # `own_pre` is in force whatever tokenizer.ggml.pre says
     drops_white_space = False  # words are what is between it
     makes_lower_case = False  # where the vocabulary says so
+    has_scores = False  # tokens have scores, which make the ids
     has_sequences = False  # parts of a text are cut by counting bytes (DNA)
     hidden_suffix = ""  # of tokens that are looked up by a longer text than they have
 
@@ -64,23 +65,46 @@ class TokenizerModel:
     # ---- loading: see vocab/loading.py --------------------------------------------------------------
 
     def merges(self, file: Metadata, named_pre: str) -> Sequence[str]:
-        """The merges, "left right" by rank. Raises a `GGUFError` where they are missing."""
-        raise NotImplementedError
+        """The merges, "left right" by rank. Raises a `GGUFError` where they are missing. None, in most models."""
+        return ()
+
+    def charsmap(self, file: Metadata) -> bytes:
+        """What text is normalized by before anything else; empty in most models."""
+        return b""
 
     def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
-        """The pre-tokenizer in force. `UnknownPreTokenizerError` where llama.cpp has none of that name."""
+        """How text is split and the flags that follow from it.
+
+        Models without pre-tokenizers have one of no name, whatever tokenizer.ggml.pre says: their flags.
+        `UnknownPreTokenizerError` where llama.cpp has none of that name.
+        """
         raise NotImplementedError
 
     def doubt(self, named_pre: str, entry: PreTokenizer, token_to_id: Mapping[str, int], warn: Warn) -> None:
         """Warn of what is likely wrong without being an error."""
 
     def tokens(self, file: Metadata, warn: Warn) -> Tokens:
-        """The tokens. Raises a `GGUFError` where llama.cpp refuses them or aborts."""
-        raise NotImplementedError
+        """The tokens; as list and dictionary where there is something to do about one of them.
+
+        Raises a `GGUFError` where llama.cpp refuses them or aborts.
+        """
+        from ..vocab.tokens import lazy_tokens, named_tokens
+
+        return lazy_tokens(file) or named_tokens(file, warn)
 
     def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
         """Whether llama.cpp finds a token for the newline character."""
         raise NotImplementedError
+
+    # ---- decoding: see pipeline/detokenize.py -------------------------------------------------------
+
+    def piece(self, text: str, attribute: int) -> bytes | None:
+        """The bytes of a token that may be shown; None where its attributes say what they are, as in most models."""
+        return None
+
+    def plain_piece(self, text: str, entry: PreTokenizer) -> bytes:
+        """The bytes that a normal token of this text stands for."""
+        return text.replace("▁", " ").encode()
 
     # ---- encoding -----------------------------------------------------------------------------------
 

@@ -12,7 +12,6 @@ import operator
 import re
 from collections.abc import Iterable
 
-from ..models.bpe.merge import CHAR_BYTES
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 
 _SHOWN_AS_THEY_ARE = CONTROL | USER_DEFINED | UNKNOWN
@@ -49,28 +48,17 @@ class Pieces(dict[int, bytes]):
 
 def _piece(vocabulary: Vocabulary, token: int) -> bytes:
     text, attribute = vocabulary.tokens[token], vocabulary.attributes[token]
+    model = vocabulary.tokenizer_model
+    own = model.piece(text, attribute)
+    if own is not None:
+        return own
     if attribute & _SHOWN_AS_THEY_ARE:
         return text.encode()
     if attribute & NORMAL:
-        if vocabulary.pre_tokenizer.escape_whitespaces:
-            return text.replace("▁", " ").encode()
-        return _decode_byte_level(text)
+        return model.plain_piece(text, vocabulary.pre_tokenizer)
     if attribute & BYTE:
         return bytes([_byte_of(text)])
     return b""  # unused or of no type
-
-
-def _decode_byte_level(text: str) -> bytes:
-    """The bytes that GPT-2's alphabet writes as `text`; llama.cpp marks characters that are not in it."""
-    try:
-        return bytes([CHAR_BYTES[char] for char in text])
-    except KeyError:
-        return b"".join(
-            bytes([CHAR_BYTES[char]])
-            if char in CHAR_BYTES
-            else f"[UNK_BYTE_0x{char.encode().hex()}{text}]".encode()
-            for char in text
-        )
 
 
 def _byte_of(text: str) -> int:

@@ -32,7 +32,7 @@ from .special_ids import (
     set_strip_attributes,
     special_ids,
 )
-from .tokens import attributes_of, check_byte_tokens, tokens_with
+from .tokens import attributes_of, check_byte_tokens, scores_of, tokens_with
 from .vocabulary import CONTROL, UNKNOWN, USER_DEFINED, Vocabulary
 
 
@@ -86,19 +86,22 @@ def _load(file: Metadata) -> Vocabulary:
     kind = _supported(file, model)
     merges = kind.merges(file, named_pre)
     entry = kind.pre_tokenizer(file, named_pre, warn)
-    add_space_prefix = typed.flag(file, TokenizerKey.ADD_PREFIX, False)
-    typed.flag(file, TokenizerKey.REMOVE_EXTRA_WS, False)
+    charsmap = kind.charsmap(file)
+    add_space_prefix = typed.flag(file, TokenizerKey.ADD_PREFIX, entry.add_space_prefix)
+    remove_extra_whitespaces = typed.flag(file, TokenizerKey.REMOVE_EXTRA_WS, False)
     tokens, token_to_id = kind.tokens(file, warn)
     kind.doubt(named_pre, entry, token_to_id, warn)
+    scores = scores_of(file, len(tokens), kind.has_scores)
     attributes = attributes_of(file, len(tokens))
     defaults = {k: v for k, v in kind.default_ids.items() if k != "bos" or not entry.no_default_bos}
     ids = special_ids(file, defaults, len(tokens), warn)
     draft = Draft(file.path, warn, tokens, token_to_id, attributes, ids)
     add_bos = _add_bos(file, entry, warn)
-    add_eos = typed.flag(file, TokenizerKey.ADD_EOS, False)
+    add_eos = typed.flag(file, TokenizerKey.ADD_EOS, entry.add_eos)
     add_sep = typed.flag(file, TokenizerKey.ADD_SEP, entry.add_sep)
     lowercase = typed.flag(file, TokenizerKey.NORMALIZER_LOWERCASE, entry.lowercase)
-    _check_unused_keys(file)
+    strip_accents = typed.flag(file, TokenizerKey.NORMALIZER_STRIP_ACCENTS, lowercase)
+    typed.has(file, TokenizerKey.SUPPRESS_TOKENS)  # not used, but refused in another type
     find_special_tokens(draft)
     mark_unused(draft)
     eog_ids = end_of_generation(draft)
@@ -128,6 +131,10 @@ def _load(file: Metadata) -> Vocabulary:
         add_sep=add_sep,
         add_space_prefix=add_space_prefix,
         lowercase=lowercase,
+        strip_accents=strip_accents,
+        remove_extra_whitespaces=remove_extra_whitespaces,
+        scores=scores,
+        charsmap=charsmap,
         path=file.path,
         architecture=architecture,
         name=name,
@@ -157,9 +164,3 @@ def _add_bos(file: Metadata, entry: PreTokenizer, warn: Warn) -> bool:
     if entry.always_add_bos and not add_bos:
         warn(f"{TokenizerKey.ADD_BOS} is overridden: {entry.name} always adds BOS")
     return add_bos or entry.always_add_bos
-
-
-def _check_unused_keys(file: Metadata) -> None:
-    """Keys that mean nothing for byte pair encoding, but that llama.cpp reads and refuses in another type."""
-    typed.flag(file, TokenizerKey.NORMALIZER_STRIP_ACCENTS, False)
-    typed.has(file, TokenizerKey.SUPPRESS_TOKENS)

@@ -69,9 +69,15 @@ def _token_to_id(file: Metadata, tokens: list[str]) -> dict[str, int]:
     )
 
 
+def scores_of(file: Metadata, token_count: int, is_wanted: bool) -> array[float]:
+    """The score of each token as a float32; empty where there are none or none are wanted, when they still must fit."""
+    if not _check_parallel(file, TokenizerKey.SCORES, token_count) or not is_wanted:
+        return array("f")
+    return array("f", file.numbers(TokenizerKey.SCORES)[:token_count])
+
+
 def attributes_of(file: Metadata, token_count: int) -> array[int]:
-    """The attribute of each token by its type; scores have no use in byte pair encoding but must fit."""
-    _check_parallel(file, TokenizerKey.SCORES, token_count)
+    """The attribute of each token by its type."""
     if not _check_parallel(file, TokenizerKey.TOKEN_TYPE, token_count):
         return array("H", [NORMAL]) * token_count
     types = cast("array[int]", file.numbers(TokenizerKey.TOKEN_TYPE))[:token_count]

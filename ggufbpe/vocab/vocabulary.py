@@ -61,7 +61,11 @@ class Vocabulary(NamedTuple):
     add_eos: bool = False
     add_sep: bool = False
     add_space_prefix: bool = False
-    lowercase: bool = True  # the whitespace model makes words lower case
+    lowercase: bool = True  # whitespace and bert models make words lower case
+    strip_accents: bool = True  # bert models take accents away
+    remove_extra_whitespaces: bool = False  # t5 models: of several spaces one is left, and none at the ends
+    scores: Sequence[float] = ()  # of each token, in models that have them (float32)
+    charsmap: bytes = b""  # t5 models: sentencepiece's precompiled map
     path: str = ""
     architecture: str = ""
     name: str = ""

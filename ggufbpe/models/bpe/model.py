@@ -15,9 +15,8 @@ from ...errors import UnknownPreTokenizerError, printable
 from ...gguf import typed
 from ...gguf.constants import TokenizerKey
 from ...gguf.metadata import Metadata
-from ...vocab.tokens import lazy_tokens, named_tokens
-from ..model import TokenizerModel, Tokens, Warn
-from .merge import byte_level
+from ..model import TokenizerModel, Warn
+from .merge import CHAR_BYTES, byte_level
 from .registry import PRE_TOKENIZERS, PreTokenizer
 from .telltales import telltales
 
@@ -75,15 +74,15 @@ class BytePairModel(TokenizerModel):
                 f"{TokenizerKey.PRE} is {printable(entry.name)}, which cuts tokens such as {some}, {_LIKELY_WRONG}"
             )
 
-    def tokens(self, file: Metadata, warn: Warn) -> Tokens:
-        """The tokens; as list and dictionary where there is something to do about one of them."""
-        return lazy_tokens(file) or named_tokens(file, warn)
-
     def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
         """Whether there is a token of the newline character, or of its byte."""
         if entry.byte_encode:
             return byte_level("\n") in token_to_id
         return "\n" in token_to_id or "<0x0A>" in token_to_id
+
+    def plain_piece(self, text: str, entry: PreTokenizer) -> bytes:
+        """As words are written for merging, back."""
+        return super().plain_piece(text, entry) if entry.escape_whitespaces else _decode_byte_level(text)
 
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> BytePairText:
         """Splitting and merging."""
@@ -111,3 +110,16 @@ class BytePairModel(TokenizerModel):
     def kernel_step(self, vocabulary: Vocabulary) -> str:
         """What is done to plain text before it is split: a name of `kernel/src/own_steps.h`, "" for nothing."""
         return ""
+
+
+def _decode_byte_level(text: str) -> bytes:
+    """The bytes that GPT-2's alphabet writes as `text`; llama.cpp marks characters that are not in it."""
+    try:
+        return bytes([CHAR_BYTES[char] for char in text])
+    except KeyError:
+        return b"".join(
+            bytes([CHAR_BYTES[char]])
+            if char in CHAR_BYTES
+            else f"[UNK_BYTE_0x{char.encode().hex()}{text}]".encode()
+            for char in text
+        )

@@ -269,11 +269,15 @@ class PreTokenizer(NamedTuple):
     newline_runs: bool = False  # a word of line breaks that is a token is that token (Gemma 4)
     lowercase: bool = True  # the whitespace model makes words lower case, where the file does not say
     always_add_bos: bool = False  # BOS is added even where the file says not to (Gemma 4)
+    add_eos: bool = False
+    add_space_prefix: bool = (
+        False  # a space goes before each plain fragment, and from the beginning in decoding
+    )
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The patterns, in the order in which they split."""
-        return _FAMILIES[self.family]
+        return _FAMILIES[self.family] if self.family else ()
 
     @property
     def patterns(self) -> tuple[str, ...]:
