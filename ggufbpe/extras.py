@@ -8,17 +8,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from .once import making
 
-class NotInstalledError(ImportError):
+
+class NotInstalledError(ModuleNotFoundError):
     """A package of an extra is not installed; the message says which extra."""
 
 
 def imported(module: str, extra: str, what: str) -> Any:
     """A module of a package of `extra`. `NotInstalledError` that says what it is for, such as "a plot"."""
     try:
-        return import_module(module)
+        with making:
+            return import_module(module)
     except ImportError:
         package = module.partition(".")[0]
         raise NotInstalledError(
-            f"{what} takes the package {package}: pip install 'ggufbpe[{extra}]'"
+            f"{what} takes the package {package}: pip install 'ggufbpe[{extra}]'", name=package
         ) from None

@@ -20,15 +20,18 @@ import pytest
 from conftest import GPT2, missing
 from make_tiny_model import make_tiny_model
 from reference import (
+    TOKENIZERS_1,
     NotPreparedError,
     library_is_installed,
     llama_server_command,
     llama_tokenize_command,
+    tokenizers_1,
     vocabulary,
     with_pre,
 )
 
 from ggufbpe import Tokenizer
+from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.models.bpe.merge import CHAR_BYTES
 from ggufbpe.oracles import oracles
 from ggufbpe.oracles.oracles import Failure, Oracle, OracleError, open_oracle
@@ -452,6 +455,20 @@ def fake_server() -> Iterator[str]:
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+def test_version_1_of_tokenizers(
+    flags: tuple[bool, bool], gpt2: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other interface, which has no `no_truncation`."""
+    (tmp_path / "tokenizer.json").write_bytes(to_tokenizer_json(gpt2.vocabulary).files["tokenizer.json"])
+    monkeypatch.setenv("PYTHONPATH", str(prepared(tokenizers_1)))
+    with opened(f"hf:{tmp_path}") as oracle:
+        found = oracle.encode([*TEXTS, NOT_UTF8], *flags)
+        assert oracle.name.endswith(TOKENIZERS_1.replace("rc", "-rc."))
+    assert found[:-1] == [gpt2.encode(text, add_special=flags[0], parse_special=flags[1]) for text in TEXTS]
+    assert "not UTF-8 at byte 4" in str(found[-1])
 
 
 @pytest.mark.parametrize(

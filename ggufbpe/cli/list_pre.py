@@ -78,10 +78,7 @@ def _regex(arguments: argparse.Namespace, entries: list[PreTokenizer]) -> int:
 
     if not arguments.names:
         raise UsageError("--regex wants the NAMEs of pre-tokenizers; `ggufbpe list-pre` shows all")
-    try:
-        found = [patterns(entry.name) for entry in entries]
-    except ModuleNotFoundError as error:
-        raise ValueError(str(error)) from error
+    found = [patterns(entry.name) for entry in entries]
     if arguments.json:
         objects = [
             {

@@ -16,10 +16,9 @@ import os
 import tempfile
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import import_module
 from typing import Any, NamedTuple
 
-from ..extras import NotInstalledError
+from ..extras import imported
 from ..tokenizer import Tokenizer
 from ..unicode_classes import STARTS, class_of
 from ..verify.fuzz import texts_for
@@ -211,7 +210,7 @@ def library_for(kind: str, export: Export) -> Library:
 
 def hugging_face(data: bytes) -> Library:
     """Hugging Face's `tokenizers` with a tokenizer.json: 0.x, or the other interface of 1.0."""
-    package = _imported("tokenizers")
+    package = imported("tokenizers", "tokenizers", "a comparison of ids")
     name = f"tokenizers {package.__version__}"
     if not hasattr(package.Tokenizer, "from_buffer"):
         return Library(name, _pipeline(package, data))
@@ -249,7 +248,7 @@ def tiktoken(ranks: bytes, side: bytes) -> Library:
 
     It panics on a byte without a token, and writes pages to standard error, so such a text is not given to it.
     """
-    package = _imported("tiktoken")
+    package = imported("tiktoken", "tiktoken", "a comparison of ids")
     more = json.loads(side)
     by_bytes = {b64decode(token): int(rank) for token, rank in map(bytes.split, ranks.splitlines())}
     missing = [bytes([byte]) for byte in range(256) if bytes([byte]) not in by_bytes]
@@ -272,15 +271,6 @@ def tiktoken(ranks: bytes, side: bytes) -> Library:
     from importlib.metadata import version
 
     return Library(f"tiktoken {version('tiktoken')}", encode, adds_special=False)
-
-
-def _imported(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        raise NotInstalledError(
-            f"the package {name} is not installed, so its ids were not compared: pip install 'ggufbpe[{name}]'"
-        ) from error
 
 
 def _attempt(encode: Callable[[], list[int]]) -> list[int] | None:

@@ -68,9 +68,12 @@ def llama_cpp(config: dict[str, Any]) -> tuple[str, Encode]:
 
 
 def tokenizers(config: dict[str, Any]) -> tuple[str, Encode]:
-    """Hugging Face's `tokenizers`, with a tokenizer.json."""
+    """Hugging Face's `tokenizers` with a tokenizer.json: 0.x, or the other interface of 1.0."""
     package: Any = import_module("tokenizers")
     tokenizer = package.Tokenizer.from_file(config["file"])
+    version = str(package.__version__)
+    if not hasattr(tokenizer, "no_truncation"):
+        return version, _pipeline(tokenizer)
     tokenizer.no_truncation()
     tokenizer.no_padding()
 
@@ -78,7 +81,19 @@ def tokenizers(config: dict[str, Any]) -> tuple[str, Encode]:
         tokenizer.encode_special_tokens = not parse_special
         return list(tokenizer.encode(text.decode(), add_special_tokens=add_special).ids)
 
-    return str(package.__version__), encode
+    return version, encode
+
+
+def _pipeline(tokenizer: Any) -> Encode:
+    """The same with 1.0, which refuses what it cannot run only with a text to encode."""
+    tokenizer.truncation = tokenizer.padding = None
+    tokenizer.encode("a")
+
+    def encode(text: bytes, add_special: bool, parse_special: bool) -> list[int]:
+        flags = {"add_special_tokens": add_special, "encode_special_tokens": not parse_special}
+        return list(tokenizer.encode(text.decode(), **flags).ids)
+
+    return encode
 
 
 def tiktoken(config: dict[str, Any]) -> tuple[str, Encode]:

@@ -15,11 +15,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib import import_module
 from typing import Any, overload
 
 from ...errors import printable
-from ...once import made_once, making
+from ...extras import imported
+from ...once import made_once
 from ...unicode_classes import CLASSES, STARTS
 from .pattern import HAN
 from .registry import PRE_TOKENIZERS, PreTokenizer, Stage
@@ -85,7 +85,7 @@ def patterns(name: str) -> Patterns:
     >>> patterns("llama-bpe").words("I'll count 1234567 words")
     ['I', "'ll", ' count', ' ', '123', '456', '7', ' words']
 
-    `ValueError` for a name that llama.cpp does not know, `ModuleNotFoundError` where `regex` is not installed.
+    `ValueError` for a name that llama.cpp does not know, `NotInstalledError` where `regex` is not installed.
     """
     if name not in PRE_TOKENIZERS:
         raise ValueError(
@@ -95,14 +95,7 @@ def patterns(name: str) -> Patterns:
 
 
 def _regex() -> Any:
-    try:
-        with making:
-            return import_module("regex")
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "the package regex is not installed, which runs the patterns: pip install 'ggufbpe[regex]'",
-            name="regex",
-        ) from error
+    return imported("regex", "regex", "running the patterns")
 
 
 def _cut(pattern: Any, piece: str) -> Iterator[str]:
