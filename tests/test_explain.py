@@ -20,13 +20,18 @@ from ggufbpe.models.bpe.pattern import option_texts
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.trace.trace import Merge, stages_of
 from ggufbpe.trace.why_not import WhyNot, to_json, why_not
-from ggufbpe.views.explain import Quote, answer_in_words, html, taken_by
+from ggufbpe.views.explain import Quote, answer_in_words, taken_by
+from ggufbpe.views.explain import html as html_in_pieces
 from ggufbpe.views.page import marked, page, safe
 
 HOSTILE = (
     "Hello <|endoftext|> naïve שלום مرحبا 世界 👩‍👧 <script>alert(1)</script> & \\ \u202e\u2066"
     "\x1b[31m\x00\r\n\t\x9b31m\ue000"
 ).encode() + b"\xff\xe4 "
+
+
+def html(*given: Any) -> str:
+    return "".join(html_in_pieces(*given))
 
 
 def plain(said: Sequence[str | Quote]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO
 
 from .. import files
@@ -65,6 +65,18 @@ def write_files(contents: Mapping[str, bytes]) -> None:
             os.makedirs(folder, exist_ok=True)
     with termination_as_exit():
         files.write_files(contents)
+
+
+def write_file(path: str, parts: Iterable[bytes]) -> None:
+    """Write one file piece by piece, whole or not at all; "-" is standard output."""
+    if path == "-":
+        for part in parts:
+            _output.write(part)
+        _output.flush()
+        return
+    with termination_as_exit(), files.replacing(path) as (file, _):
+        for part in parts:
+            file.write(part)
 
 
 def cut_into_texts(stream: BinaryIO, limit: int) -> Iterator[bytes]:

@@ -6,14 +6,17 @@ import argparse
 import io
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
+from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, NamedTuple
 
 from ..escapes import Unescaped, process_escapes
 from ..tokenizer import Tokenizer
-from ..trace.survey import Survey, Totals, Wanted, survey, survey_of
-from ..trace.trace import Token, Trace, Word, to_json
+from ..trace.parts import Parts
+from ..trace.survey import Survey, Wanted, survey, survey_of
+from ..trace.trace import Token, Totals, Trace, Word, as_json, to_json
 from ..trace.why_not import WhyNot, why_not
 from ..trace.why_not import to_json as answer_to_json
 from ..views.explain import (
@@ -29,7 +32,7 @@ from ..views.explain import (
 )
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources, add_special_flags, model_path
-from ._files import require_folder, require_free, write_files
+from ._files import require_folder, require_free, write_file
 from ._input import stdin
 
 _DESCRIPTION = """\
@@ -48,7 +51,7 @@ examples:
 
 _WORDS, _MERGES, _TOKENS, _FRAGMENTS = 20, 24, 60, 20  # shown without --all
 _WORDS_OF_PAGE, _MOST_FRAGMENTS = 500, 5000  # on a page
-_READ = 1 << 20  # bytes
+_READ, _IN_MEMORY = 1 << 16, 1 << 20  # bytes
 _CLIPPED = 200  # bytes of a fragment that are shown, and of the text in colours ten times as many
 
 _BACKGROUNDS = ("\x1b[30;46m", "\x1b[30;43m", "\x1b[30;42m", "\x1b[30;45m")  # black on a colour, in turn
@@ -86,41 +89,61 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     with _given_text(arguments) as given:
         tokenizer = Tokenizer.from_gguf(model_path(arguments))
-        stream = given or stdin()
-        found, answer = _surveyed(arguments, tokenizer, Unescaped(stream) if arguments.escape else stream)
-    word, token = _chosen(arguments, found)
-    if arguments.json:
-        _output.write(_output.json_bytes(_object(found.trace, word, token, answer)))
-    elif arguments.html is not None:
-        count = found.totals.words if arguments.all else _WORDS_OF_PAGE
-        write_files({arguments.html: html(found, count, answer).encode()})
-    else:
-        view = _View(_output.terminal_width() or 100, _output.use_color(arguments.color), arguments.all)
-        for line in view.lines(found, word, token, answer):
-            _output.write(f"{line.rstrip(' ')}\n".encode("utf-8", "replace"))
+        stream: Any = given or stdin()
+        stream = Unescaped(stream) if arguments.escape else stream
+        flags = {"add_special": not arguments.no_bos, "parse_special": arguments.parse_special}
+        is_one = arguments.word is not None or arguments.token is not None
+        if arguments.why_not is None and not arguments.json and (is_one or not arguments.all):
+            _show(arguments, _survey(arguments, tokenizer, stream, flags), None)
+            return 0
+        with SpooledTemporaryFile(_IN_MEMORY) as file:  # it is read again and again, and may be a pipe
+            for part in iter(lambda: stream.read(_READ), b""):
+                file.write(part)
+            whole = Parts(tokenizer, file, **flags)
+            answer = _answer(arguments, whole)
+            if arguments.json:
+                for text in _json(arguments, whole, answer):
+                    _output.write(text.encode())
+            elif arguments.all and not is_one:
+                _show(arguments, whole, answer)
+            else:
+                _show(arguments, _survey(arguments, tokenizer, whole.file, flags), answer)
     return 0
 
 
-def _surveyed(
-    arguments: argparse.Namespace, tokenizer: Tokenizer, stream: Any
-) -> tuple[Survey, WhyNot | None]:
-    """What is shown of the text: only a part of it is traced, but for what asks for all."""
-    flags = {"add_special": not arguments.no_bos, "parse_special": arguments.parse_special}
-    if not (arguments.json or arguments.all or arguments.why_not is not None):
-        is_page = arguments.html is not None
-        words, tokens = (_WORDS_OF_PAGE, 0) if is_page else (_WORDS, _TOKENS)
-        # one word more, for of the last one not all is seen that the stages cut
-        wanted = Wanted(words + 1, tokens, arguments.word, arguments.token)
-        return survey(
-            tokenizer, stream, wanted, **flags, fragments=_MOST_FRAGMENTS if is_page else _FRAGMENTS
-        ), None
-    text = b"".join(iter(lambda: stream.read(_READ), b""))
-    found = tokenizer.trace(text, **flags)
+def _show(arguments: argparse.Namespace, found: Survey | Parts, answer: WhyNot | None) -> None:
+    """The page, or lines on the terminal."""
+    if arguments.html is not None:
+        count = found.totals.words if arguments.all else _WORDS_OF_PAGE
+        write_file(arguments.html, (text.encode() for text in html(found, count, answer)))
+        return
+    word, token = (None, None) if isinstance(found, Parts) else _chosen(arguments, found)
+    view = _View(_output.terminal_width() or 100, _output.use_color(arguments.color), arguments.all)
+    for line in view.lines(found, word, token, answer):
+        _output.write(f"{line.rstrip(' ')}\n".encode("utf-8", "replace"))
+
+
+def _survey(
+    arguments: argparse.Namespace, tokenizer: Tokenizer, stream: Any, flags: dict[str, bool]
+) -> Survey:
+    """The text counted, and traced where it is shown."""
+    is_page = arguments.html is not None
+    words, tokens = (_WORDS_OF_PAGE, 0) if is_page else (_WORDS, _TOKENS)
+    # one word more, for of the last one not all is seen that the stages cut
+    wanted = Wanted(words + 1, tokens, arguments.word, arguments.token)
+    fragments = _MOST_FRAGMENTS if is_page else _FRAGMENTS
+    return survey(tokenizer, stream, wanted, **flags, fragments=fragments)
+
+
+def _answer(arguments: argparse.Namespace, whole: Parts) -> WhyNot | None:
     if arguments.why_not is None:
-        return survey_of(found), None
+        return None
     piece = os.fsencode(arguments.why_not)
     piece = process_escapes(piece) if arguments.escape else piece
-    return survey_of(found), why_not(tokenizer, text, piece, trace=found)
+    whole.file.seek(0)
+    answer = why_not(whole.tokenizer, whole.file, piece, **whole.flags)
+    whole.file.seek(0)
+    return answer
 
 
 @contextmanager
@@ -146,13 +169,7 @@ def _given_text(arguments: argparse.Namespace) -> Iterator[BinaryIO | None]:
 
 def _chosen(arguments: argparse.Namespace, found: Survey) -> tuple[int | None, int | None]:
     """The numbers of the word and the token that --word and --token ask for, in the part that is traced."""
-    for noun, number, count in (
-        ("word", arguments.word, found.totals.words),
-        ("token", arguments.token, found.totals.tokens),
-    ):
-        if number is not None and not 0 <= number < count:
-            there = f"there are {noun}s 0 to {count - 1}" if count else f"the text has no {noun}s"
-            raise UsageError(f"there is no {noun} {number}: {there}")
+    _require_numbers(arguments, found.totals)
     word, token = arguments.word, arguments.token
     return (
         None if word is None else word - found.before.words,
@@ -160,21 +177,87 @@ def _chosen(arguments: argparse.Namespace, found: Survey) -> tuple[int | None, i
     )
 
 
-def _object(found: Trace, word: int | None, token: int | None, answer: WhyNot | None) -> dict[str, object]:
-    """What --json prints: the trace, or the part of it that was asked for."""
+def _require_numbers(arguments: argparse.Namespace, totals: Totals) -> None:
+    """Refuse a --word or --token that the text does not have."""
+    for noun, number, count in (
+        ("word", arguments.word, totals.words),
+        ("token", arguments.token, totals.tokens),
+    ):
+        if number is not None and not 0 <= number < count:
+            there = f"there are {noun}s 0 to {count - 1}" if count else f"the text has no {noun}s"
+            raise UsageError(f"there is no {noun} {number}: {there}")
+
+
+# ---- JSON -----------------------------------------------------------------------------------------------
+
+
+def _json(arguments: argparse.Namespace, whole: Parts, answer: WhyNot | None) -> Iterator[str]:
+    """What --json prints, in pieces: the trace, the part of it that was asked for, or the answer."""
     if answer is not None:
-        return answer_to_json(answer)
-    everything = to_json(found)
-    if word is not None:
-        part: dict[str, object] = everything["words"][word]
-        return part
-    if token is not None:
-        number = found.tokens[token].word
-        return {
-            **everything["tokens"][token],
-            "in_word": None if number is None else everything["words"][number],
-        }
-    return everything
+        yield _output.json_text(answer_to_json(answer), indent=2)
+    elif arguments.word is not None or arguments.token is not None:
+        _require_numbers(arguments, whole.totals)
+        yield _output.json_text(_one(whole, arguments.word, arguments.token), indent=2)
+    else:
+        yield from _json_of(whole)
+    yield "\n"
+
+
+def _one(whole: Parts, word: int | None, token: int | None) -> dict[str, Any]:
+    """One word, or one token with its word."""
+    for before, found in whole.parts:
+        if word is not None and word - before.words < len(found.words):
+            return as_json(found.words[word - before.words], before)
+        if token is not None and token - before.tokens < len(found.tokens):
+            one = found.tokens[token - before.tokens]
+            in_word = None if one.word is None else as_json(found.words[one.word], before)
+            return {**as_json(one, before), "in_word": in_word}
+    raise AssertionError("a number that is not in the text")
+
+
+def _json_of(whole: Parts) -> Iterator[str]:
+    """The trace of all, as `to_json` has it; a list at a time, so that none is held."""
+    lists: dict[str, Iterable[Any]] = {
+        "ids": chain.from_iterable(whole.ids),
+        "fragments": (as_json(fragment) for fragment, _ in whole.fragments),
+        "words": (as_json(word, before) for before, found in whole.parts for word in found.words),
+        "tokens": (as_json(token, before) for before, found in whole.parts for token in found.tokens),
+    }
+    between = "{\n  "
+    for key, value in to_json(whole.model).items():
+        yield f'{between}"{key}": '
+        between = ",\n  "
+        if key == "text":
+            yield from _json_text_of(whole)
+        elif key in lists:
+            yield from _json_list(lists[key])
+        else:
+            yield _output.json_text(value, indent=2).replace("\n", "\n  ")
+    yield "\n}"
+
+
+def _json_list(items: Iterable[Any]) -> Iterator[str]:
+    is_empty = True
+    for item in items:
+        yield "[\n    " if is_empty else ",\n    "
+        yield _output.json_text(item, indent=2).replace("\n", "\n    ")
+        is_empty = False
+    yield "[]" if is_empty else "\n  ]"
+
+
+def _json_text_of(whole: Parts) -> Iterator[str]:
+    """The text, and its bytes where it is not UTF-8."""
+    is_utf8 = True
+    yield '"'
+    for data in whole.text:  # cut between characters
+        text = data.decode("utf-8", "replace")
+        is_utf8 = is_utf8 and text.encode() == data
+        yield _output.json_text(text)[1:-1]
+    yield '"'
+    if not is_utf8:
+        yield ',\n  "text_bytes": "'
+        yield from (data.hex() for data in whole.text)
+        yield '"'
 
 
 # ---- the terminal ---------------------------------------------------------------------------------------
@@ -188,6 +271,9 @@ class _Cell(NamedTuple):
     color: str = ""
 
 
+_Row = Sequence[str | _Cell]
+
+
 class _View:
     """Draws for a terminal of `width` columns."""
 
@@ -199,79 +285,85 @@ class _View:
         self._before = Totals()  # the part that is traced
 
     def lines(
-        self, given: Survey | Trace, word: int | None, token: int | None, answer: WhyNot | None
+        self, given: Survey | Parts | Trace, word: int | None, token: int | None, answer: WhyNot | None
     ) -> Iterator[str]:
-        surveyed = survey_of(given) if isinstance(given, Trace) else given
-        found = surveyed.trace
-        self._before = surveyed.before
-        yield from self._said([_output.one_line(summary(found, surveyed.totals))])
+        seen = survey_of(given) if isinstance(given, Trace) else given
+        yield from self._said([_output.one_line(summary(seen.model, seen.totals))])
         if answer is not None:
-            for said in answer_in_words(found, answer):
+            for said in answer_in_words(seen.model, answer):
                 yield ""
                 yield from self._said(said)
-        elif word is not None:
-            self._all = True
-            yield from self._word(found, word)
-            yield from self._tokens(found, [n for n, each in enumerate(found.tokens) if each.word == word])
-        elif token is not None:
-            self._all = True
-            number = found.tokens[token].word
-            yield from self._tokens(found, [token])
-            yield from () if number is None else self._word(found, number)
+        elif isinstance(seen, Parts) or word is token is None:
+            yield from self._everything(seen)
         else:
-            yield from self._everything(surveyed)
+            yield from self._one(seen, word, token)
 
-    def _everything(self, surveyed: Survey) -> Iterator[str]:
-        found, totals = surveyed.trace, surveyed.totals
-        limit = totals.tokens if self._all else _TOKENS
-        if found.tokens:
+    def _one(self, seen: Survey, word: int | None, token: int | None) -> Iterator[str]:
+        """One word, or one token with its word."""
+        self._all = True
+        self._before, found = seen.before, seen.trace
+        if word is not None:
+            yield from self._word(found, word)
+            yield from self._tokens(seen, [n for n, each in enumerate(found.tokens) if each.word == word])
+        elif token is not None:
+            number = found.tokens[token].word
+            yield from self._tokens(seen, [token])
+            yield from () if number is None else self._word(found, number)
+
+    def _everything(self, seen: Survey | Parts) -> Iterator[str]:
+        totals = seen.totals
+        words, tokens = totals.words, totals.tokens
+        if not self._all:
+            words, tokens = min(words, _WORDS), min(tokens, _TOKENS)
+        if tokens:
             yield ""
-            yield from self._text(found.tokens[:limit])
-        yield from self._fragments(surveyed)
-        count = totals.words if self._all else min(_WORDS, totals.words)
-        for number in range(count):
-            yield from self._word(found, number)
-        if count < totals.words:
-            yield ""
-            yield from self._said(
-                [f"… words 0 to {count - 1} of {totals.words:,}: --word N shows one, --all shows all"]
+            yield from self._text(
+                islice((token for part in seen.parts for token in part.trace.tokens), tokens)
             )
-        yield from self._tokens(found, list(range(min(limit, totals.tokens))))
-        if limit < totals.tokens:
+        yield from self._fragments(seen)
+        for self._before, found in seen.parts:
+            for number in range(min(len(found.words), words - self._before.words)):
+                yield from self._word(found, number)
+        if words < totals.words:
+            yield ""
             yield from self._said(
-                [f"… tokens 0 to {limit - 1} of {totals.tokens:,}: --token N shows one, --all shows all"]
+                [f"… words 0 to {words - 1} of {totals.words:,}: --word N shows one, --all shows all"]
+            )
+        yield from self._tokens(seen, range(tokens))
+        if tokens < totals.tokens:
+            yield from self._said(
+                [f"… tokens 0 to {tokens - 1} of {totals.tokens:,}: --token N shows one, --all shows all"]
             )
 
     # ---- parts ----
 
     def _text(self, tokens: Iterable[Token]) -> Iterator[str]:
         """The text in its tokens: coloured, or with bars between them."""
-        cells = []
+        line, used = "", 0
         for number, token in enumerate(tokens):
             special = token.origin in ("special", "bos", "eos", "dna")
             color = _SPECIAL if special else _BACKGROUNDS[number % len(_BACKGROUNDS)]
-            cells += [_cell(token.piece or token.text, color)] + [_Cell("|", 1)] * (not self._color)
-        line, used = "", 0
-        for cell in cells:
-            if used and used + cell.width > self._width:
-                yield line
-                line, used = "", 0
-            line, used = line + self._paint(cell), used + cell.width
+            for cell in [_cell(token.piece or token.text, color)] + [_Cell("|", 1)] * (not self._color):
+                if used and used + cell.width > self._width:
+                    yield line
+                    line, used = "", 0
+                line, used = line + self._paint(cell), used + cell.width
         yield line
 
-    def _fragments(self, surveyed: Survey) -> Iterator[str]:
-        shown = surveyed.fragments if self._all else surveyed.fragments[:_FRAGMENTS]
-        rows = []
-        for fragment, data in shown:
-            text = self._quoted(
-                data if self._all or len(data) <= _CLIPPED else data[:_CLIPPED] + "…".encode()
-            )
-            token = "" if fragment.token is None else str(fragment.token)
-            rows.append((_span(fragment.start, fragment.end), kind_of(fragment), token, text if data else ""))
+    def _fragments(self, seen: Survey | Parts) -> Iterator[str]:
+        def rows() -> Iterator[_Row]:
+            for fragment, data in seen.fragments if self._all else islice(seen.fragments, _FRAGMENTS):
+                size = fragment.end - fragment.start
+                most = len(data) if self._all else _CLIPPED
+                text = self._quoted(data if size <= most else data[:most] + "…".encode())
+                token = "" if fragment.token is None else str(fragment.token)
+                place = _span(fragment.start, fragment.end)
+                yield place, kind_of(fragment), token, text if data else ""
+
         yield from self._table("fragments", ("bytes", "what", "id", "text"), rows)
-        count = surveyed.totals.fragments
-        if len(shown) < count:
-            yield from self._said([f"… {len(shown)} of {count:,} fragments: --all shows all"])
+        count = seen.totals.fragments
+        if not self._all and count > _FRAGMENTS:
+            yield from self._said([f"… {_FRAGMENTS} of {count:,} fragments: --all shows all"])
 
     def _word(self, found: Trace, number: int) -> Iterator[str]:
         word = found.words[number]
@@ -286,7 +378,8 @@ class _View:
         elif word.merges and not self._all and word.text in self._shown:
             yield self._dim(f"  merged as word {self._shown[word.text]}")
         else:
-            self._shown.setdefault(word.text, number)
+            if not self._all:
+                self._shown.setdefault(word.text, number)
             yield from self._merges(word)
         yield from self._result(word)
 
@@ -337,20 +430,23 @@ class _View:
         if not self._all and len(word.symbols) > _MERGES:
             yield self._dim(f"  … {_MERGES} of {len(word.symbols):,} symbols: --word N shows all")
 
-    def _tokens(self, found: Trace, numbers: list[int]) -> Iterator[str]:
-        rows = []
-        for number in numbers:
-            token = found.tokens[number]
-            rows.append(
-                (
-                    str(number + self._before.tokens),
-                    str(token.id),
-                    self._span(token.start, token.end),
-                    self._quoted(token.piece),
-                    _cell(token.text) if token.text.encode() != token.piece else "",
-                    notes_on(token),
-                )
-            )
+    def _tokens(self, seen: Survey | Parts, numbers: Sequence[int]) -> Iterator[str]:
+        """Those of a part that is the only one by their numbers, and of several the first ones."""
+
+        def rows() -> Iterator[_Row]:
+            for self._before, found in seen.parts:
+                last = range(len(found.tokens)) if isinstance(seen, Parts) else numbers
+                for number in last:
+                    token = found.tokens[number]
+                    yield (
+                        str(number + self._before.tokens),
+                        str(token.id),
+                        self._span(token.start, token.end),
+                        self._quoted(token.piece),
+                        _cell(token.text) if token.text.encode() != token.piece else "",
+                        notes_on(token),
+                    )
+
         yield from self._table("tokens", ("#", "id", "bytes", "piece", "vocabulary", ""), rows)
 
     def _span(self, start: int, end: int) -> str:
@@ -359,32 +455,33 @@ class _View:
 
     # ---- how it is drawn ----
 
-    def _table(
-        self, title: str, head: tuple[str, ...], rows: Sequence[Sequence[str | _Cell]]
-    ) -> Iterator[str]:
-        """Columns as wide as they need to be; numbers to the right; long text is cut at the terminal's edge."""
-        if not rows:
+    def _table(self, title: str, head: tuple[str, ...], rows: Callable[[], Iterable[_Row]]) -> Iterator[str]:
+        """Columns as wide as they need to be; numbers to the right; long text is cut at the terminal's edge.
+
+        The rows are asked for twice: first it is only seen how wide they are.
+        """
+        most = max(self._width // 3, 12)
+        used = [0] * len(head)
+        for row in rows():
+            used = [max(width, _cell_of(cell).width) for width, cell in zip(used, row)]
+        if not any(used):
             return
         yield ""
         yield self._bold(title)
-        cells = [[_Cell(each, len(each)) if isinstance(each, str) else each for each in row] for row in rows]
-        titles = [_Cell(name, len(name)) for name in head]
-        used = [any(row[at].width for row in cells) for at in range(len(head))]
         columns = [at for at in range(len(head)) if used[at]]
-        most = max(self._width // 3, 12)
-        widths = [min(max(row[at].width for row in [titles, *cells]), most) for at in range(len(head))]
-        for row in [titles, *cells]:
+        widths = [min(max(width, len(name)), most) for width, name in zip(used, head)]
+        for index, row in enumerate(chain([head], rows())):
             line, room = "  ", self._width - 2
             for at in columns:
                 width = min(room if at == columns[-1] else widths[at], room)
-                cell = row[at]
+                cell = _cell_of(row[at])
                 blank = " " * max(width - cell.width, 0)
                 text = self._clip(cell, width)
                 line += (blank + text if head[at] in ("#", "id") else text + blank) + "  "
                 room -= width + 2
                 if room < 4:
                     break
-            yield self._dim(line) if row is titles else line
+            yield line if index else self._dim(line)
 
     def _said(self, said: Sentence, indent: int = 0) -> Iterator[str]:
         """A sentence in lines that fit, broken at spaces of our own, and in patterns that fit no line."""
@@ -448,6 +545,10 @@ class _View:
 
     def _dim(self, text: str) -> str:
         return f"{_output.DIM}{text}{_output.RESET}" if self._color else text
+
+
+def _cell_of(given: str | _Cell) -> _Cell:
+    return _Cell(given, len(given)) if isinstance(given, str) else given
 
 
 def _span(start: int, end: int) -> str:

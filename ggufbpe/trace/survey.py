@@ -17,23 +17,9 @@ from typing import Any, NamedTuple
 from .. import utf8
 from ..pipeline.blocks import blocks
 from ..tokenizer import Tokenizer
-from .trace import Fragment, Trace, stripped_by, trace_part
+from .trace import Fragment, Totals, Trace, stripped_by, trace_part
 
 _PART = 1 << 11  # bytes: what is traced is found to about so many
-
-
-class Totals(NamedTuple):
-    """How much there is of a text, or of what comes before a part of it."""
-
-    bytes: int = 0
-    words: int = 0
-    tokens: int = 0
-    fragments: int = 0
-
-    def __add__(self, other: object) -> Totals:
-        if not isinstance(other, Totals):
-            return NotImplemented
-        return Totals(*(one + more for one, more in zip(self, other)))
 
 
 class Wanted(NamedTuple):
@@ -45,6 +31,13 @@ class Wanted(NamedTuple):
     token: int | None = None
 
 
+class Part(NamedTuple):
+    """A part of a text traced: positions and numbers begin with it, and what comes before it is counted."""
+
+    before: Totals
+    trace: Trace
+
+
 class Survey(NamedTuple):
     """A text counted and traced in part; `fragments` are the first ones of all of it, with their first bytes."""
 
@@ -52,6 +45,16 @@ class Survey(NamedTuple):
     fragments: list[tuple[Fragment, bytes]]
     before: Totals  # what comes before the part that is traced
     trace: Trace  # positions and numbers begin with the part
+
+    @property
+    def parts(self) -> list[Part]:
+        """The one that is traced."""
+        return [Part(self.before, self.trace)]
+
+    @property
+    def model(self) -> Trace:
+        """A trace with the model's name and its stages."""
+        return self.trace
 
 
 def survey_of(trace: Trace) -> Survey:
@@ -77,8 +80,9 @@ def survey(
     empty.
     """
     if not tokenizer.token_lengths.is_known:
-        return survey_of(tokenizer.trace(stream.read(), add_special=add_special, parse_special=parse_special))
-    counter = _Counter(tokenizer, parse_special, fragments, clipped)
+        text = b"".join(blocks(stream, [tokenizer], parse_special))
+        return survey_of(tokenizer.trace(text, add_special=add_special, parse_special=parse_special))
+    counter = Counter(tokenizer, parse_special, fragments, clipped)
     has_bos = add_special and tokenizer.add_bos and tokenizer.bos_id is not None
     has_eos = add_special and tokenizer.add_eos and tokenizer.eos_id is not None
     if has_bos:
@@ -129,10 +133,12 @@ def _is_enough(wanted: Wanted, end: Totals) -> bool:
     )  # fmt: skip
 
 
-class _Counter:
+class Counter:
     """Counts pieces of a text, and keeps its first fragments."""
 
-    def __init__(self, tokenizer: Tokenizer, parse_special: bool, fragments: int, clipped: int) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, parse_special: bool, fragments: int = 0, clipped: int = 0
+    ) -> None:
         from ..kernel import tables
 
         self.totals = Totals()

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ..tokenizer import Text, Tokenizer
 
 
+_KEPT = 1 << 16  # characters of words that are kept merged
+
+
 class Stage(NamedTuple):
     """One stage of the pre-tokenizer: the alternatives of its pattern, in the order in which they are tried.
 
@@ -112,6 +115,23 @@ class Token(NamedTuple):
     word: int | None
 
 
+class Totals(NamedTuple):
+    """How much there is of a text, or of what comes before a part of it."""
+
+    bytes: int = 0
+    words: int = 0
+    tokens: int = 0
+    fragments: int = 0
+
+    def __add__(self, other: object) -> Totals:
+        if not isinstance(other, Totals):
+            return NotImplemented
+        return Totals(*(one + more for one, more in zip(self, other)))
+
+
+_BEGINNING = Totals()
+
+
 class Trace(NamedTuple):
     """The whole way, in order."""
 
@@ -144,11 +164,21 @@ def trace(tokenizer: Tokenizer, text: Text, *, add_special: bool = True, parse_s
 
 
 def trace_part(
-    tokenizer: Tokenizer, text: Text, parse_special: bool, *, bos: bool, eos: bool, add_special: bool
+    tokenizer: Tokenizer,
+    text: Text,
+    parse_special: bool,
+    *,
+    bos: bool,
+    eos: bool,
+    add_special: bool,
+    merged: MergedWords | None = None,
 ) -> Trace:
-    """The trace of a text or a part of one, with BOS before and EOS behind it if it begins and ends the text."""
+    """The trace of a text or a part of one, with BOS before and EOS behind it if it begins and ends the text.
+
+    `merged`, if it is given, keeps words from one part for the next.
+    """
     source = tokenizer.pipeline.source(text)
-    tracer = _Tracer(tokenizer, source)
+    tracer = _Tracer(tokenizer, source, MergedWords(tokenizer) if merged is None else merged)
     if bos and tokenizer.bos_id is not None:
         tracer.add_token("bos", tokenizer.bos_id, 0, 0)
     tracer.add_fragments(parse_special)
@@ -183,12 +213,14 @@ def to_json(trace: Trace) -> dict[str, Any]:
 
     Bytes are text, with U+FFFD for what is not UTF-8; beside such, `…_bytes` has them in hexadecimal.
     """
-    return {"ids": trace.ids, **_as_json(trace)}
+    return {"ids": trace.ids, **as_json(trace)}
 
 
-def _as_json(record: Any) -> dict[str, Any]:
+def as_json(record: Any, before: Totals = _BEGINNING) -> dict[str, Any]:
+    """The same of one record, which is of a part of the text: `before` is what comes before the part."""
     found: dict[str, Any] = {}
     for name, value in record._asdict().items():
+        counted = _COUNTED_ON.get(name)
         if isinstance(value, bytes):
             found[name] = value.decode("utf-8", "replace")
             if found[name].encode() != value:
@@ -196,10 +228,16 @@ def _as_json(record: Any) -> dict[str, Any]:
         elif isinstance(value, TokenAttribute):
             found[name] = names_of(value)
         elif isinstance(value, tuple):
-            found[name] = [_as_json(item) if hasattr(item, "_asdict") else item for item in value]
+            found[name] = [as_json(item, before) if hasattr(item, "_asdict") else item for item in value]
+        elif counted is not None and value is not None:
+            found[name] = value + getattr(before, counted)
         else:
             found[name] = value
     return found
+
+
+# The fields that are positions or numbers in a text, and what they count.
+_COUNTED_ON = {"start": "bytes", "end": "bytes", "word": "words", "fragment": "fragments"}
 
 
 def names_of(attributes: TokenAttribute) -> list[str]:
@@ -222,7 +260,7 @@ def stripped_by(tokenizer: Tokenizer, before: int | None, after: int | None) -> 
 class _Tracer:
     """Collects fragments, words and tokens; `byte` is where in the text the next fragment begins."""
 
-    def __init__(self, tokenizer: Tokenizer, source: str | bytes) -> None:
+    def __init__(self, tokenizer: Tokenizer, source: str | bytes, merged: MergedWords) -> None:
         self.fragments: list[Fragment] = []
         self.words: list[Word] = []
         self.tokens: list[Token] = []
@@ -231,7 +269,7 @@ class _Tracer:
         self._plain_text = byte_pair_text(tokenizer)
         self._source = source
         self._splitter = splitter(tokenizer.vocabulary.pre_tokenizer)
-        self._merged: dict[str, _Merged] = {}  # a word is merged once
+        self._merged = merged
         self._known: dict[int, tuple[bytes, str, TokenAttribute]] = {}
 
     def add_token(self, kind: str, token: int, start: int, end: int) -> None:
@@ -291,8 +329,6 @@ class _Tracer:
             self._add_word(piece[start:end], ends[start], offsets, way)
 
     def _add_word(self, text: str, at: int, offsets: Offsets, cuts: tuple[Cut, ...]) -> None:
-        if text not in self._merged:
-            self._merged[text] = _merge_word(self._tokenizer, text)
         merged = self._merged[text]
         symbols = tuple(
             Symbol(text, offsets.start(at + start), offsets.end(at + end), ids, is_token, dropped)
@@ -342,6 +378,24 @@ class _Merged(NamedTuple):
     merges: tuple[Merge, ...]
     symbols: list[Symbol]
     tokens: list[tuple[int, int, int, str]]  # id, start, end, origin
+
+
+class MergedWords(dict[str, _Merged]):
+    """Words by their text, merged when first asked for. Full, it starts anew: all merges of a word are many."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        super().__init__()
+        self._tokenizer = tokenizer
+        self._characters = 0
+
+    def __missing__(self, word: str) -> _Merged:
+        merged = _merge_word(self._tokenizer, word)
+        self._characters += len(word)
+        if self._characters > _KEPT:
+            self.clear()
+            self._characters = len(word)
+        self[word] = merged
+        return merged
 
 
 def _merge_word(tokenizer: Tokenizer, word: str) -> _Merged:

@@ -8,24 +8,31 @@ part of a longer token, or the merges do not lead to it at all.
 
 That a piece forms is decided within it: as long as no merge takes a part of it together with what is outside,
 its own symbols merge as they would alone. So the merges of the piece alone are the ones to compare with.
+
+A long text is looked through piece by piece, and only where the characters stand is it traced.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from .. import utf8
-from ..models.bpe.merge import BYTE_CHARS
+from ..models.bpe.merge import BYTE_CHARS, byte_level
 from ..models.bpe.text import byte_pair_text
+from ..pipeline.blocks import blocks
 from ..utf8 import Offsets, byte_length
 from ..vocab import BYTE, CONTROL, UNKNOWN
-from .trace import Cut, Merge, Trace, Word, merge
+from .survey import Counter
+from .trace import Cut, Merge, Totals, Trace, Word, merge, trace_part
 
 if TYPE_CHECKING:
     from ..tokenizer import Text, Tokenizer
 
-_PLACES = 100  # that are looked at; a reason comes again and again in a long text
+PLACES = 100  # that are looked at; a reason comes again and again in a long text
+_PIECE = 1 << 13  # bytes of the text that are looked through at a time
+_QUOTED = 200  # bytes of a piece that a stage made
 
 
 class Place(NamedTuple):
@@ -33,12 +40,15 @@ class Place(NamedTuple):
 
     `reason`, and what is given with it:
     - "special": a special token, `token`, takes a part of it
-    - "boundary": the stage of `cuts` parts the text at `boundary`; the cuts are of the pieces before and after
-    - "whole": the word, `word`, was taken as one token
+    - "boundary": the stage of `cuts` parts the text at `boundary`; the cuts are of the pieces before and after, as far
+      as they are near, and `sides` is what these have there
+    - "whole": the word, `word`, was taken as one token, by the flag `whole`
     - "part": `merge`, in `word`, took a part of it before `needed`, of its own merges, had its turn
     - "longer": the piece was made, and `merge` made it a part of a longer token
     - "merges": its own merges end elsewhere: see `WhyNot.alone`
     - "produced": it is a symbol there
+
+    `text` is that of the word as it was split, or of the special token.
     """
 
     reason: str
@@ -50,12 +60,16 @@ class Place(NamedTuple):
     cuts: tuple[Cut, ...] = ()
     merge: Merge | None = None
     needed: Merge | None = None
+    text: str = ""
+    whole: str | None = None
+    sides: tuple[bytes, ...] = ()
 
 
 class WhyNot(NamedTuple):
     """The answer. `reason` is that of the first place, or
 
-    - "produced": the piece is among the tokens (`tokens` has their numbers)
+    - "produced": the piece is among the tokens, so many `times` (`tokens` has the numbers, `spans` the bytes of
+      the first ones)
     - "unknown": no such token is in the vocabulary
     - "not_parsed": it is a special token, and these are not parsed
     - "not_added": it is BOS or EOS, and not in the text
@@ -70,6 +84,8 @@ class WhyNot(NamedTuple):
     written: str = ""  # the text of the token as it stands in the vocabulary
     places: tuple[Place, ...] = ()
     tokens: tuple[int, ...] = ()
+    spans: tuple[tuple[int, int], ...] = ()
+    times: int | None = None
     instead: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()  # the symbols that the piece becomes when merged by itself
     own: tuple[Merge, ...] = ()  # the merges that do that
@@ -78,17 +94,16 @@ class WhyNot(NamedTuple):
 
 def why_not(
     tokenizer: Tokenizer,
-    text: Text,
+    text: Text | IO[bytes],
     piece: str | bytes,
     *,
     add_special: bool = True,
     parse_special: bool = True,
-    trace: Trace | None = None,
 ) -> WhyNot:
-    """Why `piece` is not among the tokens of `text`; where it is, that.
+    """Why `piece` is not among the tokens of `text`, which may be a binary stream; where it is, that.
 
-    `piece` is text (" world") or the token as the vocabulary has it ("Ġworld"). `trace`, if it is at hand, is
-    that of the text. `ValueError` for an empty piece.
+    `piece` is text (" world") or the token as the vocabulary has it ("Ġworld"). Of tokens and places the first 100 are
+    given. `ValueError` for an empty piece.
 
     >>> tok = Tokenizer.from_gguf("model.gguf")                  # doctest: +SKIP
     >>> why_not(tok, "Hello world", "Hell").reason               # doctest: +SKIP
@@ -97,17 +112,20 @@ def why_not(
     name = piece if isinstance(piece, str) else piece.decode("utf-8", "surrogateescape")
     if not name:
         raise ValueError("the piece is empty: give the text of a token")
-    found = trace or tokenizer.trace(text, add_special=add_special, parse_special=parse_special)
     written = _resolved(tokenizer, name)
     if written is None:
         near = [other for other in _variants(name) if _resolved(tokenizer, other)]
         return WhyNot(name, "unknown", instead=tuple(near))
-    token = tokenizer.vocabulary.token_to_id[written]
-    answer = WhyNot(name, "", token, written)
-    numbers = tuple(number for number, each in enumerate(found.tokens) if each.id == token)
-    if numbers:
-        return answer._replace(reason="produced", tokens=numbers)
-    return _explained(tokenizer, found, answer)
+    search = _Search(tokenizer, name, written, parse_special)
+    answer = search.through(_stream(tokenizer, text), add_special)
+    return answer if answer.times else _explained(tokenizer, answer, parse_special)
+
+
+def _stream(tokenizer: Tokenizer, text: Text | IO[bytes]) -> Any:
+    if hasattr(text, "read"):
+        return text
+    source = tokenizer.pipeline.source(text)
+    return io.BytesIO(source if isinstance(source, bytes) else source.encode())
 
 
 def to_json(answer: WhyNot) -> dict[str, Any]:
@@ -115,7 +133,9 @@ def to_json(answer: WhyNot) -> dict[str, Any]:
 
     def plain(value: Any) -> Any:
         if hasattr(value, "_asdict"):
-            return {key: plain(item) for key, item in value._asdict().items() if item not in (None, ())}
+            return {key: plain(item) for key, item in value._asdict().items() if item not in (None, (), "")}
+        if isinstance(value, bytes):
+            return value.decode("utf-8", "replace")
         return [plain(item) for item in value] if isinstance(value, tuple) else value
 
     return {"piece": answer.piece, "reason": answer.reason, **plain(answer)}
@@ -142,25 +162,23 @@ def _variants(piece: str) -> list[str]:
     return list(dict.fromkeys(each for each in (spaced, *letters) if each not in ("", piece)))
 
 
-def _explained(tokenizer: Tokenizer, found: Trace, answer: WhyNot) -> WhyNot:
+def _explained(tokenizer: Tokenizer, answer: WhyNot, parse_special: bool) -> WhyNot:
     """The reason of a piece that is not among the tokens."""
     assert answer.token is not None
     attributes = tokenizer.vocabulary.attributes[answer.token]
-    own, alone = merge(byte_pair_text(tokenizer).word_ids.encoder, answer.written)
-    places = tuple(_places(tokenizer, found, answer.written, own if len(alone) == 1 else None))
+    places = answer.places
     ends = {tokenizer.bos_id, tokenizer.eos_id}
     if attributes & BYTE and not places:
-        return answer._replace(reason="byte")
-    if attributes & (CONTROL | UNKNOWN) and not found.parse_special and places:
-        return answer._replace(reason="not_parsed", places=places)
+        return answer._replace(reason="byte", instead=())
+    if attributes & (CONTROL | UNKNOWN) and not parse_special and places:
+        return answer._replace(reason="not_parsed")
     if not places and answer.token in ends:
-        return answer._replace(reason="not_added")
+        return answer._replace(reason="not_added", instead=())
     if not places:
-        variants = [v for v in _variants(answer.piece) if _occurs(tokenizer, found, v)]
-        return answer._replace(reason="absent", instead=tuple(variants))
+        return answer._replace(reason="absent")
+    own, alone = merge(byte_pair_text(tokenizer).word_ids.encoder, answer.written)
     makers = tuple(_makers(tokenizer, answer.written))
-    reason = places[0].reason
-    return answer._replace(reason=reason, places=places, alone=tuple(alone), own=own, makers=makers)
+    return answer._replace(reason=places[0].reason, instead=(), alone=tuple(alone), own=own, makers=makers)
 
 
 def _makers(tokenizer: Tokenizer, written: str) -> Iterator[Merge]:
@@ -172,9 +190,124 @@ def _makers(tokenizer: Tokenizer, written: str) -> Iterator[Merge]:
             yield Merge(rank, left, right, 0)
 
 
-def _occurs(tokenizer: Tokenizer, found: Trace, piece: str) -> bool:
-    written = _written(tokenizer, piece)
-    return any(written in run.text for run in _runs(tokenizer, found))
+# ---- through the text -----------------------------------------------------------------------------------
+
+
+class _Search:
+    """Looks for one piece in a text: among its tokens, and where its characters stand."""
+
+    def __init__(self, tokenizer: Tokenizer, name: str, written: str, parse_special: bool) -> None:
+        self._tokenizer = tokenizer
+        self._name = name
+        self._written = written
+        self._parse_special = parse_special
+        own, alone = merge(byte_pair_text(tokenizer).word_ids.encoder, written)
+        self._own = own if len(alone) == 1 else None
+        self._variants = {each: _written(tokenizer, each) for each in _variants(name)}
+        longest = max(map(len, (written, *self._variants.values())))
+        self._reach = 4 * longest  # bytes, of which a character has no more
+        self._token = tokenizer.vocabulary.token_to_id[written]
+        self._tokens: list[int] = []
+        self._spans: list[tuple[int, int]] = []
+        self._count = 0
+        self._places: list[Place] = []
+        self._instead: set[str] = set()
+
+    def through(self, stream: Any, add_special: bool) -> WhyNot:
+        """What is found, without a reason where the piece is not among the tokens."""
+        tok = self._tokenizer
+        ends = [tok.bos_id if tok.add_bos else None, tok.eos_id if tok.add_eos else None]
+        bos, eos = ends if add_special else (None, None)
+        self._add(bos, 0, 0)
+        tokens, size = int(bos is not None), 0
+        for before, kept, piece in self._windows(stream):
+            start = before.bytes + len(kept)
+            tokens += self._add_produced(piece, tokens, start)
+            size = start + len(piece)
+            if not self._count:
+                self._look_at(before, kept, piece)
+        self._add(eos, tokens, size)
+        found = WhyNot(self._name, "", self._token, self._written)
+        if self._count:
+            return found._replace(
+                reason="produced", tokens=tuple(self._tokens), spans=tuple(self._spans), times=self._count
+            )
+        instead = tuple(each for each in self._variants if each in self._instead)
+        return found._replace(places=tuple(self._places), instead=instead)
+
+    def _windows(self, stream: Any) -> Iterator[tuple[Totals, bytes, bytes]]:
+        """The text piece by piece, each with what comes before, and how much there is before that.
+
+        As much of it as the searched text has, so that none stands across.
+        """
+        if not self._tokenizer.token_lengths.is_known:
+            yield Totals(), b"", b"".join(blocks(stream, [self._tokenizer], self._parse_special))
+            return
+        counter = Counter(self._tokenizer, self._parse_special)
+        kept: list[tuple[Totals, bytes]] = []
+        for piece in blocks(stream, [self._tokenizer], self._parse_special, _PIECE):
+            here = counter.totals
+            yield (kept[0][0] if kept else here), b"".join(data for _, data in kept), piece
+            counter.add(piece)
+            kept.append((here, piece))
+            while sum(len(data) for _, data in kept[1:]) >= self._reach:
+                del kept[0]
+
+    def _add_produced(self, piece: bytes, tokens: int, start: int) -> int:
+        """The tokens of a part of the text, of which there are so many before; their number."""
+        flags = {"add_special": False, "parse_special": self._parse_special}
+        ids = self._tokenizer.encode(piece, **flags)
+        if self._token in ids:
+            more = len(self._tokens) < PLACES
+            spans = self._tokenizer.encode_with_offsets(piece, **flags)[1] if more else [(0, 0)] * len(ids)
+            for number, (token, span) in enumerate(zip(ids, spans)):
+                if token == self._token:
+                    self._add(token, tokens + number, start + span[0], start + span[1])
+        return len(ids)
+
+    def _add(self, token: int | None, number: int, start: int, end: int | None = None) -> None:
+        if token != self._token:
+            return
+        self._count += 1
+        if len(self._tokens) < PLACES:
+            self._tokens.append(number)
+            self._spans.append((start, start if end is None else end))
+
+    def _look_at(self, before: Totals, kept: bytes, piece: bytes) -> None:
+        """Trace a part of the text if what is looked for stands there."""
+        data = kept + piece
+        wanted = [] if self._places else [v for v in self._variants if v not in self._instead]
+        if len(self._places) == PLACES or not self._may_stand_in(data, wanted):
+            return
+        found = trace_part(
+            self._tokenizer, data, self._parse_special, bos=False, eos=False, add_special=False
+        )
+        runs = list(_runs(self._tokenizer, found))
+        for place in _places(self._tokenizer, found, runs, self._written, self._own):
+            if place.end > len(kept) and len(self._places) < PLACES:
+                self._places.append(_counted_on(place, before))
+        self._instead.update(v for v in wanted if any(self._variants[v] in run.text for run in runs))
+
+    def _may_stand_in(self, data: bytes, variants: list[str]) -> bool:
+        if not self._tokenizer.token_lengths.is_known:
+            return True
+        entry = self._tokenizer.vocabulary.pre_tokenizer
+        text = utf8.decode(data)
+        text = text.replace(" ", "▁") if entry.escape_whitespaces else text
+        text = byte_level(text) if entry.byte_encode else text
+        return self._written in text or any(self._variants[each] in text for each in variants)
+
+
+def _counted_on(place: Place, before: Totals) -> Place:
+    """A place in a part of the text as one in the text."""
+    at = before.bytes
+    return place._replace(
+        start=at + place.start,
+        end=at + place.end,
+        word=None if place.word is None else before.words + place.word,
+        boundary=None if place.boundary is None else at + place.boundary,
+        cuts=tuple(cut._replace(start=at + cut.start, end=at + cut.end) for cut in place.cuts),
+    )
 
 
 # ---- where the piece stands -----------------------------------------------------------------------------
@@ -215,39 +348,44 @@ def _runs(tokenizer: Tokenizer, found: Trace) -> Iterator[_Run]:
 
 
 def _places(
-    tokenizer: Tokenizer, found: Trace, written: str, own: tuple[Merge, ...] | None
+    tokenizer: Tokenizer, found: Trace, runs: list[_Run], written: str, own: tuple[Merge, ...] | None
 ) -> Iterator[Place]:
-    """The first places where `written` stands, each with its reason; `own` are the merges that make it."""
-    count = 0
-    for run in _runs(tokenizer, found):
+    """The places where `written` stands, each with its reason; `own` are the merges that make it."""
+    for run in runs:
         at = run.text.find(written)
         unit = 0
-        while at >= 0 and count < _PLACES:
+        while at >= 0:
             while run.units[unit][1] <= at:
                 unit += 1
             last = unit
             while run.units[last][1] < at + len(written):
                 last += 1
-            yield _place(found, run, (unit, last), (at, at + len(written)), own)
-            count += 1
+            yield _place(tokenizer, found, run, (unit, last), (at, at + len(written)), own)
             at = run.text.find(written, at + 1)
 
 
 def _place(
-    found: Trace, run: _Run, units: tuple[int, int], span: tuple[int, int], own: tuple[Merge, ...] | None
+    tokenizer: Tokenizer,
+    found: Trace,
+    run: _Run,
+    units: tuple[int, int],
+    span: tuple[int, int],
+    own: tuple[Merge, ...] | None,
 ) -> Place:
     touched = run.units[units[0] : units[1] + 1]
     start = _byte_at(found, touched[0], span[0], False)
     end = _byte_at(found, touched[-1], span[1], True)
     for _, _, word, fragment in touched:
         if word is None:
-            return Place("special", start, end, token=found.fragments[fragment].token)
+            token = found.fragments[fragment].token
+            text = "" if token is None else tokenizer.id_to_token(token)
+            return Place("special", start, end, token=token, text=text)
     (first, _, word, _), *others = touched
     assert word is not None
     if others:
         return _cut_by(found, word, start, end)
     return _in_word(found.words[word], (span[0] - first, span[1] - first), own)._replace(
-        start=start, end=end, word=word
+        start=start, end=end, word=word, text=found.words[word].text
     )
 
 
@@ -270,14 +408,33 @@ def _cut_by(found: Trace, word: int, start: int, end: int) -> Place:
     before, after = found.words[word], found.words[word + 1]
     for left, right in zip(before.cuts, after.cuts):
         if left.end <= right.start:
-            return Place("boundary", start, end, word, boundary=before.end, cuts=(left, right))
+            sides = (
+                _end_of(found.text[left.start : left.end]),
+                _beginning_of(found.text[right.start : right.end]),
+            )
+            return Place("boundary", start, end, word, boundary=before.end, cuts=(left, right), sides=sides)
     raise AssertionError("two words that no stage parts")
+
+
+def _end_of(data: bytes) -> bytes:
+    """The end of a long piece, and all of another."""
+    at = len(data) - _QUOTED
+    while at > 0 and data[at] & 0xC0 == 0x80:  # within a character
+        at += 1
+    return data if at <= 0 else "…".encode() + data[at:]
+
+
+def _beginning_of(data: bytes) -> bytes:
+    at = _QUOTED
+    while at < len(data) and data[at] & 0xC0 == 0x80:
+        at += 1
+    return data[:at] + "…".encode() * (at < len(data))
 
 
 def _in_word(word: Word, span: tuple[int, int], own: tuple[Merge, ...] | None) -> Place:
     """The reason of a piece at the characters `span` of the word as it is written."""
     if word.whole is not None:
-        return Place("whole", 0, 0)
+        return Place("whole", 0, 0, whole=word.whole)
     if own is None:
         return Place("merges", 0, 0)
     start, end = span

@@ -9,13 +9,14 @@ sentence makes the quotes safe for where they go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from itertools import chain, islice
 from typing import NamedTuple
 
-from ..trace.survey import Survey, Totals, survey_of
-from ..trace.trace import Fragment, Merge, Symbol, Token, Trace, Word, names_of
-from ..trace.why_not import Place, WhyNot
-from .page import COLORS, marked, page, safe
+from ..trace.parts import Parts
+from ..trace.survey import Survey, survey_of
+from ..trace.trace import Fragment, Merge, Symbol, Token, Totals, Trace, Word, names_of
+from ..trace.why_not import PLACES, Place, WhyNot
+from .page import COLORS, marked, page_around, safe
 from .page import token as token_box
 
 PLACES_SHOWN = 5  # of the places of a piece
@@ -112,7 +113,7 @@ def answer_in_words(found: Trace, answer: WhyNot) -> Iterator[Sentence]:
         return
     name.append(f" (token {answer.token})")
     if answer.reason == "produced":
-        yield [*name, " was produced: ", _spans(found, answer.tokens)]
+        yield [*name, " was produced: ", _spans(answer)]
     elif answer.reason == "not_parsed":
         yield [*name, " is a special token, and special tokens are not parsed here, so its text is split "
                f"and merged as any other. It stands at {_bytes(answer.places[0])}."]  # fmt: skip
@@ -129,29 +130,26 @@ def answer_in_words(found: Trace, answer: WhyNot) -> Iterator[Sentence]:
 
 def _by_place(found: Trace, answer: WhyNot, name: Sentence) -> Iterator[Sentence]:
     count = len(answer.places)
-    places = "one place" if count == 1 else f"{count} places"
+    places = "one place" if count == 1 else f"{count}{' or more' * (count == PLACES)} places"
     yield [*name, f" stands in the text at {places}, and was not produced."]
     for place in answer.places[:PLACES_SHOWN]:
         yield [f"{_bytes(place)}: ", *_reason(found, answer, place)]
     if count > PLACES_SHOWN:
-        yield [f"… and at {count - PLACES_SHOWN} more places"]
+        yield [f"… and {'at least ' * (count == PLACES)}{count - PLACES_SHOWN} more places"]
 
 
 def _reason(found: Trace, answer: WhyNot, place: Place) -> Sentence:
     if place.reason == "special":
-        token = next(token for token in found.tokens if token.id == place.token)
         return [
             "the special token ",
-            Quote(token.text),
-            f" ({token.id}) takes a part of it, before all else.",
+            Quote(place.text),
+            f" ({place.token}) takes a part of it, before all else.",
         ]
     if place.reason == "boundary":
         return _boundary(found, place)
-    assert place.word is not None
-    word: Sentence = ["the word ", Quote(found.words[place.word].text), f" (word {place.word})"]
+    word: Sentence = ["the word ", Quote(place.text), f" (word {place.word})"]
     if place.reason == "whole":
-        flag = found.words[place.word].whole
-        return [*word, f" is a token itself, and taken whole, without merging ({flag})."]
+        return [*word, f" is a token itself, and taken whole, without merging ({place.whole})."]
     if place.reason == "merges":
         return [*word, " has it, but ", *_no_path(answer)]
     if place.reason == "produced":
@@ -169,13 +167,12 @@ def _reason(found: Trace, answer: WhyNot, place: Place) -> Sentence:
 
 
 def _boundary(found: Trace, place: Place) -> Sentence:
-    left, right = place.cuts
     said: Sentence = [
         f"a word boundary at byte {place.boundary} cuts it, made by ",
-        *_stage(found, left.stage),
+        *_stage(found, place.cuts[0].stage),
     ]
-    for cut in (left, right):
-        said += ["; " if cut is right else ": ", Quote(found.text[cut.start : cut.end])]
+    for between, cut, text in zip((": ", "; "), place.cuts, place.sides):
+        said += [between, Quote(text)]
         if cut.alternative is None:
             said.append(" was left over")
         else:
@@ -209,39 +206,65 @@ def _bytes(place: Place) -> str:
     return f"bytes {place.start} to {place.end}"
 
 
-def _spans(found: Trace, numbers: tuple[int, ...]) -> str:
+def _spans(answer: WhyNot) -> str:
     shown = [
-        f"token {number} (bytes {found.tokens[number].start} to {found.tokens[number].end})"
-        for number in numbers[:PLACES_SHOWN]
+        f"token {number} (bytes {start} to {end})"
+        for number, (start, end) in zip(answer.tokens[:PLACES_SHOWN], answer.spans)
     ]
-    rest = len(numbers) - len(shown)
-    return ", ".join(shown) + (f", and {rest} more times." if rest else ".")
+    rest = (answer.times or 0) - len(shown)
+    return ", ".join(shown) + (f", and {rest:,} more times." if rest else ".")
 
 
 # ---- the page -------------------------------------------------------------------------------------------
 
 
-def html(given: Survey | Trace, words: int, answer: WhyNot | None = None) -> str:
-    """A text as one HTML file, with its first `words` words and the tokens up to there."""
-    surveyed = survey_of(given) if isinstance(given, Trace) else given
-    found, totals = surveyed.trace, surveyed.totals
-    shown = found.words[:words]
-    tokens = list(takewhile(lambda token: token.word is None or token.word < words, found.tokens))
-    fragments = surveyed.fragments[: tokens[-1].fragment + 1 if tokens else words]
-    sections = [
-        f"<p class=muted>{safe(summary(found, totals))}</p>",
-        "".join(f"<p>{_sentence(said)}</p>" for said in (answer_in_words(found, answer) if answer else ())),
-        f"<div class=row>{''.join(map(_token_box, range(len(tokens)), tokens))}</div>",
-        _section("Fragments", len(fragments), totals.fragments, _fragment_table(fragments)),
-        _section("Words", len(shown), totals.words, "".join(_word(found, at) for at in range(len(shown)))),
-        _section("Tokens", len(tokens), totals.tokens, _token_table(found, tokens)),
-    ]
-    return page("The way of a text to its tokens", "\n".join(sections))
+def html(given: Survey | Parts | Trace, words: int, answer: WhyNot | None = None) -> Iterator[str]:
+    """A text as one HTML file, in pieces, with its first `words` words and the tokens up to there."""
+    seen = survey_of(given) if isinstance(given, Trace) else given
+    totals, model = seen.totals, seen.model
+    shown = min(words, totals.words)
+    tokens, fragments = _numbers_shown(seen, words)
+    yield from page_around("The way of a text to its tokens", chain(
+        [f"<p class=muted>{safe(summary(model, totals))}</p>\n"],
+        (f"<p>{_sentence(said)}</p>" for said in (answer_in_words(model, answer) if answer else ())),
+        ["<div class=row>"],
+        (_token_box(number, token) for number, _, token in islice(_tokens_of(seen), tokens)),
+        ["</div>\n"],
+        _section("Fragments", fragments, totals.fragments, _fragment_table(islice(seen.fragments, fragments))),
+        _section("Words", shown, totals.words, islice(_words_of(seen), shown)),
+        _section("Tokens", tokens, totals.tokens, _token_table(islice(_tokens_of(seen), tokens))),
+    ))  # fmt: skip
 
 
-def _section(title: str, shown: int, count: int, body: str) -> str:
+def _numbers_shown(seen: Survey | Parts, words: int) -> tuple[int, int]:
+    """How many tokens there are before word `words`, and fragments up to there."""
+    tokens, fragment = 0, words - 1
+    for _, before, token in _tokens_of(seen):
+        if token.word is not None and before.words + token.word >= words:
+            break
+        tokens, fragment = tokens + 1, before.fragments + token.fragment
+    kept = len(seen.fragments) if isinstance(seen, Survey) else seen.totals.fragments
+    return tokens, min(fragment + 1, kept)
+
+
+def _tokens_of(seen: Survey | Parts) -> Iterator[tuple[int, Totals, Token]]:
+    """The number of each token, what comes before its part of the text, and the token itself."""
+    for before, found in seen.parts:
+        for number, token in enumerate(found.tokens):
+            yield before.tokens + number, before, token
+
+
+def _words_of(seen: Survey | Parts) -> Iterator[str]:
+    for before, found in seen.parts:
+        for number in range(len(found.words)):
+            yield _word(found, number, before)
+
+
+def _section(title: str, shown: int, count: int, body: Iterable[str]) -> Iterator[str]:
     numbers = f"{count:,}" if shown == count else f"the first {shown:,} of {count:,}"
-    return f"<section><h2>{title} <span class=muted>{numbers}</span></h2>{body}</section>"
+    yield f"<section><h2>{title} <span class=muted>{numbers}</span></h2>"
+    yield from body
+    yield "</section>\n"
 
 
 def _sentence(said: Sentence) -> str:
@@ -259,45 +282,47 @@ def _token_box(number: int, token: Token) -> str:
     return token_box(token.piece or token.text, f"t{number % COLORS}{special}")
 
 
-def _table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def _table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
     """A table; a column whose name ends in "#" holds numbers, and one named "bytes" spans."""
     names = list(columns)
     classes = [
         " class=number" if name.endswith("#") else " class=span" if name == "bytes" else "" for name in names
     ]
     head = "".join(f"<th{kind}>{name.rstrip('#')}" for name, kind in zip(names, classes))
-    body = "\n".join(
-        "<tr>" + "".join(f"<td{kind}>{cell}" for cell, kind in zip(row, classes)) for row in rows
-    )
-    return f"<div class=scroll><table><tr>{head}\n{body}</table></div>"
+    yield f"<div class=scroll><table><tr>{head}"
+    for row in rows:
+        yield "\n<tr>" + "".join(f"<td{kind}>{cell}" for cell, kind in zip(row, classes))
+    yield "</table></div>"
 
 
-def _fragment_table(fragments: Iterable[tuple[Fragment, bytes]]) -> str:
+def _fragment_table(fragments: Iterable[tuple[Fragment, bytes]]) -> Iterator[str]:
     rows = (
         (
             f"{fragment.start:,}–{fragment.end:,}",
             safe(kind_of(fragment)),
             "" if fragment.token is None else f"<span class=id>{fragment.token}</span>",
-            _quote(Quote(_clipped(data))) if data else "",
+            _quote(Quote(_clipped(data, fragment.end - fragment.start))) if data else "",
         )
         for fragment, data in fragments
     )
     return _table(("bytes", "what", "id#", "text"), rows)
 
 
-def _clipped(data: bytes, limit: int = 2000) -> bytes:
-    return data if len(data) <= limit else data[:limit] + "…".encode()
+def _clipped(data: bytes, size: int, limit: int = 2000) -> bytes:
+    """At most `limit` bytes of a text of `size`."""
+    return data if size <= limit else data[:limit] + "…".encode()
 
 
-def _word(found: Trace, number: int) -> str:
+def _word(found: Trace, number: int, before: Totals) -> str:
     word = found.words[number]
     ids = " ".join(str(token) for symbol in word.symbols for token in symbol.ids)
     summary = (
-        f"<summary>{_quote(Quote(_clipped(found.text[word.start : word.end], 200)))} "
-        f"<span class=muted>word {number}, bytes {word.start:,}–{word.end:,}</span> "
+        f"<summary>{_quote(Quote(_clipped(found.text[word.start : word.end], word.end - word.start, 200)))} "
+        f"<span class=muted>word {before.words + number}, "
+        f"bytes {before.bytes + word.start:,}–{before.bytes + word.end:,}</span> "
         f"<span class=id>{ids if len(ids) < 60 else ids[:60] + '…'}</span></summary>"
     )
-    opened = " open" if number < 3 else ""
+    opened = " open" if before.words + number < 3 else ""
     return f"<details{opened}>{summary}<p>{_sentence(taken_by(found, word))}</p>{_merging(word)}</details>\n"
 
 
@@ -319,7 +344,7 @@ def _merging(word: Word) -> str:
         f"<span class=bad>{safe(fate_of(symbol))}</span> "
         for at, symbol in enumerate(word.symbols)
     )
-    table = _table(("rank#", "symbols", "merge"), rows) if word.merges else ""
+    table = "".join(_table(("rank#", "symbols", "merge"), rows)) if word.merges else ""
     return f"{table}<div class=row>{result}</div>"
 
 
@@ -329,17 +354,17 @@ def _symbols(symbols: list[str], new: int | None) -> str:
     return f"<div class=row>{''.join(boxes)}</div>"
 
 
-def _token_table(found: Trace, tokens: Iterable[Token]) -> str:
+def _token_table(tokens: Iterable[tuple[int, Totals, Token]]) -> Iterator[str]:
     rows = (
         (
             f"{number}",
             f"{token.id}",
-            f"{token.start:,}–{token.end:,}",
+            f"{before.bytes + token.start:,}–{before.bytes + token.end:,}",
             token_box(token.piece, f"t{number % COLORS}"),
             f"<code>{marked(token.text)}</code>",
-            "" if token.word is None else f"{token.word}",
+            "" if token.word is None else f"{before.words + token.word}",
             safe(notes_on(token)),
         )
-        for number, token in enumerate(tokens)
+        for number, before, token in tokens
     )
     return _table(("token#", "id#", "bytes", "piece", "in the vocabulary", "word#", ""), rows)

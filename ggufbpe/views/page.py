@@ -22,6 +22,7 @@ What a body can use:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from html import escape
 
 COLORS = 6  # of tokens in a row: classes t0 to t5
@@ -83,7 +84,12 @@ def page(title: str, body: str) -> str:
     >>> page("a < b", "<p>…").startswith("<!DOCTYPE html>")
     True
     """
-    return f"""\
+    return "".join(page_around(title, [body]))
+
+
+def page_around(title: str, body: Iterable[str]) -> Iterator[str]:
+    """The same in pieces, for a page that is not held in memory."""
+    yield f"""\
 <!DOCTYPE html>
 <html lang="en">
 <head>
@@ -95,10 +101,9 @@ def page(title: str, body: str) -> str:
 </head>
 <body>
 <h1>{marked(title)}</h1>
-{body}
-</body>
-</html>
 """
+    yield from body
+    yield "\n</body>\n</html>\n"
 
 
 def safe(text: str) -> str:

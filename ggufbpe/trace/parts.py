@@ -1,0 +1,204 @@
+"""A long text traced part by part, as often as it is asked for, so that memory does not grow with it.
+
+    Tokenizer, file -> [this file] -> parts, one after the other -> `explain --all`, `explain --json`
+
+A text is cut where no word and no id can change (blocks.py). What goes on over such a place is put together: a
+fragment, and what a stage left over, which a later stage cuts there.
+
+But: what blocks.py takes as a whole is one part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, NamedTuple
+
+from ..once import made_once
+from ..pipeline.blocks import blocks
+from ..tokenizer import Tokenizer
+from .survey import Part, Wanted, survey
+from .trace import Cut, Fragment, MergedWords, Totals, Trace, trace_part
+
+_CLIPPED = 1 << 11  # bytes of a fragment that are kept
+
+
+class Parts:
+    """The parts of a text, to be iterated over again and again; there is at least one. `file` is read each time."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, file: IO[bytes], *, add_special: bool = True, parse_special: bool = True
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.flags = {"add_special": add_special, "parse_special": parse_special}
+        self.file = file
+        self._bos = add_special and tokenizer.add_bos and tokenizer.bos_id is not None
+        self._eos = add_special and tokenizer.add_eos and tokenizer.eos_id is not None
+
+    @property
+    def parts(self) -> Iterator[Part]:
+        """All of them, in order; their cuts are those of the whole text."""
+        if len(self.model.stages) == 1:  # where a word ends, so does all that the one stage makes
+            yield from self._traced()
+            return
+        for part, (starts, ends) in zip(self._traced(), self._edges):
+            yield Part(part.before, _with_edges(part, starts, ends))
+
+    @made_once
+    def model(self) -> Trace:
+        """A trace, of no text, with the model's name and its stages."""
+        flags = self.flags
+        return trace_part(
+            self.tokenizer,
+            b"",
+            flags["parse_special"],
+            bos=False,
+            eos=False,
+            add_special=flags["add_special"],
+        )
+
+    @made_once
+    def totals(self) -> Totals:
+        """How much there is in all."""
+        self.file.seek(0)
+        return survey(self.tokenizer, self.file, Wanted(), **self.flags, fragments=0).totals
+
+    @property
+    def text(self) -> Iterator[bytes]:
+        """The text in blocks in which no word and no id is another than in the whole."""
+        self.file.seek(0)
+        return blocks(self.file, [self.tokenizer], self.flags["parse_special"])
+
+    @property
+    def ids(self) -> Iterator[list[int]]:
+        """The ids, in lists."""
+        yield [self.tokenizer.bos_id] if self._bos and self.tokenizer.bos_id is not None else []
+        for block in self.text:
+            yield self.tokenizer.encode(block, add_special=False, parse_special=self.flags["parse_special"])
+        yield [self.tokenizer.eos_id] if self._eos and self.tokenizer.eos_id is not None else []
+
+    @property
+    def fragments(self) -> Iterator[tuple[Fragment, bytes]]:
+        """All fragments, each with its first bytes."""
+        last: Fragment | None = None
+        head = b""
+        for part in self._traced():
+            at = part.before.bytes
+            for fragment in part.trace.fragments:
+                data = part.trace.text[fragment.start : fragment.end][:_CLIPPED]
+                fragment = fragment._replace(start=at + fragment.start, end=at + fragment.end)
+                if last is not None and _goes_on(last, fragment):
+                    last = last._replace(end=fragment.end)
+                    head += data[: _CLIPPED - len(head)]
+                    continue
+                if last is not None:
+                    yield last, head
+                last, head = fragment, data
+        if last is not None:
+            yield last, head
+
+    def _traced(self) -> Iterator[Part]:
+        before, last = Totals(), None
+        merged = MergedWords(self.tokenizer)
+        for block, is_first, is_last in _with_ends(self.text):
+            found = trace_part(
+                self.tokenizer,
+                block,
+                self.flags["parse_special"],
+                bos=self._bos and is_first,
+                eos=self._eos and is_last,
+                add_special=self.flags["add_special"],
+                merged=merged,
+            )
+            fragments = len(found.fragments)
+            if last is not None and found.fragments and _goes_on(last, found.fragments[0]):
+                before = before._replace(fragments=before.fragments - 1)
+            yield Part(before, found)
+            before += Totals(len(found.text), len(found.words), len(found.tokens), fragments)
+            last = found.fragments[-1] if found.fragments else None
+
+    @made_once
+    def _edges(self) -> list[tuple[dict[int, int], dict[int, Cut]]]:
+        """Of each part, by stage, where the piece at its beginning begins if not there, and the end of that at its end.
+
+        The latter with the alternative, which a piece has by its end.
+        """
+        sides = [_sides(part) for part in self._traced()]
+        starts: list[dict[int, int]] = [{} for _ in sides]
+        ends: list[dict[int, Cut]] = [{} for _ in sides]
+        for at in range(1, len(sides)):
+            for stage in range(self._joined(sides[at - 1], sides[at])):
+                cut = sides[at - 1].last[stage]
+                reaches = cut.start == sides[at - 1].start
+                starts[at][stage] = starts[at - 1].get(stage, cut.start) if reaches else cut.start
+        for at in reversed(range(1, len(sides))):
+            for stage in range(self._joined(sides[at - 1], sides[at])):
+                cut = sides[at].first[stage]
+                ends[at - 1][stage] = ends[at].get(stage, cut) if cut.end == sides[at].end else cut
+        return list(zip(starts, ends))
+
+    def _joined(self, left: _Sides, right: _Sides) -> int:
+        """How many stages, from the first on, have one piece over the place between two parts.
+
+        What a stage does not take goes on there; what it takes does not, but for groups of digits, which stay with
+        the text before them.
+        """
+        count = 0
+        for stage, before, behind in zip(self.model.stages, left.last, right.first):
+            goes_on = behind.alternative is None or stage.step == "digit_groups"
+            if before.alternative is not None or not goes_on:
+                break
+            count += 1
+        return count
+
+
+class _Sides(NamedTuple):
+    """A part from `start` to `end`, and the cuts of its first and last word if it begins and ends with text."""
+
+    start: int
+    end: int
+    first: tuple[Cut, ...]
+    last: tuple[Cut, ...]
+
+
+def _sides(part: Part) -> _Sides:
+    at, found = part.before.bytes, part.trace
+
+    def moved(cuts: tuple[Cut, ...]) -> tuple[Cut, ...]:
+        return tuple(cut._replace(start=at + cut.start, end=at + cut.end) for cut in cuts)
+
+    first = moved(found.words[0].cuts) if found.words and found.words[0].start == 0 else ()
+    is_end = found.words and found.words[-1].end == len(found.text)
+    return _Sides(at, at + len(found.text), first, moved(found.words[-1].cuts) if is_end else ())
+
+
+def _with_edges(part: Part, starts: dict[int, int], ends: dict[int, Cut]) -> Trace:
+    """The trace with the pieces that go on beyond the part as long as they are."""
+    at, found = part.before.bytes, part.trace
+    last = len(found.text)
+
+    def whole(cut: Cut) -> Cut:
+        if cut.start == 0 and cut.stage in starts:
+            cut = cut._replace(start=starts[cut.stage] - at)
+        if cut.end == last and cut.stage in ends:
+            end = ends[cut.stage]
+            cut = cut._replace(end=end.end - at, alternative=end.alternative)
+        return cut
+
+    if not (starts or ends):
+        return found
+    words = (word._replace(cuts=tuple(map(whole, word.cuts))) for word in found.words)
+    return found._replace(words=tuple(words))
+
+
+def _goes_on(last: Fragment, fragment: Fragment) -> bool:
+    """Whether a fragment is the same as the one before it, which ends where a part does."""
+    return last.kind == fragment.kind in ("text", "dropped") and last.dropped_by == fragment.dropped_by
+
+
+def _with_ends(found: Iterator[bytes]) -> Iterator[tuple[bytes, bool, bool]]:
+    """Each block, and whether it is the first and the last; an empty one where there is none."""
+    block, is_first = next(found, b""), True
+    for following in found:
+        yield block, is_first, False
+        block, is_first = following, False
+    yield block, is_first, True
