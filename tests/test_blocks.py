@@ -10,17 +10,23 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
-from synthetic import CHARACTERS, WORDS, tokenizer_as
+from conftest import GPT2, ROOT
+from synthetic import CHARACTERS, ONE_OF_EACH_FAMILY, WORDS, tokenizer_as
 
 from ggufbpe import Tokenizer
+from ggufbpe.cli import explain, main
+from ggufbpe.cli._output import json_bytes
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.pipeline import offsets
 from ggufbpe.pipeline.blocks import blocks
 from ggufbpe.pipeline.pipeline import Pipeline
+from ggufbpe.trace import parts
 from ggufbpe.trace import survey as surveys
+from ggufbpe.trace import why_not as why_nots
 from ggufbpe.trace.survey import Wanted, survey, survey_of
+from ggufbpe.trace.trace import Trace, to_json
+from ggufbpe.views.explain import html
 
 pytestmark = pytest.mark.skipif(native is None, reason="the reference engine takes whole texts")
 MEMORY = """
@@ -215,6 +221,89 @@ def test_a_survey_of_the_beginning() -> None:
     assert found.totals == survey_of(whole).totals
 
 
+# ---- all of it, part by part ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH_FAMILY)
+def test_parts_are_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The JSON has all there is: pieces of every stage too, however far they reach."""
+    monkeypatch.setattr(parts, "_SIZE", 64)
+    vocabulary = tokenizer_as(name).vocabulary
+    for flag in (True, False):
+        tokenizer = Tokenizer(vocabulary._replace(add_bos=flag, add_eos=flag))
+        flags = {"add_special": flag, "parse_special": flag}
+        odd = odd_text(f"parts of {name}", special_texts(tokenizer))
+        for data in (odd[:700], b"some words 123 " * 30, b"") if flag else (odd[700:1400],):
+            found = parts.Parts(tokenizer, io.BytesIO(data), **flags)
+            assert "".join(explain._json_of(found)) + "\n" == whole_json(tokenizer, data, flags)
+            assert found.totals == survey_of(tokenizer.trace(data, **flags)).totals
+
+
+def whole_json(tokenizer: Tokenizer, data: bytes, flags: dict[str, bool]) -> str:
+    return json_bytes(to_json(tokenizer.trace(data, **flags))).decode()
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "deepseek-llm", "whitespace"])
+def test_views_of_parts_are_those_of_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_SIZE", 64)
+    tokenizer = tokenizer_as(name)
+    data = odd_text(f"views of {name}", special_texts(tokenizer))[:1500]
+    whole, found = tokenizer.trace(data), parts.Parts(tokenizer, io.BytesIO(data))
+    assert len(list(found.parts)) > 5
+    assert lines(found) == lines(whole)
+    for words in (2, found.totals.words):
+        assert "".join(html(found, words)) == "".join(html(whole, words))
+
+
+def lines(given: parts.Parts | Trace) -> list[str]:
+    return list(explain._View(80, False, True).lines(given, None, None, None))
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "gemma4", "deepseek-llm"])
+def test_why_a_piece_was_not_produced_piece_by_piece(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = tokenizer_as(name)
+    data = odd_text(f"why not {name}", special_texts(tokenizer))[:2000]
+    ids = tokenizer.encode(data)
+    parted = {data[start : start + size] for start in range(0, 2000, 97) for size in (1, 2, 3)}
+    asked = [*parted, *(tokenizer.token_to_piece(token) for token in ids[::40]), b"\n\n", b"<|endoftext|>"]
+    reasons = set()
+    for piece in filter(None, asked):
+        answers = []
+        for size in (32, 1 << 20):
+            monkeypatch.setattr(why_nots, "_PIECE", size)
+            answers.append(why_nots.why_not(tokenizer, io.BytesIO(data), piece))
+        by_pieces, at_once = (  # cuts are seen only near the place
+            each._replace(places=tuple(place._replace(cuts=(), sides=()) for place in each.places))
+            for each in answers
+        )
+        assert by_pieces == at_once, piece
+        reasons.add(at_once.reason)
+    assert len(reasons) > 3
+
+
+@pytest.mark.parametrize("piece", ["ome", "Some", "wordy", " othe"])
+def test_only_where_a_piece_stands_is_the_text_traced(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    traced: list[int] = []
+
+    def trace_part(tokenizer: Tokenizer, text: bytes, *rest: bool, **flags: bool) -> Trace:
+        traced.append(len(text))
+        return real(tokenizer, text, *rest, **flags)
+
+    real = why_nots.trace_part
+    monkeypatch.setattr(why_nots, "trace_part", trace_part)
+    for size in (1, 4):
+        data = b"Some words, others too.\n" * ((size << 20) // 24) + b" some words of another kind" * 9
+        why_nots.why_not(tokenizer_as("gpt-2"), io.BytesIO(data), piece)
+    assert sum(traced) < 1 << 17
+
+
+@pytest.mark.parametrize("name", ["hybriddna", "gpt-2"])
+def test_escapes_in_a_text_that_is_taken_as_a_whole(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    model = ROOT / "fixtures" / "vocabs" / f"{name}.gguf" if name == "hybriddna" else GPT2
+    assert main(["explain", "-m", str(model), "-e", r"a\nb"]) == 0
+    assert "3 bytes" in capfd.readouterr().out
+
+
 # ---- memory ---------------------------------------------------------------------------------------------
 
 
@@ -235,14 +324,30 @@ def peak(arguments: list[str | Path]) -> int:
         ["count"],
         ["stats"],
         ["explain", "-f"],
+        ["explain", "--why-not", "ome", "-f"],
+        ["explain", "--why-not", " words", "-f"],
+        ["explain", "--json", "--word", "9", "-f"],
     ],
     ids=" ".join,
 )
 def test_memory_does_not_grow_with_the_text(command: list[str], tmp_path: Path) -> None:
     line = "Some words, naïve ones, 12345 of them.\n".encode()
-    sizes = []
-    for size in (1 << 20, 12 << 20):
-        path = tmp_path / f"{size}.txt"
+    assert growth(command, line, (1 << 20, 12 << 20), tmp_path) < 6 << 10
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory in other ways")
+@pytest.mark.parametrize("how", ["--json", "--all"])
+def test_memory_does_not_grow_with_what_explain_shows(how: str, tmp_path: Path) -> None:
+    """Each of these tokens took a kilobyte and more while all of them were traced at once."""
+    line = b"<|endoftext|>" * 40 + " naïve words\n".encode()
+    assert growth(["explain", how, "-f"], line, (1 << 16, 1 << 18), tmp_path) < 6 << 10
+
+
+def growth(command: list[str], line: bytes, sizes: tuple[int, int], folder: Path) -> int:
+    """How much more memory, in KiB, a command takes for the larger one of two texts of a line again and again."""
+    peaks = []
+    for size in sizes:
+        path = folder / f"{size}.txt"
         path.write_bytes(line * (size // len(line)))
-        sizes.append(peak([*command, path]))
-    assert sizes[1] - sizes[0] < 6 << 10, sizes
+        peaks.append(peak([*command, path]))
+    return peaks[1] - peaks[0]

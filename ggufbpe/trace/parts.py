@@ -19,6 +19,7 @@ from ..tokenizer import Tokenizer
 from .survey import Part, Wanted, survey
 from .trace import Cut, Fragment, MergedWords, Totals, Trace, trace_part
 
+_SIZE = 1 << 14  # bytes of a part; traced, they take a thousand times as much
 _CLIPPED = 1 << 11  # bytes of a fragment that are kept
 
 
@@ -66,7 +67,7 @@ class Parts:
     def text(self) -> Iterator[bytes]:
         """The text in blocks in which no word and no id is another than in the whole."""
         self.file.seek(0)
-        return blocks(self.file, [self.tokenizer], self.flags["parse_special"])
+        return blocks(self.file, [self.tokenizer], self.flags["parse_special"], _SIZE)
 
     @property
     def ids(self) -> Iterator[list[int]]:

@@ -1,6 +1,6 @@
 """A long text counted, and the part of it traced that is looked at, so that the rest takes neither time nor memory.
 
-    Tokenizer, stream -> [this file] -> totals, the first fragments, a trace of a part -> explain
+    Tokenizer, stream -> [this file] -> totals, the first fragments, a trace of a part -> explain, parts.py
 
 A text is cut where no word and no id can change (blocks.py), so the trace of a part has the words and tokens of the
 whole trace, which positions and numbers are counted on from what comes before.
