@@ -231,6 +231,19 @@ def _in_range(value_type: GGUFValueType, number: int) -> int:
 # ---- the copy -------------------------------------------------------------------------------------------
 
 
+CONVERT_VERSION_1 = "convert the model again: it is of GGUF version 1, which llama.cpp does not read any more"
+
+
+def is_of_version_1(path: str | os.PathLike[str]) -> bool:
+    """Whether a file cannot be mended here, because it is of GGUF version 1. False for one that is not there."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(8)
+    except OSError:
+        return False
+    return head in (b"GGUF\1\0\0\0", b"GGUF\0\0\0\1")
+
+
 def write_fixed(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],

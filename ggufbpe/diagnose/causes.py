@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..errors import printable
-from ..fix import id_ranges
+from ..fix import CONVERT_VERSION_1, id_ranges, is_of_version_1
 from ..gguf.constants import TokenizerKey, TokenType
 from ..models.bpe.families import Evidence
+from ..models.bpe.model import WITHOUT_MERGES
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..vocab import MADE_CONTROL, TokenAttribute, Vocabulary
 
@@ -103,7 +104,11 @@ def framing(
     special = vocabulary.special_ids[name]
     upper, flag = name.upper(), {"bos": _K.ADD_BOS, "eos": _K.ADD_EOS}[name]
     key = {"bos": _K.BOS_ID, "eos": _K.EOS_ID}[name]
-    add = f"let the other tool add {upper}, or make the model add none: {_set(vocabulary, flag, 'false')}"
+    add = f"let the other tool add {upper}"
+    if name == "bos" and vocabulary.pre_tokenizer.always_add_bos:
+        add += f", which llama.cpp adds under this pre-tokenizer whatever {flag} says"
+    else:
+        add += f", or make the model add none: {_set(vocabulary, flag, 'false')}"
     remove = f"let the other tool add no {upper}"
     if not theirs:
         problem, what, fix = "missing", f"the model adds {upper}, and the given ids have none", add
@@ -155,8 +160,15 @@ def pre_type(vocabulary: Vocabulary, names: list[str], alike: list[str], evidenc
     if vocabulary.tokenizer_model.ignores_pre:
         only = f"{_K.MODEL} is {vocabulary.model}, which has one pre-tokenizer, whatever {_K.PRE} says"
         fix = f"convert the model again: {only}"
+    elif vocabulary.pre == WITHOUT_MERGES and not vocabulary.merges:
+        fix = f"convert the model again: it has no merges, which llama.cpp takes only under {WITHOUT_MERGES}"
     detail: dict[str, object] = {"what": what, "pre": name, "names": names, "family": family}
     return Cause("pre_type", {**detail, "alike": alike, "ours": vocabulary.pre}, fix)
+
+
+ALWAYS_ADDS_BOS = (
+    "nothing in the file: under {} llama.cpp adds BOS whatever the file says, and the ids have none"
+)
 
 
 def also_set_add_bos(fix: str, added: bool) -> str:
@@ -334,6 +346,8 @@ def invalid_utf8_kept() -> Cause:
 
 
 def _fix(vocabulary: Vocabulary, flags: str) -> str:
+    if vocabulary.path and is_of_version_1(vocabulary.path):
+        return CONVERT_VERSION_1
     return f"ggufbpe fix {_path(vocabulary)} {flags} -o fixed.gguf"
 
 

@@ -525,11 +525,18 @@ class _Search:
         entry, variant = PRE_TOKENIZERS[str(cause.detail["pre"])], finding.variant
         adds = bool(variant and variant.head)
         by_name = entry.add_bos or entry.always_add_bos
-        if self.add_special and adds != by_name and self.vocabulary.add_bos == adds and self._bos_is_by_name:
+        if self.add_special and entry.always_add_bos and not adds:
+            cause = cause._replace(fix=causes.ALWAYS_ADDS_BOS.format(entry.name))
+        elif (
+            self.add_special and adds != by_name and self.vocabulary.add_bos == adds and self._bos_is_by_name
+        ):
             cause = cause._replace(fix=causes.also_set_add_bos(cause.fix, adds))
         elif adds and by_name and all(other.id != "bos" for other in finding.causes):
             what = f"{cause.detail['what']}; by that name, BOS is added"
             cause = cause._replace(detail={**cause.detail, "what": what})
+        if not adds and self.vocabulary.add_bos and self.vocabulary.special_ids["bos"] is None:
+            # what was to be added and is not there may be there by default under another name
+            cause = cause._replace(fix=causes.also_set_add_bos(cause.fix, False))
         return finding._replace(causes=tuple(cause if c.id == "pre_type" else c for c in finding.causes))
 
     # ---- where no changes explain everything ------------------------------------------------------------

@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..errors import GGUFError, UnsupportedTokenizerError, printable
-from ..fix import argument_for, id_ranges
+from ..fix import CONVERT_VERSION_1, argument_for, id_ranges
 from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import (
@@ -184,6 +184,8 @@ class _Model:
 
     def command(self, *changes: str) -> str:
         """The command that makes these changes."""
+        if self.file.version == 1:
+            return CONVERT_VERSION_1
         given = " ".join(shlex.quote(change) for change in changes)
         return f"ggufbpe fix {shlex.quote(self.file.path)} {given} -o fixed.gguf"
 

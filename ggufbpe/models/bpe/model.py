@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LIKELY_WRONG = (
     "and the ids are likely not those that the model was trained with; `ggufbpe doctor` finds the right one"
 )
-_WITHOUT_MERGES = "kimi-k2"  # may have none
+WITHOUT_MERGES = "kimi-k2"  # may have none
 
 
 class BytePairModel(TokenizerModel):
@@ -40,7 +40,7 @@ class BytePairModel(TokenizerModel):
 
     def merges(self, file: Metadata, named_pre: str) -> Sequence[str]:
         """The merges, "left right" by rank. `MissingKeyError` where the file has none."""
-        if TokenizerKey.MERGES not in file and named_pre == _WITHOUT_MERGES:
+        if TokenizerKey.MERGES not in file and named_pre == WITHOUT_MERGES:
             return []
         return typed.lazy_strings(file, TokenizerKey.MERGES) or typed.strings(file, TokenizerKey.MERGES)
 
