@@ -301,7 +301,7 @@ OPEN_AND_MEASURE = textwrap.dedent(
     """
     import json, resource, sys, tracemalloc
     from ggufbpe import Tokenizer
-    from ggufbpe.gguf_file import GGUFFile
+    from ggufbpe.gguf.reader import GGUFFile
 
     def peak():  # in bytes
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
@@ -408,7 +408,7 @@ def test_a_truncated_file_is_an_error_and_no_signal(changing: Path) -> None:
         """
         import os, sys
         from ggufbpe.errors import TruncatedFileError
-        from ggufbpe.gguf_file import GGUFFile
+        from ggufbpe.gguf.reader import GGUFFile
         with GGUFFile(sys.argv[1]) as file:
             os.truncate(sys.argv[1], 0)
             for key in file:

@@ -247,8 +247,9 @@ def test_what_a_handler_raises_in_the_child_ends_the_child(work: str) -> None:
         + """
 tok = Tokenizer.from_gguf(sys.argv[1], engine="native")
 words = b" ".join(b"x%d" % (7919 * number) for number in range(300_000))
-from ggufbpe.kernel import native, tables
-from ggufbpe.registry import PRE_TOKENIZERS
+from ggufbpe.kernel import native
+from ggufbpe.models.bpe import tables
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 def train(text):
     native.WordCounter(4).add(tables.splitter(PRE_TOKENIZERS["gpt-2"]), text * 3)
 child = 0
@@ -308,8 +309,9 @@ def test_counters_and_learners_may_be_shared_by_threads() -> None:
     code = """if True:
         import sys, threading
         from ggufbpe import Tokenizer
-        from ggufbpe.kernel import native, tables
-        from ggufbpe.registry import PRE_TOKENIZERS
+        from ggufbpe.kernel import native
+        from ggufbpe.models.bpe import tables
+        from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
         splitter = tables.splitter(PRE_TOKENIZERS["gpt-2"])
         counter = native.WordCounter(2)
         texts = [b" ".join(b"w%d" % ((number * turn) % 5000) for number in range(30_000)) for turn in range(1, 9)]

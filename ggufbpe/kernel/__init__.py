@@ -1,8 +1,8 @@
 """The compiled engine: splitting and merging in C++, by tables made from registry entry and vocabulary.
 
-    registry entry -> tables.py -> patterns -+
-                                             +-> _native -> ids
-    file.gguf -> vocab/ -> strings --------+
+    registry entry -> models/bpe/tables.py -> patterns -+
+                                                        +-> engine.py -> _native -> ids
+    file.gguf -> vocab/ -> strings (lazy.py) -----------+
 
 `_native` is the extension module built from `src/`. Where it is not there, because the install found no compiler,
 `native` is None and the reference engine does the work. So it is where the environment says

@@ -88,7 +88,7 @@ class _Places:
         self._splitter = None
         model = vocabulary.tokenizer_model
         if tokenizer.engine == "native" and native is not None and not model.has_sequences:
-            from ..kernel import tables
+            from ..models.bpe import tables
 
             self._splitter = tables.splitter(entry)
         self._special = tokenizer.pipeline.special

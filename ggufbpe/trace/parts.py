@@ -11,13 +11,15 @@ But: what blocks.py takes as a whole is one part.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from ..once import made_once
 from ..pipeline.blocks import blocks
-from ..tokenizer import Tokenizer
 from .survey import Part, Wanted, survey
 from .trace import Cut, Fragment, MergedWords, Totals, Trace, trace_part
+
+if TYPE_CHECKING:
+    from ..tokenizer import Tokenizer
 
 _SIZE = 1 << 14  # bytes of a part; traced, they take a thousand times as much
 _CLIPPED = 1 << 11  # bytes of a fragment that are kept

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import utf8
 from ..pipeline.blocks import blocks
-from ..tokenizer import Tokenizer
 from .trace import Fragment, Totals, Trace, stripped_by, trace_part
+
+if TYPE_CHECKING:
+    from ..tokenizer import Tokenizer
 
 _PART = 1 << 11  # bytes: what is traced is found to about so many
 
@@ -139,7 +141,7 @@ class Counter:
     def __init__(
         self, tokenizer: Tokenizer, parse_special: bool, fragments: int = 0, clipped: int = 0
     ) -> None:
-        from ..kernel import tables
+        from ..models.bpe import tables
 
         self.totals = Totals()
         self.fragments: list[tuple[Fragment, bytes]] = []

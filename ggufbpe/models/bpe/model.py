@@ -92,7 +92,8 @@ class BytePairModel(TokenizerModel):
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
         """`bpe/bpe_model.h`, by the tables of the pre-tokenizer."""
-        from ...kernel import engine, tables
+        from ...kernel import engine
+        from . import tables
 
         entry = vocabulary.pre_tokenizer
         return engine.compiled().BPEModel(

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ... import utf8
+from ...errors import UnsupportedTokenizerError
+from ...gguf.constants import TokenizerKey
 from ...once import made_once
 from .merge import WordEncoder
 from .split import splitter
@@ -59,11 +61,19 @@ class WordCache(dict[str, tuple[int, ...]]):
 
 
 def byte_pair_text(tokenizer: Tokenizer) -> BytePairText:
-    """The way of plain text by splitting and merging, of a tokenizer that has one; else `TypeError`."""
+    """The way of plain text by splitting and merging, of a tokenizer that has one; else `UnsupportedTokenizerError`."""
     found = tokenizer.pipeline.plain_text
-    if not isinstance(found, BytePairText):
-        raise TypeError(f"the tokenizer is {tokenizer.model}, not byte pair encoding")
-    return found
+    if isinstance(found, BytePairText):
+        return found
+    error = UnsupportedTokenizerError(
+        f"the tokenizer is {tokenizer.model} ({tokenizer.vocabulary.tokenizer_model.description}), and this works for "
+        "byte pair encoding only",
+        path=tokenizer.vocabulary.path,
+        key=TokenizerKey.MODEL,
+        remedy="tokenize, detokenize, count, info, stats and verify work for it",
+    )
+    error.model = tokenizer.model
+    raise error
 
 
 class BytePairText:

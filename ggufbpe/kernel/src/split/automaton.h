@@ -52,7 +52,7 @@ private:
     std::vector<std::pair<uint32_t, uint8_t>> runs_;
 };
 
-// A pattern as numbers, written before its parts: what ggufbpe/kernel/tables.py makes of a tree.
+// A pattern as numbers, written before its parts: what ggufbpe/models/bpe/tables.py makes of a tree.
 //   CHARS set | SEQUENCE count parts... | CHOICE count parts... | REPEAT least most part |
 //   AHEAD negated set
 using Program = std::vector<int32_t>;

@@ -30,7 +30,7 @@ constexpr uint8_t BOUNDARY = 0xFF;       // the flag of a place where a match be
 
 class Stage {
 public:
-    // As ggufbpe/kernel/tables.py writes it: `rule` is empty or a program, `step` the name of a step of ggufbpe/split.py or
+    // As ggufbpe/models/bpe/tables.py writes it: `rule` is empty or a program, `step` the name of a step of ggufbpe/models/bpe/split.py or
     // empty; `sets` and `extra` are what the step needs.
     struct Rule {
         Program rule;

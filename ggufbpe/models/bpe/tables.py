@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from ..models.bpe.pattern import (
+from .pattern import (
     CLASS_LETTERS,
     Ahead,
     Chars,
@@ -22,10 +22,10 @@ from ..models.bpe.pattern import (
     options,
     parse,
 )
-from ..models.bpe.registry import PreTokenizer, Stage
+from .registry import PreTokenizer, Stage
 
 if TYPE_CHECKING:
-    from ._native import Splitter
+    from ...kernel._native import Splitter
 
 _CHARS, _SEQUENCE, _CHOICE, _REPEAT, _AHEAD = range(5)
 
@@ -35,7 +35,7 @@ Rule = tuple[list[int], str, list[int], list[int]]
 @cache
 def splitter(entry: PreTokenizer) -> Splitter:
     """The compiled splitter of an entry, made once."""
-    from ._native import Splitter
+    from ...kernel._native import Splitter
 
     return Splitter(*tables(entry), entry.escape_whitespaces)
 
