@@ -25,12 +25,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import bounded
 
-from ggufbpe import vocab
 from ggufbpe.errors import GGUFError
 from ggufbpe.gguf import reader as gguf_file
 from ggufbpe.kernel import native
 from ggufbpe.kernel.lazy import LazyIds, LazyStrings, as_dict, lazy_ids, lazy_strings
-from ggufbpe.vocab import load_vocabulary
+from ggufbpe.vocab import load_vocabulary, tokens
 
 pytestmark = pytest.mark.skipif(native is None, reason="there is no compiled module")
 
@@ -75,7 +74,7 @@ def metadata(path: Path) -> object:
 def test_a_file_opens_as_without_the_compiled_module(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [(opened(path), metadata(path))]
     monkeypatch.setattr(gguf_file, "native", None)
-    monkeypatch.setattr(vocab, "native", None)
+    monkeypatch.setattr(tokens, "native", None)
     answers.append((opened(path), metadata(path)))
     assert answers[0] == answers[1]
 
