@@ -405,7 +405,7 @@ class Tokenizer:
         """The compiled encoder, made on first use; None in the reference engine."""
         if self._made_encoder is None and self.engine == "native":
             with making:
-                from .kernel.engine import encoder
+                from .pipeline.compiled import encoder
 
                 if self._made_encoder is None:
                     self._made_encoder = encoder(self.vocabulary, self._cache_bytes)

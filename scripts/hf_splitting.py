@@ -1,4 +1,4 @@
-r"""Holds ggufbpe/interop/hf_splitting.py to Hugging Face's own engine.
+r"""Holds ggufbpe/models/bpe/hf_splitting.py to Hugging Face's own engine.
 
     python scripts/hf_splitting.py [FAMILY ...]        # what differs, on which characters; minutes for all
 

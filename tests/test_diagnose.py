@@ -21,10 +21,10 @@ from reference import NotPreparedError, vocabulary
 from synthetic import bounded, broken_bytes, byte_tokens, gpt2_vocabulary, make_vocabulary, texts
 
 from ggufbpe import GGUFError, Tokenizer, cli
+from ggufbpe.diagnose.agreement import agreement
 from ggufbpe.diagnose.causes import CAUSES
 from ggufbpe.diagnose.diagnose import Finding, diagnose, search, to_json
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.verify.agreement import agreement
 from ggufbpe.vocab import CONTROL, MADE_CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
 
 Ids = list[int]

@@ -24,8 +24,8 @@ from ggufbpe.doctor.doctor import Finding, examine
 from ggufbpe.fix import parse_set, write_fixed
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.gguf.reader import GGUFFile
-from ggufbpe.interop.hf_splitting import DIFFERENCES
 from ggufbpe.models.bpe.families import allows_feature, evidence, families, one_of_each, parts, tied
+from ggufbpe.models.bpe.hf_splitting import DIFFERENCES
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.split import splitter
 from ggufbpe.models.bpe.telltales import CUT_BY, FEATURES, telltales

@@ -20,12 +20,12 @@ from synthetic import make_vocabulary
 
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe.cli import main
-from ggufbpe.interop.hf_splitting import DIFFERENCES
 from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.interop.import_hf import NotImportableError, import_tokenizer, pack
 from ggufbpe.interop.recognize import recognize
 from ggufbpe.interop.splitting import oniguruma
 from ggufbpe.models.bpe.families import one_of_each
+from ggufbpe.models.bpe.hf_splitting import DIFFERENCES
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.vocab import BYTE, CONTROL, NORMAL, UNUSED, USER_DEFINED, Vocabulary, load_vocabulary
 

@@ -69,7 +69,7 @@ print(statuses)
 ENCODE = "assert tok.encode('Hello world') == [15496, 995]"
 ENCODE_ANEW = "assert Tokenizer(tok.vocabulary, {engine!r}).encode('Hello world') == [15496, 995]"
 FORGET_MODULES = (
-    "for name in ('kernel.engine', 'pipeline.pipeline', 'pipeline.special', 'pipeline.offsets', 'models.bpe.text',"
+    "for name in ('pipeline.compiled', 'pipeline.pipeline', 'pipeline.special', 'pipeline.offsets', 'models.bpe.text',"
     " 'trace.trace'): sys.modules.pop('ggufbpe.' + name, None)"
 )
 

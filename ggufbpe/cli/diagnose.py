@@ -7,12 +7,12 @@ import os
 import re
 from collections.abc import Iterator
 
+from ..diagnose.agreement import AS_COMMAND, SAID_OF, agreement, first_difference
 from ..diagnose.causes import Diagnosis, Explanation, to_json
 from ..diagnose.diagnose import diagnose
 from ..escapes import process_escapes
 from ..oracles.recorded import parse_ids
 from ..tokenizer import Tokenizer
-from ..verify.agreement import AS_COMMAND, SAID_OF, agreement, first_difference
 from . import _output
 from ._arguments import Parser, UsageError, add_sources, add_special_flags, default_model, model_path
 from ._input import read_file, read_stdin

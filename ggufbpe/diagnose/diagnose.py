@@ -35,9 +35,9 @@ from ..models.bpe.telltales import telltales
 from ..models.bpe.text import byte_pair_text
 from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
-from ..verify.agreement import AS_COMMAND, added_as, agreement, first_difference
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 from . import causes
+from .agreement import AS_COMMAND, added_as, agreement, first_difference
 from .causes import CAUSES, Cause, Diagnosis, Explanation, to_json
 from .encodings import (
     STRIPS_MASK,

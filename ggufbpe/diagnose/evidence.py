@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from .. import utf8
 from ..models.bpe.merge import BYTE_CHARS
-from ..verify.agreement import first_difference
 from ..vocab import LSTRIP, RSTRIP, Vocabulary
+from .agreement import first_difference
 from .causes import Cause
 
 EXCERPT = 40  # bytes of a text that are shown

@@ -31,9 +31,9 @@ from ..gguf.schema import (
     ids_out_of_range,
     wrong_type,
 )
-from ..interop.hf_splitting import DIFFERENCES
 from ..models import SUPPORTED, tokenizer_model
 from ..models.bpe.families import Evidence, Family, evidence, parts
+from ..models.bpe.hf_splitting import DIFFERENCES
 from ..models.bpe.merge import BYTE_CHARS, WordEncoder
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..tokenizer import Tokenizer

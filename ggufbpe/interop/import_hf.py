@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 from ..errors import printable
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
 from ..models.bpe.families import parts
+from ..models.bpe.hf_splitting import DIFFERENCES
 from ..models.bpe.merge import BYTE_CHARS, PairRanks, merge_steps
 from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
-from .hf_splitting import DIFFERENCES
 from .hugging_face import GGUF_SECTION, OTHER_TYPES, SPECIAL_ID_KEYS
 from .limits import NEVER, Limit
 from .recognize import Recognized, parts_of, recognize

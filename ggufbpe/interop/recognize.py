@@ -6,7 +6,7 @@ Three ways, the surest first. The patterns of most models are known word for wor
 hugging_face.py writes. Else the library splits random texts, and the families of the registry are ranked by on how
 many they split alike; that needs the package `tokenizers`. Else the tokens tell (models/bpe/families.py).
 
-But: a family whose original llama.cpp cannot run as it is written (interop/hf_splitting.py) is recognized all the
+But: a family whose original llama.cpp cannot run as it is written (models/bpe/hf_splitting.py) is recognized all the
 same; that some words differ shows when ids are compared.
 """
 

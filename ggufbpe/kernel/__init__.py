@@ -1,7 +1,7 @@
 """The compiled engine: splitting and merging in C++, by tables made from registry entry and vocabulary.
 
     registry entry -> models/bpe/tables.py -> patterns -+
-                                                        +-> engine.py -> _native -> ids
+                                                        +-> pipeline/compiled.py -> _native -> ids
     file.gguf -> vocab/ -> strings (lazy.py) -----------+
 
 `_native` is the extension module built from `src/`. Where it is not there, because the install found no compiler,

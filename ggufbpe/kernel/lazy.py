@@ -187,3 +187,24 @@ def lazy_ids(texts: Sequence[str]) -> Mapping[str, int]:
 def as_dict(ids: Mapping[str, int]) -> dict[str, int]:
     """`ids` as a dictionary, which must not be changed: it may be the one that `ids` is or has."""
     return ids.to_dict() if isinstance(ids, LazyIds) else ids if isinstance(ids, dict) else {**ids}
+
+
+def strings_of(texts: Sequence[str]) -> Any:
+    """`texts` as the `Strings` of the compiled module."""
+    return texts.strings if isinstance(texts, LazyStrings) else compiled().Strings.of(list(texts))
+
+
+def tokens_of(token_to_id: Mapping[str, int]) -> Any:
+    """What tokens are looked up by, in the order of their ids, as `Strings` ready to be searched."""
+    if isinstance(token_to_id, LazyIds):
+        return token_to_id.strings
+    strings = compiled().Strings.of(sorted(token_to_id, key=token_to_id.__getitem__))
+    strings.index()
+    return strings
+
+
+def compiled() -> Any:
+    """The compiled module; `RuntimeError` where it is not there."""
+    if native is None:
+        raise RuntimeError("the compiled engine is not installed")
+    return native

@@ -18,10 +18,10 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import utf8
+from ..diagnose.agreement import AS_COMMAND, SAID_OF, added_as
 from ..oracles.oracles import Failure, Oracle, OracleError
 from ..tokenizer import Tokenizer
 from ..unicode_classes import class_of
-from .agreement import AS_COMMAND, SAID_OF, added_as
 from .align import Placed, Row, Span, align, own_row, place
 from .shrink import Shrinking, shrink
 

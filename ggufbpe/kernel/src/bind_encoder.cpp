@@ -256,7 +256,7 @@ nb::object encode_batch(const BoundEncoder &self, nb::sequence texts, bool add_s
 void bind_encoder(nb::module_ &module) {
     static PyType_Slot buffer_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(get_buffer)}, {0, nullptr}};
     nb::class_<Ids>(module, "Ids", "Ids as bytes of 32-bit integers in the machine's order.", nb::type_slots(buffer_slots));
-    nb::class_<BoundEncoder>(module, "Encoder", "Encodes text by one vocabulary; made by ggufbpe.kernel.engine.")
+    nb::class_<BoundEncoder>(module, "Encoder", "Encodes text by one vocabulary; made by ggufbpe.pipeline.compiled.")
         .def(nb::new_(&encoder_of), nb::arg("model"), nb::arg("texts"), nb::arg("special"), nb::arg("before"),
              nb::arg("behind"))
         .def("encode",

@@ -92,13 +92,13 @@ class BytePairModel(TokenizerModel):
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
         """`bpe/bpe_model.h`, by the tables of the pre-tokenizer."""
-        from ...kernel import engine
+        from ...kernel.lazy import compiled, strings_of, tokens_of
         from . import tables
 
         entry = vocabulary.pre_tokenizer
-        return engine.compiled().BPEModel(
-            engine.tokens_of(vocabulary.token_to_id),
-            engine.strings_of(vocabulary.merges),
+        return compiled().BPEModel(
+            tokens_of(vocabulary.token_to_id),
+            strings_of(vocabulary.merges),
             tables.splitter(entry),
             entry.byte_encode,
             entry.ignore_merges,
