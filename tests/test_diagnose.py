@@ -23,7 +23,7 @@ from synthetic import bounded, broken_bytes, byte_tokens, gpt2_vocabulary, make_
 from ggufbpe import GGUFError, Tokenizer, cli
 from ggufbpe.diagnose.agreement import agreement
 from ggufbpe.diagnose.causes import CAUSES
-from ggufbpe.diagnose.diagnose import Finding, diagnose, search, to_json
+from ggufbpe.diagnose.diagnose import Answer, diagnose, search, to_json
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.vocab import CONTROL, MADE_CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
 
@@ -636,7 +636,7 @@ def test_ids_that_were_made_with_the_wrong_pre_are_not_the_right_ones() -> None:
     assert first_ids(wrong, TEXT, with_pre(wrong, "qwen2").encode(TEXT)) == ["pre_type"]
 
 
-def reproduced(findings: list[Finding], ids: Ids) -> bool:
+def reproduced(findings: list[Answer], ids: Ids) -> bool:
     """Whether each claim to explain everything does, in a tokenizer made anew; and no other is near to one."""
     for finding in findings:
         assert 0 <= finding.explains <= 1

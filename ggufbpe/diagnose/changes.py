@@ -1,0 +1,251 @@
+"""What the search tries: ways to take ids apart, changes of the text, and changes of the model.
+
+    tokenizer, text, ids -> [this file] -> targets, texts, encodings -> search.py
+
+But: nothing is encoded here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from .. import utf8
+from ..models.bpe.merge import CHAR_BYTES
+from ..models.bpe.registry import PRE_TOKENIZERS
+from ..models.bpe.text import byte_pair_text
+from ..tokenizer import Tokenizer
+from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
+from . import causes
+from .causes import Cause
+from .encodings import (
+    STRIPS_MASK,
+    Encoding,
+    EncodingChange,
+    acts,
+    with_ignore_merges,
+    with_merges,
+    with_parse_special,
+    with_pre,
+    with_types,
+)
+from .evidence import Target, is_lossless, shifts
+from .text_changes import TEXT_CHANGES, TextChange, space_prefix
+from .variants import Variants, variants_of
+
+_SPECIAL = CONTROL | USER_DEFINED | UNKNOWN
+_HAS_PIECE = _SPECIAL | NORMAL | BYTE
+MOST_CHANGES = 2  # of text and encoding; what is around comes on top
+
+
+class ChangedText(NamedTuple):
+    data: bytes
+    key: bytes  # as decoding gives it back
+    causes: tuple[Cause, ...] = ()
+
+
+class Changes:
+    """What may be otherwise with one model."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        text: bytes,
+        ids: list[int],
+        add_special: bool,
+        parse_special: bool,
+        cause: Cause | None = None,
+        merges_of: Sequence[Tokenizer] = (),
+    ) -> None:
+        self.vocabulary = tokenizer.vocabulary
+        self.variants: Variants = variants_of(tokenizer)
+        self.ids = ids
+        self.add_special = add_special
+        self.base = Encoding(self.vocabulary, parse_special)
+        self.always = (cause,) if cause else ()  # that this model is used at all
+        self.merges_of = merges_of
+        self.text = ChangedText(text, self.key(text))
+        self.tokenizer = tokenizer
+        self._pipeline = tokenizer.pipeline
+        self._plain_text = byte_pair_text(tokenizer)
+        self.ours = tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
+        self.lossless = is_lossless(self.vocabulary)
+        self.targets = list(self._targets(ids, (0, 0), ()))
+        for shift in shifts(self.ours, ids):
+            back = [token - shift[1] if token - shift[1] >= shift[0] else token for token in ids]
+            self.targets += self._targets(back, shift, (causes.shifted(shift[1], shift[0] or None),))
+
+    # ---- taking apart -----------------------------------------------------------------------------------
+
+    def _targets(self, ids: list[int], shift: tuple[int, int], found: tuple[Cause, ...]) -> Iterator[Target]:
+        """Each way to take `ids` apart that leaves ids of this vocabulary."""
+        vocabulary = self.vocabulary
+        known = [0 <= token < len(vocabulary.tokens) for token in ids]
+        pieces = [self.tokenizer.token_to_piece(token) if good else b"" for token, good in zip(ids, known)]
+        certain = all(self._is_sure(token) for token in {*ids} if 0 <= token < len(vocabulary.tokens))
+        data = b"".join(pieces)
+        for head in self._ends(ids, "bos"):
+            for tail in self._ends(ids[len(head) :][::-1], "eos"):
+                first, last = len(head), len(ids) - len(tail)
+                if not all(known[first:last]):
+                    continue
+                start, end = sum(map(len, pieces[:first])), sum(map(len, pieces[last:]))
+                text = self._unescaped(data[start : len(data) - end]) if self.lossless and certain else None
+                yield Target(head, ids[first:last], tail, text, shift, found)
+
+    def _is_sure(self, token: int) -> bool:
+        """Whether a token stands for the text that it decodes to, also if it had another type."""
+        attribute, written = self.vocabulary.attributes[token], self.vocabulary.tokens[token]
+        if self.vocabulary.pre_tokenizer.byte_encode and attribute & NORMAL:
+            return CHAR_BYTES.keys() >= set(written)
+        return attribute & _HAS_PIECE != 0
+
+    def _ends(self, ids: list[int], name: str) -> Iterator[tuple[int, ...]]:
+        """What at the beginning of `ids` may be BOS (at the end of the reversed, EOS)."""
+        yield ()
+        special = self.vocabulary.special_ids[name]
+        added = self._frame(self.vocabulary, name) != ()
+        is_special = bool(ids) and 0 <= ids[0] < len(self.vocabulary.tokens)
+        is_special = is_special and self.vocabulary.attributes[ids[0]] & _SPECIAL != 0
+        if ids and (ids[0] == special or added or is_special):
+            yield (ids[0],)
+        if len(ids) > 1 and ids[0] == ids[1] == special:
+            yield (ids[0], ids[1])
+
+    def _frame(self, vocabulary: Vocabulary, name: str) -> tuple[int, ...]:
+        """The BOS or EOS that a vocabulary adds."""
+        token = vocabulary.special_ids[name]
+        added = vocabulary.add_bos if name == "bos" else vocabulary.add_eos
+        return (token,) if self.add_special and added and token is not None else ()
+
+    def key(self, data: bytes) -> bytes:
+        """A text as the model's ids decode to it."""
+        return self._unescaped(utf8.decode(data).encode("utf-8", "surrogatepass"))
+
+    def _unescaped(self, data: bytes) -> bytes:
+        escapes = self.vocabulary.pre_tokenizer.escape_whitespaces
+        return data.replace("▁".encode(), b" ") if escapes else data
+
+    # ---- changes of the text ----------------------------------------------------------------------------
+
+    @cached_property
+    def _text_changes(self) -> list[TextChange]:
+        changes = list(TEXT_CHANGES)
+        if not self.text.data.startswith(b" "):  # add_prefix_space adds none to one that is there
+            changes.append(space_prefix("at the beginning", lambda data: b" " + data))
+        if self._spaced(self.text.data) != b" " + self.text.data:
+            changes.append(space_prefix("before every plain part of the text", self._spaced))
+        return changes
+
+    def _spaced(self, data: bytes) -> bytes:
+        """A space before the text between special tokens, wherever there is some."""
+        source = self._pipeline.source(data)
+        parts: list[bytes] = []
+        for token, start, end in self._pipeline.special.partition(source, self.base.parse_special):
+            part = source[start:end]
+            plain = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
+            parts.append(b" " + plain if token is None else plain)
+        return b"".join(parts)
+
+    @cached_property
+    def texts(self) -> list[ChangedText]:
+        """The text with one change."""
+        return list(self._changed(self.text))
+
+    def _texts_of_two(self) -> Iterator[ChangedText]:
+        """The text with two changes, those that can be the text of the ids."""
+        for text in self.texts:
+            yield from filter(self._fits, self._changed(text))
+
+    def _changed(self, text: ChangedText) -> Iterator[ChangedText]:
+        """`text` with each further change that has an effect; equal ones of one cause are told together."""
+        found: dict[tuple[str, bytes], list[TextChange]] = {}
+        before = [cause.id for cause in text.causes]
+        for change in self._text_changes:
+            if change.cause.id not in before:
+                data = change.apply(text.data)
+                if data != text.data and data != self.text.data:
+                    found.setdefault((change.cause.id, data), []).append(change)
+        for (_, data), changes in found.items():
+            first = changes[0].cause
+            also = [change.cause.detail["change"] for change in changes[1:]]
+            cause = first._replace(detail={**first.detail, "also": also}) if also else first
+            yield ChangedText(data, self.key(data), (*text.causes, cause))
+
+    def _fits(self, text: ChangedText) -> bool:
+        return any(target.fits(text.key) for target in self.targets)
+
+    # ---- changes of the encoding ------------------------------------------------------------------------
+
+    @cached_property
+    def _small_changes(self) -> list[tuple[str, EncodingChange]]:
+        """All but those of the pre-tokenizer, with their causes."""
+        changes: list[tuple[str, EncodingChange]] = []
+        parse, source = self.base.parse_special, self._pipeline.source(self.text.data)
+        partition = self._pipeline.special.partition
+        if partition(source, parse) != partition(source, not parse):
+            changes.append(("parse_special", with_parse_special))
+        changes.append(("ignore_merges", with_ignore_merges))
+        changes += [("special_token_types", change) for change in self._type_changes(source)]
+        changes.append(("merges", lambda e: e.with_cause(causes.merges_by_id(), by_id=True)))
+        changes += [("merges", with_merges(other.vocabulary)) for other in self.merges_of]
+        return changes
+
+    def _type_changes(self, source: str | bytes) -> Iterator[EncodingChange]:
+        """The types that special tokens must have for the ids, where it shows in the text."""
+        fragments = self._pipeline.special.partition(source, self.base.parse_special)
+        ours = {token for token, _, _ in fragments if token is not None}
+        done = set()
+        for target in self.targets:
+            theirs = set(target.core)
+            plain = tuple(sorted(ours - theirs))
+            parsed = tuple(sorted(filter(self._only_parsed, theirs - ours)))
+            for key in ((parsed, plain), (parsed, ()), ((), plain)):
+                if key not in done and any(key):
+                    done.add(key)
+                    # of the two types that are parsed, the one that special tokens mostly have, if both will do
+                    kind = CONTROL if self.base.parse_special else USER_DEFINED
+                    yield with_types(
+                        self.vocabulary, dict.fromkeys(key[0], kind) | dict.fromkeys(key[1], NORMAL)
+                    )
+
+    def _only_parsed(self, token: int) -> bool:
+        """Whether a token stands in the text, and no merging makes it."""
+        written = self.vocabulary.tokens[token].encode()
+        if written not in self.text.data:
+            return False
+        if self._is_sure(token) and self.tokenizer.token_to_piece(token) != written:
+            return False  # byte-level: stands for another text than its own
+        words = self.tokenizer.words(written)
+        return len(words) != 1 or self._plain_text.word_ids[words[0]] != (token,)
+
+    @cached_property
+    def _pre_changes(self) -> list[EncodingChange]:
+        """A change to each pre-tokenizer that is not the one in force, those that act alike in one."""
+        masks = b"<mask>" in self.text.data and "<mask>" in self.vocabulary.token_to_id
+        groups: dict[tuple[object, ...], list[str]] = {}
+        for name, entry in PRE_TOKENIZERS.items():
+            groups.setdefault((*acts(entry), masks and name in STRIPS_MASK), []).append(name)
+        own = self.vocabulary.pre_tokenizer
+        if PRE_TOKENIZERS.get(own.name) == own:
+            groups.pop((*acts(own), masks and own.name in STRIPS_MASK))
+        return [with_pre(names, masks) for names in groups.values()]
+
+    @cached_property
+    def encodings(self) -> list[Encoding]:
+        """The model with one change."""
+        return self._encodings(self.base, self._pre_changes)
+
+    def _encodings(self, base: Encoding, pre_changes: list[EncodingChange]) -> list[Encoding]:
+        changes = [change for _, change in self._small_changes] + pre_changes
+        return [change(base) for change in changes]
+
+    def _encodings_of_two(self, base: Encoding, pre_changes: list[EncodingChange]) -> Iterator[Encoding]:
+        small = self._small_changes
+        for at, (cause, change) in enumerate(small):
+            for pre in pre_changes:
+                yield change(pre(base))
+            for other, second in small[at + 1 :]:
+                if other != cause:
+                    yield second(change(base))

@@ -1,0 +1,224 @@
+"""The search: which changes together make a model give the ids.
+
+changes.py -> [this file] -> answers -> diagnose.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+from typing import NamedTuple
+
+from ..models.bpe.registry import PRE_TOKENIZERS
+from ..models.bpe.telltales import telltales
+from ..vocab import Vocabulary
+from . import causes
+from .causes import CAUSES, Cause
+from .changes import MOST_CHANGES, ChangedText, Changes
+from .encodings import (
+    Encoding,
+)
+from .evidence import Target
+from .variants import Variant, encoded
+
+
+class Answer(NamedTuple):
+    """An explanation, and the variant that gives the ids where it explains all of them."""
+
+    causes: tuple[Cause, ...]
+    explains: float
+    variant: Variant | None = None
+
+
+def order(answer: Answer) -> list[int]:
+    """By which answers are sorted: the places of their causes in the list of all."""
+    return sorted(CAUSES.index(cause.id) for cause in answer.causes)
+
+
+def _with_pre_first(answer: Answer) -> Answer:
+    return answer._replace(causes=tuple(sorted(answer.causes, key=lambda cause: cause.id != "pre_type")))
+
+
+def names_of(answer: Answer) -> list[str]:
+    """The names of the pre-tokenizers that a answer is about."""
+    found = [cause.detail["names"] for cause in answer.causes if cause.id == "pre_type"]
+    return [name for names in found for name in names]  # type: ignore[attr-defined]
+
+
+class Search(Changes):
+    """The search with one model."""
+
+    def whole(self, most_changes: int = MOST_CHANGES) -> list[Answer]:
+        """What explains all ids, with as few causes as can be; of that many causes, everything that does."""
+        return self._merged(self._searched(self.base, most_changes))
+
+    def _searched(self, base: Encoding, most_changes: int) -> list[Answer]:
+        """What explains all ids with the fewest changes of `base`, and more."""
+        found: list[Answer] = []
+        sure = len(self.always) + len(base.causes)
+        for size in range(most_changes + 1):
+            if found and min(len(item.causes) for item in found) - sure < size:
+                break
+            for encoding, text in self._sets(base, size):
+                found += self._tried(encoding, text, self.targets)
+        return found
+
+    def _sets(self, base: Encoding, size: int) -> Iterator[tuple[Encoding, ChangedText]]:
+        """The combinations of `size` changes of `base` that are worth trying."""
+        pre_changes = [] if base.causes else self._pre_changes
+        encodings = self._encodings(base, pre_changes) if base.causes else self.encodings
+        if size == 0:
+            yield base, self.text
+        elif size == 1:
+            yield from product([base], self.texts)
+            yield from product(encodings, [self.text])
+        else:
+            yield from product([base], self._texts_of_two())
+            yield from product(encodings, self.texts)
+            if self._fits(self.text):
+                yield from product(self._encodings_of_two(base, pre_changes), [self.text])
+
+    def mended(self, whole: list[Answer]) -> list[Answer]:
+        """What explains all ids with the pre-tokenizer that the tokens point to, if they speak against this one.
+
+        `whole` is what explains them without asking the tokens; nothing, where that needs fewer other causes.
+        """
+        if self.vocabulary.tokenizer_model.ignores_pre or not (whole and self._may_be_doubted(whole)):
+            return []
+        evidence = self.variants.evidence
+        if not evidence.is_against:
+            return []
+        families = {family.family for family in evidence.best}
+        bases = [change(self.base) for change in self._pre_changes]
+        bases = [base for base in bases if base.vocabulary.pre_tokenizer.family in families]
+        fewest = min(len(item.causes) for item in whole)
+        found = self._merged(
+            [item for base in bases for item in self._searched(base, min(fewest, MOST_CHANGES))]
+        )
+        limit = fewest if any(map(names_of, whole)) else fewest + 1
+        found = [item for item in found if len(item.causes) <= limit]
+        if found:
+            known = {repr(item.causes) for item in found}
+            found = sorted(map(_with_pre_first, found), key=order)
+            found += [item for item in whole if names_of(item) and repr(item.causes) not in known]
+        return found
+
+    def _may_be_doubted(self, whole: list[Answer]) -> bool:
+        """Whether it may pay to weigh all tokens, which takes up to seconds."""
+        vocabulary = self.vocabulary
+        telling = vocabulary.pre == "default" or telltales(vocabulary.pre_tokenizer, vocabulary.token_to_id)
+        return bool(telling) or any(map(names_of, whole))
+
+    def _tried(self, encoding: Encoding, text: ChangedText, targets: list[Target]) -> Iterator[Answer]:
+        """What of `targets` the encoding gives for the text."""
+        if self._decodes_alike(encoding.vocabulary):
+            targets = [target for target in targets if target.fits(text.key)]
+        if not targets:
+            return
+        tokenizer = self.variants.tokenizer(encoding.vocabulary, encoding.by_id)
+        ids = encoded(tokenizer, text.data, encoding.parse_special)
+        for target in targets:
+            count = len(target.core)
+            if ids.begin_with(target.core):
+                side = "end" if ids.are_more_than(count) else ""
+            elif target.ends(text.key) and ids.all()[-count:] == target.core:
+                side = "start"
+            else:
+                continue
+            cut = self._cut(target, len(ids.all()), side) if side else ()
+            around = self._around(encoding, target, side)
+            found = (*self.always, *target.causes, *around, *text.causes, *encoding.causes, *cut)
+            if found:
+                found = tuple(sorted(found, key=lambda cause: CAUSES.index(cause.id)))
+                yield Answer(found, 1.0, self._variant(encoding, text, target, side))
+
+    def _cut(self, target: Target, count: int, side: str) -> tuple[Cause]:
+        """That only a part of `count` ids is given."""
+        whole = count + len(target.head or self._frame(self.vocabulary, "bos"))
+        whole += len(target.tail or self._frame(self.vocabulary, "eos"))
+        return (causes.truncated(len(self.ids), whole, side),)
+
+    def _decodes_alike(self, vocabulary: Vocabulary) -> bool:
+        """Whether the ids that it gives decode to the text here, so that only that text is to be tried."""
+        own, entry = self.vocabulary.pre_tokenizer, vocabulary.pre_tokenizer
+        return (entry.byte_encode, entry.escape_whitespaces) == (own.byte_encode, own.escape_whitespaces)
+
+    def _around(self, encoding: Encoding, target: Target, cut: str) -> Iterator[Cause]:
+        """What of BOS and EOS is not as the model has it. What was cut off has no end there."""
+        vocabulary = encoding.vocabulary
+        ours, eos = self._frame(vocabulary, "bos"), self._frame(vocabulary, "eos")
+        if target.head or (cut != "start" and self.ids):
+            # The name of a pre-tokenizer can say that BOS is added, where the file does not say.
+            named = vocabulary.pre_tokenizer.add_bos or vocabulary.pre_tokenizer.always_add_bos
+            by_name = named and target.head == self._frame(vocabulary._replace(add_bos=True), "bos")
+            is_pre = any(cause.id == "pre_type" for cause in encoding.causes)
+            if ours == target.head or not (is_pre and by_name and self._bos_is_by_name):
+                yield from causes.framing(vocabulary, "bos", ours, target.head)
+        if cut != "end" or target.tail:
+            yield from causes.framing(vocabulary, "eos", eos, target.tail)
+
+    @property
+    def _bos_is_by_name(self) -> bool:
+        """Whether the name of the pre-tokenizer says if BOS is added, because the file does not."""
+        return self.vocabulary.named_add_bos is None
+
+    def _variant(self, encoding: Encoding, text: ChangedText, target: Target, cut: str) -> Variant:
+        count = len(target.core)
+        kept = {"": (None, None), "end": (0, count), "start": (-count or None, None)}[cut]
+        vocabulary, parse_special, by_id, _ = encoding
+        head, tail, shift = target.head, target.tail, target.shift
+        return Variant(vocabulary, text.data, parse_special, by_id, head, tail, kept, shift)
+
+    def _merged(self, found: list[Answer]) -> list[Answer]:
+        """`found` with the fewest causes, checked, and without what only comes of a wrong kind of vocabulary."""
+        fewest = min((len(item.causes) for item in found), default=0)
+        found = [item for item in found if len(item.causes) == fewest]
+        checked = [(item, item.variant.ids(self.variants)) for item in found if item.variant]
+        checked = [(item, ids) for item, ids in checked if ids == self.ids]
+        sound = [(item, ids) for item, ids in checked if not self._is_of_other_kind(item)]
+        return self._by_family(sound or checked)
+
+    def _by_family(self, found: Iterable[tuple[Answer, list[int]]]) -> list[Answer]:
+        """`found`, each with its ids; names of one family with the same ids are one answer, the likeliest first."""
+        groups: dict[tuple[str, tuple[int, ...]], dict[str, list[Answer]]] = {}
+        for item, ids in found:
+            rest = repr([cause for cause in item.causes if cause.id != "pre_type"])
+            family = PRE_TOKENIZERS[names_of(item)[0]].family if names_of(item) else ""
+            groups.setdefault((rest, tuple(ids)), {}).setdefault(family, []).append(item)
+        result: list[Answer] = []
+        for families in groups.values():
+            ranked = (
+                sorted(families, key=self.variants.evidence.place) if len(families) > 1 else list(families)
+            )
+            for family in ranked:
+                names = [name for item in families[family] for name in names_of(item)]
+                alike = [other for other in ranked if other != family]
+                first = families[family][0]
+                result.append(self._named(first, names, alike) if names else first)
+        return result
+
+    def _is_of_other_kind(self, answer: Answer) -> bool:
+        """Whether it is about pre-tokenizers that are not for such a vocabulary, and lose most of a text."""
+        entries = [PRE_TOKENIZERS[name] for name in names_of(answer)]
+        own = self.vocabulary.pre_tokenizer
+        return any(entry.byte_encode != own.byte_encode for entry in entries)
+
+    def _named(self, answer: Answer, names: list[str], alike: list[str]) -> Answer:
+        """`answer` with all that its pre-tokenizer goes by, and a fix that keeps the rest as it is."""
+        cause = causes.pre_type(self.vocabulary, names, alike, self.variants.evidence)
+        entry, variant = PRE_TOKENIZERS[str(cause.detail["pre"])], answer.variant
+        adds = bool(variant and variant.head)
+        by_name = entry.add_bos or entry.always_add_bos
+        if self.add_special and entry.always_add_bos and not adds:
+            cause = cause._replace(fix=causes.ALWAYS_ADDS_BOS.format(entry.name))
+        elif (
+            self.add_special and adds != by_name and self.vocabulary.add_bos == adds and self._bos_is_by_name
+        ):
+            cause = cause._replace(fix=causes.also_set_add_bos(cause.fix, adds))
+        elif adds and by_name and all(other.id != "bos" for other in answer.causes):
+            what = f"{cause.detail['what']}; by that name, BOS is added"
+            cause = cause._replace(detail={**cause.detail, "what": what})
+        if not adds and self.vocabulary.add_bos and self.vocabulary.special_ids["bos"] is None:
+            # what was to be added and is not there may be there by default under another name
+            cause = cause._replace(fix=causes.also_set_add_bos(cause.fix, False))
+        return answer._replace(causes=tuple(cause if c.id == "pre_type" else c for c in answer.causes))
