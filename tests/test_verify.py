@@ -39,8 +39,9 @@ from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.oracles.oracles import Answer, Failure, Oracle, OtherModel
 from ggufbpe.verify.align import Placed, align, own_row, place
 from ggufbpe.verify.fuzz import RandomTexts, texts_for
+from ggufbpe.verify.result import Result, Text
 from ggufbpe.verify.shrink import Shrinking, shrink
-from ggufbpe.verify.verify import Result, Text, verify
+from ggufbpe.verify.verify import verify
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="fake commands are shell scripts")
 ADD_BOS, ADD_EOS = "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"

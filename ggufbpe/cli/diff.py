@@ -89,7 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _encoded(a: Tokenizer, b: Tokenizer, texts: list[tuple[str, bytes]]) -> Any:
     """How the two encode the texts: verify, with b for an oracle."""
     from ..oracles.oracles import OtherModel
-    from ..verify.verify import Text, verify
+    from ..verify.result import Text
+    from ..verify.verify import verify
 
     with OtherModel(b) as oracle:
         return verify(

@@ -13,17 +13,8 @@ from ..corpus import CorpusError, File, decompressed, files_of, has_json_lines, 
 from ..escapes import process_escapes
 from ..oracles.oracles import USAGES, Oracle, open_oracle
 from ..tokenizer import Tokenizer
-from ..verify.verify import (
-    Difference,
-    Example,
-    FailureGroup,
-    Progress,
-    Result,
-    Shown,
-    Text,
-    verify,
-    visible_text,
-)
+from ..verify.result import Difference, Example, FailureGroup, Progress, Result, Shown, Text, visible_text
+from ..verify.verify import verify
 from ..views.report import all_fixes, count, to_html, to_json, verdict
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_special_flags, model_path

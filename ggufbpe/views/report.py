@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..verify.verify import Difference, Example, FailureGroup, Result, Shown, Text, visible_text
+from ..verify.result import Difference, Example, FailureGroup, Result, Shown, Text, visible_text
 from .page import marked, page, safe, token
 
 _TEXT_SHOWN = 2000  # bytes of a text that the page shows
