@@ -45,6 +45,7 @@ private:
     const bool is_short_;       // then the lock is simply held
     const bool runs_handlers_;  // those of signals, which are the main thread's
     PyThreadState *state_ = nullptr;  // while the lock is not held
+    uint32_t counted_after_ = 0;      // so many forks this call was counted
     Clock::time_point begun_, looked_at_signals_, made_objects_;
 };
 
