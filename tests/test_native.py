@@ -808,12 +808,22 @@ LONG_WORK = {
     "a batch of lists": "tok.encode_batch([words[:1000]] * 60_000, threads=2)",
     "broken bytes": "tok.encode_to_numpy(words + b'\\xff')",
     "special tokens": "hostile.count('a' * 3_000_000)",
+    "strings of a vocabulary": "native.Strings.of(['text'] * 8_000_000)",
+    "their index": "strings.index()",
+    "a list of them": "strings.to_list()",
+}
+STRINGS = "strings = native.Strings.of(['text'] * 8_000_000)"
+BEFORE_IT = {
+    "special tokens": HOSTILE.format(**HOSTILE_TOKENS["chains"]).replace("\n", "\n    "),
+    "their index": STRINGS,
+    "a list of them": STRINGS,
 }
 
 INTERRUPTED = """if True:
     import random, signal, sys
     import numpy  # not amid the work: what is raised in its import, it may catch
     from ggufbpe import Tokenizer
+    from ggufbpe.kernel import native
     dice = random.Random(1)
     tok = Tokenizer.from_gguf(sys.argv[1], engine="native")
     tok.encode_to_numpy("Hello world")
@@ -844,8 +854,7 @@ INTERRUPTED = """if True:
 @pytest.mark.parametrize("work", LONG_WORK)
 def test_signals_are_looked_at_amid_the_work(work: str) -> None:
     """A handler is called again and again during one call, and what it raises ends it."""
-    setup = HOSTILE.format(**HOSTILE_TOKENS["chains"]) if work == "special tokens" else ""
-    code = INTERRUPTED.replace("{work}", LONG_WORK[work]).replace("{setup}", setup.replace("\n", "\n    "))
+    code = INTERRUPTED.replace("{work}", LONG_WORK[work]).replace("{setup}", BEFORE_IT.get(work, ""))
     assert in_a_process(code, gpt2_file()).splitlines() == ["ended", "5 [15496, 995]"]
 
 

@@ -80,13 +80,14 @@ private:
     bool is_in(size_t set, uint8_t class_number) const { return members_[set][class_number]; }
 
     void run_automaton(const Block &block, uint8_t *boundary, Scratch &scratch, const Poll &poll) const;
-    size_t match_end(const Block &block, size_t from) const;
-    size_t mark_matches(const Block &block, size_t position, size_t until, bool &is_unmatched, uint8_t *boundary) const;
+    size_t match_end(const Block &block, size_t from, Pace &pace) const;
+    size_t mark_matches(const Block &block, size_t position, size_t until, bool &is_unmatched, uint8_t *boundary,
+                        Pace &pace) const;
     template <typename Function>
-    void for_each_run(const Block &block, size_t set, Function function) const;
-    void mark_steps(const Block &block, uint8_t *boundary) const;
-    void join_letters(const Block &block, uint8_t *boundary) const;
-    bool is_contraction(const uint8_t *classes, size_t start, size_t end) const;
+    void for_each_run(const Block &block, size_t set, const Poll &poll, Function function) const;
+    void mark_steps(const Block &block, uint8_t *boundary, const Poll &poll) const;
+    void join_letters(const Block &block, uint8_t *boundary, const Poll &poll) const;
+    bool is_contraction(const uint8_t *classes, size_t start, size_t end, Pace &pace) const;
 
     Step step_ = Step::NONE;
     std::unique_ptr<Automaton> automaton_;    // over columns; none for steps that only look at sets
