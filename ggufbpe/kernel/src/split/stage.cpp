@@ -79,7 +79,7 @@ void Stage::set_classes(const Rule &rule, const Alphabet &alphabet, const std::v
         for (size_t c = 0; c < column_of_.size(); ++c) is_identity_ = is_identity_ && column_of_[c] == c;
     }
     for (int32_t set : rule.sets) {
-        std::vector<bool> member;
+        std::vector<uint8_t> member;
         for (size_t c : representatives) member.push_back(alphabet.in_set(c, static_cast<size_t>(set)));
         member.push_back(false);  // the end
         members_.push_back(member);
@@ -139,7 +139,9 @@ void Stage::run_automaton(const Block &block, uint8_t *boundary, Scratch &scratc
         if (is_boundary && done >= from && done < end) boundary[done] = BOUNDARY;
         for (uint32_t place : scratch.uncertain) {
             if (place < done) continue;
-            const size_t begin = place - find_first(0, place - done, pace, [&](size_t back) { return boundary[place - back]; });
+            size_t begin = place;
+            for (const size_t near = place - std::min(place - done, SHORT); begin > near && !boundary[begin];) --begin;
+            begin -= find_first(0, begin - done, pace, [=](size_t back) { return boundary[begin - back]; });
             if (begin > done) is_unmatched = false;
             done = mark_matches(of_columns, begin, place, is_unmatched, boundary, pace);
             is_boundary = !is_unmatched;
@@ -198,20 +200,22 @@ size_t Stage::mark_matches(const Block &block, size_t position, size_t until, bo
 template <typename Function>
 void Stage::for_each_run(const Block &block, size_t set, const Poll &poll, Function function) const {
     Pace pace(poll);
-    const auto ends_run = [&](size_t i) { return !is_in(set, block.classes[i]) || (block.prior && block.prior[i]); };
-    size_t i = 0;
-    in_pieces(block.count, poll, [&](size_t, size_t end) {
-        while (i < end) {
-            if (!is_in(set, block.classes[i])) {
+    const uint8_t *const is_member = members_[set].data(), *const classes = block.classes, *const prior = block.prior;
+    const auto ends_run = [=](size_t i) { return !is_member[classes[i]] || (prior && prior[i]); };
+    for (size_t i = 0; i < block.count;) {
+        const size_t begun = i, stop = i + std::min(block.count - i, Pace::STEPS);
+        while (i < stop) {
+            if (!is_member[classes[i]]) {
                 ++i;
                 continue;
             }
             const size_t first = i++;
-            while (i < end && !ends_run(i)) ++i;
-            if (i == end) i = find_first(i, block.count, pace, ends_run);  // beyond the piece
+            while (i < stop && !ends_run(i)) ++i;
+            if (i == stop) i = find_first(i, block.count, pace, ends_run);
             function(first, i);
         }
-    });
+        pace.count(stop - begun);
+    }
 }
 
 void Stage::mark_steps(const Block &block, uint8_t *boundary, const Poll &poll) const {
@@ -254,25 +258,35 @@ void Stage::mark_steps(const Block &block, uint8_t *boundary, const Poll &poll) 
 // Words of letters with a single space between them become one. Set 0: letters; set 1: the space.
 void Stage::join_letters(const Block &block, uint8_t *boundary, const Poll &poll) const {
     Pace pace(poll);
+    size_t asked_at = std::min(block.count, Pace::STEPS);
     const uint8_t *classes = block.classes;
     bool is_open = false;  // the word before may be joined to the next one
     for (size_t start = 0; start < block.count;) {
-        const size_t end = find_first(start + 1, block.count, pace, [&](size_t i) { return boundary[i]; });
+        size_t end = start + 1;
+        while (end < asked_at && !boundary[end]) ++end;
+        if (end >= asked_at && end < block.count) {
+            pace.count(Pace::STEPS);
+            end = find_first(end, block.count, pace, [=](size_t i) { return boundary[i]; });
+            asked_at = end + std::min(block.count - end, Pace::STEPS);
+        }
         const bool continues = is_in(1, classes[start]) && start + 1 < end && is_in(0, classes[start + 1]);
         if (start && is_open && continues) {
             boundary[start] = 0;
         } else {
             const bool has_letters = is_in(0, classes[start]) || (start + 1 < end && is_in(0, classes[start + 1]));
-            is_open = has_letters && !is_contraction(classes, start, end, pace);
+            is_open = has_letters && !is_contraction(classes, start, end);
         }
         start = end;
     }
 }
 
-bool Stage::is_contraction(const uint8_t *classes, size_t start, size_t end, Pace &pace) const {
+bool Stage::is_contraction(const uint8_t *classes, size_t start, size_t end) const {
     uint16_t state = Automaton::START;
-    const auto has_died = [&](size_t i) { return (state = contraction_->next(state, classes[i])) == Automaton::DEAD; };
-    return find_first(start, end, pace, has_died) == end && contraction_->accepts(state, contraction_->classes());
+    for (size_t i = start; i < end; ++i) {  // no longer than the longest contraction
+        state = contraction_->next(state, classes[i]);
+        if (state == Automaton::DEAD) return false;
+    }
+    return contraction_->accepts(state, contraction_->classes());
 }
 
 // ---- pairs of classes ---------------------------------------------------------------------------------------------

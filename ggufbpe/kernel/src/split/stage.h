@@ -87,7 +87,7 @@ private:
     void for_each_run(const Block &block, size_t set, const Poll &poll, Function function) const;
     void mark_steps(const Block &block, uint8_t *boundary, const Poll &poll) const;
     void join_letters(const Block &block, uint8_t *boundary, const Poll &poll) const;
-    bool is_contraction(const uint8_t *classes, size_t start, size_t end, Pace &pace) const;
+    bool is_contraction(const uint8_t *classes, size_t start, size_t end) const;
 
     Step step_ = Step::NONE;
     std::unique_ptr<Automaton> automaton_;    // over columns; none for steps that only look at sets
@@ -96,7 +96,7 @@ private:
     std::vector<uint8_t> column_of_;          // of each class, and of the end
     std::vector<double> weights_;             // of each column: how frequent it is
     bool is_identity_ = false;                // columns are classes
-    std::vector<std::vector<bool>> members_;  // [set of the step][class]
+    std::vector<std::vector<uint8_t>> members_;  // [set of the step][class]: whether it is in it
     std::unique_ptr<Automaton> contraction_;  // of letters_joined_by_spaces, over classes
     Lazy<Windows> windows_;
 };
