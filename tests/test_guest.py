@@ -202,6 +202,44 @@ print(codes == [0] * 12 or codes)
 
 
 @forks
+def test_a_child_does_not_count_the_calls_of_threads_that_it_has_lost() -> None:
+    """Where several calls run they let the lock go for each other; in the child it is kept from a busy thread."""
+    code = (
+        WAITING
+        + """
+tok = Tokenizer.from_gguf(sys.argv[1], engine="native")
+words = b"some words, and more of them. " * 10_000
+many_words = words * 80
+stop = False
+def encode():
+    while not stop:
+        tok.count(many_words)
+def run_python():
+    while True:
+        pass
+threads = [threading.Thread(target=encode) for _ in range(3)]
+for thread in threads:
+    thread.start()
+time.sleep(0.3)  # all of them are in a call nearly all of the time
+child = os.fork()
+if not child:
+    from ggufbpe.kernel import native
+    threading.Thread(target=run_python, daemon=True).start()
+    time.sleep(0.01)
+    before = native.lock_requests()
+    for _ in range(60):
+        tok.count(words)
+    os._exit(native.lock_requests() - before)
+stop = True
+for thread in threads:
+    thread.join()
+print(ended(child, 100))
+"""
+    )
+    assert int(in_a_process(code)) < 30  # one of them is enough to know; 60 if each lets it go
+
+
+@forks
 def test_a_signal_handler_may_fork_in_the_middle_of_a_call() -> None:
     """The child has lost the other threads of the call, and gets its ids all the same."""
     code = (

@@ -306,9 +306,9 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_words_of_every_length(engines: Engines, kind: str) -> None:
-    """Up to 15 bytes a word is its own key in the cache; beyond 256 it is not kept. Twice: new, and from the cache."""
+    """Up to 15 bytes a word is its own key in the cache; beyond 1024 it is not kept. Twice: new, and from the cache."""
     dice = random.Random(kind)
-    for length in range(1, 301):
+    for length in (*range(1, 301), 1023, 1024, 1025):
         word = "".join(dice.choices(KINDS[kind], k=length))
         text = f"{word} x{word}\n" if length % 2 else f"x {word}"
         expected = engines.expected(text)
@@ -808,12 +808,22 @@ LONG_WORK = {
     "a batch of lists": "tok.encode_batch([words[:1000]] * 60_000, threads=2)",
     "broken bytes": "tok.encode_to_numpy(words + b'\\xff')",
     "special tokens": "hostile.count('a' * 3_000_000)",
+    "strings of a vocabulary": "native.Strings.of(['text'] * 8_000_000)",
+    "their index": "strings.index()",
+    "a list of them": "strings.to_list()",
+}
+STRINGS = "strings = native.Strings.of(['text'] * 8_000_000)"
+BEFORE_IT = {
+    "special tokens": HOSTILE.format(**HOSTILE_TOKENS["chains"]).replace("\n", "\n    "),
+    "their index": STRINGS,
+    "a list of them": STRINGS,
 }
 
 INTERRUPTED = """if True:
     import random, signal, sys
     import numpy  # not amid the work: what is raised in its import, it may catch
     from ggufbpe import Tokenizer
+    from ggufbpe.kernel import native
     dice = random.Random(1)
     tok = Tokenizer.from_gguf(sys.argv[1], engine="native")
     tok.encode_to_numpy("Hello world")
@@ -844,8 +854,7 @@ INTERRUPTED = """if True:
 @pytest.mark.parametrize("work", LONG_WORK)
 def test_signals_are_looked_at_amid_the_work(work: str) -> None:
     """A handler is called again and again during one call, and what it raises ends it."""
-    setup = HOSTILE.format(**HOSTILE_TOKENS["chains"]) if work == "special tokens" else ""
-    code = INTERRUPTED.replace("{work}", LONG_WORK[work]).replace("{setup}", setup.replace("\n", "\n    "))
+    code = INTERRUPTED.replace("{work}", LONG_WORK[work]).replace("{setup}", BEFORE_IT.get(work, ""))
     assert in_a_process(code, gpt2_file()).splitlines() == ["ended", "5 [15496, 995]"]
 
 
@@ -889,13 +898,22 @@ def test_the_cache_has_a_bound() -> None:
     assert tok.encode("Hello world") == [15496, 995]
 
 
+@pytest.mark.parametrize(("size", "times"), [(1024, 1), (1025, 3)])
+def test_words_up_to_a_length_are_merged_once(size: int, times: int) -> None:
+    tok = Tokenizer(gpt2_vocabulary(), "native")
+    assert tok._encoder is not None
+    for _ in range(3):
+        tok.encode(("abc" * 400)[:size])
+    assert tok._encoder.cache_misses == times
+
+
 def test_long_words_are_not_kept() -> None:
     tok = Tokenizer(gpt2_vocabulary(), "native")
     assert tok._encoder is not None
     tok.encode("a")
     before = tok._encoder.cache_bytes
     for number in range(3000):
-        tok.encode("ab" * 200 + chr(0x4E00 + number) * 10)
+        tok.encode("ab" * 600 + chr(0x4E00 + number) * 10)
     assert tok._encoder.cache_bytes == before
 
 

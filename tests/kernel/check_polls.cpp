@@ -1,6 +1,6 @@
-// Every step of special.h, own_steps.h and utf8.h asks often enough whether it shall go on, in whatever takes it long.
+// Whatever a text or a vocabulary can make long asks often enough whether it shall go on.
 
-#include "harness.h"
+#include "entries.h"
 #include "own_steps.h"
 #include "special.h"
 #include "utf8.h"
@@ -13,7 +13,7 @@ constexpr size_t SIZE = 6 * Pace::STEPS;             // bytes of a text
 constexpr uint64_t MOST_BLOCKS = 32 * Pace::STEPS;  // between two questions: some 50 ms
 
 template <typename Work>
-void check(const char *name, size_t least, Work work) {
+void check(const char *name, size_t least, Work work, uint64_t most = MOST_BLOCKS) {
     size_t polls = 0;
     uint64_t last = work_done(), longest = 0;
     const Poll poll = [&] {
@@ -24,7 +24,7 @@ void check(const char *name, size_t least, Work work) {
     work(poll);
     longest = std::max(longest, work_done() - last);
     std::printf("%s: asked %zu times, at most %llu blocks between\n", name, polls, static_cast<unsigned long long>(longest));
-    CHECK(polls >= least && longest <= MOST_BLOCKS);
+    CHECK(polls >= least && longest <= most);
 }
 
 std::string repeated(const std::string &part, size_t size = SIZE) {
@@ -87,6 +87,94 @@ void check_own_steps() {
     check("UTF-8", 5, [&](const Poll &poll) { CHECK(is_utf8(text.data(), text.size(), poll)); });
 }
 
+// Texts without a place to cut them, each a single block. The steps of splitting that go through all of it: looking for a
+// cut, classes, copying the flags of the stage before, and the stage itself; words() goes through long words once more.
+void check_splitting() {
+    constexpr size_t EACH = SIZE / Pace::STEPS - 1;
+    const CharSet digits = model::set_of({}, class_bit('N')), spaces = model::set_of({{' ', ' '}}),
+                  letters = model::set_of({}, class_bit('L')), any = model::set_of({}, 0, true);
+    struct Split {
+        const char *name;
+        std::vector<CharSet> sets;
+        Splitter::Rule rule;
+        std::string part;
+        size_t least;
+        uint64_t most;
+    };
+    const Program words = {CHOICE, 2, SEQUENCE, 2, REPEAT, 0, 1, CHARS, 1, REPEAT, 1, NO_LIMIT, CHARS, 0, CHARS, 1};
+    const std::vector<Split> splits = {
+        {"groups of digits", {digits}, {{}, "digit_groups", {0}, {}}, "1", 4 * EACH + 1, MOST_BLOCKS},
+        {"thousands", {digits}, {{}, "thousands", {0}, {}}, "1", 4 * EACH + 1, MOST_BLOCKS},
+        {"digits beyond ASCII", {digits}, {{}, "digit_groups", {0}, {}}, "\xD9\xA1", 3 * EACH, MOST_BLOCKS},
+        {"blocks of white space", {spaces}, {{}, "blocks_of_white_space", {0, 0}, {}}, " ", 4 * EACH + 1, MOST_BLOCKS},
+        {"white space", {spaces}, {{}, "trailing_white_space", {0}, {}}, " ", 5 * EACH, MOST_BLOCKS},
+        {"joined words", {letters, spaces}, {words, "letters_joined_by_spaces", {0, 1}, {CHARS, 0}}, "ab ", 2 * EACH, 16 * Pace::STEPS},
+    };
+    const auto check_text = [](const char *name, const Splitter &splitter, const std::string &part, size_t least, uint64_t most) {
+        const Exact text(repeated(part));
+        check(name, least, [&](const Poll &poll) {
+            Splitter::Scratch scratch;
+            CHECK(splitter.block(text.data(), text.size(), 0, scratch, poll) == text.size());
+            while (splitter.words(scratch, poll)) {}
+        }, most);
+    };
+    for (const Split &one : splits) {
+        check_text(one.name, Splitter(one.sets, {one.rule}, false), one.part, one.least, one.most);
+    }
+
+    // A pattern that is too irregular for windows: many words of three letters, else everything to the end.
+    Random random(1);
+    std::vector<CharSet> sets{any};
+    for (uint32_t letter = 'a'; letter < 'o'; ++letter) sets.push_back(model::set_of({{letter, letter}}));
+    const int32_t count = 60;
+    Splitter::Rule irregular{{CHOICE, count + 1}, "", {}, {}};
+    for (int32_t i = 0; i < count; ++i) {
+        irregular.rule.insert(irregular.rule.end(), {SEQUENCE, 3});
+        for (int k = 0; k < 3; ++k) irregular.rule.insert(irregular.rule.end(), {CHARS, 1 + static_cast<int32_t>(random.below(14))});
+    }
+    irregular.rule.insert(irregular.rule.end(), {REPEAT, 1, NO_LIMIT, CHARS, 0});
+    const Alphabet alphabet(sets);
+    std::vector<uint8_t> columns;
+    const Automaton automaton = Automaton(irregular.rule, alphabet).merged(columns);
+    CHECK(!Windows(automaton, std::vector<double>(automaton.classes(), 1.0)).usable());
+    check_text("one long match without windows", Splitter(sets, {irregular}, false), "z", 5 * EACH, MOST_BLOCKS);
+}
+
+// Many short fragments, and the vocabulary of their tokens.
+void check_fragments() {
+    model::Vocabulary v;
+    v.tokens = {"a", "<s>"};
+    v.special = {{1, false, false, false}};
+    const auto encoder = v.encoder(model::made_entry("words", false).splitter, BPEModel::CACHE_BYTES);
+    const Exact text(repeated("<s>a"));
+    for (size_t threads : {1, 2}) {
+        Ids ids;
+        check("fragments", 8, [&](const Poll &poll) { encoder->encode({text.data(), text.size(), true}, {false, true}, threads, ids, poll); });
+        CHECK(ids.size() == SIZE / 2);
+    }
+}
+
+// A file's strings, and what is made of them.
+void check_vocabulary() {
+    constexpr size_t COUNT = 400'000;
+    std::string file;
+    const auto append = [&](const std::string &text) {
+        const auto size = static_cast<uint32_t>(text.size());
+        file.append(reinterpret_cast<const char *>(&size), sizeof size);
+        file += text;
+    };
+    for (size_t i = 0; i < COUNT; ++i) append("token" + std::to_string(i));
+    auto tokens = std::make_shared<Strings>();
+    check("scanning", 10, [&](const Poll &poll) {
+        CHECK(scan(file.data(), file.size(), 0, COUNT, 4, IS_BIG_ENDIAN, tokens.get(), poll).plain);
+    });
+    check("indexing", 8, [&](const Poll &poll) { CHECK(tokens->index(poll) == Strings::NOT_FOUND); });
+    Strings merges;
+    for (size_t i = 0; i < COUNT; ++i) merges.add("token" + std::to_string(i) + " token" + std::to_string(i * 7919 % COUNT));
+    const auto splitter = model::made_entry("words", false).splitter;
+    check("merges", 30, [&](const Poll &poll) { BPEModel(tokens, merges, splitter, {}, OwnStep::none, 1 << 20, poll); });
+}
+
 }  // namespace
 
 int main() {
@@ -103,5 +191,8 @@ int main() {
     for (const Case &one : cases) check_partition(one);
     check_opening();
     check_own_steps();
+    check_splitting();
+    check_fragments();
+    check_vocabulary();
     return 0;
 }

@@ -8,7 +8,7 @@ using namespace ggufbpe;
 
 namespace {
 
-constexpr size_t LONGEST = 300;  // bytes; a cached word has at most 256, and a queue merges what has more than 64
+constexpr size_t LONGEST = 300;  // bytes of words of every length; what has more than 62 is merged by itself
 
 // Bytes, and merges that make 2, 3, 4, ... of some letters: words of few and of many ids.
 model::Vocabulary vocabulary(bool ignore_merges) {
@@ -101,6 +101,10 @@ int main() {
         compare(*encoder, slow, word, size % 16);
         word.back() = '\0';
         compare(*encoder, slow, word, size % 16);
+    }
+    // The longest words that the cache keeps, and those that are too long for it.
+    for (size_t size = WordTable::LONGEST - 1; size <= WordTable::LONGEST + 1; ++size) {
+        for (size_t kind = 0; kind < 6; ++kind) compare(*encoder, slow, word_of(kind, size), kind);
     }
     // More words than tables take, so that they are replaced on the way; then all of them once more.
     const auto small = v.encoder(words.splitter, 0);

@@ -25,6 +25,8 @@ namespace ggufbpe {
 namespace {
 
 constexpr size_t WORTH_KEEPING = 1 << 17;  // ids; fewer are copied out of a batch, so that their memory stays in a cache
+constexpr size_t STEPS_AN_OBJECT = 64;     // what looking at one takes, in bytes that are looked at
+
 // A text as the encoder reads it. A str or bytes must live as long; what others may change is copied, so that it holds still.
 class Source {
 public:
@@ -96,7 +98,9 @@ public:
     nb::object list_of(const int32_t *ids, size_t count) {
         nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(count)));
         if (!list) throw nb::python_error();
-        for (size_t i = 0; i < count; ++i) PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), int_of(ids[i]));
+        in_pieces(count, LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
+            for (size_t i = from; i < end; ++i) PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), int_of(ids[i]));
+        });
         return list;
     }
     nb::object list_of(const Ids &ids) { return list_of(ids.data(), ids.size()); }
@@ -150,10 +154,15 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
 using SpecialTuple = std::tuple<int32_t, bool, bool, bool>;
 
 std::shared_ptr<BoundEncoder> encoder_of(std::shared_ptr<TextModel> model, std::shared_ptr<Strings> texts,
-                                         const std::vector<SpecialTuple> &special, const std::vector<int32_t> &before,
+                                         nb::typed<nb::sequence, SpecialTuple> special, const std::vector<int32_t> &before,
                                          const std::vector<int32_t> &behind) {
     std::vector<SpecialToken> tokens_to_find;
-    for (const auto &[id, hidden, left, right] : special) tokens_to_find.push_back({id, hidden, left, right});
+    Pace pace(LOOK_AT_SIGNALS);
+    for (nb::handle one : special) {
+        pace.count(STEPS_AN_OBJECT);
+        const auto [id, hidden, left, right] = nb::cast<SpecialTuple>(one);
+        tokens_to_find.push_back({id, hidden, left, right});
+    }
     return std::shared_ptr<BoundEncoder>(
         new BoundEncoder{{std::move(model), texts, tokens_to_find, before, behind}, TokenInts(texts->size())});
 }
@@ -216,7 +225,9 @@ nb::object encode_batch(const BoundEncoder &self, nb::sequence texts, bool add_s
     std::vector<Source> sources;
     std::vector<Text> views;
     size_t bytes = 0;
+    Pace pace(LOOK_AT_SIGNALS);
     for (nb::handle text : texts) {
+        pace.count(STEPS_AN_OBJECT);
         kept.push_back(nb::borrow(text));
         sources.emplace_back(text);
         views.push_back(sources.back().text());

@@ -22,7 +22,30 @@ constexpr auto ASKED_EVERY = 100ms;       // for either, while it is hard to get
 // How long taking the lock took lately, and when that was measured. Threads may overwrite each other's: it is an estimate.
 std::atomic<int64_t> usual_wait{0}, measured{0};
 std::atomic<uint64_t> all_requests{0};
-std::atomic<int> calls{0};  // of some length, on all threads
+
+// How many calls of some length there are, on all threads. In the child of a fork the other threads are gone and will not
+// say that their calls have ended, so what was counted before a fork does not count after it.
+class CallCount {
+public:
+    // Counts one more; returns how many there were. `forks` is what remove() needs.
+    uint32_t add(uint32_t &forks) {
+        forks = static_cast<uint32_t>(fork_count());
+        uint64_t before = state_.load(std::memory_order_relaxed);
+        while (!state_.compare_exchange_weak(before, state_of(forks, in(before, forks) + 1), std::memory_order_relaxed)) {
+        }
+        return in(before, forks);
+    }
+    void remove(uint32_t forks) {
+        if (forks == static_cast<uint32_t>(fork_count())) state_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    uint32_t now() const { return in(state_.load(std::memory_order_relaxed), static_cast<uint32_t>(fork_count())); }
+
+private:
+    static uint64_t state_of(uint32_t forks, uint32_t calls) { return uint64_t(forks) << 32 | calls; }
+    static uint32_t in(uint64_t state, uint32_t forks) { return state >> 32 == forks ? static_cast<uint32_t>(state) : 0; }
+
+    std::atomic<uint64_t> state_{0};  // how many forks there were, and the calls since then
+} calls;
 
 int64_t in_ns(std::chrono::steady_clock::time_point time) { return Nanoseconds(time.time_since_epoch()).count(); }
 
@@ -31,7 +54,7 @@ bool is_hard_to_get() { return usual_wait.load(std::memory_order_relaxed) > Nano
 // Where there are several calls, they wait for each other, and, with more threads than processors, for their turn to run:
 // that says nothing about a thread that keeps the lock.
 void remember_wait(int64_t begun, int64_t ended) {
-    if (calls.load(std::memory_order_relaxed) > 1) return;
+    if (calls.now() > 1) return;
     const int64_t before = usual_wait.load(std::memory_order_relaxed), wait = ended - begun;
     const bool is_hard = wait > Nanoseconds(HARD_TO_GET).count();  // once is enough to know
     usual_wait.store(is_hard ? wait : before + (wait - before) / 2, std::memory_order_relaxed);
@@ -82,7 +105,7 @@ InterpreterLock::InterpreterLock(size_t bytes)
         usual_wait.store(0, std::memory_order_relaxed);
         measured.store(now, std::memory_order_relaxed);
     }
-    if (calls.fetch_add(1, std::memory_order_relaxed) > 0 || !is_hard_to_get()) release();
+    if (calls.add(counted_after_) > 0 || !is_hard_to_get()) release();
 }
 
 void InterpreterLock::release() {
@@ -93,7 +116,7 @@ uint64_t InterpreterLock::requests() { return all_requests.load(std::memory_orde
 
 InterpreterLock::~InterpreterLock() {
     take();
-    if (!is_short_) calls.fetch_sub(1, std::memory_order_relaxed);
+    if (!is_short_) calls.remove(counted_after_);
 }
 
 bool InterpreterLock::take() {

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "fork.h"
+#include "poll.h"
 
 namespace ggufbpe {
 
@@ -45,7 +46,13 @@ private:
     const bool is_short_;       // then the lock is simply held
     const bool runs_handlers_;  // those of signals, which are the main thread's
     PyThreadState *state_ = nullptr;  // while the lock is not held
+    uint32_t counted_after_ = 0;      // so many forks this call was counted
     Clock::time_point begun_, looked_at_signals_, made_objects_;
+};
+
+// The Poll of work that keeps the lock.
+inline const Poll LOOK_AT_SIGNALS = [] {
+    if (PyErr_CheckSignals()) throw nanobind::python_error();
 };
 
 // Lets the lock go for the time of a block.

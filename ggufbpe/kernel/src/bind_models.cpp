@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "bind_lock.h"
 #include "bindings.h"
 #include "bpe/bpe_model.h"
 #include "text_model.h"
@@ -31,7 +32,7 @@ std::shared_ptr<BPEModel> bpe_model_of(std::shared_ptr<Strings> tokens, const St
                                        bool newline_runs, bool escape_spaces, const std::string &own_step,
                                        size_t cache_bytes) {
     const MergeOptions options{byte_encode, ignore_merges, newline_runs, escape_spaces};
-    return std::make_shared<BPEModel>(tokens, merges, splitter, options, own_step_of(own_step), cache_bytes);
+    return std::make_shared<BPEModel>(tokens, merges, splitter, options, own_step_of(own_step), cache_bytes, LOOK_AT_SIGNALS);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ size_t count_words(const Splitter &splitter, nb::bytes text) {
     Splitter::Scratch scratch;
     for (size_t start = 0; start < size;) {
         start = splitter.block(data, size, start, scratch, poll);
-        while (splitter.words(scratch)) {
+        while (splitter.words(scratch, poll)) {
             count += scratch.word_count;
             poll();
         }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bind_lock.h"
 #include "bindings.h"
 #include "string_array.h"
 
@@ -16,6 +17,8 @@ namespace nb = nanobind;
 namespace ggufbpe {
 
 namespace {
+
+constexpr size_t STEPS_AN_OBJECT = 64;  // what making or reading one takes, in bytes that are looked at
 
 nb::str text_of(std::string_view text) { return nb::str(text.data(), text.size()); }
 
@@ -44,7 +47,8 @@ nb::object scan_strings(nb::handle data, uint64_t position, uint64_t end, uint64
     Buffer buffer(data);
     auto strings = std::make_shared<Strings>();
     uint64_t size = std::min<uint64_t>(buffer.size(), end);
-    Scan found = scan(buffer.data(), size, position, count, checked_width(width), big_endian, strings.get());
+    Scan found = scan(buffer.data(), size, position, count, checked_width(width), big_endian, strings.get(),
+                      LOOK_AT_SIGNALS);
     if (found.outcome != Scan::Outcome::ok || !found.plain) return nb::none();
     return nb::cast(strings);
 }
@@ -57,12 +61,12 @@ nb::object read_strings(nb::callable read, uint64_t block, uint64_t position, ui
     if (position > end || count > (end - position) / width_of_length) return nb::none();
     const uint64_t room = end - position - count * width_of_length;
     if (!Scanner::has_room(count, room)) return nb::none();
-    Scanner scanner(count, room);
+    Scanner scanner(count, room, LOOK_AT_SIGNALS);
     uint64_t needed = 0;  // by the next string
     while (count) {
         nb::object bytes = read(position, std::min(end - position, std::max(block, needed)));
         Buffer buffer(bytes);
-        Scan found = scanner.add(buffer.data(), buffer.size(), 0, count, width, big_endian);
+        Scan found = scanner.add(buffer.data(), buffer.size(), 0, count, width, big_endian, LOOK_AT_SIGNALS);
         if (found.index == 0) {
             if (found.outcome == Scan::Outcome::ok || found.length > room) return nb::none();
             const uint64_t more = found.length + width_of_length;
@@ -74,19 +78,22 @@ nb::object read_strings(nb::callable read, uint64_t block, uint64_t position, ui
         count -= found.index;
         position += found.position;
     }
-    if (position != end || !scanner.is_plain()) return nb::none();
+    if (position != end || !scanner.is_plain(LOOK_AT_SIGNALS)) return nb::none();
     return nb::cast(std::make_shared<Strings>(scanner.take()));
 }
 
 nb::tuple walk_strings(nb::handle data, uint64_t position, uint64_t count, int width, bool big_endian) {
     Buffer buffer(data);
-    Scan found = scan(buffer.data(), buffer.size(), position, count, checked_width(width), big_endian, nullptr);
+    Scan found = scan(buffer.data(), buffer.size(), position, count, checked_width(width), big_endian, nullptr,
+                      LOOK_AT_SIGNALS);
     return nb::make_tuple(found.index, found.position);
 }
 
 std::shared_ptr<Strings> strings_of(nb::sequence texts) {
     auto strings = std::make_shared<Strings>();
+    Pace pace(LOOK_AT_SIGNALS);
     for (nb::handle text : texts) {
+        pace.count(STEPS_AN_OBJECT);
         Py_ssize_t size;
         const char *data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
         if (!data) throw nb::python_error();
@@ -115,7 +122,9 @@ std::string_view string_at(const Strings &self, int64_t index) {
 
 nb::list empty_ones(const Strings &self) {
     nb::list found;
+    Pace pace(LOOK_AT_SIGNALS);
     for (size_t i = 0; i < self.size(); ++i) {
+        pace.count(self[i].empty() ? STEPS_AN_OBJECT : 1);
         if (self[i].empty()) found.append(i);
     }
     return found;
@@ -124,7 +133,9 @@ nb::list empty_ones(const Strings &self) {
 nb::object list_of(const Strings &self) {
     nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(self.size())));
     if (!list) throw nb::python_error();
+    Pace pace(LOOK_AT_SIGNALS);
     for (size_t i = 0; i < self.size(); ++i) {
+        pace.count(STEPS_AN_OBJECT);
         PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), text_of(self[i]).release().ptr());
     }
     return list;
@@ -136,8 +147,10 @@ nb::bytes packed(const Strings &self) {
     nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(self.byte_size() + WIDTH * self.size())));
     if (!bytes) throw nb::python_error();
     char *at = PyBytes_AS_STRING(bytes.ptr());
+    Pace pace(LOOK_AT_SIGNALS);
     for (size_t i = 0; i < self.size(); ++i) {
         const std::string_view text = self[i];
+        pace.count(WIDTH + text.size());
         for (size_t byte = 0; byte < WIDTH; ++byte) *at++ = static_cast<char>(uint64_t(text.size()) >> 8 * byte);
         std::memcpy(at, text.data(), text.size());
         at += text.size();
@@ -156,19 +169,23 @@ T element(const Buffer &buffer, size_t index) {
 nb::bytes attributes_of(nb::handle types, nb::handle attribute_of) {
     Buffer given(types), table(attribute_of);
     std::vector<uint16_t> attributes(given.size() / sizeof(int32_t));
-    for (size_t i = 0; i < attributes.size(); ++i) {
-        uint32_t type = element<uint32_t>(given, i);
-        attributes[i] = type < table.size() ? element<uint8_t>(table, type) : 0;
-    }
+    in_pieces(attributes.size(), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
+        for (size_t i = from; i < end; ++i) {
+            uint32_t type = element<uint32_t>(given, i);
+            attributes[i] = type < table.size() ? element<uint8_t>(table, type) : 0;
+        }
+    });
     return nb::bytes(attributes.data(), attributes.size() * sizeof(uint16_t));
 }
 
 nb::list tokens_with(nb::handle attributes, int flags) {
     Buffer given(attributes);
     nb::list found;
-    for (size_t i = 0; i < given.size() / sizeof(uint16_t); ++i) {
-        if (element<uint16_t>(given, i) & flags) found.append(i);
-    }
+    in_pieces(given.size() / sizeof(uint16_t), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
+        for (size_t i = from; i < end; ++i) {
+            if (element<uint16_t>(given, i) & flags) found.append(i);
+        }
+    });
     return found;
 }
 
@@ -189,7 +206,9 @@ nb::bytes rows(nb::dict heads, nb::list ids, nb::list starts, nb::list ends, nb:
     if (starts.size() != ids.size() || ends.size() != ids.size()) throw nb::value_error("lists of different lengths");
     std::string text;
     text.reserve(ids.size() * 64);
+    Pace pace(LOOK_AT_SIGNALS);
     for (size_t i = 0; i < ids.size(); ++i) {
+        pace.count(STEPS_AN_OBJECT);
         PyObject *head = PyDict_GetItemWithError(heads.ptr(), nb::object(ids[i]).ptr());
         if (!head) throw nb::key_error("an id without a head");
         append_bytes(text, head);
@@ -224,7 +243,7 @@ void bind_strings(nb::module_ &module) {
                     "How many of `count` strings lie in `data` whole, and where the last one of them ends.")
         .def_static("of", &strings_of, nb::arg("texts"), nb::sig("def of(texts: typing.Sequence[str]) -> Strings"),
                     "UnicodeEncodeError for a lone surrogate.")
-        .def("index", &Strings::index, nb::lock_self(),  // where Python has no lock: once made, the table stays
+        .def("index", [](Strings &self) { return self.index(LOOK_AT_SIGNALS); }, nb::lock_self(),  // where Python has no lock: once made, the table stays
              "Prepare `find`. Returns the index of the first string that stood before, -1 if all are different.")
         .def("find", &find_string, nb::arg("text"), "The index of a string, -1 if it is not there. Needs `index`.")
         .def("__len__", &Strings::size)

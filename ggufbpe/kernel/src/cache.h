@@ -59,7 +59,7 @@ struct WordKey {
 
 class WordTable {
 public:
-    static constexpr size_t LONGEST = 256;  // bytes: longer words are not kept
+    static constexpr size_t LONGEST = 1024;  // bytes: longer words are not kept
 
     // Zeros are an empty slot.
     struct Slot {

@@ -22,6 +22,7 @@ constexpr size_t SEARCHED = 1 << 20;         // bytes that one thread takes at a
 constexpr size_t TEXTS = 1 << 15;            // bytes of short texts that one thread takes at a time
 constexpr size_t LONG_TEXT = 1 << 20;        // bytes; for a longer one, room is made at once
 constexpr size_t BYTES_A_TOKEN = 3;          // at first, for a token in so many
+constexpr size_t STEPS_A_FRAGMENT = 64;      // what a short one takes, in bytes that are looked at
 
 }  // namespace
 
@@ -87,7 +88,9 @@ void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fr
                                Sink &ids, const Poll &poll) const {
     const bool is_valid = text.is_valid || is_utf8(text.data, text.size, poll);
     std::vector<unsigned char> rewritten;
+    Pace pace(poll);
     for (const Fragment &fragment : fragments) {
+        pace.count(STEPS_A_FRAGMENT);
         Part part{fragment.token, text.data + fragment.start, fragment.end - fragment.start};
         if (!is_valid && part.token == PLAIN) {
             rewritten = rewrite(part.data, part.size, poll);
@@ -120,10 +123,12 @@ size_t character_at(const Text &text, size_t place) {
 
 // Neighbouring parts together, so that a text of many small fragments is not taken apart: the first of them, and the one
 // behind the last.
-std::vector<std::pair<size_t, size_t>> spans_of(const std::vector<Part> &parts) {
+std::vector<std::pair<size_t, size_t>> spans_of(const std::vector<Part> &parts, const Poll &poll) {
     std::vector<std::pair<size_t, size_t>> spans;
     size_t first = 0, bytes = 0;
+    Pace pace(poll);
     for (size_t i = 0; i < parts.size(); ++i) {
+        pace.count(4);
         bytes += parts[i].size + 16;
         if (bytes >= PART || i + 1 == parts.size()) {
             spans.emplace_back(first, i + 1);
@@ -157,7 +162,10 @@ std::vector<Fragment> Encoder::fragments_of(const Text &text, bool parse_special
     std::vector<Fragment> fragments;
     if (special) {
         std::vector<Partition::Match> matches;
-        for (const auto &some : *found) matches.insert(matches.end(), some.begin(), some.end());
+        for (const auto &some : *found) {
+            matches.insert(matches.end(), some.begin(), some.end());
+            poll();
+        }
         special->cut(text.data, text.size, matches, fragments, poll);
     } else if (text.size) {
         fragments.push_back({PLAIN, 0, text.size});
@@ -170,7 +178,9 @@ std::vector<Part> Encoder::parts_of(const Text &text, const std::vector<Fragment
                                     std::vector<std::vector<unsigned char>> &rewritten, const Poll &poll) const {
     std::vector<Part> parts;
     parts.reserve(fragments.size());
+    Pace pace(poll);
     for (const Fragment &fragment : fragments) {
+        pace.count(STEPS_A_FRAGMENT);
         Part part{fragment.token, text.data + fragment.start, fragment.end - fragment.start};
         if (part.token >= 0) {
             parts.push_back({part.token, nullptr, 0});
@@ -191,7 +201,7 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
     std::vector<std::vector<unsigned char>> rewritten;
     const std::vector<Fragment> fragments = fragments_of(text, options.parse_special, threads, is_valid, poll);
     const std::vector<Part> parts = parts_of(text, fragments, is_valid, rewritten, poll);
-    const std::vector<std::pair<size_t, size_t>> spans = spans_of(parts);
+    const std::vector<std::pair<size_t, size_t>> spans = spans_of(parts, poll);
     ids.room(text.size / BYTES_A_TOKEN + 2);
     add(before_, options, ids);
     if (spans.size() == 1) {
@@ -280,10 +290,12 @@ private:
 };
 
 // Short texts in groups, long ones by themselves: the first of each group, and the one behind the last.
-std::vector<std::pair<size_t, size_t>> groups_of(const std::vector<Text> &texts) {
+std::vector<std::pair<size_t, size_t>> groups_of(const std::vector<Text> &texts, const Poll &poll) {
     std::vector<std::pair<size_t, size_t>> groups;
     size_t first = 0, bytes = 0;
+    Pace pace(poll);
     for (size_t i = 0; i < texts.size(); ++i) {
+        pace.count(4);
         bytes += texts[i].size + 64;
         if (bytes >= TEXTS || i + 1 == texts.size() || texts[i + 1].size >= TEXTS) {
             groups.emplace_back(first, i + 1);
@@ -298,7 +310,7 @@ std::vector<std::pair<size_t, size_t>> groups_of(const std::vector<Text> &texts)
 
 void Encoder::encode_batch(const std::vector<Text> &texts, const EncodeOptions &options, size_t threads,
                            const Collector &collector, const Poll &poll) const {
-    const std::vector<std::pair<size_t, size_t>> groups = groups_of(texts);
+    const std::vector<std::pair<size_t, size_t>> groups = groups_of(texts, poll);
     size_t all_bytes = 0, longest = 0;
     for (const Text &text : texts) {
         all_bytes += text.size;

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 
@@ -36,5 +37,26 @@ private:
     const Poll &poll_;
     size_t done_ = 0;
 };
+
+// Calls work(from, end) for pieces of `count` steps, one after the other, and asks between them.
+template <typename Work>
+void in_pieces(size_t count, const Poll &poll, Work work) {
+    for (size_t from = 0; from < count; from += Pace::STEPS) {
+        if (from) poll();
+        work(from, std::min(from + Pace::STEPS, count));
+    }
+}
+
+// The first number from `from` on for which is_it(number) holds; `end` if there is none. However far that is, it asks.
+template <typename IsIt>
+size_t find_first(size_t from, size_t end, Pace &pace, IsIt is_it) {
+    while (from < end) {
+        const size_t begun = from, stop = from + std::min(end - from, Pace::STEPS);
+        while (from < stop && !is_it(from)) ++from;
+        pace.count(from - begun);
+        if (from < stop) break;
+    }
+    return from;
+}
 
 }  // namespace ggufbpe

@@ -11,6 +11,8 @@ namespace ggufbpe {
 
 namespace {
 
+constexpr size_t STRINGS_AT_ONCE = 1 << 17;  // that are walked between two polls
+constexpr size_t STEPS_A_STRING = 16;        // what a short one takes, in bytes that are looked at
 constexpr size_t PADDING = 16;  // bytes around the strings, so that copying and checking may take more than there is
 
 uint64_t read64(const char *p) {
@@ -66,6 +68,20 @@ Scan walk(const char *data, uint64_t size, uint64_t position, uint64_t count, in
                       : walk<8, false>(data, size, position, count, note);
 }
 
+template <typename Note>
+Scan walk(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian, const Poll &poll,
+          Note note) {
+    Scan result{Scan::Outcome::ok, 0, position, 0, true};
+    do {
+        if (result.index) poll();
+        const uint64_t few = std::min<uint64_t>(count - result.index, STRINGS_AT_ONCE), before = result.index;
+        result = walk(data, size, result.position, few, width, big_endian, note);
+        result.index += before;
+        if (result.index < before + few) break;
+    } while (result.index < count);
+    return result;
+}
+
 // Whether p[first] to p[size - 1] go on with UTF-8 as the standard has it, without a NUL; the three bytes before them
 // are looked at as well.
 //
@@ -103,13 +119,17 @@ bool goes_on_plain(const unsigned char *p, size_t first, size_t size) { return g
 #endif
 
 // Whether `size` bytes are UTF-8 and have no NUL.
-bool is_plain(const char *text, size_t size) {
+bool is_plain(const char *text, size_t size, const Poll &poll) {
     unsigned char head[3 + PADDING] = {0};  // the beginning, with the zeros before it that are not in the text
     size_t beginning = std::min(size, PADDING);
     std::memcpy(head + 3, text, beginning);
     if (!goes_on_plain(head, 3, 3 + beginning)) return false;
     const unsigned char *p = reinterpret_cast<const unsigned char *>(text);
-    if (!goes_on_plain(p, beginning, size)) return false;
+    bool is_bad = false;
+    in_pieces(size - beginning, poll, [&](size_t from, size_t end) {
+        is_bad = is_bad || !goes_on_plain(p, beginning + from, beginning + end);
+    });
+    if (is_bad) return false;
     return size == 0 || !((p[size - 1] >= 0xC0) | (size > 1 && p[size - 2] >= 0xE0) | (size > 2 && p[size - 3] >= 0xF0));
 }
 
@@ -160,38 +180,43 @@ bool Strings::operator==(const Strings &other) const {
            std::equal(data_.begin(), data_.begin() + static_cast<std::ptrdiff_t>(byte_size()), other.data_.begin());
 }
 
-int64_t Strings::index() {
+int64_t Strings::index(const Poll &poll) {
     constexpr size_t AT_ONCE = 16;  // hashed before the first is looked up, so that the slots are there by then
     if (indexed()) return duplicate_;
     size_t count = size();
     size_t capacity = 16;
     while (capacity < 2 * count) capacity *= 2;
-    slots_ = ZeroedArray<Slot>(capacity);
-    mask_ = capacity - 1;
-    duplicate_ = NOT_FOUND;
+    ZeroedArray<Slot> slots(capacity);  // nobody sees half a table, whatever a poll does
+    const uint64_t mask = capacity - 1;
+    int64_t duplicate = NOT_FOUND;
+    Pace pace(poll);
     uint64_t hashes[AT_ONCE];
     for (size_t first = 0; first < count; first += AT_ONCE) {
         size_t few = std::min(AT_ONCE, count - first);
+        pace.count(ends_[first + few] - ends_[first] + few * STEPS_A_STRING);
         for (size_t i = 0; i < few; ++i) {
             std::string_view text = (*this)[first + i];
             hashes[i] = hash_bytes(text.data(), text.size());
-            prefetch(hashes[i]);
+            ggufbpe::prefetch(&slots[hashes[i] & mask]);
         }
         for (size_t i = 0; i < few; ++i) {
             uint32_t tag = static_cast<uint32_t>(hashes[i] >> 32);
-            for (uint64_t at = hashes[i] & mask_;; at = (at + 1) & mask_) {
-                Slot &slot = slots_[at];
+            for (uint64_t at = hashes[i] & mask;; at = (at + 1) & mask) {
+                Slot &slot = slots[at];
                 if (!slot.index_plus_1) {
                     slot = {tag, static_cast<uint32_t>(first + i + 1)};
                     break;
                 }
                 if (slot.tag == tag && (*this)[slot.index_plus_1 - 1] == (*this)[first + i]) {
-                    if (duplicate_ == NOT_FOUND) duplicate_ = static_cast<int64_t>(first + i);
+                    if (duplicate == NOT_FOUND) duplicate = static_cast<int64_t>(first + i);
                     break;
                 }
             }
         }
     }
+    slots_ = std::move(slots);
+    mask_ = mask;
+    duplicate_ = duplicate;
     return duplicate_;
 }
 
@@ -206,47 +231,52 @@ int64_t Strings::find(std::string_view text, uint64_t hash) const {
     }
 }
 
-Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian, Strings *into) {
-    if (!into) return walk(data, size, position, count, width, big_endian, [](uint64_t, uint64_t) { return true; });
-    if (position > size || count > (size - position) / static_cast<uint64_t>(width)) {
-        return scan(data, size, position, count, width, big_endian, nullptr);  // which fails
-    }
+Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian, Strings *into,
+          const Poll &poll) {
+    if (!into) return walk(data, size, position, count, width, big_endian, poll, [](uint64_t, uint64_t) { return true; });
+    const auto walk_only = [&] { return scan(data, size, position, count, width, big_endian, nullptr, poll); };
+    if (position > size || count > (size - position) / static_cast<uint64_t>(width)) return walk_only();  // which fails
     uint64_t room = size - position - count * static_cast<uint64_t>(width);
     if (!Scanner::has_room(count, room)) {
-        Scan result = scan(data, size, position, count, width, big_endian, nullptr);
+        Scan result = walk_only();
         result.plain = false;
         return result;
     }
-    Scanner scanner(count, room);
-    Scan result = scanner.add(data, size, position, count, width, big_endian);
-    if (result.outcome == Scan::Outcome::ok && result.index < count) {
-        return scan(data, size, position, count, width, big_endian, nullptr);  // which fails
-    }
-    result.plain = result.plain && scanner.is_plain();
+    Scanner scanner(count, room, poll);
+    Scan result = scanner.add(data, size, position, count, width, big_endian, poll);
+    if (result.outcome == Scan::Outcome::ok && result.index < count) return walk_only();  // which fails
+    result.plain = result.plain && scanner.is_plain(poll);
     *into = scanner.take();
     return result;
 }
 
 bool Scanner::has_room(uint64_t count, uint64_t room) { return room <= UINT32_MAX - PADDING && count < UINT32_MAX; }
 
-Scanner::Scanner(uint64_t count, uint64_t room) : room_(room) {
+Scanner::Scanner(uint64_t count, uint64_t room, const Poll &poll) : room_(room) {
     if (!has_room(count, room)) throw std::length_error("strings of 4 GiB or more");
-    strings_.data_.assign(room + PADDING, 0);
-    strings_.ends_.assign(count + 1, 0);
+    const auto fill = [&](auto &numbers, size_t size) {  // with zeros
+        numbers.reserve(size);
+        in_pieces(size, poll, [&](size_t, size_t end) { numbers.resize(end); });
+    };
+    fill(strings_.data_, room + PADDING);
+    fill(strings_.ends_, count + 1);
 }
 
-Scan Scanner::add(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian) {
+Scan Scanner::add(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian,
+                  const Poll &poll) {
     count = std::min<uint64_t>(count, strings_.ends_.size() - 1 - count_);
     char *texts = strings_.data_.data();
     uint32_t *ends = strings_.ends_.data() + count_;
     uint32_t end = end_;
     bool cut = cut_;
     const uint64_t room = room_;
-    Scan result = walk(data, size, position, count, width, big_endian, [&](uint64_t at, uint64_t length) {
+    Pace pace(poll);
+    Scan result = walk(data, size, position, count, width, big_endian, poll, [&](uint64_t at, uint64_t length) {
         if (length > room - end) return false;  // there is no room for the lengths to come
         if (length <= PADDING && size - at >= PADDING) {
             std::memcpy(texts + end, data + at, PADDING);  // the next one covers what is too much
         } else {
+            pace.count(length);
             std::memcpy(texts + end, data + at, length);
         }
         cut |= length && (data[at] & 0xC0) == 0x80;
@@ -260,8 +290,8 @@ Scan Scanner::add(const char *data, uint64_t size, uint64_t position, uint64_t c
     return result;
 }
 
-bool Scanner::is_plain() const {
-    return !cut_ && count_ + 1 == strings_.ends_.size() && ggufbpe::is_plain(strings_.data_.data(), end_);
+bool Scanner::is_plain(const Poll &poll) const {
+    return !cut_ && count_ + 1 == strings_.ends_.size() && ggufbpe::is_plain(strings_.data_.data(), end_, poll);
 }
 
 }  // namespace ggufbpe

@@ -16,6 +16,7 @@
 
 #include "machine.h"
 #include "memory.h"
+#include "poll.h"
 
 namespace ggufbpe {
 
@@ -54,7 +55,7 @@ public:
 
     // Builds the table for find(). Of equal strings the first counts. Returns the index of the first string that occurred
     // before, or NOT_FOUND if all are different. Does nothing the second time.
-    int64_t index();
+    int64_t index(const Poll &poll = NO_POLL);
     bool indexed() const { return slots_.size() > 0; }
     bool are_different() const { return duplicate_ == NOT_FOUND; }  // as index() found
 
@@ -138,20 +139,22 @@ struct Scan {
 // `data`. `into` may be null: then only lengths are checked. It holds the strings if they are plain, and nothing to
 // rely on if not; as it makes room for all that could follow, `size` should be where the array ends.
 // Source of the layout: ggml/src/gguf.cpp.
-Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian, Strings *into);
+Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian, Strings *into,
+          const Poll &poll = NO_POLL);
 
 // The same for an array that is read in blocks.
 class Scanner {
 public:
     // For `count` strings that have `room` bytes together; throws std::length_error where that is more than Strings can hold.
-    Scanner(uint64_t count, uint64_t room);
+    Scanner(uint64_t count, uint64_t room, const Poll &poll);
 
     // Adds the next of at most `count` strings, which begin at `position`, as far as they lie in `data` whole. `index` is
     // how many these are, and outcome, position and length say what the next one lacks.
-    Scan add(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian);
+    Scan add(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian,
+             const Poll &poll);
 
     // Whether all that was added is UTF-8 and has no NUL.
-    bool is_plain() const;
+    bool is_plain(const Poll &poll) const;
     Strings take() { return std::move(strings_); }
 
     static bool has_room(uint64_t count, uint64_t room);

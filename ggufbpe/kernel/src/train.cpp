@@ -80,11 +80,12 @@ void WordCounter::count(const Splitter &splitter, const unsigned char *text, siz
     while (start < end) {
         size_t next = splitter.block(text, end, start, scratch, poll);
         const char *block = reinterpret_cast<const char *>(text) + start;
-        while (splitter.words(scratch)) {
+        while (splitter.words(scratch, poll)) {
             for (size_t i = 0; i < scratch.word_count; ++i) {
                 size_t from = scratch.starts[i], to = scratch.starts[i + 1];
                 table.add({block + from, to - from}, 1, position + start + from);
             }
+            poll();
         }
         start = next;
         poll();

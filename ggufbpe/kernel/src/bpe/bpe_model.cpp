@@ -19,9 +19,9 @@ constexpr size_t LONG_PIECE = 1 << 17;     // bytes of words that are worth a po
 }  // namespace
 
 BPEModel::BPEModel(std::shared_ptr<const Strings> tokens, const Strings &merges, std::shared_ptr<const Splitter> splitter,
-                   const MergeOptions &options, OwnStep own_step, size_t cache_bytes)
+                   const MergeOptions &options, OwnStep own_step, size_t cache_bytes, const Poll &poll)
     : splitter_(std::move(splitter)),
-      merger_(tokens, merges, options),
+      merger_(tokens, merges, options, poll),
       escape_spaces_(options.escape_spaces),
       cache_(cache_bytes) {
     if (own_step == OwnStep::k_mers) k_mers_ = KMers::of(std::move(tokens));
@@ -142,7 +142,7 @@ void BPEModel::encode_text(const unsigned char *text, size_t size, Scratch &scra
         const size_t end = splitter_->block(text, size, start, scratch.split, poll);
         scratch.replaced.clear();
         if (scratch.is_outdated()) scratch.tables = cache_.tables();
-        while (splitter_->words(scratch.split)) {
+        while (splitter_->words(scratch.split, poll)) {
             // No text has more ids than bytes, but for a space that is written as U+2581, which may fall back to its three
             // bytes; a cached word is written four ids at a time.
             const size_t bytes = scratch.split.starts[scratch.split.word_count] - scratch.split.starts[0];
@@ -230,7 +230,8 @@ int32_t *BPEModel::encode_very_long(const unsigned char *word, size_t size, Scra
     } else {
         scratch.merge.ids.clear();
         merger_.encode(word, size, scratch.merge, poll);
-        to = std::copy(scratch.merge.ids.data(), scratch.merge.ids.data() + scratch.merge.ids.size(), to);
+        const int32_t *const made = scratch.merge.ids.data();
+        in_pieces(scratch.merge.ids.size(), poll, [&](size_t from, size_t end) { to = std::copy(made + from, made + end, to); });
     }
     scratch.merge.ids = Ids();
     return to;

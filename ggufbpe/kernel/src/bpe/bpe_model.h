@@ -27,7 +27,7 @@ public:
 
     // Words are looked up by `tokens`.
     BPEModel(std::shared_ptr<const Strings> tokens, const Strings &merges, std::shared_ptr<const Splitter> splitter,
-             const MergeOptions &options, OwnStep own_step, size_t cache_bytes);
+             const MergeOptions &options, OwnStep own_step, size_t cache_bytes, const Poll &poll = NO_POLL);
     ~BPEModel() override;
 
     void cut_fragments(const unsigned char *text, std::vector<Fragment> &fragments, const Poll &poll) const override;

@@ -62,7 +62,7 @@ size_t SymbolChain::bytes() const {
 
 size_t SymbolChain::merge(const MergeTable &table, const Word &word, const Poll &poll) {
     Symbol *const symbols = symbols_.room(word.size + 1);
-    count_ = table.write_symbols(word, symbols);
+    count_ = table.write_symbols(word, symbols, poll);
     next_.room(count_);
     before_.room(count_);
     merges_.room(count_);
@@ -80,6 +80,7 @@ size_t SymbolChain::merge(const MergeTable &table, const Word &word, const Poll 
     }
     size_t kept = 0;
     for (size_t at = 0; at < count_; at = next_[at]) {
+        pace.count(1);
         symbols[kept] = symbols[at];
         before_[kept++] = static_cast<uint32_t>(at);
     }
@@ -122,8 +123,10 @@ void SymbolChain::merge_by_search(const MergeTable &table) {
 // than when it was queued.
 void SymbolChain::merge_by_queue(const MergeTable &table, const Poll &poll) {
     queue_.clear();
+    Pace pace(poll);
     const auto item_of = [](Merge merge, size_t at) { return uint64_t(merge.rank) << 32 | at; };
     for (size_t at = 0; at < count_; at = next_[at]) {
+        pace.count(1);
         if (merges_[at].exists()) queue_.push_back(item_of(merges_[at], at));
     }
     std::make_heap(queue_.begin(), queue_.end(), std::greater<>());
@@ -169,12 +172,23 @@ void SymbolChain::remove_from_row(uint32_t at) {
 }
 
 // Returns how many places were sorted.
-size_t SymbolChain::sort_row(Row &row) {
+size_t SymbolChain::sort_row(Row &row, Pace &pace) {
     places_.clear();
-    for (uint32_t at = row.first; at != NOWHERE; at = next_in_row_[at]) places_.push_back(at);
-    std::sort(places_.begin(), places_.end());
+    for (uint32_t at = row.first; at != NOWHERE; at = next_in_row_[at]) {
+        pace.count(1);
+        places_.push_back(at);
+    }
+    if (places_.size() < Pace::STEPS / 16) {
+        std::sort(places_.begin(), places_.end());
+    } else {
+        std::sort(places_.begin(), places_.end(), [&](uint32_t a, uint32_t b) {
+            pace.count(1);
+            return a < b;
+        });
+    }
     row.first = row.last = NOWHERE;
     for (uint32_t at : places_) {
+        pace.count(16);
         before_in_row_[at] = row.last;
         next_in_row_[at] = NOWHERE;
         (row.last == NOWHERE ? row.first : next_in_row_[row.last]) = at;
@@ -195,7 +209,12 @@ bool SymbolChain::merge_by_rank(const MergeTable &table, const Poll &poll) {
             if (!are_empty) rows.clear();
         }
     } guard{rows_};
-    rows_.resize(table.rank_count());
+    Pace pace(poll);
+    if (rows_.size() != table.rank_count()) {
+        rows_.clear();
+        rows_.reserve(table.rank_count());
+        in_pieces(table.rank_count(), poll, [&](size_t, size_t end) { rows_.resize(end); });
+    }
     next_in_row_.room(count_);
     before_in_row_.room(count_);
     queue_.clear();
@@ -205,6 +224,7 @@ bool SymbolChain::merge_by_rank(const MergeTable &table, const Poll &poll) {
         if (merges_[at].exists()) append_to_row(at);
     };
     for (size_t i = 0; i < count_; ++i) {
+        pace.count(4);
         if (merges_[i].exists()) append_to_row(static_cast<uint32_t>(i));
     }
     size_t merged = 0, may_sort = SORTS_A_SYMBOL * count_;
@@ -217,7 +237,7 @@ bool SymbolChain::merge_by_rank(const MergeTable &table, const Poll &poll) {
             continue;
         }
         if (!row.is_sorted) {
-            const size_t sorted = sort_row(row);
+            const size_t sorted = sort_row(row, pace);
             if (sorted > may_sort) return false;
             may_sort -= sorted;
         }

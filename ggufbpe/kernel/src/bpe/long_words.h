@@ -41,7 +41,7 @@ private:
     Merge merge_of_pair_at(const MergeTable &table, size_t at) const;
     void append_to_row(uint32_t at);
     void remove_from_row(uint32_t at);
-    size_t sort_row(Row &row);
+    size_t sort_row(Row &row, Pace &pace);
 
     size_t count_ = 0;  // symbols at first
     Buffer<Symbol> symbols_;

@@ -14,6 +14,7 @@ namespace ggufbpe {
 namespace {
 
 constexpr size_t GROUP = 32;                      // merges whose symbols are looked up together
+constexpr size_t STEPS_A_MERGE = 64;              // what reading one takes, in bytes that are looked at
 constexpr size_t MOST_STRINGS = size_t(1) << 28;  // tokens, or merges
 constexpr size_t MOST_JOINED = 100;               // characters that merges join to a space after them
 constexpr size_t MOST_GROUPS = 6;                 // of ASCII characters: each makes the splitter's tables larger
@@ -130,16 +131,26 @@ bool ends_with_space(std::string_view text) {
 
 }  // namespace
 
-MergeTable::MergeTable(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options)
+MergeTable::MergeTable(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options,
+                       const Poll &poll)
     : tokens_(std::move(tokens)), options_(options), rank_count_(merges.size()) {
     if (!tokens_->indexed()) throw std::invalid_argument("the tokens have no index");
     if (tokens_->size() >= MOST_STRINGS || merges.size() >= MOST_STRINGS) {
         throw std::invalid_argument("more tokens or merges than there are numbers for");
     }
-    for (size_t id = 0; id < tokens_->size(); ++id) longest_token_ = std::max(longest_token_, (*tokens_)[id].size());
-    const std::vector<PairTable::Pair> pairs = read_merges(merges);
+    in_pieces(tokens_->size(), poll, [&](size_t from, size_t end) {
+        for (size_t id = from; id < end; ++id) longest_token_ = std::max(longest_token_, (*tokens_)[id].size());
+    });
+    const std::vector<PairTable::Pair> pairs = read_merges(merges, poll);
     find_characters();
-    pairs_ = PairTable(pairs, symbol_count());
+    pairs_ = PairTable(pairs, symbol_count(), poll);
+}
+
+// More of them than MOST_JOINED are of no use, and need not be known.
+void MergeTable::note_joined_to_space(uint32_t character) {
+    if (joined_to_spaces_.size() > MOST_JOINED) return;
+    const auto place = std::lower_bound(joined_to_spaces_.begin(), joined_to_spaces_.end(), character);
+    if (place == joined_to_spaces_.end() || *place != character) joined_to_spaces_.insert(place, character);
 }
 
 Symbol MergeTable::symbol_of(std::string_view text, uint64_t hash, int64_t likely) {
@@ -151,7 +162,7 @@ Symbol MergeTable::symbol_of(std::string_view text, uint64_t hash, int64_t likel
 }
 
 // The pairs of all merges, as symbols.
-std::vector<PairTable::Pair> MergeTable::read_merges(const Strings &merges) {
+std::vector<PairTable::Pair> MergeTable::read_merges(const Strings &merges, const Poll &poll) {
     if (options_.byte_encode) {
         byte_merges_ = ZeroedArray<Merge>(65536);
         std::fill_n(byte_merges_.data(), 65536, NO_MERGE);
@@ -162,11 +173,13 @@ std::vector<PairTable::Pair> MergeTable::read_merges(const Strings &merges) {
     AsciiJoins ascii_joins;
     std::vector<Item> items(GROUP);
     std::vector<char> merged;  // texts that were not guessed
+    Pace pace(poll);
     for (size_t from = 0; from < merges.size(); from += GROUP) {
         const size_t end = std::min(from + GROUP, merges.size());
         size_t room = 0;
         for (size_t rank = from; rank < end; ++rank) room += merges[rank].size();
         if (merged.size() < room) merged.resize(room);
+        pace.count(room + (end - from) * STEPS_A_MERGE);
         char *to = merged.data();
         size_t count = 0;
         for (size_t rank = from; rank < end; ++rank) {
@@ -210,13 +223,11 @@ std::vector<PairTable::Pair> MergeTable::read_merges(const Strings &merges) {
             } else {
                 ascii_joins.add(item.left.text, item.right.text);
                 if (starts_with_space(item.right.text) && !ends_with_space(item.left.text)) {
-                    joined_to_spaces_.push_back(last_character(item.left.text));
+                    note_joined_to_space(last_character(item.left.text));
                 }
             }
         }
     }
-    std::sort(joined_to_spaces_.begin(), joined_to_spaces_.end());
-    joined_to_spaces_.erase(std::unique(joined_to_spaces_.begin(), joined_to_spaces_.end()), joined_to_spaces_.end());
     parts_at_spaces_ = options_.escape_spaces && !options_.byte_encode && !options_.ignore_merges &&
                        joined_to_spaces_.size() <= MOST_JOINED;
     if (parts_at_spaces_) ascii_groups_ = ascii_joins.groups();

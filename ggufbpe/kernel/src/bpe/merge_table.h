@@ -19,6 +19,7 @@
 #include "bpe/word.h"
 #include "ids.h"
 #include "memory.h"
+#include "poll.h"
 #include "string_array.h"
 
 namespace ggufbpe {
@@ -44,7 +45,7 @@ public:
     static constexpr uint32_t ESCAPED_SPACE = 0x2581;
 
     // `tokens` must be indexed; the index of a token is its id. A merge is "left right"; of equal pairs the first counts.
-    MergeTable(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options);
+    MergeTable(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options, const Poll &poll);
 
     const Strings &tokens() const { return *tokens_; }
     const MergeOptions &options() const { return options_; }
@@ -65,6 +66,7 @@ public:
     // Writes the symbols of a word, which are as many as its bytes or fewer; returns how many. A character that is neither
     // a token nor in any merge is no_symbol().
     size_t write_symbols(const Word &word, Symbol *symbols) const;
+    size_t write_symbols(const Word &word, Symbol *symbols, const Poll &poll) const;
 
     // The bytes of a word's first `count` characters, which are what write_symbols() makes a symbol of.
     size_t size_of_characters(const Word &word, size_t count) const;
@@ -72,6 +74,8 @@ public:
     // Appends the ids of a word's symbols; `starts` says which of its characters each begins with. A symbol that is no token
     // becomes its bytes, and bytes without a token are dropped (src/llama-vocab.cpp: llm_tokenizer_bpe_session).
     void append_ids(const Word &word, const Symbol *symbols, const uint32_t *starts, size_t count, Ids &ids) const;
+    void append_ids(const Word &word, const Symbol *symbols, const uint32_t *starts, size_t count, Ids &ids,
+                    const Poll &poll) const;
 
     // Whether words may be cut before every run of U+2581, but not after the characters that merges join to one.
     bool parts_at_spaces() const { return parts_at_spaces_; }
@@ -80,10 +84,13 @@ public:
     const AsciiGroups &ascii_groups() const { return ascii_groups_; }
 
 private:
-    std::vector<PairTable::Pair> read_merges(const Strings &merges);
+    std::vector<PairTable::Pair> read_merges(const Strings &merges, const Poll &poll);
+    void note_joined_to_space(uint32_t character);
     void find_characters();
     Symbol symbol_of(std::string_view text, uint64_t hash, int64_t likely);
     Symbol symbol_of_character(const unsigned char *utf8, unsigned size) const;
+    template <typename Pacing>
+    void append_paced(const Word &word, const Symbol *symbols, const uint32_t *starts, size_t count, Ids &ids, Pacing &pace) const;
     void append_bytes(std::string_view text, Ids &ids) const;
 
     std::shared_ptr<const Strings> tokens_;

@@ -10,11 +10,14 @@ namespace ggufbpe {
 
 namespace {
 
-void check_length(const Word &word, bool is_byte_level) {
+void check_length(const Word &word, bool is_byte_level, const Poll &poll) {
     constexpr size_t BYTES_A_SYMBOL = 60;
     if (word.size <= SymbolChain::LONGEST) return;
     const auto is_first_of_character = [&](unsigned char byte) { return is_byte_level || (byte & 0xC0) != 0x80; };
-    const auto characters = static_cast<size_t>(std::count_if(word.data, word.data + word.size, is_first_of_character));
+    size_t characters = 0;
+    in_pieces(word.size, poll, [&](size_t from, size_t end) {
+        characters += static_cast<size_t>(std::count_if(word.data + from, word.data + end, is_first_of_character));
+    });
     if (characters <= SymbolChain::LONGEST) return;
     throw std::length_error("the pre-tokenizer leaves a word of " + std::to_string(characters) +
                             " characters, which takes " + std::to_string(BYTES_A_SYMBOL * characters >> 30) +
@@ -38,15 +41,15 @@ size_t sort_by_size(const Word *words, size_t count, std::vector<uint32_t> &numb
 }  // namespace
 
 void Merger::encode(const Word &word, Scratch &scratch, CertainIds &to, const Poll &poll) const {
-    const int64_t whole = find_whole_word(table_, word, scratch.written);
+    const int64_t whole = find_whole_word(table_, word, scratch.written, poll);
     if (whole != Strings::NOT_FOUND) {
         to.ids.push(static_cast<int32_t>(whole));
         return;
     }
     if (is_very_long(word.size) && merge_in_windows(table_, word, scratch.chain, to, poll)) return;
-    check_length(word, table_.options().byte_encode);
+    check_length(word, table_.options().byte_encode, poll);
     const size_t count = scratch.chain.merge(table_, word, poll);
-    table_.append_ids(word, scratch.chain.symbols(), scratch.chain.starts(), count, to.ids);
+    table_.append_ids(word, scratch.chain.symbols(), scratch.chain.starts(), count, to.ids, poll);
 }
 
 void Merger::encode(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const {

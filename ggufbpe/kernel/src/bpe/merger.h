@@ -29,8 +29,8 @@ public:
     using Result = WordIds;
 
     // As of MergeTable.
-    Merger(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options)
-        : table_(std::move(tokens), merges, options) {}
+    Merger(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options, const Poll &poll)
+        : table_(std::move(tokens), merges, options, poll) {}
 
     // Memory of one caller at a time, to be used again.
     struct Scratch {

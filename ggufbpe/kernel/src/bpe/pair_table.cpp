@@ -1,5 +1,6 @@
 #include "bpe/pair_table.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "string_array.h"
@@ -8,7 +9,8 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t AHEAD = 16;  // pairs whose buckets are fetched before they are inserted
+constexpr size_t AHEAD = 16;         // pairs whose buckets are fetched before they are inserted
+constexpr size_t AT_ONCE = 1 << 17;  // pairs that are inserted between two polls
 
 int bits_of(uint64_t number) {
     int bits = 0;
@@ -18,7 +20,7 @@ int bits_of(uint64_t number) {
 
 }  // namespace
 
-PairTable::PairTable(const std::vector<Pair> &pairs, size_t symbol_count) {
+PairTable::PairTable(const std::vector<Pair> &pairs, size_t symbol_count, const Poll &poll) {
     reader_.no_symbol_ = static_cast<Symbol>(symbol_count);
     uint64_t odd = hash_seed() | 1;
     const size_t rank_count = pairs.empty() ? 0 : pairs.back().merge.rank + size_t(1);
@@ -27,7 +29,7 @@ PairTable::PairTable(const std::vector<Pair> &pairs, size_t symbol_count) {
     do {
         lay_out(bucket_bits++, bits_of(symbol_count), bits_of(rank_count), rank_count, odd);
         odd *= 0x9E3779B97F4A7C15u;
-    } while (!insert(pairs));
+    } while (!insert(pairs, poll));
 }
 
 // Chooses which bits of an entry hold what, and makes room for the buckets.
@@ -62,13 +64,16 @@ void PairTable::lay_out(int bucket_bits, int symbol_bits, int rank_bits, size_t 
 }
 
 // False if there is no room for one of them.
-bool PairTable::insert(const std::vector<Pair> &pairs) {
+bool PairTable::insert(const std::vector<Pair> &pairs, const Poll &poll) {
     std::vector<uint8_t> used(reader_.bucket_count_, 0);  // entries of each bucket: small enough to stay in the cache
-    for (size_t i = 0; i < pairs.size(); ++i) {
-        if (i + AHEAD < pairs.size()) {
-            prefetch_to_write(&buckets_[reader_.first_probe(pairs[i + AHEAD].left, pairs[i + AHEAD].right).bucket]);
+    for (size_t begin = 0; begin < pairs.size(); begin += AT_ONCE) {
+        if (begin) poll();
+        for (size_t i = begin; i < std::min(begin + AT_ONCE, pairs.size()); ++i) {
+            if (i + AHEAD < pairs.size()) {
+                prefetch_to_write(&buckets_[reader_.first_probe(pairs[i + AHEAD].left, pairs[i + AHEAD].right).bucket]);
+            }
+            if (!insert(pairs[i], used)) return false;
         }
-        if (!insert(pairs[i], used)) return false;
     }
     return true;
 }

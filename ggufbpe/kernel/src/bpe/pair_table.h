@@ -14,6 +14,7 @@
 
 #include "simd.h"
 #include "memory.h"
+#include "poll.h"
 
 namespace ggufbpe {
 
@@ -131,16 +132,16 @@ public:
         int bucket_bits_ = 0, rank_shift_ = 0, probe_shift_ = 0;
     };
 
-    PairTable() : PairTable({}, 0) {}
+    PairTable() : PairTable({}, 0, NO_POLL) {}
 
     // Symbols are below `symbol_count`, ranks rise. Of equal pairs the first counts.
-    PairTable(const std::vector<Pair> &pairs, size_t symbol_count);
+    PairTable(const std::vector<Pair> &pairs, size_t symbol_count, const Poll &poll);
 
     const Reader &reader() const { return reader_; }
 
 private:
     void lay_out(int bucket_bits, int symbol_bits, int rank_bits, size_t rank_count, uint64_t odd);
-    bool insert(const std::vector<Pair> &pairs);
+    bool insert(const std::vector<Pair> &pairs, const Poll &poll);
     bool insert(const Pair &pair, std::vector<uint8_t> &used);
     uint64_t *filters() { return reinterpret_cast<uint64_t *>(&buckets_[reader_.bucket_count_ + 1]); }
 

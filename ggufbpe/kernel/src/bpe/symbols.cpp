@@ -7,6 +7,17 @@
 
 namespace ggufbpe {
 
+namespace {
+
+constexpr size_t STEPS_A_LOOKUP = 32;  // what finding a token takes, in bytes that are looked at
+
+// For short words, which need not ask.
+struct NoPace {
+    void count(size_t) {}
+};
+
+}  // namespace
+
 size_t MergeTable::write_symbols(const Word &word, Symbol *symbols) const {
     if (options_.byte_encode) {
         for (size_t i = 0; i < word.size; ++i) symbols[i] = byte_symbols_[word.data[i]];
@@ -27,6 +38,16 @@ size_t MergeTable::write_symbols(const Word &word, Symbol *symbols) const {
     return count;
 }
 
+size_t MergeTable::write_symbols(const Word &word, Symbol *symbols, const Poll &poll) const {
+    size_t count = 0, read = 0;
+    in_pieces(word.size, poll, [&](size_t, size_t end) {
+        while (end < word.size && (word.data[end] & 0xC0) == 0x80) ++end;  // not amid a character
+        count += write_symbols({word.data + read, end - read}, symbols + count);
+        read = end;
+    });
+    return count;
+}
+
 size_t MergeTable::size_of_characters(const Word &word, size_t count) const {
     if (options_.byte_encode) return count;
     size_t size = 0;
@@ -34,15 +55,21 @@ size_t MergeTable::size_of_characters(const Word &word, size_t count) const {
     return size;
 }
 
-void MergeTable::append_ids(const Word &word, const Symbol *symbols, const uint32_t *starts, size_t count, Ids &ids) const {
+template <typename Pacing>
+void MergeTable::append_paced(const Word &word, const Symbol *symbols, const uint32_t *starts, size_t count, Ids &ids,
+                              Pacing &pace) const {
     const size_t token_count = tokens_->size();
     size_t character = 0, byte = 0;  // how far the word was read
     for (size_t i = 0; i < count; ++i) {
+        pace.count(1);
         if (symbols[i] < token_count) {
             ids.push(static_cast<int32_t>(symbols[i]));
         } else if (symbols[i] < symbol_count()) {
-            append_bytes(inner_[symbols[i] - token_count], ids);
+            const std::string &text = inner_[symbols[i] - token_count];
+            pace.count(text.size() * STEPS_A_LOOKUP);
+            append_bytes(text, ids);
         } else {  // a character that the vocabulary does not know
+            pace.count(4 * STEPS_A_LOOKUP);
             byte += size_of_characters({word.data + byte, word.size - byte}, starts[i] - character);
             character = starts[i];
             unsigned length;
@@ -53,6 +80,17 @@ void MergeTable::append_ids(const Word &word, const Symbol *symbols, const uint3
             append_bytes({reinterpret_cast<const char *>(utf8), written}, ids);
         }
     }
+}
+
+void MergeTable::append_ids(const Word &word, const Symbol *symbols, const uint32_t *starts, size_t count, Ids &ids) const {
+    NoPace pace;
+    append_paced(word, symbols, starts, count, ids, pace);
+}
+
+void MergeTable::append_ids(const Word &word, const Symbol *symbols, const uint32_t *starts, size_t count, Ids &ids,
+                            const Poll &poll) const {
+    Pace pace(poll);
+    append_paced(word, symbols, starts, count, ids, pace);
 }
 
 // At byte level llama.cpp looks up single bytes of the symbol's UTF-8, so only ASCII ones can be found.

@@ -79,7 +79,7 @@ bool merge_in_windows(const MergeTable &table, const Word &word, SymbolChain &ch
             window *= 2;
             continue;
         }
-        table.append_ids(part, chain.symbols(), chain.starts(), kept, ids);
+        table.append_ids(part, chain.symbols(), chain.starts(), kept, ids, poll);
         if (is_last) return true;
         if (to.are_dropped) {  // the window before this one is certain
             to.dropped += ids.drop_front(seam.id_count);

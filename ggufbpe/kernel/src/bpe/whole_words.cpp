@@ -10,6 +10,7 @@ namespace ggufbpe {
 
 namespace {
 
+constexpr unsigned char OVERLONG = 0xC0;  // begins the overlong form of a space, which is not escaped: see Encoder::rewrite
 constexpr size_t GROUP = 32;  // words that are looked up together, each step for all of them before the next
 
 // Bytes that write_as_token() may write for a word of so many.
@@ -32,7 +33,7 @@ size_t write_as_token(const Word &word, const MergeOptions &options, char *to) {
         } else if (options.escape_spaces && word.data[i] == ' ') {
             std::memcpy(to, "\xE2\x96\x81", 3);
             to += 3;
-        } else if (word.data[i] == 0xC0) {  // the overlong form of a space, which is not escaped: see Encoder::rewrite
+        } else if (word.data[i] == OVERLONG) {
             *to++ = ' ';
             ++i;
         } else {
@@ -44,10 +45,16 @@ size_t write_as_token(const Word &word, const MergeOptions &options, char *to) {
 
 }  // namespace
 
-int64_t find_whole_word(const MergeTable &table, const Word &word, std::vector<char> &written) {
+int64_t find_whole_word(const MergeTable &table, const Word &word, std::vector<char> &written, const Poll &poll) {
     if (!may_be_whole(table, word)) return Strings::NOT_FOUND;
     written.resize(std::max(written.size(), room_for(word.size)));
-    return table.tokens().find({written.data(), write_as_token(word, table.options(), written.data())});
+    size_t size = 0, read = 0;
+    in_pieces(word.size, poll, [&](size_t, size_t end) {
+        if (word.data[end - 1] == OVERLONG && end < word.size) ++end;  // not between the two bytes of a form
+        size += write_as_token({word.data + read, end - read}, table.options(), written.data() + size);
+        read = end;
+    });
+    return table.tokens().find({written.data(), size});
 }
 
 void find_whole_words(const MergeTable &table, const Word *words, std::vector<uint32_t> &numbers, WordIds *results, Ids &ids,

@@ -8,11 +8,12 @@
 #include "bpe/merge_table.h"
 #include "bpe/word.h"
 #include "ids.h"
+#include "poll.h"
 
 namespace ggufbpe {
 
 // The id of a word that is a token, Strings::NOT_FOUND for one that has to be merged. `written` is memory to be used again.
-int64_t find_whole_word(const MergeTable &table, const Word &word, std::vector<char> &written);
+int64_t find_whole_word(const MergeTable &table, const Word &word, std::vector<char> &written, const Poll &poll);
 
 // The same for those of `words` whose numbers are given, which must be short words (short_words.h). Those that are found get
 // their result, and their numbers are taken out.

@@ -111,8 +111,8 @@ uint8_t ClassTable::class_before(const unsigned char *text, size_t position) con
 }
 
 size_t ClassTable::classify(const unsigned char *text, size_t size, uint8_t *classes, Buffer<uint32_t> &offset_buffer,
-                            bool &is_ascii) const {
-    auto ascii_run = [&](const unsigned char *from, size_t most, uint8_t *to) -> size_t {
+                            bool &is_ascii, const Poll &poll) const {
+    const auto ascii_run = [&](const unsigned char *from, size_t most, uint8_t *to) -> size_t {
         size_t done = 0;
 #if GGUFBPE_VECTORS
         if (has_vectors()) done = classify_ascii(from, most, ascii_, to);
@@ -123,33 +123,41 @@ size_t ClassTable::classify(const unsigned char *text, size_t size, uint8_t *cla
         }
         return done;
     };
-    size_t done = ascii_run(text, size, classes);
+    size_t done = 0;
+    in_pieces(size, poll, [&](size_t from, size_t end) {
+        if (done == from) done += ascii_run(text + from, end - from, classes + from);
+    });
     is_ascii = done == size;
     if (is_ascii) return size;
     const uint8_t *class_of = wide();
     uint32_t *offsets = offset_buffer.room(size + MARGIN);
-    for (size_t i = 0; i < done; ++i) offsets[i] = static_cast<uint32_t>(i);
-    size_t count = done;
-    for (size_t i = done; i < size;) {
-        if (text[i] >= 0x80) {
-            unsigned length;
-            offsets[count] = static_cast<uint32_t>(i);
-            classes[count++] = class_of[code_point_at(text + i, text + size, length)];
-            i += length;
-            continue;
-        }
+    in_pieces(done, poll, [&](size_t from, size_t end) {
+        for (size_t i = from; i < end; ++i) offsets[i] = static_cast<uint32_t>(i);
+    });
+    size_t count = done, i = done;
+    in_pieces(size - done, poll, [&](size_t, size_t most) {
+        const size_t end = done + most;  // of a piece; the last character may reach beyond
+        while (i < end) {
+            if (text[i] >= 0x80) {
+                unsigned length;
+                offsets[count] = static_cast<uint32_t>(i);
+                classes[count++] = class_of[code_point_at(text + i, text + size, length)];
+                i += length;
+                continue;
+            }
 #if GGUFBPE_VECTORS
-        if (size - i >= VECTOR_BYTES && begins_run(text + i) && has_vectors()) {
-            const size_t run = classify_run(text + i, size - i, i, ascii_, classes + count, offsets + count);
-            i += run;
-            count += run;
-        }
+            if (end - i >= VECTOR_BYTES && begins_run(text + i) && has_vectors()) {
+                const size_t run = classify_run(text + i, end - i, i, ascii_, classes + count, offsets + count);
+                i += run;
+                count += run;
+            }
 #endif
-        for (; i < size && text[i] < 0x80; ++i) {
-            offsets[count] = static_cast<uint32_t>(i);
-            classes[count++] = ascii_[text[i]];
+            for (; i < end && text[i] < 0x80; ++i) {
+                offsets[count] = static_cast<uint32_t>(i);
+                classes[count++] = ascii_[text[i]];
+            }
         }
-    }
+    });
     offsets[count] = static_cast<uint32_t>(size);
     return count;
 }

@@ -13,6 +13,7 @@
 
 #include "lazy.h"
 #include "memory.h"
+#include "poll.h"
 
 namespace ggufbpe {
 
@@ -36,7 +37,8 @@ public:
 
     // Writes the class of every code point and returns how many there are. Where not all are ASCII, `offsets` gets the place
     // of each.
-    size_t classify(const unsigned char *text, size_t size, uint8_t *classes, Buffer<uint32_t> &offsets, bool &is_ascii) const;
+    size_t classify(const unsigned char *text, size_t size, uint8_t *classes, Buffer<uint32_t> &offsets, bool &is_ascii,
+                    const Poll &poll) const;
 
 private:
     using OfEach = std::array<uint8_t, 0x110000>;

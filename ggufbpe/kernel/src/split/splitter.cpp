@@ -188,7 +188,7 @@ size_t Splitter::block(const unsigned char *text, size_t size, size_t start, Scr
 
     uint8_t *classes = with_margins(scratch.classes, bytes);
     bool is_ascii;
-    const size_t count = table_->classify(text + start, bytes, classes, scratch.offsets, is_ascii);
+    const size_t count = table_->classify(text + start, bytes, classes, scratch.offsets, is_ascii, poll);
     const uint8_t end_class = static_cast<uint8_t>(class_count_);
     classes[-3] = classes[-2] = classes[-1] = classes[count] = classes[count + 1] = end_class;
     uint32_t cut_at_end = 0;
@@ -214,7 +214,7 @@ size_t Splitter::block(const unsigned char *text, size_t size, size_t start, Scr
     return end;
 }
 
-bool Splitter::words(Scratch &scratch) const {
+bool Splitter::words(Scratch &scratch, const Poll &poll) const {
     const size_t from = scratch.done, count = scratch.count;
     if (from == count) return false;
     size_t end = count - from <= PIECE + PIECE / 4 ? count : from + PIECE;
@@ -232,8 +232,12 @@ bool Splitter::words(Scratch &scratch) const {
         to += boundary[done] & 1;
     }
     if (end < count && to == starts + 1) {  // a long word: where does it end?
-        const void *next = std::memchr(boundary + end, BOUNDARY, count - end);
-        end = next ? static_cast<size_t>(static_cast<const uint8_t *>(next) - boundary) : count;
+        const uint8_t *next = nullptr;
+        for (size_t at = end; !next && at < count; at += Pace::STEPS) {
+            if (at > end) poll();
+            next = static_cast<const uint8_t *>(std::memchr(boundary + at, BOUNDARY, std::min(count - at, Pace::STEPS)));
+        }
+        end = next ? static_cast<size_t>(next - boundary) : count;
         if (next) *to++ = static_cast<uint32_t>(end);
     }
     // The last word that was found goes on behind `end`: it is the first of the next ones.

@@ -70,7 +70,7 @@ public:
     // The next words of the block: where they begin, relative to its start, is in scratch.starts (scratch.word_count of them),
     // then where the last one ends. All of a block that is as long as most are; else so many that the memory for them
     // stays small. False if there are no more.
-    bool words(Scratch &scratch) const;
+    bool words(Scratch &scratch, const Poll &poll = NO_POLL) const;
 
     // The first place at or behind `from` where the text may be cut without changing a word; the size if there is none.
     size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll = NO_POLL) const;

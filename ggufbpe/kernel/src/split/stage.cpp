@@ -22,13 +22,19 @@ double frequency(uint32_t c) {
     return c == '\n' || c == ',' || c == '.' ? 1 : 0.1;
 }
 
-void copy_prior(const Stage::Block &block, uint8_t *boundary) {
-    if (block.prior) {
-        std::memcpy(boundary, block.prior, block.count);
-    } else {
-        std::memset(boundary, 0, block.count);
-    }
+void copy_prior(const Stage::Block &block, uint8_t *boundary, const Poll &poll) {
+    in_pieces(block.count, poll, [&](size_t from, size_t end) {
+        if (block.prior) {
+            std::memcpy(boundary + from, block.prior + from, end - from);
+        } else {
+            std::memset(boundary + from, 0, end - from);
+        }
+    });
     boundary[0] = BOUNDARY;
+}
+
+void look_up_block(const uint8_t *from, size_t count, const uint8_t *table, size_t width, uint8_t *to, const Poll &poll) {
+    in_pieces(count, poll, [&](size_t first, size_t end) { look_up_each(from + first, end - first, table, width, to + first); });
 }
 
 }  // namespace
@@ -73,7 +79,7 @@ void Stage::set_classes(const Rule &rule, const Alphabet &alphabet, const std::v
         for (size_t c = 0; c < column_of_.size(); ++c) is_identity_ = is_identity_ && column_of_[c] == c;
     }
     for (int32_t set : rule.sets) {
-        std::vector<bool> member;
+        std::vector<uint8_t> member;
         for (size_t c : representatives) member.push_back(alphabet.in_set(c, static_cast<size_t>(set)));
         member.push_back(false);  // the end
         members_.push_back(member);
@@ -92,10 +98,10 @@ void Stage::set_weights(const uint8_t *ascii) {
 void Stage::run(const Block &block, uint8_t *boundary, Scratch &scratch, const Poll &poll) const {
     if (automaton_) {
         run_automaton(block, boundary, scratch, poll);
-        if (step_ == Step::LETTERS_JOINED_BY_SPACES) join_letters(block, boundary);
+        if (step_ == Step::LETTERS_JOINED_BY_SPACES) join_letters(block, boundary, poll);
     } else {
-        copy_prior(block, boundary);
-        mark_steps(block, boundary);
+        copy_prior(block, boundary, poll);
+        mark_steps(block, boundary, poll);
     }
 }
 
@@ -105,20 +111,21 @@ void Stage::run_automaton(const Block &block, uint8_t *boundary, Scratch &scratc
     Block of_columns = block;
     if (!is_identity_) {
         uint8_t *columns = with_margins(scratch.columns, block.count);
-        look_up_each(block.classes, block.count + 1, column_of_.data(), column_of_.size(), columns);
+        look_up_block(block.classes, block.count + 1, column_of_.data(), column_of_.size(), columns, poll);
         columns[-3] = columns[-2] = columns[-1] = static_cast<uint8_t>(automaton_->classes());
         of_columns.classes = columns;
     }
+    Pace pace(poll);
     if (block.count < SHORT || !windows().usable()) {
-        copy_prior(block, boundary);
+        copy_prior(block, boundary, poll);
         bool is_unmatched = false;
-        mark_matches(of_columns, 0, block.count, is_unmatched, boundary);
+        mark_matches(of_columns, 0, block.count, is_unmatched, boundary, pace);
         return;
     }
     const uint8_t *groups = of_columns.classes;
     if (!windows().group_of().empty()) {
         uint8_t *narrow = with_margins(scratch.groups, block.count);
-        look_up_each(of_columns.classes, block.count + 1, windows().group_of().data(), automaton_->classes() + 1, narrow);
+        look_up_block(of_columns.classes, block.count + 1, windows().group_of().data(), automaton_->classes() + 1, narrow, poll);
         narrow[-3] = narrow[-2] = narrow[-1] = windows().end();
         groups = narrow;
     }
@@ -133,9 +140,10 @@ void Stage::run_automaton(const Block &block, uint8_t *boundary, Scratch &scratc
         for (uint32_t place : scratch.uncertain) {
             if (place < done) continue;
             size_t begin = place;
-            while (begin > done && !boundary[begin]) --begin;
+            for (const size_t near = place - std::min(place - done, SHORT); begin > near && !boundary[begin];) --begin;
+            begin -= find_first(0, begin - done, pace, [=](size_t back) { return boundary[begin - back]; });
             if (begin > done) is_unmatched = false;
-            done = mark_matches(of_columns, begin, place, is_unmatched, boundary);
+            done = mark_matches(of_columns, begin, place, is_unmatched, boundary, pace);
             is_boundary = !is_unmatched;
         }
         if (end < block.count) poll();
@@ -143,28 +151,35 @@ void Stage::run_automaton(const Block &block, uint8_t *boundary, Scratch &scratc
 }
 
 // Where the match that begins at `from` ends; `from` if there is none. A boundary in `prior` ends the piece.
-size_t Stage::match_end(const Block &block, size_t from) const {
+size_t Stage::match_end(const Block &block, size_t from, Pace &pace) const {
     const Automaton &automaton = *automaton_;
     const size_t end = automaton.classes();
     uint16_t state = Automaton::START;
-    size_t last = from;
-    for (size_t i = from;; ++i) {
+    size_t last = from, counted = from;
+    size_t i = from, stop = from + std::min(block.count - from, Pace::STEPS);
+    for (;; ++i) {
         const size_t column = block.prior && i > from && block.prior[i] ? end : block.classes[i];
         if (automaton.accepts(state, column)) last = i;
         if (column == end) break;
         state = automaton.next(state, column);
         if (state == Automaton::DEAD) break;
+        if (i < stop) continue;
         // At `count` the block ends, where nothing goes on; the end itself was read as look-ahead.
         if (i == block.count) break;
+        pace.count(i - counted);
+        counted = i;
+        stop = i + std::min(block.count - i, Pace::STEPS);
     }
+    pace.count(i - counted);
     return last;
 }
 
 // Marks the matches from `position` on until one ends behind `until`; returns where it stopped. `is_unmatched` says, before
 // and after, that the code point before is in no match.
-size_t Stage::mark_matches(const Block &block, size_t position, size_t until, bool &is_unmatched, uint8_t *boundary) const {
+size_t Stage::mark_matches(const Block &block, size_t position, size_t until, bool &is_unmatched, uint8_t *boundary,
+                           Pace &pace) const {
     while (position < block.count && position <= until) {
-        const size_t end = match_end(block, position);
+        const size_t end = match_end(block, position, pace);
         if (end == position) {
             if (!is_unmatched) boundary[position] = BOUNDARY;
             is_unmatched = true;
@@ -183,42 +198,53 @@ size_t Stage::mark_matches(const Block &block, size_t position, size_t until, bo
 
 // Calls function(first, end) for each run of code points that are in a set and in one piece.
 template <typename Function>
-void Stage::for_each_run(const Block &block, size_t set, Function function) const {
+void Stage::for_each_run(const Block &block, size_t set, const Poll &poll, Function function) const {
+    Pace pace(poll);
+    const uint8_t *const is_member = members_[set].data(), *const classes = block.classes, *const prior = block.prior;
+    const auto ends_run = [=](size_t i) { return !is_member[classes[i]] || (prior && prior[i]); };
     for (size_t i = 0; i < block.count;) {
-        if (!is_in(set, block.classes[i])) {
-            ++i;
-            continue;
+        const size_t begun = i, stop = i + std::min(block.count - i, Pace::STEPS);
+        while (i < stop) {
+            if (!is_member[classes[i]]) {
+                ++i;
+                continue;
+            }
+            const size_t first = i++;
+            while (i < stop && !ends_run(i)) ++i;
+            if (i == stop) i = find_first(i, block.count, pace, ends_run);
+            function(first, i);
         }
-        const size_t first = i++;
-        while (i < block.count && is_in(set, block.classes[i]) && !(block.prior && block.prior[i])) ++i;
-        function(first, i);
+        pace.count(stop - begun);
     }
 }
 
-void Stage::mark_steps(const Block &block, uint8_t *boundary) const {
+void Stage::mark_steps(const Block &block, uint8_t *boundary, const Poll &poll) const {
     const uint8_t *prior = block.prior;
     const auto mark_from = [&](size_t place, size_t end, size_t distance) {
-        for (; place < end; place += distance) boundary[place] = BOUNDARY;
+        if (place >= end) return;
+        in_pieces((end - place - 1) / distance + 1, poll, [&](size_t from, size_t last) {
+            for (size_t i = from; i < last; ++i) boundary[place + i * distance] = BOUNDARY;
+        });
     };
     switch (step_) {
         case Step::DIGIT_GROUPS:
-            for_each_run(block, 0, [&](size_t first, size_t end) {
+            for_each_run(block, 0, poll, [&](size_t first, size_t end) {
                 const size_t size = end - first;
                 mark_from(first + (size % 3 ? size % 3 : 3), end, 3);
                 if (end < block.count) boundary[end] = BOUNDARY;
             });
             return;
         case Step::THOUSANDS:
-            for_each_run(block, 0, [&](size_t first, size_t end) { mark_from(first + (end - first) % 3, end, 3); });
+            for_each_run(block, 0, poll, [&](size_t first, size_t end) { mark_from(first + (end - first) % 3, end, 3); });
             return;
         case Step::TRAILING_WHITE_SPACE:
-            for_each_run(block, 0, [&](size_t first, size_t end) {
+            for_each_run(block, 0, poll, [&](size_t first, size_t end) {
                 const bool ends_piece = (prior && prior[end]) || (end == block.count && block.ends_text);
                 if (ends_piece) boundary[first] = BOUNDARY;
             });
             return;
         case Step::BLOCKS_OF_WHITE_SPACE:  // set 0: white space but line breaks; set 1: all white space
-            for_each_run(block, 0, [&](size_t first, size_t end) {
+            for_each_run(block, 0, poll, [&](size_t first, size_t end) {
                 const bool goes_on = !(prior && prior[end]) && is_in(1, block.classes[end]);
                 if (end - first >= 1025 && !goes_on) mark_from(first, end, 512);
             });
@@ -230,12 +256,19 @@ void Stage::mark_steps(const Block &block, uint8_t *boundary) const {
 }
 
 // Words of letters with a single space between them become one. Set 0: letters; set 1: the space.
-void Stage::join_letters(const Block &block, uint8_t *boundary) const {
+void Stage::join_letters(const Block &block, uint8_t *boundary, const Poll &poll) const {
+    Pace pace(poll);
+    size_t asked_at = std::min(block.count, Pace::STEPS);
     const uint8_t *classes = block.classes;
     bool is_open = false;  // the word before may be joined to the next one
     for (size_t start = 0; start < block.count;) {
         size_t end = start + 1;
-        while (end < block.count && !boundary[end]) ++end;
+        while (end < asked_at && !boundary[end]) ++end;
+        if (end >= asked_at && end < block.count) {
+            pace.count(Pace::STEPS);
+            end = find_first(end, block.count, pace, [=](size_t i) { return boundary[i]; });
+            asked_at = end + std::min(block.count - end, Pace::STEPS);
+        }
         const bool continues = is_in(1, classes[start]) && start + 1 < end && is_in(0, classes[start + 1]);
         if (start && is_open && continues) {
             boundary[start] = 0;
@@ -249,7 +282,7 @@ void Stage::join_letters(const Block &block, uint8_t *boundary) const {
 
 bool Stage::is_contraction(const uint8_t *classes, size_t start, size_t end) const {
     uint16_t state = Automaton::START;
-    for (size_t i = start; i < end; ++i) {
+    for (size_t i = start; i < end; ++i) {  // no longer than the longest contraction
         state = contraction_->next(state, classes[i]);
         if (state == Automaton::DEAD) return false;
     }

@@ -80,12 +80,13 @@ private:
     bool is_in(size_t set, uint8_t class_number) const { return members_[set][class_number]; }
 
     void run_automaton(const Block &block, uint8_t *boundary, Scratch &scratch, const Poll &poll) const;
-    size_t match_end(const Block &block, size_t from) const;
-    size_t mark_matches(const Block &block, size_t position, size_t until, bool &is_unmatched, uint8_t *boundary) const;
+    size_t match_end(const Block &block, size_t from, Pace &pace) const;
+    size_t mark_matches(const Block &block, size_t position, size_t until, bool &is_unmatched, uint8_t *boundary,
+                        Pace &pace) const;
     template <typename Function>
-    void for_each_run(const Block &block, size_t set, Function function) const;
-    void mark_steps(const Block &block, uint8_t *boundary) const;
-    void join_letters(const Block &block, uint8_t *boundary) const;
+    void for_each_run(const Block &block, size_t set, const Poll &poll, Function function) const;
+    void mark_steps(const Block &block, uint8_t *boundary, const Poll &poll) const;
+    void join_letters(const Block &block, uint8_t *boundary, const Poll &poll) const;
     bool is_contraction(const uint8_t *classes, size_t start, size_t end) const;
 
     Step step_ = Step::NONE;
@@ -95,7 +96,7 @@ private:
     std::vector<uint8_t> column_of_;          // of each class, and of the end
     std::vector<double> weights_;             // of each column: how frequent it is
     bool is_identity_ = false;                // columns are classes
-    std::vector<std::vector<bool>> members_;  // [set of the step][class]
+    std::vector<std::vector<uint8_t>> members_;  // [set of the step][class]: whether it is in it
     std::unique_ptr<Automaton> contraction_;  // of letters_joined_by_spaces, over classes
     Lazy<Windows> windows_;
 };
