@@ -1,57 +1,73 @@
-"""What asks the reference: an oracle that could not be opened leaves nothing open behind it."""
+"""What asks the reference: an oracle that could not be opened leaves no child behind it."""
 
 from __future__ import annotations
 
-import tempfile
+import subprocess
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
-import reference
 from conftest import ROOT, missing
-from reference import LoadError, NotPreparedError, Oracle
+from reference import NEWER, OLDER, LoadError, NotPreparedError, Oracle
+
+from ggufbpe.oracles import llama_cpp
 
 REFUSED = ROOT / "fixtures" / "malformed" / "empty.gguf"
 
 
 @pytest.fixture
-def files(monkeypatch: pytest.MonkeyPatch) -> list[IO[bytes]]:
-    """The temporary files that are made."""
-    made: list[IO[bytes]] = []
-
-    def make(*arguments: Any, **options: Any) -> IO[bytes]:
-        made.append(original(*arguments, **options))
-        return made[-1]
-
-    original = tempfile.TemporaryFile
-    monkeypatch.setattr(tempfile, "TemporaryFile", make)
-    return made
-
-
-def test_without_the_library_an_oracle_leaves_no_file_open(
-    files: list[IO[bytes]], gpt2_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reference, "library_is_installed", lambda: False)
-    with pytest.raises(NotPreparedError, match="prepare --library"):
-        Oracle(gpt2_path)
-    assert [file.closed for file in files] == [True]
-
-
-def test_a_refused_file_leaves_no_file_and_no_child(
-    files: list[IO[bytes]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    children: list[Any] = []
+def children(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    """The child processes that are started."""
+    started: list[Any] = []
 
     def start(*arguments: Any) -> Any:
-        children.append(original(*arguments))
-        return children[-1]
+        started.append(original(*arguments))
+        return started[-1]
 
-    original = reference._start_child
-    monkeypatch.setattr(reference, "_start_child", start)
+    original = llama_cpp._start_child
+    monkeypatch.setattr(llama_cpp, "_start_child", start)
+    return started
+
+
+@pytest.mark.parametrize(("state", "part"), [(NEWER, "--newer"), (OLDER, "--older")])
+def test_a_state_that_is_not_there_is_named_with_what_gets_it(
+    state: str,
+    part: str,
+    children: list[Any],
+    gpt2_path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GGUFBPE_CACHE", str(tmp_path))
+    with pytest.raises(NotPreparedError, match=f"prepare {part}"):
+        Oracle(gpt2_path, state)
+    assert children == []
+
+
+@pytest.mark.parametrize("state", [NEWER, OLDER])
+def test_a_refused_file_leaves_no_child(state: str, children: list[Any]) -> None:
     try:
         with pytest.raises(LoadError, match="refused"):
-            Oracle(REFUSED)
+            Oracle(REFUSED, state)
     except NotPreparedError as error:
         missing(str(error))
-    assert [file.closed for file in files] == [True]
     assert [child.returncode is not None for child in children] == [True]
+
+
+@pytest.mark.parametrize("state", [NEWER, OLDER])
+def test_texts_around_a_crash_have_their_answers(state: str, gpt2_path: Path, tmp_path: Path) -> None:
+    """A batch is asked again in parts, down to the texts that llama.cpp dies of: here of a long run (std::regex)."""
+    from reference import Crash, with_pre
+
+    model = with_pre(gpt2_path, "gpt-4o", tmp_path / "gpt-4o.gguf")
+    texts = [b"Hello", b" world"] * 50
+    texts[37] = b"a" * 100_000
+    try:
+        with Oracle(model, state) as oracle:
+            answers = oracle.tokenize(texts, True, True)
+            crashes = oracle.crashes
+    except NotPreparedError as error:
+        missing(str(error))
+    assert [index for index, answer in enumerate(answers) if isinstance(answer, Crash)] == [37]
+    assert answers[:37] + answers[38:] == ([[15496], [995]] * 50)[:37] + ([[15496], [995]] * 50)[38:]
+    assert crashes == 1

@@ -61,6 +61,7 @@ examples:
 against:
   llama-tokenize[:PATH]    the command of llama.cpp, on PATH or where PATH says
   llama-cpp-python         the package, with the model of -m
+  xllamacpp                the package, which has the llama.cpp that ggufbpe follows
   server:URL               a running llama-server
   hf:FILE                  a tokenizer.json, read by the package tokenizers
   tiktoken:FILE or NAME    a .tiktoken file, or an encoding that tiktoken knows
