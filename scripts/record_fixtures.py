@@ -24,7 +24,6 @@ import random
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ VOCABULARIES = FIXTURES / "vocabs"
 GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"
 RAW = FIXTURES / "raw-utf8.gguf"
 UNSPLIT = FIXTURES / "unsplit.gguf"
-RAW_NAMES = ["gemma4", "granite-embed-multi-311m", "sarvam-moe", "whitespace"]
+RAW_NAMES = ["gemma4", "granite-embed-multi-311m", "mmbert", "sarvam-moe", "whitespace"]
 MODELS = {"whitespace": "whitespace"}  # tokenizer.ggml.model, where it is not that of the vocabulary
 FLAGS = list(product([True, False], repeat=2))  # (add_special, parse_special), (remove_, unparse_special)
 
@@ -218,7 +217,7 @@ def id_sequences(answers: list[Any], pieces: list[bytes], count: int) -> list[li
 
 def describe(oracle: Oracle) -> dict[str, Any]:
     """What llama.cpp made of the vocabulary, in JSON's types."""
-    description = asdict(oracle.describe())
+    description = oracle.describe()._asdict()
     return {**description, "texts": list(map(as_json, description["texts"]))}
 
 

@@ -11,7 +11,7 @@ the repository, or $GGUFBPE_CACHE.
 
 `Oracle` asks either state by way of its C functions, in a child process (ggufbpe/oracles/llama_cpp.py).
 
-But: the older state needs a C++ compiler, and the first `prepare` takes MINUTES minutes of two cores.
+But: the older state needs a C++ compiler, and the first `prepare` takes six minutes of two cores.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ggufbpe.models.bpe.registry import LLAMA_CPP
 from ggufbpe.oracles.llama_cpp import Crash as Crash
 from ggufbpe.oracles.llama_cpp import LlamaCpp
 from ggufbpe.oracles.llama_cpp import LoadError as LoadError
 from ggufbpe.oracles.llama_cpp_child import SPECIAL_IDS as SPECIAL_IDS
 
 # The newer state of llama.cpp, which is followed: a wheel whose library has the C functions.
-NEWER = "b11549"
+NEWER = LLAMA_CPP
 NEWER_DISTRIBUTION = "xllamacpp"
 NEWER_VERSION = "2026.10.11549"
 NEWER_SHA256 = (  # of the wheels for Linux, x86_64 and aarch64
@@ -46,6 +47,7 @@ NEWER_SHA256 = (  # of the wheels for Linux, x86_64 and aarch64
 )
 # The older one, for its programs and as a second opinion: a source distribution that has llama.cpp in it.
 OLDER = "0c1e57098"
+NOT_IN_OLDER = ("k2-horizon", "mmbert")  # pre-tokenizers
 DISTRIBUTION = "llama-cpp-python"
 VERSION = "0.3.36"
 SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
@@ -195,6 +197,7 @@ def _prepare_package() -> None:
     with _partial("python") as folder:
         _say(f"package: {DISTRIBUTION} {VERSION}, with the libraries of {_older()}")
         _extract(_source_distribution(), folder, _DISTRIBUTED, without=_SOURCE)
+        (folder / ".gitignore").unlink(missing_ok=True)  # which would keep libraries out of the wheel
         (folder / "llama_cpp" / "lib").mkdir(exist_ok=True)
         for path in _older().glob("*.*"):  # libraries; a program has no suffix
             shutil.copyfile(path, folder / "llama_cpp" / "lib" / path.name)
@@ -228,7 +231,7 @@ def _build(source: Path, build: Path, targets: Sequence[str]) -> Path:
         "BUILD_SHARED_LIBS",
         "CMAKE_BUILD_RPATH_USE_ORIGIN",
     ]
-    _say(f"programs: compiling {' and '.join(targets)}, about 15 minutes of one core")
+    _say(f"programs: compiling {' and '.join(targets)}, about 11 minutes of one core")
     _run(
         [cmake, "-S", str(source), "-B", str(build), *generator, "-DCMAKE_BUILD_TYPE=Release"]
         + [f"-D{name}=ON" for name in switched_on]
