@@ -291,7 +291,12 @@ class InProcess(Oracle):
         self.name = f"{package} {self._llama.version}"
 
     def encode(self, texts: Sequence[bytes], add_special: bool, parse_special: bool) -> list[Answer]:
-        answers = self._llama.tokenize(texts, add_special, parse_special)
+        from .llama_cpp import LoadError
+
+        try:
+            answers = self._llama.tokenize(texts, add_special, parse_special)
+        except LoadError as error:  # by a child that was started anew
+            return [Failure("crash", str(error))] * len(texts)
         return [ids if isinstance(ids, list) else _of_crash(ids.status, self._seconds) for ids in answers]
 
     def close(self) -> None:
