@@ -27,6 +27,7 @@ from typing import IO, Any, NamedTuple
 from .errors import CorruptMetadataError, GGUFError, TruncatedFileError, UnsupportedTokenizerError, printable
 from .files import replacing
 from .gguf.constants import GGUFValueType, TokenizerKey, TokenType
+from .gguf.metadata import Metadata
 from .gguf.reader import GGUFFile, Span
 from .gguf.schema import ID_KEYS, KEY_TYPES, errors_in
 from .vocab import GGUFWarning, load_vocabulary
@@ -96,7 +97,7 @@ def parse_remove(file: GGUFFile, key: str) -> Edit:
     return Edit(key)
 
 
-def argument_for(file: GGUFFile, key: str) -> str | None:
+def argument_for(file: GGUFFile | Metadata, key: str) -> str | None:
     """The VALUE by which `--set` gives `key` its right type and the meaning that its value has now; None: none.
 
     >>> argument_for(file, "tokenizer.ggml.add_bos_token")  # of type FLOAT32, 1.0    # doctest: +SKIP

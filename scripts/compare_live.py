@@ -2,6 +2,7 @@
 
     python scripts/reference.py prepare
     python scripts/compare_live.py --strings 1000000 --seed 1 --processes 2
+    python scripts/compare_live.py --state 0c1e57098 --commands 0
 
 Every pre-tokenizer name gets its share of the strings: over GPT-2's vocabulary, over one whose ids show where
 words end (for names that do not byte-encode: over a raw UTF-8 one), and over vocabularies with random merges,
@@ -10,6 +11,9 @@ alone and in batches, those of the reference engine and llama.cpp's are compared
 text of ids, under random flags; for each vocabulary all that loading decides. A difference is shrunk and
 printed. Then the command `llama-tokenize` and ours get the same arguments, and their output must be the same
 bytes.
+
+The llama.cpp that is asked is the newer state of scripts/reference.py, or the one that `--state` says; the older one
+is not asked for the names that it does not know. The command is always the older one's.
 
 Where the compiled engine is not installed, the reference engine is compared alone, which standard error says.
 
@@ -36,6 +40,9 @@ from typing import Any
 from random_texts import RandomTexts, random_vocabulary
 from record_fixtures import GPT2, MODELS, RAW, RAW_NAMES, UNSPLIT, VOCABULARIES
 from reference import (
+    NEWER,
+    NOT_IN_OLDER,
+    OLDER,
     SPECIAL_IDS,
     Crash,
     LoadError,
@@ -86,6 +93,7 @@ class Job:
     vocabulary: Path | None
     strings: int
     seed: str
+    state: str
 
 
 @dataclass
@@ -273,7 +281,7 @@ def run(job: Job) -> Result:
     """Do one job: a process's work."""
     result = Result()
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder, Oracle(RAW, stack=STACK) as oracle:
+    with tempfile.TemporaryDirectory() as folder, Oracle(RAW, job.state, stack=STACK) as oracle:
         comparison = Comparison(oracle, result)
         if job.vocabulary is not None:
             path = job.vocabulary
@@ -315,7 +323,7 @@ def _compare_strings(comparison: Comparison, path: Path, name: str, count: int, 
         comparison.decoded([(ids, *flags()) for ids in sequences])
 
 
-def jobs(strings: int, seed: int, names: list[str]) -> list[Job]:
+def jobs(strings: int, seed: int, names: list[str], state: str = NEWER) -> list[Job]:
     """The strings, spread over names and vocabularies."""
     found: list[Job] = []
     real = []
@@ -325,17 +333,19 @@ def jobs(strings: int, seed: int, names: list[str]) -> list[Job]:
         except NotPreparedError as error:
             print(error, file=sys.stderr)
             break
-    for_real = int(strings * REAL_SHARE) if real and len(names) == len(PRE_TOKENIZERS) else 0
+    for_real = (
+        int(strings * REAL_SHARE) if real and len(names) >= len(PRE_TOKENIZERS) - len(NOT_IN_OLDER) else 0
+    )
     for number, (title, path) in enumerate(real if for_real else []):
-        found.append(Job(title, path, _share(for_real, number, len(real)), f"{seed}/real/{title}"))
+        found.append(Job(title, path, _share(for_real, number, len(real)), f"{seed}/real/{title}", state))
     for number, name in enumerate(names):
         share = _share(strings - for_real, number, len(names))
         over_random = int(share * RANDOM_SHARE)
-        found.append(Job(name, None, over_random, f"{seed}/random/{name}"))
+        found.append(Job(name, None, over_random, f"{seed}/random/{name}", state))
         bases = [RAW] if name in RAW_NAMES else [GPT2, UNSPLIT]
         for base, path in enumerate(bases):
             strings_here = _share(share - over_random, base, len(bases))
-            found.append(Job(name, path, strings_here, f"{seed}/{path.stem}/{name}"))
+            found.append(Job(name, path, strings_here, f"{seed}/{path.stem}/{name}", state))
     return [job for job in found if job.strings]
 
 
@@ -473,6 +483,9 @@ def main() -> int:
     parser.add_argument(
         "--names", nargs="+", choices=list(PRE_TOKENIZERS), metavar="NAME", help="default: all"
     )
+    parser.add_argument(
+        "--state", choices=[NEWER, OLDER], default=NEWER, help=f"of llama.cpp; default: {NEWER}"
+    )
     parser.add_argument("--processes", type=int, default=multiprocessing.cpu_count())
     parser.add_argument("--commands", type=int, default=300, help="runs of llama-tokenize; 0 for none")
     parser.add_argument("--verbose", action="store_true", help="a line for each part, with its time")
@@ -481,7 +494,9 @@ def main() -> int:
     if native is None:
         print("there is no compiled engine: the reference engine is compared alone", file=sys.stderr)
     result = Result()
-    work = jobs(arguments.strings, arguments.seed, arguments.names or list(PRE_TOKENIZERS))
+    unknown = NOT_IN_OLDER if arguments.state == OLDER else ()
+    names = [name for name in arguments.names or PRE_TOKENIZERS if name not in unknown]
+    work = jobs(arguments.strings, arguments.seed, names, arguments.state)
     commands = [
         (f"{arguments.seed}/commands/{first}", min(COMMANDS_AT_A_TIME, arguments.commands - first))
         for first in range(0, arguments.commands, COMMANDS_AT_A_TIME)
@@ -500,7 +515,7 @@ def main() -> int:
                 print(f"{job.name} over {over}: {job.strings} strings, {seconds:.1f} s", flush=True)
     totals = result.totals
     print(
-        f"compared {'the reference engine' if native is None else 'both engines'} with llama.cpp: "
+        f"compared {'the reference engine' if native is None else 'both engines'} with llama.cpp {arguments.state}: "
         f"{totals['texts']} texts, {totals['tokens']} tokens, "
         f"{totals['decoded']} sequences decoded, "
         f"{totals['commands']} commands ({totals['commands refused']} refused by both), "

@@ -142,7 +142,7 @@ def contraction_texts() -> list[str]:
     ]
     found += [
         "'ſ 'ſt 'ſſ", "don't", "DON'T", "Don'T'd've", "y'all'd've", "o'clock", "rock'n'roll",
-        "'\u0130'\u212a",
+        "'\u0130'\u212a", "x'ſ 'ſx it'ſ\u0301 'ſ",
     ]
     found += ["é's É'S 中's 中'S ١'s 😀's \u0301's a\u0301's \t's \n's \xa0's _'s a_'s", "a'b'c'd'e", "it's'"]
     return found
@@ -228,6 +228,7 @@ def line_break_texts() -> list[str]:
         "\xa0\n", "\x85\n \x85",
     ]
     found += [" \r", "\r ", " \r ", "\r\t.", "\v\n", "\n\v", "\f\n\f"]
+    found += ["▁a▁ b▁▁\n▁\n\n c\nd▁", "\n▁\n ▁\nx"]
     return found
 
 
@@ -245,6 +246,9 @@ def mark_texts() -> list[str]:
         "A\u0301b\u0301C\u0301", "a\u0301B\u0301c", "É e\u0301 \u0301E", "\ufe0fa", "a\ufe0f\ufe0f",
         "a" + "\u0301" * 40,
         "नि\u093fन\u094d\u200dद",
+        # K2 Horizon has marks and both joiners inside words, and in front of them
+        "می\u200cخواهم", "क\u094d\u200dष क\u094d\u200cष", "\u200c \u200d\u200c", "\u200da .\u200d. \u200c1\u200d",
+        "'\u200d '\u0301s 'ſ\u0301", "\n\u200c\r\u0301 \t\u200da",
     ]
 
 

@@ -275,10 +275,20 @@ RULES: dict[str, Rule] = {
         {"<eos>": NORMAL, "<turn|>": UNUSED, "[e~[": NORMAL, "</s>": BYTE, "<|flush|>": NORMAL}
     ),
     "eog-minimax": rule(control("[e~[", "]~b]", "]~!b["), pre="minimax-m2", ids={"eos": "[e~["}),
+    "eog-k2-horizon": rule({"<|ifm|im_end|>": NORMAL}, pre="k2-horizon"),
     "eog-eos-of-normal-type": rule(ids={"eos": "hello"}),
     "fim-qwen": rule(
         dict.fromkeys(QWEN_FIM, NORMAL),
         pre="qwen2",
+    ),
+    "fim-plamo": rule(
+        dict.fromkeys(
+            (
+                *(f"<|plamo:fim_{part}|>" for part in ("prefix", "suffix", "middle")),
+                "<|plamo:file_separator|>",
+            ),
+            NORMAL,
+        )
     ),
     "fim-starcoder": rule(
         control("<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<fim_pad>", "<reponame>", "<file_sep>")
@@ -485,6 +495,32 @@ RULES: dict[str, Rule] = {
         pre="sarvam-moe",
         texts=["\n\n\n\n h▁u u"],
     ),
+    "mmbert": raw_rule(
+        control("<bos>", "<mask>"),
+        pre="mmbert",
+        ids={"bos": "<bos>"},
+        texts=[
+            "he  he \n<mask>he\n he\n\n\n▁he▁▁h  <mask>",
+            "hé<bos>é<bos> é<bos>\n",
+            "\n",
+            "▁",
+            " ",
+            "h",
+            "\u2581\n \nh\n",
+        ],
+    ),
+    "mmbert-without-mask": raw_rule(control("<bos>"), pre="mmbert"),
+    "mmbert-without-byte-tokens": rule(
+        tokens=["he", "h", "e", "▁", "▁he"], merges=["h e", "▁ he"], pre="mmbert", texts=["he he\nhe éh", "é"]
+    ),
+    "whitespace-with-mmbert": raw_rule(
+        control("<s>"),
+        model="whitespace",
+        pre="mmbert",
+        texts=["HE he \n  h\u3000É é\u2028h", " ▁ he", "h \u00a0 h\th\t\th"],
+        **{"normalizer.lowercase": True},
+    ),
+    "hybriddna-with-mmbert": raw_rule(DNA, model="hybriddna", pre="mmbert", texts=DNA_TEXTS),
     "whitespace": raw_rule(
         control("<s>"),
         model="whitespace",

@@ -1,6 +1,6 @@
 """Records llama.cpp's answers in fixtures/recorded/, for tests that need nothing but the repository.
 
-    python scripts/reference.py prepare --library
+    python scripts/reference.py prepare --newer
     python scripts/record_fixtures.py [--only names|rules]
 
 Four files, JSON in gzip, the same bytes at every run:
@@ -24,14 +24,13 @@ import random
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from fixture_texts import texts
 from loading_rules import RULES
-from reference import COMMIT, ROOT, Crash, LoadError, Oracle, with_pre, write_metadata
+from reference import NEWER, ROOT, Crash, LoadError, Oracle, with_pre, write_metadata
 
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 
@@ -41,7 +40,7 @@ VOCABULARIES = FIXTURES / "vocabs"
 GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"
 RAW = FIXTURES / "raw-utf8.gguf"
 UNSPLIT = FIXTURES / "unsplit.gguf"
-RAW_NAMES = ["gemma4", "granite-embed-multi-311m", "sarvam-moe", "whitespace"]
+RAW_NAMES = ["gemma4", "granite-embed-multi-311m", "mmbert", "sarvam-moe", "whitespace"]
 MODELS = {"whitespace": "whitespace"}  # tokenizer.ggml.model, where it is not that of the vocabulary
 FLAGS = list(product([True, False], repeat=2))  # (add_special, parse_special), (remove_, unparse_special)
 
@@ -145,7 +144,7 @@ def record_names(recorded: str, vocabulary: Path, names: list[str]) -> None:
     write_recorded(
         recorded,
         {
-            "llama.cpp": COMMIT,
+            "llama.cpp": NEWER,
             "vocabulary": vocabulary.relative_to(ROOT).as_posix(),
             "texts": list(map(as_json, questions)),
             "ids": ids.as_json(),
@@ -172,7 +171,7 @@ def record_rules() -> None:
             except LoadError as error:
                 found[name] = {"refused": "crash" if error.crash else "error"}
                 print(f"{name}: refused", flush=True)
-    write_recorded("loading_rules", {"llama.cpp": COMMIT, "rules": found})
+    write_recorded("loading_rules", {"llama.cpp": NEWER, "rules": found})
 
 
 def record_rule(oracle: Oracle, questions: list[bytes]) -> dict[str, Any]:
@@ -218,7 +217,7 @@ def id_sequences(answers: list[Any], pieces: list[bytes], count: int) -> list[li
 
 def describe(oracle: Oracle) -> dict[str, Any]:
     """What llama.cpp made of the vocabulary, in JSON's types."""
-    description = asdict(oracle.describe())
+    description = oracle.describe()._asdict()
     return {**description, "texts": list(map(as_json, description["texts"]))}
 
 

@@ -1,18 +1,17 @@
-"""The reference: llama.cpp, fetched, built, and asked.
+"""The reference: llama.cpp in two states, fetched, built, and asked.
 
-    python scripts/reference.py prepare        # vocabularies, library and commands, into .cache/
+    python scripts/reference.py prepare        # vocabularies, libraries and commands, into .cache/
 
-Everything comes from the source distribution of one release of llama-cpp-python, which carries llama.cpp
-whole: real vocabularies with upstream's own test cases, the library, and the commands `llama-tokenize` and
-`llama-server`. Only the package tokenizers 1.0, which has to read what `export` writes, comes from elsewhere. What
-is already there stays; what was interrupted starts again, for every step works under a temporary name and renames at
-the end. The folder is `.cache/` of the repository, or $GGUFBPE_CACHE.
+`NEWER` is the state that is followed. Its library comes in a wheel, is asked in process, and nothing is compiled.
+`OLDER` is the second opinion, and has the commands `llama-tokenize` and `llama-server`: the source distribution of one
+release of llama-cpp-python carries it whole, with real vocabularies and upstream's own test cases. Only the package
+tokenizers 1.0, which has to read what `export` writes, comes from elsewhere. What is already there stays; what was
+interrupted starts again, for every step works under a temporary name and renames at the end. The folder is `.cache/` of
+the repository, or $GGUFBPE_CACHE.
 
-`Oracle` asks llama.cpp in process, by way of its C functions. The process is a child of its own, because
-llama.cpp can abort on a text or a file (a failed assertion, an uncaught exception) or overflow its stack:
-such an answer is a `Crash`, and the next question gets a new child.
+`Oracle` asks either state by way of its C functions, in a child process (ggufbpe/oracles/llama_cpp.py).
 
-But: it needs a C++ compiler, and the first `prepare` takes fifteen minutes of two cores.
+But: the older state needs a C++ compiler, and the first `prepare` takes six minutes of two cores.
 """
 
 from __future__ import annotations
@@ -21,35 +20,44 @@ import argparse
 import contextlib
 import hashlib
 import importlib.metadata
-import importlib.util
-import mmap
 import os
-import pickle
 import shutil
 import struct
 import subprocess
 import sys
 import tarfile
 import tempfile
-import threading
-import types
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from ggufbpe.models.bpe.registry import LLAMA_CPP
+from ggufbpe.oracles.llama_cpp import Crash as Crash
+from ggufbpe.oracles.llama_cpp import LlamaCpp
+from ggufbpe.oracles.llama_cpp import LoadError as LoadError
+from ggufbpe.oracles.llama_cpp_child import SPECIAL_IDS as SPECIAL_IDS
+
+# The newer state of llama.cpp, which is followed: a wheel whose library has the C functions.
+NEWER = LLAMA_CPP
+NEWER_DISTRIBUTION = "xllamacpp"
+NEWER_VERSION = "2026.10.11549"
+NEWER_SHA256 = (  # of the wheels for Linux, x86_64 and aarch64
+    "c54e7d13520ecc989c63dc99d55de3065e2f343a91f43f053d16b5e62077c261",
+    "e2a3e79e775515de4ad197e667f874070446ef9ac9cf2044bc9866bc4c72289e",
+)
+# The older one, for its programs and as a second opinion: a source distribution that has llama.cpp in it.
+OLDER = "0c1e57098"
+NOT_IN_OLDER = ("k2-horizon", "mmbert")  # pre-tokenizers
 DISTRIBUTION = "llama-cpp-python"
 VERSION = "0.3.36"
 SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
-COMMIT = "0c1e57098"  # of llama.cpp, vendored in it
 
 ROOT = Path(__file__).resolve().parent.parent
-# The special ids that llama.cpp tells; it has no function for the unknown token's and for `eom`.
-SPECIAL_IDS = ["bos", "eos", "eot", "sep", "nl", "pad", "mask"]
-SPECIAL_IDS += ["fim_pre", "fim_suf", "fim_mid", "fim_pad", "fim_rep", "fim_sep"]
 TOKENIZERS_1 = "1.0.0rc3"  # of the package tokenizers, beside the 0.x that is installed
 _ARCHIVE = f"llama_cpp_python-{VERSION}.tar.gz"
-_SOURCE = f"llama_cpp_python-{VERSION}/vendor/llama.cpp/"
+_DISTRIBUTED = f"llama_cpp_python-{VERSION}/"
+_SOURCE = f"{_DISTRIBUTED}vendor/llama.cpp/"
+_LIBRARY = {"win32": "llama.dll", "darwin": "libllama.dylib"}.get(sys.platform, "libllama.so")
 
 
 class NotPreparedError(RuntimeError):
@@ -81,27 +89,46 @@ def vocabulary(name: str) -> Path:
 
 
 def llama_tokenize_command() -> Path:
-    """The path of the command `llama-tokenize`. Raises `NotPreparedError` while it is not built."""
-    return _built("llama-tokenize", "--command")
+    """The path of the command `llama-tokenize`, of the older state. Raises `NotPreparedError` while it is not built."""
+    return _built("llama-tokenize")
 
 
 def llama_server_command() -> Path:
-    """The path of the command `llama-server`. Raises `NotPreparedError` while it is not built.
+    """The path of the command `llama-server`, of the older state. Raises `NotPreparedError` while it is not built.
 
     It needs a model with weights: make_tiny_model.py writes one.
     """
-    return _built("llama-server", "--server")
+    return _built("llama-server")
 
 
-def _built(program: str, flag: str) -> Path:
-    path = _place(program)
+def library(state: str = NEWER) -> Path:
+    """The shared library of `NEWER` or `OLDER` with the C functions. `NotPreparedError` while it is not there."""
+    if state == OLDER:
+        return _built(_LIBRARY)
+    for path in (_newer() / NEWER_DISTRIBUTION).glob(f"{NEWER_DISTRIBUTION}.*"):
+        return path
+    raise NotPreparedError(f"no {_newer()}: `python scripts/reference.py prepare --newer` gets it")
+
+
+def newer_packages() -> Path:
+    """The folder with the newer state's package in it, for a PYTHONPATH. `NotPreparedError` while it is not there."""
+    return library(NEWER).parent.parent
+
+
+def _newer() -> Path:
+    return cache_directory() / f"{NEWER_DISTRIBUTION}-{NEWER_VERSION}"
+
+
+def _older() -> Path:
+    """The folder of what is built of the older state: programs, and the shared libraries beside them."""
+    return cache_directory() / f"llama.cpp-{OLDER}"
+
+
+def _built(name: str) -> Path:
+    path = _older() / (name if name == _LIBRARY else _executable(name))
     if not path.is_file():
-        raise NotPreparedError(f"no {path}: `python scripts/reference.py prepare {flag}` builds it")
+        raise NotPreparedError(f"no {path}: `python scripts/reference.py prepare --older` builds it")
     return path
-
-
-def _place(program: str) -> Path:
-    return cache_directory() / "bin" / _executable(program)
 
 
 def tokenizers_1() -> Path:
@@ -121,24 +148,22 @@ def library_is_installed() -> bool:
 
 
 def prepare(
-    vocabs: bool = True,
-    library: bool = True,
-    command: bool = True,
-    server: bool = True,
-    tokenizers: bool = True,
+    vocabs: bool = True, newer: bool = True, older: bool = True, package: bool = True, tokenizers: bool = True
 ) -> None:
     """Get what is missing, and say what is being done."""
     cache_directory().mkdir(parents=True, exist_ok=True)
     _remove_leftovers()
     if tokenizers:
-        _prepare_tokenizers_1()
+        _install_aside(f"tokenizers=={TOKENIZERS_1}", cache_directory() / f"tokenizers-{TOKENIZERS_1}")
+    if newer:
+        hashes = "".join(f" --hash=sha256:{digest}" for digest in NEWER_SHA256)
+        _install_aside(f"{NEWER_DISTRIBUTION}=={NEWER_VERSION}{hashes}", _newer())
     if vocabs:
         _prepare_vocabularies()
-    if library:
-        _prepare_library()
-    programs = ["llama-tokenize"] * command + ["llama-server"] * server
-    if programs:
-        _prepare_programs(programs)
+    if older or package:
+        _prepare_older()
+    if package:
+        _prepare_package()
 
 
 def _prepare_vocabularies() -> None:
@@ -153,75 +178,70 @@ def _prepare_vocabularies() -> None:
         folder.rename(target)
 
 
-def _prepare_tokenizers_1() -> None:
-    target = cache_directory() / f"tokenizers-{TOKENIZERS_1}"
+def _install_aside(requirement: str, target: Path) -> None:
+    """Install the wheel of a package into a folder of its own, where nothing else finds it."""
     if target.is_dir():
-        _say(f"tokenizers: {target} is there")
+        _say(f"package: {target} is there")
         return
-    with _partial("tokenizers") as folder:
-        _say(f"tokenizers: {TOKENIZERS_1} into {target}")
-        _run([*_PIP, "install", "--no-deps", "--target", str(folder), f"tokenizers=={TOKENIZERS_1}"])
+    with _partial("package") as folder:
+        _say(f"package: {requirement.partition(' ')[0]} into {target}")
+        _pip("install", ["--no-deps", "--only-binary", ":all:", "--target", str(folder)], requirement)
         folder.rename(target)
 
 
-def _prepare_library() -> None:
-    """Install the reference library in this environment, from a wheel that is built once."""
+def _prepare_package() -> None:
+    """Install llama-cpp-python in this environment, over the libraries that are built for the programs."""
     if library_is_installed():
-        _say(f"library: {DISTRIBUTION} {VERSION} is installed")
+        _say(f"package: {DISTRIBUTION} {VERSION} is installed")
         return
-    wheels = cache_directory() / "wheels"
-    if not wheels.is_dir():
-        archive = _source_distribution()
-        with _partial("wheels") as folder:
-            _say("library: compiling, about 8 minutes of one core")
-            options = "-DGGML_NATIVE=OFF -DGGML_OPENMP=OFF -DLLAVA_BUILD=OFF"
-            _run(
-                [*_PIP, "wheel", "--no-deps", "--wheel-dir", str(folder), str(archive)],
-                CMAKE_ARGS=f"{options} {os.environ.get('CMAKE_ARGS', '')}",
-                CMAKE_BUILD_PARALLEL_LEVEL=_parallel(),
-            )
-            folder.rename(wheels)
-    _say("library: installing")
-    _run([*_PIP, "install", *map(str, wheels.glob("*.whl"))])
+    with _partial("python") as folder:
+        _say(f"package: {DISTRIBUTION} {VERSION}, with the libraries of {_older()}")
+        _extract(_source_distribution(), folder, _DISTRIBUTED, without=_SOURCE)
+        (folder / ".gitignore").unlink(missing_ok=True)  # which would keep libraries out of the wheel
+        (folder / "llama_cpp" / "lib").mkdir(exist_ok=True)
+        for path in _older().glob("*.*"):  # libraries; a program has no suffix
+            shutil.copyfile(path, folder / "llama_cpp" / "lib" / path.name)
+        _run([*_PIP, "install", "--config-settings", "wheel.cmake=false", str(folder)])
 
 
-def _prepare_programs(programs: Sequence[str]) -> None:
-    """Build those that are missing, in one build folder, since they share most of what is compiled."""
-    wanted = [program for program in programs if not _place(program).is_file()]
-    for program in programs:
-        if program not in wanted:
-            _say(f"command: {_place(program)} is there")
-    if not wanted:
+def _prepare_older() -> None:
+    """Build programs and libraries of the older state at once, since they share most of what is compiled."""
+    if _older().is_dir():
+        _say(f"programs: {_older()} is there")
         return
     archive = _source_distribution()
-    with _partial("command") as folder:
-        _say("command: extracting the sources")
+    with _partial("older") as folder:
+        _say("programs: extracting the sources")
         _extract(archive, folder / "source", _SOURCE)
-        for program, built in zip(wanted, _build(folder / "source", folder / "build", wanted), strict=True):
-            _place(program).parent.mkdir(exist_ok=True)
-            built.rename(_place(program))
-            _say(f"command: {_place(program)}")
+        built = _build(folder / "source", folder / "build", ["llama-tokenize", "llama-server"])
+        built.rename(_older())
 
 
-def _build(source: Path, build: Path, targets: Sequence[str]) -> list[Path]:
-    """Build programs of llama.cpp, each a single file; returns where they are."""
+def _build(source: Path, build: Path, targets: Sequence[str]) -> Path:
+    """Build programs of llama.cpp; returns the folder in which they and their libraries are, which can be moved."""
     cmake, generator = _build_tools()
     switched_off = [
         *("LLAMA_BUILD_TESTS", "LLAMA_BUILD_EXAMPLES", "LLAMA_BUILD_APP", "LLAMA_BUILD_UI"),
         *("LLAMA_CURL", "LLAMA_OPENSSL", "LLAMA_USE_PREBUILT_UI", "LLAMA_LLGUIDANCE"),
-        *("BUILD_SHARED_LIBS", "GGML_NATIVE", "GGML_OPENMP", "GGML_CCACHE"),
+        *("GGML_NATIVE", "GGML_OPENMP", "GGML_CCACHE"),
     ]
-    options = ["-DCMAKE_BUILD_TYPE=Release", "-DLLAMA_BUILD_TOOLS=ON", "-DLLAMA_BUILD_SERVER=ON"]
-    _say(f"command: compiling {' and '.join(targets)}, about 20 minutes of one core")
+    switched_on = [
+        "LLAMA_BUILD_TOOLS",
+        "LLAMA_BUILD_SERVER",
+        "BUILD_SHARED_LIBS",
+        "CMAKE_BUILD_RPATH_USE_ORIGIN",
+    ]
+    _say(f"programs: compiling {' and '.join(targets)}, about 11 minutes of one core")
     _run(
-        [cmake, "-S", str(source), "-B", str(build), *generator, *options]
+        [cmake, "-S", str(source), "-B", str(build), *generator, "-DCMAKE_BUILD_TYPE=Release"]
+        + [f"-D{name}=ON" for name in switched_on]
         + [f"-D{name}=OFF" for name in switched_off]
     )
     parallel = ["--parallel", _parallel()]
     _run([cmake, "--build", str(build), "--config", "Release", "--target", *targets, *parallel])
     folders = [build / "bin", build / "bin" / "Release"]
     [folder] = [folder for folder in folders if (folder / _executable(targets[0])).is_file()]
-    return [folder / _executable(target) for target in targets]
+    return folder
 
 
 def _build_tools() -> tuple[str, list[str]]:
@@ -248,10 +268,8 @@ def _source_distribution() -> Path:
     with _partial("download") as folder:
         _say(f"source: fetching {DISTRIBUTION} {VERSION}, about 75 MB")
         folder.mkdir()
-        wanted = folder / "requirements.txt"  # a file, since only there can pip be told the hash
-        wanted.write_text(f"{DISTRIBUTION}=={VERSION} --hash=sha256:{SHA256}\n")
-        download = ["download", "--no-deps", "--no-binary", DISTRIBUTION, "--require-hashes"]
-        _run([*_PIP, *download, "--dest", str(folder), "--requirement", str(wanted)])
+        options = ["--no-deps", "--no-binary", DISTRIBUTION, "--dest", str(folder)]
+        _pip("download", options, f"{DISTRIBUTION}=={VERSION} --hash=sha256:{SHA256}")
         (folder / _ARCHIVE).replace(target)
     return target
 
@@ -259,14 +277,26 @@ def _source_distribution() -> Path:
 _PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
 
-def _extract(archive: Path, folder: Path, prefix: str, flat: bool = False) -> None:
-    """Extract the regular files whose name begins with `prefix`; `flat` drops their folders."""
+def _pip(command: str, options: Sequence[str], requirement: str) -> None:
+    """Run pip for one requirement, by way of a file: only there can pip be told hashes."""
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = Path(folder) / "requirements.txt"
+        wanted.write_text(requirement + "\n")
+        _run([*_PIP, command, *options, "--requirement", str(wanted)])
+
+
+def _extract(
+    archive: Path, folder: Path, prefix: str, flat: bool = False, without: str | None = None
+) -> None:
+    """Extract the regular files whose name begins with `prefix`, and not with `without`; `flat` drops their folders."""
     folder.mkdir(parents=True)
     with tarfile.open(archive) as tar:
         for member in tar:
             if not member.isfile() or not member.name.startswith(prefix) or ".." in member.name:
                 continue
-            name = Path(member.name).name if flat else member.name.removeprefix(_SOURCE)
+            if without and member.name.startswith(without):
+                continue
+            name = Path(member.name).name if flat else member.name.removeprefix(prefix)
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             content = tar.extractfile(member)
@@ -423,325 +453,18 @@ def _packed_keys(path: Path) -> dict[str, bytes]:
 # ---- llama.cpp, asked in process ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Crash:
-    """llama.cpp gave no answer: it aborted, overflowed its stack, or took too long."""
-
-    reason: str
-
-
-class LoadError(RuntimeError):
-    """llama.cpp refused a file (`crash` is None) or crashed on it."""
-
-    def __init__(self, message: str, crash: Crash | None = None) -> None:
-        super().__init__(message)
-        self.crash = crash
-
-
-@dataclass(frozen=True)
-class Description:
-    """What llama.cpp made of a vocabulary on load."""
-
-    vocab_type: int  # LLAMA_VOCAB_TYPE_*: 2 is BPE
-    special_ids: dict[str, int | None]  # by the names in SPECIAL_IDS
-    add_bos: bool
-    add_eos: bool
-    add_sep: bool
-    eog_ids: list[int]  # sorted
-    texts: list[bytes]  # of all tokens
-    attributes: list[int]  # of all tokens, LLAMA_TOKEN_ATTR_*
-
-
-class Oracle:
-    """llama.cpp's tokenizer for one vocabulary, in a child process; a context manager.
+class Oracle(LlamaCpp):
+    """llama.cpp's tokenizer for one vocabulary, in one of the two states.
 
     >>> with Oracle(vocabulary("llama-bpe")) as oracle:                      # doctest: +SKIP
     ...     oracle.tokenize([b"Hello world"], add_special=True, parse_special=True)
     [[128000, 9906, 1917]]
 
-    Questions go in batches: a batch costs one round trip, and one of a thousand texts is no slower a text
-    than llama.cpp itself. `seconds` bounds a single text; a batch gets that or what its number of texts
-    suggests. `stack` is the size in bytes of the child's stack; None leaves it as it is.
+    Options are those of `LlamaCpp`. Raises `NotPreparedError` while the state is not in the cache.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        seconds: float = 20.0,
-        stack: int | None = None,
-        show_log: bool = False,
-    ) -> None:
-        self._seconds = seconds
-        self._stack = stack
-        self._show_log = show_log
-        self._child: subprocess.Popen[bytes] | None = None
-        self._progress = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the oracle; the number of the question in hand, for after a crash
-        self._progress.write(bytes(8))
-        self._progress.flush()
-        self.crashes = 0
-        try:
-            self.open(path)
-        except BaseException:  # no library, or a file that llama.cpp refuses: nobody has an oracle to close
-            self.close()
-            raise
-
-    def open(self, path: str | os.PathLike[str]) -> None:
-        """Go over to another vocabulary, in the same child."""
-        self.path = os.fspath(path)
-        answer = self._ask(("open", self.path))
-        if isinstance(answer, Crash):
-            raise LoadError(f"llama.cpp crashed on {self.path}: {answer.reason}", answer)
-        if answer is not None:
-            raise LoadError(f"llama.cpp refused {self.path}: {answer}")
-
-    def tokenize(
-        self, texts: Sequence[bytes], add_special: bool, parse_special: bool
-    ) -> list[list[int] | Crash]:
-        """The ids of each text, or the crash that it caused."""
-        return self.tokenize_each([(text, add_special, parse_special) for text in texts])
-
-    def tokenize_each(self, questions: Sequence[tuple[bytes, bool, bool]]) -> list[list[int] | Crash]:
-        """As `tokenize`, with flags for each text: (text, add_special, parse_special)."""
-        return self._each("tokenize", questions)
-
-    def detokenize(self, ids: Sequence[int], remove_special: bool, unparse_special: bool) -> bytes | Crash:
-        """The text of ids."""
-        return self.detokenize_each([(ids, remove_special, unparse_special)])[0]
-
-    def detokenize_each(self, questions: Sequence[tuple[Sequence[int], bool, bool]]) -> list[bytes | Crash]:
-        """The text of each sequence of ids: (ids, remove_special, unparse_special)."""
-        return self._each("detokenize", questions)
-
-    def pieces(self, special: bool) -> list[bytes]:
-        """The piece of every token; where `special` is false, control tokens have none."""
-        answer: list[bytes] = self._sure(("pieces", special))
-        return answer
-
-    def describe(self) -> Description:
-        """What llama.cpp made of the vocabulary on load."""
-        return Description(**self._sure(("describe",)))
-
-    def close(self) -> None:
-        """End the child."""
-        self._end_child()
-        self._progress.close()
-
-    def _end_child(self) -> None:
-        child, self._child = self._child, None
-        if child is not None:
-            child.kill()
-            for stream in (child.stdin, child.stdout):
-                if stream is not None:
-                    with contextlib.suppress(BrokenPipeError):
-                        stream.close()
-            child.wait()
-
-    def __enter__(self) -> Oracle:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _each(self, what: str, questions: Sequence[Any]) -> list[Any]:
-        """Ask a batch; where the child dies of one question, note that and ask the others again."""
-        found: list[Any] = []
-        rest = list(questions)
-        while rest:
-            answers = self._ask((what, rest), len(rest))
-            if not isinstance(answers, Crash):
-                return found + answers
-            self.crashes += 1
-            self._progress.seek(0)
-            [number] = struct.unpack("<Q", self._progress.read(8))
-            found += [*self._each(what, rest[:number]), answers]
-            rest = rest[number + 1 :]
-        return found
-
-    def _sure(self, question: tuple[Any, ...]) -> Any:
-        answer = self._ask(question, 10)
-        if isinstance(answer, Crash):
-            raise LoadError(f"llama.cpp crashed on {question} for {self.path}: {answer.reason}", answer)
-        return answer
-
-    def _ask(self, question: tuple[Any, ...], weight: int = 1) -> Any:
-        """One round trip; a `Crash` if the child does not survive it."""
-        if self._child is None:
-            self._child = _start_child(self._progress, self._show_log, self._stack)
-            if question[0] != "open":
-                reopened = self._ask(("open", self.path))
-                assert reopened is None, f"{self.path} opened before, and now: {reopened}"
-        child = self._child
-        assert child.stdin is not None
-        assert child.stdout is not None
-        timer = threading.Timer(max(self._seconds, weight * 0.1), child.kill)
-        timer.start()
-        try:
-            _send(child.stdin, question)
-            return _receive(child.stdout)
-        except (EOFError, BrokenPipeError):
-            status = child.wait()
-            late = not timer.is_alive()
-            self._end_child()
-            return Crash("no answer in time" if late else f"ended with status {status}")
-        finally:
-            timer.cancel()
-
-
-def _start_child(progress: IO[bytes], show_log: bool, stack: int | None) -> subprocess.Popen[bytes]:
-    """A process that answers questions; see `_answer_questions`."""
-
-    def limit() -> None:  # in the child, before it becomes Python: a stack is measured when a program starts
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if stack is not None:
-            hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
-            size = stack if hard == resource.RLIM_INFINITY else min(stack, hard)
-            resource.setrlimit(resource.RLIMIT_STACK, (size, hard))
-
-    if not library_is_installed():
-        raise NotPreparedError(
-            f"no {DISTRIBUTION} {VERSION}: `python scripts/reference.py prepare --library` installs it"
-        )
-    return subprocess.Popen(
-        [sys.executable, os.fspath(Path(__file__).resolve()), "answer", str(progress.fileno())]
-        + ["--show-log"] * show_log,
-        pass_fds=[progress.fileno()],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=None if show_log else subprocess.DEVNULL,
-        env={**os.environ, "GGML_NO_BACKTRACE": "1"},  # or an abort starts a debugger
-        preexec_fn=None if sys.platform == "win32" else limit,
-    )
-
-
-def _send(stream: IO[bytes], message: Any) -> None:
-    data = pickle.dumps(message, protocol=5)
-    stream.write(struct.pack("<Q", len(data)) + data)
-    stream.flush()
-
-
-def _receive(stream: IO[bytes]) -> Any:
-    head = stream.read(8)
-    if len(head) < 8:
-        raise EOFError
-    [length] = struct.unpack("<Q", head)
-    data = stream.read(length)
-    if len(data) < length:
-        raise EOFError
-    return pickle.loads(data)
-
-
-def _answer_questions(progress: int, show_log: bool) -> None:
-    """The child's life: read a question, ask llama.cpp, write the answer."""
-    questions = sys.stdin.buffer
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what llama.cpp prints must not run into the answers
-    llama = _Llama(mmap.mmap(progress, 8), show_log)
-    while True:
-        try:
-            what, *arguments = _receive(questions)
-        except EOFError:
-            return
-        _send(answers, getattr(llama, what)(*arguments))
-
-
-class _Llama:
-    """llama.cpp's C functions, with Python values in and out. One method a question of `Oracle`."""
-
-    def __init__(self, progress: mmap.mmap, show_log: bool) -> None:
-        import ctypes
-
-        # Its low-level module is enough; the package itself would import ten times as much.
-        package = types.ModuleType("llama_cpp")
-        specification = importlib.util.find_spec("llama_cpp")
-        assert specification is not None
-        package.__path__ = list(specification.submodule_search_locations or ())
-        sys.modules["llama_cpp"] = package
-        import llama_cpp.llama_cpp as functions
-
-        self._progress = progress
-        self._c = ctypes
-        self._f = functions
-        self._model: Any = None
-        self._vocab: Any = None
-        if not show_log:
-            self._silence = functions.llama_log_callback(lambda *_: None)  # kept, since C has a pointer to it
-            functions.llama_log_set(self._silence, ctypes.c_void_p())
-        functions.llama_backend_init()
-        self._ids = (functions.llama_token * 65536)()
-        self._text = ctypes.create_string_buffer(1 << 20)
-
-    def open(self, path: str) -> str | None:
-        """Load a vocabulary; returns what is wrong, if something is."""
-        f = self._f
-        if self._model is not None:
-            f.llama_model_free(self._model)
-        parameters = f.llama_model_default_params()
-        parameters.vocab_only = True
-        self._model = f.llama_model_load_from_file(os.fsencode(path), parameters)
-        if not self._model:
-            self._model = None
-            return "it could not be loaded"
-        self._vocab = f.llama_model_get_vocab(self._model)
-        return None
-
-    def _noted(self, questions: list[Any]) -> Iterator[Any]:
-        """The questions, with the number of the one in hand where the parent finds it."""
-        for number, question in enumerate(questions):
-            struct.pack_into("<Q", self._progress, 0, number)
-            yield question
-
-    def tokenize(self, questions: list[tuple[bytes, bool, bool]]) -> list[list[int]]:
-        return [self._tokenize(*question) for question in self._noted(questions)]
-
-    def _tokenize(self, text: bytes, add_special: bool, parse_special: bool) -> list[int]:
-        f, ids = self._f, self._ids
-        count = f.llama_tokenize(self._vocab, text, len(text), ids, len(ids), add_special, parse_special)
-        if count < 0:
-            ids = self._ids = (f.llama_token * -count)()
-            count = f.llama_tokenize(self._vocab, text, len(text), ids, len(ids), add_special, parse_special)
-        found: list[int] = ids[:count]
-        return found
-
-    def detokenize(self, questions: list[tuple[Sequence[int], bool, bool]]) -> list[bytes]:
-        return [self._detokenize(*question) for question in self._noted(questions)]
-
-    def _detokenize(self, ids: Sequence[int], remove_special: bool, unparse_special: bool) -> bytes:
-        f, c = self._f, self._c
-        given = (f.llama_token * len(ids))(*ids)
-        for _ in range(2):
-            size = f.llama_detokenize(
-                self._vocab, given, len(ids), self._text, len(self._text), remove_special, unparse_special
-            )
-            if size >= 0:
-                break
-            self._text = c.create_string_buffer(-size)
-        return c.string_at(self._text, size)
-
-    def pieces(self, special: bool) -> list[bytes]:
-        f, c, text = self._f, self._c, self._text
-        found = []
-        for token in range(f.llama_vocab_n_tokens(self._vocab)):
-            size = f.llama_token_to_piece(self._vocab, token, text, len(text), 0, special)
-            found.append(c.string_at(text, size))
-        return found
-
-    def describe(self) -> dict[str, Any]:
-        f, vocab = self._f, self._vocab
-        ids = {name: getattr(f, f"llama_vocab_{name}")(vocab) for name in SPECIAL_IDS}
-        tokens = range(f.llama_vocab_n_tokens(vocab))
-        return {
-            "vocab_type": f.llama_vocab_type(vocab),
-            "special_ids": {name: None if token < 0 else token for name, token in ids.items()},
-            "add_bos": bool(f.llama_vocab_get_add_bos(vocab)),
-            "add_eos": bool(f.llama_vocab_get_add_eos(vocab)),
-            "add_sep": bool(f.llama_vocab_get_add_sep(vocab)),
-            "eog_ids": [token for token in tokens if f.llama_vocab_is_eog(vocab, token)],
-            "texts": [f.llama_vocab_get_text(vocab, token) for token in tokens],
-            "attributes": [f.llama_vocab_get_attr(vocab, token) for token in tokens],
-        }
+    def __init__(self, path: str | os.PathLike[str], state: str = NEWER, **options: Any) -> None:
+        super().__init__(library(state), path, **options)
 
 
 # ---- the command --------------------------------------------------------------------------------------
@@ -752,28 +475,24 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     preparing = commands.add_parser("prepare", help="get what is missing; all parts if none is named")
     preparing.add_argument("--vocabs", action="store_true", help="real vocabularies with their test cases")
-    preparing.add_argument("--library", action="store_true", help="the library, into this environment")
+    preparing.add_argument("--newer", action="store_true", help=f"the library of {NEWER}, from its wheel")
+    preparing.add_argument("--older", action="store_true", help=f"library and programs of {OLDER}, compiled")
     preparing.add_argument(
-        "--command", action="store_true", dest="program", help="the program llama-tokenize"
+        "--package",
+        action="store_true",
+        help=f"{DISTRIBUTION} with the library of {OLDER}, into this environment",
     )
-    preparing.add_argument("--server", action="store_true", help="the program llama-server")
     preparing.add_argument(
         "--tokenizers",
         action="store_true",
         help=f"the package tokenizers {TOKENIZERS_1}, in a folder of its own",
     )
-    answering = commands.add_parser("answer", help="answer questions on stdin; `Oracle` starts this")
-    answering.add_argument("progress", type=int, help="file descriptor to note the number of the question in")
-    answering.add_argument("--show-log", action="store_true")
     arguments = parser.parse_args()
-    if arguments.command == "answer":
-        _answer_questions(arguments.progress, arguments.show_log)
-        return 0
     parts = {
         "vocabs": arguments.vocabs,
-        "library": arguments.library,
-        "command": arguments.program,
-        "server": arguments.server,
+        "newer": arguments.newer,
+        "older": arguments.older,
+        "package": arguments.package,
         "tokenizers": arguments.tokenizers,
     }
     try:

@@ -33,7 +33,7 @@ from ggufbpe.cli import _output, _progress, list_pre, main
 from ggufbpe.escapes import Unescaped, process_escapes
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.merge import BYTE_CHARS
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
+from ggufbpe.models.bpe.registry import LLAMA_CPP, PRE_TOKENIZERS, PreTokenizer
 
 ENGINE = "reference" if native is None else "native"
 MALFORMED = ROOT / "fixtures" / "malformed"
@@ -760,7 +760,7 @@ def test_list_pre_of_an_unknown_name(run: Run) -> None:
 
 
 def test_version(run: Run) -> None:
-    expected = f"ggufbpe {ggufbpe.__version__} (engine: {ENGINE})\n".encode()
+    expected = f"ggufbpe {ggufbpe.__version__} (engine: {ENGINE}; follows llama.cpp {LLAMA_CPP})\n".encode()
     assert run("--version") == run("--debug", "--version") == Result(0, expected, "")
 
 

@@ -210,9 +210,9 @@ def named(example: Example) -> str:
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if e.kind == "sh" and e not in NOT_RUN], ids=named)
 def test_example_runs(example: Example, folder: Path) -> None:
     if "llama-tokenize" in example.text and not (folder / "llama.cpp").exists():
-        missing("no llama-tokenize: `python scripts/reference.py prepare --command` builds it")
+        missing("no llama-tokenize: `python scripts/reference.py prepare --older` builds it")
     if "llama-cpp-python" in example.text and not library_is_installed():
-        missing("no llama-cpp-python: `python scripts/reference.py prepare --library` installs it")
+        missing("no llama-cpp-python: `python scripts/reference.py prepare --package` installs it")
     prepare(example, folder)
     ran = run(example.text.replace("./run ", "ggufbpe "), folder)
     assert ran.returncode == CODES.get(example, 0), ran.stderr

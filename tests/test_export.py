@@ -231,7 +231,18 @@ IN_ONE = {
         "granite-embed-multi-97m",
         "jais-2",
     ),
-    *("kimi-k2", "laguna", "llama-bpe", "minicpm5", "qwen2", "qwen35", "seed-coder", "starcoder", "tekken"),
+    *(
+        "k2-horizon",
+        "kimi-k2",
+        "laguna",
+        "llama-bpe",
+        "minicpm5",
+        "qwen2",
+        "qwen35",
+        "seed-coder",
+        "starcoder",
+        "tekken",
+    ),
     *("ufakzeka", "youtu"),
 }
 
@@ -294,6 +305,10 @@ OF_VERSIONS = {"newer_unicode", "long_s", NOT_IN_1, "tokens_of_one_character"}
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_ids_of_the_library_are_ours_or_a_limit_is_told(path: Path) -> None:
     tok = tokenizer(path)
+    if tok.vocabulary.pre_tokenizer.prepend_space:
+        with pytest.raises(NotExpressibleError, match="mmbert puts a space in front of each line"):
+            to_tokenizer_json(tok.vocabulary)
+        return
     export = to_tokenizer_json(tok.vocabulary)
     assert names(export.limits) - OF_VERSIONS == LIMITED.get(path.stem, set())
     if names(export.limits) <= {*OF_VERSIONS, *LOWER_CASE}:

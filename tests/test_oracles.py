@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from reference import (
     library_is_installed,
     llama_server_command,
     llama_tokenize_command,
+    newer_packages,
     tokenizers_1,
     vocabulary,
     with_pre,
@@ -111,10 +113,8 @@ def real_oracle(
     def make(name: str) -> Oracle:
         if name == "llama-tokenize":
             return opened(f"llama-tokenize:{prepared(llama_tokenize_command)}")
-        if name == "llama-cpp-python":
-            if not library_is_installed():
-                missing("no llama-cpp-python: `python scripts/reference.py prepare --library` installs it")
-            return opened("llama-cpp-python")
+        if name in IN_PROCESS:
+            return opened_in_process(name)
         if name.startswith("tiktoken"):
             needs("tiktoken")
             file = name.partition(":")[2]
@@ -124,9 +124,29 @@ def real_oracle(
     return make
 
 
+IN_PROCESS = ["llama-cpp-python", "xllamacpp"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def newer_package() -> Iterator[None]:
+    """The newer state's package, which is kept apart, is where the children look for packages."""
+    with pytest.MonkeyPatch.context() as patch:
+        with suppress(NotPreparedError):
+            patch.setenv("PYTHONPATH", str(newer_packages()))
+        yield
+
+
+def opened_in_process(package: str, model: Path = GPT2) -> Oracle:
+    if package == "xllamacpp":
+        prepared(newer_packages)
+    elif not library_is_installed():
+        missing("no llama-cpp-python: `python scripts/reference.py prepare --package` installs it")
+    return opened(package, model)
+
+
 REAL = [
     "llama-tokenize",
-    "llama-cpp-python",
+    *IN_PROCESS,
     "hf",
     "tiktoken:r50k_base.tiktoken",
     "tiktoken:own.tiktoken",
@@ -306,6 +326,7 @@ UNUSABLE = {
         "no llama-server answers at 'http://127.0.0.1:1/tokenize': no connection",
     ),
     "no address of a server": ("server:ftp://localhost", "is no address of a server, such as http"),
+    "another file of a package": ("xllamacpp:x.gguf", "takes nothing after a colon"),
     "another file of the package": ("llama-cpp-python:x.gguf", "takes nothing after a colon"),
 }
 
@@ -328,7 +349,7 @@ def test_absent_command_comes_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     ("given", "package"),
-    [("llama-cpp-python", "llama-cpp-python"), ("hf:FILE", "tokenizers"), ("tiktoken:gpt2", "tiktoken")],
+    [*zip(IN_PROCESS, IN_PROCESS), ("hf:FILE", "tokenizers"), ("tiktoken:gpt2", "tiktoken")],
 )
 def test_absent_package_comes_with_the_line_that_installs_it(
     given: str, package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -356,16 +377,15 @@ def test_file_that_is_no_tokenizer_json(tmp_path: Path) -> None:
 
 
 @posix_only
-@pytest.mark.parametrize("name", ["llama-tokenize", "llama-cpp-python"])
+@pytest.mark.parametrize("name", ["llama-tokenize", *IN_PROCESS])
 def test_crash_on_a_text_and_the_next_text(name: str, tmp_path: Path) -> None:
     """llama.cpp overflows its stack on a long run under gpt-4o (the C++ standard regex)."""
     model = with_pre(prepared(vocabulary, "gpt-2"), "gpt-4o", tmp_path / "gpt-4o.gguf")
-    given = name
     if name == "llama-tokenize":
-        given = f"llama-tokenize:{prepared(llama_tokenize_command)}"
-    elif not library_is_installed():
-        missing("no llama-cpp-python: `python scripts/reference.py prepare --library` installs it")
-    with opened(given, model) as oracle:
+        real = opened(f"llama-tokenize:{prepared(llama_tokenize_command)}", model)
+    else:
+        real = opened_in_process(name, model)
+    with real as oracle:
         before, crash, after = oracle.encode([b"Hello", b"a" * 100_000, b" world"], True, True)
         assert (before, after) == ([15496], [995])
         assert isinstance(crash, Failure)

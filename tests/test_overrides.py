@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GPT2, RAW_UTF8, ROOT
+from conftest import GPT2, RAW_UTF8, ROOT, missing
+from reference import NotPreparedError, library_is_installed, llama_tokenize_command, with_pre
 from synthetic import gpt2_vocabulary
 
 from ggufbpe import (
@@ -20,8 +21,10 @@ from ggufbpe import (
     UnknownPreTokenizerError,
     WrongTypeError,
 )
+from ggufbpe.cli import main
 from ggufbpe.fix import Edit, write_fixed
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey
+from ggufbpe.gguf.kv_override import applicable, parse_kv_overrides
 
 K, T = TokenizerKey, GGUFValueType
 TINY = ROOT / "fixtures" / "variants" / "vocabulary-version-3-little.gguf"
@@ -180,3 +183,125 @@ def test_the_error_says_what_to_do() -> None:
     tok = Tokenizer.from_gguf(TINY)
     with pytest.raises(AttributeError, match=r"with_overrides\(\{'tokenizer.ggml.add_bos_token': \.\.\.\}\)"):
         tok.add_bos = False  # type: ignore[assignment]
+
+
+# ---- --override-kv, as llama.cpp writes it ------------------------------------------------------------------
+
+# What llama.cpp's parse_csv_row and string_parse_kv_override make of a value of the flag.
+PARSED = {
+    "one": ("k=str:v", [("k", "str", "v")]),
+    "several": (
+        "a=int:1,b=bool:true,c=float:1.5",
+        [("a", "int", 1), ("b", "bool", True), ("c", "float", 1.5)],
+    ),
+    "a comma in quotes": ('"k=str:a,b"', [("k", "str", "a,b")]),
+    "quotes in quotes": ('"k=str:a""b",c=int:2', [("k", "str", 'a"b'), ("c", "int", 2)]),
+    "a quote amid a value": ('k=str:a"b', [("k", "str", 'a"b')]),
+    "what follows quotes": ('"k=str:a"b', [("k", "str", "ab")]),
+    "an equals sign and colons": ("k=str:a=b:c", [("k", "str", "a=b:c")]),
+    "no text": ("k=str:", [("k", "str", "")]),
+    "no key": ("=int:1", [("", "int", 1)]),
+    "a number and more": ("k=int: -12x", [("k", "int", -12)]),
+    "no number": ("k=int:x", [("k", "int", 0)]),
+    "a number that is too large": ("k=int:99999999999999999999", [("k", "int", 2**63 - 1)]),
+    "no float": ("k=float:", [("k", "float", 0.0)]),
+    "an exponent": ("k=float:.5e1z", [("k", "float", 5.0)]),
+    "the longest": (f"{'k' * 127}=str:{'v' * 127}", [("k" * 127, "str", "v" * 127)]),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), PARSED.values(), ids=PARSED)
+def test_kv_overrides_are_read(given: str, expected: list[tuple[str, str, Any]]) -> None:
+    assert parse_kv_overrides(given) == expected
+
+
+REFUSED = {
+    "nothing": ("", "malformed KV override ''"),
+    "no value": ("k", "malformed KV override 'k'"),
+    "a long key": (f"{'k' * 128}=int:1", "malformed KV override"),
+    "no type": ("k=v", "invalid type for KV override 'k=v'"),
+    "another type": ("k=string:v", "invalid type for KV override"),
+    "another type's case": ("k=Int:1", "invalid type for KV override"),
+    "no boolean": ("k=bool:1", "invalid boolean value for KV override 'k=bool:1'"),
+    "a long text": (f"k=str:{'é' * 64}", "value cannot exceed 127 chars"),
+    "the second of two": ("k=int:1,", "malformed KV override ''"),
+}
+
+
+@pytest.mark.parametrize(("given", "said"), REFUSED.values(), ids=REFUSED)
+def test_kv_overrides_that_llama_cpp_refuses(
+    given: str, said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tokenize", "-m", str(GPT2), "--override-kv", given, "-p", "a"]) != 0
+    assert said in capfd.readouterr().err
+
+
+LEFT_OUT = {
+    "another type than the key's": (
+        f"{K.ADD_BOS}=int:1",
+        f"bad metadata override type for key '{K.ADD_BOS}', expected bool but got int",
+    ),
+    "an array": (f"{K.MERGES}=str:a b", "is an array, which llama.cpp does not override"),
+    "a key of the model's": ("llama.context_length=int:1", "'llama.context_length' is no key of a tokenizer"),
+}
+
+
+@pytest.mark.parametrize(("given", "reason"), LEFT_OUT.values(), ids=LEFT_OUT)
+def test_kv_overrides_that_are_left_out(given: str, reason: str) -> None:
+    values, [told] = applicable(parse_kv_overrides(given))
+    assert (values, reason in told) == ({}, True)
+
+
+def test_the_first_override_of_a_key_counts_and_ids_wrap_around() -> None:
+    """llama.cpp: kv_overrides.insert, and an int64 that becomes a uint32."""
+    given = f"{K.PRE}=str:olmo,{K.PRE}=str:mpt,{K.EOS_ID}=int:-1"
+    assert applicable(parse_kv_overrides(given)) == ({K.PRE: "olmo", K.EOS_ID: 2**32 - 1}, [])
+
+
+COMMANDS = {
+    "tokenize": ["--ids", "-p", "a1234"],
+    "detokenize": ["64"],
+    "count": ["FILE"],
+    "info": [],
+    "explain": ["-p", "a1234"],
+    "stats": ["FILE"],
+    "diagnose": ["-p", "a", "--ids", "[64]"],
+    "verify": ["--against", "gguf:GPT2", "-p", "a"],
+    "export": ["--to", "tiktoken", "--no-check", "-o", "OUT"],
+    "doctor": [],
+    "diff": ["MODEL"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_model_whose_name_is_too_new_opens_under_another(
+    command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Without the override it is an error that names this way out, with it every command that opens a model goes on."""
+    model = with_pre(GPT2, "newer-than-we-are", tmp_path / "model.gguf")
+    (tmp_path / "file.txt").write_text("a1234\n")
+    places = {"FILE": tmp_path / "file.txt", "MODEL": model, "OUT": tmp_path / "out"}
+    arguments = [str(places.get(each, each)).replace("GPT2", str(GPT2)) for each in COMMANDS[command]]
+    given = [command, *([] if command == "diff" else ["-m"]), str(model), *arguments]
+    assert main(given) != 0
+    told = capfd.readouterr()
+    assert "newer-than-we-are" in told.err + told.out
+    if command != "doctor":
+        assert f"--override-kv {K.PRE}=str:NAME" in " ".join(told.err.split())
+    assert main([*given, "--override-kv", f"{K.PRE}=str:gpt-2"]) == 0
+
+
+@pytest.mark.parametrize("oracle", ["llama-cpp-python", "llama-tokenize"])
+def test_llama_cpp_is_asked_about_the_overridden_model(oracle: str, tmp_path: Path) -> None:
+    """The file has a name that it would refuse; llama-bpe cuts digits by threes, GPT-2 does not."""
+    if oracle == "llama-cpp-python" and not library_is_installed():
+        missing("no llama-cpp-python: `python scripts/reference.py prepare --package` installs it")
+    if oracle == "llama-tokenize":
+        try:
+            oracle = f"llama-tokenize:{llama_tokenize_command()}"
+        except NotPreparedError as error:
+            missing(str(error))
+    model = with_pre(GPT2, "newer-than-we-are", tmp_path / "model.gguf")
+    override = ["--override-kv", f"{K.PRE}=str:llama-bpe,{K.ADD_BOS}=bool:true"]
+    given = ["verify", "-m", str(model), "--against", oracle, "-p", "It's 1234567", *override]
+    assert main(given) == 0

@@ -600,6 +600,6 @@ def test_splitter_is_compiled_once() -> None:
 
 
 def test_registry_names() -> None:
-    assert len(PRE_TOKENIZERS) == 91
+    assert len(PRE_TOKENIZERS) == 93
     assert all(entry.name == name for name, entry in PRE_TOKENIZERS.items())
     assert all(entry.patterns for entry in PRE_TOKENIZERS.values())

@@ -26,7 +26,14 @@ from typing import Any, NamedTuple
 
 import pytest
 from conftest import GPT2, RAW_UTF8, ROOT, missing
-from reference import NotPreparedError, library_is_installed, llama_tokenize_command, vocabulary, with_pre
+from reference import (
+    NotPreparedError,
+    library_is_installed,
+    llama_tokenize_command,
+    newer_packages,
+    vocabulary,
+    with_pre,
+)
 from synthetic import tokenizer_as
 
 from ggufbpe import Tokenizer
@@ -447,11 +454,19 @@ def test_random_texts_reach_every_alternative(name: str) -> None:
 # ---- the real llama.cpp ---------------------------------------------------------------------------------
 
 
-def test_real_models_agree_with_llama_cpp_python(run: Run) -> None:
-    if not library_is_installed():
-        missing("no llama-cpp-python: `python scripts/reference.py prepare --library` installs it")
+@pytest.mark.parametrize("package", ["llama-cpp-python", "xllamacpp"])
+def test_real_models_agree_with_llama_cpp_in_process(
+    package: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if package == "xllamacpp":
+        try:
+            monkeypatch.setenv("PYTHONPATH", str(newer_packages()))
+        except NotPreparedError as error:
+            missing(str(error))
+    elif not library_is_installed():
+        missing("no llama-cpp-python: `python scripts/reference.py prepare --package` installs it")
     for model in (GPT2, RAW_UTF8, cached("qwen2")):
-        found = run("-m", model, "--against", "llama-cpp-python", "--fuzz", "200", "--seed", "9", "--json")
+        found = run("-m", model, "--against", package, "--fuzz", "200", "--seed", "9", "--json")
         assert found.code == 0
         assert found.json["same"]
         assert (found.json["texts"], found.json["failed_texts"]) == (200, 0)

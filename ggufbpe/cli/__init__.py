@@ -134,11 +134,12 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
     if first.version:
         from .. import __version__
         from ..kernel import is_broken, native, why_not_native
+        from ..models.bpe.registry import LLAMA_CPP
 
         engine = "reference" if native is None else "native"
         if is_broken:
             engine += f"; the compiled one is there, but {why_not_native}"
-        _output.write(f"ggufbpe {__version__} (engine: {engine})\n".encode())
+        _output.write(f"ggufbpe {__version__} (engine: {engine}; follows llama.cpp {LLAMA_CPP})\n".encode())
         top.exit()
     if name is None:
         top.error(f"which command? There are {', '.join(COMMANDS)}")
@@ -158,7 +159,11 @@ def _top_parser() -> Parser:
     commands = "\n".join(f"  {name:{width}}  {line}" for name, line in COMMANDS.items())
     parser = Parser("ggufbpe", usage="ggufbpe [--debug] COMMAND [FLAGS] ...")
     parser.describe(f"{_DESCRIPTION}\n\ncommands:\n{commands}", _EXAMPLES)
-    parser.add_argument("--version", action="store_true", help="show version and engine, and exit")
+    parser.add_argument(
+        "--version",
+        action="store_true",
+        help="show version, engine and the llama.cpp that is followed, and exit",
+    )
     return parser
 
 

@@ -111,6 +111,35 @@ def add_model(parser: Parser) -> None:
         metavar="PATH",
         help="the .gguf file (default: GPT-2's vocabulary, which comes along)",
     )
+    add_override_kv(parser)
+
+
+def add_override_kv(parser: Parser) -> None:
+    parser.add_argument(
+        "--override-kv",
+        action="append",
+        default=[],
+        metavar="KEY=TYPE:VALUE,...",
+        help="take other values for keys of the file, as llama.cpp does; types: int, float, bool, str. Example: "
+        "tokenizer.ggml.pre=str:llama-bpe",
+    )
+
+
+def overrides_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What `--override-kv` gives, for `Tokenizer.from_gguf`; says what is left out."""
+    if not arguments.override_kv:
+        return {}
+    from ..gguf.kv_override import applicable, parse_kv_overrides
+
+    try:
+        values, left_out = applicable(
+            each for given in arguments.override_kv for each in parse_kv_overrides(given)
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    for reason in left_out:
+        _output.warning(f"--override-kv: {reason}; it is left out")
+    return values
 
 
 def add_sources(parser: Parser, what: str) -> None:

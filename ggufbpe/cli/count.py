@@ -14,7 +14,7 @@ from ..corpus import CorpusError, File, decompressed, files_of, has_json_lines, 
 from ..pipeline.blocks import added_ids, blocks
 from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import Parser, UsageError, add_model, add_special_flags, model_path
+from ._arguments import Parser, UsageError, add_model, add_special_flags, model_path, overrides_of
 from ._files import problem_with, say_what_was_left_out
 from ._input import stdin
 from ._progress import Bar
@@ -72,7 +72,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if not arguments.paths and arguments.prompt is None and not arguments.stdin:
         raise UsageError("nothing to count: give files or directories, -p TEXT or --stdin")
-    tokenizer = Tokenizer.from_gguf(model_path(arguments))
+    tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
     job = _Job(tokenizer, arguments)
     job.run(arguments)
     return 2 if job.errors else 0

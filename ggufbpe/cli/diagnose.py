@@ -14,7 +14,16 @@ from ..escapes import process_escapes
 from ..oracles.recorded import parse_ids
 from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import Parser, UsageError, add_sources, add_special_flags, default_model, model_path
+from ._arguments import (
+    Parser,
+    UsageError,
+    add_override_kv,
+    add_sources,
+    add_special_flags,
+    default_model,
+    model_path,
+    overrides_of,
+)
 from ._input import read_file, read_stdin
 
 _DESCRIPTION = """\
@@ -61,6 +70,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="PATH",
         help="the .gguf file (default: GPT-2's vocabulary, which comes along); further ones are tried as well",
     )
+    add_override_kv(parser)
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")
     parser.add_argument("--ids", metavar="FILE_OR_LIST", help="the ids: a file, - or a list such as [1, 2]")
@@ -76,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     text = _given_text(arguments)
     ids = _given_ids(arguments.ids)
     arguments.model, *others = arguments.model or [None]
-    tokenizer = Tokenizer.from_gguf(model_path(arguments))
+    tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
     if tokenizer.vocabulary.path == default_model():  # a fix must not name a file of the package
         tokenizer = Tokenizer(tokenizer.vocabulary._replace(path=""))
     text = process_escapes(text) if arguments.escape else text

@@ -12,7 +12,7 @@ from ..escapes import process_escapes
 from ..tokenizer import Tokenizer
 from ..verify.compare import Difference, compare, to_json
 from . import _output
-from ._arguments import Parser, UsageError
+from ._arguments import Parser, UsageError, add_override_kv, overrides_of
 from ._input import read_file
 from .doctor import shown_text
 
@@ -49,6 +49,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "-f", "--file", action="append", default=[], metavar="PATH", help="a text from a file"
     )
+    add_override_kv(parser)
     parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in texts")
     parser.add_argument("--json", action="store_true", help="print one object")
     parser.add_argument(
@@ -63,7 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
     texts += [(path, read_file(path)) for path in arguments.file]
     if arguments.escape:
         texts = [(source, process_escapes(text)) for source, text in texts]
-    a, b = (Tokenizer.from_gguf(path) for path in arguments.models)
+    overrides = overrides_of(arguments)
+    a, b = (Tokenizer.from_gguf(path, overrides=overrides) for path in arguments.models)
     sections = compare(a.vocabulary, b.vocabulary)
     result = _encoded(a, b, texts) if texts else None
     if arguments.json:

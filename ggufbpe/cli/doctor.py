@@ -8,7 +8,7 @@ from collections import Counter
 
 from ..doctor.doctor import Finding, examine, to_json
 from . import _output
-from ._arguments import Parser, UsageError
+from ._arguments import Parser, UsageError, add_override_kv, overrides_of
 
 _DESCRIPTION = """\
 Find what is wrong or suspicious in the metadata of a model's tokenizer, and say where it is, why it matters and \
@@ -34,6 +34,7 @@ def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument("path", nargs="?", metavar="MODEL", help="the .gguf file")
     parser.add_argument("-m", "--model", metavar="PATH", help="the same")
+    add_override_kv(parser)
     parser.add_argument("--strict", action="store_true", help="exit code 1 also for warnings")
     parser.add_argument("--json", action="store_true", help="print one object")
     parser.add_argument(
@@ -43,7 +44,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     path = given_model(arguments, "doctor")
-    findings = examine(path)
+    findings = examine(path, overrides_of(arguments))
     if arguments.json:
         _output.write(_output.json_bytes(to_json(path, findings)))
     else:

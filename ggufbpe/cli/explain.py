@@ -31,7 +31,15 @@ from ..views.explain import (
     taken_by,
 )
 from . import _output
-from ._arguments import Parser, UsageError, add_model, add_sources, add_special_flags, model_path
+from ._arguments import (
+    Parser,
+    UsageError,
+    add_model,
+    add_sources,
+    add_special_flags,
+    model_path,
+    overrides_of,
+)
 from ._files import require_folder, require_free, write_file
 from ._input import stdin
 
@@ -88,7 +96,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     with _given_text(arguments) as given:
-        tokenizer = Tokenizer.from_gguf(model_path(arguments))
+        tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
         stream: Any = given or stdin()
         stream = Unescaped(stream) if arguments.escape else stream
         flags = {"add_special": not arguments.no_bos, "parse_special": arguments.parse_special}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import printable
 from . import _output
-from ._arguments import Parser, UsageError, add_model, model_path
+from ._arguments import Parser, UsageError, add_model, model_path, overrides_of
 from ._files import require_free, write_files
 from ._input import read_file
 
@@ -77,6 +77,10 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     kind = _kind(arguments)
+    if kind == "vocab-gguf" and arguments.override_kv:
+        raise UsageError(
+            "vocab-gguf has the keys as they stand in the file: `ggufbpe fix --set` changes them"
+        )
     model = model_path(arguments)
     paths = _paths(arguments, kind, model)
     sample = [line for path in arguments.sample for line in lines_of(path)]
@@ -141,7 +145,7 @@ def _kind(arguments: argparse.Namespace) -> str:
 def _exported(kind: str, model: str, arguments: argparse.Namespace) -> tuple[Tokenizer, Export]:
     from ..tokenizer import Tokenizer
 
-    tokenizer = Tokenizer.from_gguf(model)
+    tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
     if kind == "tokenizer.json":
         from ..interop.hugging_face import to_tokenizer_json
 

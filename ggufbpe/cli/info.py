@@ -16,9 +16,9 @@ from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, Tokenize
 from ..gguf.reader import GGUFFile
 from ..kernel import native
 from ..models import SUPPORTED, tokenizer_model
-from ..vocab import TokenAttribute, Vocabulary, load_vocabulary, warn_of
+from ..vocab import TokenAttribute, Vocabulary, load, warn_of
 from . import _output
-from ._arguments import Parser, add_model, model_path
+from ._arguments import Parser, add_model, model_path, overrides_of
 from .list_pre import names_alike
 
 _DESCRIPTION = """\
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
             facts["metadata"] = _tokenizer_metadata(file)
         else:
             try:
-                vocabulary = load_vocabulary(path)
+                vocabulary = load(path, overrides_of(arguments))[0]
                 warn_of(vocabulary)
                 facts |= _vocabulary_facts(vocabulary, facts["tokenizer"])
             except UnsupportedTokenizerError:

@@ -40,6 +40,7 @@ FLAGS = {
     "add_sep": "SEP is added, unless the file says otherwise",
     "no_default_bos": "there is no BOS unless the file names one",
     "newline_runs": "line breaks that are a token together are that token",
+    "prepend_space": "a word without U+2581 in front gets one, but for line breaks",
     "always_add_bos": "BOS is added, even where the file says not to",
 }
 

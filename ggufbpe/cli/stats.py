@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..statistics.reading import GROUPINGS
 from . import _output
-from ._arguments import Parser, UsageError, add_special_flags, model_path
+from ._arguments import Parser, UsageError, add_override_kv, add_special_flags, model_path, overrides_of
 from ._files import problem_with, require_free, say_what_was_left_out
 from ._progress import Bar
 from ._signals import termination_as_exit
@@ -65,6 +65,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
     )
+    add_override_kv(parser)
     add_special_flags(parser)
     parser.add_argument(
         "--json", action="store_true", help="print one object: tokenizers, rows, total, errors"
@@ -117,9 +118,13 @@ class _Job:
         self.bar = Bar()
 
     def stats(self, arguments: argparse.Namespace) -> Stats:
-        from ..statistics import stats
+        from ..statistics import names_of, stats
+        from ..tokenizer import Tokenizer
 
-        models = arguments.model or [model_path(arguments)]
+        models: Any = arguments.model or [model_path(arguments)]
+        if overrides := overrides_of(arguments):
+            opened = (Tokenizer.from_gguf(path, overrides=overrides) for path in models)
+            models = dict(zip(names_of(models), opened))
         corpus: list[Any] = [_stdin()] if arguments.stdin else []
         return stats(
             models,

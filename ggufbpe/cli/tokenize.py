@@ -19,7 +19,15 @@ from ..pipeline.blocks import added_ids, blocks
 from ..pipeline.offsets import Spans, spans
 from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import Parser, UsageError, add_model, add_sources, add_special_flags, model_path
+from ._arguments import (
+    Parser,
+    UsageError,
+    add_model,
+    add_sources,
+    add_special_flags,
+    model_path,
+    overrides_of,
+)
 from ._input import stdin
 
 _DESCRIPTION = """\
@@ -75,7 +83,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     with _given_text(arguments) as given:
-        tokenizer = Tokenizer.from_gguf(model_path(arguments))
+        tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
         stream = given or stdin()  # only now: a model that cannot be opened should not cost the user's typing
         parts = _Parts(tokenizer, Unescaped(stream) if arguments.escape else stream, arguments)
         if arguments.json:

@@ -7,17 +7,20 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
 
 from ..corpus import CorpusError, File, decompressed, files_of, has_json_lines, records
 from ..escapes import process_escapes
+from ..gguf.metadata import Overrides
 from ..oracles.oracles import USAGES, Oracle, open_oracle
 from ..tokenizer import Tokenizer
 from ..verify.result import Difference, Example, FailureGroup, Progress, Result, Shown, Text, visible_text
 from ..verify.verify import verify
 from ..views.report import all_fixes, count, to_html, to_json, verdict
+from ..vocab import load
 from . import _output
-from ._arguments import Parser, UsageError, add_model, add_special_flags, model_path
+from ._arguments import Parser, UsageError, add_model, add_special_flags, model_path, overrides_of
 from ._files import (
     cut_into_texts,
     problem_with,
@@ -52,6 +55,7 @@ examples:
 against:
   llama-tokenize[:PATH]    the command of llama.cpp, on PATH or where PATH says
   llama-cpp-python         the package, with the model of -m
+  xllamacpp                the package, which has the llama.cpp that ggufbpe follows
   server:URL               a running llama-server
   hf:FILE                  a tokenizer.json, read by the package tokenizers
   tiktoken:FILE or NAME    a .tiktoken file, or an encoding that tiktoken knows
@@ -98,8 +102,12 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     model = model_path(arguments)
-    tokenizer = Tokenizer.from_gguf(model)
-    with open_oracle(arguments.against, model, tokenizer, arguments.timeout) as oracle:
+    overrides = overrides_of(arguments)
+    tokenizer = Tokenizer.from_gguf(model, overrides=overrides)
+    with (
+        _overridden(model, overrides) if overrides else nullcontext(model) as opened,
+        open_oracle(arguments.against, opened, tokenizer, arguments.timeout) as oracle,
+    ):
         texts = _Texts(arguments, tokenizer, oracle)
         bar = Bar()
         try:
@@ -118,6 +126,18 @@ def run(arguments: argparse.Namespace) -> int:
     if texts.errors or not (result.compared or result.failed):
         return EXIT_ERROR
     return EXIT_SAME if result.same else EXIT_DIFFERENT
+
+
+@contextmanager
+def _overridden(model: str, overrides: Overrides) -> Iterator[str]:
+    """The path of a GGUF of the vocabulary alone with the overrides in it, for other programs to open."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, os.path.basename(model))
+        with open(path, "wb") as file:
+            file.write(load(model, overrides)[1].to_bytes())
+        yield path
 
 
 def _check(arguments: argparse.Namespace) -> None:

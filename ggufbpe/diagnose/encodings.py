@@ -15,7 +15,7 @@ from ..vocab import LSTRIP, NORMAL, Vocabulary
 from . import causes
 from .causes import Cause
 
-STRIPS_MASK = ("jina-v2-de", "jina-v2-es", "jina-v2-code")  # vocab/: _set_strip_attributes
+STRIPS_MASK = ("jina-v2-de", "jina-v2-es", "jina-v2-code", "mmbert")  # vocab/: _set_strip_attributes
 
 
 class Encoding(NamedTuple):
@@ -91,5 +91,11 @@ def with_pre(names: list[str], masks: bool) -> EncodingChange:
 
 def acts(entry: PreTokenizer) -> tuple[object, ...]:
     """All of an entry that ids depend on."""
-    flags = entry.byte_encode, entry.escape_whitespaces, entry.ignore_merges, entry.newline_runs
+    flags = (
+        entry.byte_encode,
+        entry.escape_whitespaces,
+        entry.ignore_merges,
+        entry.newline_runs,
+        entry.prepend_space,
+    )
     return (entry.family, *flags, entry.add_bos or entry.always_add_bos)

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from ..errors import GGUFError, UnsupportedTokenizerError, printable
 from ..fix import CONVERT_VERSION_1, argument_for, id_ranges
 from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
+from ..gguf.metadata import Metadata, Overrides
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import (
     KEY_TYPES,
@@ -44,7 +45,7 @@ from ..vocab import (
     SPECIAL_IDS,
     UNKNOWN,
     USER_DEFINED,
-    load_vocabulary,
+    load,
 )
 
 _K = TokenizerKey
@@ -73,17 +74,18 @@ class Finding(NamedTuple):
     detail: dict[str, Any] | None = None  # numbers and examples, for programs
 
 
-def examine(path: str | os.PathLike[str]) -> list[Finding]:
+def examine(path: str | os.PathLike[str], overrides: Overrides | None = None) -> list[Finding]:
     """All findings about a model file, the gravest first.
 
     >>> [finding.id for finding in examine("model.gguf")]                   # doctest: +SKIP
     ['pre_missing', 'hf_splitting']
 
-    Raises a `GGUFError` where the file is no sound GGUF, `OSError` where it cannot be opened.
+    `overrides` are those of `Tokenizer.from_gguf`. Raises a `GGUFError` where the file is no sound GGUF, `OSError`
+    where it cannot be opened.
     """
     with GGUFFile(path) as file:
         file.require_first_shard()
-        model = _Model(file)
+        model = _Model(file, overrides)
         checks = _CHECKS if model.kind.is_supported else _COMMON_CHECKS
         found = [finding for check in checks for finding in check(model)]
         found += _refusal(model, found)
@@ -106,8 +108,9 @@ def to_json(path: str, findings: Iterable[Finding]) -> dict[str, Any]:
 class _Model:
     """The metadata of a file as far as it can be read; a value of a wrong type is as good as missing."""
 
-    def __init__(self, file: GGUFFile) -> None:
-        self.file = file
+    def __init__(self, file: GGUFFile, overrides: Overrides | None) -> None:
+        self.file = Metadata(file, overrides) if overrides else file
+        self.version = file.version
         self.model = self.string(_K.MODEL) or ""
         self.kind = tokenizer_model(self.model)
         self.pre = self.string(_K.PRE)
@@ -118,7 +121,9 @@ class _Model:
         self.refusal: GGUFError | None = None
         self.tokenizer: Tokenizer | None = None
         try:
-            self.tokenizer = Tokenizer(load_vocabulary(file.path))  # what it warns of is among the findings
+            self.tokenizer = Tokenizer(
+                load(file.path, overrides)[0]
+            )  # what it warns of is among the findings
         except GGUFError as error:
             self.refusal = error
 
@@ -184,7 +189,7 @@ class _Model:
 
     def command(self, *changes: str) -> str:
         """The command that makes these changes."""
-        if self.file.version == 1:
+        if self.version == 1:
             return CONVERT_VERSION_1
         given = " ".join(shlex.quote(change) for change in changes)
         return f"ggufbpe fix {shlex.quote(self.file.path)} {given} -o fixed.gguf"

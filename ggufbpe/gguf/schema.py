@@ -86,7 +86,7 @@ def errors_in(file: GGUFFile) -> Iterator[GGUFError]:
         )
 
 
-def ids_out_of_range(file: GGUFFile, size: int) -> Iterator[tuple[str, int]]:
+def ids_out_of_range(file: GGUFFile | Metadata, size: int) -> Iterator[tuple[str, int]]:
     """The keys that name a token which a vocabulary of `size` tokens does not have, with the id."""
     for key in ID_KEYS:
         if size and key in file and has_right_type(file, key):

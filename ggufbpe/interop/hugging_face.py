@@ -156,6 +156,12 @@ def _added_tokens(vocabulary: Vocabulary) -> list[dict[str, Any]]:
 
 def _normalizer(vocabulary: Vocabulary) -> dict[str, Any] | None:
     steps = [_replace(" ", "▁")] if vocabulary.pre_tokenizer.escape_whitespaces else []
+    if (
+        vocabulary.pre_tokenizer.prepend_space
+    ):  # a Replace of nothing by U+2581 makes the library panic on some texts
+        raise NotExpressibleError(
+            f"{vocabulary.pre_tokenizer.name} puts a space in front of each line, for which the library has no step"
+        )
     if vocabulary.makes_lower_case:
         # llama.cpp has one code point for each; of İ, the library makes two
         steps += [_replace(chr(a), chr(b)) for a, b in LOWER.items() if chr(a).lower() != chr(b)]

@@ -33,7 +33,7 @@ from .recognize import Recognized, parts_of, recognize
 _K = TokenizerKey
 _T = GGUFValueType
 _SHOWN = 5
-_STRIPS_MASK = ("jina-v2-code", "jina-v2-de", "jina-v2-es")  # vocab/, _set_strip_attributes
+_STRIPS_MASK = ("jina-v2-code", "jina-v2-de", "jina-v2-es", "mmbert")  # vocab/, _set_strip_attributes
 _STRIPPING = ("nomic-bert-moe", "jina-bert-v3")  # architectures that do the same
 _CONFIG_TOKENS = (
     ("bos", _K.BOS_ID),

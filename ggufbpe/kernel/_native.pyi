@@ -62,6 +62,7 @@ class BPEModel(TextModel):
         byte_encode: bool,
         ignore_merges: bool,
         newline_runs: bool,
+        prepend_space: bool,
         escape_spaces: bool,
         own_step: str,
         cache_bytes: int,

@@ -25,6 +25,7 @@ _UNSUPPORTED = {  # what it is, in words, and the special ids of a file that nam
     "t5": ("Unigram, as of T5", {"eos": 1, "unk": 2, "pad": 0}),
     "rwkv": ("RWKV's greedy longest match", {}),
     "plamo2": ("PLaMo-2's Unigram", {"bos": 1, "eos": 2, "unk": 0, "pad": 3}),
+    "plamo3": ("PLaMo-3's Unigram", {"bos": 1, "eos": 2, "unk": 0, "pad": 3}),
     "none": ("no tokenizer at all: the model has no vocabulary", {}),
     "no_vocab": ("no tokenizer at all: the model has no vocabulary", {}),
     "test": ("llama.cpp's own test tokenizer", {}),

@@ -1,6 +1,6 @@
 """The child process that asks another tokenizer's Python package, so that its crash is not ours.
 
-    oracles.py -> (pipe) -> [this file] -> llama_cpp, tokenizers or tiktoken
+    oracles.py -> (pipe) -> [this file] -> tokenizers or tiktoken
 
 Run by its path, not imported: it needs nothing of ggufbpe. Messages are a length of 8 bytes, little-endian,
 and that many bytes. The first one is JSON: the library, and what it opens. Then each is a text after a byte
@@ -28,43 +28,6 @@ from typing import Any
 Encode = Callable[[bytes, bool, bool], "list[int]"]
 
 ADD_SPECIAL, PARSE_SPECIAL = 1, 2
-
-
-def llama_cpp(config: dict[str, Any]) -> tuple[str, Encode]:
-    """The C functions of llama.cpp, by way of the low-level module, with the vocabulary of a GGUF."""
-    import ctypes
-    import importlib.metadata
-    import importlib.util
-    import types
-
-    # The package itself imports ten times as much, and cannot be imported where one of its needs is missing.
-    specification = importlib.util.find_spec("llama_cpp")
-    if specification is None:
-        raise ModuleNotFoundError("No module named 'llama_cpp'")
-    package: Any = types.ModuleType("llama_cpp")
-    package.__path__ = list(specification.submodule_search_locations or ())
-    sys.modules["llama_cpp"] = package
-    f: Any = import_module("llama_cpp.llama_cpp")
-    silent = f.llama_log_callback(lambda *_: None)
-    f.llama_log_set(silent, ctypes.c_void_p())
-    f.llama_backend_init()
-    parameters = f.llama_model_default_params()
-    parameters.vocab_only = True
-    model = f.llama_model_load_from_file(os.fsencode(config["model"]), parameters)
-    if not model:
-        raise ValueError("llama.cpp cannot load the model's vocabulary")
-    vocab = f.llama_model_get_vocab(model)
-
-    def encode(text: bytes, add_special: bool, parse_special: bool, keep: object = silent) -> list[int]:
-        size = len(text) + 16
-        while True:
-            ids = (f.llama_token * size)()
-            count = f.llama_tokenize(vocab, text, len(text), ids, size, add_special, parse_special)
-            if count >= 0:
-                return list(ids[:count])
-            size = -count
-
-    return importlib.metadata.version("llama-cpp-python"), encode
 
 
 def tokenizers(config: dict[str, Any]) -> tuple[str, Encode]:
@@ -138,7 +101,7 @@ def _known_encoding(name: str, ranks: dict[bytes, int]) -> dict[str, Any] | None
     return {key: definition[key] for key in ("pat_str", "special_tokens")}
 
 
-LIBRARIES = {"llama_cpp": llama_cpp, "tokenizers": tokenizers, "tiktoken": tiktoken}
+LIBRARIES = {"tokenizers": tokenizers, "tiktoken": tiktoken}
 
 
 def main() -> None:

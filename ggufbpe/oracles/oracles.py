@@ -1,6 +1,6 @@
 """The tokenizers that ours is compared with, each a real one behind one interface.
 
-    verify.py -> [this file] -> llama-tokenize, llama-server, library_child.py, recorded ids, another GGUF
+    verify.py -> [this file] -> llama-tokenize, llama-server, llama_cpp.py, library_child.py, recorded ids, another GGUF
 
 `ORACLES` has each by the name that `--against` gives it. None is trusted: it may crash, hang, or answer with
 garbage, and each of these is a `Failure` in place of the ids, after which the next text gets its answer.
@@ -31,7 +31,7 @@ GET_LLAMA_TOKENIZE = (
     "it; then put it on PATH or give --against llama-tokenize:PATH"
 )
 _LOG_LINE = re.compile(r"[\d.]+ [DIW] |\s*$")
-_EXTRAS = {"llama_cpp": "llama-cpp-python", "tokenizers": "tokenizers", "tiktoken": "tiktoken"}
+_EXTRAS = {"tokenizers": "tokenizers", "tiktoken": "tiktoken"}
 
 
 class OracleError(ValueError):
@@ -265,6 +265,60 @@ def _ending(status: int) -> str:
         return f"ended by signal {-status}"
 
 
+# ---- llama.cpp in process -------------------------------------------------------------------------------
+
+
+class InProcess(Oracle):
+    """The library llama.cpp of a Python package, in a child process that is started anew when it crashes or hangs."""
+
+    def __init__(self, package: str, model: str, seconds: float) -> None:
+        from .llama_cpp import LibraryError, LlamaCpp, LoadError
+
+        self._seconds = seconds
+        try:
+            self._llama = LlamaCpp(package, os.path.abspath(model), seconds=seconds)
+        except LibraryError as error:
+            if error.absent:
+                raise OracleError(_not_installed(package, str(error))) from None
+            raise OracleError(f"{package} cannot be asked: {printable(str(error), 200)}") from None
+        except LoadError as error:
+            if error.crash is not None:
+                failure = _of_crash(error.crash.status, seconds)
+                raise OracleError(f"{package} does not survive opening this: {failure.detail}") from None
+            raise OracleError(
+                f"{package} cannot open this: llama.cpp cannot load the model's vocabulary"
+            ) from None
+        self.name = f"{package} {self._llama.version}"
+
+    def encode(self, texts: Sequence[bytes], add_special: bool, parse_special: bool) -> list[Answer]:
+        from .llama_cpp import LoadError
+
+        try:
+            answers = self._llama.tokenize(texts, add_special, parse_special)
+        except LoadError as error:  # by a child that was started anew
+            return [Failure("crash", str(error))] * len(texts)
+        return [ids if isinstance(ids, list) else _of_crash(ids.status, self._seconds) for ids in answers]
+
+    def close(self) -> None:
+        self._llama.close()
+
+
+def _of_crash(status: int | None, seconds: float) -> Failure:
+    """What became of a process that ended with a status, or gave no answer in time."""
+    if status is None:
+        return Failure("timeout", f"no answer within {seconds:g} s")
+    return Failure("crash", _ending(status))
+
+
+def _in_process(package: str) -> Callable[[str, str, Tokenizer, float], Oracle]:
+    def opened(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
+        if rest:
+            raise OracleError(f"{package} takes nothing after a colon: it opens the model of -m")
+        return InProcess(package, model, seconds)
+
+    return opened
+
+
 # ---- Python packages, in a child process ----------------------------------------------------------------
 
 
@@ -316,7 +370,7 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "GGML_NO_BACKTRACE": "1", "TOKENIZERS_PARALLELISM": "false"},
+            env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},
         )
         self._answers: SimpleQueue[bytes] = SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -347,12 +401,9 @@ class _Child:
 
     def failure(self, seconds: float, late: bool) -> Failure:
         """What became of a process that gave no answer; it is ended."""
-        if late:
-            self.end()
-            return Failure("timeout", f"no answer within {seconds:g} s")
-        status = self._process.wait()
+        status = None if late else self._process.wait()
         self.end()
-        return Failure("crash", _ending(status))
+        return _of_crash(status, seconds)
 
     def end(self) -> None:
         from contextlib import suppress
@@ -377,7 +428,7 @@ def _cannot_open(config: dict[str, Any], answer: bytes, failure: str) -> str:
     extra = _EXTRAS[config["library"]]
     said = answer[1:].decode("utf-8", "replace")
     if answer[:1] == b"?":
-        return f"the package {extra} is not installed ({said}): pip install 'ggufbpe[{extra}]'"
+        return _not_installed(extra, said)
     if failure:
         return f"{extra} does not survive opening this: {failure}"
     if config["library"] == "tiktoken" and "file" not in config:
@@ -386,10 +437,8 @@ def _cannot_open(config: dict[str, Any], answer: bytes, failure: str) -> str:
     return f"{extra} cannot open this: {printable(said, 200)}"
 
 
-def _llama_cpp_python(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
-    if rest:
-        raise OracleError("llama-cpp-python takes nothing after a colon: it opens the model of -m")
-    return Library("llama_cpp", {"model": os.path.abspath(model)}, "llama-cpp-python", seconds)
+def _not_installed(package: str, said: str) -> str:
+    return f"the package {package} is not installed ({said}): pip install 'ggufbpe[{package}]'"
 
 
 def _tokenizers(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
@@ -571,7 +620,8 @@ def _other_model(rest: str, model: str, tokenizer: Tokenizer, seconds: float) ->
 
 ORACLES: dict[str, Callable[[str, str, Tokenizer, float], Oracle]] = {
     "llama-tokenize": LlamaTokenize,
-    "llama-cpp-python": _llama_cpp_python,
+    "llama-cpp-python": _in_process("llama-cpp-python"),
+    "xllamacpp": _in_process("xllamacpp"),
     "server": Server,
     "hf": _tokenizers,
     "tiktoken": _tiktoken,
@@ -588,6 +638,7 @@ NEED_ARGUMENT = {
 USAGES = (
     "llama-tokenize[:PATH]",
     "llama-cpp-python",
+    "xllamacpp",
     "server:URL",
     "hf:tokenizer.json",
     "tiktoken:FILE.tiktoken",

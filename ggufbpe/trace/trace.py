@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..models.bpe.merge import byte_level
 from ..models.bpe.pattern import option_texts
 from ..models.bpe.split import splitter
 from ..models.bpe.text import Part, byte_pair_text
@@ -400,30 +399,30 @@ class MergedWords(dict[str, _Merged]):
 
 def _merge_word(tokenizer: Tokenizer, word: str) -> _Merged:
     encoder, entry = byte_pair_text(tokenizer).word_ids.encoder, tokenizer.vocabulary.pre_tokenizer
-    written = byte_level(word) if entry.byte_encode else word
+    written = encoder.written(word)
     whole = None
     if encoder.is_whole(written):
         whole = "ignore_merges" if entry.ignore_merges else "newline_runs"
     merges, found = merge(encoder, written) if whole is None else ((), [written])
     symbols: list[Symbol] = []
     tokens: list[tuple[int, int, int, str]] = []
-    start = 0
+    place = -encoder.prepended(word)
     for text in found:
         data = text.encode("utf-8", "surrogatepass")
-        end = start + (len(text) if entry.byte_encode else len(data))
+        start, place = place, place + (len(text) if entry.byte_encode else len(data))
+        begin, end = max(start, 0), max(place, 0)
         token = tokenizer.vocabulary.token_to_id.get(text)
         if token is not None:
-            tokens.append((token, start, end, "symbol"))
-            symbols.append(Symbol(text, start, end, (token,), True))
+            tokens.append((token, begin, end, "symbol"))
+            symbols.append(Symbol(text, begin, end, (token,), True))
         else:
             pieces = encoder.fallback(text)
-            tokens += [(token, start + at, start + at + 1, "byte") for token, at in pieces]
+            tokens += [(token, max(start + at, 0), max(start + at + 1, 0), "byte") for token, at in pieces]
             kept = {at for _, at in pieces}
             dropped = bytes(
                 byte for at, byte in enumerate(_bytes_of(text, entry.byte_encode)) if at not in kept
             )
-            symbols.append(Symbol(text, start, end, tuple(token for token, _ in pieces), False, dropped))
-        start = end
+            symbols.append(Symbol(text, begin, end, tuple(token for token, _ in pieces), False, dropped))
     return _Merged(written, whole, merges, symbols, tokens)
 
 

@@ -59,6 +59,7 @@ SPECIAL_IDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
             "▁<PRE>",
             "<|code_prefix|>",
             "<|prefix|>",
+            "<|plamo:fim_prefix|>",
         ),
     ),
     (
@@ -73,6 +74,7 @@ SPECIAL_IDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
             "▁<SUF>",
             "<|code_suffix|>",
             "<|suffix|>",
+            "<|plamo:fim_suffix|>",
         ),
     ),
     (
@@ -87,6 +89,7 @@ SPECIAL_IDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
             "▁<MID>",
             "<|code_middle|>",
             "<|middle|>",
+            "<|plamo:fim_middle|>",
         ),
     ),
     ("fim_pad", (TokenizerKey.FIM_PAD_ID,), ("<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]")),
@@ -95,7 +98,7 @@ SPECIAL_IDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         (TokenizerKey.FIM_REP_ID,),
         ("<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"),
     ),
-    ("fim_sep", (TokenizerKey.FIM_SEP_ID,), ("<|file_sep|>",)),
+    ("fim_sep", (TokenizerKey.FIM_SEP_ID,), ("<|file_sep|>", "<|plamo:file_separator|>")),
 )
 
 END_OF_GENERATION = (
@@ -121,6 +124,7 @@ END_OF_GENERATION = (
     "<|tool_response>",
     "<｜end▁of▁sentence｜>",
     "[e~[",
+    "<|ifm|im_end|>",
 )
 # Texts of which llama.cpp makes a control token whatever its type; those of special ids unless a key names another.
 MADE_CONTROL = frozenset((*END_OF_GENERATION, *(text for _, _, texts in SPECIAL_IDS for text in texts)))
@@ -235,7 +239,7 @@ def set_strip_attributes(
         else:
             warn(f"the token {printable(text)} is missing: convert the model again")
 
-    if has_any(named_pre, ("jina-v2-de", "jina-v2-es", "jina-v2-code")) or has_any(
+    if has_any(named_pre, ("jina-v2-de", "jina-v2-es", "jina-v2-code", "mmbert")) or has_any(
         architecture, _LSTRIP_ARCHITECTURES
     ):
         set_lstrip("<mask>")

@@ -107,7 +107,9 @@ model::Vocabulary random_vocabulary(Choices &choices, bool escape_spaces, const 
     v.options.escape_spaces = escape_spaces;
     // As with Gemma 4, whose lines are words and whose bytes are not written otherwise: elsewhere a run of line breaks can
     // be a part of a word, whose cut at spaces would make it one.
-    v.options.newline_runs = !v.options.byte_encode && (entry == "lines" || entry == "gemma4") && choices.one_in(2);
+    const bool has_lines = entry == "lines" || entry == "gemma4" || entry == "mmbert";
+    v.options.newline_runs = !v.options.byte_encode && has_lines && choices.one_in(2);
+    v.options.prepend_space = escape_spaces && has_lines && choices.one_in(2);
     const std::vector<std::string> used = letters(choices, v.options);
     if (!choices.one_in(4)) v.tokens = used;
     const int bytes = choices.one_in(6) ? 256 : 0;
@@ -220,9 +222,9 @@ void print(const char *what, const std::string &text) {
 
 [[noreturn]] void fail(const char *what, const model::Vocabulary &v, const std::string &entry, const std::string &text,
                        const std::vector<int32_t> &expected, const Ids &found) {
-    std::fprintf(stderr, "%s; entry %s, byte_encode %d, ignore_merges %d, newline_runs %d, escape_spaces %d, own step %d\n",
+    std::fprintf(stderr, "%s; entry %s, byte_encode %d, ignore_merges %d, newline_runs %d, prepend_space %d, escape_spaces %d, own step %d\n",
                  what, entry.c_str(), v.options.byte_encode, v.options.ignore_merges, v.options.newline_runs,
-                 v.options.escape_spaces, static_cast<int>(v.own_step));
+                 v.options.prepend_space, v.options.escape_spaces, static_cast<int>(v.own_step));
     print("text", text);
     for (int32_t id : expected) std::fprintf(stderr, "%d ", id);
     std::fprintf(stderr, "expected\n");

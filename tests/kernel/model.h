@@ -348,6 +348,8 @@ public:
     // The ids of a word, whose characters are given as they are written before GPT-2's alphabet.
     void encode(const std::vector<std::string> &characters, std::vector<int32_t> &ids) const {
         std::vector<std::string> symbols;
+        const std::string space = "\xE2\x96\x81";
+        if (options_.prepend_space && characters[0] != space && characters[0] != "\n") symbols.push_back(space);
         for (const std::string &c : characters) {
             if (!options_.byte_encode) {
                 symbols.push_back(c);

@@ -29,9 +29,9 @@ OwnStep own_step_of(const std::string &name) {
 
 std::shared_ptr<BPEModel> bpe_model_of(std::shared_ptr<Strings> tokens, const Strings &merges,
                                        std::shared_ptr<Splitter> splitter, bool byte_encode, bool ignore_merges,
-                                       bool newline_runs, bool escape_spaces, const std::string &own_step,
+                                       bool newline_runs, bool prepend_space, bool escape_spaces, const std::string &own_step,
                                        size_t cache_bytes) {
-    const MergeOptions options{byte_encode, ignore_merges, newline_runs, escape_spaces};
+    const MergeOptions options{byte_encode, ignore_merges, newline_runs, prepend_space, escape_spaces};
     return std::make_shared<BPEModel>(tokens, merges, splitter, options, own_step_of(own_step), cache_bytes, LOOK_AT_SIGNALS);
 }
 
@@ -41,7 +41,7 @@ void bind_models(nb::module_ &module) {
     nb::class_<TextModel>(module, "TextModel", "What a tokenizer model does with plain text.");
     nb::class_<BPEModel, TextModel>(module, "BPEModel", "Byte pair encoding.")
         .def(nb::new_(&bpe_model_of), nb::arg("tokens"), nb::arg("merges"), nb::arg("splitter"), nb::arg("byte_encode"),
-             nb::arg("ignore_merges"), nb::arg("newline_runs"), nb::arg("escape_spaces"), nb::arg("own_step"),
+             nb::arg("ignore_merges"), nb::arg("newline_runs"), nb::arg("prepend_space"), nb::arg("escape_spaces"), nb::arg("own_step"),
              nb::arg("cache_bytes"));
     module.attr("CACHE_BYTES") = BPEModel::CACHE_BYTES;
 }

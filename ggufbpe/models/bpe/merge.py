@@ -26,6 +26,7 @@ _OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
 BYTE_CHARS = "".join(chr(b) if b in _PRINTABLE else chr(256 + _OTHERS.index(b)) for b in range(256))
 CHAR_BYTES = {char: byte for byte, char in enumerate(BYTE_CHARS)}
 
+SPACE = "\u2581"  # an escaped space
 NO_MERGE = (1 << 31) - 1  # above every rank
 _PAIR_CACHE = 1 << 20  # pairs, about 150 MB of them
 _LONGEST_WORD = 1 << 27  # symbols; merging one takes 60 bytes a symbol
@@ -85,7 +86,7 @@ class WordEncoder:
 
     def ids(self, word: str) -> tuple[int, ...]:
         """The ids of `word`, as it stands in the text."""
-        written = byte_level(word) if self._entry.byte_encode else word
+        written = self.written(word)
         if self.is_whole(written):
             return (self._token_to_id[written],)
         _check_length(len(written))  # before there is a list of symbols
@@ -102,10 +103,10 @@ class WordEncoder:
     def ids_with_ends(self, word: str) -> list[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the UTF-8 of `word`."""
         byte_encode = self._entry.byte_encode
-        written = byte_level(word) if byte_encode else word
+        written = self.written(word)
         _check_length(len(written))
         result: list[tuple[int, int, int]] = []
-        start = 0
+        start = -self.prepended(word)
         for symbol in [written] if self.is_whole(written) else self.merged(list(written)):
             end = start + (len(symbol) if byte_encode else len(symbol.encode("utf-8", "surrogatepass")))
             token = self._token_to_id.get(symbol)
@@ -114,7 +115,17 @@ class WordEncoder:
             else:
                 result.append((token, start, end))
             start = end
-        return result
+        return result if word == written or byte_encode else [(t, max(a, 0), max(b, 0)) for t, a, b in result]
+
+    def written(self, word: str) -> str:
+        """`word` as it stands in the vocabulary: in GPT-2's alphabet, or with a space in front where it needs one."""
+        if self._entry.byte_encode:
+            return byte_level(word)
+        return SPACE + word if self.prepended(word) else word
+
+    def prepended(self, word: str) -> int:
+        """How many bytes of UTF-8 are put in front of a word that is written (llm_tokenizer_bpe_session::tokenize)."""
+        return 3 if self._entry.prepend_space and not word.startswith((SPACE, "\n")) else 0
 
     def merged(self, symbols: list[str]) -> list[str]:
         """The symbols after all merges. `symbols` is used up."""

@@ -17,7 +17,7 @@ from ...gguf.constants import TokenizerKey
 from ...gguf.metadata import Metadata
 from ..model import TokenizerModel, Warn
 from .merge import CHAR_BYTES, byte_level
-from .registry import PRE_TOKENIZERS, PreTokenizer
+from .registry import LLAMA_CPP, PRE_TOKENIZERS, PreTokenizer
 from .telltales import telltales
 
 if TYPE_CHECKING:
@@ -57,11 +57,12 @@ class BytePairModel(TokenizerModel):
             raise UnknownPreTokenizerError(
                 f"unknown pre-tokenizer {printable(named_pre)}"
                 + (f" (near: {', '.join(near)})" if near else "")
-                + ", which llama.cpp 0c1e57098 refuses as well",
+                + f", which llama.cpp {LLAMA_CPP} refuses as well",
                 path=file.path,
                 offset=file.offset(TokenizerKey.PRE),
                 key=TokenizerKey.PRE,
-                remedy="`ggufbpe list-pre` shows all names; convert the model again, or update ggufbpe",
+                remedy="`ggufbpe list-pre` shows all names; convert the model again, or update ggufbpe; a name that "
+                f"splits alike can be taken for it: --override-kv {TokenizerKey.PRE}=str:NAME, in Python `overrides=`",
             )
         return PRE_TOKENIZERS[named_pre]
 
@@ -103,6 +104,7 @@ class BytePairModel(TokenizerModel):
             entry.byte_encode,
             entry.ignore_merges,
             entry.newline_runs,
+            entry.prepend_space,
             entry.escape_whitespaces,
             self.kernel_step(vocabulary),
             cache_bytes,

@@ -2,7 +2,7 @@ r"""The pre-tokenizer registry: for each name in `tokenizer.ggml.pre`, its patte
 
     GGUF key tokenizer.ggml.pre -> [this file] -> vocab/ (flags), split.py (patterns)
 
-Source: src/llama-vocab.cpp of llama.cpp 0c1e57098, llm_tokenizer_bpe (patterns of each pre-tokenizer type) and
+Source: src/llama-vocab.cpp of llama.cpp b11549, llm_tokenizer_bpe (patterns of each pre-tokenizer type) and
 llama_vocab::impl::load (names and flags). A new name there costs an entry in `_NAMES` here, and a new way of
 splitting one in `_FAMILIES`.
 
@@ -73,6 +73,9 @@ _ASIAN_SCRIPTS = (
     r"\u1100-\u11ff]+"
 )
 
+_K2_HORIZON_WORD = r"[^\r\n\p{L}\p{N}]?(?:\p{L}|\p{M}|\u200C|\u200D)+"
+_K2_HORIZON_TAIL = [r"\p{N}{1,3}", _OTHER, _LINES, _SPACES]
+
 _EXAONE_MOE = [
     _CONTRACTION,
     r"[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+",
@@ -81,6 +84,9 @@ _EXAONE_MOE = [
     r"\s*[\r\n]",
     _SPACES,
 ]
+
+
+LLAMA_CPP = "b11549"  # the state of llama.cpp that is followed
 
 
 class Stage(NamedTuple):
@@ -118,6 +124,19 @@ _FAMILIES: dict[str, tuple[Stage, ...]] = {
         _GPT2_STAGE,
     ),
     "llama-bpe": (_stage(_LLAMA3),),
+    "k2-horizon": (
+        # unicode_regex_split_custom_k2_horizon: a long s is an s after an apostrophe
+        _stage(
+            "|".join([_CONTRACTION, _K2_HORIZON_WORD, *_K2_HORIZON_TAIL]),
+            rule="|".join(
+                [
+                    _CONTRACTION.replace("[sS]", r"[sS\u017f]"),
+                    r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}\u200c\u200d]+",
+                    *_K2_HORIZON_TAIL,
+                ]
+            ),
+        ),
+    ),
     "jais-2": (
         Stage("", r"(?![\r\n])\s|\s", "blocks_of_white_space"),
         _stage(
@@ -247,6 +266,8 @@ _FAMILIES: dict[str, tuple[Stage, ...]] = {
     "bloom": (_stage(_BLOOM),),
     "viking": (_stage(_BLOOM), _stage(r"\p{N}")),
     "gemma4": (_LINE_RUNS,),
+    # llm_tokenizer_bpe_session::tokenize: the second stage is no pattern in llama.cpp, but a search for U+2581
+    "mmbert": (_LINE_RUNS, Stage("", r"\u2581[^\u2581]*|[^\u2581]+")),
     "whitespace": (_stage(r"\S+"),),
 }
 
@@ -267,6 +288,7 @@ class PreTokenizer(NamedTuple):
     add_sep: bool = False
     no_default_bos: bool = False  # without the BOS id 11 that other BPE models have by default
     newline_runs: bool = False  # a word of line breaks that is a token is that token (Gemma 4)
+    prepend_space: bool = False  # a word not of line breaks that has no U+2581 in front gets one (mmBERT)
     lowercase: bool = True  # the whitespace model makes words lower case, where the file does not say
     always_add_bos: bool = False  # BOS is added even where the file says not to (Gemma 4)
     add_eos: bool = False
@@ -322,6 +344,7 @@ _NAMES = [
     *_names("starcoder", "command-r smollm", **_KEEP),
     *_names("gemma4", "gemma4 granite-embed-multi-311m", **_GEMMA4),
     *_names("gemma4", "sarvam-moe", **_RAW, **_KEEP),
+    *_names("mmbert", "mmbert", **_RAW, newline_runs=True, prepend_space=True),
     *_names("whitespace", "whitespace", byte_encode=False, lowercase=False),
     *_names("qwen2", "qwen2 deepseek-r1-qwen kormo f2llmv2 hunyuan grok-2 solar-open", **_KEEP),
     *_names("qwen2", "stablelm2 megrez"),
@@ -342,6 +365,7 @@ _NAMES = [
     *_names("ufakzeka", "ufakzeka", **_KEEP),
     *_names("afmoe", "afmoe", **_KEEP),
     *_names("laguna", "laguna", **_KEEP),
+    *_names("k2-horizon", "k2-horizon", **_KEEP),
 ]
 
 PRE_TOKENIZERS: dict[str, PreTokenizer] = {

@@ -229,6 +229,7 @@ std::vector<PairTable::Pair> MergeTable::read_merges(const Strings &merges, cons
         }
     }
     parts_at_spaces_ = options_.escape_spaces && !options_.byte_encode && !options_.ignore_merges &&
+                       !options_.prepend_space &&  // a part of a word must not be taken for its beginning
                        joined_to_spaces_.size() <= MOST_JOINED;
     if (parts_at_spaces_) ascii_groups_ = ascii_joins.groups();
     return pairs;

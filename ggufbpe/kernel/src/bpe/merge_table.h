@@ -28,6 +28,7 @@ struct MergeOptions {
     bool byte_encode = true;    // words are written in GPT-2's alphabet of bytes; otherwise they stay UTF-8
     bool ignore_merges = false; // a word that is a token is that token
     bool newline_runs = false;  // so is a word of line breaks
+    bool prepend_space = false; // another word that does not begin with U+2581 gets one in front; needs escape_spaces
     bool escape_spaces = false; // a space is written as U+2581
 };
 

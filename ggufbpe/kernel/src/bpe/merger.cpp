@@ -1,10 +1,12 @@
 #include "bpe/merger.h"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 
 #include "bpe/whole_words.h"
+#include "utf8.h"
 
 namespace ggufbpe {
 
@@ -40,6 +42,33 @@ size_t sort_by_size(const Word *words, size_t count, std::vector<uint32_t> &numb
 
 }  // namespace
 
+// Source: src/llama-vocab.cpp, llm_tokenizer_bpe_session::tokenize. The byte of a space is written as U+2581 already.
+bool Merger::gets_space(const Word &word) const {
+    if (!word.size || word.data[0] == ' ') return false;
+    unsigned length;
+    const uint32_t first = code_point_at(word.data, word.data + word.size, length);
+    return first != '\n' && first != MergeTable::ESCAPED_SPACE;
+}
+
+// The words as they are to be merged, which hold until the next are asked for.
+const Word *Merger::with_spaces(const Word *words, size_t count, Scratch &scratch) const {
+    if (!table_.options().prepend_space) return words;
+    size_t size = 0;
+    for (size_t i = 0; i < count; ++i) size += gets_space(words[i]) ? words[i].size + 1 : 0;
+    if (!size) return words;
+    scratch.copies.resize(size);
+    unsigned char *to = scratch.copies.data();
+    scratch.spaced.assign(words, words + count);
+    for (Word &word : scratch.spaced) {
+        if (!gets_space(word)) continue;
+        *to = ' ';
+        std::memcpy(to + 1, word.data, word.size);
+        word = {to, word.size + 1};
+        to += word.size;
+    }
+    return scratch.spaced.data();
+}
+
 void Merger::encode(const Word &word, Scratch &scratch, CertainIds &to, const Poll &poll) const {
     const int64_t whole = find_whole_word(table_, word, scratch.written, poll);
     if (whole != Strings::NOT_FOUND) {
@@ -54,22 +83,25 @@ void Merger::encode(const Word &word, Scratch &scratch, CertainIds &to, const Po
 
 void Merger::encode(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const {
     CertainIds to{scratch.ids, false};
-    encode({word, size}, scratch, to, poll);
+    const Word own{word, size};
+    encode(*with_spaces(&own, 1, scratch), scratch, to, poll);
 }
 
 size_t Merger::count(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const {
     scratch.ids.clear();
     CertainIds to{scratch.ids, true};
-    encode({word, size}, scratch, to, poll);
+    const Word own{word, size};
+    encode(*with_spaces(&own, 1, scratch), scratch, to, poll);
     return to.dropped + scratch.ids.size();
 }
 
 void Merger::encode_many(const Word *words, size_t count, Result *results, Scratch &scratch, const Poll &poll) const {
+    words = with_spaces(words, count, scratch);
     const size_t short_count = sort_by_size(words, count, scratch.numbers);
+    CertainIds to{scratch.ids, false};
     for (size_t i = short_count; i < count; ++i) {
-        const Word &word = words[scratch.numbers[i]];
         const size_t start = scratch.ids.size();
-        encode(word.data, word.size, scratch, poll);
+        encode(words[scratch.numbers[i]], scratch, to, poll);
         results[scratch.numbers[i]] = {start, scratch.ids.size() - start};
     }
     scratch.numbers.resize(short_count);

@@ -39,8 +39,10 @@ public:
         std::vector<Lane> lanes;
         std::vector<uint32_t> numbers;  // of the words that are still to be merged
         std::vector<char> written;
+        std::vector<Word> spaced;  // words, some of them copied to `copies` with a space in front
+        std::vector<unsigned char> copies;
 
-        size_t bytes() const { return ids.bytes() + chain.bytes(); }
+        size_t bytes() const { return ids.bytes() + chain.bytes() + spaced.capacity() * sizeof(Word) + copies.capacity(); }
     };
 
     // Appends the ids of a word to scratch.ids. Throws std::length_error for one of more than SymbolChain::LONGEST symbols
@@ -59,6 +61,8 @@ public:
     const AsciiGroups &ascii_groups() const { return table_.ascii_groups(); }
 
 private:
+    bool gets_space(const Word &word) const;
+    const Word *with_spaces(const Word *words, size_t count, Scratch &scratch) const;
     void encode(const Word &word, Scratch &scratch, CertainIds &to, const Poll &poll) const;
 
     MergeTable table_;

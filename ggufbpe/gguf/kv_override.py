@@ -1,0 +1,133 @@
+"""Overrides of metadata as llama.cpp's flag `--override-kv` writes them.
+
+    KEY=TYPE:VALUE,... -> [this file] -> metadata.py (overrides)
+
+Source: common/arg.cpp (`--override-kv`, parse_csv_row), common/common.cpp (string_parse_kv_override), and
+src/llama-model-loader.cpp (GGUFMeta: which override a key takes).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ..errors import printable
+from .constants import GGUFValueType
+from .reader import Value
+from .schema import KEY_TYPES
+
+_T = GGUFValueType
+_LONGEST = 127  # bytes of a key, and of a text
+_KINDS = {"int": _T.UINT32, "float": _T.FLOAT32, "bool": _T.BOOL, "str": _T.STRING}
+_MOST = (1 << 63) - 1
+
+
+class Override(NamedTuple):
+    """`key` is to have `value`, which is of the type `kind`: "int", "float", "bool" or "str"."""
+
+    key: str
+    kind: str
+    value: Value
+
+
+def parse_kv_overrides(given: str) -> list[Override]:
+    r"""The overrides in one value of the flag: a line of comma-separated values, in quotes where they have commas.
+
+    >>> parse_kv_overrides("a=str:b,c=int:1")
+    [Override(key='a', kind='str', value='b'), Override(key='c', kind='int', value=1)]
+
+    `ValueError` where llama.cpp refuses one, in its words.
+    """
+    return [_parsed(item) for item in _csv_row(given)]
+
+
+def applicable(overrides: Iterable[Override]) -> tuple[dict[str, Value], list[str]]:
+    """The values of those that llama.cpp's tokenizer takes, by key, and for each of the others why it does not.
+
+    The first of several for one key counts. One of another type than the key's is left out, as llama.cpp does, and
+    so is one of a key that no tokenizer reads.
+    """
+    values: dict[str, Value] = {}
+    left_out: list[str] = []
+    for key, kind, value in overrides:
+        wanted = KEY_TYPES.get(key)
+        expected = next((name for name, each in _KINDS.items() if each is wanted), None)
+        if wanted is None:
+            left_out.append(f"{printable(key)} is no key of a tokenizer")
+        elif expected is None:
+            left_out.append(f"{key} is an array, which llama.cpp does not override")
+        elif kind != expected:
+            left_out.append(f"bad metadata override type for key {key!r}, expected {expected} but got {kind}")
+        else:
+            values.setdefault(
+                key, value % (1 << 32) if wanted is _T.UINT32 and isinstance(value, int) else value
+            )
+    return values, left_out
+
+
+def _parsed(item: str) -> Override:
+    key, equals, typed = item.partition("=")
+    if not equals or len(key.encode("utf-8", "surrogateescape")) > _LONGEST:
+        raise ValueError(
+            f"malformed KV override {printable(item)}: it is KEY=TYPE:VALUE, KEY of 127 bytes at most"
+        )
+    kind, colon, text = typed.partition(":")
+    if not colon or kind not in _KINDS:
+        raise ValueError(f"invalid type for KV override {printable(item)}: it is int, float, bool or str")
+    if kind == "bool" and text not in ("true", "false"):
+        raise ValueError(f"invalid boolean value for KV override {printable(item)}: it is true or false")
+    if kind == "str" and len(text.encode("utf-8", "surrogateescape")) > _LONGEST:
+        raise ValueError(f"malformed KV override {printable(item)}, value cannot exceed 127 chars")
+    return Override(key, kind, _READ[kind](text))
+
+
+def _integer(text: str) -> int:
+    """The number with which a text begins, as C's `atol` has it: 0 if there is none.
+
+    >>> _integer(" -12x"), _integer("x")
+    (-12, 0)
+    """
+    found = re.match(r"[ \t-\r]*([+-]?[0-9]+)", text)
+    return max(min(int(found[1]), _MOST), -_MOST - 1) if found else 0
+
+
+def _number(text: str) -> float:
+    """The same as C's `atof` has it, but for hexadecimal numbers."""
+    found = re.match(
+        r"(?i)[ \t-\r]*([+-]?(?:inf(?:inity)?|nan|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?))", text
+    )
+    return float(found[1]) if found else 0.0
+
+
+_READ: dict[str, Callable[[str], Value]] = {
+    "int": _integer,
+    "float": _number,
+    "bool": lambda text: text == "true",
+    "str": str,
+}
+
+
+def _csv_row(text: str) -> list[str]:
+    """The fields of a line of CSV. A quote that begins a field encloses it, and two stand for one in it.
+
+    >>> _csv_row('a,"b,""c",d"e')
+    ['a', 'b,"c', 'd"e']
+    """
+    fields = [""]
+    quoted = False
+    at = 0
+    while at < len(text):
+        char = text[at]
+        if quoted and char == '"':
+            quoted = text[at + 1 : at + 2] == '"'
+            fields[-1] += '"' * quoted
+            at += quoted
+        elif not quoted and char == '"' and not fields[-1]:
+            quoted = True
+        elif not quoted and char == ",":
+            fields.append("")
+        else:
+            fields[-1] += char
+        at += 1
+    return fields

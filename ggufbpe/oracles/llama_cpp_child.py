@@ -1,0 +1,207 @@
+"""The child process that asks llama.cpp by its C functions, so that its crash is not ours.
+
+    llama_cpp.py -> (pipe) -> [this file] -> the shared library
+
+Run by its path, not imported: it needs nothing of ggufbpe. The argument is the name of an installed distribution
+in `DISTRIBUTIONS`, or the path of a shared library; a second one is the size in bytes of the stack to run with.
+Messages are a length of 8 bytes, little-endian, and that many bytes of `marshal`. A question is the name of a method
+of `LlamaCpp` with its arguments; an answer is ("ok", value), ("refused", why) for a file that llama.cpp does not take,
+("absent", why) where the distribution is not installed, or ("error", why).
+"""
+
+from __future__ import annotations
+
+import sys
+
+if __name__ == "__main__":
+    del sys.path[0]  # this folder, whose modules are not to be taken for others of the same name
+
+import ctypes
+import glob
+import marshal
+import os
+from collections.abc import Sequence
+from importlib import metadata, util
+from typing import Any
+
+# The package of a distribution, and where in it the shared library is.
+DISTRIBUTIONS = {
+    "llama-cpp-python": ("llama_cpp", ("lib/libllama.so", "lib/libllama.dylib", "lib/llama.dll")),
+    "xllamacpp": ("xllamacpp", ("xllamacpp*.so", "xllamacpp*.pyd")),
+}
+# The special ids that llama.cpp tells; it has no function for the unknown token's and for `eom`.
+SPECIAL_IDS = ["bos", "eos", "eot", "sep", "nl", "pad", "mask"]
+SPECIAL_IDS += ["fim_pre", "fim_suf", "fim_mid", "fim_pad", "fim_rep", "fim_sep"]
+
+
+class RefusedError(ValueError):
+    """llama.cpp does not take a file; why, only its log says."""
+
+
+class Parameters(ctypes.Structure):
+    """llama_model_params, which is passed by value: at least as large as in any state."""
+
+    _fields_ = [("bytes", ctypes.c_uint8 * 512)]
+
+
+class LlamaCpp:
+    """The C functions, with Python values in and out. One method a question."""
+
+    def __init__(self, library: str) -> None:
+        self.version, path = _find(library) if library in DISTRIBUTIONS else ("", library)
+        if sys.platform == "win32":
+            os.add_dll_directory(os.path.dirname(path))
+        self._f = _functions(ctypes.CDLL(path))
+        self._f.llama_backend_init()
+        self._parameters = self._f.llama_model_default_params()
+        self._parameters.bytes[_place_of_vocab_only(bytes(self._parameters))] = 1
+        self._model: int | None = None
+        self._vocab: int | None = None
+        self._ids = (ctypes.c_int32 * 65536)()
+        self._text = ctypes.create_string_buffer(1 << 20)
+
+    def open(self, path: bytes) -> str:
+        """Load a vocabulary; returns the version of the distribution."""
+        if self._model is not None:
+            self._f.llama_model_free(self._model)
+        self._model = self._f.llama_model_load_from_file(path, self._parameters)
+        if self._model is None:
+            raise RefusedError("llama.cpp cannot load the model's vocabulary")
+        self._vocab = self._f.llama_model_get_vocab(self._model)
+        return self.version
+
+    def tokenize(self, questions: Sequence[tuple[bytes, bool, bool]]) -> list[list[int]]:
+        return [self._tokenize(*question) for question in questions]
+
+    def _tokenize(self, text: bytes, add_special: bool, parse_special: bool) -> list[int]:
+        while True:
+            ids = self._ids
+            count = self._f.llama_tokenize(
+                self._vocab, text, len(text), ids, len(ids), add_special, parse_special
+            )
+            if count >= 0:
+                return ids[:count]
+            self._ids = (ctypes.c_int32 * -count)()
+
+    def detokenize(self, questions: Sequence[tuple[Sequence[int], bool, bool]]) -> list[bytes]:
+        return [self._detokenize(*question) for question in questions]
+
+    def _detokenize(self, ids: Sequence[int], remove_special: bool, unparse_special: bool) -> bytes:
+        given = (ctypes.c_int32 * len(ids))(*ids)
+        while True:
+            text = self._text
+            size = self._f.llama_detokenize(
+                self._vocab, given, len(ids), text, len(text), remove_special, unparse_special
+            )
+            if size >= 0:
+                return ctypes.string_at(text, size)
+            self._text = ctypes.create_string_buffer(-size)
+
+    def pieces(self, special: bool) -> list[bytes]:
+        """The piece of every token; where `special` is false, control tokens have none."""
+        text, found = self._text, []
+        for token in range(self._f.llama_vocab_n_tokens(self._vocab)):
+            size = self._f.llama_token_to_piece(self._vocab, token, text, len(text), 0, special)
+            found.append(ctypes.string_at(text, size))
+        return found
+
+    def describe(self) -> dict[str, Any]:
+        f, vocab = self._f, self._vocab
+        ids = {name: getattr(f, f"llama_vocab_{name}")(vocab) for name in SPECIAL_IDS}
+        tokens = range(f.llama_vocab_n_tokens(vocab))
+        return {
+            "vocab_type": f.llama_vocab_type(vocab),
+            "special_ids": {name: None if token < 0 else token for name, token in ids.items()},
+            "add_bos": f.llama_vocab_get_add_bos(vocab),
+            "add_eos": f.llama_vocab_get_add_eos(vocab),
+            "add_sep": f.llama_vocab_get_add_sep(vocab),
+            "eog_ids": [token for token in tokens if f.llama_vocab_is_eog(vocab, token)],
+            "texts": [f.llama_vocab_get_text(vocab, token) for token in tokens],
+            "attributes": [f.llama_vocab_get_attr(vocab, token) for token in tokens],
+        }
+
+
+def _find(distribution: str) -> tuple[str, str]:
+    """The version of an installed distribution, and the path of its shared library."""
+    package, patterns = DISTRIBUTIONS[distribution]
+    specification = util.find_spec(package)  # imports nothing: the package could lack one of its needs
+    if specification is None:
+        raise ModuleNotFoundError(f"No module named {package!r}")
+    for folder in specification.submodule_search_locations or ():
+        for pattern in patterns:
+            for path in glob.glob(os.path.join(glob.escape(folder), pattern)):
+                return metadata.version(distribution), path
+    raise FileNotFoundError(f"no shared library of llama.cpp in the package {package}")
+
+
+def _functions(library: ctypes.CDLL) -> Any:
+    """The library with the types of its functions, as include/llama.h has them."""
+    pointer, i32, flag, text = ctypes.c_void_p, ctypes.c_int32, ctypes.c_bool, ctypes.c_char_p
+    ids = ctypes.POINTER(i32)
+    types: dict[str, tuple[Any, list[Any]]] = {
+        "llama_backend_init": (None, []),
+        "llama_model_default_params": (Parameters, []),
+        "llama_model_load_from_file": (pointer, [text, Parameters]),
+        "llama_model_free": (None, [pointer]),
+        "llama_model_get_vocab": (pointer, [pointer]),
+        "llama_tokenize": (i32, [pointer, text, i32, ids, i32, flag, flag]),
+        "llama_detokenize": (i32, [pointer, ids, i32, text, i32, flag, flag]),
+        "llama_token_to_piece": (i32, [pointer, i32, text, i32, i32, flag]),
+        "llama_vocab_n_tokens": (i32, [pointer]),
+        "llama_vocab_type": (i32, [pointer]),
+        "llama_vocab_get_text": (text, [pointer, i32]),
+        "llama_vocab_get_attr": (i32, [pointer, i32]),
+        "llama_vocab_is_eog": (flag, [pointer, i32]),
+        **{f"llama_vocab_get_add_{name}": (flag, [pointer]) for name in ("bos", "eos", "sep")},
+        **{f"llama_vocab_{name}": (i32, [pointer]) for name in SPECIAL_IDS},
+    }
+    for name, (result, arguments) in types.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+def _place_of_vocab_only(defaults: bytes) -> int:
+    """Where `vocab_only` is in the default parameters: the first of the booleans, which follow the pointers.
+
+    Those are null or addresses, `vocab_only` is false, and one of the booleans after it is true.
+    """
+    for place in range(56, 96, 8):
+        booleans = defaults[place : place + 6]
+        if any(booleans) and not booleans[0] and max(booleans) == 1:
+            return place
+    raise ValueError("no booleans in llama_model_default_params()")
+
+
+def main() -> None:
+    library, *stack = sys.argv[1:]
+    if sys.platform != "win32":
+        import resource
+
+        if stack:  # it is measured when a program starts, so this one starts again
+            hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+            size = int(stack[0]) if hard == resource.RLIM_INFINITY else min(int(stack[0]), hard)
+            resource.setrlimit(resource.RLIMIT_STACK, (size, hard))
+            os.execv(sys.executable, [sys.executable, __file__, library])
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what llama.cpp prints must not run into the answers
+    llama: LlamaCpp | None = None
+    while head := questions.read(8):
+        method, *arguments = marshal.loads(questions.read(int.from_bytes(head, "little")))
+        try:
+            llama = llama or LlamaCpp(library)
+            answer = ("ok", getattr(llama, method)(*arguments))
+        except ModuleNotFoundError as error:
+            answer = ("absent", str(error))
+        except RefusedError as error:
+            answer = ("refused", str(error))
+        except Exception as error:
+            answer = ("error", f"{error}")
+        data = marshal.dumps(answer)
+        answers.write(len(data).to_bytes(8, "little") + data)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
