@@ -27,11 +27,12 @@ from ggufbpe.trace import why_not as why_nots
 from ggufbpe.trace.survey import Wanted, survey, survey_of
 from ggufbpe.trace.trace import Trace, to_json
 from ggufbpe.views.explain import html
+from ggufbpe.views.explain_lines import ExplainLines
 
 pytestmark = pytest.mark.skipif(native is None, reason="the reference engine takes whole texts")
 MEMORY = """
 import sys
-from ggufbpe.cli import main
+from ggufbpe.cli import explain, main
 code = main(sys.argv[1:])
 [peak] = (line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(peak, file=sys.stderr)
@@ -256,7 +257,7 @@ def test_views_of_parts_are_those_of_the_whole(name: str, monkeypatch: pytest.Mo
 
 
 def lines(given: parts.Parts | Trace) -> list[str]:
-    return list(explain._View(80, False, True).lines(given, None, None, None))
+    return list(ExplainLines(80, False, True).lines(given, None, None, None))
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "gemma4", "deepseek-llm"])

@@ -34,6 +34,7 @@ from ggufbpe.escapes import Unescaped, process_escapes
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.bpe.registry import LLAMA_CPP, PRE_TOKENIZERS, PreTokenizer
+from ggufbpe.views import terminal
 
 ENGINE = "reference" if native is None else "native"
 MALFORMED = ROOT / "fixtures" / "malformed"
@@ -337,7 +338,7 @@ def test_colours_can_be_had_without_a_terminal(run: Run) -> None:
     ],
 )
 def test_visible_pieces(piece: bytes, expected: str) -> None:
-    assert _output.visible(piece) == expected
+    assert terminal.visible(piece) == expected
 
 
 # ---- detokenize -----------------------------------------------------------------------------------------

@@ -361,11 +361,11 @@ def test_views_of_hostile_text(
 @bounded(60)
 @given(st.one_of(texts, broken_bytes), st.sampled_from(["gpt-2", "gemma4", "deepseek-llm"]))
 def test_every_text_has_a_view(text: str | bytes, name: str) -> None:
-    from ggufbpe.cli.explain import _View
+    from ggufbpe.views.explain_lines import ExplainLines
 
     found = tokenizer_as(name).trace(text)
     for width, everything in ((30, False), (120, True)):
-        shown = "\n".join(_View(width, False, everything).lines(found, None, None, None))
+        shown = "\n".join(ExplainLines(width, False, everything).lines(found, None, None, None))
         assert not CONTROL.search(shown)
         for token in found.tokens[:60]:
             assert str(token.id) in shown

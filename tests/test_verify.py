@@ -40,7 +40,6 @@ from ggufbpe import Tokenizer
 from ggufbpe.cli import main
 from ggufbpe.cli._files import cut_into_texts
 from ggufbpe.cli._output import isolated
-from ggufbpe.cli.verify import display_width
 from ggufbpe.corpus import files_of
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.oracles.oracles import Answer, Failure, Oracle, OtherModel
@@ -49,6 +48,7 @@ from ggufbpe.verify.fuzz import RandomTexts, texts_for
 from ggufbpe.verify.result import Result, Text
 from ggufbpe.verify.shrink import Shrinking, shrink
 from ggufbpe.verify.verify import verify
+from ggufbpe.views.report_lines import display_width
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="fake commands are shell scripts")
 ADD_BOS, ADD_EOS = "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"

@@ -1,7 +1,7 @@
 """Where output goes: bytes to standard output, single lines to standard error.
 
-Text of models and files is never trusted: on the way to a terminal it goes through `visible` or `one_line`,
-so that no control character in it takes effect.
+Text of models and files is never trusted: on the way to a terminal it goes through `visible` or `one_line`
+(views/terminal.py), so that no control character in it takes effect.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-RESET, DIM, BOLD = "\x1b[0m", "\x1b[2m", "\x1b[1m"
+from ..views.terminal import one_line
 
 
 class OutputError(Exception):
@@ -87,51 +87,6 @@ def error(text: str) -> None:
     note(f"ggufbpe: error: {one_line(text)}")
 
 
-# ---- text on its way to a terminal ----------------------------------------------------------------------
-
-
-def one_line(text: str) -> str:
-    r"""`text` with all that is not printable escaped.
-
-    >>> one_line("a\nb")
-    'a\\nb'
-    """
-    return text if text.isprintable() else "".join(c if c.isprintable() else escaped(c) for c in text)
-
-
-def escaped(char: str) -> str:
-    """A character as an escape sequence of Python and JSON."""
-    return char.encode("unicode_escape").decode() if char != "\\" else char
-
-
-def visible(piece: bytes) -> str:
-    r"""The bytes of a token, with backslashes and all that is not printable or not UTF-8 escaped.
-
-    >>> visible(b"\x1b[31m\xe4 ")
-    '\\x1b[31m\\xe4 '
-    """
-    return one_line(piece.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace"))
-
-
-def json_bytes(value: object) -> bytes:
-    """JSON for people and programs: a list has an element a line; only what is not printable is escaped."""
-    if isinstance(value, list):
-        text = "[\n" + ",\n".join(map(json_text, value)) + "\n]" if value else "[]"
-    else:
-        text = json_text(value, indent=2)
-    return (text + "\n").encode()
-
-
-def json_text(value: object, indent: int | None = None) -> str:
-    """The same as text, in one line without `indent`."""
-    import json
-    import re
-
-    risky = "[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
-    return re.sub(risky, lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
 # ---- the terminal ---------------------------------------------------------------------------------------
 
 
@@ -169,50 +124,3 @@ def error_width() -> int | None:
     if not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
         return None
     return _width(sys.stderr)
-
-
-def wrapped(text: str, width: int | None, indent: int, breaks: str = " ", start: int | None = None) -> str:
-    """`text` in lines of at most `width`, broken after one of `breaks` if possible, all but the first indented.
-
-    The first line begins in column `start` (default: `indent`). Nothing is dropped but a space at which a line
-    is broken, and none in patterns, where it means something. With a width of None there is one line.
-
-    >>> wrapped("abcd|efgh|ijkl", 12, 2, "|").splitlines()
-    ['abcd|efgh|', '  ijkl']
-    """
-    if width is None:
-        return text
-    lines = []
-    room = max(width - (indent if start is None else start), 10)
-    while len(text) > room:
-        cut = max(text.rfind(mark, 0, room) for mark in breaks) + 1
-        if cut <= room // 3:
-            cut = text.rfind("\\", 0, room)  # so that \u4e00 stays whole
-            cut = cut if cut > room // 3 else room
-        lines.append(text[:cut].rstrip(" ") if breaks == " " else text[:cut])
-        text = text[cut:]
-        room = max(width - indent, 10)
-    return ("\n" + " " * indent).join([*lines, text])
-
-
-# ---- right-to-left text ---------------------------------------------------------------------------------
-
-_RTL = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]+"
-
-
-def isolated(text: str) -> str:
-    """`text`, in marks that keep a right-to-left text from turning around what stands beside it."""
-    if text.isascii():
-        return text
-    from unicodedata import bidirectional
-
-    return f"\u2068{text}\u2069" if any(bidirectional(char) in ("R", "AL", "AN") for char in text) else text
-
-
-def isolated_runs(text: str) -> str:
-    """`text` with only the right-to-left runs in such marks."""
-    if text.isascii():
-        return text
-    import re
-
-    return re.sub(f"{_RTL}(?: +{_RTL})*", "\u2068\\g<0>\u2069", text)

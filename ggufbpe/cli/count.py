@@ -13,6 +13,7 @@ from .. import utf8
 from ..corpus import CorpusError, File, decompressed, files_of, has_json_lines, records, without_compression
 from ..pipeline.blocks import added_ids, blocks
 from ..tokenizer import Tokenizer
+from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_special_flags, model_path, overrides_of
 from ._files import problem_with, say_what_was_left_out
@@ -126,7 +127,7 @@ class _Job:
         total = sum(file.size for file in found) or 1
         before = 0  # bytes of the files before this one
         for number, file in enumerate(found, 1):
-            label = f"{number}/{len(found)} {_output.one_line(os.path.basename(file.path))}"
+            label = f"{number}/{len(found)} {terminal.one_line(os.path.basename(file.path))}"
             if bar.is_due(at_once=file.size >= _LARGE):
                 bar.draw(before / total, label)
             try:
@@ -187,7 +188,7 @@ class _Job:
             "errors": self.errors,
             "skipped": {kind: number for kind, number in sorted(self._skipped.items()) if number},
         }
-        _output.write(_output.json_bytes(result))
+        _output.write(terminal.json_bytes(result))
 
 
 def _columns(counted: list[_Counts]) -> tuple[list[int], list[int], list[int]]:
@@ -209,7 +210,7 @@ class _Table:
         self._print("tokens", "bytes", "chars/token", "name")
 
     def row(self, counts: _Counts) -> None:
-        self._print(str(counts.tokens), str(counts.bytes), counts.ratio, _output.one_line(counts.name))
+        self._print(str(counts.tokens), str(counts.bytes), counts.ratio, terminal.one_line(counts.name))
         _output.flush()
 
     def _print(self, tokens: str, size: str, ratio: str, name: str) -> None:

@@ -13,6 +13,7 @@ from ..diagnose.diagnose import diagnose
 from ..escapes import process_escapes
 from ..oracles.recorded import parse_ids
 from ..tokenizer import Tokenizer
+from ..views import terminal
 from . import _output
 from ._arguments import (
     Parser,
@@ -93,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     flags = {"add_special": not arguments.no_bos, "parse_special": arguments.parse_special}
     found = diagnose(tokenizer, text, ids, others=list(map(Tokenizer.from_gguf, others)), **flags)
     if arguments.json:
-        _output.write(_output.json_bytes(to_json(found)))
+        _output.write(terminal.json_bytes(to_json(found)))
     else:
         view = _View(_output.terminal_width() or 100, _output.use_color(arguments.color))
         flags["add_special"] &= found.added_as != AS_COMMAND
@@ -173,9 +174,9 @@ class _View:
                 line += "  …"
                 break
             painted = (
-                self._paint(_BAD, _output.isolated_runs(shown))
+                self._paint(_BAD, terminal.isolated_runs(shown))
                 if index == at
-                else _output.isolated_runs(shown)
+                else terminal.isolated_runs(shown)
             )
             line, width = f"{line}  {painted}", width + columns
         else:
@@ -189,30 +190,32 @@ class _View:
         )
         if names == "unknown":
             explains = f"{_percent(explanation.explains)} agree as it is"
-        yield from self._wrapped(f"{number}. {names}: {explains}", 3, _output.BOLD, len(f"{number}. {names}"))
+        yield from self._wrapped(
+            f"{number}. {names}: {explains}", 3, terminal.BOLD, len(f"{number}. {names}")
+        )
         several = sum("ggufbpe fix " in cause.fix for cause in explanation.causes) > 1
         for cause in explanation.causes:
             yield from self._wrapped(f"   {cause.detail['what']}", 3)
             fix = f"   fix: {cause.fix}"
             if cause.fix.startswith("ggufbpe "):  # to be copied, so not broken into lines
-                yield self._paint(_output.DIM, _output.isolated_runs(_output.one_line(fix)))
+                yield self._paint(terminal.DIM, terminal.isolated_runs(terminal.one_line(fix)))
             else:
-                yield from self._wrapped(fix, 5, _output.DIM)
+                yield from self._wrapped(fix, 5, terminal.DIM)
         if several:
             yield self._paint(
-                _output.DIM, _output.isolated_runs(f"   all: {_output.one_line(explanation.fix)}")
+                terminal.DIM, terminal.isolated_runs(f"   all: {terminal.one_line(explanation.fix)}")
             )
 
     def _wrapped(self, text: str, indent: int, color: str = "", end: int | None = None) -> Iterator[str]:
         """`text` in lines; all of it, or what is before `end`, in colour."""
-        lines = _output.wrapped(_output.one_line(text), self._width, indent, start=0).split("\n")
+        lines = terminal.wrapped(terminal.one_line(text), self._width, indent, start=0).split("\n")
         for line in lines:
             cut = len(line) if end is None else max(min(end, len(line)), 0)
-            yield self._paint(color, _output.isolated_runs(line[:cut])) + _output.isolated_runs(line[cut:])
+            yield self._paint(color, terminal.isolated_runs(line[:cut])) + terminal.isolated_runs(line[cut:])
             end = 0 if end is not None else None
 
     def _paint(self, color: str, text: str) -> str:
-        return f"{color}{text}{_output.RESET}" if self._color and color and text else text
+        return f"{color}{text}{terminal.RESET}" if self._color and color and text else text
 
 
 def _but_for_the_family(explanation: Explanation) -> str:
@@ -234,7 +237,7 @@ def _percent(share: float) -> str:
 def _piece(tokenizer: Tokenizer, token: int) -> str:
     if not 0 <= token < tokenizer.vocab_size:
         return "(no token)"
-    shown = _output.visible(tokenizer.token_to_piece(token))
+    shown = terminal.visible(tokenizer.token_to_piece(token))
     return f"'{shown if len(shown) <= _PIECE else shown[: _PIECE - 1] + '…'}'"
 
 

@@ -11,6 +11,7 @@ from ..errors import printable
 from ..escapes import process_escapes
 from ..tokenizer import Tokenizer
 from ..verify.compare import Difference, compare, to_json
+from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_override_kv, overrides_of
 from ._input import read_file
@@ -74,16 +75,16 @@ def run(arguments: argparse.Namespace) -> int:
             from ..views import report
 
             found["texts"] = report.to_json(result, arguments.models[0])
-        _output.write(_output.json_bytes(found))
+        _output.write(terminal.json_bytes(found))
     else:
         width = _output.terminal_width()
         width = None if width is None else min(width, _WIDTH)
         color = _output.use_color(arguments.color)
         lines = list(_lines(arguments.models, sections, color, width))
         if result is not None:
-            from .verify import Printer
+            from ..views.report_lines import ReportLines
 
-            lines += [_heading("texts", color), *Printer(color, width or _WIDTH).lines(result, "")]
+            lines += [_heading("texts", color), *ReportLines(color, width or _WIDTH).lines(result, "")]
         _output.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
     return int(any(sections.values()) or (result is not None and not result.same))
 
@@ -106,14 +107,14 @@ def _encoded(a: Tokenizer, b: Tokenizer, texts: list[tuple[str, bytes]]) -> Any:
 
 
 def _heading(title: str, color: bool) -> str:
-    return f"{_output.BOLD}{title}{_output.RESET}" if color else title
+    return f"{terminal.BOLD}{title}{terminal.RESET}" if color else title
 
 
 def _lines(
     models: list[str], sections: dict[str, list[Difference]], color: bool, width: int | None
 ) -> Iterator[str]:
     def wrapped(text: str, indent: int) -> str:
-        return " " * indent + _output.wrapped(shown_text(text), width, indent + 2, start=indent)
+        return " " * indent + terminal.wrapped(shown_text(text), width, indent + 2, start=indent)
 
     for name, path in zip("ab", models):
         yield wrapped(f"{name}: {path}", 0)

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 
 from ..doctor.doctor import Finding, examine, to_json
+from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_override_kv, overrides_of
 
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     path = given_model(arguments, "doctor")
     findings = examine(path, overrides_of(arguments))
     if arguments.json:
-        _output.write(_output.json_bytes(to_json(path, findings)))
+        _output.write(terminal.json_bytes(to_json(path, findings)))
     else:
         color, width = _output.use_color(arguments.color), _output.terminal_width()
         _output.write(_text(path, findings, color, None if width is None else min(width, _WIDTH)))
@@ -67,7 +68,7 @@ def _text(path: str, findings: list[Finding], color: bool, width: int | None) ->
     lines = [line for finding in findings for line in _lines(finding, color, width)]
     counts = Counter(finding.severity for finding in findings)
     told = [f"{n} {name}{'s' * (n > 1)}" for name in _COLORS if (n := counts[name])]
-    lines.append(f"{_output.one_line(path)}: {', '.join(told) or 'nothing found'}")
+    lines.append(f"{terminal.one_line(path)}: {', '.join(told) or 'nothing found'}")
     return ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
 
 
@@ -77,11 +78,11 @@ def _lines(finding: Finding, color: bool, width: int | None) -> list[str]:
     place = [where.key] if where.key else []
     place += [f"token {where.token}"] * (where.token is not None)
     place += [f"byte {where.offset}"] * (where.offset is not None)
-    begin, end = (_COLORS[finding.severity], _output.RESET) if color else ("", "")
-    dim = _output.DIM if color else ""
+    begin, end = (_COLORS[finding.severity], terminal.RESET) if color else ("", "")
+    dim = terminal.DIM if color else ""
 
     def paragraph(text: str) -> str:
-        return "  " + _output.wrapped(shown_text(text), width, 2)
+        return "  " + terminal.wrapped(shown_text(text), width, 2)
 
     lines = [f"{begin}{finding.severity}{end}: {finding.id}", paragraph(finding.what)]
     if place:
@@ -97,4 +98,4 @@ def _lines(finding: Finding, color: bool, width: int | None) -> list[str]:
 
 def shown_text(text: str) -> str:
     """`text` for a terminal: nothing takes effect, and right-to-left parts do not turn around what is beside."""
-    return _output.isolated_runs(_output.one_line(text))
+    return terminal.isolated_runs(terminal.one_line(text))

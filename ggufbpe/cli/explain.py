@@ -5,31 +5,24 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain
 from tempfile import SpooledTemporaryFile
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from ..escapes import Unescaped, process_escapes
 from ..tokenizer import Tokenizer
 from ..trace.parts import Parts
-from ..trace.survey import Survey, Wanted, survey, survey_of
-from ..trace.trace import Token, Totals, Trace, Word, as_json, to_json
+from ..trace.survey import Survey, Wanted, survey
+from ..trace.trace import Totals, as_json, to_json
 from ..trace.why_not import WhyNot, why_not
 from ..trace.why_not import to_json as answer_to_json
+from ..views import terminal
 from ..views.explain import (
-    Quote,
-    Sentence,
-    answer_in_words,
-    fate_of,
     html,
-    kind_of,
-    notes_on,
-    summary,
-    taken_by,
 )
+from ..views.explain_lines import FRAGMENTS, TOKENS, WORDS, ExplainLines
 from . import _output
 from ._arguments import (
     Parser,
@@ -57,14 +50,8 @@ examples:
   ggufbpe explain -m model.gguf -f prompt.txt --html way.html
   ggufbpe explain -m model.gguf --stdin --json < prompt.txt"""
 
-_WORDS, _MERGES, _TOKENS, _FRAGMENTS = 20, 24, 60, 20  # shown without --all
 _WORDS_OF_PAGE, _MOST_FRAGMENTS = 500, 5000  # on a page
 _READ, _IN_MEMORY = 1 << 16, 1 << 20  # bytes
-_CLIPPED = 200  # bytes of a fragment that are shown, and of the text in colours ten times as many
-
-_BACKGROUNDS = ("\x1b[30;46m", "\x1b[30;43m", "\x1b[30;42m", "\x1b[30;45m")  # black on a colour, in turn
-_NEW = "\x1b[30;42m"  # what a merge made
-_SPECIAL = "\x1b[1;7m"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -126,7 +113,7 @@ def _show(arguments: argparse.Namespace, found: Survey | Parts, answer: WhyNot |
         write_file(arguments.html, (text.encode() for text in html(found, count, answer)))
         return
     word, token = (None, None) if isinstance(found, Parts) else _chosen(arguments, found)
-    view = _View(_output.terminal_width() or 100, _output.use_color(arguments.color), arguments.all)
+    view = ExplainLines(_output.terminal_width() or 100, _output.use_color(arguments.color), arguments.all)
     for line in view.lines(found, word, token, answer):
         _output.write(f"{line.rstrip(' ')}\n".encode("utf-8", "replace"))
 
@@ -136,10 +123,10 @@ def _survey(
 ) -> Survey:
     """The text counted, and traced where it is shown."""
     is_page = arguments.html is not None
-    words, tokens = (_WORDS_OF_PAGE, 0) if is_page else (_WORDS, _TOKENS)
+    words, tokens = (_WORDS_OF_PAGE, 0) if is_page else (WORDS, TOKENS)
     # one word more, for of the last one not all is seen that the stages cut
     wanted = Wanted(words + 1, tokens, arguments.word, arguments.token)
-    fragments = _MOST_FRAGMENTS if is_page else _FRAGMENTS
+    fragments = _MOST_FRAGMENTS if is_page else FRAGMENTS
     return survey(tokenizer, stream, wanted, **flags, fragments=fragments)
 
 
@@ -202,10 +189,10 @@ def _require_numbers(arguments: argparse.Namespace, totals: Totals) -> None:
 def _json(arguments: argparse.Namespace, whole: Parts, answer: WhyNot | None) -> Iterator[str]:
     """What --json prints, in pieces: the trace, the part of it that was asked for, or the answer."""
     if answer is not None:
-        yield _output.json_text(answer_to_json(answer), indent=2)
+        yield terminal.json_text(answer_to_json(answer), indent=2)
     elif arguments.word is not None or arguments.token is not None:
         _require_numbers(arguments, whole.totals)
-        yield _output.json_text(_one(whole, arguments.word, arguments.token), indent=2)
+        yield terminal.json_text(_one(whole, arguments.word, arguments.token), indent=2)
     else:
         yield from _json_of(whole)
     yield "\n"
@@ -240,7 +227,7 @@ def _json_of(whole: Parts) -> Iterator[str]:
         elif key in lists:
             yield from _json_list(lists[key])
         else:
-            yield _output.json_text(value, indent=2).replace("\n", "\n  ")
+            yield terminal.json_text(value, indent=2).replace("\n", "\n  ")
     yield "\n}"
 
 
@@ -248,7 +235,7 @@ def _json_list(items: Iterable[Any]) -> Iterator[str]:
     is_empty = True
     for item in items:
         yield "[\n    " if is_empty else ",\n    "
-        yield _output.json_text(item, indent=2).replace("\n", "\n    ")
+        yield terminal.json_text(item, indent=2).replace("\n", "\n    ")
         is_empty = False
     yield "[]" if is_empty else "\n  ]"
 
@@ -260,328 +247,9 @@ def _json_text_of(whole: Parts) -> Iterator[str]:
     for data in whole.text:  # cut between characters
         text = data.decode("utf-8", "replace")
         is_utf8 = is_utf8 and text.encode() == data
-        yield _output.json_text(text)[1:-1]
+        yield terminal.json_text(text)[1:-1]
     yield '"'
     if not is_utf8:
         yield ',\n  "text_bytes": "'
         yield from (data.hex() for data in whole.text)
         yield '"'
-
-
-# ---- the terminal ---------------------------------------------------------------------------------------
-
-
-class _Cell(NamedTuple):
-    """Text that is safe to print, how wide it is, and its colour."""
-
-    text: str
-    width: int
-    color: str = ""
-
-
-_Row = Sequence[str | _Cell]
-
-
-class _View:
-    """Draws for a terminal of `width` columns."""
-
-    def __init__(self, width: int, color: bool, everything: bool) -> None:
-        self._width = width
-        self._color = color
-        self._all = everything
-        self._shown: dict[str, int] = {}  # words whose merges were shown
-        self._before = Totals()  # the part that is traced
-
-    def lines(
-        self, given: Survey | Parts | Trace, word: int | None, token: int | None, answer: WhyNot | None
-    ) -> Iterator[str]:
-        seen = survey_of(given) if isinstance(given, Trace) else given
-        yield from self._said([_output.one_line(summary(seen.model, seen.totals))])
-        if answer is not None:
-            for said in answer_in_words(seen.model, answer):
-                yield ""
-                yield from self._said(said)
-        elif isinstance(seen, Parts) or word is token is None:
-            yield from self._everything(seen)
-        else:
-            yield from self._one(seen, word, token)
-
-    def _one(self, seen: Survey, word: int | None, token: int | None) -> Iterator[str]:
-        """One word, or one token with its word."""
-        self._all = True
-        self._before, found = seen.before, seen.trace
-        if word is not None:
-            yield from self._word(found, word)
-            yield from self._tokens(seen, [n for n, each in enumerate(found.tokens) if each.word == word])
-        elif token is not None:
-            number = found.tokens[token].word
-            yield from self._tokens(seen, [token])
-            yield from () if number is None else self._word(found, number)
-
-    def _everything(self, seen: Survey | Parts) -> Iterator[str]:
-        totals = seen.totals
-        words, tokens = totals.words, totals.tokens
-        if not self._all:
-            words, tokens = min(words, _WORDS), min(tokens, _TOKENS)
-        if tokens:
-            yield ""
-            yield from self._text(
-                islice((token for part in seen.parts for token in part.trace.tokens), tokens)
-            )
-        yield from self._fragments(seen)
-        for self._before, found in seen.parts:
-            for number in range(min(len(found.words), words - self._before.words)):
-                yield from self._word(found, number)
-        if words < totals.words:
-            yield ""
-            yield from self._said(
-                [f"… words 0 to {words - 1} of {totals.words:,}: --word N shows one, --all shows all"]
-            )
-        yield from self._tokens(seen, range(tokens))
-        if tokens < totals.tokens:
-            yield from self._said(
-                [f"… tokens 0 to {tokens - 1} of {totals.tokens:,}: --token N shows one, --all shows all"]
-            )
-
-    # ---- parts ----
-
-    def _text(self, tokens: Iterable[Token]) -> Iterator[str]:
-        """The text in its tokens: coloured, or with bars between them."""
-        line, used = "", 0
-        for number, token in enumerate(tokens):
-            special = token.origin in ("special", "bos", "eos", "dna")
-            color = _SPECIAL if special else _BACKGROUNDS[number % len(_BACKGROUNDS)]
-            for cell in [_cell(token.piece or token.text, color)] + [_Cell("|", 1)] * (not self._color):
-                if used and used + cell.width > self._width:
-                    yield line
-                    line, used = "", 0
-                line, used = line + self._paint(cell), used + cell.width
-        yield line
-
-    def _fragments(self, seen: Survey | Parts) -> Iterator[str]:
-        def rows() -> Iterator[_Row]:
-            for fragment, data in seen.fragments if self._all else islice(seen.fragments, _FRAGMENTS):
-                size = fragment.end - fragment.start
-                most = len(data) if self._all else _CLIPPED
-                text = self._quoted(data if size <= most else data[:most] + "…".encode())
-                token = "" if fragment.token is None else str(fragment.token)
-                place = _span(fragment.start, fragment.end)
-                yield place, kind_of(fragment), token, text if data else ""
-
-        yield from self._table("fragments", ("bytes", "what", "id", "text"), rows)
-        count = seen.totals.fragments
-        if not self._all and count > _FRAGMENTS:
-            yield from self._said([f"… {_FRAGMENTS} of {count:,} fragments: --all shows all"])
-
-    def _word(self, found: Trace, number: int) -> Iterator[str]:
-        word = found.words[number]
-        yield ""
-        text = self._quoted(found.text[word.start : word.end])
-        title = f"word {number + self._before.words}  "
-        place = f"  bytes {self._span(word.start, word.end)}"
-        yield self._bold(title) + self._clip(text, self._width - len(title) - len(place)) + self._dim(place)
-        yield from self._said(taken_by(found, word), indent=2)
-        if word.whole is not None:
-            yield from self._said([f"a token, taken whole without merging ({word.whole})"], indent=2)
-        elif word.merges and not self._all and word.text in self._shown:
-            yield self._dim(f"  merged as word {self._shown[word.text]}")
-        else:
-            if not self._all:
-                self._shown.setdefault(word.text, number)
-            yield from self._merges(word)
-        yield from self._result(word)
-
-    def _merges(self, word: Word) -> Iterator[str]:
-        """A line for each merge: its rank, all symbols after it where they were, and the pair."""
-        ranks = max((len(str(merge.rank)) for merge in word.merges), default=0)
-        indent = max(ranks, 4) + 4
-        cells = [_cell(char) for char in word.written] if len(word.written) <= self._width else []
-        pairs = max((_pair(merge.left, merge.right).width for merge in word.merges), default=0)
-        room = self._width - indent
-        fits = cells and sum(cell.width + 1 for cell in cells) <= room
-        beside = fits and sum(cell.width + 1 for cell in cells) + 2 + pairs <= room
-        if fits and word.merges:
-            yield " " * indent + self._row(cells, [(at, char) for at, char in enumerate(word.written)], None)
-        symbols = dict(enumerate(word.written))
-        shown = word.merges if self._all else word.merges[:_MERGES]
-        for merge in shown:
-            symbols[merge.position] += symbols.pop(merge.position + len(merge.left))
-            rank = f"{merge.rank:>{indent - 2}}  "
-            row = self._row(cells, sorted(symbols.items()), merge.position) if fits else ""
-            pair = _pair(merge.left, merge.right)
-            if fits and beside:
-                yield self._dim(rank) + row + "  " + self._dim(pair.text)
-            elif fits:
-                yield self._dim(rank) + row
-            else:
-                yield self._dim(rank) + self._clip(pair, room)
-        if len(shown) < len(word.merges):
-            yield self._dim(f"  … {len(shown)} of {len(word.merges):,} merges: --word N shows all")
-
-    def _row(self, cells: list[_Cell], symbols: list[tuple[int, str]], new: int | None) -> str:
-        """The symbols, each in the columns of its first characters; the rest of its columns are blank."""
-        line = ""
-        for at, symbol in symbols:
-            room = sum(cell.width + 1 for cell in cells[at : at + len(symbol)])
-            cell = _cell(symbol, _NEW if at == new else "")
-            line += self._paint(cell) + " " * (room - cell.width)
-        return line
-
-    def _result(self, word: Word) -> Iterator[str]:
-        """The symbols that became tokens, and the others."""
-        for number, symbol in enumerate(word.symbols if self._all else word.symbols[:_MERGES]):
-            color = _BACKGROUNDS[number % len(_BACKGROUNDS)]
-            ids = " ".join(map(str, symbol.ids))
-            cell = self._clip(_cell(symbol.text, color), self._width - 5 - len(ids))
-            fate = fate_of(symbol)
-            yield f"  → {cell} {self._bold(ids)}{'  ' * bool(fate)}{fate}"
-        if not self._all and len(word.symbols) > _MERGES:
-            yield self._dim(f"  … {_MERGES} of {len(word.symbols):,} symbols: --word N shows all")
-
-    def _tokens(self, seen: Survey | Parts, numbers: Sequence[int]) -> Iterator[str]:
-        """Those of a part that is the only one by their numbers, and of several the first ones."""
-
-        def rows() -> Iterator[_Row]:
-            for self._before, found in seen.parts:
-                last = range(len(found.tokens)) if isinstance(seen, Parts) else numbers
-                for number in last:
-                    token = found.tokens[number]
-                    yield (
-                        str(number + self._before.tokens),
-                        str(token.id),
-                        self._span(token.start, token.end),
-                        self._quoted(token.piece),
-                        _cell(token.text) if token.text.encode() != token.piece else "",
-                        notes_on(token),
-                    )
-
-        yield from self._table("tokens", ("#", "id", "bytes", "piece", "vocabulary", ""), rows)
-
-    def _span(self, start: int, end: int) -> str:
-        """A place in the traced part, as one in the text."""
-        return _span(start + self._before.bytes, end + self._before.bytes)
-
-    # ---- how it is drawn ----
-
-    def _table(self, title: str, head: tuple[str, ...], rows: Callable[[], Iterable[_Row]]) -> Iterator[str]:
-        """Columns as wide as they need to be; numbers to the right; long text is cut at the terminal's edge.
-
-        The rows are asked for twice: first it is only seen how wide they are.
-        """
-        most = max(self._width // 3, 12)
-        used = [0] * len(head)
-        for row in rows():
-            used = [max(width, _cell_of(cell).width) for width, cell in zip(used, row)]
-        if not any(used):
-            return
-        yield ""
-        yield self._bold(title)
-        columns = [at for at in range(len(head)) if used[at]]
-        widths = [min(max(width, len(name)), most) for width, name in zip(used, head)]
-        for index, row in enumerate(chain([head], rows())):
-            line, room = "  ", self._width - 2
-            for at in columns:
-                width = min(room if at == columns[-1] else widths[at], room)
-                cell = _cell_of(row[at])
-                blank = " " * max(width - cell.width, 0)
-                text = self._clip(cell, width)
-                line += (blank + text if head[at] in ("#", "id") else text + blank) + "  "
-                room -= width + 2
-                if room < 4:
-                    break
-            yield line if index else self._dim(line)
-
-    def _said(self, said: Sentence, indent: int = 0) -> Iterator[str]:
-        """A sentence in lines that fit, broken at spaces of our own, and in patterns that fit no line."""
-        room = max(self._width - indent, 20)
-        lines, used = [""], 0
-        for part in self._unbroken(said, room):
-            if used and used + len(part.text.rstrip(" ")) - len(part.text) + part.width > room:
-                lines.append("")
-                used = 0
-            lines[-1] += part.text
-            used += part.width
-        yield from (" " * indent + line for line in lines)
-
-    def _unbroken(self, said: Sentence, room: int) -> Iterator[_Cell]:
-        """The parts of a sentence between which a line may end."""
-        text, width = "", 0
-        for part in said:
-            if isinstance(part, Quote) and not part.is_pattern:
-                cell = self._quoted(part.text)
-                text, width = text + self._clip(cell, room), width + min(cell.width, room)
-                continue
-            words = self._pattern(part, room) if isinstance(part, Quote) else re.split("(?<= )", part)
-            for word in words:
-                text, width = text + word, width + len(word)
-                if word.endswith(" ") or width >= room:
-                    yield _Cell(text, width)
-                    text, width = "", 0
-        yield _Cell(text, width)
-
-    def _pattern(self, quote: Quote, room: int) -> list[str]:
-        """A pattern between slashes, cut if it is very long, in parts that fit a line."""
-        text = str(quote.text)
-        shown = f"/{_output.one_line(text if self._all or len(text) <= 120 else text[:119] + '…')}/"
-        return [shown[at : at + room] for at in range(0, len(shown), room)]
-
-    def _quoted(self, data: str | bytes) -> _Cell:
-        cell = _cell(data)
-        return _Cell(f"'{cell.text}'", cell.width + 2)
-
-    def _clip(self, cell: _Cell, width: int) -> str:
-        """The cell in `width` columns, painted."""
-        if cell.width <= width:
-            return self._paint(cell)
-        text, used = "", 0
-        for char in cell.text:
-            used += _char_width(char)
-            if used >= max(width, 2):
-                break
-            text += char
-        if "\u2068" in text and "\u2069" not in text:
-            text += "\u2069"
-        return self._paint(_Cell(text + "…", width, cell.color))
-
-    def _paint(self, cell: _Cell) -> str:
-        if not self._color or not cell.color:
-            return cell.text
-        return f"{cell.color}{cell.text}{_output.RESET}"
-
-    def _bold(self, text: str) -> str:
-        return f"{_output.BOLD}{text}{_output.RESET}" if self._color else text
-
-    def _dim(self, text: str) -> str:
-        return f"{_output.DIM}{text}{_output.RESET}" if self._color else text
-
-
-def _cell_of(given: str | _Cell) -> _Cell:
-    return _Cell(given, len(given)) if isinstance(given, str) else given
-
-
-def _span(start: int, end: int) -> str:
-    return f"{start}–{end}"
-
-
-def _pair(left: str, right: str) -> _Cell:
-    first, second = _cell(left), _cell(right)
-    return _Cell(f"{first.text} + {second.text}", first.width + second.width + 3)
-
-
-def _cell(text: str | bytes, color: str = "") -> _Cell:
-    """Text of a user or a model: escaped, and right-to-left text kept from turning what is around it."""
-    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    shown = _output.visible(data)
-    width = len(shown) if shown.isascii() else sum(map(_char_width, shown))
-    return _Cell(_output.isolated(shown), width, color)
-
-
-def _char_width(char: str) -> int:
-    """The columns that a terminal gives a character."""
-    from unicodedata import category, east_asian_width
-
-    if char < "\u0300":
-        return 1
-    if category(char) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if east_asian_width(char) in "WF" else 1

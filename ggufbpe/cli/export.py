@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ..errors import printable
+from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_model, model_path, overrides_of
 from ._files import require_free, write_files
@@ -273,6 +274,6 @@ def lines_of(path: str) -> Iterator[str]:
 def tell(line: str, on_stderr: bool) -> None:
     """A line to standard output, or to standard error where the output is a file's content."""
     if on_stderr:
-        _output.note(_output.one_line(line))
+        _output.note(terminal.one_line(line))
     else:
-        _output.write(f"{_output.one_line(line)}\n".encode("utf-8", "backslashreplace"))
+        _output.write(f"{terminal.one_line(line)}\n".encode("utf-8", "backslashreplace"))

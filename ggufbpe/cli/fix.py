@@ -10,6 +10,7 @@ from ..errors import InvalidUTF8Error, printable
 from ..fix import Edit, parse_remove, parse_set, set_token_types, write_fixed
 from ..gguf.constants import GGUFValueType, TokenType
 from ..gguf.reader import GGUFFile
+from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError
 from ._files import require_free
@@ -74,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     with termination_as_exit():
         write_fixed(source, target, edits, check=not arguments.force)
     size = os.path.getsize(target)
-    lines.append(f"wrote {_output.one_line(target)} ({size} bytes, {tensors} tensors as they were)")
+    lines.append(f"wrote {terminal.one_line(target)} ({size} bytes, {tensors} tensors as they were)")
     _output.write("".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))
     return 0
 
@@ -104,12 +105,12 @@ def _lines(file: GGUFFile, edit: Edit) -> Iterator[str]:
     if edit.element is GGUFValueType.INT32 and isinstance(old, list) and len(old) == len(edit.value):
         changed = [(i, a, b) for i, (a, b) in enumerate(zip(old, edit.value)) if a != b]
         for index, one, other in changed[:10]:
-            yield f"{_output.one_line(edit.key)}[{index}]: {_number(one)} -> {_number(other)}"
+            yield f"{terminal.one_line(edit.key)}[{index}]: {_number(one)} -> {_number(other)}"
         if len(changed) > 10:
             yield f"  and {len(changed) - 10} more"
         return
     after = "removed" if edit.type is None else _shown(edit.value)
-    yield f"{_output.one_line(edit.key)}: {before} -> {after}"
+    yield f"{terminal.one_line(edit.key)}: {before} -> {after}"
 
 
 def _number(value: object) -> str:

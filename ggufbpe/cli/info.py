@@ -16,6 +16,7 @@ from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, Tokenize
 from ..gguf.reader import GGUFFile
 from ..kernel import native
 from ..models import SUPPORTED, tokenizer_model
+from ..views import terminal
 from ..vocab import TokenAttribute, Vocabulary, load, warn_of
 from . import _output
 from ._arguments import Parser, add_model, model_path, overrides_of
@@ -69,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
             except GGUFError as error:
                 broken = error
                 facts["tokenizer"]["problem"] = str(error)
-    _output.write(_output.json_bytes(facts) if arguments.json else _text(facts))
+    _output.write(terminal.json_bytes(facts) if arguments.json else _text(facts))
     if broken is not None:
         raise broken
     return 0
@@ -251,9 +252,9 @@ def _row(label: str, label_width: int, value: str, width: int | None, breaks: st
     if width is not None and width < 3 * column:
         column = 4
         gap = "\n    " if label else ""
-    value = _output.one_line(value)
+    value = terminal.one_line(value)
     if breaks:
-        value = _output.wrapped(value, width and width - 1, column, breaks)
+        value = terminal.wrapped(value, width and width - 1, column, breaks)
     return f"  {label}{gap}{value}"
 
 

@@ -6,6 +6,7 @@ import argparse
 
 from ..errors import printable
 from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
+from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError
 
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.regex:
         return _regex(arguments, entries)
     if arguments.json:
-        _output.write(_output.json_bytes([_object(entry) for entry in entries]))
+        _output.write(terminal.json_bytes([_object(entry) for entry in entries]))
     elif arguments.names:
         _output.write("\n".join(map(_details, entries)).encode())
     else:
@@ -89,7 +90,7 @@ def _regex(arguments: argparse.Namespace, entries: list[PreTokenizer]) -> int:
             }
             for one in found
         ]
-        _output.write(_output.json_bytes(objects))
+        _output.write(terminal.json_bytes(objects))
         return 0
     for one in found:
         _output.write("".join(f"{pattern.pattern}\n" for pattern in one).encode())
@@ -164,7 +165,7 @@ def _table(entries: list[PreTokenizer], width: int) -> str:
         if first != entry.name:
             lines.append(head if narrow else f"{head}  as {first}")
             continue
-        patterns = [_output.wrapped(pattern, width - 1, indent, "|") for pattern in entry.patterns]
+        patterns = [terminal.wrapped(pattern, width - 1, indent, "|") for pattern in entry.patterns]
         if narrow:
             lines += [head, *(" " * indent + pattern for pattern in patterns)]
         else:
@@ -184,10 +185,10 @@ def _details(entry: PreTokenizer) -> str:
     lines = [
         entry.name,
         f"  family: {entry.family}",
-        "  splits like: " + _output.wrapped(alike, width, 4, start=15),
+        "  splits like: " + terminal.wrapped(alike, width, 4, start=15),
         f"  patterns: {len(entry.patterns)}",
-        *(f"    {_output.wrapped(pattern, width and width - 1, 4, '|')}" for pattern in entry.patterns),
+        *(f"    {terminal.wrapped(pattern, width and width - 1, 4, '|')}" for pattern in entry.patterns),
         "  flags:" + ("" if flags else " none"),
-        *("    " + _output.wrapped(flag, width, 6, start=4) for flag in flags),
+        *("    " + terminal.wrapped(flag, width, 6, start=4) for flag in flags),
     ]
     return "\n".join(lines) + "\n"

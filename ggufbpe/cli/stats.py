@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..statistics.reading import GROUPINGS
+from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_override_kv, add_special_flags, model_path, overrides_of
 from ._files import problem_with, require_free, say_what_was_left_out
@@ -94,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         job.bar.clear()
     if arguments.json:
-        _output.write(_output.json_bytes({**found.to_dict(), "errors": job.errors}))
+        _output.write(terminal.json_bytes({**found.to_dict(), "errors": job.errors}))
     elif arguments.csv:
         _output.write(_csv(found))
     else:
@@ -143,7 +144,7 @@ class _Job:
         if self.bar.is_due():
             share = min(done / total, 1.0) if total else 0.0
             left = _duration(self.bar.seconds * (1 - share) / share) if share else ""
-            self.bar.draw(share, f"{left:>9} {_output.one_line(os.path.basename(name))}")
+            self.bar.draw(share, f"{left:>9} {terminal.one_line(os.path.basename(name))}")
 
     def _report(self, name: str, error: Exception) -> None:
         self.bar.clear()
@@ -195,14 +196,14 @@ def _table(found: Stats) -> Iterator[str]:
     lines = [[*_COLUMNS, *["tokenizer"] * several, "text"]]
     for row in rows:
         names = [row.tokenizer] * several + [row.group]
-        lines.append([*(_number(row, name) for name in _COLUMNS.values()), *map(_output.one_line, names)])
+        lines.append([*(_number(row, name) for name in _COLUMNS.values()), *map(terminal.one_line, names)])
     yield from _aligned(lines, len(_COLUMNS))
     yield ""
     lines = [["vocabulary", "for text", "used", "never used", "tokenizer"]]
     for usage in found.usage:
         numbers = [usage.vocab_size, usage.text_tokens, usage.used_tokens]
         never = f"{usage.unused_tokens} ({_share(usage.unused_tokens / max(usage.text_tokens, 1))})"
-        lines.append([*map(str, numbers), never, _output.one_line(usage.tokenizer)])
+        lines.append([*map(str, numbers), never, terminal.one_line(usage.tokenizer)])
     yield from _aligned(lines, 4)
 
 
@@ -240,7 +241,7 @@ def _csv(found: Stats) -> bytes:
     writer = csv.DictWriter(text, list(found.total[0].to_dict()), lineterminator="\n")
     writer.writeheader()
     for row in found.rows:
-        names = {"group": _output.one_line(row.group), "tokenizer": _output.one_line(row.tokenizer)}
+        names = {"group": terminal.one_line(row.group), "tokenizer": terminal.one_line(row.tokenizer)}
         writer.writerow({**row.to_dict(), **names})
     return text.getvalue().encode("utf-8", "backslashreplace")
 

@@ -18,6 +18,7 @@ from ..kernel import native
 from ..pipeline.blocks import added_ids, blocks
 from ..pipeline.offsets import Spans, spans
 from ..tokenizer import Tokenizer
+from ..views import terminal
 from . import _output
 from ._arguments import (
     Parser,
@@ -186,8 +187,8 @@ def _write_colored(tokenizer: Tokenizer, parts: Iterable[list[int]]) -> None:
     special = set(tokenizer.vocabulary.special_token_ids)
     for index, token in enumerate(chain.from_iterable(parts)):
         color = _SPECIAL if token in special else _BACKGROUNDS[index % len(_BACKGROUNDS)]
-        piece = _output.visible(tokenizer.token_to_piece(token))
-        reset, dim = _output.RESET, _output.DIM
+        piece = terminal.visible(tokenizer.token_to_piece(token))
+        reset, dim = terminal.RESET, terminal.DIM
         _output.write(f"{token:6} {dim}->{reset} '{color}{piece}{reset}'\n".encode())
 
 
@@ -204,12 +205,12 @@ class _Heads(dict[int, bytes]):
         item: dict[str, object] = {"id": token, "piece": piece}
         if piece.encode() != data:
             item["bytes"] = data.hex()
-        head = self[token] = f',\n{_output.json_text(item)[:-1]}, "start": '.encode()
+        head = self[token] = f',\n{terminal.json_text(item)[:-1]}, "start": '.encode()
         return head
 
 
 def _write_objects(tokenizer: Tokenizer, parts: Iterator[Spans]) -> None:
-    """A JSON list, as `_output.json_bytes` would write all of it."""
+    """A JSON list, as `terminal.json_bytes` would write all of it."""
     heads = _Heads(tokenizer)
     begun = False
     for ids, starts, ends in parts:

@@ -15,6 +15,7 @@ from ..training.learn import TIES
 from ..training.save import SUFFIXES
 from ..training.trained import Form
 from ..training.words import UNITS, splitting
+from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError
 from ._files import require_folder, require_free, say_what_was_left_out
@@ -198,7 +199,7 @@ def _word_counts(path: str | None) -> dict[str, int] | None:
 def _say(vocabulary: TrainedVocabulary, arguments: argparse.Namespace) -> None:
     lines = []
     if arguments.trace:
-        clean = _output.one_line
+        clean = terminal.one_line
         lines += [
             f"{clean(step.left)} {clean(step.right)}\t{step.frequency}\t{clean(step.token)}"
             for step in vocabulary.trace
@@ -206,7 +207,7 @@ def _say(vocabulary: TrainedVocabulary, arguments: argparse.Namespace) -> None:
     size = len(vocabulary.tokens) - (vocabulary.form.unk is not None)
     if arguments.output is not None:
         lines.append(
-            f"wrote {_output.one_line(arguments.output)}: {size} tokens, {len(vocabulary.merges)} merges, "
+            f"wrote {terminal.one_line(arguments.output)}: {size} tokens, {len(vocabulary.merges)} merges, "
             f"learned from {vocabulary.word_count} distinct words"
         )
     _output.write("".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))

@@ -1,1 +1,6 @@
-"""How findings are shown, in a terminal and as a page."""
+"""How findings are shown: in words, as lines for a terminal, as JSON and as a page.
+
+    explain.py (words, page), explain_lines.py (terminal) <- trace/
+    report.py (JSON, page), report_lines.py (terminal) <- verify/
+    page.py and terminal.py have what all pages and all lines are made of
+"""
