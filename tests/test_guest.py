@@ -289,7 +289,7 @@ from ggufbpe.kernel import native
 from ggufbpe.models.bpe import tables
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 def train(text):
-    native.WordCounter(4).add(tables.splitter(PRE_TOKENIZERS["gpt-2"]), text * 3)
+    native.WordCounter(4).add(tables.compiled_splitter(PRE_TOKENIZERS["gpt-2"]), text * 3)
 child = 0
 def fork(*_):
     global child
@@ -350,7 +350,7 @@ def test_counters_and_learners_may_be_shared_by_threads() -> None:
         from ggufbpe.kernel import native
         from ggufbpe.models.bpe import tables
         from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-        splitter = tables.splitter(PRE_TOKENIZERS["gpt-2"])
+        splitter = tables.compiled_splitter(PRE_TOKENIZERS["gpt-2"])
         counter = native.WordCounter(2)
         texts = [b" ".join(b"w%d" % ((number * turn) % 5000) for number in range(30_000)) for turn in range(1, 9)]
         def add(text):

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import printable
 from ..escapes import process_escapes
 from ..tokenizer import Tokenizer
-from ..verify.compare import Difference, compare, to_json
+from ..verify.compare import VocabularyDifference, compare, to_json
 from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_override_kv, overrides_of
@@ -111,7 +111,7 @@ def _heading(title: str, color: bool) -> str:
 
 
 def _lines(
-    models: list[str], sections: dict[str, list[Difference]], color: bool, width: int | None
+    models: list[str], sections: dict[str, list[VocabularyDifference]], color: bool, width: int | None
 ) -> Iterator[str]:
     def wrapped(text: str, indent: int) -> str:
         return " " * indent + terminal.wrapped(shown_text(text), width, indent + 2, start=indent)
@@ -133,7 +133,7 @@ def _lines(
         yield wrapped(f"the same: {', '.join(same)}", 0)
 
 
-def _sentence(difference: Difference) -> str:
+def _sentence(difference: VocabularyDifference) -> str:
     if difference.a is None and difference.b is None:
         return f"{difference.number} {difference.what}"
     return f"{difference.what}: {_value(difference.a)} in a, {_value(difference.b)} in b"

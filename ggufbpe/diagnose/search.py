@@ -39,7 +39,7 @@ def _with_pre_first(answer: Answer) -> Answer:
     return answer._replace(causes=tuple(sorted(answer.causes, key=lambda cause: cause.id != "pre_type")))
 
 
-def names_of(answer: Answer) -> list[str]:
+def pre_names_of(answer: Answer) -> list[str]:
     """The names of the pre-tokenizers that a answer is about."""
     found = [cause.detail["names"] for cause in answer.causes if cause.id == "pre_type"]
     return [name for names in found for name in names]  # type: ignore[attr-defined]
@@ -95,19 +95,19 @@ class Search(Changes):
         found = self._merged(
             [item for base in bases for item in self._searched(base, min(fewest, MOST_CHANGES))]
         )
-        limit = fewest if any(map(names_of, whole)) else fewest + 1
+        limit = fewest if any(map(pre_names_of, whole)) else fewest + 1
         found = [item for item in found if len(item.causes) <= limit]
         if found:
             known = {repr(item.causes) for item in found}
             found = sorted(map(_with_pre_first, found), key=order)
-            found += [item for item in whole if names_of(item) and repr(item.causes) not in known]
+            found += [item for item in whole if pre_names_of(item) and repr(item.causes) not in known]
         return found
 
     def _may_be_doubted(self, whole: list[Answer]) -> bool:
         """Whether it may pay to weigh all tokens, which takes up to seconds."""
         vocabulary = self.vocabulary
         telling = vocabulary.pre == "default" or telltales(vocabulary.pre_tokenizer, vocabulary.token_to_id)
-        return bool(telling) or any(map(names_of, whole))
+        return bool(telling) or any(map(pre_names_of, whole))
 
     def _tried(self, encoding: Encoding, text: ChangedText, targets: list[Target]) -> Iterator[Answer]:
         """What of `targets` the encoding gives for the text."""
@@ -183,7 +183,7 @@ class Search(Changes):
         groups: dict[tuple[str, tuple[int, ...]], dict[str, list[Answer]]] = {}
         for item, ids in found:
             rest = repr([cause for cause in item.causes if cause.id != "pre_type"])
-            family = PRE_TOKENIZERS[names_of(item)[0]].family if names_of(item) else ""
+            family = PRE_TOKENIZERS[pre_names_of(item)[0]].family if pre_names_of(item) else ""
             groups.setdefault((rest, tuple(ids)), {}).setdefault(family, []).append(item)
         result: list[Answer] = []
         for families in groups.values():
@@ -191,7 +191,7 @@ class Search(Changes):
                 sorted(families, key=self.variants.evidence.place) if len(families) > 1 else list(families)
             )
             for family in ranked:
-                names = [name for item in families[family] for name in names_of(item)]
+                names = [name for item in families[family] for name in pre_names_of(item)]
                 alike = [other for other in ranked if other != family]
                 first = families[family][0]
                 result.append(self._named(first, names, alike) if names else first)
@@ -199,7 +199,7 @@ class Search(Changes):
 
     def _is_of_other_kind(self, answer: Answer) -> bool:
         """Whether it is about pre-tokenizers that are not for such a vocabulary, and lose most of a text."""
-        entries = [PRE_TOKENIZERS[name] for name in names_of(answer)]
+        entries = [PRE_TOKENIZERS[name] for name in pre_names_of(answer)]
         own = self.vocabulary.pre_tokenizer
         return any(entry.byte_encode != own.byte_encode for entry in entries)
 

@@ -160,7 +160,7 @@ def variants_of(tokenizer: Tokenizer) -> Variants:
     return _VARIANTS[tokenizer]
 
 
-class LazyIds:
+class GrowingIds:
     """The ids of a text, encoded no further than they are asked for."""
 
     def __init__(self, parts: Iterable[tuple[int, ...]]) -> None:
@@ -204,6 +204,6 @@ class LazyIds:
         return len(self._ids) > before
 
 
-def encoded(tokenizer: Tokenizer, text: bytes, parse_special: bool) -> LazyIds:
+def encoded(tokenizer: Tokenizer, text: bytes, parse_special: bool) -> GrowingIds:
     """The ids of `text` without BOS and EOS, encoded when asked for."""
-    return LazyIds(tokenizer.pipeline.encoded(text, False, parse_special))
+    return GrowingIds(tokenizer.pipeline.encoded(text, False, parse_special))

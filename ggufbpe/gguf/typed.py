@@ -8,7 +8,7 @@ llama.cpp takes a value of one type and no other (schema.py), and its strings ar
 
 from __future__ import annotations
 
-from typing import cast, overload
+from typing import cast
 
 from ..errors import MissingKeyError
 from ..kernel.lazy import LazyStrings
@@ -43,13 +43,14 @@ def string(file: Metadata, key: str, default: str | None = None) -> str:
     return cast(str, file[key]).partition("\0")[0] if has(file, key) else cast(str, default)
 
 
-@overload
-def flag(file: Metadata, key: str, default: bool) -> bool: ...
-@overload
-def flag(file: Metadata, key: str, default: None) -> bool | None: ...
-def flag(file: Metadata, key: str, default: bool | None) -> bool | None:
+def flag(file: Metadata, key: str, default: bool) -> bool:
     """The truth value of a key, or the default."""
     return cast(bool, file[key]) if has(file, key) else default
+
+
+def flag_if_there(file: Metadata, key: str) -> bool | None:
+    """The truth value of a key, None where it is missing."""
+    return cast(bool, file[key]) if has(file, key) else None
 
 
 def unsigned(file: Metadata, key: str) -> int | None:
@@ -66,7 +67,7 @@ def strings(file: Metadata, key: str) -> list[str]:
     return found
 
 
-def lazy_strings(file: Metadata, key: str) -> LazyStrings | None:
+def compiled_strings(file: Metadata, key: str) -> LazyStrings | None:
     """The same by the compiled module; None if it has none or if one of the strings is not to stay as it is."""
     require(file, key)
     found = file.strings(key)

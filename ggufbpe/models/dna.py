@@ -29,7 +29,7 @@ class DnaModel(BytePairModel):
     has_sequences = True
     hidden_suffix = K_MER_MARKER
 
-    def tokens(self, file: Metadata, warn: Warn) -> Tokens:
+    def own_tokens(self, file: Metadata, warn: Warn) -> Tokens:
         """The k-mers come after `<oov>`; their marker is for look-ups, not for text."""
         tokens, token_to_id = named_tokens(file, warn)
         for index in range(token_to_id.get(_UNKNOWN, len(tokens)) + 1, len(tokens)):

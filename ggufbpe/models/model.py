@@ -83,14 +83,9 @@ class TokenizerModel:
     def doubt(self, named_pre: str, entry: PreTokenizer, token_to_id: Mapping[str, int], warn: Warn) -> None:
         """Warn of what is likely wrong without being an error."""
 
-    def tokens(self, file: Metadata, warn: Warn) -> Tokens:
-        """The tokens; as list and dictionary where there is something to do about one of them.
-
-        Raises a `GGUFError` where llama.cpp refuses them or aborts.
-        """
-        from ..vocab.tokens import lazy_tokens, named_tokens
-
-        return lazy_tokens(file) or named_tokens(file, warn)
+    def own_tokens(self, file: Metadata, warn: Warn) -> Tokens | None:
+        """The tokens where the model changes them; None where they are as the file has them, as in most models."""
+        return None
 
     def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
         """Whether llama.cpp finds a token for the newline character."""

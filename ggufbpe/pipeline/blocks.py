@@ -90,7 +90,7 @@ class _Places:
         if tokenizer.engine == "native" and native is not None and not model.has_sequences:
             from ..models.bpe import tables
 
-            self._splitter = tables.splitter(entry)
+            self._splitter = tables.compiled_splitter(entry)
         self._special = tokenizer.pipeline.special
         self._parse_special = parse_special
         special = vocabulary.special_token_ids

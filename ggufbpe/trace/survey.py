@@ -150,7 +150,7 @@ class Counter:
         self._most = fragments
         self._clipped = clipped
         self._partition = tokenizer.pipeline.special.partition
-        self._splitter = tables.splitter(tokenizer.vocabulary.pre_tokenizer)
+        self._splitter = tables.compiled_splitter(tokenizer.vocabulary.pre_tokenizer)
         self._in_text = False  # the last fragment is text that may go on
 
     def add_token(self, kind: str, token: int | None) -> None:

@@ -39,11 +39,11 @@ def counter_of(
 ) -> Any:
     """A `native.WordCounter` that has counted the words of `texts`, as `count_words` does."""
     with making:
-        from ..models.bpe.tables import splitter
+        pass
 
     assert kernel.native is not None
     counter = kernel.native.WordCounter(available_threads() if threads is None else threads)
-    compiled = splitter(split.listed)
+    compiled = compiled_splitter(split.listed)
     for text in texts:
         for part in (text,) if cut is None else cut(text):
             counter.add(compiled, split.prepared(part).encode())

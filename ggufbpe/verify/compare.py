@@ -25,7 +25,7 @@ _FLAGS = ("add_bos", "add_eos", "add_sep", "add_space_prefix", "lowercase")
 _PRE_FLAGS = ("ignore_merges", "byte_encode", "escape_whitespaces", "clean_spaces", "newline_runs")
 
 
-class Difference(NamedTuple):
+class VocabularyDifference(NamedTuple):
     """One way in which two vocabularies differ; `a` and `b` are the values where there is one of each."""
 
     id: str
@@ -37,7 +37,7 @@ class Difference(NamedTuple):
     lines: tuple[str, ...] = ()  # the same for people
 
 
-def compare(a: Vocabulary, b: Vocabulary) -> dict[str, list[Difference]]:
+def compare(a: Vocabulary, b: Vocabulary) -> dict[str, list[VocabularyDifference]]:
     """The differences by section: tokens, types, merges, flags, special ids, pre-tokenizer. Empty: none.
 
     >>> compare(vocabulary, vocabulary)                                      # doctest: +SKIP
@@ -54,7 +54,7 @@ def compare(a: Vocabulary, b: Vocabulary) -> dict[str, list[Difference]]:
     return {name: list(differences) for name, differences in sections.items()}
 
 
-def to_json(sections: dict[str, list[Difference]]) -> dict[str, Any]:
+def to_json(sections: dict[str, list[VocabularyDifference]]) -> dict[str, Any]:
     return {
         name: [
             {key: value for key, value in difference._asdict().items() if key != "lines"}
@@ -64,18 +64,18 @@ def to_json(sections: dict[str, list[Difference]]) -> dict[str, Any]:
     }
 
 
-def _tokens(a: Vocabulary, b: Vocabulary) -> Iterator[Difference]:
+def _tokens(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
     if a.model != b.model:
-        yield Difference("model", "tokenizer.ggml.model", 1, a.model, b.model)
+        yield VocabularyDifference("model", "tokenizer.ggml.model", 1, a.model, b.model)
     if len(a.tokens) != len(b.tokens):
-        yield Difference("size", "number of tokens", 1, len(a.tokens), len(b.tokens))
+        yield VocabularyDifference("size", "number of tokens", 1, len(a.tokens), len(b.tokens))
     for name, one, other in (("only_a", a, b), ("only_b", b, a)):
         found = [i for i, token in enumerate(one.tokens) if token not in other.token_to_id]
         if found:
             shown = [{"id": i, "token": one.tokens[i]} for i in found[:_EXAMPLES]]
             lines = [f"{i} {printable(one.tokens[i], 40)}" for i in found[:_EXAMPLES]]
             what = f"tokens only in {name[-1]}"
-            yield Difference(name, what, len(found), examples=tuple(shown), lines=tuple(lines))
+            yield VocabularyDifference(name, what, len(found), examples=tuple(shown), lines=tuple(lines))
     moved = [(i, j) for i, token in enumerate(a.tokens) if (j := b.token_to_id.get(token, i)) != i]
     if moved:
         by = {j - i for i, j in moved}
@@ -86,10 +86,10 @@ def _tokens(a: Vocabulary, b: Vocabulary) -> Iterator[Difference]:
         )
         shown = [{"token": a.tokens[i], "a": i, "b": j} for i, j in moved[:_EXAMPLES]]
         lines = [f"{printable(a.tokens[i], 40)}: {i} in a, {j} in b" for i, j in moved[:_EXAMPLES]]
-        yield Difference("other_id", what, len(moved), examples=tuple(shown), lines=tuple(lines))
+        yield VocabularyDifference("other_id", what, len(moved), examples=tuple(shown), lines=tuple(lines))
 
 
-def _types(a: Vocabulary, b: Vocabulary) -> Iterator[Difference]:
+def _types(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
     found = [
         (i, j)
         for i, token in enumerate(a.tokens)
@@ -104,7 +104,7 @@ def _types(a: Vocabulary, b: Vocabulary) -> Iterator[Difference]:
             f"{item['id']} {printable(str(item['token']), 40)}: {item['a']} in a, {item['b']} in b"
             for item in shown
         ]
-        yield Difference(
+        yield VocabularyDifference(
             "types", "tokens of another type", len(found), examples=tuple(shown), lines=tuple(lines)
         )
 
@@ -114,9 +114,9 @@ def _kinds(attribute: int) -> str:
     return "+".join(names) or "undefined"
 
 
-def _merges(a: Vocabulary, b: Vocabulary) -> Iterator[Difference]:
+def _merges(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
     if len(a.merges) != len(b.merges):
-        yield Difference("merge_count", "number of merges", 1, len(a.merges), len(b.merges))
+        yield VocabularyDifference("merge_count", "number of merges", 1, len(a.merges), len(b.merges))
     own, other = ({merge: rank for rank, merge in reversed(list(enumerate(v.merges)))} for v in (a, b))
     for name, one, two in (("merges_only_a", own, other), ("merges_only_b", other, own)):
         found = sorted((rank, merge) for merge, rank in one.items() if merge not in two)
@@ -124,7 +124,7 @@ def _merges(a: Vocabulary, b: Vocabulary) -> Iterator[Difference]:
             shown = [{"rank": rank, "merge": merge} for rank, merge in found[:_EXAMPLES]]
             lines = [f"rank {rank}: {printable(merge, 40)}" for rank, merge in found[:_EXAMPLES]]
             what = f"merges only in {name[-1]}"
-            yield Difference(name, what, len(found), examples=tuple(shown), lines=tuple(lines))
+            yield VocabularyDifference(name, what, len(found), examples=tuple(shown), lines=tuple(lines))
     common = sorted((rank, merge) for merge, rank in own.items() if merge in other)
     moved = [common[at] for at in _out_of_order([other[merge] for _, merge in common])]
     if moved:
@@ -133,7 +133,7 @@ def _merges(a: Vocabulary, b: Vocabulary) -> Iterator[Difference]:
             f"{printable(merge, 40)}: rank {rank} in a, {other[merge]} in b"
             for rank, merge in moved[:_EXAMPLES]
         ]
-        yield Difference(
+        yield VocabularyDifference(
             "merge_order", "merges in another order", len(moved), examples=tuple(places), lines=tuple(lines)
         )
 
@@ -159,23 +159,23 @@ def _out_of_order(numbers: list[int]) -> list[int]:
     return [position for position in range(len(numbers)) if position not in kept]
 
 
-def _flags(a: Vocabulary, b: Vocabulary) -> Iterator[Difference]:
+def _flags(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
     pairs: list[tuple[str, Any, Any]] = [(name, getattr(a, name), getattr(b, name)) for name in _FLAGS]
     pairs += [(name, getattr(a.pre_tokenizer, name), getattr(b.pre_tokenizer, name)) for name in _PRE_FLAGS]
     for name, one, other in pairs:
         if one != other:
-            yield Difference(name, name, 1, one, other)
+            yield VocabularyDifference(name, name, 1, one, other)
 
 
-def _special(a: Vocabulary, b: Vocabulary) -> Iterator[Difference]:
+def _special(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
     for name in a.special_ids:
         one, other = (_token(v, v.special_ids.get(name)) for v in (a, b))
         if one != other:
-            yield Difference(name, name.upper(), 1, one, other)
+            yield VocabularyDifference(name, name.upper(), 1, one, other)
     ends = [{v.tokens[i] for i in v.eog_ids} for v in (a, b)]
     if ends[0] != ends[1]:
         what = "tokens that end a generation"
-        yield Difference("end_of_generation", what, 1, sorted(ends[0]), sorted(ends[1]))
+        yield VocabularyDifference("end_of_generation", what, 1, sorted(ends[0]), sorted(ends[1]))
     special = [{v.tokens[i] for i in v.special_token_ids} for v in (a, b)]
     for name, found in (
         ("special_only_a", special[0] - special[1]),
@@ -185,23 +185,25 @@ def _special(a: Vocabulary, b: Vocabulary) -> Iterator[Difference]:
             texts = sorted(found)[:_EXAMPLES]
             what = f"tokens found in a prompt only by {name[-1]}"
             lines = tuple(printable(text, 40) for text in texts)
-            yield Difference(name, what, len(found), examples=tuple(texts), lines=lines)
+            yield VocabularyDifference(name, what, len(found), examples=tuple(texts), lines=lines)
 
 
 def _token(vocabulary: Vocabulary, token: int | None) -> dict[str, Any] | None:
     return None if token is None else {"id": token, "text": vocabulary.tokens[token]}
 
 
-def _pre(a: Vocabulary, b: Vocabulary) -> Iterator[Difference]:
+def _pre(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
     one, other = a.pre_tokenizer, b.pre_tokenizer
     if one.name == other.name:
         return
     if one.family == other.family:
-        yield Difference("pre", "pre-tokenizer, of one family: they split alike", 1, one.name, other.name)
+        yield VocabularyDifference(
+            "pre", "pre-tokenizer, of one family: they split alike", 1, one.name, other.name
+        )
         return
     parted = list(_parted(one, other, SAMPLES))
     lines = [f"{printable(text, 60)}: {_words(x)} in a, {_words(y)} in b" for text, x, y in parted]
-    yield Difference(
+    yield VocabularyDifference(
         "pre",
         "pre-tokenizer",
         1,

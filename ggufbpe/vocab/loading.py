@@ -32,7 +32,7 @@ from .special_ids import (
     set_strip_attributes,
     special_ids,
 )
-from .tokens import attributes_of, check_byte_tokens, scores_of, tokens_with
+from .tokens import attributes_of, check_byte_tokens, lazy_tokens, named_tokens, scores_of, tokens_with
 from .vocabulary import CONTROL, UNKNOWN, USER_DEFINED, Vocabulary
 
 
@@ -84,12 +84,11 @@ def _load(file: Metadata) -> Vocabulary:
     named_pre = typed.string(file, TokenizerKey.PRE, "")
     typed.unsigned(file, TokenizerKey.TOKEN_TYPE_COUNT)
     kind = _supported(file, model)
-    merges = kind.merges(file, named_pre)
+    merges, charsmap = kind.merges(file, named_pre), kind.charsmap(file)
     entry = kind.pre_tokenizer(file, named_pre, warn)
-    charsmap = kind.charsmap(file)
     add_space_prefix = typed.flag(file, TokenizerKey.ADD_PREFIX, entry.add_space_prefix)
     remove_extra_whitespaces = typed.flag(file, TokenizerKey.REMOVE_EXTRA_WS, False)
-    tokens, token_to_id = kind.tokens(file, warn)
+    tokens, token_to_id = kind.own_tokens(file, warn) or lazy_tokens(file) or named_tokens(file, warn)
     kind.doubt(named_pre, entry, token_to_id, warn)
     scores = scores_of(file, len(tokens), kind.has_scores)
     attributes = attributes_of(file, len(tokens))
@@ -111,10 +110,9 @@ def _load(file: Metadata) -> Vocabulary:
     set_strip_attributes(draft, special_token_ids, named_pre, architecture, name)
     if not kind.has_line_break(entry, token_to_id):
         warn("the vocabulary has no token for the newline character")
-    for added, special_name in ((add_bos, "bos"), (add_eos, "eos")):
-        if added and ids[special_name] is None:
-            what = special_name.upper()
-            warn(f"{what} is to be added but there is none, so none is added (llama.cpp aborts)")
+    added = {"bos": add_bos, "eos": add_eos}
+    for what in (name.upper() for name, is_added in added.items() if is_added and ids[name] is None):
+        warn(f"{what} is to be added but there is none, so none is added (llama.cpp aborts)")
     return Vocabulary(
         model=model,
         pre=entry.name,
@@ -139,7 +137,7 @@ def _load(file: Metadata) -> Vocabulary:
         architecture=architecture,
         name=name,
         named_pre=named_pre,
-        named_add_bos=typed.flag(file, TokenizerKey.ADD_BOS, None),
+        named_add_bos=typed.flag_if_there(file, TokenizerKey.ADD_BOS),
         warnings=tuple(told),
     )
 

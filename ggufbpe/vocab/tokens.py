@@ -32,7 +32,7 @@ _ATTRIBUTE_OF_TYPE = {
 
 def lazy_tokens(file: Metadata) -> Tokens | None:
     """The tokens, and the id of each, where there is nothing to do about any of them; else None."""
-    texts = typed.lazy_strings(file, TokenizerKey.LIST)
+    texts = typed.compiled_strings(file, TokenizerKey.LIST)
     if texts is not None and texts.strings.index() < 0 and "" not in (ids := LazyIds(texts)):
         return texts, ids
     return None

@@ -42,7 +42,7 @@ class BytePairModel(TokenizerModel):
         """The merges, "left right" by rank. `MissingKeyError` where the file has none."""
         if TokenizerKey.MERGES not in file and named_pre == WITHOUT_MERGES:
             return []
-        return typed.lazy_strings(file, TokenizerKey.MERGES) or typed.strings(file, TokenizerKey.MERGES)
+        return typed.compiled_strings(file, TokenizerKey.MERGES) or typed.strings(file, TokenizerKey.MERGES)
 
     def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
         """The one that is named. `UnknownPreTokenizerError` where llama.cpp has none of that name."""
@@ -100,7 +100,7 @@ class BytePairModel(TokenizerModel):
         return compiled().BPEModel(
             tokens_of(vocabulary.token_to_id),
             strings_of(vocabulary.merges),
-            tables.splitter(entry),
+            tables.compiled_splitter(entry),
             entry.byte_encode,
             entry.ignore_merges,
             entry.newline_runs,

@@ -33,7 +33,7 @@ Rule = tuple[list[int], str, list[int], list[int]]
 
 
 @cache
-def splitter(entry: PreTokenizer) -> Splitter:
+def compiled_splitter(entry: PreTokenizer) -> Splitter:
     """The compiled splitter of an entry, made once."""
     from ...kernel._native import Splitter
 
