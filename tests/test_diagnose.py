@@ -22,7 +22,7 @@ from synthetic import bounded, broken_bytes, byte_tokens, gpt2_vocabulary, make_
 
 from ggufbpe import GGUFError, Tokenizer, cli
 from ggufbpe.diagnose.agreement import agreement
-from ggufbpe.diagnose.causes import CAUSES
+from ggufbpe.diagnose.causes import ALWAYS_ADDS_BOS, CAUSES
 from ggufbpe.diagnose.diagnose import Answer, diagnose, search, to_json
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.vocab import CONTROL, MADE_CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
@@ -270,7 +270,10 @@ def test_every_name_is_found_as_the_pre_tokenizer(name: str) -> None:
     for item in found:
         detail = item.causes[0].detail
         assert {PRE_TOKENIZERS[other].family for other in detail["names"]} == {detail["family"]}  # type: ignore[attr-defined]
-        assert f"tokenizer.ggml.pre={detail['pre']} " in item.causes[0].fix
+        if PRE_TOKENIZERS[str(detail["pre"])].always_add_bos:  # and these ids have none
+            assert item.causes[0].fix == ALWAYS_ADDS_BOS.format(detail["pre"])
+        else:
+            assert f"tokenizer.ggml.pre={detail['pre']} " in item.causes[0].fix
 
 
 @cache

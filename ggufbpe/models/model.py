@@ -53,6 +53,10 @@ class TokenizerModel:
     ignores_pre = False  # `own_pre` is in force whatever tokenizer.ggml.pre says
     drops_white_space = False  # words are what is between it
     makes_lower_case = False  # where the vocabulary says so
+    add_eos = False  # where the file does not say
+    add_space_prefix = (
+        False  # likewise: a space goes before each plain fragment, and from the beginning in decoding
+    )
     has_scores = False  # tokens have scores, which make the ids
     has_sequences = False  # parts of a text are cut by counting bytes (DNA)
     hidden_suffix = ""  # of tokens that are looked up by a longer text than they have

@@ -39,7 +39,7 @@ def counter_of(
 ) -> Any:
     """A `native.WordCounter` that has counted the words of `texts`, as `count_words` does."""
     with making:
-        pass
+        from ..models.bpe.tables import compiled_splitter
 
     assert kernel.native is not None
     counter = kernel.native.WordCounter(available_threads() if threads is None else threads)

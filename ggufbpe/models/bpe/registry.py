@@ -291,10 +291,6 @@ class PreTokenizer(NamedTuple):
     prepend_space: bool = False  # a word not of line breaks that has no U+2581 in front gets one (mmBERT)
     lowercase: bool = True  # the whitespace model makes words lower case, where the file does not say
     always_add_bos: bool = False  # BOS is added even where the file says not to (Gemma 4)
-    add_eos: bool = False
-    add_space_prefix: bool = (
-        False  # a space goes before each plain fragment, and from the beginning in decoding
-    )
 
     @property
     def stages(self) -> tuple[Stage, ...]:
