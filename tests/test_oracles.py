@@ -35,8 +35,9 @@ from reference import (
 from ggufbpe import Tokenizer
 from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.models.bpe.merge import CHAR_BYTES
-from ggufbpe.oracles import oracles
-from ggufbpe.oracles.oracles import Failure, Oracle, OracleError, open_oracle
+from ggufbpe.oracles import libraries
+from ggufbpe.oracles.oracle import Failure, Oracle, OracleError
+from ggufbpe.oracles.oracles import open_oracle
 from ggufbpe.oracles.recorded import parse_ids
 from ggufbpe.vocab import load_vocabulary
 
@@ -72,7 +73,7 @@ def prepared(what: Callable[..., Path], *arguments: str) -> Path:
 
 def needs(package: str) -> None:
     if importlib.util.find_spec(package) is None:
-        missing(f"no {package}: pip install 'ggufbpe[{oracles._EXTRAS[package]}]'")
+        missing(f"no {package}: pip install 'ggufbpe[{libraries._EXTRAS[package]}]'")
 
 
 # ---- the real ones --------------------------------------------------------------------------------------
@@ -514,11 +515,11 @@ def test_faults_of_a_server(text: bytes, kind: str, fake_server: str) -> None:
 def test_hang_of_a_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A library that sleeps stands for one that hangs: the child is ended, and a new one asked."""
     child = tmp_path / "library_child.py"
-    source = Path(oracles.__file__).with_name("library_child.py").read_text()
+    source = Path(libraries.__file__).with_name("library_child.py").read_text()
     slow = "import time\n\ndef slow(config):\n"
     slow += "    return '1', lambda text, a, b: time.sleep(60) if text == b'hang' else [1]\n\n"
     child.write_text(source.replace("LIBRARIES = {", slow + 'LIBRARIES = {"slow": slow, '))
-    monkeypatch.setattr(oracles, "__file__", str(tmp_path / "oracles.py"))
-    with oracles.Library("slow", {}, "slow", 0.3) as oracle:
+    monkeypatch.setattr(libraries, "__file__", str(tmp_path / "libraries.py"))
+    with libraries.Library("slow", {}, "slow", 0.3) as oracle:
         answers = oracle.encode([b"a", b"hang", b"b"], True, True)
     assert answers == [[1], Failure("timeout", "no answer within 0.3 s"), [1]]

@@ -42,7 +42,8 @@ from ggufbpe.cli._files import cut_into_texts
 from ggufbpe.cli._output import isolated
 from ggufbpe.corpus import files_of
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.oracles.oracles import Answer, Failure, Oracle, OtherModel
+from ggufbpe.oracles.oracle import Answer, Failure, Oracle
+from ggufbpe.oracles.recorded_ids import OtherModel
 from ggufbpe.verify.align import Placed, align, own_row, place
 from ggufbpe.verify.fuzz import RandomTexts, texts_for
 from ggufbpe.verify.result import Result, Text

@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _encoded(a: Tokenizer, b: Tokenizer, texts: list[tuple[str, bytes]]) -> Any:
     """How the two encode the texts: verify, with b for an oracle."""
-    from ..oracles.oracles import OtherModel
+    from ..oracles.recorded_ids import OtherModel
     from ..verify.result import Text
     from ..verify.verify import verify
 

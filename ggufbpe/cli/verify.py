@@ -12,7 +12,8 @@ from contextlib import contextmanager, nullcontext
 from ..corpus import CorpusError, File, decompressed, files_of, has_json_lines, records
 from ..escapes import process_escapes
 from ..gguf.metadata import Overrides
-from ..oracles.oracles import USAGES, Oracle, open_oracle
+from ..oracles.oracle import Oracle
+from ..oracles.oracles import USAGES, open_oracle
 from ..tokenizer import Tokenizer
 from ..verify.result import Progress, Result, Text
 from ..verify.verify import verify

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..diagnose.agreement import AS_COMMAND, SAID_OF, added_as
-from ..oracles.oracles import Failure, Oracle
+from ..oracles.oracle import Failure, Oracle
 from ..tokenizer import Tokenizer
 from ..unicode_classes import class_of
 from .align import Placed, Row, Span, align, own_row, place

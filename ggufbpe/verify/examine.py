@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..oracles.oracles import Failure
+from ..oracles.oracle import Failure
 from .comparing import Comparing, example_of
 from .result import Difference, Example, Shown, Text
 from .shrink import Shrinking, shrink

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import utf8
-from ..oracles.oracles import Failure
+from ..oracles.oracle import Failure
 
 if TYPE_CHECKING:
     from ..diagnose.causes import Cause

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..oracles.oracles import Oracle, OracleError
+from ..oracles.oracle import Oracle, OracleError
 from ..tokenizer import Tokenizer
 from .examine import Examining
 from .result import Progress, Result, Text

@@ -1,0 +1,100 @@
+"""What can be asked for ids: the interface, and the ways in which it may fail.
+
+[this file] <- one file an oracle <- oracles.py, which has all by their names
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import printable
+from ..tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    pass
+
+
+class OracleError(ValueError):
+    """An oracle that cannot be asked at all: not there, not installed, or it refuses the model."""
+
+
+class Failure(NamedTuple):
+    """No ids: the oracle crashed, took too long ("timeout"), gave garbage, or cannot take this text ("refused")."""
+
+    kind: str
+    detail: str
+
+
+Answer = list[int] | Failure
+
+
+class Oracle:
+    """A tokenizer to compare with; a context manager.
+
+    `tokenizer` is set where the oracle is our own engine, `recorded` where it cannot be asked about other
+    texts than those whose ids it has, in their order.
+    """
+
+    name: str
+    recorded = False
+    batch = 64  # texts asked for at a time
+    tokenizer: Tokenizer | None = None
+    note = ""  # what the reader of a comparison has to know
+
+    def encode(self, texts: Sequence[bytes], add_special: bool, parse_special: bool) -> list[Answer]:
+        """The ids of each text, or why there are none; the flags are those of `Tokenizer.encode`."""
+        raise NotImplementedError
+
+    def add_special(self, wanted: bool) -> bool:
+        """Whether to compare with BOS and EOS: `wanted`, unless the oracle cannot."""
+        return wanted
+
+    def first_recorded(self) -> list[int]:
+        """The recorded ids of the first text, where these are all there is."""
+        return []
+
+    def close(self) -> None:
+        """End what was started."""
+
+    def __enter__(self) -> Oracle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def check_file(path: str) -> None:
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise OracleError(f"{path}: {error.strerror}") from error
+
+
+def not_installed(package: str, said: str) -> str:
+    return f"the package {package} is not installed ({said}): pip install 'ggufbpe[{package}]'"
+
+
+def of_crash(status: int | None, seconds: float) -> Failure:
+    """What became of a process that ended with a status, or gave no answer in time."""
+    if status is None:
+        return Failure("timeout", f"no answer within {seconds:g} s")
+    return Failure("crash", ending(status))
+
+
+def ending(status: int) -> str:
+    """How a process ended, in words."""
+    if status >= 0:
+        return f"exit code {status}"
+    import signal
+
+    try:
+        return f"ended by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"ended by signal {-status}"
+
+
+def garbage(output: bytes) -> Failure:
+    shown = printable(output[:60].decode("utf-8", "replace"))
+    return Failure("garbage", f"the output is no list of ids: {shown}" if output else "no output")

@@ -1,0 +1,68 @@
+"""Ids that were recorded, and our own engine over another file.
+
+recorded.py, a GGUF -> [this file] -> ids
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..errors import printable
+from ..tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    pass
+from .oracle import Answer, Oracle, OracleError, check_file
+
+
+class Recorded(Oracle):
+    """Ids from a file, for one text after the other."""
+
+    recorded = True
+
+    def __init__(self, path: str, model: str, tokenizer: Tokenizer, seconds: float) -> None:
+        from .recorded import parse_ids
+
+        check_file(path)
+        with open(path, "rb") as file:
+            data = file.read()
+        try:
+            self._rest = parse_ids(data)
+        except ValueError as error:
+            raise OracleError(f"{path}: {error}") from error
+        self.name = f"the ids of {printable(os.path.basename(path))[1:-1]}"
+        self._path = path
+        self._total = len(self._rest)
+        self._rest.reverse()
+
+    def first_recorded(self) -> list[int]:
+        return self._rest[-1] if self._rest else []
+
+    def encode(self, texts: Sequence[bytes], add_special: bool, parse_special: bool) -> list[Answer]:
+        if len(texts) > len(self._rest):
+            raise OracleError(
+                f"{self._path} has ids of {self._total} texts, and there are more texts (give each text as it "
+                "was when the ids were made; a file is one text)"
+            )
+        return [self._rest.pop() for _ in texts]
+
+
+class OtherModel(Oracle):
+    """Our own engine with another GGUF."""
+
+    def __init__(self, other: Tokenizer) -> None:
+        self.tokenizer = other
+        self.name = printable(os.path.basename(other.vocabulary.path))[1:-1]
+
+    def encode(self, texts: Sequence[bytes], add_special: bool, parse_special: bool) -> list[Answer]:
+        assert self.tokenizer is not None
+        return [
+            self.tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
+            for text in texts
+        ]
+
+
+def other_model(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
+    return OtherModel(Tokenizer.from_gguf(rest))
