@@ -41,7 +41,11 @@ GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"
 RAW = FIXTURES / "raw-utf8.gguf"
 UNSPLIT = FIXTURES / "unsplit.gguf"
 RAW_NAMES = ["gemma4", "granite-embed-multi-311m", "mmbert", "sarvam-moe", "whitespace"]
-MODELS = {"whitespace": "whitespace"}  # tokenizer.ggml.model, where it is not that of the vocabulary
+# tokenizer.ggml.model, where it is not that of the vocabulary: RAW's is gemma4, which has the one name.
+MODELS = {
+    **dict.fromkeys(("granite-embed-multi-311m", "mmbert", "sarvam-moe"), "gpt2"),
+    "whitespace": "whitespace",
+}
 FLAGS = list(product([True, False], repeat=2))  # (add_special, parse_special), (remove_, unparse_special)
 
 # What `clean_spaces` acts on in decoding: random sequences of ids have more of these than chance gives.

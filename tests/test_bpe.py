@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from itertools import pairwise, product
+from typing import Any
 
 import pytest
+from conftest import RAW_UTF8
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import bounded, byte_tokens, gpt2_vocabulary, make_vocabulary, raw_utf8_vocabulary, texts
 
 from ggufbpe import Tokenizer
+from ggufbpe.kernel import native
 from ggufbpe.models.bpe import merge as bpe
 from ggufbpe.models.bpe.merge import (
     BYTE_CHARS,
@@ -288,9 +291,9 @@ def test_newline_rule_of_gemma4(word: str, newline_runs: bool, expected: list[st
     assert ids_of(word, ["a b"], "gemma4", newline_runs=newline_runs) == expected
 
 
-def test_newline_rule_belongs_to_gemma4_alone() -> None:
+def test_newline_rule_belongs_to_gemma4_and_mmbert() -> None:
     ruled = {name for name, entry in PRE_TOKENIZERS.items() if entry.newline_runs}
-    assert ruled == {"gemma4", "granite-embed-multi-311m"}
+    assert ruled == {"gemma4", "granite-embed-multi-311m", "mmbert"}
 
 
 def test_newline_rule_in_the_whole() -> None:
@@ -336,3 +339,19 @@ def test_ids_with_ends_gives_the_same_ids_and_every_byte_once(text: str) -> None
 def test_without_merges_every_byte_is_its_own_token(data: bytes) -> None:
     tok = Tokenizer(make_vocabulary(byte_tokens()))
     assert tok.encode(data.decode("latin-1")) == list(data.decode("latin-1").encode())
+
+
+@pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_a_space_in_front_of_a_line_takes_nothing_of_the_text(engine: Any) -> None:
+    """mmBERT's: spans cover the text, a prepended U+2581 is empty or begins with what it is merged with."""
+    if engine == "native" and native is None:
+        pytest.skip("there is no compiled engine")
+    changed = {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "mmbert"}
+    tok = Tokenizer.from_gguf(RAW_UTF8, engine=engine, overrides=changed)
+    ids, spans = tok.encode_with_offsets("ab\n\ncd ▁é<", add_special=False)
+    assert ids == tok.encode("ab\n\ncd ▁é<", add_special=False)
+    assert b"".join(map(tok.token_to_piece, ids)) == " ab\n\n cd  é<".encode()
+    assert spans[:2] == [(0, 0), (0, 2)]
+    data = "ab\n\ncd ▁é<".encode()
+    assert b"".join(data[start:end] for start, end in spans) == data

@@ -144,10 +144,10 @@ class Variants:
         return self._ranks[key][1]
 
 
-def _flags(vocabulary: Vocabulary) -> tuple[bool, bool, bool]:
+def _flags(vocabulary: Vocabulary) -> tuple[bool, ...]:
     """What of a pre-tokenizer the ids of a word depend on (merge.py, WordEncoder)."""
     entry = vocabulary.pre_tokenizer
-    return entry.byte_encode, entry.ignore_merges, entry.newline_runs
+    return entry.byte_encode, entry.ignore_merges, entry.newline_runs, entry.prepend_space
 
 
 _VARIANTS: WeakKeyDictionary[Tokenizer, Variants] = WeakKeyDictionary()

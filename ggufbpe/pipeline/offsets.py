@@ -40,7 +40,8 @@ class Lengths(dict[int, int]):
         super().__init__()
         self._vocabulary = tokenizer.vocabulary
         self._entry = tokenizer.vocabulary.pre_tokenizer
-        self.is_known = tokenizer.engine == "native" and tokenizer.vocabulary.tokenizer_model.keeps_text
+        keeps_text = tokenizer.vocabulary.tokenizer_model.keeps_text and not self._entry.prepend_space
+        self.is_known = tokenizer.engine == "native" and keeps_text
 
     def __missing__(self, token: int) -> int:
         text = self._vocabulary.tokens[token]

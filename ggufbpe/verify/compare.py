@@ -22,7 +22,14 @@ from ..vocab import TokenAttribute, Vocabulary
 
 _EXAMPLES = 100  # kept of each difference
 _FLAGS = ("add_bos", "add_eos", "add_sep", "add_space_prefix", "lowercase")
-_PRE_FLAGS = ("ignore_merges", "byte_encode", "escape_whitespaces", "clean_spaces", "newline_runs")
+_PRE_FLAGS = (
+    "ignore_merges",
+    "byte_encode",
+    "escape_whitespaces",
+    "clean_spaces",
+    "newline_runs",
+    "prepend_space",
+)
 
 
 class VocabularyDifference(NamedTuple):
