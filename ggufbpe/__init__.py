@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .vocab import TokenAttribute as TokenAttribute
 
 __version__ = "0.1.0"
+LLAMA_CPP = "b11549"  # the state of llama.cpp that is followed
 
 _HOMES = {
     "GGUFWarning": "vocab",

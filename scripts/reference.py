@@ -31,7 +31,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ggufbpe.models.bpe.registry import LLAMA_CPP
+from ggufbpe import LLAMA_CPP
 from ggufbpe.oracles.llama_cpp import Crash as Crash
 from ggufbpe.oracles.llama_cpp import LlamaCpp
 from ggufbpe.oracles.llama_cpp import LoadError as LoadError

@@ -15,7 +15,6 @@ from synthetic import CHARACTERS, ONE_OF_EACH_FAMILY, WORDS, tokenizer_as
 
 from ggufbpe import Tokenizer
 from ggufbpe.cli import explain, main
-from ggufbpe.cli._output import json_bytes
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.pipeline import offsets
@@ -28,6 +27,7 @@ from ggufbpe.trace.survey import Wanted, survey, survey_of
 from ggufbpe.trace.trace import Trace, to_json
 from ggufbpe.views.explain import html
 from ggufbpe.views.explain_lines import ExplainLines
+from ggufbpe.views.terminal import json_bytes
 
 pytestmark = pytest.mark.skipif(native is None, reason="the reference engine takes whole texts")
 MEMORY = """

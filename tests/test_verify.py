@@ -39,7 +39,6 @@ from synthetic import tokenizer_as
 from ggufbpe import Tokenizer
 from ggufbpe.cli import main
 from ggufbpe.cli._files import cut_into_texts
-from ggufbpe.cli._output import isolated
 from ggufbpe.corpus import files_of
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.oracles.oracle import Answer, Failure, Oracle
@@ -50,6 +49,7 @@ from ggufbpe.verify.result import Result, Text
 from ggufbpe.verify.shrink import Shrinking, shrink
 from ggufbpe.verify.verify import verify
 from ggufbpe.views.report_lines import display_width
+from ggufbpe.views.terminal import isolated
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="fake commands are shell scripts")
 ADD_BOS, ADD_EOS = "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"

@@ -132,9 +132,8 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
     top = _top_parser()
     first = top.parse_args(head)
     if first.version:
-        from .. import __version__
+        from .. import LLAMA_CPP, __version__
         from ..kernel import is_broken, native, why_not_native
-        from ..models.bpe.registry import LLAMA_CPP
 
         engine = "reference" if native is None else "native"
         if is_broken:

@@ -34,8 +34,8 @@ _KEPT = 1 << 16  # characters of words that are kept merged
 class Stage(NamedTuple):
     """One stage of the pre-tokenizer: the alternatives of its pattern, in the order in which they are tried.
 
-    As they are matched; with a `step`, a function of split.py that does the work, as llama.cpp writes them. Those
-    after the first `in_pattern` are not in the pattern that `list-pre` shows: llama.cpp's splitter adds them.
+    As llama.cpp writes them, which with a `step`, a function of split.py, is not how the work is done. Those after the
+    first `in_pattern` are not in the pattern that `list-pre` shows: llama.cpp's splitter adds them.
     """
 
     alternatives: tuple[str, ...]
@@ -201,9 +201,13 @@ def stages_of(tokenizer: Tokenizer) -> tuple[Stage, ...]:
     """The stages of a tokenizer's pre-tokenizer, with what is matched in each."""
     stages = tokenizer.vocabulary.pre_tokenizer.stages
     patterns = [tuple(filter(None, option_texts(stage.pattern))) for stage in stages]
-    return tuple(
-        Stage(pattern if stage.step else tuple(option_texts(stage.rule)), stage.step, len(pattern))
+    added = [
+        () if stage.step else tuple(option_texts(stage.rule))[len(pattern) :]
         for stage, pattern in zip(stages, patterns)
+    ]
+    return tuple(
+        Stage(pattern + more, stage.step, len(pattern))
+        for stage, pattern, more in zip(stages, patterns, added)
     )
 
 

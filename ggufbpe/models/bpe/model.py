@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from ... import LLAMA_CPP
 from ...errors import UnknownPreTokenizerError, printable
 from ...gguf import typed
 from ...gguf.constants import TokenizerKey
 from ...gguf.metadata import Metadata
 from ..model import TokenizerModel, Warn
 from .merge import CHAR_BYTES, byte_level
-from .registry import LLAMA_CPP, PRE_TOKENIZERS, PreTokenizer
+from .registry import PRE_TOKENIZERS, PreTokenizer
 from .telltales import telltales
 
 if TYPE_CHECKING:

@@ -86,9 +86,6 @@ _EXAONE_MOE = [
 ]
 
 
-LLAMA_CPP = "b11549"  # the state of llama.cpp that is followed
-
-
 class Stage(NamedTuple):
     """One pattern of a list; it splits the pieces that the ones before it left."""
 
