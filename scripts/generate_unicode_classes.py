@@ -140,7 +140,11 @@ def module_text() -> str:
     lines += [f'    "{classes[i : i + 100]}"' for i in range(0, len(classes), 100)]
     lines += [")", "LOWER = {", *wrapped([f"{a:#x}: {b:#x}" for a, b in lower_case.items()]), "}"]
     lines += ["# The first, the last, and the first code point of what each of them decomposes to."]
-    lines += ["DECOMPOSED = (", *wrapped([f"({a:#x}, {b:#x}, {c:#x})" for a, b, c in runs_of(decomposed)]), ")"]
+    lines += [
+        "DECOMPOSED = (",
+        *wrapped([f"({a:#x}, {b:#x}, {c:#x})" for a, b, c in runs_of(decomposed)]),
+        ")",
+    ]
     lines += ["# The first and the last."]
     lines += ["CONTROL = (", *wrapped([f"({a:#x}, {b:#x})" for a, b, _ in runs_of(control)]), ")"]
     return HEAD.format(version=unicodedata2.unidata_version) + "\n".join(lines) + "\n"
