@@ -11,7 +11,7 @@ until memory is full. Here that is as where no token begins: the unknown token s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..gguf.metadata import Metadata
 from ..once import made_once
@@ -63,6 +63,17 @@ class RWKVModel(TokenizerModel):
         """The longest tokens."""
         return RWKVText(vocabulary)
 
+    def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
+        """`rwkv/rwkv_model.h`."""
+        from ..kernel import engine
+
+        return engine.compiled().RWKVModel(engine.strings_of(vocabulary.tokens), _unknown(vocabulary))
+
+
+def _unknown(vocabulary: Vocabulary) -> int:
+    unknown = vocabulary.special_ids["unk"]
+    return _NO_TOKEN if unknown is None else unknown
+
 
 def unescape(text: str) -> bytes:
     r"""The bytes that a token stands for.
@@ -102,8 +113,7 @@ class RWKVText:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        unknown = vocabulary.special_ids["unk"]
-        self._unknown = _NO_TOKEN if unknown is None else unknown
+        self._unknown = _unknown(vocabulary)
 
     @made_once
     def trie(self) -> Trie:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import utf8
 from ..gguf.metadata import Metadata
@@ -70,6 +70,23 @@ class WordPieceModel(TokenizerModel):
         """Normalized words, each by the longest tokens."""
         return WordPieceText(vocabulary, most_words)
 
+    def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
+        """`wpm/wpm_model.h`."""
+        from ..kernel import engine
+
+        return engine.compiled().WPMModel(
+            engine.tokens_of(vocabulary.token_to_id),
+            _unknown(vocabulary),
+            vocabulary.lowercase,
+            vocabulary.strip_accents,
+            cache_bytes,
+        )
+
+
+def _unknown(vocabulary: Vocabulary) -> int:
+    unknown = vocabulary.special_ids["unk"]
+    return _NO_TOKEN if unknown is None else unknown
+
 
 class Normalizer(dict[int, str]):
     """What becomes of each character, for `str.translate`; found when first asked for.
@@ -110,8 +127,7 @@ class LongestMatch:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._trie = Trie((tuple(map(ord, text)), token) for text, token in vocabulary.token_to_id.items())
-        unknown = vocabulary.special_ids["unk"]
-        self.unknown = _NO_TOKEN if unknown is None else unknown
+        self.unknown = _unknown(vocabulary)
 
     def ids(self, word: str) -> tuple[int, ...]:
         """The ids of a word; of one that no tokens make up, the unknown token alone."""
