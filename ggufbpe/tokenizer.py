@@ -373,7 +373,7 @@ class Tokenizer:
         """The first id of a line break; None where the vocabulary has none."""
         encoder = self._encoder  # llama.cpp asks before it knows special tokens
         ids = self.pipeline.plain_ids("\n") if encoder is None else encoder.encode_plain(b"\n")
-        return next(iter(ids), None)
+        return self.vocabulary.tokenizer_model.line_break(self.vocabulary, ids)
 
     def __repr__(self) -> str:
         return f"<Tokenizer {self.model} {self.pre} of {self.vocab_size} tokens>"

@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from random_texts import RandomTexts, random_vocabulary
+from random_texts import OTHER_MODELS, RandomTexts, random_vocabulary
 from record_fixtures import GPT2, MODELS, RAW, RAW_NAMES, UNSPLIT, VOCABULARIES
 from reference import (
     NEWER,
@@ -60,7 +60,9 @@ from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.vocab import CONTROL, UNKNOWN, USER_DEFINED
 
+ALL_NAMES = [*PRE_TOKENIZERS, *OTHER_MODELS]
 REAL = [
+    "bert-bge",
     *(
         "aquila",
         "command-r",
@@ -78,6 +80,7 @@ BATCH = 16_000  # so many that threads share them out
 BATCH_THREADS = 2
 LONG_TEXT_FOR = 1000  # short ones
 STRINGS_OF_RANDOM_VOCABULARY = 5000
+STRINGS_OF_OTHER_MODEL = 500  # of which more goes wrong in the vocabulary than in the text
 COMMANDS_AT_A_TIME = 25
 RANDOM_SHARE = 0.3  # of the strings of a name, over random vocabularies
 REAL_SHARE = 0.05  # of all strings, over the real vocabularies with the names they have
@@ -289,15 +292,24 @@ def run(job: Job) -> Result:
                 path = with_pre(path, job.name, Path(folder) / f"{job.name}.gguf", MODELS.get(job.name))
             _compare_strings(comparison, path, job.name, job.strings, job.seed)
         else:
-            for number in range(0, job.strings, STRINGS_OF_RANDOM_VOCABULARY):
+            size = STRINGS_OF_OTHER_MODEL if job.name in OTHER_MODELS else STRINGS_OF_RANDOM_VOCABULARY
+            for number in range(0, job.strings, size):
                 seed = f"{job.seed}/{number}"
-                keys = random_vocabulary(seed, job.name, job.name not in RAW_NAMES, RandomTexts(seed))
+                keys = _random_keys(seed, job.name)
                 path = write_metadata(Path(folder) / f"{seed.replace('/', '_')}.gguf", keys)
-                strings = min(STRINGS_OF_RANDOM_VOCABULARY, job.strings - number)
+                strings = min(size, job.strings - number)
                 _compare_strings(comparison, path, job.name, strings, seed)
                 path.unlink()
     result.totals["microseconds"] = int((time.perf_counter() - start) * 1e6)
     return result
+
+
+def _random_keys(seed: str, name: str) -> dict[str, Any]:
+    """The metadata of a random vocabulary for a pre-tokenizer or for another model than byte pair encoding."""
+    source = RandomTexts(seed)
+    if name in OTHER_MODELS:
+        return OTHER_MODELS[name](seed, source)
+    return random_vocabulary(seed, name, name not in RAW_NAMES, source)
 
 
 def _compare_strings(comparison: Comparison, path: Path, name: str, count: int, seed: str) -> None:
@@ -317,7 +329,7 @@ def _compare_strings(comparison: Comparison, path: Path, name: str, count: int, 
         texts = [source.text() for _ in range(min(BATCH, count - start))]
         texts += [source.long_text() for _ in range(len(texts) // LONG_TEXT_FOR)]
         found = comparison.ids([(text, *flags()) for text in texts])
-        sequences = [*found[::8]]
+        sequences = [ids for ids in found[::8] if -1 not in ids]  # which stands for a missing unknown token
         for _ in range(len(texts) // 16):
             sequences.append([dice.randrange(tok.vocab_size) for _ in range(dice.randrange(8))])
         comparison.decoded([(ids, *flags()) for ids in sequences])
@@ -334,14 +346,16 @@ def jobs(strings: int, seed: int, names: list[str], state: str = NEWER) -> list[
             print(error, file=sys.stderr)
             break
     for_real = (
-        int(strings * REAL_SHARE) if real and len(names) >= len(PRE_TOKENIZERS) - len(NOT_IN_OLDER) else 0
+        int(strings * REAL_SHARE) if real and len(names) >= len(ALL_NAMES) - len(NOT_IN_OLDER) else 0
     )
     for number, (title, path) in enumerate(real if for_real else []):
         found.append(Job(title, path, _share(for_real, number, len(real)), f"{seed}/real/{title}", state))
     for number, name in enumerate(names):
         share = _share(strings - for_real, number, len(names))
-        over_random = int(share * RANDOM_SHARE)
+        over_random = share if name in OTHER_MODELS else int(share * RANDOM_SHARE)
         found.append(Job(name, None, over_random, f"{seed}/random/{name}", state))
+        if name in OTHER_MODELS:
+            continue
         bases = [RAW] if name in RAW_NAMES else [GPT2, UNSPLIT]
         for base, path in enumerate(bases):
             strings_here = _share(share - over_random, base, len(bases))
@@ -480,9 +494,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--strings", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--names", nargs="+", choices=list(PRE_TOKENIZERS), metavar="NAME", help="default: all"
-    )
+    parser.add_argument("--names", nargs="+", choices=ALL_NAMES, metavar="NAME", help="default: all")
     parser.add_argument(
         "--state", choices=[NEWER, OLDER], default=NEWER, help=f"of llama.cpp; default: {NEWER}"
     )
@@ -495,7 +507,7 @@ def main() -> int:
         print("there is no compiled engine: the reference engine is compared alone", file=sys.stderr)
     result = Result()
     unknown = NOT_IN_OLDER if arguments.state == OLDER else ()
-    names = [name for name in arguments.names or PRE_TOKENIZERS if name not in unknown]
+    names = [name for name in arguments.names or ALL_NAMES if name not in unknown]
     work = jobs(arguments.strings, arguments.seed, names, arguments.state)
     commands = [
         (f"{arguments.seed}/commands/{first}", min(COMMANDS_AT_A_TIME, arguments.commands - first))

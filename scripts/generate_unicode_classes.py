@@ -11,6 +11,7 @@ Python (3.11 or newer), which holds every pair of Unicode 15.1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 
@@ -23,7 +24,7 @@ TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "unicode_classes.p
 WHITE_SPACE = [*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)]
 WHITE_SPACE += [0x2028, 0x2029, 0x202F, 0x205F, 0x3000]
 
-HEAD = '''"""The class of every code point, and the lower case of those that have one.
+HEAD = '''"""The class of every code point, and what it becomes in lower case and when it is decomposed.
 
 llama.cpp sorts code points into letters, marks, numbers, punctuation, symbols, white space and the rest, by
 Unicode {version} (src/unicode-data.cpp, src/unicode.cpp: unicode_cpt_flags_from_cpt). Neither the running
@@ -33,6 +34,7 @@ Written by scripts/generate_unicode_classes.py; do not edit.
 """
 
 from bisect import bisect_right
+from operator import itemgetter
 
 UNICODE_VERSION = "{version}"
 
@@ -54,6 +56,28 @@ def lower(code_point: int) -> int:
     """
     return LOWER.get(code_point, code_point)
 
+
+def decomposed(code_point: int) -> int:
+    """The first code point of the canonical decomposition (src/unicode.cpp: unicode_cpts_normalize_nfd).
+
+    >>> chr(decomposed(ord("é")))  # llama.cpp drops the accent here already
+    'e'
+    """
+    index = bisect_right(DECOMPOSED, code_point, key=itemgetter(0)) - 1
+    if index < 0 or code_point > DECOMPOSED[index][1]:
+        return code_point
+    return DECOMPOSED[index][2]
+
+
+def is_control(code_point: int) -> bool:
+    """Whether the category is Cc, Cf, Co or Cs; code points that are not assigned have none of these.
+
+    >>> is_control(0xAD), is_control(0x378)
+    (True, False)
+    """
+    index = bisect_right(CONTROL, code_point, key=itemgetter(0)) - 1
+    return index >= 0 and code_point <= CONTROL[index][1]
+
 '''
 
 
@@ -63,6 +87,29 @@ def class_of(code_point: int) -> str:
         return "W"
     category: str = unicodedata2.category(chr(code_point))
     return category[0] if category[0] in "LMNPS" else "-"
+
+
+def runs_of(value_of: Callable[[int], int | None]) -> list[tuple[int, int, int]]:
+    """Neighbouring code points with the same value: the first, the last and the value; None is left out."""
+    found: list[tuple[int, int, int]] = []
+    for value, run in groupby(range(0x110000), key=value_of):
+        if value is not None:
+            code_points = list(run)
+            found.append((code_points[0], code_points[-1], value))
+    return found
+
+
+def decomposed(code_point: int) -> int | None:
+    """The first code point of the canonical decomposition; None where there is none."""
+    if 0xD800 <= code_point < 0xE000:
+        return None
+    first = ord(unicodedata2.normalize("NFD", chr(code_point))[0])
+    return None if first == code_point else first
+
+
+def control(code_point: int) -> int | None:
+    """1 for the categories Cc, Cf, Co and Cs."""
+    return 1 if unicodedata2.category(chr(code_point)) in ("Cc", "Cf", "Co", "Cs") else None
 
 
 def wrapped(items: list[str], indent: str = "    ", width: int = 110) -> list[str]:
@@ -92,6 +139,14 @@ def module_text() -> str:
     lines += ["CLASSES = ("]
     lines += [f'    "{classes[i : i + 100]}"' for i in range(0, len(classes), 100)]
     lines += [")", "LOWER = {", *wrapped([f"{a:#x}: {b:#x}" for a, b in lower_case.items()]), "}"]
+    lines += ["# The first, the last, and the first code point of what each of them decomposes to."]
+    lines += [
+        "DECOMPOSED = (",
+        *wrapped([f"({a:#x}, {b:#x}, {c:#x})" for a, b, c in runs_of(decomposed)]),
+        ")",
+    ]
+    lines += ["# The first and the last."]
+    lines += ["CONTROL = (", *wrapped([f"({a:#x}, {b:#x})" for a, b, _ in runs_of(control)]), ")"]
     return HEAD.format(version=unicodedata2.unidata_version) + "\n".join(lines) + "\n"
 
 

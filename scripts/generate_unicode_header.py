@@ -11,11 +11,11 @@ from pathlib import Path
 from generate_unicode_classes import wrapped
 from generated_file import write_or_print
 
-from ggufbpe.unicode_classes import CLASSES, LOWER, STARTS, UNICODE_VERSION
+from ggufbpe.unicode_classes import CLASSES, CONTROL, DECOMPOSED, LOWER, STARTS, UNICODE_VERSION
 
 TARGET = Path(__file__).resolve().parent.parent / "ggufbpe" / "kernel" / "src" / "unicode_classes.h"
 
-HEAD = """// The class of every code point, and the lower case of those that have one:
+HEAD = """// The class of every code point, and what it becomes in lower case and when it is decomposed:
 // ggufbpe/unicode_classes.py for C++.
 //
 // Unicode {version}. Written by scripts/generate_unicode_header.py; do not edit.
@@ -44,6 +44,14 @@ def module_text() -> str:
     lines += ["", f"constexpr size_t LOWER_PAIRS = {len(LOWER)};"]
     lines += ["constexpr uint32_t LOWER[LOWER_PAIRS][2] = {"]
     lines += wrapped([f"{{{a:#x}, {b:#x}}}" for a, b in sorted(LOWER.items())])
+    lines += ["};", "", f"constexpr size_t DECOMPOSED_RUNS = {len(DECOMPOSED)};"]
+    lines += ["// The first, the last, and the first code point of what each of them decomposes to."]
+    lines += ["constexpr uint32_t DECOMPOSED[DECOMPOSED_RUNS][3] = {"]
+    lines += wrapped([f"{{{a:#x}, {b:#x}, {c:#x}}}" for a, b, c in DECOMPOSED])
+    lines += ["};", "", f"constexpr size_t CONTROL_RUNS = {len(CONTROL)};"]
+    lines += ["// The first and the last."]
+    lines += ["constexpr uint32_t CONTROL[CONTROL_RUNS][2] = {"]
+    lines += wrapped([f"{{{a:#x}, {b:#x}}}" for a, b in CONTROL])
     lines += ["};", "// clang-format on", "", "}  // namespace ggufbpe"]
     return HEAD.format(version=UNICODE_VERSION, runs=len(STARTS)) + "\n".join(lines) + "\n"
 

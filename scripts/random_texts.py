@@ -7,6 +7,7 @@ short ones for the most part, for what goes wrong goes wrong within a few charac
 from __future__ import annotations
 
 import random
+import unicodedata
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -15,6 +16,7 @@ from fixture_texts import CONTRACTIONS, KINDS, NOT_WHITE_SPACE, WHITE_SPACE, tex
 from gguf import TokenType
 from loading_rules import byte_alphabet
 
+from ggufbpe.models.rwkv import unescape
 from ggufbpe.verify import fuzz
 
 _LENGTHS = (1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 10, 12, 16, 40)
@@ -86,6 +88,102 @@ def random_vocabulary(seed: str, pre: str, byte_encode: bool, source: RandomText
         if dice.random() < 0.4:
             keys["tokenizer.ggml." + flag] = dice.random() < 0.5
     return keys
+
+
+def random_word_pieces(seed: str, source: RandomTexts) -> dict[str, Any]:
+    """The same of a WordPiece vocabulary: beginnings of words and what may follow, of which some is missing."""
+    dice = random.Random(seed)
+    lowercase = dice.choice((None, True, False))
+    kinds = dict.fromkeys(
+        ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+        int(dice.choice((TokenType.NORMAL, TokenType.CONTROL))),
+    )
+    begins = dice.choice(("▁", "▁", "▁", "##"))
+    for _ in range(dice.choice((30, 150, 400))):
+        text = source.text().decode("utf-8", "ignore").replace("\x00", "")
+        text = (
+            text if lowercase is False and dice.random() < 0.5 else unicodedata.normalize("NFD", text.lower())
+        )
+        for word in text.split()[:6]:
+            start = dice.randrange(len(word))
+            piece = word[start : start + dice.choice((1, 1, 2, 3, 5, 9))]
+            kinds.setdefault(begins + word[: dice.randint(1, 6)], int(TokenType.NORMAL))
+            kinds.setdefault(begins + word[0], int(TokenType.NORMAL))
+            kinds.setdefault(piece, int(TokenType.NORMAL))
+            if dice.random() < 0.7:
+                kinds.update(dict.fromkeys(word, int(TokenType.NORMAL)))
+    if dice.random() < 0.1:
+        kinds[begins] = int(TokenType.NORMAL)
+    kinds.update(_special_kinds(dice))
+    return _keys(dice, "bert", kinds) | _flags(
+        dice,
+        {"normalizer.lowercase": lowercase, "normalizer.strip_accents": dice.choice((None, True, False))},
+    )
+
+
+def random_escaped_tokens(seed: str, source: RandomTexts) -> dict[str, Any]:
+    """The same of an RWKV vocabulary: parts of texts, and bytes of which some are missing.
+
+    Where a token begins, its first byte is a token, too: llama.cpp does not come to an end otherwise.
+    """
+    dice = random.Random(seed)
+    found = {bytes([byte]) for byte in range(256) if dice.random() < dice.choice((1, 1, 0.9, 0.5))}
+    for _ in range(dice.choice((30, 200, 800))):
+        text = source.text().replace(b"\x00", b"")
+        if text:
+            start = dice.randrange(len(text))
+            found.add(text[start : start + dice.choice((2, 2, 3, 4, 6, 12))])
+    kinds = {_escaped(dice, token): int(TokenType.NORMAL) for token in sorted(found)}
+    for unfinished in ("\\", "\\x", "\\x4", "\\q"):
+        if dice.random() < 0.2:
+            kinds.setdefault(unfinished, int(TokenType.NORMAL))
+    kinds.update(_special_kinds(dice))
+    begun = {unescape(text)[:1] for text in kinds} - {b""}
+    kinds.update({f"\\x{first.hex()}": int(TokenType.NORMAL) for first in begun - set(map(unescape, kinds))})
+    return _keys(dice, "rwkv", kinds) | _flags(dice, {})
+
+
+OTHER_MODELS = {"bert": random_word_pieces, "rwkv": random_escaped_tokens}
+
+
+def _escaped(dice: random.Random, token: bytes) -> str:
+    """The bytes as RWKV's vocabularies have them; now and then with more escapes than are needed."""
+    if dice.random() < 0.1:
+        return "".join(f"\\x{byte:02x}" for byte in token)
+    return repr(token)[2:-1]
+
+
+def _special_kinds(dice: random.Random) -> dict[str, int]:
+    types = (TokenType.CONTROL, TokenType.USER_DEFINED, TokenType.USER_DEFINED, TokenType.UNKNOWN)
+    return {text: int(dice.choice((*types, TokenType.UNUSED))) for text in random_specials(dice)}
+
+
+def _keys(dice: random.Random, model: str, kinds: dict[str, int]) -> dict[str, Any]:
+    """The metadata of a vocabulary of these tokens and types, in random order."""
+    order = list(kinds)
+    dice.shuffle(order)
+    keys: dict[str, Any] = {
+        "general.architecture": "llama",
+        "tokenizer.ggml.model": model,
+        "tokenizer.ggml.tokens": order,
+        "tokenizer.ggml.token_type": [kinds[token] for token in order],
+    }
+    names = {
+        "bert": ("bos", "cls", "seperator", "unknown", "padding", "mask"),
+        "rwkv": ("bos", "eos", "unknown"),
+    }
+    for name in names[model]:
+        # without CLS and SEP, llama.cpp aborts
+        if name in ("bos", "seperator") or dice.random() < 0.7:
+            keys[f"tokenizer.ggml.{name}_token_id"] = dice.randrange(len(order))
+    return keys
+
+
+def _flags(dice: random.Random, flags: dict[str, bool | None]) -> dict[str, bool]:
+    """Flags that all models have, mostly left out, and a model's own."""
+    for flag in ("add_bos_token", "add_eos_token", "add_sep_token", "add_space_prefix"):
+        flags[flag] = dice.choice((None, None, True, False))
+    return {"tokenizer.ggml." + flag: value for flag, value in flags.items() if value is not None}
 
 
 def random_specials(dice: random.Random) -> list[str]:

@@ -16,10 +16,11 @@ from weakref import WeakKeyDictionary
 
 from ..kernel.lazy import as_dict
 from ..models.bpe.families import Evidence, evidence
-from ..models.bpe.merge import NO_MERGE, PairRanks
+from ..models.bpe.merge import NO_MERGE, PairRanks, WordEncoder
 from ..models.bpe.registry import PreTokenizer
 from ..models.bpe.split import splitter
-from ..models.bpe.text import BytePairText, WordCache, byte_pair_text
+from ..models.bpe.text import BytePairText, byte_pair_text
+from ..models.word_cache import WordCache
 from ..pipeline.pipeline import Pipeline
 from ..pipeline.special import SpecialTokens
 from ..tokenizer import Tokenizer
@@ -128,7 +129,7 @@ class Variants:
         pre = "" if vocabulary.tokenizer_model.ignores_pre else vocabulary.pre
         return evidence(vocabulary.tokens, vocabulary.merges, pre, vocabulary.architecture)
 
-    def _words_of(self, vocabulary: Vocabulary, by_id: bool) -> WordCache:
+    def _words_of(self, vocabulary: Vocabulary, by_id: bool) -> WordCache[WordEncoder]:
         key = (*_flags(vocabulary), id(vocabulary.merges), by_id)
         if key not in self._words:
             ranks = self._ranks_of(vocabulary, by_id)

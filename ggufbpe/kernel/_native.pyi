@@ -68,6 +68,14 @@ class BPEModel(TextModel):
         cache_bytes: int,
     ) -> None: ...
 
+class WPMModel(TextModel):
+    def __init__(
+        self, tokens: Strings, unknown: int, lowercase: bool, strip_accents: bool, cache_bytes: int
+    ) -> None: ...
+
+class RWKVModel(TextModel):
+    def __init__(self, tokens: Strings, unknown: int) -> None: ...
+
 CACHE_BYTES: int = 33554432
 
 class Ids:

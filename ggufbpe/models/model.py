@@ -53,6 +53,8 @@ class TokenizerModel:
     ignores_pre = False  # `own_pre` is in force whatever tokenizer.ggml.pre says
     drops_white_space = False  # words are what is between it
     makes_lower_case = False  # where the vocabulary says so
+    has_pre_tokenizer = True  # text is split by patterns
+    normalizes = False  # text is changed before it is looked up, so tokens need not have the text's own bytes
     add_eos = False  # where the file does not say
     add_space_prefix = (
         False  # likewise: a space goes before each plain fragment, and from the beginning in decoding
@@ -64,7 +66,7 @@ class TokenizerModel:
     @property
     def keeps_text(self) -> bool:
         """Whether every byte of a text is in some token, as far as there are tokens for it."""
-        return not self.drops_white_space and not self.has_sequences
+        return not self.drops_white_space and not self.has_sequences and not self.normalizes
 
     # ---- loading: see vocab/loading.py --------------------------------------------------------------
 
@@ -95,6 +97,10 @@ class TokenizerModel:
         """Whether llama.cpp finds a token for the newline character."""
         raise NotImplementedError
 
+    def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int]) -> int | None:
+        """The token that llama.cpp takes for a line break, None where it has none; `plain_ids` are those of "\\n"."""
+        return next(iter(plain_ids), None)
+
     # ---- decoding: see pipeline/detokenize.py -------------------------------------------------------
 
     def piece(self, text: str, attribute: int) -> bytes | None:
@@ -118,6 +124,12 @@ class TokenizerModel:
     def added(self, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
         """The tokens that llama_tokenize puts before and behind a text where `add_special` is asked for."""
         ids = vocabulary.special_ids
-        before = [ids["bos"]] if vocabulary.add_bos else []
-        behind = [ids["eos"]] if vocabulary.add_eos else []
+        before, behind = (
+            [ids[name] for name in names]
+            for names in self.added_names(vocabulary.add_bos, vocabulary.add_eos)
+        )
         return [each for each in before if each is not None], [each for each in behind if each is not None]
+
+    def added_names(self, add_bos: bool, add_eos: bool) -> tuple[Sequence[str], Sequence[str]]:
+        """What these tokens are called among the special ids, under a vocabulary's flags."""
+        return ("bos",) * add_bos, ("eos",) * add_eos

@@ -87,7 +87,12 @@ class _Places:
         entry = vocabulary.pre_tokenizer
         self._splitter = None
         model = vocabulary.tokenizer_model
-        if tokenizer.engine == "native" and native is not None and not model.has_sequences:
+        if (
+            tokenizer.engine == "native"
+            and native is not None
+            and model.has_pre_tokenizer
+            and not model.has_sequences
+        ):
             from ..models.bpe import tables
 
             self._splitter = tables.compiled_splitter(entry)

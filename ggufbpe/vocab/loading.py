@@ -13,6 +13,7 @@ But: nothing about text.
 from __future__ import annotations
 
 import os
+from itertools import chain
 
 from ..errors import GGUFError, UnsupportedTokenizerError, printable
 from ..gguf import typed
@@ -110,9 +111,10 @@ def _load(file: Metadata) -> Vocabulary:
     set_strip_attributes(draft, special_token_ids, named_pre, architecture, name)
     if not kind.has_line_break(entry, token_to_id):
         warn("the vocabulary has no token for the newline character")
-    added = {"bos": add_bos, "eos": add_eos}
-    for what in (name.upper() for name, is_added in added.items() if is_added and ids[name] is None):
-        warn(f"{what} is to be added but there is none, so none is added (llama.cpp aborts)")
+    for added in chain(*kind.added_names(add_bos, add_eos)):
+        if ids[added] is None:
+            what = added.upper()
+            warn(f"{what} is to be added but there is none, so none is added (llama.cpp aborts)")
     return Vocabulary(
         model=model,
         pre=entry.name,

@@ -11,7 +11,9 @@
 #include "bind_lock.h"
 #include "bindings.h"
 #include "bpe/bpe_model.h"
+#include "rwkv/rwkv_model.h"
 #include "text_model.h"
+#include "wpm/wpm_model.h"
 
 namespace nb = nanobind;
 
@@ -35,6 +37,15 @@ std::shared_ptr<BPEModel> bpe_model_of(std::shared_ptr<Strings> tokens, const St
     return std::make_shared<BPEModel>(tokens, merges, splitter, options, own_step_of(own_step), cache_bytes, LOOK_AT_SIGNALS);
 }
 
+std::shared_ptr<WPMModel> wpm_model_of(const Strings &tokens, int32_t unknown, bool lowercase, bool strip_accents,
+                                       size_t cache_bytes) {
+    return std::make_shared<WPMModel>(tokens, unknown, lowercase, strip_accents, cache_bytes);
+}
+
+std::shared_ptr<RWKVModel> rwkv_model_of(const Strings &tokens, int32_t unknown) {
+    return std::make_shared<RWKVModel>(tokens, unknown);
+}
+
 }  // namespace
 
 void bind_models(nb::module_ &module) {
@@ -43,6 +54,11 @@ void bind_models(nb::module_ &module) {
         .def(nb::new_(&bpe_model_of), nb::arg("tokens"), nb::arg("merges"), nb::arg("splitter"), nb::arg("byte_encode"),
              nb::arg("ignore_merges"), nb::arg("newline_runs"), nb::arg("prepend_space"), nb::arg("escape_spaces"), nb::arg("own_step"),
              nb::arg("cache_bytes"));
+    nb::class_<WPMModel, TextModel>(module, "WPMModel", "WordPiece.")
+        .def(nb::new_(&wpm_model_of), nb::arg("tokens"), nb::arg("unknown"), nb::arg("lowercase"), nb::arg("strip_accents"),
+             nb::arg("cache_bytes"));
+    nb::class_<RWKVModel, TextModel>(module, "RWKVModel", "RWKV's longest matches.")
+        .def(nb::new_(&rwkv_model_of), nb::arg("tokens"), nb::arg("unknown"));
     module.attr("CACHE_BYTES") = BPEModel::CACHE_BYTES;
 }
 

@@ -86,7 +86,7 @@ void Encoder::encode_alone(const Text &text, const EncodeOptions &options, TextM
 // The parts of a text one after the other; what is not UTF-8 is first rewritten to be.
 void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fragments, TextModel::Scratch &scratch,
                                Sink &ids, const Poll &poll) const {
-    const bool is_valid = text.is_valid || is_utf8(text.data, text.size, poll);
+    const bool is_valid = text.is_valid || model_->reads_bytes() || is_utf8(text.data, text.size, poll);
     std::vector<unsigned char> rewritten;
     Pace pace(poll);
     for (const Fragment &fragment : fragments) {
@@ -147,11 +147,12 @@ std::vector<Fragment> Encoder::fragments_of(const Text &text, bool parse_special
     const Partition *special = special_.empty() ? nullptr : &partition(parse_special, poll);
     SharedWork<std::vector<std::vector<Partition::Match>>> found((text.size + SEARCHED - 1) / SEARCHED);
     std::atomic<bool> all_valid{true};
+    const bool is_checked = !text.is_valid && !model_->reads_bytes();
     on_threads(found->size(), threads, poll, [&](Turns &turns, const Poll &poll_here, bool) {
         for (size_t turn; turns.take(turn);) {
             const size_t start = turn * SEARCHED, end = std::min(start + SEARCHED, text.size);
             if (special) special->find(text.data, text.size, start, end, (*found)[turn], poll_here);
-            if (!text.is_valid && all_valid.load(std::memory_order_relaxed)) {
+            if (is_checked && all_valid.load(std::memory_order_relaxed)) {
                 const size_t first = character_at(text, start), last = character_at(text, end);
                 if (!is_utf8(text.data + first, last - first, poll_here)) all_valid.store(false, std::memory_order_relaxed);
             }

@@ -68,7 +68,8 @@ public:
     // Takes further tokens out of the plain fragments of a text.
     virtual void cut_fragments(const unsigned char *, std::vector<Fragment> &, const Poll &) const {}
 
-    // The ids of a part that is no token. Plain text is UTF-8 (surrogates may be in it).
+    // The ids of a part that is no token. Plain text is UTF-8 (surrogates may be in it), unless
+    // the model reads bytes.
     virtual void encode(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const = 0;
 
     // Cuts a part into parts of about `size` bytes that have the same ids together; may give it back whole.
@@ -76,6 +77,9 @@ public:
 
     // Whether the byte of a space is not a space's overlong form to this model, so that the form must be kept.
     virtual bool keeps_overlong_spaces() const { return false; }
+
+    // Whether plain text is bytes, whatever they are, so that what is not UTF-8 must be kept.
+    virtual bool reads_bytes() const { return false; }
 
     // About so many bytes are to come.
     virtual void expect(size_t) const {}

@@ -15,15 +15,13 @@ from ... import utf8
 from ...errors import UnsupportedTokenizerError
 from ...gguf.constants import TokenizerKey
 from ...once import made_once
+from ..word_cache import WordCache
 from .merge import WordEncoder
 from .split import splitter
 
 if TYPE_CHECKING:
     from ...tokenizer import Tokenizer
     from ...vocab import Vocabulary
-
-_CACHED_WORDS = 1 << 18
-_CACHED_LENGTH = 128  # characters
 
 
 class Splits(Protocol):
@@ -41,23 +39,6 @@ class Part(NamedTuple):
     text: str
     start: int
     end: int
-
-
-class WordCache(dict[str, tuple[int, ...]]):
-    """The ids of words, encoded when first asked for. Full, it starts anew."""
-
-    def __init__(self, encoder: WordEncoder, most_words: int | None = None) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self._most_words = _CACHED_WORDS if most_words is None else most_words
-
-    def __missing__(self, word: str) -> tuple[int, ...]:
-        ids = self.encoder.ids(word)
-        if len(word) <= _CACHED_LENGTH:
-            if len(self) >= self._most_words:
-                self.clear()
-            self[word] = ids
-        return ids
 
 
 def byte_pair_text(tokenizer: Tokenizer) -> BytePairText:
@@ -89,13 +70,13 @@ class BytePairText:
         return splitter(self.vocabulary.pre_tokenizer)
 
     @made_once
-    def word_ids(self) -> WordCache:
+    def word_ids(self) -> WordCache[WordEncoder]:
         """Words to ids."""
         vocabulary = self.vocabulary
         encoder = WordEncoder(vocabulary.pre_tokenizer, vocabulary.token_to_id, vocabulary.merges)
         return WordCache(encoder, self._most_words)
 
-    def sharing(self, splitter: Splits, word_ids: WordCache) -> BytePairText:
+    def sharing(self, splitter: Splits, word_ids: WordCache[WordEncoder]) -> BytePairText:
         """One of the same vocabulary that takes these in place of its own."""
         other = type(self)(self.vocabulary, self._most_words)
         vars(other).update(splitter=splitter, word_ids=word_ids)

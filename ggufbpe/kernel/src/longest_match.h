@@ -1,0 +1,77 @@
+// Tokens as a trie, which finds the longest that a text has at a place: a double array, so that a step is one look-up.
+//
+//     tokens -> [this file] -> wpm/wpm_model.h, rwkv/rwkv_model.h
+//
+// Source: src/llama-vocab.cpp, naive_trie.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ggufbpe {
+
+class LongestMatch {
+public:
+    static constexpr int32_t NONE = -1;              // no token
+    static constexpr uint32_t NOBODY = UINT32_MAX;  // no cell
+
+    struct Match {
+        int32_t token;
+        size_t size;  // bytes
+    };
+
+    // Tokens and their ids. Of equal tokens the last counts; empty ones are never found.
+    explicit LongestMatch(std::vector<std::pair<std::string_view, int32_t>> tokens);
+
+    // Where the walk for a text begins: behind what was read before, if that begins a token; else nowhere.
+    struct Place {
+        uint32_t cell;
+        int32_t token;  // of what was read; NONE if that is not one
+
+        bool is_somewhere() const { return cell != NOBODY; }
+    };
+    Place place_behind(std::string_view read) const;
+
+    // The longest token at `text`, which ends at `end`; NONE if there is none.
+    Match find(const unsigned char *text, const unsigned char *end) const { return find(text, end, {ROOT, NONE}); }
+
+    // The longest token of what was read before `place` and what follows it from `text` on; `size` is what it has of that.
+    Match find(const unsigned char *text, const unsigned char *end, Place place) const {
+        const Cell *cells = cells_.data();
+        uint32_t at = place.cell, best = 0;
+        const unsigned char *best_end = text;
+        uint32_t children = cells[at].children;
+        for (const unsigned char *next = text; next < end;) {
+            const uint32_t child = (children >> 1) ^ *next++;
+            const Cell cell = cells[child];
+            if (cell.parent != at) break;
+            at = child;
+            children = cell.children;
+            const bool is_token = children & IS_TOKEN;
+            best = is_token ? child : best;
+            best_end = is_token ? next : best_end;
+        }
+        return {best ? tokens_[best] : place.token, static_cast<size_t>(best_end - text)};
+    }
+
+private:
+    // Children of a cell are at `children` >> 1 xor their byte, and name it as their parent.
+    struct Cell {
+        uint32_t parent = NOBODY;
+        uint32_t children = 0;  // and IS_TOKEN
+    };
+    static constexpr uint32_t IS_TOKEN = 1;
+    static constexpr uint32_t ROOT = 0;  // no cell has it for a child
+    static constexpr uint32_t BLOCK = 256;
+
+    class Builder;
+
+    std::vector<Cell> cells_;
+    std::vector<int32_t> tokens_;  // of each cell
+};
+
+}  // namespace ggufbpe

@@ -1,0 +1,230 @@
+#include "wpm/wpm_model.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "utf8.h"
+
+namespace ggufbpe {
+
+namespace {
+
+constexpr size_t GROUP = 256;            // words whose slots are fetched together
+constexpr size_t BYTES_A_NEW_WORD = 64;  // for a word in so many bytes of a long text, the cache is given room at once
+constexpr std::string_view BEGIN = "\xE2\x96\x81";  // U+2581, before each word in the texts of tokens
+
+std::vector<std::pair<std::string_view, int32_t>> numbered(const Strings &tokens) {
+    std::vector<std::pair<std::string_view, int32_t>> found;
+    found.reserve(tokens.size());
+    for (size_t i = 0; i < tokens.size(); ++i) found.emplace_back(tokens[i], static_cast<int32_t>(i));
+    return found;
+}
+
+}  // namespace
+
+struct WPMModel::Scratch : TextModel::Scratch {
+    std::vector<Word> words;
+    std::string written;  // a word as it is looked up
+    Ids word_ids;         // of the word that was encoded last
+    WordTables tables;
+    WordTable::Writer writer;
+
+    bool is_outdated() const { return tables.current && tables.current->retired.load(std::memory_order_acquire); }
+    size_t bytes() const override { return TextModel::Scratch::bytes() + written.capacity() + word_ids.bytes(); }
+};
+
+WPMModel::WPMModel(const Strings &tokens, int32_t unknown, bool lowercase, bool strip_accents, size_t cache_bytes)
+    : normalizer_(lowercase, strip_accents),
+      tokens_(numbered(tokens)),
+      beginning_(tokens_.place_behind(BEGIN)),
+      unknown_(unknown),
+      cache_(cache_bytes) {}
+
+WPMModel::~WPMModel() = default;
+
+std::unique_ptr<TextModel::Scratch> WPMModel::new_scratch() const { return std::make_unique<Scratch>(); }
+
+void WPMModel::begin(TextModel::Scratch &scratch) const {
+    auto &own = static_cast<Scratch &>(scratch);
+    if (!own.tables.current || own.is_outdated()) own.tables = cache_.tables();
+}
+
+void WPMModel::end(TextModel::Scratch &scratch) const {
+    auto &own = static_cast<Scratch &>(scratch);
+    if (own.is_outdated()) own.tables = {};
+}
+
+void WPMModel::expect(size_t bytes) const {
+    if (cache_.expect(bytes / BYTES_A_NEW_WORD)) drop_outdated_tables();
+}
+
+void WPMModel::clear_cache() const {
+    cache_.clear();
+    drop_outdated_tables();
+}
+
+// Idle callers keep no table that was replaced: nobody knows when they will be asked again.
+void WPMModel::drop_outdated_tables() const {
+    pool_.each_idle([](TextModel::Scratch &scratch) {
+        auto &own = static_cast<Scratch &>(scratch);
+        if (own.is_outdated()) own.tables = {};
+    });
+}
+
+// Where a word ends whatever comes before: the first white space at or behind `from`, or a character that stands alone.
+size_t WPMModel::cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const {
+    Pace pace(poll);
+    while (from < size && (text[from] & 0xC0) == 0x80) ++from;
+    for (unsigned length; from < size; from += length) {
+        if (normalizer_.kind(code_point_at(text + from, text + size, length)) != Normalizer::in_word) break;
+        pace.count(4);
+    }
+    return from;
+}
+
+void WPMModel::divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const {
+    for (size_t start = 0; start < part.size;) {
+        const bool is_long = part.size - start > size + size / 2;
+        const size_t end = is_long ? cut(part.data, part.size, start + size, poll) : part.size;
+        parts.push_back({part.token, part.data + start, end - start});
+        start = end;
+    }
+}
+
+void WPMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
+    auto &own = static_cast<Scratch &>(scratch);
+    Pace pace(poll);
+    for (size_t at = 0; at < part.size;) {
+        if (own.is_outdated()) own.tables = cache_.tables();
+        const size_t start = at;
+        at = find_words(part.data, part.size, at, own, poll);
+        encode_words(part.data + part.size, own, ids, poll);
+        pace.count(at - start);
+    }
+}
+
+// The next GROUP words of a text, from `at` on; returns where they end. What is dropped is still in them.
+size_t WPMModel::find_words(const unsigned char *text, size_t size, size_t at, Scratch &scratch, const Poll &poll) const {
+    Pace pace(poll);
+    scratch.words.clear();
+    while (scratch.words.size() + 1 < GROUP && at < size) {
+        const size_t start = at;
+        Normalizer::Kind kind = Normalizer::in_word;
+        unsigned length = 0;
+        while (at < size) {
+            length = 1;
+            kind = normalizer_.kind(text[at] < 128 ? text[at] : code_point_at(text + at, text + size, length));
+            if (kind != Normalizer::in_word) break;
+            at += length;
+        }
+        if (at > start) scratch.words.push_back({text + start, at - start});
+        if (at == size) break;
+        if (kind == Normalizer::alone) scratch.words.push_back({text + at, length});
+        at += length;
+        pace.count(at - start);
+    }
+    return at;
+}
+
+// `end` is where what may be read ends.
+void WPMModel::encode_words(const unsigned char *end, Scratch &scratch, Sink &ids, const Poll &poll) const {
+    WordKey keys[GROUP];
+    size_t buckets[GROUP];
+    const std::vector<Word> &words = scratch.words;
+    const WordTable *table = scratch.tables.current.get();
+    for (size_t i = 0; i < words.size(); ++i) {
+        keys[i] = WordKey::of(words[i].data, words[i].size, static_cast<size_t>(end - words[i].data));
+        buckets[i] = table->bucket(keys[i].hash());
+        table->prefetch(buckets[i]);
+    }
+    uint64_t misses = 0;
+    for (size_t i = 0; i < words.size(); ++i) {
+        WordTable::Found found;
+        if (scratch.tables.current.get() != table) {  // a larger one since
+            table = scratch.tables.current.get();
+            for (size_t k = i; k < words.size(); ++k) buckets[k] = table->bucket(keys[k].hash());
+        }
+        if (words[i].size > WordTable::LONGEST) {
+            match_longest(words[i], scratch, poll);
+        } else if (table->find(keys[i], buckets[i], words[i].data, found)) {
+            const bool is_record = found.third & WordTable::IN_RECORD;
+            const size_t count = is_record ? WordTable::record_of(found).count : found.third >> 32;
+            if (ids.only_counts()) {
+                ids.add(count);
+            } else if (!is_record) {
+                int32_t *to = ids.room(4);
+                found.write_ids(to);
+                ids.advance(to + count);
+            } else {
+                const int32_t *from = WordTable::record_of(found).ids();
+                ids.advance(std::copy(from, from + count, ids.room(count)));
+            }
+            continue;
+        } else {
+            ++misses;
+            encode_missing(words[i], keys[i], scratch, poll);
+        }
+        const size_t count = scratch.word_ids.size();
+        if (ids.only_counts()) {
+            ids.add(count);
+        } else {
+            ids.advance(std::copy(scratch.word_ids.data(), scratch.word_ids.data() + count, ids.room(count)));
+        }
+    }
+    if (!misses) return;
+    scratch.writer.count_kept();
+    cache_misses_.fetch_add(misses, std::memory_order_relaxed);
+}
+
+// The ids of a word that is not in the table, which are put there.
+void WPMModel::encode_missing(const Word &word, const WordKey &key, Scratch &scratch, const Poll &poll) const {
+    match_longest(word, scratch, poll);
+    const auto insert = [&] {
+        WordTable &table = *scratch.tables.current;
+        WordTable::Found found;
+        scratch.writer.write_to(table);
+        return scratch.writer.insert(key, table.bucket(key.hash()), word.data, word.size, scratch.word_ids.data(),
+                                     scratch.word_ids.size(), found);
+    };
+    if (!insert() && take_next_tables(scratch)) insert();
+}
+
+// Instead of a table that is full. False while another thread is about to replace it: then what is new is not kept.
+bool WPMModel::take_next_tables(Scratch &scratch) const {
+    scratch.writer.count_kept();
+    WordTables next = cache_.replace(scratch.tables.current);
+    if (next.current == scratch.tables.current) return false;
+    scratch.tables = std::move(next);
+    drop_outdated_tables();
+    return true;
+}
+
+void WPMModel::match_longest(const Word &word, Scratch &scratch, const Poll &poll) const {
+    normalizer_.write(word.data, word.size, scratch.written, poll);
+    Ids &ids = scratch.word_ids;
+    ids.clear();
+    const auto *at = reinterpret_cast<const unsigned char *>(scratch.written.data()), *end = at + scratch.written.size();
+    if (at == end) return;  // all of it was dropped
+    Pace pace(poll);
+    bool is_known = beginning_.is_somewhere();
+    if (is_known) {
+        const LongestMatch::Match match = tokens_.find(at, end, beginning_);
+        is_known = match.token != LongestMatch::NONE;
+        ids.push(match.token);
+        at += match.size;
+    }
+    while (is_known && at < end) {
+        const LongestMatch::Match match = tokens_.find(at, end);
+        is_known = match.token != LongestMatch::NONE;
+        ids.push(match.token);
+        at += match.size;
+        pace.count(match.size);
+    }
+    if (is_known) return;
+    ids.clear();
+    ids.push(unknown_);
+}
+
+}  // namespace ggufbpe

@@ -1,0 +1,64 @@
+// WordPiece, as of BERT: words from a cache of all that were seen; new ones are normalized and taken apart into the longest
+// tokens. ggufbpe/models/wpm.py, compiled.
+//
+//     text -> normalizer.h (what ends words) -> words as they are -> cache.h -> ids
+//                                                   ^ what is missing: normalizer.h, longest_match.h
+
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cache.h"
+#include "longest_match.h"
+#include "string_array.h"
+#include "text_model.h"
+#include "wpm/normalizer.h"
+
+namespace ggufbpe {
+
+class WPMModel final : public TextModel {
+public:
+    // `unknown` stands for a word that no tokens make up.
+    WPMModel(const Strings &tokens, int32_t unknown, bool lowercase, bool strip_accents, size_t cache_bytes);
+    ~WPMModel() override;
+
+    void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
+    void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
+    void expect(size_t bytes) const override;
+    size_t cache_bytes() const override { return cache_.bytes(); }
+    uint64_t cache_misses() const override { return cache_misses_.load(std::memory_order_relaxed); }
+    void clear_cache() const override;
+
+protected:
+    std::unique_ptr<TextModel::Scratch> new_scratch() const override;
+    void begin(TextModel::Scratch &scratch) const override;
+    void end(TextModel::Scratch &scratch) const override;
+
+private:
+    struct Word {
+        const unsigned char *data;
+        size_t size;
+    };
+    struct Scratch;
+
+    size_t find_words(const unsigned char *text, size_t size, size_t at, Scratch &scratch, const Poll &poll) const;
+    size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const;
+    void encode_words(const unsigned char *end, Scratch &scratch, Sink &ids, const Poll &poll) const;
+    void encode_missing(const Word &word, const WordKey &key, Scratch &scratch, const Poll &poll) const;
+    void match_longest(const Word &word, Scratch &scratch, const Poll &poll) const;
+    bool take_next_tables(Scratch &scratch) const;
+    void drop_outdated_tables() const;
+
+    Normalizer normalizer_;
+    LongestMatch tokens_;
+    LongestMatch::Place beginning_;  // of words
+    int32_t unknown_;
+    mutable WordCache cache_;
+    alignas(64) mutable std::atomic<uint64_t> cache_misses_{0};  // words that had to be encoded
+};
+
+}  // namespace ggufbpe

@@ -1,0 +1,149 @@
+"""RWKV's tokenizer: the longest token at each place, in bytes. The model `rwkv`.
+
+    fragment -> bytes -> the longest tokens from left to right -> ids
+
+Source: src/llama-vocab.cpp, llm_tokenizer_rwkv_session and llama_unescape_rwkv_token.
+
+But: where a text has the beginning of tokens and no whole one, llama.cpp goes back to the beginning of the text, and on
+until memory is full. Here that is as where no token begins: the unknown token stands for one byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..gguf.metadata import Metadata
+from ..once import made_once
+from .bpe.registry import PreTokenizer
+from .model import TokenizerModel, Warn
+from .trie import Trie
+
+if TYPE_CHECKING:
+    from ..vocab import Vocabulary
+
+_FLAGS = PreTokenizer("", "", byte_encode=False, clean_spaces=False)
+_NO_TOKEN = -1  # llama.cpp's LLAMA_TOKEN_NULL, which stands for an unknown byte where no id does
+_NAMED = {ord("t"): 0x09, ord("n"): 0x0A, ord("r"): 0x0D}
+_RUN = 1 << 12  # tokens
+
+
+class RWKVModel(TokenizerModel):
+    """`rwkv`."""
+
+    name = "rwkv"
+    description = "RWKV's greedy longest match"
+    is_supported = True
+    architecture = "rwkv6"
+    has_pre_tokenizer = False
+
+    def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
+        """Only flags."""
+        return _FLAGS
+
+    def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
+        """Whether a token is a newline. Where none is, llama.cpp says nothing, and where one begins with it, hangs."""
+        return any(text in token_to_id for text in ("\\n", "\n", "\\x0a", "\\\n"))
+
+    def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int]) -> int | None:
+        """The token of a newline; llama.cpp asks before it knows the unknown token."""
+        first = next(iter(plain_ids), _NO_TOKEN)
+        is_token = first != _NO_TOKEN and unescape(vocabulary.tokens[first]) == b"\n"
+        return first if is_token else None
+
+    def piece(self, text: str, attribute: int) -> bytes:
+        """The bytes of any token, whatever its attributes are."""
+        return unescape(text)
+
+    def added_names(self, add_bos: bool, add_eos: bool) -> tuple[Sequence[str], Sequence[str]]:
+        """Nothing, whatever the flags say."""
+        return (), ()
+
+    def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> RWKVText:
+        """The longest tokens."""
+        return RWKVText(vocabulary)
+
+    def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
+        """`rwkv/rwkv_model.h`."""
+        from ..kernel import engine
+
+        return engine.compiled().RWKVModel(engine.strings_of(vocabulary.tokens), _unknown(vocabulary))
+
+
+def _unknown(vocabulary: Vocabulary) -> int:
+    unknown = vocabulary.special_ids["unk"]
+    return _NO_TOKEN if unknown is None else unknown
+
+
+def unescape(text: str) -> bytes:
+    r"""The bytes that a token stands for.
+
+    >>> unescape(r"\n\xe4\xb8\\"), unescape(r"caf\'e\x4")  # half of a number is dropped
+    (b'\n\xe4\xb8\\', b"caf'e")
+    """
+    data = text.encode()
+    if b"\\" not in data:
+        return data
+    found = bytearray()
+    at = 0
+    while at < len(data):
+        byte = data[at]
+        at += 1
+        if byte != 0x5C:
+            found.append(byte)
+        elif at < len(data):
+            escaped = data[at]
+            at += 1
+            if escaped != ord("x"):
+                found.append(_NAMED.get(escaped, escaped))
+            else:
+                if at + 1 < len(data):
+                    found.append((_digit(data[at]) * 16 + _digit(data[at + 1])) & 0xFF)
+                at += 2
+    return bytes(found)
+
+
+def _digit(byte: int) -> int:
+    """The value of a hexadecimal digit; of what is none, what llama.cpp makes of it on machines with signed char."""
+    return byte - ord("a") + 10 if ord("a") <= byte < 0x80 else byte - ord("0")
+
+
+class RWKVText:
+    """The `TextModel` (model.py) of RWKV."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self._unknown = _unknown(vocabulary)
+
+    @made_once
+    def trie(self) -> Trie:
+        """The tokens, unescaped."""
+        return Trie((unescape(text), token) for token, text in enumerate(self.vocabulary.tokens))
+
+    def forget_words(self) -> None:
+        """There are none."""
+
+    def words(self, fragment: str | bytes) -> list[str]:
+        """The text as it is: nothing splits it."""
+        text = fragment if isinstance(fragment, str) else fragment.decode("utf-8", "replace")
+        return [text] if text else []
+
+    def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
+        """The ids, each in a tuple of its own, many of them at a time."""
+        run: list[tuple[int, ...]] = []
+        for token, _, _ in self.spans(fragment):
+            run.append((token,))
+            if len(run) == _RUN:
+                yield run
+                run = []
+        yield run
+
+    def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
+        """(id, start, end) of each token, in bytes of the fragment."""
+        data = fragment.encode() if isinstance(fragment, str) else fragment
+        longest = self.trie.longest
+        at = 0
+        while at < len(data):
+            token, end = longest(data, at) or (self._unknown, at + 1)
+            yield token, at, end
+            at = end

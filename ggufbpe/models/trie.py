@@ -1,0 +1,49 @@
+"""The tokens of a vocabulary as a trie, which finds the longest that a text has at a place.
+
+    tokens -> [this file] -> wpm.py, rwkv.py
+
+Source: src/llama-vocab.cpp, naive_trie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+_NODE = 1 << 21  # more than there are code points
+
+
+class Trie:
+    """Tokens as sequences of symbols: bytes, or the code points of a text.
+
+    >>> trie = Trie([(b"a", 1), (b"abc", 2)])
+    >>> trie.longest(b"abab", 0), trie.longest(b"xabc", 1), trie.longest(b"b", 0)
+    ((1, 1), (2, 4), None)
+    """
+
+    def __init__(self, tokens: Iterable[tuple[Sequence[int], int]]) -> None:
+        """Of equal tokens the last counts; empty ones are never found."""
+        self._next: dict[int, int] = {}  # node * _NODE + symbol: node
+        self._token: list[int | None] = [None]
+        for symbols, token in tokens:
+            node = 0
+            for symbol in symbols:
+                key = node * _NODE + symbol
+                node = self._next.setdefault(key, len(self._token))
+                if node == len(self._token):
+                    self._token.append(None)
+            self._token[node] = token
+
+    def longest(self, text: Sequence[int], start: int) -> tuple[int, int] | None:
+        """The longest token at `start`, and where it ends; None if there is none."""
+        step, tokens = self._next.get, self._token
+        node = 0
+        found = None
+        for end in range(start, len(text)):
+            following = step(node * _NODE + text[end])
+            if following is None:
+                break
+            node = following
+            token = tokens[node]
+            if token is not None:
+                found = token, end + 1
+        return found

@@ -1,0 +1,209 @@
+"""WordPiece, as of BERT: the model `bert`, which llama.cpp calls WPM.
+
+    fragment -> characters, normalized -> words -> the longest tokens from left to right -> ids
+
+Source: src/llama-vocab.cpp, llm_tokenizer_wpm_session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from .. import utf8
+from ..gguf.metadata import Metadata
+from ..once import made_once
+from ..unicode_classes import class_of, decomposed, is_control, lower
+from .bpe.registry import PreTokenizer
+from .model import TokenizerModel, Warn
+from .trie import Trie
+from .word_cache import WordCache
+
+if TYPE_CHECKING:
+    from ..vocab import Vocabulary
+
+_FLAGS = PreTokenizer("", "", byte_encode=False, add_bos=True, add_sep=True)
+_BEGIN = "▁"  # before each word, in the texts of tokens
+_NO_TOKEN = -1  # llama.cpp's LLAMA_TOKEN_NULL, which stands for an unknown word where no id does
+# CJK as in BERT's own code; one range begins at U+2B920, where HF tokenizers' has a slip that llama.cpp follows.
+_CJK = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B920, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
+
+
+class WordPieceModel(TokenizerModel):
+    """`bert`."""
+
+    name = "bert"
+    description = "WordPiece, as of BERT"
+    is_supported = True
+    architecture = "bert"
+    default_ids = MappingProxyType({"bos": 101, "unk": 100, "sep": 102, "pad": 0, "mask": 103})
+    normalizes = True
+    has_pre_tokenizer = False
+
+    def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
+        """Only flags."""
+        return _FLAGS
+
+    def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
+        """Nobody asks: a newline is white space."""
+        return True
+
+    def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int]) -> int | None:
+        """The default of the padding token, whatever the file says: llama.cpp reads that later."""
+        return self.default_ids["pad"]
+
+    def added_names(self, add_bos: bool, add_eos: bool) -> tuple[Sequence[str], Sequence[str]]:
+        """CLS and SEP, whatever the flags say."""
+        return ("bos",), ("sep",)
+
+    def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> WordPieceText:
+        """Normalized words, each by the longest tokens."""
+        return WordPieceText(vocabulary, most_words)
+
+    def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
+        """`wpm/wpm_model.h`."""
+        from ..kernel import engine
+
+        return engine.compiled().WPMModel(
+            engine.tokens_of(vocabulary.token_to_id),
+            _unknown(vocabulary),
+            vocabulary.lowercase,
+            vocabulary.strip_accents,
+            cache_bytes,
+        )
+
+
+def _unknown(vocabulary: Vocabulary) -> int:
+    unknown = vocabulary.special_ids["unk"]
+    return _NO_TOKEN if unknown is None else unknown
+
+
+class Normalizer(dict[int, str]):
+    """What becomes of each character, for `str.translate`; found when first asked for.
+
+    White space becomes a space, what stands alone gets one on both sides, what is dropped becomes nothing.
+
+    >>> "Ça, Überall!".translate(Normalizer(lowercase=True, strip_accents=True))
+    'ca ,  uberall ! '
+    """
+
+    def __init__(self, *, lowercase: bool, strip_accents: bool) -> None:
+        super().__init__()
+        self._lowercase = lowercase
+        self._strip_accents = strip_accents
+
+    def __missing__(self, code_point: int) -> str:
+        base = decomposed(code_point) if self._strip_accents else code_point
+        self[code_point] = written = self._written(base)
+        return written
+
+    def _written(self, code_point: int) -> str:
+        kind = class_of(code_point)
+        if kind == "W":
+            return " "
+        if code_point in (0, 0xFFFD) or is_control(code_point) or (self._strip_accents and kind == "M"):
+            return ""
+        char = chr(lower(code_point) if self._lowercase else code_point)
+        stands_alone = (
+            kind == "P"
+            or (kind == "S" and code_point < 0x7F)
+            or any(first <= code_point <= last for first, last in _CJK)
+        )
+        return f" {char} " if stands_alone else char
+
+
+class LongestMatch:
+    """Words to ids: the longest token that the word begins with, then the same with what is left."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._trie = Trie((tuple(map(ord, text)), token) for text, token in vocabulary.token_to_id.items())
+        self.unknown = _unknown(vocabulary)
+
+    def ids(self, word: str) -> tuple[int, ...]:
+        """The ids of a word; of one that no tokens make up, the unknown token alone."""
+        return tuple(token for token, _, _ in self.ids_with_ends(word))
+
+    def ids_with_ends(self, word: str) -> list[tuple[int, int, int]]:
+        """The same, and which characters each stands for."""
+        symbols = tuple(map(ord, _BEGIN + word))
+        found: list[tuple[int, int, int]] = []
+        at = 0
+        while at < len(symbols):
+            match = self._trie.longest(symbols, at)
+            if match is None:
+                return [(self.unknown, 0, len(word))]
+            token, end = match
+            found.append((token, max(at - 1, 0), end - 1))
+            at = end
+        return found
+
+
+class WordPieceText:
+    """The `TextModel` (model.py) of WordPiece."""
+
+    def __init__(self, vocabulary: Vocabulary, most_words: int | None = None) -> None:
+        self.vocabulary = vocabulary
+        self._most_words = most_words
+
+    @made_once
+    def normalizer(self) -> Normalizer:
+        """Characters to what becomes of them."""
+        vocabulary = self.vocabulary
+        return Normalizer(lowercase=vocabulary.lowercase, strip_accents=vocabulary.strip_accents)
+
+    @made_once
+    def word_ids(self) -> WordCache[LongestMatch]:
+        """Words to ids."""
+        return WordCache(LongestMatch(self.vocabulary), self._most_words)
+
+    def forget_words(self) -> None:
+        """Empty the cache of words."""
+        if "word_ids" in vars(self):
+            self.word_ids.clear()
+
+    def words(self, fragment: str | bytes) -> list[str]:
+        """The normalized words."""
+        text = fragment if isinstance(fragment, str) else utf8.decode(fragment)
+        return [word for word in text.translate(self.normalizer).split(" ") if word]
+
+    def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
+        """The ids, in tuples of one a word."""
+        yield map(self.word_ids.__getitem__, self.words(fragment))
+
+    def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
+        """(id, start, end) of each token, in bytes of the fragment, from its first character to its last.
+
+        What is dropped has no token, unless it stands between two characters of one.
+        """
+        text = fragment if isinstance(fragment, str) else utf8.decode(fragment)
+        ends = utf8.char_ends(fragment)
+        word: list[str] = []
+        places: list[int] = []  # of the word's characters in the text
+        for place, char in enumerate([*text, " "]):
+            written = self.normalizer[ord(char)]
+            if len(written) == 1 and written != " ":
+                word.append(written)
+                places.append(place)
+            elif written:
+                yield from self._word_spans("".join(word), places, ends)
+                word, places = [], []
+                if written != " ":
+                    yield from self._word_spans(written[1], [place], ends)
+
+    def _word_spans(self, word: str, places: list[int], ends: list[int]) -> Iterator[tuple[int, int, int]]:
+        if not word:
+            return
+        bounds = [ends[place - 1] if place else 0 for place in places]
+        for token, first, last in self.word_ids.encoder.ids_with_ends(word):
+            start = bounds[first] if first < len(bounds) else ends[places[-1]]
+            yield token, start, ends[places[last - 1]] if last > first else start
