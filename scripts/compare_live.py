@@ -345,9 +345,7 @@ def jobs(strings: int, seed: int, names: list[str], state: str = NEWER) -> list[
         except NotPreparedError as error:
             print(error, file=sys.stderr)
             break
-    for_real = (
-        int(strings * REAL_SHARE) if real and len(names) >= len(ALL_NAMES) - len(NOT_IN_OLDER) else 0
-    )
+    for_real = int(strings * REAL_SHARE) if real and len(names) >= len(ALL_NAMES) - len(NOT_IN_OLDER) else 0
     for number, (title, path) in enumerate(real if for_real else []):
         found.append(Job(title, path, _share(for_real, number, len(real)), f"{seed}/real/{title}", state))
     for number, name in enumerate(names):

@@ -65,9 +65,9 @@ class RWKVModel(TokenizerModel):
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
         """`rwkv/rwkv_model.h`."""
-        from ..kernel import engine
+        from ..kernel.lazy import compiled, strings_of
 
-        return engine.compiled().RWKVModel(engine.strings_of(vocabulary.tokens), _unknown(vocabulary))
+        return compiled().RWKVModel(strings_of(vocabulary.tokens), _unknown(vocabulary))
 
 
 def _unknown(vocabulary: Vocabulary) -> int:

@@ -72,10 +72,10 @@ class WordPieceModel(TokenizerModel):
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
         """`wpm/wpm_model.h`."""
-        from ..kernel import engine
+        from ..kernel.lazy import compiled, tokens_of
 
-        return engine.compiled().WPMModel(
-            engine.tokens_of(vocabulary.token_to_id),
+        return compiled().WPMModel(
+            tokens_of(vocabulary.token_to_id),
             _unknown(vocabulary),
             vocabulary.lowercase,
             vocabulary.strip_accents,
