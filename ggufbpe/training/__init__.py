@@ -187,6 +187,10 @@ def _check_alphabet(split: Splitting, certain: frozenset[str], limit: int | None
 def _splitting(seed: Vocabulary | None, pre: str | None, units: str | None) -> Splitting:
     if seed is None:
         return splitting("gpt-2" if pre is None else pre, units)
+    if not seed.tokenizer_model.has_pre_tokenizer:
+        raise ValueError(
+            f"{seed.path} is {seed.model} ({seed.tokenizer_model.description}); only byte pair encoding is trained"
+        )
     if seed.tokenizer_model.has_sequences:
         raise ValueError(f"{seed.path}: vocabularies of DNA models cannot be continued")
     if pre is not None and pre != seed.pre:

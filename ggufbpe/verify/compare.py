@@ -208,7 +208,7 @@ def _pre(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
             "pre", "pre-tokenizer, of one family: they split alike", 1, one.name, other.name
         )
         return
-    parted = list(_parted(one, other, SAMPLES))
+    parted = list(_parted(one, other, SAMPLES)) if one.stages and other.stages else []
     lines = [f"{printable(text, 60)}: {_words(x)} in a, {_words(y)} in b" for text, x, y in parted]
     yield VocabularyDifference(
         "pre",
