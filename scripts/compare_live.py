@@ -63,6 +63,7 @@ from ggufbpe.vocab import CONTROL, UNKNOWN, USER_DEFINED
 ALL_NAMES = [*PRE_TOKENIZERS, *OTHER_MODELS]
 REAL = [
     "bert-bge",
+    "nomic-bert-moe",
     *(
         "aquila",
         "command-r",

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from charsmaps import charsmap
 from fixture_texts import CONTRACTIONS, KINDS, NOT_WHITE_SPACE, WHITE_SPACE, texts
-from gguf import TokenType
+from gguf import GGUFValueType, TokenType
 from loading_rules import byte_alphabet
 
 from ggufbpe.models.rwkv import unescape
@@ -143,9 +144,6 @@ def random_escaped_tokens(seed: str, source: RandomTexts) -> dict[str, Any]:
     return _keys(dice, "rwkv", kinds) | _flags(dice, {})
 
 
-OTHER_MODELS = {"bert": random_word_pieces, "rwkv": random_escaped_tokens}
-
-
 def _escaped(dice: random.Random, token: bytes) -> str:
     """The bytes as RWKV's vocabularies have them; now and then with more escapes than are needed."""
     if dice.random() < 0.1:
@@ -233,3 +231,126 @@ def _merges_of(dice: random.Random, word: str) -> list[str]:
         return []
     cut = dice.randrange(1, len(word))
     return [*_merges_of(dice, word[:cut]), *_merges_of(dice, word[cut:]), f"{word[:cut]} {word[cut:]}"]
+
+
+# ---- unigram models ----------------------------------------------------------------------------------------
+
+
+def random_unigram_vocabulary(seed: str, source: RandomTexts) -> dict[str, Any]:
+    """The metadata of a small vocabulary of the model t5: scores of every kind, random charsmap, types and flags."""
+    dice = random.Random(seed)
+    kinds: dict[str, int] = {
+        "<pad>": TokenType.CONTROL,
+        "</s>": TokenType.CONTROL,
+        "<unk>": TokenType.UNKNOWN,
+    }
+    if dice.random() < 0.02:
+        kinds = dict.fromkeys(dice.sample(["a", "▁a", "▁"], k=dice.randint(1, 3)), TokenType.NORMAL)
+    for part in _random_parts(dice, source) if len(kinds) == 3 else []:
+        kinds.setdefault(part, TokenType.NORMAL)
+    types = [
+        TokenType.CONTROL,
+        TokenType.USER_DEFINED,
+        TokenType.USER_DEFINED,
+        TokenType.UNKNOWN,
+        TokenType.UNUSED,
+    ]
+    for special in random_specials(dice) if len(kinds) > 3 else []:
+        kinds[special] = dice.choice(types)
+    for token in kinds if dice.random() < 0.3 else []:
+        if dice.random() < 0.2:
+            kinds[token] = dice.choice([*types, TokenType.NORMAL])
+    order = list(kinds)
+    dice.shuffle(order)
+    types_of_all = [int(kinds[token]) for token in order]
+    keys: dict[str, Any] = {
+        "general.architecture": dice.choice(("t5", "llama", "nomic-bert-moe")),
+        "tokenizer.ggml.model": "t5",
+        "tokenizer.ggml.tokens": order,
+        "tokenizer.ggml.token_type": [
+            kind if kind != TokenType.BYTE or len(token.encode()) > 2 else TokenType.NORMAL
+            for token, kind in zip(order, types_of_all)
+        ],
+    }
+    if scores := _random_scores(dice, len(order)):
+        keys["tokenizer.ggml.scores"] = scores
+    if dice.random() < 0.7:
+        data = charsmap(_random_replacements(dice, source))
+        if dice.random() < 0.05:
+            at = dice.randrange(4, len(data))
+            data = data[:at] + dice.randbytes(1) + data[at + 1 :]
+        element = dice.choice((GGUFValueType.INT8, GGUFValueType.UINT8))
+        signed = [byte - 256 * (byte > 127 and element is GGUFValueType.INT8) for byte in data]
+        keys["tokenizer.ggml.precompiled_charsmap"] = (signed, GGUFValueType.ARRAY, element)
+    for name in ("bos", "eos", "unknown", "padding"):
+        if dice.random() < 0.6:
+            keys[f"tokenizer.ggml.{name}_token_id"] = dice.randrange(len(order))
+    for flag in ("add_bos_token", "add_eos_token", "add_space_prefix", "remove_extra_whitespaces"):
+        if dice.random() < 0.6:
+            keys["tokenizer.ggml." + flag] = dice.random() < 0.5
+    if keys.get("tokenizer.ggml.add_bos_token"):
+        keys["tokenizer.ggml.bos_token_id"] = 0  # or llama.cpp aborts at every text
+    return keys
+
+
+def _random_parts(dice: random.Random, source: RandomTexts) -> list[str]:
+    """Parts of texts as tokens: most characters by themselves, and some longer."""
+    parts = ["▁"] if dice.random() < 0.9 else []
+    while len(parts) < 150:
+        text = source.text().decode("utf-8", "ignore").replace("\0", "")
+        text = text.replace(" ", "▁") if dice.random() < 0.9 else text
+        if not text:
+            continue
+        for _ in range(4):
+            start = dice.randrange(len(text))
+            parts.append(text[start : start + dice.choice((1, 1, 2, 2, 3, 5))])
+            parts.append("▁" + parts[-1])
+    return [part for part in parts if not any(map(_is_surrogate, part))]
+
+
+def _random_scores(dice: random.Random, count: int) -> list[float] | list[int]:
+    """Scores as trained ones, or equal, or of few values, whole, without order, or absurd; or none."""
+    kind = dice.choice(
+        ("trained", "trained", "trained", "equal", "few", "whole", "any", "wide", "absurd", "none")
+    )
+    if kind == "none":
+        return []
+    if kind == "whole":
+        return [dice.randint(-9, 0) for _ in range(count)]
+    choices = {
+        "trained": lambda: -dice.expovariate(0.1),
+        "equal": lambda: -3.3,
+        "few": lambda: dice.choice((-1.1, -2.2, -3.3)),
+        "any": lambda: dice.uniform(-9, 9),
+        "wide": lambda: -dice.expovariate(1) * 10 ** dice.choice((-9, -4, 0, 5)),
+        "absurd": lambda: dice.choice(
+            (-1e38, 1e38, 0.0, -1e-40, float("inf"), float("-inf"), float("nan"), -2.5)
+        ),
+    }
+    return [choices[kind]() for _ in range(count)]
+
+
+def _random_replacements(dice: random.Random, source: RandomTexts) -> dict[bytes, bytes]:
+    """What grows, shrinks and vanishes: characters and short sequences, also ones that begin alike."""
+    found: dict[bytes, bytes] = {}
+    fixed = [
+        ("\n", " "),
+        ("\t", " "),
+        ("ﬁ", "fi"),
+        ("e\u0301", "é"),
+        ("\u3000", " "),
+        ("¨", " \u0308"),
+        ("\u00ad", ""),
+    ]
+    for key, text in fixed:
+        if dice.random() < 0.5:
+            found[key.encode()] = text.encode()
+    for _ in range(dice.choice((0, 3, 30))):
+        data = source.text().replace(b"\0", b"") or b"x"
+        start = dice.randrange(len(data))
+        key = data[start : start + dice.choice((1, 2, 3, 4, 6))]
+        found[key] = dice.choice((b"", b" ", b"a", "▁".encode(), data[:3], b" a  b ", data[start:][:1]))
+    return found
+
+
+OTHER_MODELS = {"bert": random_word_pieces, "rwkv": random_escaped_tokens, "t5": random_unigram_vocabulary}

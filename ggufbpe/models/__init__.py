@@ -20,10 +20,10 @@ _HOMES = {  # tokenizer.ggml.model: module and class
     "whitespace": ("whitespace", "WhitespaceModel"),
     "bert": ("wpm", "WordPieceModel"),
     "rwkv": ("rwkv", "RWKVModel"),
+    "t5": ("ugm", "UnigramModel"),
 }
 _UNSUPPORTED = {  # what it is, in words, and the special ids of a file that names none
     "llama": ("SentencePiece BPE with scores (SPM), as of Llama 1 and 2", {"bos": 1, "eos": 2, "unk": 0}),
-    "t5": ("Unigram, as of T5", {"eos": 1, "unk": 2, "pad": 0}),
     "plamo2": ("PLaMo-2's Unigram", {"bos": 1, "eos": 2, "unk": 0, "pad": 3}),
     "plamo3": ("PLaMo-3's Unigram", {"bos": 1, "eos": 2, "unk": 0, "pad": 3}),
     "none": ("no tokenizer at all: the model has no vocabulary", {}),

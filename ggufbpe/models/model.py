@@ -59,6 +59,7 @@ class TokenizerModel:
     add_space_prefix = (
         False  # likewise: a space goes before each plain fragment, and from the beginning in decoding
     )
+    keeps_first_attributes = False  # attributes count as they were before special tokens were found, too
     has_scores = False  # tokens have scores, which make the ids
     has_sequences = False  # parts of a text are cut by counting bytes (DNA)
     hidden_suffix = ""  # of tokens that are looked up by a longer text than they have
@@ -100,6 +101,9 @@ class TokenizerModel:
     def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int]) -> int | None:
         """The token that llama.cpp takes for a line break, None where it has none; `plain_ids` are those of "\\n"."""
         return next(iter(plain_ids), None)
+
+    def check(self, vocabulary: Vocabulary, warn: Warn) -> None:
+        """What is left to be said of the whole. Raises a `GGUFError` where llama.cpp refuses it."""
 
     # ---- decoding: see pipeline/detokenize.py -------------------------------------------------------
 

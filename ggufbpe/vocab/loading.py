@@ -93,6 +93,7 @@ def _load(file: Metadata) -> Vocabulary:
     kind.doubt(named_pre, entry, token_to_id, warn)
     scores = scores_of(file, len(tokens), kind.has_scores)
     attributes = attributes_of(file, len(tokens))
+    first_attributes = attributes[:] if kind.keeps_first_attributes else ()
     defaults = {k: v for k, v in kind.default_ids.items() if k != "bos" or not entry.no_default_bos}
     ids = special_ids(file, defaults, len(tokens), warn)
     draft = Draft(file.path, warn, tokens, token_to_id, attributes, ids)
@@ -115,7 +116,7 @@ def _load(file: Metadata) -> Vocabulary:
         if ids[added] is None:
             what = added.upper()
             warn(f"{what} is to be added but there is none, so none is added (llama.cpp aborts)")
-    return Vocabulary(
+    vocabulary = Vocabulary(
         model=model,
         pre=entry.name,
         pre_tokenizer=entry,
@@ -134,14 +135,16 @@ def _load(file: Metadata) -> Vocabulary:
         strip_accents=strip_accents,
         remove_extra_whitespaces=remove_extra_whitespaces,
         scores=scores,
+        first_attributes=first_attributes,
         charsmap=charsmap,
         path=file.path,
         architecture=architecture,
         name=name,
         named_pre=named_pre,
         named_add_bos=typed.flag_if_there(file, TokenizerKey.ADD_BOS),
-        warnings=tuple(told),
     )
+    kind.check(vocabulary, warn)
+    return vocabulary._replace(warnings=tuple(told))
 
 
 def _supported(file: Metadata, name: str) -> TokenizerModel:

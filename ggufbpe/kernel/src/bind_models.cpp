@@ -5,14 +5,18 @@
 #include <nanobind/stl/string.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "bind_lock.h"
 #include "bindings.h"
 #include "bpe/bpe_model.h"
 #include "rwkv/rwkv_model.h"
 #include "text_model.h"
+#include "ugm/ugm_model.h"
 #include "wpm/wpm_model.h"
 
 namespace nb = nanobind;
@@ -46,6 +50,23 @@ std::shared_ptr<RWKVModel> rwkv_model_of(const Strings &tokens, int32_t unknown)
     return std::make_shared<RWKVModel>(tokens, unknown);
 }
 
+// The numbers in the memory of an array.
+template <typename Number>
+std::vector<Number> numbers_of(const nb::bytes &memory) {
+    std::vector<Number> numbers(memory.size() / sizeof(Number));
+    if (!numbers.empty()) std::memcpy(numbers.data(), memory.data(), numbers.size() * sizeof(Number));
+    return numbers;
+}
+
+std::shared_ptr<UGMModel> ugm_model_of(const Strings &tokens, const nb::bytes &matched_by, const nb::bytes &attributes,
+                                       const nb::bytes &scores, const nb::bytes &charsmap, bool add_space_prefix,
+                                       bool remove_extra_whitespaces, int32_t unknown, size_t cache_bytes) {
+    const UGMOptions options{add_space_prefix, remove_extra_whitespaces, unknown};
+    return std::make_shared<UGMModel>(tokens, numbers_of<uint16_t>(matched_by), numbers_of<uint16_t>(attributes),
+                                      numbers_of<float>(scores), std::string(charsmap.c_str(), charsmap.size()), options,
+                                      cache_bytes);
+}
+
 }  // namespace
 
 void bind_models(nb::module_ &module) {
@@ -59,6 +80,10 @@ void bind_models(nb::module_ &module) {
              nb::arg("cache_bytes"));
     nb::class_<RWKVModel, TextModel>(module, "RWKVModel", "RWKV's longest matches.")
         .def(nb::new_(&rwkv_model_of), nb::arg("tokens"), nb::arg("unknown"));
+    nb::class_<UGMModel, TextModel>(module, "UGMModel", "Unigram models.")
+        .def(nb::new_(&ugm_model_of), nb::arg("tokens"), nb::arg("matched_by"), nb::arg("attributes"), nb::arg("scores"),
+             nb::arg("charsmap"), nb::arg("add_space_prefix"), nb::arg("remove_extra_whitespaces"), nb::arg("unknown"),
+             nb::arg("cache_bytes"));
     module.attr("CACHE_BYTES") = BPEModel::CACHE_BYTES;
 }
 

@@ -1,0 +1,458 @@
+#include "ugm/ugm_model.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+namespace ggufbpe {
+
+namespace {
+
+constexpr uint16_t UNUSED = 2, NORMAL = 4, USER_DEFINED = 16;  // ggufbpe/vocab/vocabulary.py
+constexpr char SPACE[] = "\xE2\x96\x81", REPLACEMENT[] = "\xEF\xBF\xBD";
+constexpr float PENALTY = 10.0f;          // of the unknown token, below the lowest score
+constexpr size_t GROUP = 256;             // words whose slots are fetched together
+constexpr size_t BYTES_A_NEW_WORD = 64;   // for a word in so many bytes of a long text, the cache is given room at once
+constexpr int32_t UNREACHED = INT32_MIN;  // in a path: nothing leads here
+constexpr uint8_t CODE_UNITS[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};  // by the upper half of the first byte
+
+bool is_matched(uint16_t attribute) { return attribute & (NORMAL | USER_DEFINED | UNUSED); }
+
+// How many bits a finite score has behind the point.
+int fraction_bits(float score) {
+    if (score == 0) return -1000;
+    int exponent;
+    auto mantissa = static_cast<uint32_t>(std::ldexp(std::fabs(std::frexp(score, &exponent)), 24));
+    int bits = 24 - exponent;
+    for (; !(mantissa & 1); mantissa >>= 1) --bits;
+    return bits;
+}
+
+// The length of a character as llama.cpp reads it; 0 if it cannot (src/unicode.cpp: unicode_cpt_from_utf8).
+size_t character_size(const unsigned char *p, const unsigned char *end) {
+    const unsigned char lead = *p;
+    if (lead < 0x80) return 1;
+    if (lead < 0xC0 || lead >= 0xF8) return 0;
+    const size_t size = CODE_UNITS[lead >> 4];
+    if (size_t(end - p) < size) return 0;
+    for (size_t i = 1; i < size; ++i) {
+        if ((p[i] & 0xC0) != 0x80) return 0;
+    }
+    return size;
+}
+
+}  // namespace
+
+struct UGMModel::Scratch : TextModel::Scratch {
+    std::string normalized;
+    bool is_prefix_due = false;     // a space is still to be put before the first character that is none
+    std::vector<double> sums;       // of the last bytes, in a ring
+    std::vector<int32_t> path;      // what ends at each byte: a token, or -1 - bytes for an unknown character, or UNREACHED
+    std::vector<int32_t> found;     // ids of a word
+    double sum = 0;                 // of the text so far, if it is asked for
+    double sum_of_word = 0;
+    std::vector<Word> words;
+    WordTables tables;
+    WordTable::Writer writer;
+
+    bool is_outdated() const { return tables.current && tables.current->retired.load(std::memory_order_acquire); }
+    size_t bytes() const override {
+        return TextModel::Scratch::bytes() + normalized.capacity() + sums.capacity() * sizeof(double) +
+               (path.capacity() + found.capacity()) * sizeof(int32_t);
+    }
+};
+
+// ---- loading ----
+
+UGMModel::UGMModel(const Strings &tokens, std::vector<uint16_t> matched_by, const std::vector<uint16_t> &attributes,
+                   std::vector<float> scores, const std::string &charsmap, const UGMOptions &options, size_t cache_bytes)
+    : options_(options), charsmap_(charsmap), cache_(cache_bytes) {
+    const size_t count = tokens.size();
+    if (matched_by.size() != count || attributes.size() != count || (!scores.empty() && scores.size() != count)) {
+        throw std::invalid_argument("as many attributes and scores as tokens are needed");
+    }
+    scores.resize(count);
+    lengths_.resize(count);
+    size_t longest = 4;
+    for (size_t id = 0; id < count; ++id) {
+        if (!is_matched(matched_by[id])) continue;
+        lengths_[id] = static_cast<uint32_t>(tokens[id].size());
+        longest = std::max(longest, tokens[id].size());
+    }
+    const auto insert = [&](TokenTrie &trie, uint16_t kinds) {
+        size_t bytes = 0, id = 0;
+        for (size_t each = 0; each < count; ++each) bytes += matched_by[each] & kinds ? tokens[each].size() : 0;
+        trie.insert_all(bytes, [&](TokenTrie::Entry &entry) {
+            while (id < count && !(matched_by[id] & kinds)) ++id;
+            if (id == count) return false;
+            entry.text = tokens[id];
+            entry.token = static_cast<int32_t>(id++);
+            return true;
+        });
+    };
+    insert(tokens_, NORMAL | USER_DEFINED | UNUSED);
+    insert(user_defined_, USER_DEFINED);
+    has_user_defined_ = !user_defined_.is_empty();
+    while (ring_ <= longest) ring_ *= 2;
+    set_scores(tokens, matched_by, attributes, std::move(scores));
+    find_separators(tokens, matched_by);
+}
+
+void UGMModel::set_scores(const Strings &tokens, const std::vector<uint16_t> &matched_by,
+                          const std::vector<uint16_t> &attributes, std::vector<float> scores) {
+    float lowest = FLT_MAX;
+    for (size_t id = 0; id < tokens.size(); ++id) {
+        if (matched_by[id] & NORMAL && scores[id] < lowest) lowest = scores[id];
+        if (attributes[id] & USER_DEFINED) scores[id] = 0;
+    }
+    unknown_score_ = lowest - PENALTY;
+    scores_ = std::move(scores);
+    int bits = fraction_bits(std::isfinite(unknown_score_) ? unknown_score_ : 0);
+    float largest = std::fabs(unknown_score_);
+    bool are_finite = std::isfinite(unknown_score_);
+    for (size_t id = 0; id < tokens.size(); ++id) {
+        if (!is_matched(matched_by[id])) continue;
+        are_finite = are_finite && std::isfinite(scores_[id]);
+        if (!are_finite) break;
+        bits = std::max(bits, fraction_bits(scores_[id]));
+        largest = std::max(largest, std::fabs(scores_[id]));
+    }
+    if (!are_finite) return;
+    largest_ = largest;
+    most_ = std::min(std::ldexp(1.0, 53 - bits), 1e300);
+}
+
+// Words are by themselves if nothing that is looked up, and nothing that is replaced, goes across what is between them.
+void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t> &matched_by) {
+    const Charsmap::Survey survey = charsmap_.survey();
+    growth_ = std::max(survey.growth, 3.0);
+    bool is_user_defined[256] = {}, has_beyond_ascii = false, joins_spaces = false, has_unknown = false;
+    for (size_t id = 0; id < tokens.size(); ++id) {
+        if (!is_matched(matched_by[id])) continue;
+        has_unknown = has_unknown || static_cast<int32_t>(id) == options_.unknown;
+        joins_spaces = joins_spaces || tokens[id].find(SPACE, 1) != std::string_view::npos;
+        if (!(matched_by[id] & USER_DEFINED)) continue;
+        for (const char c : tokens[id]) {
+            is_user_defined[static_cast<unsigned char>(c)] = true;
+            has_beyond_ascii = has_beyond_ascii || static_cast<unsigned char>(c) >= 0x80;
+        }
+    }
+    for (unsigned c = 1; c < 128; ++c) {
+        is_copied_[c] = !survey.has_alone[c] && !survey.begins_ascii[c] && !is_user_defined[c];
+    }
+    uint32_t space = TokenTrie::ROOT;
+    for (const char c : {SPACE[0], SPACE[1], SPACE[2]}) {
+        space = space == TokenTrie::ROOT && c != SPACE[0] ? space : tokens_.next(space, static_cast<unsigned char>(c));
+    }
+    const bool has_space = space != TokenTrie::ROOT && tokens_.token(space) != TokenTrie::NO_TOKEN;
+    // A character that is cut short, or an unknown token at a word's beginning, would reach into the next word.
+    if (largest_ == 0 || joins_spaces || !has_space || has_unknown || !survey.is_sound || !survey.is_utf8 || has_beyond_ascii) {
+        return;
+    }
+    for (unsigned c = 1; c < 128; ++c) {
+        if (survey.has_within[c] || survey.begins[c] || is_user_defined[c]) continue;
+        const auto byte = static_cast<unsigned char>(c);
+        const Charsmap::Match match = charsmap_.longest(&byte, &byte + 1);
+        const bool becomes_space = match.length && match.size && std::string_view(match.text, match.size).find_first_not_of(' ') ==
+                                                                     std::string_view::npos;
+        is_separator_[c] = match.length ? becomes_space && options_.remove_extra_whitespaces : c == ' ';
+        has_words_ = has_words_ || is_separator_[c];
+    }
+}
+
+// ---- text to words ----
+
+std::unique_ptr<TextModel::Scratch> UGMModel::new_scratch() const { return std::make_unique<Scratch>(); }
+
+void UGMModel::begin(TextModel::Scratch &scratch) const {
+    auto &own = static_cast<Scratch &>(scratch);
+    if (!own.tables.current || own.is_outdated()) own.tables = cache_.tables();
+}
+
+void UGMModel::end(TextModel::Scratch &scratch) const {
+    auto &own = static_cast<Scratch &>(scratch);
+    if (own.is_outdated()) own.tables = {};
+}
+
+void UGMModel::drop_outdated_tables() const {
+    pool_.each_idle([](TextModel::Scratch &scratch) {
+        auto &own = static_cast<Scratch &>(scratch);
+        if (own.is_outdated()) own.tables = {};
+    });
+}
+
+void UGMModel::expect(size_t bytes) const {
+    if (cache_.expect(bytes / BYTES_A_NEW_WORD)) drop_outdated_tables();
+}
+
+void UGMModel::clear_cache() const {
+    cache_.clear();
+    drop_outdated_tables();
+}
+
+// Whether what follows `sum` in so many bytes is the same as if it followed nothing.
+bool UGMModel::may_be_cached(double sum, size_t bytes) const {
+    return has_words_ && std::fabs(sum) + (growth_ * double(bytes) + 8) * largest_ < most_;
+}
+
+void UGMModel::divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const {
+    // Where spaces are kept, the first word tells whether one is put before it.
+    const bool is_divisible = options_.remove_extra_whitespaces && may_be_cached(0, part.size);
+    Pace pace(poll);
+    for (size_t start = 0; start < part.size;) {
+        size_t end = part.size;
+        if (is_divisible && part.size - start > size + size / 2) {
+            end = start + size;
+            while (end < part.size && !is_separator_[part.data[end]]) {
+                ++end;
+                pace.count(1);
+            }
+        }
+        parts.push_back({part.token, part.data + start, end - start});
+        start = end;
+    }
+}
+
+void UGMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
+    auto &own = static_cast<Scratch &>(scratch);
+    own.is_prefix_due = options_.add_space_prefix;
+    own.sum = 0;
+    if (has_words_) return encode_words(part, own, ids, poll);
+    Pace pace(poll);
+    encode_word({part.data, part.size}, 0, own, pace);
+    emit(own.found.data(), own.found.size(), ids);
+}
+
+// The next word: without the spaces around it where these are dropped, else with those before it. Its size is 0 at the end.
+UGMModel::Word UGMModel::next_word(const unsigned char *&p, const unsigned char *end, Pace &pace) const {
+    const unsigned char *start = p;
+    while (p < end && is_separator_[*p]) ++p;
+    if (options_.remove_extra_whitespaces) {
+        pace.count(static_cast<size_t>(p - start));
+        start = p;
+    }
+    while (p < end && !is_separator_[*p]) ++p;
+    pace.count(static_cast<size_t>(p - start));
+    return {start, static_cast<size_t>(p - start)};
+}
+
+void UGMModel::encode_words(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const {
+    const unsigned char *p = part.data, *end = part.data + part.size;
+    const bool tracks = !may_be_cached(0, part.size);
+    Pace pace(poll);
+    while (p < end && !options_.remove_extra_whitespaces && scratch.is_prefix_due) {
+        const Word word = next_word(p, end, pace);
+        encode_word(word, scratch.sum, scratch, pace);
+        scratch.sum = scratch.sum_of_word;
+        emit(scratch.found.data(), scratch.found.size(), ids);
+    }
+    Word words[GROUP];
+    while (p < end) {
+        size_t count = 0;
+        while (p < end && count < GROUP) {
+            words[count] = next_word(p, end, pace);
+            count += words[count].size > 0;
+        }
+        encode_group(words, count, end, tracks, scratch, ids, pace);
+    }
+}
+
+void UGMModel::encode_group(const Word *words, size_t count, const unsigned char *end, bool tracks, Scratch &scratch, Sink &ids,
+                            Pace &pace) const {
+    WordKey keys[GROUP];
+    if (scratch.is_outdated()) scratch.tables = cache_.tables();
+    for (size_t i = 0; i < count; ++i) {
+        keys[i] = WordKey::of(words[i].data, words[i].size, static_cast<size_t>(end - words[i].data));
+        const WordTable &table = *scratch.tables.current;
+        table.prefetch(table.bucket(keys[i].hash()));
+    }
+    for (size_t i = 0; i < count; ++i) {
+        const Word &word = words[i];
+        if (tracks && !may_be_cached(scratch.sum, word.size)) {
+            encode_word(word, scratch.sum, scratch, pace);
+            scratch.sum = scratch.sum_of_word;
+            emit(scratch.found.data(), scratch.found.size(), ids);
+            continue;
+        }
+        const WordTable &table = *scratch.tables.current;
+        WordTable::Found found;
+        bool is_known = word.size <= WordTable::LONGEST && table.find(keys[i], table.bucket(keys[i].hash()), word.data, found);
+        bool is_current = is_known;
+        if (!is_known && word.size <= WordTable::LONGEST && scratch.tables.former) {
+            const WordTable &former = *scratch.tables.former;
+            is_known = former.find(keys[i], former.bucket(keys[i].hash()), word.data, found);
+        }
+        if (is_known) {
+            int32_t few[4];
+            const int32_t *known = few;
+            size_t known_count = found.third >> 32;
+            if (found.third & WordTable::IN_RECORD) {
+                known = WordTable::record_of(found).ids();
+                known_count = WordTable::record_of(found).count;
+            } else {
+                found.write_ids(few);
+            }
+            if (!tracks || count_sum(known, known_count, scratch)) {
+                emit(known, known_count, ids);
+                if (!is_current) {
+                    scratch.found.assign(known, known + known_count);
+                    keep(word, keys[i], scratch);
+                }
+                continue;
+            }
+        }
+        encode_word(word, 0, scratch, pace);
+        scratch.sum += scratch.sum_of_word;
+        emit(scratch.found.data(), scratch.found.size(), ids);
+        if (!is_known && word.size <= WordTable::LONGEST) {
+            cache_misses_.fetch_add(1, std::memory_order_relaxed);
+            keep(word, keys[i], scratch);
+        }
+    }
+    scratch.writer.count_kept();
+}
+
+// Adds the scores of a word's ids to the sum; false, and nothing, if one is unknown: nobody knows how many it stands for.
+bool UGMModel::count_sum(const int32_t *found, size_t count, Scratch &scratch) const {
+    double sum = 0;
+    for (size_t i = 0; i < count; ++i) {
+        if (found[i] == options_.unknown) return false;
+        sum += double(scores_[static_cast<size_t>(found[i])]);
+    }
+    scratch.sum += sum;
+    return true;
+}
+
+// Puts `scratch.found` into the cache.
+void UGMModel::keep(const Word &word, const WordKey &key, Scratch &scratch) const {
+    WordTable::Found found;
+    for (int turn = 0; turn < 2; ++turn) {
+        scratch.writer.write_to(*scratch.tables.current);
+        const size_t bucket = scratch.tables.current->bucket(key.hash());
+        if (scratch.writer.insert(key, bucket, word.data, word.size, scratch.found.data(), scratch.found.size(), found)) return;
+        scratch.writer.count_kept();
+        WordTables next = cache_.replace(scratch.tables.current);
+        if (next.current == scratch.tables.current) return;  // another thread is about to replace it
+        scratch.tables = std::move(next);
+        drop_outdated_tables();
+    }
+}
+
+void UGMModel::emit(const int32_t *found, size_t count, Sink &ids) const {
+    int32_t *to = ids.room(count);
+    if (!to) return ids.add(count);
+    if (count) std::memcpy(to, found, count * sizeof(int32_t));
+    ids.advance(to + count);
+}
+
+// ---- a word to ids ----
+
+// The ids of a text that follows others of this sum, into `scratch.found`; and the sum after it.
+void UGMModel::encode_word(const Word &word, double sum, Scratch &scratch, Pace &pace) const {
+    normalize(word, scratch, pace);
+    find_path(sum, scratch, pace);
+}
+
+void UGMModel::normalize(const Word &word, Scratch &scratch, Pace &pace) const {
+    const unsigned char *p = word.data, *end = word.data + word.size;
+    std::string &made = scratch.normalized;
+    made.clear();
+    const bool merges = options_.remove_extra_whitespaces;
+    bool is_in_word = false;
+    const auto put = [&](char c) {
+        if (c == ' ') {
+            is_in_word = false;
+            if (!merges) made += SPACE;
+            return;
+        }
+        if (!is_in_word) {
+            is_in_word = true;
+            if (merges || scratch.is_prefix_due) made += SPACE;
+            scratch.is_prefix_due = false;
+        }
+        made += c;
+    };
+    while (p < end) {
+        if (is_copied_[*p] && (p + 1 == end || p[1] < 0x80)) {
+            put(static_cast<char>(*p++));
+            pace.count(1);
+            continue;
+        }
+        if (has_user_defined_) {
+            const unsigned char *at = p;  // whatever a user-defined token begins with is enough
+            for (uint32_t node = TokenTrie::ROOT; at < end; ++at) {
+                node = user_defined_.next(node, *at);
+                if (node == TokenTrie::ROOT) break;
+            }
+            if (at > p) {
+                pace.count(static_cast<size_t>(at - p));
+                while (p < at) put(static_cast<char>(*p++));
+                continue;
+            }
+        }
+        const Charsmap::Match match = charsmap_.longest(p, end);
+        pace.count(match.length + match.size + 1);
+        if (match.length) {
+            for (size_t i = 0; i < match.size; ++i) put(match.text[i]);
+            p += match.length;
+            continue;
+        }
+        const size_t size = character_size(p, end);
+        for (size_t i = 0; i < (size ? size : 3); ++i) put(size ? static_cast<char>(p[i]) : REPLACEMENT[i]);
+        p += size ? size : 1;
+    }
+}
+
+void UGMModel::find_path(double sum, Scratch &scratch, Pace &pace) const {
+    const auto *text = reinterpret_cast<const unsigned char *>(scratch.normalized.data());
+    const size_t size = scratch.normalized.size(), mask = ring_ - 1;
+    std::vector<double> &sums = scratch.sums;
+    std::vector<int32_t> &path = scratch.path, &found = scratch.found;
+    found.clear();
+    scratch.sum_of_word = sum;
+    if (!size) return;
+    sums.assign(ring_, -DBL_MAX);
+    path.assign(size + 1, UNREACHED);
+    sums[0] = sum;
+    for (size_t at = 0, behind; at < size; at = behind) {
+        behind = std::min(at + CODE_UNITS[text[at] >> 4], size);
+        const double so_far = sums[at & mask];
+        bool is_found = false;
+        uint32_t node = TokenTrie::ROOT;
+        size_t end = at;
+        while (end < size && (node = tokens_.next(node, text[end])) != TokenTrie::ROOT) {
+            ++end;
+            const int32_t token = tokens_.token(node);
+            if (token == TokenTrie::NO_TOKEN) continue;
+            is_found = is_found || end == behind;
+            const double here = so_far + double(scores_[static_cast<size_t>(token)]);
+            if (here > sums[end & mask]) {
+                sums[end & mask] = here;
+                path[end] = token;
+            }
+        }
+        if (!is_found && so_far + double(unknown_score_) > sums[behind & mask]) {
+            sums[behind & mask] = so_far + double(unknown_score_);
+            path[behind] = static_cast<int32_t>(-1 - int32_t(behind - at));
+        }
+        for (size_t i = at; i < behind; ++i) sums[i & mask] = -DBL_MAX;  // for what comes `ring_` bytes later
+        pace.count(end - at + 1);
+    }
+    scratch.sum_of_word = sums[size & mask];
+    bool was_unknown = false;
+    for (size_t end = size; end;) {
+        const int32_t step = path[end];
+        const int32_t token = step < 0 ? options_.unknown : step;
+        const bool is_unknown = token == options_.unknown;
+        if (!(was_unknown && is_unknown)) found.push_back(token);
+        was_unknown = is_unknown;
+        end = step == UNREACHED ? 0 : end - (step < 0 ? static_cast<size_t>(-1 - step) : lengths_[static_cast<size_t>(step)]);
+        pace.count(1);
+    }
+    std::reverse(found.begin(), found.end());
+}
+
+}  // namespace ggufbpe

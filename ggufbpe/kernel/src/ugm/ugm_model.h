@@ -1,0 +1,94 @@
+// Unigram models (llama.cpp's UGM) on plain text: ggufbpe/models/ugm.py, compiled.
+//
+//     text -> words -> cache.h -> ids
+//                         ^ what is missing: normalized, then the best path through its lattice
+//
+// Every sum of scores begins with the first token of a text, so its rounding may decide between two paths. Scores are
+// multiples of some power of two. While sums are so small that doubles hold them exactly, what is best in a word does not
+// depend on what is before it, and words come from the cache; beyond that, each word is given the sum that it begins with.
+//
+// Source: src/llama-vocab.cpp, llm_tokenizer_ugm and llm_tokenizer_ugm_session.
+
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cache.h"
+#include "text_model.h"
+#include "ugm/charsmap.h"
+#include "ugm/token_trie.h"
+
+namespace ggufbpe {
+
+struct UGMOptions {
+    bool add_space_prefix, remove_extra_whitespaces;
+    int32_t unknown;  // the id of the unknown token
+};
+
+class UGMModel final : public TextModel {
+public:
+    // `matched_by` are the attributes that tokens had before special ones were found, `attributes` those after; `scores` may
+    // be empty. std::invalid_argument where lengths do not fit.
+    UGMModel(const Strings &tokens, std::vector<uint16_t> matched_by, const std::vector<uint16_t> &attributes,
+             std::vector<float> scores, const std::string &charsmap, const UGMOptions &options, size_t cache_bytes);
+
+    void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
+    void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
+    bool reads_bytes() const override { return true; }
+    void expect(size_t bytes) const override;
+    size_t cache_bytes() const override { return cache_.bytes(); }
+    uint64_t cache_misses() const override { return cache_misses_.load(std::memory_order_relaxed); }
+    void clear_cache() const override;
+
+protected:
+    std::unique_ptr<TextModel::Scratch> new_scratch() const override;
+    void begin(TextModel::Scratch &scratch) const override;
+    void end(TextModel::Scratch &scratch) const override;
+
+private:
+    struct Scratch;
+    struct Word {
+        const unsigned char *data;
+        size_t size;
+    };
+
+    void set_scores(const Strings &tokens, const std::vector<uint16_t> &matched_by, const std::vector<uint16_t> &attributes,
+                    std::vector<float> scores);
+    void find_separators(const Strings &tokens, const std::vector<uint16_t> &matched_by);
+    bool may_be_cached(double sum, size_t bytes) const;
+    Word next_word(const unsigned char *&p, const unsigned char *end, Pace &pace) const;
+    void encode_words(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
+    void encode_group(const Word *words, size_t count, const unsigned char *end, bool tracks, Scratch &scratch, Sink &ids,
+                      Pace &pace) const;
+    void encode_word(const Word &word, double sum, Scratch &scratch, Pace &pace) const;
+    void keep(const Word &word, const WordKey &key, Scratch &scratch) const;
+    bool count_sum(const int32_t *found, size_t count, Scratch &scratch) const;
+    void emit(const int32_t *found, size_t count, Sink &ids) const;
+
+    void normalize(const Word &word, Scratch &scratch, Pace &pace) const;
+    void find_path(double sum, Scratch &scratch, Pace &pace) const;
+    void drop_outdated_tables() const;
+
+    UGMOptions options_;
+    Charsmap charsmap_;
+    TokenTrie tokens_, user_defined_;
+    bool has_user_defined_ = false;
+    std::vector<float> scores_;       // of tokens, as they are added
+    std::vector<uint32_t> lengths_;   // of tokens, in bytes
+    float unknown_score_ = 0;
+    size_t ring_ = 8;                 // a power of two above the longest token
+    double most_ = 0, largest_ = 0;   // sums up to `most_` are exact; no score is larger than `largest_`; 0: none is
+    double growth_ = 3;               // tokens that one byte becomes at most
+    bool is_separator_[256] = {};     // bytes that are spaces and nothing else, around which words are by themselves
+    bool has_words_ = false;
+    bool is_copied_[256] = {};        // ASCII that stays as it is before other ASCII
+    mutable WordCache cache_;
+    alignas(64) mutable std::atomic<uint64_t> cache_misses_{0};  // words that had to be encoded
+};
+
+}  // namespace ggufbpe

@@ -1,0 +1,439 @@
+"""Unigram language models, as of T5 and XLM-RoBERTa: the model `t5`, which llama.cpp calls UGM.
+
+    fragment -> Normalizer (user-defined tokens, Charsmap, spaces) -> best_path (Viterbi) -> ids
+
+The bytes of a text are taken as they are: what is not UTF-8 is the normalizer's business. All sums are doubles, in
+llama.cpp's order, so that equal scores are decided alike.
+
+Where llama.cpp ends with an exception (an offset in the charsmap that leads out of it) there is a `ValueError`, for the
+texts that lead there and no others.
+
+Source: src/llama-vocab.cpp, llm_tokenizer_ugm and llm_tokenizer_ugm_session.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import VocabularyError
+from ..gguf import typed
+from ..gguf.constants import TokenizerKey
+from ..gguf.metadata import Metadata
+from ..once import made_once
+from .bpe.registry import PreTokenizer
+from .model import TokenizerModel, Warn
+
+if TYPE_CHECKING:
+    from ..vocab import Vocabulary
+
+_NORMAL, _UNUSED, _USER_DEFINED = 4, 2, 16  # vocab/vocabulary.py, which imports this room
+_MATCHED = _NORMAL | _USER_DEFINED | _UNUSED  # what plain text may become
+_SPACE = "▁".encode()
+_REPLACEMENT = "\ufffd".encode()
+_CODE_UNITS = (
+    *(1,) * 12,
+    2,
+    2,
+    3,
+    4,
+)  # of a character, by the upper half of its first byte: unicode_len_utf8
+_LEAST, _LARGEST_FLOAT = -sys.float_info.max, 3.4028234663852886e38
+_PENALTY = 10.0  # of the unknown token, below the lowest score
+_NO_PRE_TOKENIZER = PreTokenizer("", "", byte_encode=False, escape_whitespaces=True, clean_spaces=False)
+
+
+class UnigramModel(TokenizerModel):
+    """`t5`."""
+
+    name = "t5"
+    description = "Unigram, as of T5"
+    is_supported = True
+    architecture = "t5"
+    default_ids = MappingProxyType({"eos": 1, "unk": 2, "pad": 0})
+    add_eos = True
+    has_scores = True
+    has_pre_tokenizer = False
+    normalizes = True
+    keeps_first_attributes = True
+
+    def charsmap(self, file: Metadata) -> bytes:
+        """`VocabularyError` for one whose size is not what it says, which llama.cpp refuses as well."""
+        key = TokenizerKey.PRECOMPILED_CHARSMAP
+        if not typed.has(file, key):
+            return b""
+        data = file.numbers(key).tobytes()
+        size = int.from_bytes(data[:4], "little")
+        if len(data) < 4 or size + 4 >= len(data):
+            raise VocabularyError(
+                f"has {len(data)} bytes, too few for " + (f"an array of {size}" if data[3:] else "its size"),
+                path=file.path,
+                offset=file.offset(key),
+                key=key,
+                remedy="convert the model again",
+            )
+        return data
+
+    def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
+        """None: spaces are written as U+2581, and that is all."""
+        return _NO_PRE_TOKENIZER
+
+    def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
+        """Asked for when the whole is there: see `check`."""
+        return True
+
+    def check(self, vocabulary: Vocabulary, warn: Warn) -> None:
+        """A `VocabularyError` where llama.cpp finds no token for a line break, or one that is none, and so refuses."""
+        key, problem = TokenizerKey.LIST, ""
+        try:
+            if not _line_break(vocabulary):
+                warn(f"a line break becomes nothing; for its token llama.cpp takes {self.default_ids['pad']}")
+        except ValueError as error:
+            key, problem = TokenizerKey.PRECOMPILED_CHARSMAP, str(error)
+        size = len(vocabulary.tokens)
+        if not problem and size <= max(self.default_ids.values()) and self.line_break(vocabulary) >= size:
+            problem = (
+                f"the token of a line break is {self.line_break(vocabulary)}, and there are {size} tokens"
+            )
+        if problem:
+            raise VocabularyError(
+                f"{problem}; llama.cpp refuses it",
+                path=vocabulary.path,
+                key=key,
+                remedy="convert the model again",
+            )
+
+    def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int] = ()) -> int:
+        """What "\\n" becomes before the file's special ids are known: by T5's own, for unknown and for nothing."""
+        text = _line_break(vocabulary)
+        first = _first_attributes(vocabulary)
+        lattice = _lattice(vocabulary, first, self.default_ids["unk"])
+        matches: dict[bytes, int] = {}
+        for part in (text[a:b] for a in range(len(text)) for b in range(a + 1, len(text) + 1)):
+            token = vocabulary.token_to_id.get(part.decode("utf-8", "surrogateescape"), -1)
+            matches[part] = token if token >= 0 and first[token] & _MATCHED else -1
+        path = lattice._replace(tokens=matches).best_path(text)
+        return path[0][0] if path else self.default_ids["pad"]
+
+    def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> UnigramText:
+        """Normalization and the best path."""
+        return UnigramText(vocabulary)
+
+    def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
+        """`ugm/ugm_model.h`."""
+        from ..kernel.lazy import compiled, strings_of
+
+        unknown = vocabulary.special_ids["unk"]
+        return compiled().UGMModel(
+            strings_of(vocabulary.tokens),
+            array("H", _first_attributes(vocabulary)).tobytes(),
+            array("H", vocabulary.attributes).tobytes(),
+            array("f", vocabulary.scores).tobytes(),
+            vocabulary.charsmap,
+            vocabulary.add_space_prefix,
+            vocabulary.remove_extra_whitespaces,
+            -1 if unknown is None else unknown,
+            cache_bytes,
+        )
+
+
+class UnigramText:
+    """The `TextModel` (models/model.py) of unigram models. It remembers nothing."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+
+    @made_once
+    def normalizer(self) -> Normalizer:
+        """Plain text to what is looked up."""
+        from ..vocab.tokens import tokens_with
+
+        vocabulary = self.vocabulary
+        user_defined = tokens_with(array("H", _first_attributes(vocabulary)), _USER_DEFINED)
+        return Normalizer(
+            Charsmap(vocabulary.charsmap),
+            _prefixes((vocabulary.tokens[token].encode(), 0) for token in user_defined),
+            vocabulary.add_space_prefix,
+            vocabulary.remove_extra_whitespaces,
+        )
+
+    @made_once
+    def lattice(self) -> Lattice:
+        """What is looked up to ids."""
+        lattice = _lattice(self.vocabulary, self.vocabulary.attributes, self.vocabulary.special_ids["unk"])
+        return lattice._replace(tokens=_prefixes(_matched(self.vocabulary)))
+
+    @made_once
+    def _joined(self) -> frozenset[int]:
+        """The bytes that stand before a space in some token."""
+        tokens = (token for token, _ in _matched(self.vocabulary) if token.find(_SPACE, 1) > 0)
+        return frozenset(t[at - 1] for t in tokens for at in range(1, len(t)) if t.startswith(_SPACE, at))
+
+    def words(self, fragment: str | bytes) -> list[str]:
+        """The normalized text, cut before each space that no token joins to what is before it."""
+        text = self.normalizer.normalize(_bytes_of(fragment)).text
+        places = (at for at in _places(text, _SPACE) if at and text[at - 1] not in self._joined)
+        bounds = [0, *places, len(text)]
+        return [text[a:b].decode("utf-8", "replace") for a, b in pairwise(bounds) if a < b]
+
+    def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
+        """The ids: all of them are one tuple, since every sum begins with the first token."""
+        text = self.normalizer.normalize(_bytes_of(fragment)).text
+        yield (tuple(token for token, _, _ in self.lattice.best_path(text)),)
+
+    def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
+        """(id, start, end) of each token, in bytes of the fragment."""
+        text, starts, ends = self.normalizer.normalize(_bytes_of(fragment))
+        for token, start, end in self.lattice.best_path(text):
+            yield token, starts[start], ends[end - 1]
+
+    def forget_words(self) -> None:
+        """Nothing to do."""
+
+
+# ---- normalization --------------------------------------------------------------------------------------
+
+
+class Normalized(NamedTuple):
+    """What text became, and for each byte of it which bytes of the text it stands for."""
+
+    text: bytes
+    starts: Sequence[int]
+    ends: Sequence[int]
+
+
+class Normalizer(NamedTuple):
+    """User-defined tokens stay as they are, the charsmap changes all else; then spaces are put right."""
+
+    charsmap: Charsmap
+    user_defined: Mapping[bytes, int]  # and all that such tokens begin with
+    add_space_prefix: bool
+    remove_extra_whitespaces: bool
+
+    def normalize(self, text: bytes) -> Normalized:
+        """`text` with spaces as U+2581. `ValueError` where the charsmap leads out of itself.
+
+        One goes before the first character that is no space (`add_space_prefix`), or before each that follows one or
+        begins the text, when the others go (`remove_extra_whitespaces`). It stands for the spaces that it replaces.
+        """
+        made, starts, ends = bytearray(), array("Q"), array("Q")
+        is_prefix_due, merges = self.add_space_prefix, self.remove_extra_whitespaces
+        is_in_word, space_start, space_end = False, -1, -1  # the spaces that wait
+
+        def put(what: bytes, start: int, end: int) -> None:
+            made.extend(what)
+            starts.extend((start,) * len(what))
+            ends.extend((end,) * len(what))
+
+        position = 0
+        while position < len(text):
+            piece, length = self._next(text, position)
+            end = position + length
+            for byte in piece:
+                if byte == 0x20:
+                    is_in_word = False
+                    if not merges:
+                        put(_SPACE, position, end)
+                    space_start = position if space_start < 0 else space_start
+                    space_end = end
+                    continue
+                if not is_in_word:
+                    is_in_word = True
+                    if merges and space_start >= 0:
+                        put(_SPACE, space_start, space_end)
+                    elif merges or is_prefix_due:
+                        put(_SPACE, position, position)
+                    is_prefix_due = False
+                    space_start = -1
+                made.append(byte)
+                starts.append(position)
+                ends.append(end)
+            position = end
+        return Normalized(bytes(made), starts, ends)
+
+    def _next(self, text: bytes, start: int) -> tuple[bytes, int]:
+        """What the next bytes of `text` become, and how many these are."""
+        if self.user_defined:
+            end = start  # whatever a user-defined token begins with is enough
+            while end < len(text) and text[start : end + 1] in self.user_defined:
+                end += 1
+            if end > start:
+                return text[start:end], end - start
+        replaced = self.charsmap.longest(text, start)
+        if replaced is not None:
+            return replaced
+        lead = text[start]
+        length = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+        char = text[start : start + length]
+        if lead < 0x80 or (
+            0xC0 <= lead < 0xF8 and len(char) == length and all(byte & 0xC0 == 0x80 for byte in char[1:])
+        ):
+            return char, length  # overlong forms, surrogates and what is beyond Unicode pass as they are
+        return _REPLACEMENT, 1
+
+
+class Charsmap:
+    """sentencepiece's precompiled map: a trie of what is replaced, as a double array (XCDA), and the replacements.
+
+    Source of the layout: llm_tokenizer_ugm_session::xcda_array_view. Every index is looked at before it is used.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        """`data`: the size of the double array in bytes, the array, and strings that end in NUL; or nothing."""
+        size = int.from_bytes(data[:4], "little")
+        self._units = array("I", data[4 : 4 + size // 4 * 4])
+        if sys.byteorder == "big":
+            self._units.byteswap()
+        self._strings = data[4 + size :]
+
+    def longest(self, text: bytes, start: int) -> tuple[bytes, int] | None:
+        """The replacement of the longest key that stands at `start`, and the key's length."""
+        if not self._units:
+            return None
+        length, value = 0, 0
+        index = _base(self._units[0])
+        for position in range(start, len(text)):
+            byte = text[position]
+            if not byte:
+                break
+            index ^= byte
+            unit = self._unit(index, text[start : position + 1])
+            if unit & 0x800000FF != byte:
+                break
+            index ^= _base(unit)
+            if unit & 0x100:
+                length, value = (
+                    position + 1 - start,
+                    self._unit(index, text[start : position + 1]) & 0x7FFFFFFF,
+                )
+        if not length:
+            return None
+        end = self._strings.find(b"\0", value)
+        if end < 0:
+            raise _damaged(text[start : start + length])
+        return self._strings[value:end], length
+
+    def _unit(self, index: int, seen: bytes) -> int:
+        if index >= len(self._units):
+            raise _damaged(seen)
+        return self._units[index]
+
+
+def _damaged(seen: bytes) -> ValueError:
+    return ValueError(
+        f"the charsmap of the model is damaged: the bytes {seen[:16].hex()} of the text lead out of it"
+    )
+
+
+def _base(unit: int) -> int:
+    return unit >> 10 << ((unit & 0x200) >> 6)
+
+
+# ---- the best path --------------------------------------------------------------------------------------
+
+
+class Lattice(NamedTuple):
+    """All ways to make a text of tokens."""
+
+    tokens: Mapping[bytes, int]  # the id of each token, and -1 for what some token begins with
+    scores: Sequence[float]  # by id
+    is_user_defined: Sequence[int]  # by id, not 0: the score is 0
+    unknown: int
+    unknown_score: float
+
+    def best_path(self, text: bytes) -> list[tuple[int, int, int]]:
+        """(id, start, end) of the tokens whose scores make the highest sum; unknown ones in a row are one.
+
+        Tokens begin where characters do. A character that is no token by itself may also be the unknown token. Of
+        equal sums the one whose last token begins first counts.
+        """
+        size = len(text)
+        sums = [0.0, *(_LEAST,) * size]
+        starts, ids = [0] * (size + 1), [self.unknown] * (size + 1)
+        known = self.tokens.get
+        at = 0
+        while at < size:
+            behind = min(at + _CODE_UNITS[text[at] >> 4], size)
+            so_far = sums[at]
+            is_found = False
+            end = at + 1
+            while end <= size and (token := known(text[at:end])) is not None:
+                if token >= 0:
+                    is_found = is_found or end == behind
+                    sum_here = so_far + (0.0 if self.is_user_defined[token] else self.scores[token])
+                    if sum_here > sums[end]:
+                        sums[end], starts[end], ids[end] = sum_here, at, token
+                end += 1
+            if not is_found and so_far + self.unknown_score > sums[behind]:
+                sums[behind], starts[behind], ids[behind] = so_far + self.unknown_score, at, self.unknown
+            at = behind
+        path: list[tuple[int, int, int]] = []
+        end = size
+        while end:
+            token, start = ids[end], starts[end]
+            if path and path[-1][0] == token == self.unknown:
+                path[-1] = token, start, path[-1][2]
+            else:
+                path.append((token, start, end))
+            end = start
+        return path[::-1]
+
+
+def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int | None) -> Lattice:
+    """The lattice of a vocabulary but for its tokens. Where there is no unknown token, llama.cpp gives -1, too."""
+    scores = vocabulary.scores or array("f", [0.0]) * len(vocabulary.tokens)
+    normal = (score for score, kind in zip(scores, _first_attributes(vocabulary)) if kind & _NORMAL)
+    lowest = _LARGEST_FLOAT
+    for score in normal:
+        lowest = score if score < lowest else lowest  # no min(): NaN counts as nothing
+    return Lattice(
+        tokens={},
+        scores=scores,
+        is_user_defined=[kind & _USER_DEFINED for kind in attributes],
+        unknown=-1 if unknown is None else unknown,
+        unknown_score=array("f", [lowest - _PENALTY])[0],
+    )
+
+
+def _line_break(vocabulary: Vocabulary) -> bytes:
+    """What a line break is normalized to. `ValueError` where the charsmap is damaged just there."""
+    return UnigramText(vocabulary).normalizer.normalize(b"\n").text
+
+
+def _first_attributes(vocabulary: Vocabulary) -> Sequence[int]:
+    """Attributes as they were when llama.cpp made its tries: before special tokens were found by their texts."""
+    return vocabulary.first_attributes or vocabulary.attributes
+
+
+def _matched(vocabulary: Vocabulary) -> Iterator[tuple[bytes, int]]:
+    """The tokens that plain text may become, with their ids."""
+    for token, (text, kind) in enumerate(zip(vocabulary.tokens, _first_attributes(vocabulary))):
+        if kind & _MATCHED:
+            yield text.encode(), token
+
+
+def _prefixes(tokens: Iterable[tuple[bytes, int]]) -> dict[bytes, int]:
+    """A trie, written flat: each token with its id, and whatever a token begins with, with -1."""
+    found: dict[bytes, int] = {}
+    for text, token in tokens:
+        found[text] = token
+        for end in range(len(text) - 1, 0, -1):
+            if text[:end] in found:
+                break
+            found[text[:end]] = -1
+    return found
+
+
+def _places(text: bytes, part: bytes) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + len(part))
+
+
+def _bytes_of(fragment: str | bytes) -> bytes:
+    return fragment.encode() if isinstance(fragment, str) else fragment
