@@ -315,9 +315,9 @@ def _tokenizer_rows(facts: Facts) -> Iterator[tuple[str, str, str]]:
     yield "model", f"{tokenizer['model']}: {description}" if tokenizer["model"] else description, " "
     if not tokenizer["supported"]:
         yield "ids", f"cannot be made: ggufbpe reads {', '.join(SUPPORTED)}", " "
-    if tokenizer["pre"] is not None:
+    if tokenizer["pre"]:
         yield "pre-tokenizer", tokenizer["pre"], " "
-    if "family" in tokenizer:
+    if tokenizer.get("family"):
         yield "family", tokenizer["family"], " "
         yield "splits like", ", ".join(tokenizer["splits_alike"]) or "no other name", " "
         for index, pattern in enumerate(tokenizer["patterns"]):
