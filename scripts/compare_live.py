@@ -157,7 +157,9 @@ class Comparison:
         """The same once more, the texts with the same flags together."""
         for flags in {question[1:] for question in questions}:
             both = [
-                (question[0], answer) for question, answer in zip(questions, answers) if question[1:] == flags
+                (question[0], answer)
+                for question, answer in zip(questions, answers)
+                if question[1:] == flags and not isinstance(answer, Crash)
             ]
             ids = self.tok.encode_batch(
                 [text for text, _ in both],
@@ -165,11 +167,7 @@ class Comparison:
                 parse_special=flags[1],
                 threads=BATCH_THREADS,
             )
-            wrong = [
-                text
-                for (text, answer), ours in zip(both, ids)
-                if not isinstance(answer, Crash) and ours != answer
-            ]
+            wrong = [text for (text, answer), ours in zip(both, ids) if ours != answer]
             if wrong:
                 self._differ(
                     f"ids in a batch of {len(both)} texts, {flags}, of {len(wrong)}, first {wrong[0]!r}"

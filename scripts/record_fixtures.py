@@ -1,13 +1,14 @@
 """Records llama.cpp's answers in fixtures/recorded/, for tests that need nothing but the repository.
 
     python scripts/reference.py prepare --newer
-    python scripts/record_fixtures.py [--only names|rules]
+    python scripts/record_fixtures.py [--only names|rules|unigram]
 
-Four files, JSON in gzip, the same bytes at every run:
+Five files, JSON in gzip, the same bytes at every run:
 
 - `byte_level.json.gz`: the names of byte-level pre-tokenizers, over GPT-2's vocabulary;
 - `unsplit.json.gz`: the same over fixtures/unsplit.gguf, whose ids show where words end;
 - `raw_utf8.json.gz`: the names that do not byte-encode, over fixtures/raw-utf8.gguf;
+- `unigram.json.gz`: fixtures/unigram.gguf, as it is and with other keys (`UNIGRAM_KEYS`);
 - `loading_rules.json.gz`: the vocabularies of loading_rules.py, which are written to fixtures/vocabs/.
 
 Bytes stand in JSON as strings of the code points 0 to 255 (`as_json`, `as_bytes`). Since most names answer a
@@ -45,6 +46,21 @@ RAW_NAMES = ["gemma4", "granite-embed-multi-311m", "mmbert", "sarvam-moe", "whit
 MODELS = {
     **dict.fromkeys(("granite-embed-multi-311m", "mmbert", "sarvam-moe"), "gpt2"),
     "whitespace": "whitespace",
+}
+UNIGRAM = FIXTURES / "unigram.gguf"
+_K = "tokenizer.ggml."
+UNIGRAM_KEYS: dict[str, dict[str, Any]] = {  # names in the place of pre-tokenizers: what is changed
+    "unigram": {},
+    "unigram-keeps-spaces": {_K + "remove_extra_whitespaces": False},
+    "unigram-no-prefix": {_K + "add_space_prefix": False},
+    "unigram-neither": {_K + "remove_extra_whitespaces": False, _K + "add_space_prefix": False},
+    "unigram-no-charsmap": {_K + "precompiled_charsmap": None, _K + "remove_extra_whitespaces": None},
+    "unigram-equal-scores": {_K + "scores": [-1.5] * 1200},
+    "unigram-no-scores": {_K + "scores": None, _K + "bos_token_id": 3, _K + "add_bos_token": True},
+    "unigram-user-defined": {
+        _K + "token_type": [3, 3, 2, *[4 if token % 7 == 0 else 1 for token in range(1197)]]
+    },
+    "unigram-other-unknown": {_K + "unknown_token_id": 40, _K + "add_eos_token": False},
 }
 FLAGS = list(product([True, False], repeat=2))  # (add_special, parse_special), (remove_, unparse_special)
 
@@ -130,6 +146,13 @@ def write_recorded(name: str, content: dict[str, Any]) -> None:
     print(f"{path}: {path.stat().st_size} bytes, {len(data)} unpacked", flush=True)
 
 
+def variant(vocabulary: Path, name: str, out: Path) -> Path:
+    """The vocabulary under a name: with this pre-tokenizer, or with the keys that the name stands for."""
+    if name in UNIGRAM_KEYS:
+        return with_pre(vocabulary, None, out, extra=UNIGRAM_KEYS[name])
+    return with_pre(vocabulary, name, out, MODELS.get(name))
+
+
 def record_names(recorded: str, vocabulary: Path, names: list[str]) -> None:
     """All texts, and what else can be asked, for each name over one vocabulary."""
     questions = texts()
@@ -137,7 +160,7 @@ def record_names(recorded: str, vocabulary: Path, names: list[str]) -> None:
     sequences: list[list[int]] = []
     with tempfile.TemporaryDirectory() as folder, Oracle(vocabulary) as oracle:
         for name in names:
-            oracle.open(with_pre(vocabulary, name, Path(folder) / "vocabulary.gguf", MODELS.get(name)))
+            oracle.open(variant(vocabulary, name, Path(folder) / "vocabulary.gguf"))
             answers = [ask_ids(oracle, questions, *flags) for flags in FLAGS]
             sequences = sequences or id_sequences(answers[0], oracle.pieces(special=True), 360)
             ids.add(name, answers)
@@ -227,11 +250,13 @@ def describe(oracle: Oracle) -> dict[str, Any]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", choices=["names", "rules"])
+    parser.add_argument("--only", choices=["names", "rules", "unigram"])
     only = parser.parse_args().only
-    if only != "names":
+    if only in (None, "rules"):
         record_rules()
-    if only != "rules":
+    if only in (None, "unigram"):
+        record_names("unigram", UNIGRAM, list(UNIGRAM_KEYS))
+    if only in (None, "names"):
         record_names("raw_utf8", RAW, RAW_NAMES)
         byte_level_names = [name for name in PRE_TOKENIZERS if name not in RAW_NAMES]
         record_names("unsplit", UNSPLIT, byte_level_names)

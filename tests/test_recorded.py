@@ -1,7 +1,7 @@
-"""Each of the pre-tokenizer names gives what llama.cpp gave, on texts that reach every branch of every pattern.
+"""Each of the pre-tokenizer names, and a unigram model with its flags, give what llama.cpp gave.
 
-The answers are in fixtures/recorded, made by scripts/record_fixtures.py. Where llama.cpp itself crashed there
-is none to hold to, but ids must come all the same.
+The texts reach every branch of every pattern. The answers are in fixtures/recorded, made by scripts/record_fixtures.py.
+Where llama.cpp itself crashed there is none to hold to, but ids must come all the same.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
-from conftest import GPT2, RAW_UTF8, ROOT, UNSPLIT
-from record_fixtures import FLAGS, MODELS, as_bytes, column, read_recorded
-from reference import SPECIAL_IDS, with_pre
+from conftest import GPT2, RAW_UTF8, ROOT, UNIGRAM, UNSPLIT
+from record_fixtures import FLAGS, UNIGRAM_KEYS, as_bytes, column, read_recorded, variant
+from reference import SPECIAL_IDS
 
 from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 
-RECORDED = {"byte_level": GPT2, "unsplit": UNSPLIT, "raw_utf8": RAW_UTF8}
+RECORDED = {"byte_level": GPT2, "unsplit": UNSPLIT, "raw_utf8": RAW_UTF8, "unigram": UNIGRAM}
 CASES = [(recorded, name) for recorded in RECORDED for name in read_recorded(recorded)["ids"]["index"]]
 
 
@@ -39,9 +39,7 @@ class Case(NamedTuple):
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     """The recorded vocabulary under each name in turn; all tests of one name run before the next."""
     recorded, name = request.param
-    path = with_pre(
-        RECORDED[recorded], name, tmp_path_factory.mktemp("vocabulary") / "v.gguf", MODELS.get(name)
-    )
+    path = variant(RECORDED[recorded], name, tmp_path_factory.mktemp("vocabulary") / "v.gguf")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GGUFWarning)  # GPT-2's vocabulary lacks what some names look for
         tok = Tokenizer.from_gguf(path)
@@ -51,8 +49,8 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def test_every_name_has_recorded_answers() -> None:
     assert len(PRE_TOKENIZERS) == 93
-    assert {name for _, name in CASES} == set(PRE_TOKENIZERS)
-    assert {name for recorded, name in CASES if recorded != "byte_level"} == set(PRE_TOKENIZERS)
+    assert {name for _, name in CASES} == {*PRE_TOKENIZERS, *UNIGRAM_KEYS}
+    assert {name for recorded, name in CASES if recorded != "byte_level"} == {*PRE_TOKENIZERS, *UNIGRAM_KEYS}
 
 
 @pytest.mark.parametrize("recorded", RECORDED)

@@ -147,6 +147,10 @@ def _exported(kind: str, model: str, arguments: argparse.Namespace) -> tuple[Tok
     from ..tokenizer import Tokenizer
 
     tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
+    if kind != "vocab-gguf":
+        from ..models.bpe.text import byte_pair_text
+
+        byte_pair_text(tokenizer)  # or it is an error
     if kind == "tokenizer.json":
         from ..interop.hugging_face import to_tokenizer_json
 

@@ -87,6 +87,8 @@ def examine(path: str | os.PathLike[str], overrides: Overrides | None = None) ->
         file.require_first_shard()
         model = _Model(file, overrides)
         checks = _CHECKS if model.kind.is_supported else _COMMON_CHECKS
+        if not model.kind.has_pre_tokenizer:
+            checks = tuple(check for check in checks if check not in _BYTE_PAIR_CHECKS)
         found = [finding for check in checks for finding in check(model)]
         found += _refusal(model, found)
     return sorted(found, key=lambda finding: _SEVERITIES.index(finding.severity))
@@ -948,4 +950,7 @@ _CHECKS: tuple[Callable[[_Model], Iterator[Finding]], ...] = (
     _padding,
     _hugging_face,
     _clean_spaces,
+)
+_BYTE_PAIR_CHECKS = frozenset(
+    (_pre_tokenizer, _merge_parts, _unreachable, _bytes, _round_trip, _hugging_face)
 )

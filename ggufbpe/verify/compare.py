@@ -208,7 +208,8 @@ def _pre(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
             "pre", "pre-tokenizer, of one family: they split alike", 1, one.name, other.name
         )
         return
-    parted = list(_parted(one, other, SAMPLES)) if one.stages and other.stages else []
+    both_split = a.tokenizer_model.has_pre_tokenizer and b.tokenizer_model.has_pre_tokenizer
+    parted = list(_parted(one, other, SAMPLES)) if both_split else []
     lines = [f"{printable(text, 60)}: {_words(x)} in a, {_words(y)} in b" for text, x, y in parted]
     yield VocabularyDifference(
         "pre",

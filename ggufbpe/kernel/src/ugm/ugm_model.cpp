@@ -141,7 +141,7 @@ void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t
         }
     }
     for (unsigned c = 1; c < 128; ++c) {
-        is_copied_[c] = !survey.has_alone[c] && !survey.begins_ascii[c] && !is_user_defined[c];
+        is_copied_[c] = survey.is_sound && !survey.has_alone[c] && !survey.begins_ascii[c] && !is_user_defined[c];
     }
     uint32_t space = TokenTrie::ROOT;
     for (const char c : {SPACE[0], SPACE[1], SPACE[2]}) {
