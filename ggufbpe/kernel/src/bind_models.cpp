@@ -5,13 +5,17 @@
 #include <nanobind/stl/string.h>
 
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bind_lock.h"
 #include "bindings.h"
 #include "bpe/bpe_model.h"
 #include "rwkv/rwkv_model.h"
+#include "spm/spm_model.h"
 #include "text_model.h"
 #include "wpm/wpm_model.h"
 
@@ -46,6 +50,13 @@ std::shared_ptr<RWKVModel> rwkv_model_of(const Strings &tokens, int32_t unknown)
     return std::make_shared<RWKVModel>(tokens, unknown);
 }
 
+std::shared_ptr<SpmModel> spm_model_of(std::shared_ptr<Strings> tokens, nb::bytes scores, bool add_space_prefix,
+                                       size_t cache_bytes) {
+    std::vector<float> numbers(scores.size() / sizeof(float));
+    if (!numbers.empty()) std::memcpy(numbers.data(), scores.data(), numbers.size() * sizeof(float));
+    return std::make_shared<SpmModel>(tokens, std::move(numbers), add_space_prefix, cache_bytes, LOOK_AT_SIGNALS);
+}
+
 }  // namespace
 
 void bind_models(nb::module_ &module) {
@@ -59,6 +70,8 @@ void bind_models(nb::module_ &module) {
              nb::arg("cache_bytes"));
     nb::class_<RWKVModel, TextModel>(module, "RWKVModel", "RWKV's longest matches.")
         .def(nb::new_(&rwkv_model_of), nb::arg("tokens"), nb::arg("unknown"));
+    nb::class_<SpmModel, TextModel>(module, "SpmModel", "Byte pair encoding by scores.")
+        .def(nb::new_(&spm_model_of), nb::arg("tokens"), nb::arg("scores"), nb::arg("add_space_prefix"), nb::arg("cache_bytes"));
     module.attr("CACHE_BYTES") = BPEModel::CACHE_BYTES;
 }
 
