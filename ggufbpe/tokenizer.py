@@ -372,7 +372,8 @@ class Tokenizer:
     def nl_id(self) -> int | None:
         """The first id of a line break; None where the vocabulary has none."""
         encoder = self._encoder  # llama.cpp asks before it knows special tokens
-        ids = self.pipeline.plain_ids("\n") if encoder is None else encoder.encode_plain(b"\n")
+        made = self.pipeline.plain_ids if encoder is None else encoder.encode_plain
+        ids = (token for text in ("\n",) for token in made(text))  # when they are asked for
         return self.vocabulary.tokenizer_model.line_break(self.vocabulary, ids)
 
     def __repr__(self) -> str:

@@ -64,6 +64,7 @@ ALL_NAMES = [*PRE_TOKENIZERS, *OTHER_MODELS]
 REAL = [
     "bert-bge",
     "nomic-bert-moe",
+    *("baichuan", "llama-spm", "phi-3"),
     *(
         "aquila",
         "command-r",
@@ -142,7 +143,7 @@ class Comparison:
             if isinstance(expected, Crash):
                 self._result.totals["crashes"] += 1
                 expected = self._encode("reference", question)
-            if any(self._encode(engine, question) != expected for engine in self._engines):
+            if any(_is_other(expected, self._encode(engine, question)) for engine in self._engines):
                 self._report_ids(*question)
         if native is not None:
             self._compare_batches(questions, answers)
@@ -159,7 +160,7 @@ class Comparison:
             both = [
                 (question[0], answer)
                 for question, answer in zip(questions, answers)
-                if question[1:] == flags and not isinstance(answer, Crash)
+                if question[1:] == flags and not self._has_error(question, answer)
             ]
             ids = self.tok.encode_batch(
                 [text for text, _ in both],
@@ -172,6 +173,10 @@ class Comparison:
                 self._differ(
                     f"ids in a batch of {len(both)} texts, {flags}, of {len(wrong)}, first {wrong[0]!r}"
                 )
+
+    def _has_error(self, question: tuple[bytes, bool, bool], answer: list[int] | Crash) -> bool:
+        """Whether there are no ids where llama.cpp crashes: a byte may have no token."""
+        return isinstance(answer, Crash) and isinstance(self._encode("reference", question), str)
 
     def decoded(self, questions: Sequence[tuple[Sequence[int], bool, bool]]) -> None:
         """Compare the texts of ids: (ids, remove_special, unparse_special)."""
@@ -462,6 +467,11 @@ def _can_open(path: Path) -> bool:
     except GGUFError:
         return False
     return True
+
+
+def _is_other(one: Any, other: Any) -> bool:
+    """Whether ids differ. Of errors (str) it does not matter which byte of a text they name."""
+    return bool(one != other) and not (isinstance(one, str) and isinstance(other, str))
 
 
 def _as_text(data: bytes) -> str | bytes:

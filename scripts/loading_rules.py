@@ -169,12 +169,53 @@ RAW_TOKENS = [
     *("h", "e", "l", "o", "he", "ll", "▁", "▁▁", "▁he", "w", "r", "d", "\n", "\n\n", "\n\n\n", "é", "H", "É"),
 ]
 RAW_TYPES = dict.fromkeys(RAW_TOKENS[:256], BYTE)
+SPM_SCORES = {  # by which "hello" becomes he-ll-o, "▁he" comes before "hel", and spaces are merged last
+    "he": -1.0,
+    "ll": -2.0,
+    "▁he": -3.0,
+    "hel": -4.0,
+    "▁▁": -1e9,
+    "lo": -5.0,
+    "llo": -6.0,
+    "▁hello": -7.0,
+    "o▁w": -8.0,
+    "or": -5.0,
+    "wor": -9.0,
+    "▁wor": -9.0,
+    "ld": -5.0,
+    "world": -9.0,
+    "aa": -4.0,
+    "aaa": -4.0,
+}
+SPM_TOKENS = [
+    *("<unk>", "<s>", "</s>", *RAW_TOKENS[:256], *SPM_SCORES, "▁"),
+    *("h", "e", "l", "o", "w", "r", "d", "a", "é", "x", "1", "2", "."),
+]
+SPM_TEXTS = [
+    *("hello world", " hello  world", "▁hello▁world", "o wor", "aaaaaaa", "\n\nhello", "hello\x00"),
+    *("中 é\U0001f999", "<0x41><s>", "</s>h<unk>", "  \u2581 ", "1 12 2.2"),
+]
 RAW_MERGES = ["h e", "l l", "▁ ▁", "▁ he", "\n \n", "\n\n \n"]
 
 
 def raw_rule(special: dict[str, int] | None = None, **options: Any) -> Rule:
     """A `rule` whose tokens are UTF-8 as it is, and a token for each byte; not GPT-2's byte alphabet."""
     return rule(RAW_TYPES | (special or {}), tokens=RAW_TOKENS, merges=RAW_MERGES, **options)
+
+
+def spm_rule(special: dict[str, int] | None = None, **options: Any) -> Rule:
+    """A rule of the model `llama`, with SPM_TOKENS before the special tokens, of score 0."""
+    options = {"tokens": SPM_TOKENS, "texts": [], "ids": {}, "scores": SPM_SCORES} | options
+    given, texts = options.pop("scores"), [*options.pop("texts"), *SPM_TEXTS]
+    types = RAW_TYPES | {"<unk>": UNKNOWN, "<s>": CONTROL, "</s>": CONTROL} | (special or {})
+    types = {
+        token: kind for token, kind in types.items() if token in options["tokens"] or token in (special or {})
+    }
+    made = rule(types, texts, model="llama", pre=None, merges=None, **options)
+    made.keys.pop(K + "merges", None)
+    if given is not None:
+        made.keys[K + "scores"] = [given.get(token, 0.0) for token in made.keys[K + "tokens"]]
+    return Rule(made.keys, list(special or {}), texts)
 
 
 RULES: dict[str, Rule] = {
@@ -546,4 +587,34 @@ RULES: dict[str, Rule] = {
     ),
     "whitespace-pre-of-gpt2-model": raw_rule(pre="whitespace"),
     "gpt-2-pre-of-gemma4-tokens": raw_rule(pre="gpt-2"),
+    "spm": spm_rule(),
+    "spm-without-prefix": spm_rule(add_space_prefix=False),
+    "spm-without-bos": spm_rule(add_bos_token=False, add_eos_token=True),
+    "spm-ids-given": spm_rule(control("<a>", "<b>"), ids={"bos": "<a>", "eos": "<b>"}, add_eos_token=True),
+    "spm-pre-does-not-matter": spm_rule(tokenizer__ggml__pre="no-such-name"),
+    "spm-user-defined": spm_rule(user_defined("o w", "▁wo", "lo", "  ", "▁▁", "hello")),
+    "spm-unused-and-control-tokens-are-merged": spm_rule({"he": UNUSED, "▁he": CONTROL, "ll": UNKNOWN}),
+    "spm-phi-3": spm_rule(PHI_3, general__name="Phi-3 mini", ids={"bos": "<s>"}),
+    "spm-equal-scores": spm_rule(scores=dict.fromkeys(SPM_SCORES, -1.0)),
+    "spm-without-scores": spm_rule(scores=None),
+    "spm-whole-scores": Rule(
+        {**spm_rule().keys, K + "scores": [-len(token) for token in SPM_TOKENS]}, [], SPM_TEXTS
+    ),
+    "spm-infinite-scores": spm_rule(
+        scores={
+            token: float("-inf") if number % 2 else float("inf") for number, token in enumerate(SPM_SCORES)
+        }
+    ),
+    "spm-without-newline": spm_rule(tokens=[token for token in SPM_TOKENS if token != "<0x0A>"]),
+    "spm-newline-as-character": spm_rule(
+        tokens=[token for token in [*SPM_TOKENS, "\n", "\n\n"] if token != "<0x0A>"]
+    ),
+    "spm-bytes-as-characters": spm_rule(
+        tokens=[token for token in [*SPM_TOKENS, "\t", "~"] if token not in ("<0x09>", "<0x7E>")],
+        texts=["~\t", "\t \t"],
+    ),
+    "spm-without-bytes": spm_rule(tokens=[token for token in SPM_TOKENS if token not in RAW_TYPES]),
+    "spm-without-space": spm_rule(tokens=[token for token in SPM_TOKENS if token != "▁"]),
+    "spm-bos-out-of-range": spm_rule(tokens=["a"], scores={"a": -1.0}, add_bos_token=False),
+    "spm-scores-too-short": Rule({**spm_rule().keys, K + "scores": [0.0] * 9}),
 }

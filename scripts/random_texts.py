@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -182,6 +182,64 @@ def _flags(dice: random.Random, flags: dict[str, bool | None]) -> dict[str, bool
     for flag in ("add_bos_token", "add_eos_token", "add_sep_token", "add_space_prefix"):
         flags[flag] = dice.choice((None, None, True, False))
     return {"tokenizer.ggml." + flag: value for flag, value in flags.items() if value is not None}
+
+
+def random_scored_tokens(seed: str, source: RandomTexts) -> dict[str, Any]:
+    """The same of an SPM vocabulary: parts of texts with scores of every kind; bytes may be missing."""
+    dice = random.Random(seed)
+    present = dice.choice((1, 1, 1, 1, 1, 1, 1, 1, 1, 0.99, 0.9))
+    bytes_of = [f"<0x{byte:02X}>" for byte in range(256) if dice.random() < present]
+    kinds = dict.fromkeys(["<unk>", "<s>", "</s>", *bytes_of], int(TokenType.NORMAL))
+    kinds.update(dict.fromkeys(bytes_of, int(TokenType.BYTE)))
+    for _ in range(dice.choice((20, 100, 300))):
+        text = source.text().decode("utf-8", "ignore").replace("\x00", "")
+        text = text.replace(" ", "▁") if dice.random() < 0.95 else text
+        if not text:
+            continue
+        start = dice.randrange(len(text))
+        part = text[start : start + dice.choice((1, 2, 2, 3, 4, 7))]
+        part = "▁" + part if dice.random() < 0.3 else part
+        ends = range(1, len(part) + 1)  # what it can be merged from, mostly from the left
+        parts = [part[:end] for end in ends] if dice.random() < 0.7 else [part[-end:] for end in ends]
+        kinds.update({each: int(TokenType.NORMAL) for each in parts if dice.random() < 0.95})
+        if dice.random() < 0.7:
+            kinds.update(dict.fromkeys(part, int(TokenType.NORMAL)))
+    types = (TokenType.CONTROL, TokenType.USER_DEFINED, TokenType.USER_DEFINED, TokenType.UNKNOWN)
+    for special in random_specials(dice):
+        special = special.replace(" ", "▁") if dice.random() < 0.3 else special
+        kinds[special] = int(dice.choice((*types, TokenType.UNUSED)))
+    order = list(kinds)
+    dice.shuffle(order)
+    score: Callable[[], float] = dice.choice(
+        (
+            lambda: -dice.random() * 1000,
+            lambda: -dice.random() * 1000,
+            lambda: 0.0,
+            lambda: float(dice.randrange(-3, 3)),
+            lambda: dice.choice((0.0, -0.0, 1e30, -1e30, float("inf"), float("-inf"), -1e-40)),
+            lambda: 1e8 + dice.randrange(20),  # more digits than a float32 has
+        )
+    )
+    keys: dict[str, Any] = {
+        "general.architecture": "llama",
+        "tokenizer.ggml.model": "llama",
+        "tokenizer.ggml.tokens": order,
+        "tokenizer.ggml.token_type": [kinds[token] for token in order],
+    }
+    if dice.random() < 0.95:
+        keys["tokenizer.ggml.scores"] = [score() for _ in order]
+    elif dice.random() < 0.5:
+        keys["tokenizer.ggml.scores"] = [dice.randrange(-9, 9) for _ in order]
+    for name in ("bos", "eos", "unknown", "padding"):
+        if dice.random() < 0.6:
+            keys[f"tokenizer.ggml.{name}_token_id"] = dice.randrange(len(order))
+    for flag in ("add_bos_token", "add_eos_token", "add_space_prefix"):
+        if dice.random() < 0.4:
+            keys["tokenizer.ggml." + flag] = dice.random() < 0.5
+    return keys
+
+
+OTHER_MODELS = {"bert": random_word_pieces, "llama": random_scored_tokens, "rwkv": random_escaped_tokens}
 
 
 def random_specials(dice: random.Random) -> list[str]:

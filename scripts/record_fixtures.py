@@ -1,14 +1,15 @@
 """Records llama.cpp's answers in fixtures/recorded/, for tests that need nothing but the repository.
 
     python scripts/reference.py prepare --newer
-    python scripts/record_fixtures.py [--only names|rules|unigram]
+    python scripts/record_fixtures.py [--only names|rules|unigram|real]
 
-Five files, JSON in gzip, the same bytes at every run:
+Seven files, JSON in gzip, the same bytes at every run:
 
 - `byte_level.json.gz`: the names of byte-level pre-tokenizers, over GPT-2's vocabulary;
 - `unsplit.json.gz`: the same over fixtures/unsplit.gguf, whose ids show where words end;
 - `raw_utf8.json.gz`: the names that do not byte-encode, over fixtures/raw-utf8.gguf;
 - `unigram.json.gz`: fixtures/unigram.gguf, as it is and with other keys (`UNIGRAM_KEYS`);
+- `real.json.gz`: real vocabularies of the models without pre-tokenizers, by name, which `reference.py prepare` gets;
 - `loading_rules.json.gz`: the vocabularies of loading_rules.py, which are written to fixtures/vocabs/.
 
 Bytes stand in JSON as strings of the code points 0 to 255 (`as_json`, `as_bytes`). Since most names answer a
@@ -31,7 +32,7 @@ from typing import Any
 
 from fixture_texts import texts
 from loading_rules import RULES
-from reference import NEWER, ROOT, Crash, LoadError, Oracle, with_pre, write_metadata
+from reference import NEWER, ROOT, Crash, LoadError, Oracle, vocabulary, with_pre, write_metadata
 
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 
@@ -41,6 +42,7 @@ VOCABULARIES = FIXTURES / "vocabs"
 GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"
 RAW = FIXTURES / "raw-utf8.gguf"
 UNSPLIT = FIXTURES / "unsplit.gguf"
+REAL = ["llama-spm", "phi-3", "baichuan"]
 RAW_NAMES = ["gemma4", "granite-embed-multi-311m", "mmbert", "sarvam-moe", "whitespace"]
 # tokenizer.ggml.model, where it is not that of the vocabulary: RAW's is gemma4, which has the one name.
 MODELS = {
@@ -146,21 +148,21 @@ def write_recorded(name: str, content: dict[str, Any]) -> None:
     print(f"{path}: {path.stat().st_size} bytes, {len(data)} unpacked", flush=True)
 
 
-def variant(vocabulary: Path, name: str, out: Path) -> Path:
+def variant(path: Path, name: str, out: Path) -> Path:
     """The vocabulary under a name: with this pre-tokenizer, or with the keys that the name stands for."""
     if name in UNIGRAM_KEYS:
-        return with_pre(vocabulary, None, out, extra=UNIGRAM_KEYS[name])
-    return with_pre(vocabulary, name, out, MODELS.get(name))
+        return with_pre(path, None, out, extra=UNIGRAM_KEYS[name])
+    return with_pre(path, name, out, MODELS.get(name))
 
 
-def record_names(recorded: str, vocabulary: Path, names: list[str]) -> None:
+def record_names(recorded: str, path: Path, names: list[str]) -> None:
     """All texts, and what else can be asked, for each name over one vocabulary."""
     questions = texts()
     ids, decoded, pieces, described = Table(), Table(), Table(), Table()
     sequences: list[list[int]] = []
-    with tempfile.TemporaryDirectory() as folder, Oracle(vocabulary) as oracle:
+    with tempfile.TemporaryDirectory() as folder, Oracle(path) as oracle:
         for name in names:
-            oracle.open(variant(vocabulary, name, Path(folder) / "vocabulary.gguf"))
+            oracle.open(variant(path, name, Path(folder) / "vocabulary.gguf"))
             answers = [ask_ids(oracle, questions, *flags) for flags in FLAGS]
             sequences = sequences or id_sequences(answers[0], oracle.pieces(special=True), 360)
             ids.add(name, answers)
@@ -172,13 +174,37 @@ def record_names(recorded: str, vocabulary: Path, names: list[str]) -> None:
         recorded,
         {
             "llama.cpp": NEWER,
-            "vocabulary": vocabulary.relative_to(ROOT).as_posix(),
+            "vocabulary": path.relative_to(ROOT).as_posix(),
             "texts": list(map(as_json, questions)),
             "ids": ids.as_json(),
             "sequences": sequences,
             "decoded": decoded.as_json(),
             "pieces": pieces.as_json(),
             "described": described.as_json(),
+        },
+    )
+
+
+def record_real(names: list[str]) -> None:
+    """All texts, and ids to decode, for each of these vocabularies."""
+    questions = texts()
+    ids, decoded = Table(), Table()
+    sequences: list[list[int]] = []  # of the ids that the first of them has
+    with Oracle(GPT2) as oracle:
+        for name in names:
+            oracle.open(vocabulary(name))
+            answers = [ask_ids(oracle, questions, *flags) for flags in FLAGS]
+            sequences = sequences or id_sequences(answers[0], oracle.pieces(special=True), 360)
+            ids.add(name, answers)
+            decoded.add(name, [ask_bytes(oracle, sequences, *flags) for flags in FLAGS])
+    write_recorded(
+        "real",
+        {
+            "llama.cpp": NEWER,
+            "texts": list(map(as_json, questions)),
+            "ids": ids.as_json(),
+            "sequences": sequences,
+            "decoded": decoded.as_json(),
         },
     )
 
@@ -250,12 +276,14 @@ def describe(oracle: Oracle) -> dict[str, Any]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", choices=["names", "rules", "unigram"])
+    parser.add_argument("--only", choices=["names", "rules", "unigram", "real"])
     only = parser.parse_args().only
     if only in (None, "rules"):
         record_rules()
     if only in (None, "unigram"):
         record_names("unigram", UNIGRAM, list(UNIGRAM_KEYS))
+    if only in (None, "real"):
+        record_real(REAL)
     if only in (None, "names"):
         record_names("raw_utf8", RAW, RAW_NAMES)
         byte_level_names = [name for name in PRE_TOKENIZERS if name not in RAW_NAMES]

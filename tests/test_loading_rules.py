@@ -30,6 +30,7 @@ WARNED = {  # where llama.cpp warns on load, and what our warning must say
     "normal-s-beside-tool-response": "</s>",
     "gemma4-bos-switched-off": "BOS|bos",
     "jina-v2-without-mask": "<mask>",
+    "spm-without-newline": "newline",
 }
 
 END_OF_TURN = [
@@ -71,6 +72,10 @@ def test_ids(name: str) -> None:
         expected = column(record["ids"], "", number)
         for text, ids in zip(record["texts"], expected, strict=True):
             data = as_bytes(text)
+            if ids is None and tok.model == "llama":  # which ends there with an exception
+                with pytest.raises(ValueError, match="the text needs the byte 0x"):
+                    tok.encode(data, add_special=add_special, parse_special=parse_special)
+                continue
             ours = tok.encode(data, add_special=add_special, parse_special=parse_special)
             if ids is not None:
                 assert ours == ids, (data, FLAGS[number])

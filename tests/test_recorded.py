@@ -11,9 +11,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
-from conftest import GPT2, RAW_UTF8, ROOT, UNIGRAM, UNSPLIT
-from record_fixtures import FLAGS, UNIGRAM_KEYS, as_bytes, column, read_recorded, variant
-from reference import SPECIAL_IDS
+from conftest import GPT2, RAW_UTF8, ROOT, UNIGRAM, UNSPLIT, missing
+from record_fixtures import FLAGS, REAL, UNIGRAM_KEYS, as_bytes, column, read_recorded, variant
+from reference import SPECIAL_IDS, NotPreparedError, vocabulary
 
 from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
@@ -28,7 +28,7 @@ def answers(recorded: str) -> dict[str, Any]:
 
 
 class Case(NamedTuple):
-    """One name: our tokenizer for it, and what llama.cpp answered."""
+    """One name, or one real vocabulary: our tokenizer for it, and what llama.cpp answered."""
 
     name: str
     tok: Tokenizer
@@ -57,6 +57,26 @@ def test_every_name_has_recorded_answers() -> None:
 def test_recorded_vocabulary_is_the_one_at_hand(recorded: str) -> None:
     assert ROOT / answers(recorded)["vocabulary"] == RECORDED[recorded]
     assert len(answers(recorded)["texts"]) >= 350
+
+
+@pytest.fixture(scope="module", params=REAL)
+def real(request: pytest.FixtureRequest) -> Case:
+    """A real vocabulary of a model that has no pre-tokenizers."""
+    try:
+        path = vocabulary(request.param)
+    except NotPreparedError as error:
+        missing(str(error))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GGUFWarning)
+        return Case(request.param, Tokenizer.from_gguf(path), answers("real"))
+
+
+def test_ids_of_real_vocabularies(real: Case) -> None:
+    test_ids(real)
+
+
+def test_decoded_by_real_vocabularies(real: Case) -> None:
+    test_decoded(real)
 
 
 def test_ids(case: Case) -> None:

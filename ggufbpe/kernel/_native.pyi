@@ -76,6 +76,9 @@ class WPMModel(TextModel):
 class RWKVModel(TextModel):
     def __init__(self, tokens: Strings, unknown: int) -> None: ...
 
+class SpmModel(TextModel):
+    def __init__(self, tokens: Strings, scores: bytes, add_space_prefix: bool, cache_bytes: int) -> None: ...
+
 CACHE_BYTES: int = 33554432
 
 class Ids:

@@ -15,6 +15,7 @@
 #include "bindings.h"
 #include "bpe/bpe_model.h"
 #include "rwkv/rwkv_model.h"
+#include "spm/spm_model.h"
 #include "text_model.h"
 #include "ugm/ugm_model.h"
 #include "wpm/wpm_model.h"
@@ -67,6 +68,13 @@ std::shared_ptr<UGMModel> ugm_model_of(const Strings &tokens, const nb::bytes &m
                                       cache_bytes);
 }
 
+std::shared_ptr<SpmModel> spm_model_of(std::shared_ptr<Strings> tokens, nb::bytes scores, bool add_space_prefix,
+                                       size_t cache_bytes) {
+    std::vector<float> numbers(scores.size() / sizeof(float));
+    if (!numbers.empty()) std::memcpy(numbers.data(), scores.data(), numbers.size() * sizeof(float));
+    return std::make_shared<SpmModel>(tokens, std::move(numbers), add_space_prefix, cache_bytes, LOOK_AT_SIGNALS);
+}
+
 }  // namespace
 
 void bind_models(nb::module_ &module) {
@@ -84,6 +92,8 @@ void bind_models(nb::module_ &module) {
         .def(nb::new_(&ugm_model_of), nb::arg("tokens"), nb::arg("matched_by"), nb::arg("attributes"), nb::arg("scores"),
              nb::arg("charsmap"), nb::arg("add_space_prefix"), nb::arg("remove_extra_whitespaces"), nb::arg("unknown"),
              nb::arg("cache_bytes"));
+    nb::class_<SpmModel, TextModel>(module, "SpmModel", "Byte pair encoding by scores.")
+        .def(nb::new_(&spm_model_of), nb::arg("tokens"), nb::arg("scores"), nb::arg("add_space_prefix"), nb::arg("cache_bytes"));
     module.attr("CACHE_BYTES") = BPEModel::CACHE_BYTES;
 }
 

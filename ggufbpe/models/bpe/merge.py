@@ -63,11 +63,13 @@ class PairRanks(dict[tuple[str, str], int]):
     def __missing__(self, pair: tuple[str, str]) -> int:
         if len(self) >= _PAIR_CACHE:
             self.clear()
-        left, right = pair
-        # The left part of a merge has no space but at its beginning.
-        rank = NO_MERGE if " " in left and " " in left[1:] else self._merges.get(f"{left} {right}", NO_MERGE)
-        self[pair] = rank
+        self[pair] = rank = self.find(*pair)
         return rank
+
+    def find(self, left: str, right: str) -> int:
+        """The rank, looked up."""
+        # The left part of a merge has no space but at its beginning.
+        return NO_MERGE if " " in left and " " in left[1:] else self._merges.get(f"{left} {right}", NO_MERGE)
 
 
 class WordEncoder:

@@ -30,6 +30,21 @@ BPEModel::BPEModel(std::shared_ptr<const Strings> tokens, const Strings &merges,
         spaced_words_ = std::make_unique<SpacedWords>(lowers, escape_spaces_);
         splitter_ = splitter_->parted_at_white_space();
     }
+    part_words();
+}
+
+BPEModel::BPEModel(std::shared_ptr<const Strings> tokens, const std::vector<uint32_t> &ranks,
+                   std::shared_ptr<const Splitter> splitter, const MergeOptions &options, size_t cache_bytes,
+                   const Poll &poll)
+    : splitter_(std::move(splitter)),
+      merger_(std::move(tokens), ranks, options, poll),
+      escape_spaces_(options.escape_spaces),
+      cache_(cache_bytes) {
+    part_words();
+}
+
+// Makes words shorter where that changes no id.
+void BPEModel::part_words() {
     if (merger_.parts_at_spaces()) {
         splitter_ = splitter_->parted_at_spaces(merger_.joined_to_spaces());
         const AsciiGroups &groups = merger_.ascii_groups();

@@ -21,7 +21,7 @@
 
 namespace ggufbpe {
 
-class BPEModel final : public TextModel {
+class BPEModel : public TextModel {
 public:
     static constexpr size_t CACHE_BYTES = size_t(32) << 20;
 
@@ -40,14 +40,23 @@ public:
     void clear_cache() const override;
 
 protected:
+    struct Scratch;
+
+    // With ranks of tokens in place of merges, as of MergeTable.
+    BPEModel(std::shared_ptr<const Strings> tokens, const std::vector<uint32_t> &ranks, std::shared_ptr<const Splitter> splitter,
+             const MergeOptions &options, size_t cache_bytes, const Poll &poll);
+
+    const Splitter &splitter() const { return *splitter_; }
+    const Merger &merger() const { return merger_; }
+
     std::unique_ptr<TextModel::Scratch> new_scratch() const override;
     void begin(TextModel::Scratch &scratch) const override;
     void end(TextModel::Scratch &scratch) const override;
 
 private:
     struct Missing;
-    struct Scratch;
 
+    void part_words();
     void encode_k_mers(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
     void encode_spaced(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
     void encode_text(const unsigned char *text, size_t size, Scratch &scratch, Sink &ids, const Poll &poll) const;

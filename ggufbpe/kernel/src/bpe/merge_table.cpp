@@ -4,6 +4,7 @@
 #include "bpe/merge_table.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <stdexcept>
 
 #include "bpe/byte_alphabet.h"
@@ -82,6 +83,8 @@ uint32_t last_character(std::string_view text) {
     return code_point_at(p + start, p + text.size(), length);
 }
 
+}  // namespace
+
 // Which ASCII characters merges have side by side where they join.
 class AsciiJoins {
 public:
@@ -90,11 +93,12 @@ public:
         if (last < ASCII && first < ASCII) are_joined_[last][first] = true;
     }
 
-    // No groups if there are more than the splitter should tell apart.
-    AsciiGroups groups() const {
+    // No groups if there are more than the splitter should tell apart. Runs of line breaks may be whole words.
+    AsciiGroups groups(bool has_newline_runs) const {
         AsciiGroups result;
         bool is_grouped[ASCII] = {false};
-        for (char c : NOT_GROUPED) is_grouped[static_cast<size_t>(c)] = true;
+        is_grouped[size_t('\v')] = true;  // the splitter sees white space beyond ASCII as vertical tabs
+        is_grouped[size_t('\n')] = has_newline_runs;
         for (size_t seed = 0; seed < ASCII; ++seed) {
             if (is_grouped[seed]) continue;
             is_grouped[seed] = true;
@@ -118,12 +122,18 @@ public:
 
 private:
     static constexpr size_t ASCII = 128;
-    // Runs of line breaks may be whole words, and the splitter sees white space beyond ASCII as vertical tabs.
-    static constexpr char NOT_GROUPED[] = {'\n', '\v'};
     bool are_joined_[ASCII][ASCII] = {{false}};
 };
 
+namespace {
+
 constexpr std::string_view ESCAPED_SPACE_TEXT = "\xE2\x96\x81";
+size_t size_of_character(std::string_view text) {
+    unsigned length = 0;
+    const auto *p = reinterpret_cast<const unsigned char *>(text.data());
+    if (!text.empty()) code_point_at(p, p + text.size(), length);
+    return length;
+}
 bool starts_with_space(std::string_view text) { return text.substr(0, 3) == ESCAPED_SPACE_TEXT; }
 bool ends_with_space(std::string_view text) {
     return text.size() >= 3 && text.substr(text.size() - 3) == ESCAPED_SPACE_TEXT;
@@ -134,13 +144,7 @@ bool ends_with_space(std::string_view text) {
 MergeTable::MergeTable(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options,
                        const Poll &poll)
     : tokens_(std::move(tokens)), options_(options), rank_count_(merges.size()) {
-    if (!tokens_->indexed()) throw std::invalid_argument("the tokens have no index");
-    if (tokens_->size() >= MOST_STRINGS || merges.size() >= MOST_STRINGS) {
-        throw std::invalid_argument("more tokens or merges than there are numbers for");
-    }
-    in_pieces(tokens_->size(), poll, [&](size_t from, size_t end) {
-        for (size_t id = from; id < end; ++id) longest_token_ = std::max(longest_token_, (*tokens_)[id].size());
-    });
+    check_tokens(merges.size(), poll);
     const std::vector<PairTable::Pair> pairs = read_merges(merges, poll);
     find_characters();
     pairs_ = PairTable(pairs, symbol_count(), poll);
@@ -151,6 +155,27 @@ void MergeTable::note_joined_to_space(uint32_t character) {
     if (joined_to_spaces_.size() > MOST_JOINED) return;
     const auto place = std::lower_bound(joined_to_spaces_.begin(), joined_to_spaces_.end(), character);
     if (place == joined_to_spaces_.end() || *place != character) joined_to_spaces_.insert(place, character);
+}
+
+MergeTable::MergeTable(std::shared_ptr<const Strings> tokens, const std::vector<uint32_t> &ranks, const MergeOptions &options,
+                       const Poll &poll)
+    : tokens_(std::move(tokens)), options_(options), rank_count_(0) {
+    check_tokens(ranks.size(), poll);
+    if (ranks.size() != tokens_->size()) throw std::invalid_argument("not a rank for each token");
+    for (const uint32_t rank : ranks) rank_count_ = std::max(rank_count_, rank + size_t(1));
+    const std::vector<PairTable::Pair> pairs = read_tokens(ranks, poll);
+    find_characters();
+    pairs_ = PairTable(pairs, symbol_count(), poll, PairTable::Ranks::SHARED);
+}
+
+void MergeTable::check_tokens(size_t merge_count, const Poll &poll) {
+    if (!tokens_->indexed()) throw std::invalid_argument("the tokens have no index");
+    if (tokens_->size() >= MOST_STRINGS || merge_count >= MOST_STRINGS) {
+        throw std::invalid_argument("more tokens or merges than there are numbers for");
+    }
+    in_pieces(tokens_->size(), poll, [&](size_t from, size_t end) {
+        for (size_t id = from; id < end; ++id) longest_token_ = std::max(longest_token_, (*tokens_)[id].size());
+    });
 }
 
 Symbol MergeTable::symbol_of(std::string_view text, uint64_t hash, int64_t likely) {
@@ -228,11 +253,43 @@ std::vector<PairTable::Pair> MergeTable::read_merges(const Strings &merges, cons
             }
         }
     }
+    find_places_to_part(ascii_joins);
+    return pairs;
+}
+
+// The pairs of symbols that tokens are made of. A symbol is a token or a single character.
+std::vector<PairTable::Pair> MergeTable::read_tokens(const std::vector<uint32_t> &ranks, const Poll &poll) {
+    std::vector<PairTable::Pair> pairs;
+    AsciiJoins ascii_joins;
+    const auto is_symbol = [&](std::string_view text) {
+        const bool is_character = text.size() <= size_of_character(text);
+        return is_character || tokens_->find(text) != Strings::NOT_FOUND;
+    };
+    const auto symbol = [&](std::string_view text) {
+        const uint64_t hash = hash_bytes(text.data(), text.size());
+        return symbol_of(text, hash, tokens_->likely(hash));
+    };
+    Pace pace(poll);
+    for (size_t id = 0; id < tokens_->size(); ++id) {
+        const std::string_view token = (*tokens_)[id];
+        pace.count(STEPS_A_MERGE + token.size());
+        for (size_t at = size_of_character(token); at < token.size(); at += size_of_character(token.substr(at))) {
+            const std::string_view left = token.substr(0, at), right = token.substr(at);
+            if (!is_symbol(left) || !is_symbol(right)) continue;
+            pairs.push_back({symbol(left), symbol(right), {static_cast<Symbol>(id), ranks[id]}});
+            ascii_joins.add(left, right);
+            if (starts_with_space(right) && !ends_with_space(left)) note_joined_to_space(last_character(left));
+        }
+    }
+    find_places_to_part(ascii_joins);
+    return pairs;
+}
+
+void MergeTable::find_places_to_part(const AsciiJoins &joins) {
     parts_at_spaces_ = options_.escape_spaces && !options_.byte_encode && !options_.ignore_merges &&
                        !options_.prepend_space &&  // a part of a word must not be taken for its beginning
                        joined_to_spaces_.size() <= MOST_JOINED;
-    if (parts_at_spaces_) ascii_groups_ = ascii_joins.groups();
-    return pairs;
+    if (parts_at_spaces_) ascii_groups_ = joins.groups(options_.newline_runs);
 }
 
 void MergeTable::find_characters() {
@@ -247,7 +304,24 @@ void MergeTable::find_characters() {
             const bool is_escaped = options_.escape_spaces && code_point == ' ';
             byte_symbols_[byte] = symbol_of_character(utf8, write_utf8(is_escaped ? ESCAPED_SPACE : code_point, utf8));
         }
+        byte_ids_[byte] = id_of_byte(static_cast<unsigned char>(byte));
     }
+}
+
+// At byte level llama.cpp looks up single bytes of the symbol's UTF-8, so only ASCII ones can be found. In models of scores it
+// does so where there is no <0xXX> (src/llama-vocab.cpp: llama_vocab::byte_to_token).
+int32_t MergeTable::id_of_byte(unsigned char byte) const {
+    int64_t id = Strings::NOT_FOUND;
+    if (!options_.byte_encode) {
+        char name[8];
+        std::snprintf(name, sizeof name, "<0x%02X>", byte);
+        id = tokens_->find(name);
+    }
+    if (id == Strings::NOT_FOUND && (options_.byte_encode || options_.needs_bytes) && byte < 0x80) {
+        const char character = static_cast<char>(byte);
+        id = tokens_->find(std::string_view(&character, 1));
+    }
+    return id == Strings::NOT_FOUND ? NO_BYTE : static_cast<int32_t>(id);
 }
 
 Symbol MergeTable::symbol_of_character(const unsigned char *utf8, unsigned size) const {

@@ -30,6 +30,7 @@ struct MergeOptions {
     bool newline_runs = false;  // so is a word of line breaks
     bool prepend_space = false; // another word that does not begin with U+2581 gets one in front; needs escape_spaces
     bool escape_spaces = false; // a space is written as U+2581
+    bool needs_bytes = false;   // a byte may also have a token of its character, and is an error if it has none
 };
 
 // ASCII characters, so grouped that merges never join two of different groups. A vocabulary that was trained with letters,
@@ -41,12 +42,19 @@ struct AsciiGroups {
     bool tell_apart() const { return joined.size() + !alone.empty() > 1; }
 };
 
+class AsciiJoins;
+
 class MergeTable {
 public:
     static constexpr uint32_t ESCAPED_SPACE = 0x2581;
 
     // `tokens` must be indexed; the index of a token is its id. A merge is "left right"; of equal pairs the first counts.
     MergeTable(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options, const Poll &poll);
+
+    // Two symbols whose texts together are a token have a merge, of the rank that this token has in `ranks`. Tokens may share
+    // a rank.
+    MergeTable(std::shared_ptr<const Strings> tokens, const std::vector<uint32_t> &ranks, const MergeOptions &options,
+               const Poll &poll);
 
     const Strings &tokens() const { return *tokens_; }
     const MergeOptions &options() const { return options_; }
@@ -74,9 +82,13 @@ public:
 
     // Appends the ids of a word's symbols; `starts` says which of its characters each begins with. A symbol that is no token
     // becomes its bytes, and bytes without a token are dropped (src/llama-vocab.cpp: llm_tokenizer_bpe_session).
+    // Throws std::invalid_argument where a byte is needed that has none.
     void append_ids(const Word &word, const Symbol *symbols, const uint32_t *starts, size_t count, Ids &ids) const;
     void append_ids(const Word &word, const Symbol *symbols, const uint32_t *starts, size_t count, Ids &ids,
                     const Poll &poll) const;
+
+    // Appends the id of a byte that is no part of a symbol, if it has one.
+    void append_byte(unsigned char byte, Ids &ids) const;
 
     // Whether words may be cut before every run of U+2581, but not after the characters that merges join to one.
     bool parts_at_spaces() const { return parts_at_spaces_; }
@@ -85,14 +97,19 @@ public:
     const AsciiGroups &ascii_groups() const { return ascii_groups_; }
 
 private:
+    void check_tokens(size_t merge_count, const Poll &poll);
     std::vector<PairTable::Pair> read_merges(const Strings &merges, const Poll &poll);
+    std::vector<PairTable::Pair> read_tokens(const std::vector<uint32_t> &ranks, const Poll &poll);
     void note_joined_to_space(uint32_t character);
+    void find_places_to_part(const AsciiJoins &joins);
     void find_characters();
     Symbol symbol_of(std::string_view text, uint64_t hash, int64_t likely);
+    int32_t id_of_byte(unsigned char byte) const;
     Symbol symbol_of_character(const unsigned char *utf8, unsigned size) const;
     template <typename Pacing>
     void append_paced(const Word &word, const Symbol *symbols, const uint32_t *starts, size_t count, Ids &ids, Pacing &pace) const;
     void append_bytes(std::string_view text, Ids &ids) const;
+    static constexpr int32_t NO_BYTE = -1;
 
     std::shared_ptr<const Strings> tokens_;
     MergeOptions options_;
@@ -105,6 +122,7 @@ private:
     std::unordered_map<std::string, Symbol, TextHash> inner_symbols_;
     PairTable pairs_;
     Symbol byte_symbols_[256];
+    int32_t byte_ids_[256];  // what a byte falls back to; NO_BYTE if it has no token
     ZeroedArray<Merge> byte_merges_;  // [right byte << 8 | left byte]
 };
 

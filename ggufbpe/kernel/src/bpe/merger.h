@@ -31,6 +31,9 @@ public:
     // As of MergeTable.
     Merger(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options, const Poll &poll)
         : table_(std::move(tokens), merges, options, poll) {}
+    Merger(std::shared_ptr<const Strings> tokens, const std::vector<uint32_t> &ranks, const MergeOptions &options,
+           const Poll &poll)
+        : table_(std::move(tokens), ranks, options, poll) {}
 
     // Memory of one caller at a time, to be used again.
     struct Scratch {
@@ -55,6 +58,9 @@ public:
 
     // Many words at once. results[i] says where the ids of words[i] are in scratch.ids.
     void encode_many(const Word *words, size_t count, Result *results, Scratch &scratch, const Poll &poll) const;
+
+    // Appends the id of a byte that is in no word, if it has one.
+    void append_byte(unsigned char byte, Ids &ids) const { table_.append_byte(byte, ids); }
 
     bool parts_at_spaces() const { return table_.parts_at_spaces(); }
     const std::vector<uint32_t> &joined_to_spaces() const { return table_.joined_to_spaces(); }

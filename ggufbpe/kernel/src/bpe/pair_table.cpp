@@ -20,24 +20,27 @@ int bits_of(uint64_t number) {
 
 }  // namespace
 
-PairTable::PairTable(const std::vector<Pair> &pairs, size_t symbol_count, const Poll &poll) {
+PairTable::PairTable(const std::vector<Pair> &pairs, size_t symbol_count, const Poll &poll, Ranks ranks) {
     reader_.no_symbol_ = static_cast<Symbol>(symbol_count);
     uint64_t odd = hash_seed() | 1;
-    const size_t rank_count = pairs.empty() ? 0 : pairs.back().merge.rank + size_t(1);
+    size_t rank_count = 0;
+    for (const Pair &pair : pairs) rank_count = std::max(rank_count, pair.merge.rank + size_t(1));
     int bucket_bits = 4;
     while ((size_t(BUCKET_ENTRIES) * 3 << bucket_bits) < pairs.size() * 5) ++bucket_bits;
     do {
-        lay_out(bucket_bits++, bits_of(symbol_count), bits_of(rank_count), rank_count, odd);
+        lay_out(bucket_bits++, bits_of(symbol_count), bits_of(rank_count), rank_count, ranks, odd);
         odd *= 0x9E3779B97F4A7C15u;
     } while (!insert(pairs, poll));
 }
 
 // Chooses which bits of an entry hold what, and makes room for the buckets.
-void PairTable::lay_out(int bucket_bits, int symbol_bits, int rank_bits, size_t rank_count, uint64_t odd) {
+void PairTable::lay_out(int bucket_bits, int symbol_bits, int rank_bits, size_t rank_count, Ranks ranks, uint64_t odd) {
     while (2 * symbol_bits < bucket_bits + FILTER_BITS) ++symbol_bits;
     const auto width = [&] { return 2 * symbol_bits - bucket_bits + PROBE_BITS + rank_bits; };
+    // Results stand apart by their rank, which only one may have then.
+    while (ranks == Ranks::SHARED && width() + symbol_bits > 64) ++bucket_bits;
 #if defined(GGUFBPE_RESULTS_APART)
-    const bool has_results = false;  // tests: as with a million tokens and as many merges
+    const bool has_results = ranks == Ranks::SHARED;  // tests: as with a million tokens and as many merges
 #else
     const bool has_results = width() + symbol_bits <= 64;
 #endif

@@ -134,13 +134,16 @@ public:
 
     PairTable() : PairTable({}, 0, NO_POLL) {}
 
-    // Symbols are below `symbol_count`, ranks rise. Of equal pairs the first counts.
-    PairTable(const std::vector<Pair> &pairs, size_t symbol_count, const Poll &poll);
+    // Whether each pair has a rank of its own.
+    enum class Ranks { RISING, SHARED };
+
+    // Symbols are below `symbol_count`. Of equal pairs the first counts.
+    PairTable(const std::vector<Pair> &pairs, size_t symbol_count, const Poll &poll, Ranks ranks = Ranks::RISING);
 
     const Reader &reader() const { return reader_; }
 
 private:
-    void lay_out(int bucket_bits, int symbol_bits, int rank_bits, size_t rank_count, uint64_t odd);
+    void lay_out(int bucket_bits, int symbol_bits, int rank_bits, size_t rank_count, Ranks ranks, uint64_t odd);
     bool insert(const std::vector<Pair> &pairs, const Poll &poll);
     bool insert(const Pair &pair, std::vector<uint8_t> &used);
     uint64_t *filters() { return reinterpret_cast<uint64_t *>(&buckets_[reader_.bucket_count_ + 1]); }

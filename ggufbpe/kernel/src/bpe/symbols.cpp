@@ -1,6 +1,8 @@
 // The two ends of merging: a word to its symbols, and symbols to ids.
 
 #include <cstdio>
+#include <stdexcept>
+#include <string>
 
 #include "bpe/merge_table.h"
 #include "utf8.h"
@@ -93,18 +95,18 @@ void MergeTable::append_ids(const Word &word, const Symbol *symbols, const uint3
     append_paced(word, symbols, starts, count, ids, pace);
 }
 
-// At byte level llama.cpp looks up single bytes of the symbol's UTF-8, so only ASCII ones can be found.
 void MergeTable::append_bytes(std::string_view text, Ids &ids) const {
-    for (char c : text) {
-        int64_t id = Strings::NOT_FOUND;
-        if (!options_.byte_encode) {
-            char name[8];
-            std::snprintf(name, sizeof name, "<0x%02X>", static_cast<unsigned char>(c));
-            id = tokens_->find(name);
-        } else if (static_cast<unsigned char>(c) < 0x80) {
-            id = tokens_->find(std::string_view(&c, 1));
-        }
-        if (id != Strings::NOT_FOUND) ids.push(static_cast<int32_t>(id));
+    for (const char c : text) append_byte(static_cast<unsigned char>(c), ids);
+}
+
+void MergeTable::append_byte(unsigned char byte, Ids &ids) const {
+    if (byte_ids_[byte] != NO_BYTE) {
+        ids.push(byte_ids_[byte]);
+    } else if (options_.needs_bytes) {
+        char number[8];
+        std::snprintf(number, sizeof number, "0x%02X", byte);
+        throw std::invalid_argument("the text needs the byte " + std::string(number) +
+                                    ", for which the vocabulary has no token (llama.cpp throws an exception there)");
     }
 }
 

@@ -1,0 +1,41 @@
+// SentencePiece's byte pair encoding, by the scores of tokens in place of merges: ggufbpe/models/spm.py, compiled.
+//
+//     fragment -> a space before it -> words that nothing is merged across -> bpe/bpe_model.h -> ids
+//     bytes that are no characters -> the ids of these bytes
+//
+// Merging by scores is merging by ranks, where tokens of one score share a rank. What differs from other byte pair encoding is
+// what a fragment begins with, and how bytes are read that are not UTF-8.
+// Source: src/llama-vocab.cpp, llm_tokenizer_spm_session.
+
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "bpe/bpe_model.h"
+
+namespace ggufbpe {
+
+class SpmModel final : public BPEModel {
+public:
+    // `scores` has one for each token, none of them NaN, or is empty, if all are the same.
+    SpmModel(std::shared_ptr<const Strings> tokens, std::vector<float> scores, bool add_space_prefix, size_t cache_bytes,
+             const Poll &poll = NO_POLL);
+
+    // Only marks plain fragments: what they begin with is not what a part behind them begins with, and their bytes must stay
+    // as they are.
+    void cut_fragments(const unsigned char *text, std::vector<Fragment> &fragments, const Poll &poll) const override;
+    // Throws std::invalid_argument for a text with a byte that has no token and needs one.
+    void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
+    void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
+
+private:
+    void encode_utf8(const unsigned char *text, size_t size, bool has_prefix, Scratch &scratch, Sink &ids,
+                     const Poll &poll) const;
+    void encode_bytes(const unsigned char *text, size_t size, Scratch &scratch, Sink &ids, const Poll &poll) const;
+
+    const bool add_space_prefix_;
+};
+
+}  // namespace ggufbpe

@@ -1,0 +1,266 @@
+"""SentencePiece's byte pair encoding, by the scores of tokens in place of merges: the model `llama` (SPM).
+
+    fragment -> a space before it, spaces as U+2581 -> words -> merging (bpe/merge.py), the best score first -> ids
+
+Two neighbours may be merged where the text of both is a token, of whatever kind; of those with the best score the
+leftmost are. What is no token in the end is a single character, and becomes the tokens of its bytes. So llama.cpp's
+way back over the merges (`resegment`) never has anything to do: what was merged is a token.
+
+A text is read as llama.cpp reads it here: by the length that the first byte of a character announces. What is no
+character then, in bytes that are not UTF-8, becomes the tokens of its bytes, too.
+
+But: llama.cpp throws where a byte has no token; that is a `ValueError` here. A score that is not a number is a
+`VocabularyError`: it has no order, and llama.cpp's ids depend on how its queue is laid out.
+
+Source: src/llama-vocab.cpp, llm_tokenizer_spm_session, and llama_vocab::impl::tokenize.
+"""
+
+from __future__ import annotations
+
+import codecs
+import math
+import re
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from .. import utf8
+from ..errors import VocabularyError
+from ..gguf import typed
+from ..gguf.constants import TokenizerKey
+from ..gguf.metadata import Metadata
+from ..kernel.lazy import as_dict
+from ..once import made_once
+from .bpe.merge import NO_MERGE, PairRanks, WordEncoder
+from .bpe.registry import PreTokenizer
+from .model import TokenizerModel, Tokens, Warn
+from .word_cache import WordCache
+
+if TYPE_CHECKING:
+    from ..vocab import Vocabulary
+
+_SPACE = "▁"
+_FLAGS = PreTokenizer(
+    "",
+    "",
+    byte_encode=False,
+    escape_whitespaces=True,
+    clean_spaces=False,
+    add_bos=True,
+)
+
+
+class SpmModel(TokenizerModel):
+    """`llama`."""
+
+    name = "llama"
+    description = "SentencePiece BPE with scores (SPM), as of Llama 1 and 2"
+    is_supported = True
+    architecture = "llama"
+    default_ids = MappingProxyType({"bos": 1, "eos": 2, "unk": 0})
+    has_pre_tokenizer = False
+    add_space_prefix = True
+    has_scores = True
+
+    @property
+    def keeps_text(self) -> bool:
+        """Not where a space is put before it."""
+        return False
+
+    def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
+        """The flags of SPM."""
+        return _FLAGS
+
+    def own_tokens(self, file: Metadata, warn: Warn) -> Tokens | None:
+        """None: they are as of all models. `VocabularyError` for a score that is not a number."""
+        count = file.array_length(TokenizerKey.LIST) if typed.has(file, TokenizerKey.LIST) else 0
+        scores = file.numbers(TokenizerKey.SCORES)[:count] if typed.has(file, TokenizerKey.SCORES) else ()
+        if math.isnan(sum(scores)) and (wrong := [i for i, score in enumerate(scores) if math.isnan(score)]):
+            raise VocabularyError(
+                f"the score of token {wrong[0]} is not a number",
+                path=file.path,
+                offset=file.element_offset(TokenizerKey.SCORES, wrong[0]),
+                key=TokenizerKey.SCORES,
+                remedy="convert the model again",
+            )
+        return None
+
+    def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
+        """Whether there is a token of the newline's byte, or of the character."""
+        return _byte_token(ord("\n"), token_to_id) is not None
+
+    def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int]) -> int | None:
+        """That token, whatever the text becomes; llama.cpp then takes the default PAD, of which SPM has none."""
+        return _byte_token(ord("\n"), vocabulary.token_to_id)
+
+    def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> SpmText:
+        """Merging by scores."""
+        return SpmText(vocabulary, most_words)
+
+    def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
+        """`spm/spm_model.h`."""
+        from ..kernel.lazy import compiled, tokens_of
+
+        scores = array("f", vocabulary.scores).tobytes()
+        return compiled().SpmModel(
+            tokens_of(vocabulary.token_to_id), scores, vocabulary.add_space_prefix, cache_bytes
+        )
+
+
+def ranks_of(scores: Sequence[float], count: int) -> array[int]:
+    """The rank of each of `count` tokens for merging: 0 for the best score, equal ones for equal scores.
+
+    >>> ranks_of([-2.0, 0.0, -1.0, -0.0], 4).tolist()
+    [2, 0, 1, 0]
+    """
+    if not scores:
+        return array("i", bytes(4 * count))
+    order = {score: rank for rank, score in enumerate(sorted(set(scores), reverse=True))}
+    return array("i", map(order.__getitem__, scores))
+
+
+class ScoreRanks(PairRanks):
+    """The rank of a pair of symbols is that of the token with the text of both.
+
+    >>> ranks = ScoreRanks({"a": 1, "ab": 0})
+    >>> ranks["a", "b"], ranks["b", "a"] == NO_MERGE
+    (0, True)
+    """
+
+    def __init__(self, ranks: Mapping[str, int]) -> None:
+        super().__init__(())
+        self._ranks = ranks
+
+    def find(self, left: str, right: str) -> int:
+        return self._ranks.get(left + right, NO_MERGE)
+
+
+class ScoreEncoder(WordEncoder):
+    """Encodes single words by the scores of a vocabulary."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary.pre_tokenizer, vocabulary.token_to_id, ())
+        tokens = vocabulary.tokens
+        self.ranks = ScoreRanks(dict(zip(tokens, ranks_of(vocabulary.scores, len(tokens)))))
+        self._tokens = as_dict(vocabulary.token_to_id)
+
+    def fallback(self, symbol: str) -> list[tuple[int, int]]:
+        """(id, byte offset in the symbol) for a character that is no token. `ValueError` for a byte without one."""
+        found = []
+        for at, byte in enumerate([_bare_byte(symbol)] if _is_bare(symbol) else symbol.encode()):
+            token = _byte_token(byte, self._tokens)
+            if token is None:
+                raise ValueError(
+                    f"the text needs the byte 0x{byte:02X}, for which the vocabulary has no token "
+                    "(llama.cpp throws an exception there)"
+                )
+            found.append((token, at))
+        return found
+
+
+class SpmText:
+    """The `TextModel` (model.py) of SPM."""
+
+    def __init__(self, vocabulary: Vocabulary, most_words: int | None = None) -> None:
+        self.vocabulary = vocabulary
+        self._most_words = most_words
+        self._prefix = _SPACE if vocabulary.add_space_prefix else ""
+
+    @made_once
+    def word_ids(self) -> WordCache[ScoreEncoder]:
+        """Words to ids."""
+        return WordCache(ScoreEncoder(self.vocabulary), self._most_words)
+
+    @made_once
+    def _word_ends(self) -> re.Pattern[str]:
+        """Before the spaces behind a character that no token has before a space: nothing is merged across."""
+        joined = {
+            text[place - 1]
+            for text in self.vocabulary.tokens
+            for place in _places(_SPACE, text)
+            if place and text[place - 1] != _SPACE
+        }
+        return re.compile(f"(?<=[^{_SPACE}{''.join(map(re.escape, sorted(joined)))}])(?={_SPACE})")
+
+    def forget_words(self) -> None:
+        """Empty the cache of words."""
+        if "word_ids" in vars(self):
+            self.word_ids.clear()
+
+    def plain(self, fragment: str | bytes) -> str:
+        """A fragment as it is merged. Bytes that are no character are `_bare_byte`s, which are in no token."""
+        if isinstance(fragment, str):
+            return self._prefix + fragment.replace(" ", _SPACE)
+        return self._prefix + fragment.replace(b" ", _SPACE.encode()).decode("utf-8", _ERRORS)
+
+    def words(self, fragment: str | bytes) -> list[str]:
+        """The parts of a fragment that nothing is merged across; llama.cpp knows no words here."""
+        return self._word_ends.split(self.plain(fragment)) if fragment else []
+
+    def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
+        """The ids, in tuples of one a word, many of them at a time."""
+        yield map(self.word_ids.__getitem__, self.words(fragment))
+
+    def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
+        """(id, start, end) of each token, in bytes of the fragment. The space before it has no bytes."""
+        offsets = utf8.Offsets(self.plain(fragment), self._bounds(fragment))
+        position = 0
+        for word in self.words(fragment):
+            for token, start, end in self.word_ids.encoder.ids_with_ends(word):
+                yield token, offsets.start(position + start), offsets.end(position + end)
+            position += utf8.byte_length(word)
+
+    def _bounds(self, fragment: str | bytes) -> list[int]:
+        """Where each character of `plain(fragment)` begins in the fragment, and where the last one ends."""
+        bounds = [0] * (1 + len(self._prefix))
+        if isinstance(fragment, str):
+            return bounds + utf8.char_ends(fragment)
+        ends: list[int] = []  # in the fragment, of each byte after spaces were escaped
+        for end, byte in enumerate(fragment, 1):
+            ends += [end] * (len(_SPACE.encode()) if byte == ord(" ") else 1)
+        last = -1
+        for char in self.plain(fragment)[len(self._prefix) :]:
+            last += 1 if _is_bare(char) else len(char.encode())
+            bounds.append(ends[last])
+        return bounds
+
+
+def _places(part: str, text: str) -> Iterator[int]:
+    place = text.find(part)
+    while place >= 0:
+        yield place
+        place = text.find(part, place + 1)
+
+
+def _byte_token(byte: int, token_to_id: Mapping[str, int]) -> int | None:
+    """llama_vocab::byte_to_token. No token is a single byte that is not ASCII, for tokens are UTF-8."""
+    token = token_to_id.get(f"<0x{byte:02X}>")
+    return token_to_id.get(chr(byte)) if token is None and byte < 0x80 else token
+
+
+_BARE = 0xDC00  # a byte that is no character stands as a surrogate, which is in no text and in no token
+
+
+def _is_bare(char: str) -> bool:
+    return "\udc00" <= char <= "\udcff"
+
+
+def _bare_byte(char: str) -> int:
+    return ord(char) - _BARE
+
+
+_ERRORS = "ggufbpe.spm"
+
+
+def _handle(error: UnicodeError) -> tuple[str, int]:
+    """The bytes that the first one announces as a character and that are none; unicode_len_utf8 in src/unicode.cpp."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    lead = error.object[error.start]
+    length = 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+    bare = error.object[error.start : error.start + length]
+    return "".join(chr(_BARE + byte) for byte in bare), error.start + len(bare)
+
+
+codecs.register_error(_ERRORS, _handle)
