@@ -27,11 +27,11 @@ WITH_CASES = [
         "mpt",
         "qwen2",
     ),
-    *("qwen35", "refact", "starcoder"),
+    *("qwen35", "refact", "starcoder", "bert-bge"),
 ]
 WITHOUT_CASES = ["aquila", "gpt-neox"]
 SEPARATOR = "\n__ggml_vocab_test__\n"
-NOT_BPE = ["baichuan", "bert-bge", "llama-spm", "nomic-bert-moe", "phi-3"]
+NOT_BPE = ["baichuan", "llama-spm", "nomic-bert-moe", "phi-3"]
 
 
 def cached(name: str) -> Path:
@@ -51,7 +51,7 @@ def test_lists_name_every_vocabulary() -> None:
     paths = cached("gpt-2").parent.glob("*.gguf")
     names = {path.stem.removeprefix("ggml-vocab-") for path in paths}
     assert names == {*WITH_CASES, *WITHOUT_CASES, *NOT_BPE}
-    assert len(WITH_CASES + WITHOUT_CASES) == 14
+    assert len(WITH_CASES + WITHOUT_CASES) == 15
 
 
 @pytest.mark.parametrize("name", WITH_CASES)

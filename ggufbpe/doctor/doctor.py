@@ -86,7 +86,7 @@ def examine(path: str | os.PathLike[str], overrides: Overrides | None = None) ->
     with GGUFFile(path) as file:
         file.require_first_shard()
         model = _Model(file, overrides)
-        checks = _CHECKS if model.kind.is_supported else _COMMON_CHECKS
+        checks = _CHECKS if model.kind.is_supported and model.kind.has_pre_tokenizer else _COMMON_CHECKS
         found = [finding for check in checks for finding in check(model)]
         found += _refusal(model, found)
     return sorted(found, key=lambda finding: _SEVERITIES.index(finding.severity))

@@ -16,12 +16,22 @@ from ..models.bpe.families import parts
 from ..models.bpe.merge import BYTE_CHARS
 from ..pipeline.special import sort_longest_first
 from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
+from .splitting import NotExpressibleError
 
 _SHOWN = 5
 
 
 def plain(vocabulary: Vocabulary) -> Vocabulary:
-    """The same with Python's own lists and dictionary, which JSON and long loops want."""
+    """The same with Python's own lists and dictionary, which JSON and long loops want.
+
+    Raises `NotExpressibleError` for a tokenizer that is not byte pair encoding.
+    """
+    model = vocabulary.tokenizer_model
+    if not model.has_pre_tokenizer:
+        raise NotExpressibleError(
+            f"the tokenizer is {vocabulary.model} ({model.description}), and only byte pair encoding can be written "
+            "in this format yet; --to vocab-gguf can carry it"
+        )
     return vocabulary._replace(
         tokens=list(vocabulary.tokens),
         token_to_id=dict(vocabulary.token_to_id.items()),
