@@ -218,6 +218,130 @@ def spm_rule(special: dict[str, int] | None = None, **options: Any) -> Rule:
     return Rule(made.keys, list(special or {}), texts)
 
 
+WPM_TOKENS = [
+    *(
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "▁hello",
+        "▁world",
+        "▁the",
+        "re",
+        "▁h",
+        "h",
+        "e",
+        "l",
+        "o",
+        "he",
+        "el",
+    ),
+    *(
+        "▁É",
+        "É",
+        "▁e",
+        "é",
+        "▁.",
+        "▁,",
+        "▁中",
+        "中",
+        "▁文",
+        "s",
+        "▁x",
+        "##s",
+        "▁`",
+        "▁;",
+        "▁①",
+        "i",
+        "▁ω",
+        "t",
+    ),
+    *(
+        "▁ᄒ",
+        "ᅡ",
+        "▁♥",
+        "♥",
+        "▁'",
+        "▁!",
+        "▁?",
+        "▁1",
+        "2",
+        "▁12",
+        "m",
+        "ll",
+        "\u0301",
+        "▁a",
+        "b",
+        "▁▁",
+        "▁H",
+        "▁He",
+    ),
+]
+WPM_TEXTS = [
+    *(
+        "hello world, the hello.",
+        "Hello HELLO héllo hE\u0301llo",
+        "he're there",
+        "ÉE Éé\u0301",
+        "中文中 x中文x",
+    ),
+    *(
+        "a\u00adb a\u200bb a\x00b \ufffda\x7fb",
+        "a\u2028b\u3000a\x85b\xa0\x1fb",
+        "\u037e \u1fef\u2126 İi",
+        "♥ <♥ x$x",
+    ),
+    *(
+        "한 하 각",
+        "hellohelloh" * 30,
+        "zhello helloz",
+        "\u2b920 \U0002b820\U0002b920\U0002f800 \uf900",
+        "▁hello ▁ x▁",
+    ),
+    *("[CLS][UNK] [SEP]", "'s ' s . ? !", "\ud800\U000f0000a\u0378b".encode("utf-8", "replace").decode()),
+]
+WPM_IDS = {"bos": "[CLS]", "seperator": "[SEP]", "unknown": "[UNK]", "padding": "[PAD]"}
+RWKV_TOKENS = [
+    "<s>",
+    *(f"\\x{byte:02x}" for byte in range(256)),
+    *(
+        "hel",
+        "hello",
+        "hello world",
+        " world",
+        "the",
+        " the",
+        r"\n\n",
+        r"\t\n\r",
+        r"\'s",
+        r"\"",
+        r"\\\\",
+        r"\xe4\xb8\xad",
+    ),
+    *(r"\xe4\xb8", "é", r"x\x", r"x\x4", "x\\", r"\q", r"\xZz", "hello ", "ab", r"\x61b", r"\xc3\xa9x"),
+]
+RWKV_TEXTS = [
+    "hello worl hello world",
+    "\n\n\n\t\n\r",
+    "中 中文 é éx",
+    "'s\"\\\\\\",
+    "xx4 qab",
+    "hell helloh the <s>",
+]
+
+
+def wpm_rule(special: dict[str, int] | None = None, **options: Any) -> Rule:
+    """A `rule` for WordPiece."""
+    options = {"ids": WPM_IDS, "tokens": WPM_TOKENS, "texts": WPM_TEXTS} | options
+    return rule(control("[CLS]", "[SEP]") | (special or {}), model="bert", pre=None, merges=None, **options)
+
+
+def rwkv_rule(special: dict[str, int] | None = None, **options: Any) -> Rule:
+    """A `rule` for RWKV."""
+    options = {"tokens": RWKV_TOKENS, "texts": RWKV_TEXTS} | options
+    return rule(control("<s>") | (special or {}), model="rwkv", pre=None, merges=None, **options)
+
+
 RULES: dict[str, Rule] = {
     # default special ids
     "default-ids": rule(control("<|x|>")),
@@ -617,4 +741,32 @@ RULES: dict[str, Rule] = {
     "spm-without-space": spm_rule(tokens=[token for token in SPM_TOKENS if token != "▁"]),
     "spm-bos-out-of-range": spm_rule(tokens=["a"], scores={"a": -1.0}, add_bos_token=False),
     "spm-scores-too-short": Rule({**spm_rule().keys, K + "scores": [0.0] * 9}),
+    # WordPiece
+    "wpm": wpm_rule(),
+    "wpm-cased": wpm_rule(**{"normalizer.lowercase": False}),
+    "wpm-cased-without-accents": wpm_rule(
+        **{"normalizer.lowercase": False, "normalizer.strip_accents": True}
+    ),
+    "wpm-with-accents": wpm_rule(**{"normalizer.strip_accents": False}),
+    "wpm-flags-say-nothing-is-added": wpm_rule(
+        add_bos_token=False, add_eos_token=True, add_sep_token=False, add_space_prefix=True
+    ),
+    "wpm-default-ids": wpm_rule(ids={}, tokens=[f"[unused{number}]" for number in range(104)] + WPM_TOKENS),
+    "wpm-unknown-missing": wpm_rule(ids={"bos": "[CLS]", "seperator": "[SEP]"}),
+    "wpm-special-tokens": wpm_rule(
+        user_defined("hello w", "▁x") | {"[UNK]": UNKNOWN, "[MASK]": CONTROL}, general__name="modern-bert"
+    ),
+    "wpm-begins-alone": wpm_rule(tokens=[*WPM_TOKENS, "▁"]),
+    "wpm-pre-does-not-matter": Rule(wpm_rule().keys | {K + "pre": "no-such-name"}, texts=WPM_TEXTS),
+    # RWKV
+    "rwkv": rwkv_rule(),
+    "rwkv-flags-say-what-is-added": rwkv_rule(
+        ids={"bos": "<s>", "eos": "<s>"}, add_bos_token=True, add_eos_token=True, add_space_prefix=True
+    ),
+    "rwkv-without-bytes": rwkv_rule(
+        user_defined("hello w", "\\n"),
+        tokens=["a", "h", "he", "l", r"\xc3", "é", r"\n\n", r"\n"],
+        ids={"unknown": "a"},
+    ),
+    "rwkv-unknown-missing": rwkv_rule(tokens=["a", "h", "he", "l", r"\xc3", "é"]),
 }

@@ -510,12 +510,11 @@ def broken_vocabularies() -> Iterator[Case]:
 
     kinds = {
         "llama": "SentencePiece",
-        "bert": "WordPiece",
         "t5": "Unigram",
-        "rwkv": "RWKV",
         "plamo2": "PLaMo",
-        "none": "no ",
-        "no_vocab": "no ",
+        "none": "no tokenizer",
+        "no_vocab": "no tokenizer",
+        "test": "hash",
     }
     for name, word in kinds.items():
         fields = tiny_vocabulary({MODEL: Field(T.STRING, name), PRE: None, MERGES: None})

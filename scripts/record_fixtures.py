@@ -261,7 +261,9 @@ def id_sequences(answers: list[Any], pieces: list[bytes], count: int) -> list[li
     """Sequences to decode: those that encoding gave, then `count` random ones with much of `CLEANED`."""
     dice = random.Random(len(pieces))
     cleaned = [token for token, piece in enumerate(pieces) if piece in CLEANED] or [0]
-    found = [ids for ids in answers if ids is not None]
+    found = [
+        ids for ids in answers if ids is not None and -1 not in ids
+    ]  # -1: an unknown token that is missing
     for length in (number % 9 for number in range(count)):
         common = dice.choices(cleaned, k=length)
         found.append([token if dice.random() < 0.7 else dice.randrange(len(pieces)) for token in common])

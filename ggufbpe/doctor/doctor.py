@@ -889,7 +889,7 @@ def _line_break(model: _Model) -> Iterator[Finding]:
 
 
 def _other_tokenizer(model: _Model) -> Iterator[Finding]:
-    if isinstance(model.refusal, UnsupportedTokenizerError):
+    if isinstance(model.refusal, UnsupportedTokenizerError) or not model.kind.has_pre_tokenizer:
         yield Finding(
             "note",
             "not_bpe",

@@ -24,13 +24,13 @@ _SHOWN = 5
 def plain(vocabulary: Vocabulary) -> Vocabulary:
     """The same with Python's own lists and dictionary, which JSON and long loops want.
 
-    `NotExpressibleError` for vocabularies that are no byte pair encoding: no form for them is written so far.
+    Raises `NotExpressibleError` for a tokenizer that is not byte pair encoding.
     """
     model = vocabulary.tokenizer_model
     if not model.has_pre_tokenizer:
         raise NotExpressibleError(
-            f"the tokenizer is {vocabulary.model} ({model.description}), and only byte pair encoding is "
-            "written in other programs' forms; --to vocab-gguf copies any"
+            f"the tokenizer is {vocabulary.model} ({model.description}), and only byte pair encoding can be written "
+            "in this format yet; --to vocab-gguf can carry it"
         )
     return vocabulary._replace(
         tokens=list(vocabulary.tokens),

@@ -22,13 +22,15 @@ _HOMES = {  # tokenizer.ggml.model: module and class
     "rwkv": ("rwkv", "RWKVModel"),
     "t5": ("ugm", "UnigramModel"),
 }
-_UNSUPPORTED = {  # what it is, in words, and the special ids of a file that names none
+_WITHOUT = ("none", "no_vocab")
+_UNSUPPORTED: dict[
+    str, tuple[str, dict[str, int]]
+] = {  # what it is, in words, and the special ids of a file that names none
     "llama": ("SentencePiece BPE with scores (SPM), as of Llama 1 and 2", {"bos": 1, "eos": 2, "unk": 0}),
     "plamo2": ("PLaMo-2's Unigram", {"bos": 1, "eos": 2, "unk": 0, "pad": 3}),
     "plamo3": ("PLaMo-3's Unigram", {"bos": 1, "eos": 2, "unk": 0, "pad": 3}),
-    "none": ("no tokenizer at all: the model has no vocabulary", {}),
-    "no_vocab": ("no tokenizer at all: the model has no vocabulary", {}),
-    "test": ("llama.cpp's own test tokenizer", {}),
+    "test": ("a hash of every five bytes, for llama.cpp's own tests", {}),
+    **dict.fromkeys(_WITHOUT, ("no tokenizer at all: the model has no vocabulary", {})),
 }
 SUPPORTED = tuple(_HOMES)
 
@@ -44,6 +46,7 @@ def tokenizer_model(name: str) -> TokenizerModel:
     description, default_ids = _UNSUPPORTED.get(name, ("unknown to llama.cpp", {}))
     model = TokenizerModel()
     model.name, model.description, model.default_ids = name, description, default_ids
+    model.has_vocabulary = name not in _WITHOUT
     return model
 
 

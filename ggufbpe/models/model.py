@@ -47,6 +47,7 @@ class TokenizerModel:
     name = ""
     description = ""  # in words
     is_supported = False
+    has_vocabulary = True  # else a file says that it has no tokenizer
     architecture = "gpt2"  # of a file without tensors; any that llama.cpp knows
     default_ids: Mapping[str, int] = MappingProxyType({})  # the special ids of a file that names none
     own_pre = ""  # the pre-tokenizer that goes with it alone

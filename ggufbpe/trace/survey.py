@@ -142,7 +142,9 @@ class Counter:
         self, tokenizer: Tokenizer, parse_special: bool, fragments: int = 0, clipped: int = 0
     ) -> None:
         from ..models.bpe import tables
+        from ..models.bpe.text import byte_pair_text
 
+        byte_pair_text(tokenizer)  # others have no patterns
         self.totals = Totals()
         self.fragments: list[tuple[Fragment, bytes]] = []
         self._tokenizer = tokenizer

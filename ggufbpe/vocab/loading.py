@@ -151,12 +151,17 @@ def _supported(file: Metadata, name: str) -> TokenizerModel:
     model = tokenizer_model(name)
     if model.is_supported:
         return model
+    problem = f"the tokenizer is {printable(name)} ({model.description}), which cannot be used here"
+    remedy = f"ggufbpe reads {', '.join(SUPPORTED)}; `ggufbpe info` shows what is in the file"
+    if not model.has_vocabulary:
+        problem = f"the file has no tokenizer: the model is {printable(name)}, {model.description}"
+        remedy = "take the file of the language model that goes with it; this one takes no text"
     error = UnsupportedTokenizerError(
-        f"the tokenizer is {printable(name)} ({model.description}), not byte pair encoding",
+        problem,
         path=file.path,
         offset=file.offset(TokenizerKey.MODEL),
         key=TokenizerKey.MODEL,
-        remedy=f"ggufbpe reads {', '.join(SUPPORTED)}; `ggufbpe info` shows what is in the file",
+        remedy=remedy,
     )
     error.model = name
     raise error

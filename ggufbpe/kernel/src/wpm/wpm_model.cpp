@@ -11,8 +11,8 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t GROUP = 256;            // words whose slots are fetched together
 constexpr size_t BYTES_A_NEW_WORD = 64;  // for a word in so many bytes of a long text, the cache is given room at once
+constexpr size_t MOST_WITHOUT_POLL = 1 << 16;  // bytes
 constexpr std::string_view BEGIN = "\xE2\x96\x81";  // U+2581, before each word in the texts of tokens
 
 std::vector<std::pair<std::string_view, int32_t>> numbered(const Strings &tokens) {
@@ -25,7 +25,7 @@ std::vector<std::pair<std::string_view, int32_t>> numbered(const Strings &tokens
 }  // namespace
 
 struct WPMModel::Scratch : TextModel::Scratch {
-    std::vector<Word> words;
+    Words words;
     std::string written;  // a word as it is looked up
     Ids word_ids;         // of the word that was encoded last
     WordTables tables;
@@ -99,18 +99,21 @@ void WPMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
     for (size_t at = 0; at < part.size;) {
         if (own.is_outdated()) own.tables = cache_.tables();
         const size_t start = at;
-        at = find_words(part.data, part.size, at, own, poll);
-        encode_words(part.data + part.size, own, ids, poll);
+        own.words.count = 0;
+        at = find_words(part.data, part.size, at, own.words, pace);
+        encode_words(part.data + part.size, own.words, own, ids, poll);
         pace.count(at - start);
     }
 }
 
-// The next GROUP words of a text, from `at` on; returns where they end. What is dropped is still in them.
-size_t WPMModel::find_words(const unsigned char *text, size_t size, size_t at, Scratch &scratch, const Poll &poll) const {
-    Pace pace(poll);
-    scratch.words.clear();
-    while (scratch.words.size() + 1 < GROUP && at < size) {
-        const size_t start = at;
+// The next words of a text, from `at` on; returns where they end. What is dropped is still in them.
+size_t WPMModel::find_words(const unsigned char *text, size_t size, size_t at, Words &words, Pace &pace) const {
+    while (words.count < Words::GROUP && at < size) {
+        const size_t begin = at;
+        at = find_ascii_words(text, std::min(size, at + MOST_WITHOUT_POLL), at, words);
+        pace.count(at - begin);
+        if (words.count >= Words::GROUP) break;
+        const size_t start = at;  // of what has characters beyond ASCII, or is dropped, or long, or at the end
         Normalizer::Kind kind = Normalizer::in_word;
         unsigned length = 0;
         while (at < size) {
@@ -118,74 +121,78 @@ size_t WPMModel::find_words(const unsigned char *text, size_t size, size_t at, S
             kind = normalizer_.kind(text[at] < 128 ? text[at] : code_point_at(text + at, text + size, length));
             if (kind != Normalizer::in_word) break;
             at += length;
+            pace.count(length);
         }
-        if (at > start) scratch.words.push_back({text + start, at - start});
+        if (at > start) words.add(text + start, at - start);
         if (at == size) break;
-        if (kind == Normalizer::alone) scratch.words.push_back({text + at, length});
+        if (kind == Normalizer::alone) words.add(text + at, length);
         at += length;
-        pace.count(at - start);
     }
     return at;
 }
 
 // `end` is where what may be read ends.
-void WPMModel::encode_words(const unsigned char *end, Scratch &scratch, Sink &ids, const Poll &poll) const {
-    WordKey keys[GROUP];
-    size_t buckets[GROUP];
-    const std::vector<Word> &words = scratch.words;
+void WPMModel::encode_words(const unsigned char *end, const Words &words, Scratch &scratch, Sink &ids, const Poll &poll) const {
+    WordKey keys[Words::MOST];
+    size_t buckets[Words::MOST];
     const WordTable *table = scratch.tables.current.get();
-    for (size_t i = 0; i < words.size(); ++i) {
-        keys[i] = WordKey::of(words[i].data, words[i].size, static_cast<size_t>(end - words[i].data));
+    for (size_t i = 0; i < words.count; ++i) {
+        keys[i] = WordKey::of(words.starts[i], words.sizes[i], static_cast<size_t>(end - words.starts[i]));
         buckets[i] = table->bucket(keys[i].hash());
         table->prefetch(buckets[i]);
     }
     uint64_t misses = 0;
-    for (size_t i = 0; i < words.size(); ++i) {
+    size_t counted = 0;
+    int32_t unwanted[4];
+    int32_t *to = ids.room(4 * words.count);
+    const auto write = [&](const int32_t *from, size_t count, size_t left) {
+        counted += count;
+        if (ids.only_counts()) return;
+        ids.advance(to);
+        to = std::copy(from, from + count, ids.room(count + 4 * left));
+    };
+    for (size_t i = 0; i < words.count; ++i) {
         WordTable::Found found;
-        if (scratch.tables.current.get() != table) {  // a larger one since
-            table = scratch.tables.current.get();
-            for (size_t k = i; k < words.size(); ++k) buckets[k] = table->bucket(keys[k].hash());
-        }
-        if (words[i].size > WordTable::LONGEST) {
-            match_longest(words[i], scratch, poll);
-        } else if (table->find(keys[i], buckets[i], words[i].data, found)) {
-            const bool is_record = found.third & WordTable::IN_RECORD;
-            const size_t count = is_record ? WordTable::record_of(found).count : found.third >> 32;
-            if (ids.only_counts()) {
-                ids.add(count);
-            } else if (!is_record) {
-                int32_t *to = ids.room(4);
-                found.write_ids(to);
-                ids.advance(to + count);
+        if (words.sizes[i] <= WordTable::LONGEST && table->find(keys[i], buckets[i], words.starts[i], found)) {
+            if (found.third & WordTable::IN_RECORD) {
+                const WordTable::Record &record = WordTable::record_of(found);
+                write(record.ids(), record.count, words.count - i);
             } else {
-                const int32_t *from = WordTable::record_of(found).ids();
-                ids.advance(std::copy(from, from + count, ids.room(count)));
+                const size_t count = found.third >> 32;
+                found.write_ids(to ? to : unwanted);
+                if (to) to += count;
+                counted += count;
             }
             continue;
-        } else {
+        }
+        match_longest(words.starts[i], words.sizes[i], scratch, poll);
+        if (words.sizes[i] <= WordTable::LONGEST) {
             ++misses;
-            encode_missing(words[i], keys[i], scratch, poll);
+            keep(words.starts[i], words.sizes[i], keys[i], scratch);
+            if (scratch.tables.current.get() != table) {  // a larger one since
+                table = scratch.tables.current.get();
+                for (size_t k = i; k < words.count; ++k) buckets[k] = table->bucket(keys[k].hash());
+            }
         }
-        const size_t count = scratch.word_ids.size();
-        if (ids.only_counts()) {
-            ids.add(count);
-        } else {
-            ids.advance(std::copy(scratch.word_ids.data(), scratch.word_ids.data() + count, ids.room(count)));
-        }
+        write(scratch.word_ids.data(), scratch.word_ids.size(), words.count - i);
+    }
+    if (ids.only_counts()) {
+        ids.add(counted);
+    } else {
+        ids.advance(to);
     }
     if (!misses) return;
     scratch.writer.count_kept();
     cache_misses_.fetch_add(misses, std::memory_order_relaxed);
 }
 
-// The ids of a word that is not in the table, which are put there.
-void WPMModel::encode_missing(const Word &word, const WordKey &key, Scratch &scratch, const Poll &poll) const {
-    match_longest(word, scratch, poll);
+// Puts the ids of a word that was encoded into the table.
+void WPMModel::keep(const unsigned char *word, size_t size, const WordKey &key, Scratch &scratch) const {
     const auto insert = [&] {
         WordTable &table = *scratch.tables.current;
         WordTable::Found found;
         scratch.writer.write_to(table);
-        return scratch.writer.insert(key, table.bucket(key.hash()), word.data, word.size, scratch.word_ids.data(),
+        return scratch.writer.insert(key, table.bucket(key.hash()), word, size, scratch.word_ids.data(),
                                      scratch.word_ids.size(), found);
     };
     if (!insert() && take_next_tables(scratch)) insert();
@@ -201,8 +208,8 @@ bool WPMModel::take_next_tables(Scratch &scratch) const {
     return true;
 }
 
-void WPMModel::match_longest(const Word &word, Scratch &scratch, const Poll &poll) const {
-    normalizer_.write(word.data, word.size, scratch.written, poll);
+void WPMModel::match_longest(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const {
+    normalizer_.write(word, size, scratch.written, poll);
     Ids &ids = scratch.word_ids;
     ids.clear();
     const auto *at = reinterpret_cast<const unsigned char *>(scratch.written.data()), *end = at + scratch.written.size();

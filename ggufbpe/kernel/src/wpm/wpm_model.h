@@ -16,6 +16,7 @@
 #include "longest_match.h"
 #include "string_array.h"
 #include "text_model.h"
+#include "wpm/ascii_words.h"
 #include "wpm/normalizer.h"
 
 namespace ggufbpe {
@@ -39,17 +40,13 @@ protected:
     void end(TextModel::Scratch &scratch) const override;
 
 private:
-    struct Word {
-        const unsigned char *data;
-        size_t size;
-    };
     struct Scratch;
 
-    size_t find_words(const unsigned char *text, size_t size, size_t at, Scratch &scratch, const Poll &poll) const;
+    size_t find_words(const unsigned char *text, size_t size, size_t at, Words &words, Pace &pace) const;
     size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const;
-    void encode_words(const unsigned char *end, Scratch &scratch, Sink &ids, const Poll &poll) const;
-    void encode_missing(const Word &word, const WordKey &key, Scratch &scratch, const Poll &poll) const;
-    void match_longest(const Word &word, Scratch &scratch, const Poll &poll) const;
+    void encode_words(const unsigned char *end, const Words &words, Scratch &scratch, Sink &ids, const Poll &poll) const;
+    void keep(const unsigned char *word, size_t size, const WordKey &key, Scratch &scratch) const;
+    void match_longest(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
     bool take_next_tables(Scratch &scratch) const;
     void drop_outdated_tables() const;
 
