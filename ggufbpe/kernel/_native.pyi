@@ -76,6 +76,20 @@ class WPMModel(TextModel):
 class RWKVModel(TextModel):
     def __init__(self, tokens: Strings, unknown: int) -> None: ...
 
+class UGMModel(TextModel):
+    def __init__(
+        self,
+        tokens: Strings,
+        matched_by: bytes,
+        attributes: bytes,
+        scores: bytes,
+        charsmap: bytes,
+        add_space_prefix: bool,
+        remove_extra_whitespaces: bool,
+        unknown: int,
+        cache_bytes: int,
+    ) -> None: ...
+
 class SpmModel(TextModel):
     def __init__(self, tokens: Strings, scores: bytes, add_space_prefix: bool, cache_bytes: int) -> None: ...
 
