@@ -239,9 +239,6 @@ def random_scored_tokens(seed: str, source: RandomTexts) -> dict[str, Any]:
     return keys
 
 
-OTHER_MODELS = {"bert": random_word_pieces, "llama": random_scored_tokens, "rwkv": random_escaped_tokens}
-
-
 def random_specials(dice: random.Random) -> list[str]:
     """Texts for special tokens, short and of few letters, so that they overlap; sometimes many."""
     letters = dice.choice(
@@ -411,4 +408,9 @@ def _random_replacements(dice: random.Random, source: RandomTexts) -> dict[bytes
     return found
 
 
-OTHER_MODELS = {"bert": random_word_pieces, "rwkv": random_escaped_tokens, "t5": random_unigram_vocabulary}
+OTHER_MODELS = {
+    "bert": random_word_pieces,
+    "llama": random_scored_tokens,
+    "rwkv": random_escaped_tokens,
+    "t5": random_unigram_vocabulary,
+}

@@ -18,6 +18,7 @@ _HOMES = {  # tokenizer.ggml.model: module and class
     "gemma4": ("gemma4", "Gemma4Model"),
     "hybriddna": ("dna", "DnaModel"),
     "whitespace": ("whitespace", "WhitespaceModel"),
+    "llama": ("spm", "SpmModel"),
     "bert": ("wpm", "WordPieceModel"),
     "rwkv": ("rwkv", "RWKVModel"),
     "t5": ("ugm", "UnigramModel"),
@@ -26,7 +27,6 @@ _WITHOUT = ("none", "no_vocab")
 _UNSUPPORTED: dict[
     str, tuple[str, dict[str, int]]
 ] = {  # what it is, in words, and the special ids of a file that names none
-    "llama": ("SentencePiece BPE with scores (SPM), as of Llama 1 and 2", {"bos": 1, "eos": 2, "unk": 0}),
     "plamo2": ("PLaMo-2's Unigram", {"bos": 1, "eos": 2, "unk": 0, "pad": 3}),
     "plamo3": ("PLaMo-3's Unigram", {"bos": 1, "eos": 2, "unk": 0, "pad": 3}),
     "test": ("a hash of every five bytes, for llama.cpp's own tests", {}),
