@@ -18,6 +18,7 @@ from loading_rules import SPM_TEXTS
 from reference import write_metadata
 
 from ggufbpe import GGUFWarning, Tokenizer, UnsupportedTokenizerError
+from ggufbpe.cli import main
 from ggufbpe.errors import VocabularyError
 from ggufbpe.kernel import native
 
@@ -165,3 +166,27 @@ def test_pickle_has_the_scores(engine: str) -> None:
 def test_what_works_for_merges_only_says_so(engine: str) -> None:
     with pytest.raises(UnsupportedTokenizerError, match="byte pair encoding only"):
         opened("spm", engine).trace("hello")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["tokenize", "-p", "hello", "--ids"], 0, "[1, 266]"),
+        (["detokenize", "1", "266"], 0, " hello"),
+        (["info"], 0, "SentencePiece BPE"),
+        (["verify", "--against", "gguf:spm-equal-scores.gguf", "-p", "xhello"], 1, "differ"),
+        (["explain", "-p", "hello"], 2, "byte pair encoding"),
+        (["diagnose", "-p", "hello", "--ids", "[1]"], 2, "byte pair encoding"),
+        (["export", "--to", "tokenizer.json", "-o", "-"], 2, "byte pair encoding"),
+    ],
+)
+def test_commands(
+    arguments: list[str],
+    code: int,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(ROOT / "fixtures" / "vocabs")
+    assert main([arguments[0], "-m", "spm.gguf", *arguments[1:]]) == code
+    assert said in "".join(capsys.readouterr())

@@ -189,8 +189,8 @@ class Examining(Comparing):
 
     def _explanation(self, evidence: _Evidence) -> Explanation | None:
         text, ids, add_special = evidence
-        if isinstance(ids, Failure):
-            return None
+        if isinstance(ids, Failure) or not self._tokenizer.vocabulary.tokenizer_model.has_pre_tokenizer:
+            return None  # no causes are known yet of models without pre-tokenizers
         from ..diagnose.diagnose import diagnose
 
         others = [self._oracle.tokenizer] if self._oracle.tokenizer else []
