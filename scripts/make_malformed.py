@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import charsmaps
 from gguf import GGUFValueType, TokenType
 from gguf_by_hand import (
     BOS,
@@ -510,7 +511,6 @@ def broken_vocabularies() -> Iterator[Case]:
 
     kinds = {
         "llama": "SentencePiece",
-        "t5": "Unigram",
         "plamo2": "PLaMo",
         "none": "no tokenizer",
         "no_vocab": "no tokenizer",
@@ -521,6 +521,22 @@ def broken_vocabularies() -> Iterator[Case]:
         error = "UnsupportedTokenizerError"
         case = vocabulary_case(f"model-{name.replace('_', '-')}", fields, error, MODEL, name, word)
         yield case._replace(llama_cpp=None)  # it asks for other tokens than the tiny vocabulary's
+    charsmap = "tokenizer.ggml.precompiled_charsmap"
+    sound = charsmaps.charsmap({b"\n": b" "})
+    contents = {
+        "empty": b"",
+        "of-three-bytes": b"\1\0\0",
+        "nothing-behind": b"\4\0\0\0\0\0\0\0",
+        "size-2-to-32-less-1": b"\xff" * 12,
+        "replacement-without-end": sound[:-1],
+        "root-out-of-range": sound[:4] + b"\xff\xff\xff\x7f" + sound[8:],
+    }
+    for label, content in contents.items():
+        fields = tiny_vocabulary(
+            {MODEL: Field(T.STRING, "t5"), PRE: None, MERGES: None, charsmap: array_of(T.UINT8, [*content])}
+        )
+        yield vocabulary_case(f"charsmap-{label}", fields, "VocabularyError", charsmap, charsmap)
+
     names = {"unknown": "unigram", "empty": "", "upper": "GPT2", "lines": "gpt2\n\x1b[31m"}
     for label, name in names.items():
         fields = tiny_vocabulary({MODEL: Field(T.STRING, name)})

@@ -259,7 +259,7 @@ def test_json_of_tokens(run: Run) -> None:
         (["--stdin", "-f", "no such file"], "no such file: No such file"),
         (["-m", "no such model", "-p", "a"], "no such model: No such file"),
         (["-m", MALFORMED, "-p", "a"], "directory"),
-        (["-m", MALFORMED / "model-t5.gguf", "-p", "a"], "Unigram"),
+        (["-m", MALFORMED / "model-plamo2.gguf", "-p", "a"], "PLaMo"),
         (["-p", "\ud800"], "surrogates not allowed"),
     ],
 )
@@ -628,7 +628,6 @@ def test_info_json(run: Run, tmp_path: Path) -> None:
     ("model", "words"),
     [
         ("llama", "SentencePiece"),
-        ("t5", "Unigram"),
         ("plamo2", "PLaMo"),
         ("none", "no vocabulary"),
         ("mystery", "unknown to llama.cpp"),
@@ -694,10 +693,10 @@ def test_info_and_list_pre_fit_the_terminal(columns: int) -> None:
     for arguments in (
         ["list-pre"],
         ["list-pre", "deepseek-llm"],
-        ["info", "-m", MALFORMED / "model-t5.gguf"],
+        ["info", "-m", MALFORMED / "model-plamo2.gguf"],
     ):
         lines = run_on_terminal(*arguments, columns=columns).text.splitlines()
-        too_long = [line for line in lines if len(line) > columns and "model-t5.gguf" not in line]
+        too_long = [line for line in lines if len(line) > columns and "model-plamo2.gguf" not in line]
         assert not too_long  # but a path is never broken
 
 

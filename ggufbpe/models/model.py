@@ -103,7 +103,7 @@ class TokenizerModel:
         """The token that llama.cpp takes for a line break, None where it has none; `plain_ids` are those of "\\n"."""
         return next(iter(plain_ids), None)
 
-    def check(self, vocabulary: Vocabulary, warn: Warn) -> None:
+    def check(self, file: Metadata, vocabulary: Vocabulary, warn: Warn) -> None:
         """What is left to be said of the whole. Raises a `GGUFError` where llama.cpp refuses it."""
 
     # ---- decoding: see pipeline/detokenize.py -------------------------------------------------------

@@ -86,7 +86,7 @@ class UnigramModel(TokenizerModel):
         """Asked for when the whole is there: see `check`."""
         return True
 
-    def check(self, vocabulary: Vocabulary, warn: Warn) -> None:
+    def check(self, file: Metadata, vocabulary: Vocabulary, warn: Warn) -> None:
         """A `VocabularyError` where llama.cpp finds no token for a line break, or one that is none, and so refuses."""
         key, problem = TokenizerKey.LIST, ""
         try:
@@ -102,7 +102,8 @@ class UnigramModel(TokenizerModel):
         if problem:
             raise VocabularyError(
                 f"{problem}; llama.cpp refuses it",
-                path=vocabulary.path,
+                path=file.path,
+                offset=file.offset(key),
                 key=key,
                 remedy="convert the model again",
             )

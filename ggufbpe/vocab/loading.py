@@ -143,7 +143,7 @@ def _load(file: Metadata) -> Vocabulary:
         named_pre=named_pre,
         named_add_bos=typed.flag_if_there(file, TokenizerKey.ADD_BOS),
     )
-    kind.check(vocabulary, warn)
+    kind.check(file, vocabulary, warn)
     return vocabulary._replace(warnings=tuple(told))
 
 
