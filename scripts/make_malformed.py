@@ -510,7 +510,6 @@ def broken_vocabularies() -> Iterator[Case]:
         yield vocabulary_case(f"pre-{label}", fields, "UnknownPreTokenizerError", PRE, "pre-tokenizer")
 
     kinds = {
-        "llama": "SentencePiece",
         "plamo2": "PLaMo",
         "none": "no tokenizer",
         "no_vocab": "no tokenizer",

