@@ -6,7 +6,8 @@ import argparse
 import re
 from collections import Counter
 
-from ..doctor.doctor import Finding, examine, to_json
+from ..doctor.examine import examine
+from ..doctor.finding import Finding, to_json
 from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_override_kv, overrides_of

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ..doctor.doctor import SAMPLES
+from ..doctor.round_trips import SAMPLES
 from ..errors import printable
 from ..models.bpe.registry import PreTokenizer
 from ..models.bpe.split import splitter
