@@ -22,7 +22,8 @@ from ggufbpe.cli import diff, main
 from ggufbpe.doctor import examine as checks
 from ggufbpe.doctor.examine import examine
 from ggufbpe.doctor.finding import Finding
-from ggufbpe.fix import parse_set, write_fixed
+from ggufbpe.doctor.mend import write_fixed
+from ggufbpe.gguf.arguments import parse_set
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.models.bpe.families import allows_feature, evidence, families, one_of_each, parts, tied

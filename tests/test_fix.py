@@ -17,10 +17,12 @@ from conftest import missing
 from gguf import GGMLQuantizationType, GGUFEndian, GGUFReader, GGUFWriter
 from reference import LoadError, NotPreparedError, Oracle, with_pre
 
-from ggufbpe import GGUFError, GGUFWarning, Tokenizer, fix
+from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe.cli import main
-from ggufbpe.fix import parse_remove, parse_set, set_token_types, write_fixed
+from ggufbpe.doctor.mend import set_token_types, write_fixed
+from ggufbpe.gguf import edit as fix
 from ggufbpe.gguf import reader as gguf_file
+from ggufbpe.gguf.arguments import parse_remove, parse_set
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.schema import ID_KEYS, KEY_TYPES
@@ -488,7 +490,7 @@ def test_signals_leave_the_file_whole(model: Path, number: signal.Signals, code:
     before = model.read_bytes()
     script = (
         "import sys, time\n"
-        "from ggufbpe import fix\n"
+        "from ggufbpe.gguf import edit as fix\n"
         "copy = fix._copy\n"
         "def slowly(*arguments):\n"
         "    copy(*arguments)\n"

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import GGUFError
-from ..fix import CONVERT_VERSION_1, id_ranges
 from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
+from ..gguf.edit import CONVERT_VERSION_1
 from ..gguf.metadata import Metadata, Overrides
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import has_right_type
@@ -21,6 +21,7 @@ from ..models.bpe.families import Evidence, evidence, parts
 from ..tokenizer import Tokenizer
 from ..vocab import END_OF_GENERATION, NORMAL, load
 from .finding import Where
+from .mend import id_ranges
 
 _K = TokenizerKey
 

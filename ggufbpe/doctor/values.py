@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..fix import argument_for
+from ..gguf.arguments import argument_for
 from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
 from ..gguf.schema import KEY_TYPES, NOT_REFUSED, has_right_type, wrong_type
 from ..wording import counted, listed

@@ -29,7 +29,7 @@ import stat
 import struct
 import sys
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from copy import copy
 from itertools import accumulate, pairwise
 from types import TracebackType
@@ -48,23 +48,9 @@ from ..errors import (
 )
 from ..kernel import native
 from .constants import GGUF_MAGIC, KEY_SPLIT_COUNT, KEY_SPLIT_NO, GGUFValueType
-
-Value = int | float | bool | str | list[int] | list[float] | list[bool] | list[str]
+from .values import SCALARS, Value, numbers_of
 
 _T = GGUFValueType
-SCALARS = {  # value type: (format of `struct` and `array`, size in bytes)
-    _T.UINT8: ("B", 1),
-    _T.INT8: ("b", 1),
-    _T.UINT16: ("H", 2),
-    _T.INT16: ("h", 2),
-    _T.UINT32: ("I", 4),
-    _T.INT32: ("i", 4),
-    _T.FLOAT32: ("f", 4),
-    _T.BOOL: ("B", 1),
-    _T.UINT64: ("Q", 8),
-    _T.INT64: ("q", 8),
-    _T.FLOAT64: ("d", 8),
-}
 _VALUE_TYPES = {int(value_type): value_type for value_type in GGUFValueType}
 
 _BLOCK = 1 << 16  # bytes that opening reads at a time; in fresh memory, page faults take longer than reading
@@ -609,12 +595,6 @@ class GGUFFile:
             key=key,
             remedy=_DOWNLOAD_AGAIN,
         )
-
-
-def numbers_of(value_type: GGUFValueType, values: Iterable[Any]) -> array[Any]:
-    """An array of `values` whose items are as large as those of a GGUF."""
-    code = SCALARS[value_type][0]
-    return array(code if code not in "Ii" or array("i").itemsize == 4 else "Ll"[code == "i"], values)
 
 
 class _State(NamedTuple):

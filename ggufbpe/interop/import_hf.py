@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
 from ..errors import printable
-from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
+from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
+from ..gguf.schema import as_fields
+from ..gguf.writer import packed_file
 from ..models.bpe.families import parts
 from ..models.bpe.hf_splitting import DIFFERENCES
 from ..models.bpe.merge import BYTE_CHARS, PairRanks, merge_steps
@@ -31,7 +32,6 @@ from .limits import NEVER, Limit
 from .recognize import Recognized, parts_of, recognize
 
 _K = TokenizerKey
-_T = GGUFValueType
 _SHOWN = 5
 _STRIPS_MASK = ("jina-v2-code", "jina-v2-de", "jina-v2-es", "mmbert")  # vocab/, _set_strip_attributes
 _STRIPPING = ("nomic-bert-moe", "jina-bert-v3")  # architectures that do the same
@@ -557,37 +557,5 @@ def _some(texts: list[str]) -> str:
 
 
 def pack(metadata: dict[str, Any]) -> bytes:
-    """The metadata as a GGUF without tensors, by the `gguf` package."""
-    import tempfile
-
-    from gguf import GGUFValueType as Type
-    from gguf import GGUFWriter
-
-    types = {str: Type.STRING, bool: Type.BOOL, int: Type.UINT32}
-    empty = [key for key, value in metadata.items() if value == []]
-    with tempfile.TemporaryDirectory(prefix="ggufbpe-") as folder:
-        path = os.path.join(folder, "vocab.gguf")
-        writer = GGUFWriter(path, "")
-        writer.kv_data[0].clear()  # the architecture, which the writer adds
-        for key, value in metadata.items():
-            if isinstance(value, list) and value:
-                element = Type.STRING if isinstance(value[0], str) else Type.INT32
-                writer.add_key_value(key, value, Type.ARRAY, element)
-            elif key not in empty:
-                writer.add_key_value(key, value, types[type(value)])
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.close()
-        with open(path, "rb") as file:
-            data = file.read()
-    return _with_empty_lists(data, empty)
-
-
-def _with_empty_lists(data: bytes, keys: list[str]) -> bytes:
-    """`data` and keys for arrays of no strings, which llama.cpp reads but the `gguf` package does not write."""
-    (count,) = struct.unpack_from("<Q", data, 16)
-    end = b"".join(
-        struct.pack("<Q", len(key)) + key.encode() + struct.pack("<IIQ", _T.ARRAY, _T.STRING, 0)
-        for key in keys
-    )
-    return data[:16] + struct.pack("<Q", count + len(keys)) + data[24:] + end
+    """The metadata as a GGUF without tensors."""
+    return packed_file(as_fields(metadata))
