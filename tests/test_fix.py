@@ -19,10 +19,10 @@ from reference import LoadError, NotPreparedError, Oracle, with_pre
 
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe.cli import main
-from ggufbpe.doctor.mend import set_token_types, write_fixed
+from ggufbpe.doctor.mend import write_fixed
 from ggufbpe.gguf import edit as fix
 from ggufbpe.gguf import reader as gguf_file
-from ggufbpe.gguf.arguments import parse_remove, parse_set
+from ggufbpe.gguf.arguments import parse_remove, parse_set, set_token_types
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.schema import ID_KEYS, KEY_TYPES

@@ -6,9 +6,9 @@ import argparse
 import os
 from collections.abc import Iterator
 
-from ..doctor.mend import set_token_types, write_fixed
+from ..doctor.mend import write_fixed
 from ..errors import InvalidUTF8Error, printable
-from ..gguf.arguments import parse_remove, parse_set
+from ..gguf.arguments import parse_remove, parse_set, set_token_types
 from ..gguf.constants import GGUFValueType, TokenType
 from ..gguf.edit import Edit
 from ..gguf.reader import GGUFFile

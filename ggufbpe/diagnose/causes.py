@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..doctor.mend import id_ranges
 from ..errors import printable
+from ..gguf.arguments import id_ranges
 from ..gguf.constants import TokenizerKey, TokenType
 from ..gguf.edit import CONVERT_VERSION_1, is_of_version_1
 from ..models.bpe.families import Evidence

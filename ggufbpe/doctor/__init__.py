@@ -6,7 +6,7 @@
 | --- | --- |
 | `examine` | `examine`, which runs all checks over a file, and the tables of them |
 | `finding` | what a check gives: `Finding`, `Where`; as JSON |
-| `mend` | a corrected copy that is examined before it takes its place; token types |
+| `mend` | a corrected copy that is examined before it takes its place |
 | `facts` | what a check looks at: keys, tokens, merges, the opened tokenizer; commands that mend |
 | `values` | types of values, and lengths of arrays |
 | `pre_tokenizer` | the name of the pre-tokenizer against the tokens; differences from Hugging Face |

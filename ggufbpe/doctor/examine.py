@@ -23,8 +23,8 @@ from .facts import Facts
 from .finding import SEVERITIES, Finding, Where
 from .merges import merge_parts, unreachable
 from .pre_tokenizer import hugging_face_splitting, pre_tokenizer
-from .round_trips import clean_spaces, line_break, missing_bytes, round_trips
-from .special_ids import end_of_generation, missing_special_ids, special_ids
+from .round_trips import dropped_spaces, line_break, lost_bytes, round_trips
+from .special_ids import generation_ends, missing_special_ids, wrong_special_ids
 from .template import bos_twice, chat_markers
 from .tokens import control_types, duplicates, empty_tokens, made_control, padding_tokens
 from .values import lengths, wrong_types
@@ -92,7 +92,7 @@ COMMON_CHECKS: tuple[Check, ...] = (
     duplicates,
     lengths,
     empty_tokens,
-    special_ids,
+    wrong_special_ids,
     chat_markers,
     padding_tokens,
 )
@@ -102,22 +102,22 @@ CHECKS: tuple[Check, ...] = (
     wrong_types,
     duplicates,
     lengths,
-    end_of_generation,
-    special_ids,
+    generation_ends,
+    wrong_special_ids,
     missing_special_ids,
     control_types,
     made_control,
     chat_markers,
     merge_parts,
     unreachable,
-    missing_bytes,
+    lost_bytes,
     round_trips,
     line_break,
     bos_twice,
     empty_tokens,
     padding_tokens,
     hugging_face_splitting,
-    clean_spaces,
+    dropped_spaces,
 )
 # Of these, those that make no sense for models without a pre-tokenizer.
 BYTE_PAIR_CHECKS = frozenset(

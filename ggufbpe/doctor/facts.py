@@ -1,6 +1,8 @@
 """What the checks look at: the metadata of a file as far as it can be read, and the commands that mend it.
 
-file.gguf -> metadata, vocabulary -> [this file] -> the checks
+    file.gguf -> metadata, vocabulary -> [this file] -> the checks
+
+A value that cannot be read counts as missing; a check of its own says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import GGUFError
+from ..gguf.arguments import id_ranges
 from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
 from ..gguf.edit import CONVERT_VERSION_1
 from ..gguf.metadata import Metadata, Overrides
@@ -21,7 +24,6 @@ from ..models.bpe.families import Evidence, evidence, parts
 from ..tokenizer import Tokenizer
 from ..vocab import END_OF_GENERATION, NORMAL, load
 from .finding import Where
-from .mend import id_ranges
 
 _K = TokenizerKey
 

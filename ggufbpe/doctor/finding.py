@@ -32,7 +32,7 @@ class Finding(NamedTuple):
     detail: dict[str, Any] | None = None  # numbers and examples, for programs
 
 
-def to_json(path: str, findings: Iterable[Finding]) -> dict[str, Any]:
+def findings_to_json(path: str, findings: Iterable[Finding]) -> dict[str, Any]:
     """The findings as JSON objects, with their number by severity."""
     found = [
         {**finding._asdict(), "where": finding.where._asdict(), "detail": finding.detail or {}}

@@ -29,7 +29,7 @@ _UTF8_BYTES = [*range(0x80), *range(0x80, 0xC0), *range(0xC2, 0xF5)]
 _RARE_BYTES = {*range(0x20), 0x7F, *range(0xF1, 0xF5)} - {9, 10, 13}
 
 
-def missing_bytes(model: Facts) -> Iterator[Finding]:
+def lost_bytes(model: Facts) -> Iterator[Finding]:
     """Bytes of UTF-8 without a token."""
     tokenizer = model.tokenizer
     if tokenizer is None or model.kind.drops_white_space:
@@ -81,7 +81,7 @@ def round_trips(model: Facts) -> Iterator[Finding]:
         )
 
 
-def clean_spaces(model: Facts) -> Iterator[Finding]:
+def dropped_spaces(model: Facts) -> Iterator[Finding]:
     """Spaces that decoding drops."""
     tokenizer = model.tokenizer
     if tokenizer is None or not tokenizer.vocabulary.pre_tokenizer.clean_spaces:

@@ -16,7 +16,7 @@ _K = TokenizerKey
 _SPECIAL_WHY = "A wrong or missing special id shows as answers that never end, or prompts that begin wrongly."
 
 
-def special_ids(model: Facts) -> Iterator[Finding]:
+def wrong_special_ids(model: Facts) -> Iterator[Finding]:
     """Ids of no token, and of tokens that are not special."""
     size = len(model.tokens)
     out_of_range = dict(ids_out_of_range(model.file, size))
@@ -86,7 +86,7 @@ def missing_special_ids(model: Facts) -> Iterator[Finding]:
             )
 
 
-def end_of_generation(model: Facts) -> Iterator[Finding]:
+def generation_ends(model: Facts) -> Iterator[Finding]:
     """An EOS that does not end a generation, and a template whose turns nothing ends."""
     if model.tokenizer is None:
         return

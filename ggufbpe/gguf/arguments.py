@@ -1,15 +1,20 @@
-"""What `--set` and `--remove` say of a file, as edits.
+"""What `--set`, `--remove` and `--set-token-type` say of a file, as edits.
 
-KEY=VALUE, KEY=TYPE:VALUE -> [this file] -> edit.py
+    KEY=VALUE, KEY=TYPE:VALUE, ID=TYPE -> [this file] -> edit.py
+
+A `ValueError` says what is wrong with an argument.
 """
 
 from __future__ import annotations
 
+import re
 import struct
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
 from ..errors import GGUFError, printable
-from .constants import GGUFValueType, TokenizerKey
+from .constants import GGUFValueType, TokenizerKey, TokenType
 from .edit import Edit
 from .metadata import Metadata
 from .reader import GGUFFile
@@ -82,6 +87,57 @@ def argument_for(file: GGUFFile | Metadata, key: str) -> str | None:
         return None
     size = file.array_length(TokenizerKey.LIST) if TokenizerKey.LIST in file else 0
     return None if key in ID_KEYS and found >= size else str(found).lower()
+
+
+def set_token_types(file: GGUFFile, arguments: Iterable[str]) -> Edit:
+    """The edit of `tokenizer.ggml.token_type` that `ID=TYPE`, `ID..ID=TYPE` or `TEXT=TYPE` mean together.
+
+    A number is an id, and two with dots between them are all ids from the first to the second. Where the file has
+    no types, all other tokens are normal, as without the key.
+    """
+    tokens = _list(file, TokenizerKey.LIST, _T.STRING)
+    types = _list(file, TokenizerKey.TOKEN_TYPE, _T.INT32) if TokenizerKey.TOKEN_TYPE in file else []
+    types = types + [int(TokenType.NORMAL)] * (len(tokens) - len(types))
+    for argument in arguments:
+        token, equals, name = argument.rpartition("=")
+        if not equals or name not in TokenType.__members__:
+            kinds = ", ".join(TokenType.__members__)
+            raise ValueError(
+                f"{printable(argument)} is not of the form ID=TYPE, ID..ID=TYPE or TEXT=TYPE, TYPE one of {kinds}"
+            )
+        if ids := re.fullmatch(r"([0-9]+)(?:\.\.([0-9]+))?", token):
+            first, last = int(ids[1]), int(ids[2] or ids[1])
+        elif token in tokens:
+            first = last = tokens.index(token)
+        else:
+            raise ValueError(f"the file has no token {printable(token)}")
+        if last < first:
+            raise ValueError(f"{printable(token)} has no ids: the second is the smaller one")
+        if last >= len(tokens):
+            raise ValueError(
+                f"token id {last} is out of range: the vocabulary has ids 0 to {len(tokens) - 1}"
+            )
+        types[first : last + 1] = [int(TokenType[name])] * (last + 1 - first)
+    return Edit(TokenizerKey.TOKEN_TYPE, _T.ARRAY, types, _T.INT32)
+
+
+def _list(file: GGUFFile, key: str, element: GGUFValueType) -> list[Any]:
+    if key not in file or file.element_type(key) is not element:
+        raise ValueError(f"the file has no {key} that is an array of {element.name}")
+    value = file[key]
+    assert isinstance(value, list)
+    return list(value)
+
+
+def id_ranges(ids: Iterable[int]) -> Iterator[str]:
+    """Ascending ids as `set_token_types` takes them: those in a row as the first and the last one.
+
+    >>> list(id_ranges([3, 4, 5, 9]))
+    ['3..5', '9']
+    """
+    for _, group in groupby(enumerate(ids), lambda pair: pair[1] - pair[0]):
+        found = [index for _, index in group]
+        yield f"{found[0]}..{found[-1]}" if len(found) > 1 else str(found[0])
 
 
 def _scalar(key: str, value_type: GGUFValueType, text: str) -> Any:

@@ -1,7 +1,4 @@
-"""Values as they stand in a GGUF: what Python has for each type, and how many bytes it takes.
-
-[this file] -> reader.py, writer.py, metadata.py
-"""
+"""Values as they stand in a GGUF, for reader and writer: what Python has for each type, and how many bytes it takes."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _T = GGUFValueType
 
 
 class Packer:
-    """Packs the parts of a file in its byte order, "little" or "big".
+    """Packs the parts of a file in its byte order, "little" or "big". Types may be those of the `gguf` package, too.
 
     >>> Packer().key("a.b", Field(GGUFValueType.BOOL, True))
     b'\\x03\\x00\\x00\\x00\\x00\\x00\\x00\\x00a.b\\x07\\x00\\x00\\x00\\x01'
@@ -63,7 +63,7 @@ class Packer:
         return struct.pack(self._order + SCALARS[value_type][0], value)
 
     def _scalar(self, value_type: GGUFValueType, value: Any) -> bytes:
-        return self.string(value) if value_type is _T.STRING else self.number(value_type, value)
+        return self.string(value) if value_type == _T.STRING else self.number(value_type, value)
 
     def _items(self, field: Field, items: Sequence[Any]) -> bytes:
         assert field.element is not None
@@ -72,7 +72,7 @@ class Packer:
             if numbers is not items:
                 numbers.byteswap()
             return numbers.tobytes()
-        if field.element is not _T.STRING:
+        if field.element != _T.STRING:
             return struct.pack(f"{self._order}{len(items)}{SCALARS[field.element][0]}", *items)
         if isinstance(items, LazyStrings) and self._length.format == "<Q":
             return items.packed()
