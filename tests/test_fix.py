@@ -21,7 +21,6 @@ from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe.cli import main
 from ggufbpe.doctor.mend import write_fixed
 from ggufbpe.gguf import edit as fix
-from ggufbpe.gguf import reader as gguf_file
 from ggufbpe.gguf.arguments import parse_remove, parse_set, set_token_types
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.gguf.reader import GGUFFile
@@ -203,7 +202,7 @@ def test_llama_cpp_runs_the_copy(tmp_path: Path) -> None:
 
 def test_memory_does_not_grow_with_the_tensors(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing longer than a block is written at once, but the packed keys."""
-    monkeypatch.setattr(gguf_file, "_COPIED_BLOCK", 16)
+    monkeypatch.setattr(GGUFFile, "COPIED_BLOCK", 16)
     with GGUFFile(model) as file:
         parts = fix._plan(file, [parse_set(file, f"{PRE}=llama-bpe")])
     new = [part for part in parts if isinstance(part, bytes)]

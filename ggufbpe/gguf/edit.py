@@ -25,7 +25,8 @@ from typing import IO, Any, NamedTuple
 from ..errors import CorruptMetadataError, TruncatedFileError
 from ..files import replacing
 from .constants import GGUFValueType
-from .reader import GGUFFile, Span
+from .reader import GGUFFile
+from .source import ByteRange
 from .values import Field
 from .writer import Packer
 
@@ -46,7 +47,7 @@ class Edit(NamedTuple):
     element: GGUFValueType | None = None  # the element type of an array
 
 
-_Part = bytes | Span  # new bytes, or those of the source file
+_Part = bytes | ByteRange  # new bytes, or those of the source file
 
 
 def is_of_version_1(path: str | os.PathLike[str]) -> bool:
@@ -96,11 +97,11 @@ def _plan(file: GGUFFile, edits: list[Edit]) -> list[_Part]:
     alignment = _alignment(file)
     first = file.metadata_end
     last = _tensor_infos_end(file)
-    parts: list[_Part] = [header, *kept.values(), Span(first, last)]
+    parts: list[_Part] = [header, *kept.values(), ByteRange(first, last)]
     data = last + -last % alignment
     if file.size > last:  # padding is written where it was, also in a file of metadata alone
         end = sum(len(part) if isinstance(part, bytes) else part.end - part.start for part in parts)
-        parts += [bytes(-end % alignment), Span(min(data, file.size), file.size)]
+        parts += [bytes(-end % alignment), ByteRange(min(data, file.size), file.size)]
     return parts
 
 
@@ -129,7 +130,7 @@ def _tensor_infos_end(file: GGUFFile) -> int:
     order = "<" if file.byteorder == "little" else ">"
     length, dimensions = struct.Struct(order + "Q"), struct.Struct(order + "I")
     position = file.metadata_end
-    unread = file.blocks(Span(position, file.size))
+    unread = file.blocks(ByteRange(position, file.size))
     data, start = b"", position  # what was read, and where it begins
 
     def take(size: int) -> bytes:
