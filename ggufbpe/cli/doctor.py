@@ -48,8 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     path = given_model(arguments, "doctor")
     findings = examine(path, overrides_of(arguments))
     if arguments.json:
-from ..doctor.finding import Finding, findings_to_json
-from ..views import terminal
+        _output.write(terminal.json_bytes(findings_to_json(path, findings)))
     else:
         color, width = _output.use_color(arguments.color), _output.terminal_width()
         _output.write(_text(path, findings, color, None if width is None else min(width, _WIDTH)))
