@@ -26,8 +26,9 @@ from ggufbpe.doctor.mend import write_fixed
 from ggufbpe.gguf.arguments import parse_set
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.gguf.reader import GGUFFile
-from ggufbpe.models.bpe.families import allows_feature, evidence, families, one_of_each, parts, tied
+from ggufbpe.models.bpe.families import allows_feature, evidence, families, one_of_each, tied
 from ggufbpe.models.bpe.hf_splitting import DIFFERENCES
+from ggufbpe.models.bpe.merge import parts
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.split import splitter
 from ggufbpe.models.bpe.telltales import CUT_BY, FEATURES, telltales

@@ -121,5 +121,5 @@ CHECKS: tuple[Check, ...] = (
 )
 # Of these, those that make no sense for models without a pre-tokenizer.
 BYTE_PAIR_CHECKS = frozenset(
-    (pre_tokenizer, merge_parts, unreachable, missing_bytes, round_trips, hugging_face_splitting)
+    (pre_tokenizer, merge_parts, unreachable, lost_bytes, round_trips, hugging_face_splitting)
 )

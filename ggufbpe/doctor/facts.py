@@ -20,7 +20,8 @@ from ..gguf.metadata import Metadata, Overrides
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import has_right_type
 from ..models import tokenizer_model
-from ..models.bpe.families import Evidence, evidence, parts
+from ..models.bpe.families import Evidence, evidence
+from ..models.bpe.merge import parts
 from ..tokenizer import Tokenizer
 from ..vocab import END_OF_GENERATION, NORMAL, load
 from .finding import Where

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ..errors import printable
 from ..gguf.constants import TokenizerKey
 from ..models.bpe.merge import BYTE_CHARS
+from ..spelling import BYTE_TOKENS
 from ..wording import counted, listed
 from .facts import Facts
 from .finding import Finding
@@ -37,7 +38,7 @@ def lost_bytes(model: Facts) -> Iterator[Finding]:
     if tokenizer.vocabulary.pre_tokenizer.byte_encode:
         missing = [byte for byte in _UTF8_BYTES if BYTE_CHARS[byte] not in model.ids]
     else:
-        missing = [byte for byte in _UTF8_BYTES if f"<0x{byte:02X}>" not in model.ids]
+        missing = [byte for byte in _UTF8_BYTES if BYTE_TOKENS[byte] not in model.ids]
     if missing:
         rare = _RARE_BYTES.issuperset(missing)
         yield Finding(

@@ -23,6 +23,7 @@ from ..gguf.values import Field, Value
 from ..gguf.writer import packed_file
 from ..models import tokenizer_model
 from ..models.bpe.merge import BYTE_CHARS
+from ..spelling import BYTE_TOKENS
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, GGUFWarning
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _keys(trained: TrainedVocabulary) -> dict[str, Value]:
 
 def _unnamed_end(trained: TrainedVocabulary) -> str:
     """The token that ends texts where no special token does: that of byte 0."""
-    return BYTE_CHARS[0] if trained.form.splitting.units == "bytes" else "<0x00>"
+    return BYTE_CHARS[0] if trained.form.splitting.units == "bytes" else BYTE_TOKENS[0]
 
 
 def _say_what_ends_texts(trained: TrainedVocabulary) -> None:
