@@ -1,6 +1,6 @@
 """GGUF bytes written by hand, so that they can be wrong in every way.
 
-The `gguf` package writes version 3 only, and nothing unsound. `Section` packs any version and byte order,
+The `gguf` package writes version 3 only, and nothing unsound. `Section` has any version and byte order,
 remembers where each part of a key lies, and takes numbers that lie. `TINY_VOCABULARY` is a complete byte
 pair vocabulary of 20 tokens, small enough that a file with it can be read in a hex viewer.
 
@@ -9,37 +9,15 @@ Used by make_malformed.py and make_gguf_variants.py.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gguf import GGUFValueType, TokenType
+from ggufbpe.gguf.constants import GGUFValueType, TokenType
+from ggufbpe.gguf.values import Field
+from ggufbpe.gguf.writer import Packer
 
 T = GGUFValueType
 Scalar = int | float | bool | str | bytes
-Numbers = int | float
-
-FORMATS = {
-    T.UINT8: "B",
-    T.INT8: "b",
-    T.UINT16: "H",
-    T.INT16: "h",
-    T.UINT32: "I",
-    T.INT32: "i",
-    T.FLOAT32: "f",
-    T.BOOL: "?",
-    T.UINT64: "Q",
-    T.INT64: "q",
-    T.FLOAT64: "d",
-}
-
-
-class Field(NamedTuple):
-    """One metadata value: its type, what it holds, and for an array the type of the elements."""
-
-    type: GGUFValueType
-    value: Scalar | Sequence[Scalar]
-    element: GGUFValueType | None = None
 
 
 def array_of(element: GGUFValueType, value: Sequence[Scalar]) -> Field:
@@ -64,9 +42,7 @@ class Section:
     """A key/value section under construction, and the whole file around it."""
 
     def __init__(self, version: int = 3, byteorder: str = "little") -> None:
-        self.version = version
-        self.order = "<" if byteorder == "little" else ">"
-        self.length_format = "I" if version == 1 else "Q"
+        self.pack = Packer(byteorder, version)
         self.places: dict[str, Place] = {}
         self.count = 0
         self._body = bytearray()
@@ -74,48 +50,19 @@ class Section:
     @property
     def end(self) -> int:
         """Offset of the first byte after what is there so far."""
-        return 8 + 2 * struct.calcsize(self.length_format) + len(self._body)
-
-    def pack(self, format: str, number: Scalar) -> bytes:
-        """One number in the file's byte order."""
-        return struct.pack(self.order + format, number)
-
-    def length(self, number: int) -> bytes:
-        """A length or count: 32 bits wide in version 1, 64 later."""
-        return self.pack(self.length_format, number)
-
-    def string(self, text: str | bytes) -> bytes:
-        """A length and the bytes."""
-        data = text if isinstance(text, bytes) else text.encode("utf-8")
-        return self.length(len(data)) + data
-
-    def scalar(self, type: GGUFValueType, value: Scalar) -> bytes:
-        """One value that is not an array."""
-        if type is T.STRING:
-            assert isinstance(value, str | bytes)
-            return self.string(value)
-        return self.pack(FORMATS[type], value)
-
-    def value(self, field: Field) -> bytes:
-        """The value as it stands after its type."""
-        if field.element is None:
-            assert isinstance(field.value, Scalar)
-            return self.scalar(field.type, field.value)
-        assert isinstance(field.value, list | tuple)
-        elements = b"".join(self.scalar(field.element, item) for item in field.value)
-        return self.pack("I", field.element) + self.length(len(field.value)) + elements
+        return len(self.pack.header(0)) + len(self._body)
 
     def add(self, key: str | bytes, field: Field) -> Section:
         """Append a sound key and value."""
-        return self.add_raw(key, field.type, self.value(field))
+        return self.add_raw(key, field.type, self.pack.value(field))
 
     def add_raw(self, key: str | bytes, type_number: int, value: bytes) -> Section:
         """Append a key with any type number and any bytes for its value."""
         name = key if isinstance(key, str) else key.decode("utf-8", "replace")
         start = self.end
-        self._body += self.string(key)
+        self._body += self.pack.string(key)
         type_at = self.end
-        self._body += self.pack("I", type_number & 0xFFFFFFFF) + value
+        self._body += self.pack.number(T.UINT32, type_number & 0xFFFFFFFF) + value
         self.places[name] = Place(start, type_at, type_at + 4, self.end)
         self.count += 1
         return self
@@ -134,9 +81,10 @@ class Section:
         tail: bytes = b"",
     ) -> bytes:
         """The whole file; a count or the version can be another than the true one."""
-        head = b"GGUF" + (self.pack("I", self.version) if version is None else version)
-        counts = self.length(tensor_count) + self.length(self.count if key_count is None else key_count)
-        return head + counts + bytes(self._body) + tail
+        header = self.pack.header(self.count if key_count is None else key_count, tensor_count)
+        if version is not None:
+            header = header[:4] + version + header[8:]
+        return header + bytes(self._body) + tail
 
 
 def section_of(fields: Mapping[str, Field], version: int = 3, byteorder: str = "little") -> Section:

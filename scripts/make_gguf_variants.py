@@ -23,8 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gguf import GGUFEndian, GGUFValueType, GGUFWriter
-from gguf_by_hand import FORMATS, TINY_VOCABULARY, Field, Section, array_of, section_of
+from gguf import GGUFEndian, GGUFWriter
+from gguf_by_hand import TINY_VOCABULARY, Field, Section, array_of, section_of
+
+from ggufbpe.gguf.constants import GGUFValueType
+from ggufbpe.gguf.values import SCALARS
 
 TARGET = Path(__file__).resolve().parent.parent / "fixtures" / "variants"
 
@@ -53,7 +56,7 @@ def bounds(type: GGUFValueType) -> list[Any]:
         return [0.0, -0.0, 1.5, 2.0**-149, -(2.0 - 2.0**-23) * 2.0**127, math.inf, -math.inf, math.nan]
     if type is T.FLOAT64:
         return [0.0, -0.0, 0.1, 5e-324, -1.7976931348623157e308, math.inf, -math.inf, math.nan]
-    bits = 8 * np.dtype(FORMATS[type]).itemsize
+    bits = 8 * SCALARS[type][1]
     if type.name.startswith("U"):
         return [0, 1, 2 ** (bits - 1), 2**bits - 1]
     return [-(2 ** (bits - 1)), -1, 0, 2 ** (bits - 1) - 1]
@@ -124,7 +127,7 @@ def with_tensor() -> bytes:
 def odd_bools() -> bytes:
     """Truth values other than 0 and 1; llama.cpp takes each but 0 for true."""
     section = Section().add_raw("two", T.BOOL, b"\x02")
-    elements = section.pack("I", T.BOOL) + section.length(3) + b"\x00\x80\xff"
+    elements = section.pack.number(T.UINT32, T.BOOL) + section.pack.length(3) + b"\x00\x80\xff"
     return section.add_raw("array", T.ARRAY, elements).file()
 
 

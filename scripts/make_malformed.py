@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import charsmaps
-from gguf import GGUFValueType, TokenType
 from gguf_by_hand import (
     BOS,
     EOS,
@@ -40,6 +39,9 @@ from gguf_by_hand import (
     section_of,
     tiny_vocabulary,
 )
+
+from ggufbpe.gguf.constants import GGUFValueType, TokenType
+from ggufbpe.gguf.writer import Packer
 
 TARGET = Path(__file__).resolve().parent.parent / "fixtures" / "malformed"
 
@@ -259,8 +261,8 @@ def lying_values() -> Iterator[Case]:
     def with_value(type_number: int, value: bytes) -> Section:
         return preamble().add_raw(KEY, type_number, value)
 
-    pack = Section().length
-    number = Section().pack
+    pack = Packer().length
+    number = Packer().number
     start = preamble().end
     at_type = start + 8 + len(KEY)
     at_value = at_type + 4
@@ -279,30 +281,30 @@ def lying_values() -> Iterator[Case]:
         if element is T.ARRAY:
             continue
         for name, count in (("2-to-60", 2**60), ("2-to-61", 2**61), ("minus-1", 2**64 - 1)):
-            section = with_value(T.ARRAY, number("I", element) + pack(count))
+            section = with_value(T.ARRAY, number(T.UINT32, element) + pack(count))
             name = f"array-of-{element.name.lower()}-count-{name}"
             yield lie(name, section, "CorruptMetadataError", at_value + 4, "past the end")
-        section = with_value(T.ARRAY, number("I", element) + pack(1000))
+        section = with_value(T.ARRAY, number(T.UINT32, element) + pack(1000))
         name = f"array-of-{element.name.lower()}-past-end"
         yield lie(name, section, "TruncatedFileError", at_value + 4, "past the end")
 
-    strings = number("I", T.STRING) + pack(2) + pack(3) + b"one"
+    strings = number(T.UINT32, T.STRING) + pack(2) + pack(3) + b"one"
     section = with_value(T.ARRAY, strings + pack(2000))
     yield lie("string-in-array-past-end", section, "TruncatedFileError", at_value + 23, "past the end")
     section = with_value(T.ARRAY, strings + pack(2**64 - 9))
     yield lie("string-in-array-2-to-64", section, "CorruptMetadataError", at_value + 23, "past the end")
 
-    inner = number("I", T.UINT8) + pack(1) + b"\x07"
-    section = with_value(T.ARRAY, number("I", T.ARRAY) + pack(1) + inner)
+    inner = number(T.UINT32, T.UINT8) + pack(1) + b"\x07"
+    section = with_value(T.ARRAY, number(T.UINT32, T.ARRAY) + pack(1) + inner)
     yield lie("array-of-arrays", section, "CorruptMetadataError", at_value, "array of arrays")
-    deep = (number("I", T.ARRAY) + pack(1)) * 300
+    deep = (number(T.UINT32, T.ARRAY) + pack(1)) * 300
     section = with_value(T.ARRAY, deep + inner)
     yield lie("array-of-arrays-300-deep", section, "CorruptMetadataError", at_value, "array of arrays")
 
     for name, code in (("13", 13), ("99", 99), ("minus-1", -1), ("big-endian-4", 4 << 24)):
         section = with_value(code, bytes(16))
         yield lie(f"value-type-{name}", section, "CorruptMetadataError", at_type, "type", str(code % 2**32))
-        section = with_value(T.ARRAY, number("I", code % 2**32) + pack(1))
+        section = with_value(T.ARRAY, number(T.UINT32, code % 2**32) + pack(1))
         yield lie(f"element-type-{name}", section, "CorruptMetadataError", at_value, "type")
 
     yield lie(
@@ -323,7 +325,7 @@ def lying_values() -> Iterator[Case]:
 
     for version, byteorder in ((1, "little"), (1, "big"), (2, "big"), (3, "big")):
         section = preamble(version, byteorder)
-        section.add_raw(KEY, T.STRING, section.length(2**31) + b"text")
+        section.add_raw(KEY, T.STRING, section.pack.length(2**31) + b"text")
         offset = section.places[KEY].value
         yield lie(
             f"string-past-end-version-{version}-{byteorder}",

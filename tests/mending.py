@@ -10,7 +10,7 @@ from conftest import ROOT
 
 from ggufbpe import GGUFError
 from ggufbpe.cli import main
-from ggufbpe.doctor.doctor import examine
+from ggufbpe.doctor.examine import examine
 
 COMMAND = re.compile(r"ggufbpe fix .+? -o fixed\.gguf")
 FIXTURES = sorted((ROOT / "fixtures").rglob("*.gguf"))

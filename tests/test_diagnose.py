@@ -426,7 +426,8 @@ def fixes_that_fail(
 def test_every_fix_in_the_file_is_taken_and_mends(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ggufbpe.fix import parse_set, write_fixed
+    from ggufbpe.doctor.mend import write_fixed
+    from ggufbpe.gguf.arguments import parse_set
     from ggufbpe.gguf.reader import GGUFFile
 
     monkeypatch.chdir(tmp_path)

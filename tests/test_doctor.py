@@ -19,13 +19,16 @@ from test_verify import BROKEN
 
 from ggufbpe import Tokenizer
 from ggufbpe.cli import diff, main
-from ggufbpe.doctor import doctor
-from ggufbpe.doctor.doctor import Finding, examine
-from ggufbpe.fix import parse_set, write_fixed
+from ggufbpe.doctor import examine as checks
+from ggufbpe.doctor.examine import examine
+from ggufbpe.doctor.finding import Finding
+from ggufbpe.doctor.mend import write_fixed
+from ggufbpe.gguf.arguments import parse_set
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.gguf.reader import GGUFFile
-from ggufbpe.models.bpe.families import allows_feature, evidence, families, one_of_each, parts, tied
+from ggufbpe.models.bpe.families import allows_feature, evidence, families, one_of_each, tied
 from ggufbpe.models.bpe.hf_splitting import DIFFERENCES
+from ggufbpe.models.bpe.merge import parts
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.split import splitter
 from ggufbpe.models.bpe.telltales import CUT_BY, FEATURES, telltales
@@ -199,8 +202,9 @@ def test_each_defect_is_the_first_finding(defect: str, tmp_path: Path) -> None:
 
 def test_every_finding_that_there_is_has_a_defect() -> None:
     """The table above is complete: each id in the source is expected by some test."""
+    files = Path(checks.__file__).parent.glob("*.py")
     calls = [
-        node for node in ast.walk(ast.parse(Path(doctor.__file__).read_text())) if isinstance(node, ast.Call)
+        node for file in files for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)
     ]
     findings = [
         call.args[1] for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Finding"
@@ -366,11 +370,9 @@ def test_defaults_of_special_ids_are_those_of_the_tokenizer(
 def test_unharmed_models_have_no_errors(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of llama.cpp's vocabularies. What only warns, and takes long, is left to smaller ones."""
     if name not in ("gpt-2", "falcon", "deepseek-coder", *OTHERS):
-        quick = [
-            check for check in doctor._CHECKS if check.__name__ not in ("_pre_tokenizer", "_unreachable")
-        ]
-        assert len(quick) == len(doctor._CHECKS) - 2
-        monkeypatch.setattr(doctor, "_CHECKS", tuple(quick))
+        quick = [check for check in checks.CHECKS if check.__name__ not in ("pre_tokenizer", "unreachable")]
+        assert len(quick) == len(checks.CHECKS) - 2
+        monkeypatch.setattr(checks, "CHECKS", tuple(quick))
     findings = examine(cached(name))
     assert [finding for finding in findings if finding.severity == "error"] == []
     assert "pre_doubtful" not in [finding.id for finding in findings]

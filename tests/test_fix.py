@@ -17,10 +17,11 @@ from conftest import missing
 from gguf import GGMLQuantizationType, GGUFEndian, GGUFReader, GGUFWriter
 from reference import LoadError, NotPreparedError, Oracle, with_pre
 
-from ggufbpe import GGUFError, GGUFWarning, Tokenizer, fix
+from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe.cli import main
-from ggufbpe.fix import parse_remove, parse_set, set_token_types, write_fixed
-from ggufbpe.gguf import reader as gguf_file
+from ggufbpe.doctor.mend import write_fixed
+from ggufbpe.gguf import edit as fix
+from ggufbpe.gguf.arguments import parse_remove, parse_set, set_token_types
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.schema import ID_KEYS, KEY_TYPES
@@ -201,7 +202,7 @@ def test_llama_cpp_runs_the_copy(tmp_path: Path) -> None:
 
 def test_memory_does_not_grow_with_the_tensors(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing longer than a block is written at once, but the packed keys."""
-    monkeypatch.setattr(gguf_file, "_COPIED_BLOCK", 16)
+    monkeypatch.setattr(GGUFFile, "COPIED_BLOCK", 16)
     with GGUFFile(model) as file:
         parts = fix._plan(file, [parse_set(file, f"{PRE}=llama-bpe")])
     new = [part for part in parts if isinstance(part, bytes)]
@@ -488,7 +489,7 @@ def test_signals_leave_the_file_whole(model: Path, number: signal.Signals, code:
     before = model.read_bytes()
     script = (
         "import sys, time\n"
-        "from ggufbpe import fix\n"
+        "from ggufbpe.gguf import edit as fix\n"
         "copy = fix._copy\n"
         "def slowly(*arguments):\n"
         "    copy(*arguments)\n"

@@ -35,9 +35,9 @@ from ggufbpe.errors import (
     TruncatedFileError,
     UnsupportedVersionError,
 )
-from ggufbpe.gguf import reader as gguf_file
 from ggufbpe.gguf.constants import GGUFValueType
-from ggufbpe.gguf.reader import GGUFFile, Span
+from ggufbpe.gguf.reader import GGUFFile
+from ggufbpe.gguf.source import ByteRange as Span
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
@@ -368,7 +368,7 @@ def test_opening_keeps_no_object_for_each_string() -> None:
     tracemalloc.stop()
     file.close()
     assert strings > 100_000
-    assert size < 9.5 * strings + gguf_file._BLOCK
+    assert size < 9.5 * strings + GGUFFile.BLOCK
     assert peak < 20 * strings
 
 
@@ -398,7 +398,7 @@ def test_values_are_the_same_in_blocks_of_any_size(
             return repr([file[key] for key in file]), offsets, file.metadata_end
 
     expected = found()
-    monkeypatch.setattr(gguf_file, "_BLOCK", block)
+    monkeypatch.setattr(GGUFFile, "BLOCK", block)
     assert found() == expected
 
 
@@ -458,7 +458,7 @@ def test_a_file_that_changes_while_it_is_opened(
             change(changing, at // 2 if part < 0.9 else at)
         return read(self, position, size)
 
-    monkeypatch.setattr(gguf_file, "_BLOCK", 16)
+    monkeypatch.setattr(GGUFFile, "BLOCK", 16)
     monkeypatch.setattr(GGUFFile, "_read", and_change)
     with pytest.raises(GGUFError) as caught:
         Tokenizer.from_gguf(changing)
@@ -510,8 +510,8 @@ def test_lengths_that_lie_do_not_make_us_read_gigabytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file of 40 GB can hold what they say. The limit itself would take a second to reach."""
-    assert gguf_file._LONGEST_SECTION < 2**30
-    monkeypatch.setattr(gguf_file, "_LONGEST_SECTION", 2**22)
+    assert GGUFFile.LONGEST < 2**30
+    monkeypatch.setattr(GGUFFile, "LONGEST", 2**22)
     key = struct.pack("<Q", 3) + b"key"
     lies = {
         "key": struct.pack("<Q", 2**34),

@@ -26,7 +26,8 @@ from hypothesis import strategies as st
 from synthetic import bounded
 
 from ggufbpe.errors import GGUFError
-from ggufbpe.gguf import reader as gguf_file
+from ggufbpe.gguf import section as gguf_file
+from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.kernel import native
 from ggufbpe.kernel.lazy import LazyIds, LazyStrings, as_dict, lazy_ids, lazy_strings
 from ggufbpe.vocab import load_vocabulary, tokens
@@ -62,7 +63,7 @@ def opened(path: Path) -> object:
 def metadata(path: Path) -> object:
     """All values of a file, and where the elements of arrays are; or the error."""
     try:
-        with gguf_file.GGUFFile(path) as file:
+        with GGUFFile(path) as file:
             arrays = [key for key in file if file.array_length(key)]
             last = [file.element_offset(key, file.array_length(key) - 1) for key in arrays]
             return repr(dict(file)), last, file.metadata_end
@@ -97,7 +98,7 @@ def test_what_stays_as_it_is_in_the_file_is_lazy(name: str, lazy: bool) -> None:
 
 def test_opening_makes_no_object_for_a_token() -> None:
     load_vocabulary(GPT2)
-    with gguf_file.GGUFFile(GPT2) as file:
+    with GGUFFile(GPT2) as file:
         section = file.metadata_end
     tracemalloc.start()
     found = load_vocabulary(GPT2)

@@ -22,8 +22,9 @@ from ggufbpe import (
     WrongTypeError,
 )
 from ggufbpe.cli import main
-from ggufbpe.fix import Edit, write_fixed
+from ggufbpe.doctor.mend import write_fixed
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey
+from ggufbpe.gguf.edit import Edit
 from ggufbpe.gguf.kv_override import applicable, parse_kv_overrides
 
 K, T = TokenizerKey, GGUFValueType

@@ -25,7 +25,8 @@ from synthetic import CHARACTERS, WORDS, gpt2_vocabulary, tokenizer_as
 
 from ggufbpe import GGUFError, Tokenizer
 from ggufbpe.gguf.constants import TokenizerKey
-from ggufbpe.gguf.reader import GGUFFile, Value
+from ggufbpe.gguf.reader import GGUFFile
+from ggufbpe.gguf.values import Value
 from ggufbpe.models.bpe import merge as bpe
 from ggufbpe.models.bpe import split
 from ggufbpe.models.bpe import text as plain_text

@@ -6,7 +6,8 @@ import argparse
 import re
 from collections import Counter
 
-from ..doctor.doctor import Finding, examine, to_json
+from ..doctor.examine import examine
+from ..doctor.finding import Finding, findings_to_json
 from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_override_kv, overrides_of
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     path = given_model(arguments, "doctor")
     findings = examine(path, overrides_of(arguments))
     if arguments.json:
-        _output.write(terminal.json_bytes(to_json(path, findings)))
+        _output.write(terminal.json_bytes(findings_to_json(path, findings)))
     else:
         color, width = _output.use_color(arguments.color), _output.terminal_width()
         _output.write(_text(path, findings, color, None if width is None else min(width, _WIDTH)))

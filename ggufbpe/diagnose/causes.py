@@ -15,8 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..errors import printable
-from ..fix import CONVERT_VERSION_1, id_ranges, is_of_version_1
+from ..gguf.arguments import id_ranges
 from ..gguf.constants import TokenizerKey, TokenType
+from ..gguf.edit import CONVERT_VERSION_1, is_of_version_1
 from ..models.bpe.families import Evidence
 from ..models.bpe.model import WITHOUT_MERGES
 from ..models.bpe.registry import PRE_TOKENIZERS

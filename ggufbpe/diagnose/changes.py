@@ -15,12 +15,13 @@ from .. import utf8
 from ..models.bpe.merge import CHAR_BYTES
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..models.bpe.text import byte_pair_text
+from ..spelling import SPACE
 from ..tokenizer import Tokenizer
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
+from ..vocab.special_ids import STRIPS_MASK
 from . import causes
 from .causes import Cause
 from .encodings import (
-    STRIPS_MASK,
     Encoding,
     EncodingChange,
     acts,
@@ -125,7 +126,7 @@ class Changes:
 
     def _unescaped(self, data: bytes) -> bytes:
         escapes = self.vocabulary.pre_tokenizer.escape_whitespaces
-        return data.replace("▁".encode(), b" ") if escapes else data
+        return data.replace(SPACE.encode(), b" ") if escapes else data
 
     # ---- changes of the text ----------------------------------------------------------------------------
 

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
 from ..vocab import LSTRIP, NORMAL, Vocabulary
+from ..vocab.special_ids import STRIPS_MASK
 from . import causes
 from .causes import Cause
-
-STRIPS_MASK = ("jina-v2-de", "jina-v2-es", "jina-v2-code", "mmbert")  # vocab/: _set_strip_attributes
 
 
 class Encoding(NamedTuple):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from .. import utf8
 from ..models.bpe.merge import BYTE_CHARS
+from ..spelling import BYTE_TOKENS
 from ..vocab import LSTRIP, RSTRIP, Vocabulary
 from .agreement import first_difference
 from .causes import Cause
@@ -47,7 +48,7 @@ def is_lossless(vocabulary: Vocabulary) -> bool:
     """Whether the ids of any text decode to that text."""
     strips = LSTRIP | RSTRIP
     byte_encode = vocabulary.pre_tokenizer.byte_encode
-    needed = BYTE_CHARS if byte_encode else [f"<0x{byte:02X}>" for byte in range(256)]
+    needed = BYTE_CHARS if byte_encode else BYTE_TOKENS
     return (
         vocabulary.tokenizer_model.keeps_text
         and all(token in vocabulary.token_to_id for token in needed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import accumulate
 
+from ..spelling import unescape_spaces
 from . import causes
 from .agreement import agreement, first_difference
 from .causes import Cause
@@ -91,7 +92,7 @@ class Nearest(Search):
                 if words:
                     shown = [
                         {
-                            "word": word.replace("▁", " "),
+                            "word": unescape_spaces(word),
                             "ours": self._shown(ours),
                             "theirs": self._shown(theirs[0]),
                         }

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from ..errors import printable
 from .constants import GGUFValueType
-from .reader import Value
 from .schema import KEY_TYPES
+from .values import Value
 
 _T = GGUFValueType
 _LONGEST = 127  # bytes of a key, and of a text

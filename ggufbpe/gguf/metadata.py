@@ -12,16 +12,17 @@ But: which values a key may have says vocab/, of a file and of an override alike
 from __future__ import annotations
 
 import struct
-import sys
 from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from ..errors import printable
-from ..kernel.lazy import LazyStrings, lazy_strings, packed_strings
-from .constants import GGUF_MAGIC, GGUFValueType
-from .reader import SCALARS, GGUFFile, Value, numbers_of
+from ..kernel.lazy import LazyStrings, lazy_strings
+from .constants import GGUFValueType
+from .reader import GGUFFile
 from .schema import KEY_TYPES
+from .values import Field, Value, numbers_of
+from .writer import Packer, packed_file
 
 _T = GGUFValueType
 _UNREAD = object()
@@ -103,20 +104,7 @@ class Metadata:
     def to_bytes(self) -> bytes:
         """A GGUF of these keys, in their order by name: the same bytes wherever the same values come from."""
         entries = sorted((key, entry) for key, entry in self._entries.items() if entry is not None)
-        parts = [GGUF_MAGIC + struct.pack("<IQQ", 3, 0, len(entries))]
-        for key, (value_type, element, length, value) in entries:
-            parts.append(_packed_text(key) + struct.pack("<I", value_type))
-            if element is not None:
-                parts.append(struct.pack("<IQ", element, length))
-            if element is _T.STRING:
-                parts.append(packed_strings(value))
-            elif element is not None:
-                parts.append(_packed_numbers(value))
-            elif value_type is _T.STRING:
-                parts.append(_packed_text(value))
-            else:
-                parts.append(struct.pack("<" + SCALARS[value_type][0], value))
-        return b"".join(parts)
+        return packed_file({key: Field(entry.type, entry.value, entry.element) for key, entry in entries})
 
     def _entry(self, key: str) -> _Entry | None:
         if key not in self._entries and self._file is not None:
@@ -187,22 +175,7 @@ def _fits(value_type: GGUFValueType, value: Any) -> bool:
     if not isinstance(value, kind) or isinstance(value, bool):
         return False
     try:
-        struct.pack("<" + SCALARS[value_type][0], value)
+        Packer().number(value_type, value)
     except (struct.error, OverflowError):
         return False
     return True
-
-
-# ---- bytes ----------------------------------------------------------------------------------------------
-
-
-def _packed_text(text: str) -> bytes:
-    data = text.encode()
-    return struct.pack("<Q", len(data)) + data
-
-
-def _packed_numbers(numbers: array[int]) -> bytes:
-    if sys.byteorder == "big":
-        numbers = numbers[:]
-        numbers.byteswap()
-    return numbers.tobytes()

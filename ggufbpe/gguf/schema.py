@@ -1,6 +1,6 @@
 """What llama.cpp takes for the keys of a tokenizer: types, and ids that must be in the vocabulary.
 
-    reader.py -> [this file] -> vocab/ (opening), metadata.py (overrides), fix.py (writing), doctor/doctor.py
+    reader.py -> [this file] -> vocab/ (opening), metadata.py (overrides), arguments.py (edits), doctor/
 
 Source: src/llama-vocab.cpp, llama_vocab::impl::load. Each value has one type and no other (GKV in
 src/llama-model-loader.cpp).
@@ -8,12 +8,13 @@ src/llama-model-loader.cpp).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ..errors import GGUFError, VocabularyError, WrongTypeError
 from .constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey
 from .reader import GGUFFile
+from .values import Field, Value
 
 if TYPE_CHECKING:
     from .metadata import Metadata
@@ -42,6 +43,15 @@ KEY_TYPES: dict[str, GGUFValueType | tuple[GGUFValueType, ...]] = {
 
 # Keys of another type that llama.cpp does not refuse: it takes the text of a number for the template.
 NOT_REFUSED = frozenset((_K.CHAT_TEMPLATE,))
+
+
+def as_fields(values: Mapping[str, Value]) -> dict[str, Field]:
+    """Values of keys in `KEY_TYPES` with their types, as the writer takes them."""
+    types = ((key, value, KEY_TYPES[key]) for key, value in values.items())
+    return {
+        key: Field(_T.ARRAY, value, kind[0]) if isinstance(kind, tuple) else Field(kind, value)
+        for key, value, kind in types
+    }
 
 
 def has_right_type(file: GGUFFile | Metadata, key: str) -> bool:

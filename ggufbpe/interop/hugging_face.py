@@ -16,13 +16,13 @@ Source of the format: tokenizers/src/tokenizer/serialization.rs of huggingface/t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..errors import printable
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ..models.bpe.merge import CHAR_BYTES, WordEncoder
+from ..spelling import BYTE_OF, SPACE
 from ..unicode_classes import LOWER
 from ..vocab import (
     BYTE,
@@ -44,7 +44,6 @@ from .splitting import NotExpressibleError, oniguruma
 TOKENIZER_JSON, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 NOT_IN_1 = "not_read_by_tokenizers_1"
 GGUF_SECTION, OTHER_TYPES = "gguf", "token_types"
-_BYTE_TOKEN = re.compile("<0x[0-9A-F]{2}>")
 _CONFIG_TOKENS = ("bos", "eos", "unk", "sep", "pad", "mask")
 
 SPECIAL_ID_KEYS = {name: keys[0] for name, keys, _ in SPECIAL_IDS}
@@ -155,7 +154,7 @@ def _added_tokens(vocabulary: Vocabulary) -> list[dict[str, Any]]:
 
 
 def _normalizer(vocabulary: Vocabulary) -> dict[str, Any] | None:
-    steps = [_replace(" ", "▁")] if vocabulary.pre_tokenizer.escape_whitespaces else []
+    steps = [_replace(" ", SPACE)] if vocabulary.pre_tokenizer.escape_whitespaces else []
     if (
         vocabulary.pre_tokenizer.prepend_space
     ):  # a Replace of nothing by U+2581 makes the library panic on some texts
@@ -201,7 +200,7 @@ def _byte_level() -> dict[str, Any]:
 def _decoder(vocabulary: Vocabulary) -> dict[str, Any]:
     steps = [{"type": "ByteFallback"}, {"type": "Fuse"}]
     if vocabulary.pre_tokenizer.escape_whitespaces:
-        steps.insert(0, _replace("▁", " "))
+        steps.insert(0, _replace(SPACE, " "))
     return {"type": "Sequence", "decoders": steps}
 
 
@@ -286,7 +285,7 @@ def _other_types(vocabulary: Vocabulary) -> dict[str, list[int]]:
         told = NORMAL
         if token in special:
             told = CONTROL if kind & (CONTROL | UNKNOWN) else USER_DEFINED
-        elif not byte_level and kind == BYTE and _BYTE_TOKEN.fullmatch(vocabulary.tokens[token]):
+        elif not byte_level and kind == BYTE and vocabulary.tokens[token] in BYTE_OF:
             told = BYTE
         if kind != CONTROL and _found_by_text(vocabulary, token):
             kind &= ~CONTROL

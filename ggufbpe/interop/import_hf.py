@@ -16,25 +16,25 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
 from ..errors import printable
-from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
-from ..models.bpe.families import parts
+from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
+from ..gguf.schema import as_fields
+from ..gguf.writer import packed_file
 from ..models.bpe.hf_splitting import DIFFERENCES
-from ..models.bpe.merge import BYTE_CHARS, PairRanks, merge_steps
+from ..models.bpe.merge import BYTE_CHARS, PairRanks, merge_steps, parts
 from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
+from ..spelling import BYTE_TOKENS, SPACE
+from ..vocab.special_ids import MODERN_BERT, PHI_3, STRIPPING_ARCHITECTURES, STRIPS_MASK
+from ..wording import listed
 from .hugging_face import GGUF_SECTION, OTHER_TYPES, SPECIAL_ID_KEYS
 from .limits import NEVER, Limit
 from .recognize import Recognized, parts_of, recognize
 
 _K = TokenizerKey
-_T = GGUFValueType
-_SHOWN = 5
-_STRIPS_MASK = ("jina-v2-code", "jina-v2-de", "jina-v2-es", "mmbert")  # vocab/, _set_strip_attributes
-_STRIPPING = ("nomic-bert-moe", "jina-bert-v3")  # architectures that do the same
+_MORE = " and {} more"
 _CONFIG_TOKENS = (
     ("bos", _K.BOS_ID),
     ("eos", _K.EOS_ID),
@@ -210,8 +210,8 @@ class _Import:
                 f"the token {printable(odd)} has a NUL, where a string ends for llama.cpp"
             )
         if not self._byte_level:
-            for byte in range(256):
-                index = self._model["vocab"].get(f"<0x{byte:02X}>")
+            for name in BYTE_TOKENS:
+                index = self._model["vocab"].get(name)
                 if index is not None:
                     types[index] = int(TokenType.BYTE)
         for token in self._added:
@@ -288,7 +288,7 @@ class _Import:
 
         def distance(entry: PreTokenizer) -> tuple[bool, ...]:
             return (
-                mask != (entry.name in _STRIPS_MASK),
+                mask != (entry.name in STRIPS_MASK),
                 entry.ignore_merges != ignore_merges,
                 isinstance(clean, bool) and entry.clean_spaces != clean,
                 entry.add_sep,
@@ -370,10 +370,12 @@ class _Import:
 
     def _added_token_limits(self) -> Iterator[Limit]:
         name, architecture = self._name.lower(), self._architecture
-        strips_mask = self._entry.name in _STRIPS_MASK or any(part in architecture for part in _STRIPPING)
+        strips_mask = self._entry.name in STRIPS_MASK or any(
+            part in architecture for part in STRIPPING_ARCHITECTURES
+        )
         carried = {  # by name alone: vocab/, _set_strip_attributes
-            "lstrip": {"<mask>"} if strips_mask else {"[MASK]"} if "modern-bert" in name else set(),
-            "rstrip": set(self._ids) if not strips_mask and ("phi-3" in name or "phi3" in name) else set(),
+            "lstrip": {"<mask>"} if strips_mask else {"[MASK]"} if MODERN_BERT in name else set(),
+            "rstrip": set(self._ids) if not strips_mask and any(part in name for part in PHI_3) else set(),
         }
         for flag, what in (
             ("lstrip", "take the white space before them"),
@@ -385,7 +387,7 @@ class _Import:
             if found:
                 yield Limit(
                     flag,
-                    f"{_some(found)} {what}, which llama.cpp does for models of some names only",
+                    f"{listed(found, len(found), _MORE)} {what}, which llama.cpp does for models of some names only",
                     len(found),
                 )
         changes = [part.get("type") for part in parts_of(self._document.get("normalizer"), "normalizers")]
@@ -393,7 +395,8 @@ class _Import:
         if normalized:
             yield Limit(
                 "normalized_tokens",
-                f"{_some(normalized)} are found in the normalized text, which llama.cpp does not have",
+                f"{listed(normalized, len(normalized), _MORE)} are found in the normalized text, which llama.cpp does "
+                "not have",
                 len(normalized),
             )
 
@@ -509,7 +512,7 @@ def _normalizers(document: dict[str, Any], byte_level: bool) -> Iterator[Limit]:
             not byte_level
             and kind == "Replace"
             and part.get("pattern") == {"String": " "}
-            and part.get("content") == "▁"
+            and part.get("content") == SPACE
         )
         if not escapes:
             yield Limit(
@@ -548,46 +551,9 @@ def _require_utf8(keys: dict[str, Any]) -> None:
                 ) from error
 
 
-def _some(texts: list[str]) -> str:
-    shown = ", ".join(printable(text, 40) for text in texts[:_SHOWN])
-    return shown + (f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else "")
-
-
 # ---- writing --------------------------------------------------------------------------------------------
 
 
 def pack(metadata: dict[str, Any]) -> bytes:
-    """The metadata as a GGUF without tensors, by the `gguf` package."""
-    import tempfile
-
-    from gguf import GGUFValueType as Type
-    from gguf import GGUFWriter
-
-    types = {str: Type.STRING, bool: Type.BOOL, int: Type.UINT32}
-    empty = [key for key, value in metadata.items() if value == []]
-    with tempfile.TemporaryDirectory(prefix="ggufbpe-") as folder:
-        path = os.path.join(folder, "vocab.gguf")
-        writer = GGUFWriter(path, "")
-        writer.kv_data[0].clear()  # the architecture, which the writer adds
-        for key, value in metadata.items():
-            if isinstance(value, list) and value:
-                element = Type.STRING if isinstance(value[0], str) else Type.INT32
-                writer.add_key_value(key, value, Type.ARRAY, element)
-            elif key not in empty:
-                writer.add_key_value(key, value, types[type(value)])
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.close()
-        with open(path, "rb") as file:
-            data = file.read()
-    return _with_empty_lists(data, empty)
-
-
-def _with_empty_lists(data: bytes, keys: list[str]) -> bytes:
-    """`data` and keys for arrays of no strings, which llama.cpp reads but the `gguf` package does not write."""
-    (count,) = struct.unpack_from("<Q", data, 16)
-    end = b"".join(
-        struct.pack("<Q", len(key)) + key.encode() + struct.pack("<IIQ", _T.ARRAY, _T.STRING, 0)
-        for key in keys
-    )
-    return data[:16] + struct.pack("<Q", count + len(keys)) + data[24:] + end
+    """The metadata as a GGUF without tensors."""
+    return packed_file(as_fields(metadata))

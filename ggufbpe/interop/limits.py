@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from ..errors import printable
-from ..models.bpe.families import parts
-from ..models.bpe.merge import BYTE_CHARS
+from ..models.bpe.merge import BYTE_CHARS, parts
 from ..pipeline.special import sort_longest_first
+from ..spelling import BYTE_TOKENS
 from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
+from ..wording import counted, listed
 from .splitting import NotExpressibleError
-
-_SHOWN = 5
 
 
 def plain(vocabulary: Vocabulary) -> Vocabulary:
@@ -75,7 +73,8 @@ def dropped_merges(merges: Merges) -> Iterator[Limit]:
     if merges.dropped:
         yield Limit(
             "merges_without_tokens",
-            f"{_number(merges.dropped, 'merge')} left out, since a part or the result is no token: "
+            f"{counted(len(merges.dropped), 'merge is', 'merges are')} left out, since a part or the result is no "
+            "token: "
             f"{_some(merges.dropped)}; words in which llama.cpp applies them get other ids",
             len(merges.dropped),
         )
@@ -94,7 +93,7 @@ def missing_bytes(vocabulary: Vocabulary, instead: str) -> Iterator[Limit]:
 
 def bytes_without_tokens(vocabulary: Vocabulary) -> list[int]:
     """The bytes of UTF-8 that have no token."""
-    names = BYTE_CHARS if vocabulary.pre_tokenizer.byte_encode else [f"<0x{byte:02X}>" for byte in range(256)]
+    names = BYTE_CHARS if vocabulary.pre_tokenizer.byte_encode else BYTE_TOKENS
     return [byte for byte in range(256) if names[byte] not in vocabulary.token_to_id and byte not in NEVER]
 
 
@@ -185,10 +184,6 @@ def stripped_spaces(vocabulary: Vocabulary) -> Iterator[Limit]:
         )
 
 
-def _number(items: list[str], noun: str) -> str:
-    return f"{len(items)} {noun}{' is' if len(items) == 1 else 's are'}"
-
-
 def _some(texts: Iterable[str]) -> str:
-    shown = list(dict.fromkeys(texts))
-    return ", ".join(printable(text, 40) for text in shown[:_SHOWN]) + (" …" if len(shown) > _SHOWN else "")
+    different = dict.fromkeys(texts)
+    return listed(different, len(different))

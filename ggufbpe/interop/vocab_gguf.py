@@ -6,15 +6,15 @@ Every key that is kept is copied byte for byte, so that what llama.cpp makes of 
 tokenizer, and of `general.*` what does not speak of tensors (the architecture and the name have a say in how
 tokens strip white space). The model's dimensions are not asked for while only its vocabulary is loaded.
 
-But: nothing is corrected; fix.py does that.
+But: nothing is corrected; doctor/mend.py does that.
 """
 
 from __future__ import annotations
 
 import os
-import struct
 
 from ..gguf.reader import GGUFFile
+from ..gguf.writer import Packer
 from .hugging_face import Export
 
 VOCAB_GGUF = "vocab.gguf"
@@ -31,8 +31,7 @@ def to_vocab_gguf(path: str | os.PathLike[str]) -> Export:
         file.require_first_shard()
         spans = file.spans()
         kept = [span for key, span in spans.items() if key.startswith(_KEPT) and key not in _OF_TENSORS]
-        order = "<" if file.byteorder == "little" else ">"
-        parts = [b"GGUF" + struct.pack(f"{order}IQQ", file.version, 0, len(kept))]
+        parts = [Packer(file.byteorder, file.version).header(len(kept))]
         for span in kept:
             parts += file.blocks(span)
     return Export({VOCAB_GGUF: b"".join(parts)}, ())

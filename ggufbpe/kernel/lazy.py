@@ -39,6 +39,11 @@ class LazyStrings(Sequence[str]):
             self._list = self.strings.to_list()
         return self._list
 
+    def packed(self) -> bytes:
+        """The bytes of the strings as they stand in a little-endian GGUF, each after its length."""
+        data: bytes = self.strings.packed()
+        return data
+
     def __len__(self) -> int:
         return len(self.strings)
 
@@ -72,7 +77,7 @@ class LazyStrings(Sequence[str]):
         return repr(self.to_list())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return unpacked_strings, (len(self), packed_strings(self))
+        return unpacked_strings, (len(self), self.packed())
 
     def __copy__(self) -> LazyStrings:
         return LazyStrings(self.strings)  # which do not change
@@ -155,16 +160,8 @@ def lazy_strings(texts: list[str]) -> Sequence[str]:
     return texts if native is None else LazyStrings(native.Strings.of(texts))
 
 
-def packed_strings(texts: Sequence[str]) -> bytes:
-    """The bytes of `texts` as they stand in a little-endian GGUF, each after its length."""
-    if isinstance(texts, LazyStrings):
-        packed: bytes = texts.strings.packed()
-        return packed
-    return b"".join(_LENGTH.pack(len(data)) + data for data in map(str.encode, texts))
-
-
 def unpacked_strings(count: int, packed: bytes) -> Sequence[str]:
-    """The `count` strings that `packed_strings` was given, as `lazy_strings`."""
+    """The `count` strings that `LazyStrings.packed` gave the bytes of, as `lazy_strings`."""
     found = native and native.Strings.scan(packed, 0, len(packed), count, _LENGTH.size, False)
     if found is not None:
         return LazyStrings(found)

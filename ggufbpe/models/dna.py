@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..gguf.metadata import Metadata
+from ..spelling import SPACE
 from ..vocab.tokens import named_tokens
 from .bpe.model import BytePairModel
 from .bpe.text import BytePairText, Part
@@ -86,7 +87,7 @@ class DnaText(BytePairText):
         if self.vocabulary.pre_tokenizer.escape_whitespaces and b" " in sequence:
             lengths = (3 if byte == 0x20 else 1 for byte in sequence)
             places = [place for place, length in zip(places, lengths) for _ in range(length)]
-            sequence = sequence.replace(b" ", "▁".encode())
+            sequence = sequence.replace(b" ", SPACE.encode())
         for at in range(0, len(sequence), _LENGTH):
             k_mer = sequence[at : at + _LENGTH]
             yield k_mer, places[at], places[at + len(k_mer) - 1] + 1

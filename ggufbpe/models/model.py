@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..spelling import unescape_spaces
+
 if TYPE_CHECKING:
     from ..gguf.metadata import Metadata
     from ..vocab import Vocabulary
@@ -114,7 +116,7 @@ class TokenizerModel:
 
     def plain_piece(self, text: str, entry: PreTokenizer) -> bytes:
         """The bytes that a normal token of this text stands for."""
-        return text.replace("▁", " ").encode()
+        return unescape_spaces(text).encode()
 
     # ---- encoding -----------------------------------------------------------------------------------
 

@@ -12,11 +12,11 @@ But: models that change the text on purpose (DNA, words between white space) tak
 from __future__ import annotations
 
 import io
-import re
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..models.bpe.merge import CHAR_BYTES
+from ..spelling import BYTE_OF, SPACE, unescape_spaces
 from ..vocab import CONTROL, UNKNOWN, USER_DEFINED
 from .blocks import blocks
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 _SMALL = 1 << 11  # bytes of a part for which the steps are run
 _UNCERTAIN = -(1 << 48)  # the length of a token that may stand for more than one; no sum makes up for it
-_ESCAPED_SPACE = "▁".encode()
-_BYTE_TOKEN = re.compile("<0x([0-9A-F]{2})>")
+_ESCAPED_SPACE = SPACE.encode()
 
 
 class Lengths(dict[int, int]):
@@ -56,9 +55,9 @@ class Lengths(dict[int, int]):
         """The length of a symbol of this text; 0 if merging cannot make it."""
         if self._entry.byte_encode:
             return len(text) if all(char in CHAR_BYTES for char in text) else 0
-        if byte := _BYTE_TOKEN.fullmatch(text):  # a text with "<0x" in it is not asked for
-            return _UNCERTAIN if bytes.fromhex(byte[1]) in _ESCAPED_SPACE else 1
-        return len(text.replace("▁", " ").encode()) if self._entry.escape_whitespaces else len(text.encode())
+        if text in BYTE_OF:  # a text with "<0x" in it is not asked for
+            return _UNCERTAIN if BYTE_OF[text] in _ESCAPED_SPACE else 1
+        return len((unescape_spaces(text) if self._entry.escape_whitespaces else text).encode())
 
     def bounds(self, data: bytes, ids: list[int], at: int = 0) -> list[int] | None:
         """Where `data` begins (`at`), and where each of the tokens `ids` ends, which it has; None if not certain."""

@@ -22,6 +22,7 @@ from .. import utf8
 from ..models.bpe.merge import BYTE_CHARS, byte_level
 from ..models.bpe.text import byte_pair_text
 from ..pipeline.blocks import blocks
+from ..spelling import SPACE, escape_spaces
 from ..utf8 import Offsets, byte_length
 from ..vocab import BYTE, CONTROL, UNKNOWN
 from .survey import Counter
@@ -151,13 +152,13 @@ def _written(tokenizer: Tokenizer, text: str) -> str:
     """`text` as merging sees it."""
     entry = tokenizer.vocabulary.pre_tokenizer
     if not entry.byte_encode:
-        return text.replace(" ", "▁") if entry.escape_whitespaces else text
+        return escape_spaces(text) if entry.escape_whitespaces else text
     return text.encode("utf-8", "surrogateescape").decode("latin-1").translate(BYTE_CHARS)
 
 
 def _variants(piece: str) -> list[str]:
     """What may have been meant: with or without a leading space, or in other letters."""
-    spaced = piece[1:] if piece[:1] in " Ġ▁" else " " + piece
+    spaced = piece[1:] if piece[:1] in (" ", "Ġ", SPACE, "") else " " + piece
     letters = [piece.lower(), piece.upper(), piece.capitalize()]
     return list(dict.fromkeys(each for each in (spaced, *letters) if each not in ("", piece)))
 
@@ -293,7 +294,7 @@ class _Search:
             return True
         entry = self._tokenizer.vocabulary.pre_tokenizer
         text = utf8.decode(data)
-        text = text.replace(" ", "▁") if entry.escape_whitespaces else text
+        text = escape_spaces(text) if entry.escape_whitespaces else text
         text = byte_level(text) if entry.byte_encode else text
         return self._written in text or any(self._variants[each] in text for each in variants)
 

@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from ..errors import printable
-from ..models.bpe.merge import BYTE_CHARS
+from ..models.bpe.merge import BYTE_CHARS, parts
 from ..pipeline.special import SpecialTokens
+from ..spelling import BYTE_TOKENS
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 from .trained import Form, TrainedVocabulary
 from .words import Splitting
-
-_BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
 class Added(NamedTuple):
@@ -76,7 +75,7 @@ def base(
     attributes = added.attributes()
     split = form.splitting
     raw = split.entry is not None and not split.entry.byte_encode and form.unk is None
-    units = dict.fromkeys(_BYTE_TOKENS if raw else (), BYTE)
+    units = dict.fromkeys(BYTE_TOKENS if raw else (), BYTE)
     alphabet = sorted(BYTE_CHARS) if split.units == "bytes" else _alphabet(counts, limit, certain, raw)
     if form.end_of_word is not None:
         alphabet = sorted({*alphabet, form.end_of_word})
@@ -105,11 +104,9 @@ def seeded(seed: Vocabulary, added: Added) -> Draft:
     attributes = {
         token: attribute for token, attribute in added.attributes().items() if token not in seed.token_to_id
     }
-    # A merge is cut at its first space, not counting one that begins it.
-    pairs = ((merge, merge.find(" ", 1)) for merge in seed.merges)
     return Draft(
         [*seed.tokens, *attributes],
         [*seed.attributes, *attributes.values()],
-        [(merge[:cut], merge[cut + 1 :]) for merge, cut in pairs if cut > 0],
+        [pair for pair in map(parts, seed.merges) if any(pair)],
         seed,
     )

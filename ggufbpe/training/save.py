@@ -2,7 +2,7 @@
 
     trained.py -> [this file] -> vocab.gguf, which llama.cpp loads with `vocab_only`
 
-The GGUF has metadata alone, written by the `gguf` package. It names BOS and EOS always: llama.cpp takes token 11 for
+The GGUF has metadata alone. It names BOS and EOS always: llama.cpp takes token 11 for
 both in a file that names none (src/llama-vocab.cpp, llama_vocab::impl::load), and no key can say that there is none.
 Without special tokens they are the token of byte 0, which no text has; a comma would end what is generated.
 """
@@ -13,13 +13,17 @@ import json
 import os
 import warnings
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING
 
 from ..files import replacing
-from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
+from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ..gguf.reader import GGUFFile
+from ..gguf.schema import as_fields
+from ..gguf.values import Field, Value
+from ..gguf.writer import packed_file
 from ..models import tokenizer_model
 from ..models.bpe.merge import BYTE_CHARS
+from ..spelling import BYTE_TOKENS
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, GGUFWarning
 
 if TYPE_CHECKING:
@@ -35,7 +39,6 @@ _TYPES = {
     BYTE: TokenType.BYTE,
     NORMAL: TokenType.NORMAL,
 }
-_Value = tuple[Any, Any, Any]  # as GGUFWriter.add_key_value takes it: value, type, type of elements
 
 
 def save(trained: TrainedVocabulary, path: str | os.PathLike[str]) -> None:
@@ -56,43 +59,34 @@ def _write_gguf(trained: TrainedVocabulary, file: IO[bytes]) -> None:
         raise ValueError(f"{reason} (or save it as .json)")
     if not trained.merges:
         raise ValueError("llama.cpp refuses a vocabulary without merges, and none was learned")
-    from gguf.gguf_writer import GGUFWriter, WriterState
-
     kept = {} if trained.seed is None else _kept(trained.seed)
-    architecture = kept.pop(KEY_ARCHITECTURE, (tokenizer_model(trained.form.model).architecture, None, None))[
-        0
-    ]
-    writer = GGUFWriter(None, architecture)
-    writer.fout, writer.state = [cast(Any, file)], WriterState.EMPTY  # as after open_output_file
-    if not kept:
-        kept = {KEY_NAME: (_NAME, GGUFValueType.STRING, None), **_keys(trained)}
-    for key, (value, value_type, element) in kept.items():
-        writer.add_key_value(key, value, value_type, element)
-    writer.add_token_list(trained.tokens)
-    writer.add_token_types([_type_of(attribute) for attribute in trained.attributes])
-    writer.add_token_merges([f"{left} {right}" for left, right in trained.merges])
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
+    architecture = {KEY_ARCHITECTURE: tokenizer_model(trained.form.model).architecture}
+    tokens: dict[str, Value] = {
+        TokenizerKey.LIST: trained.tokens,
+        TokenizerKey.TOKEN_TYPE: [_type_of(attribute) for attribute in trained.attributes],
+        TokenizerKey.MERGES: [f"{left} {right}" for left, right in trained.merges],
+    }
+    keys = kept or as_fields({KEY_NAME: _NAME, **_keys(trained)})
+    file.write(packed_file({**as_fields(architecture), **keys, **as_fields(tokens)}))
 
 
-def _keys(trained: TrainedVocabulary) -> dict[str, _Value]:
+def _keys(trained: TrainedVocabulary) -> dict[str, Value]:
     """What llama.cpp reads of a new vocabulary beside tokens, types and merges."""
     form = trained.form
     end = trained.token_to_id[_unnamed_end(trained)]
-    keys: dict[str, _Value] = {
-        TokenizerKey.MODEL: (form.model, GGUFValueType.STRING, None),
-        TokenizerKey.PRE: (form.splitting.pre, GGUFValueType.STRING, None),
-        TokenizerKey.ADD_BOS: (form.adds_bos, GGUFValueType.BOOL, None),
-        TokenizerKey.ADD_EOS: (False, GGUFValueType.BOOL, None),
+    return {
+        TokenizerKey.MODEL: form.model,
+        TokenizerKey.PRE: form.splitting.pre,
+        TokenizerKey.ADD_BOS: form.adds_bos,
+        TokenizerKey.ADD_EOS: False,
+        TokenizerKey.BOS_ID: end if form.bos is None else trained.token_to_id[form.bos],
+        TokenizerKey.EOS_ID: end if form.eos is None else trained.token_to_id[form.eos],
     }
-    for key, token in ((TokenizerKey.BOS_ID, form.bos), (TokenizerKey.EOS_ID, form.eos)):
-        keys[key] = (end if token is None else trained.token_to_id[token], GGUFValueType.UINT32, None)
-    return keys
 
 
 def _unnamed_end(trained: TrainedVocabulary) -> str:
     """The token that ends texts where no special token does: that of byte 0."""
-    return BYTE_CHARS[0] if trained.form.splitting.units == "bytes" else "<0x00>"
+    return BYTE_CHARS[0] if trained.form.splitting.units == "bytes" else BYTE_TOKENS[0]
 
 
 def _say_what_ends_texts(trained: TrainedVocabulary) -> None:
@@ -107,17 +101,15 @@ def _say_what_ends_texts(trained: TrainedVocabulary) -> None:
         )
 
 
-def _kept(seed: str) -> dict[str, _Value]:
+def _kept(seed: str) -> dict[str, Field]:
     """The keys of a seed that stay: the tokenizer's, but those that training makes longer, and its names."""
     grown = (TokenizerKey.LIST, TokenizerKey.TOKEN_TYPE, TokenizerKey.MERGES, TokenizerKey.SCORES)
-    kept: dict[str, _Value] = {}
     with GGUFFile(seed) as file:
-        for key in file.keys():  # noqa: SIM118 - no dict
-            of_tokenizer = key.startswith("tokenizer.") and key not in grown
-            value = file[key] if of_tokenizer or key in (KEY_ARCHITECTURE, KEY_NAME) else []
-            if value != []:  # GGUFWriter cannot write an empty array
-                kept[key] = (value, file.value_type(key), file.element_type(key))
-    return kept
+        return {
+            key: Field(file.value_type(key), file[key], file.element_type(key))
+            for key in file
+            if key in (KEY_ARCHITECTURE, KEY_NAME) or (key.startswith("tokenizer.") and key not in grown)
+        }
 
 
 def _type_of(attribute: int) -> int:

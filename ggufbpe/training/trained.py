@@ -12,7 +12,6 @@ But: for a whole tokenizer, with BOS, offsets and traces, save the GGUF and open
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
@@ -22,6 +21,7 @@ from ..models.bpe.merge import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, mer
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..once import made_once, making
 from ..pipeline.special import SpecialTokens
+from ..spelling import BYTE_OF, unescape_spaces
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 from .words import Splitting
 
@@ -256,8 +256,9 @@ class _Ranks(PairRanks):
 
 def token_bytes(token: str, attribute: int, form: Form) -> bytes:
     """The bytes that a token stands for."""
-    if attribute & BYTE and (number := re.fullmatch("<0x([0-9A-Fa-f]{2})>", token)):
-        return bytes.fromhex(number[1])
+    byte = BYTE_OF.get(token[:3] + token[3:].upper())
+    if attribute & BYTE and byte is not None:
+        return bytes([byte])
     if not attribute & NORMAL:
         return token.encode()
     ending = b""
@@ -265,7 +266,7 @@ def token_bytes(token: str, attribute: int, form: Form) -> bytes:
         token, ending = token.removesuffix(form.end_of_word), b" "
     entry = form.splitting.entry
     if entry is not None and entry.escape_whitespaces:
-        token = token.replace("▁", " ")
+        token = unescape_spaces(token)
     if form.splitting.units == "chars":
         return token.encode() + ending
     return b"".join(bytes([CHAR_BYTES[c]]) if c in CHAR_BYTES else c.encode() for c in token) + ending

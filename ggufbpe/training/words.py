@@ -19,6 +19,7 @@ from ..errors import printable
 from ..models.bpe.merge import byte_level
 from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer, Stage
 from ..models.bpe.split import splitter
+from ..spelling import escape_spaces
 from ..unicode_classes import class_of
 
 UNITS = ("bytes", "chars")
@@ -55,7 +56,7 @@ class Splitting(NamedTuple):
 
     def prepared(self, text: str) -> str:
         """Plain text as it is split: with spaces escaped, where the pre-tokenizer does that."""
-        return text.replace(" ", "▁") if self.entry is not None and self.entry.escape_whitespaces else text
+        return escape_spaces(text) if self.entry is not None and self.entry.escape_whitespaces else text
 
     def words(self, text: str) -> Iterable[str]:
         """The words of plain text, in order. White space may be among them where it is dropped later."""

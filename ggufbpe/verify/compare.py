@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ..doctor.doctor import SAMPLES
+from ..doctor.round_trips import SAMPLES
 from ..errors import printable
 from ..models.bpe.registry import PreTokenizer
 from ..models.bpe.split import splitter
+from ..spelling import escape_spaces
 from ..vocab import TokenAttribute, Vocabulary
 
 _EXAMPLES = 100  # kept of each difference
@@ -243,7 +244,7 @@ def _parted(
 
 
 def _as_split(entry: PreTokenizer, text: str) -> str:
-    return text.replace(" ", "▁") if entry.escape_whitespaces else text
+    return escape_spaces(text) if entry.escape_whitespaces else text
 
 
 def _ends(words: list[str]) -> Iterator[int]:

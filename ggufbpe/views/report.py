@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..verify.result import Difference, Example, FailureGroup, Result, Shown, Text, visible_text
+from ..wording import counted
 from .page import marked, page, safe, token
 
 _TEXT_SHOWN = 2000  # bytes of a text that the page shows
@@ -21,21 +22,12 @@ def verdict(result: Result) -> str:
     """
     if result.different:
         differ = "differs" if result.different == 1 else "differ"
-        return f"{result.different} of {count(result.compared, 'text')} {differ}"
+        return f"{result.different} of {counted(result.compared, 'text')} {differ}"
     if not result.compared:
         return "nothing was compared"
     if result.compared < result.texts:
-        return f"the ids of {count(result.compared, 'text')} of {result.texts} are the same"
+        return f"the ids of {counted(result.compared, 'text')} of {result.texts} are the same"
     return "the ids are the same"
-
-
-def count(number: int, what: str) -> str:
-    """A number and what it counts.
-
-    >>> count(1, "text"), count(2, "text")
-    ('1 text', '2 texts')
-    """
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def all_fixes(result: Result) -> str:
@@ -162,9 +154,9 @@ def _summary(result: Result, model: str, note: str) -> str:
         ),
     ]
     if result.failed:
-        facts.append(("failed", f'<span class="bad">{count(result.failed, "text")}</span>'))
+        facts.append(("failed", f'<span class="bad">{counted(result.failed, "text")}</span>'))
     if result.refused:
-        facts.append(("not compared", f"{count(result.refused, 'text')}, which the other side cannot take"))
+        facts.append(("not compared", f"{counted(result.refused, 'text')}, which the other side cannot take"))
     if note:
         facts.append(("note", safe(note)))
     rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts)
@@ -178,7 +170,7 @@ def _speed(size: int, seconds: float) -> str:
 
 def _section(number: int, difference: Difference) -> str:
     first, smallest = difference.first, difference.smallest
-    places = count(difference.places, "place")
+    places = counted(difference.places, "place")
     parts = [f"<h2>{number}. {safe(difference.step)}: {places}</h2>", _causes(difference)]
     if smallest is not None:
         parts += [f"<h3>Smallest text that differs</h3>{_pre(smallest.text.data)}", _rows(smallest)]
@@ -202,9 +194,9 @@ def _causes(difference: Difference) -> str:
 
 def _failure(group: FailureGroup) -> str:
     return (
-        f"<h2>{safe(group.kind)}: {count(group.texts, 'text')}</h2><p>{safe(group.detail)}</p>"
+        f"<h2>{safe(group.kind)}: {counted(group.texts, 'text')}</h2><p>{safe(group.detail)}</p>"
         f"<p class='muted'>first {_where(group.first, 0)}</p>"
-        f"<details><summary>the text, {count(len(group.first.data), 'byte')}</summary>"
+        f"<details><summary>the text, {counted(len(group.first.data), 'byte')}</summary>"
         f"{_pre(group.first.data)}</details>"
     )
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..verify.result import Difference, Example, FailureGroup, Result, Shown, Text, visible_text
+from ..wording import counted
 from . import terminal
-from .report import all_fixes, count, verdict
+from .report import all_fixes, verdict
 
 _SHOWN = 10  # differences printed on a terminal; --json and --html have all
 _TEXT_SHOWN = 200  # bytes of a text that are printed
@@ -45,13 +46,13 @@ class ReportLines:
         text = verdict(result)
         if result.different:
             places = sum(difference.places for difference in result.differences) + result.other_places
-            text += f", in {count(places, 'place')}"
+            text += f", in {counted(places, 'place')}"
         good = result.compared and not result.different
         yield self._colored(text, _GOOD if good else _BAD)
         if result.failed:
-            yield self._colored(f"{result.oracle} failed on {count(result.failed, 'text')}", _BAD)
+            yield self._colored(f"{result.oracle} failed on {counted(result.failed, 'text')}", _BAD)
         if result.refused:
-            yield f"{count(result.refused, 'text')} not compared, which {result.oracle} cannot take"
+            yield f"{counted(result.refused, 'text')} not compared, which {result.oracle} cannot take"
         rows = [
             ("texts", str(result.texts), f"{result.bytes} bytes"),
             ("ggufbpe", f"{result.tokens} tokens", rate(result.bytes, result.seconds)),
@@ -66,7 +67,7 @@ class ReportLines:
             yield self._wrapped(f"  {note}", 2)
 
     def _difference(self, number: int, difference: Difference) -> Iterator[str]:
-        places = count(difference.places, "place")
+        places = counted(difference.places, "place")
         first = difference.first
         yield self._wrapped(f"{self._colored(f'{number}. {difference.step}', terminal.BOLD)}: {places}", 3)
         yield from self._causes(difference)
@@ -74,7 +75,7 @@ class ReportLines:
         yield from self._rows(first)
         if difference.smallest is not None:
             text = difference.smallest.text.data
-            yield self._wrapped(f"   smallest text: {shown_text(text)} ({count(len(text), 'byte')})", 5)
+            yield self._wrapped(f"   smallest text: {shown_text(text)} ({counted(len(text), 'byte')})", 5)
             yield from self._rows(difference.smallest)
 
     def _causes(self, difference: Difference) -> Iterator[str]:
@@ -92,8 +93,8 @@ class ReportLines:
         text = group.first.data
         kind = self._colored(group.kind, terminal.BOLD)
         yield self._wrapped(f"{kind}: {terminal.one_line(group.detail)}", 3)
-        yield self._wrapped(f"   {count(group.texts, 'text')}, first {where(group.first, 0)}", 5)
-        yield self._wrapped(f"   {shown_text(text)} ({count(len(text), 'byte')})", 5)
+        yield self._wrapped(f"   {counted(group.texts, 'text')}, first {where(group.first, 0)}", 5)
+        yield self._wrapped(f"   {shown_text(text)} ({counted(len(text), 'byte')})", 5)
 
     def _wrapped(self, text: str, indent: int) -> str:
         return terminal.wrapped(text, self._width, indent, start=0)

@@ -131,12 +131,14 @@ MADE_CONTROL = frozenset((*END_OF_GENERATION, *(text for _, _, texts in SPECIAL_
 _ALWAYS_SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")  # of gpt-oss
 
 
-_LSTRIP_ARCHITECTURES = ("nomic-bert-moe", "jina-bert-v3")
-_PHI_3 = ("phi-3", "phi3")
-_MODERN_BERT = "modern-bert"
+# Pre-tokenizers, and architectures, of models in which <mask> takes the white space before it.
+STRIPS_MASK = ("jina-v2-de", "jina-v2-es", "jina-v2-code", "mmbert")
+STRIPPING_ARCHITECTURES = ("nomic-bert-moe", "jina-bert-v3")
+PHI_3 = ("phi-3", "phi3")
+MODERN_BERT = "modern-bert"
 TELLING_PARTS = {  # what of a model's names says something of its tokens
-    KEY_ARCHITECTURE: _LSTRIP_ARCHITECTURES,
-    KEY_NAME: (*_PHI_3, _MODERN_BERT),
+    KEY_ARCHITECTURE: STRIPPING_ARCHITECTURES,
+    KEY_NAME: (*PHI_3, MODERN_BERT),
 }
 
 
@@ -239,11 +241,9 @@ def set_strip_attributes(
         else:
             warn(f"the token {printable(text)} is missing: convert the model again")
 
-    if has_any(named_pre, ("jina-v2-de", "jina-v2-es", "jina-v2-code", "mmbert")) or has_any(
-        architecture, _LSTRIP_ARCHITECTURES
-    ):
+    if has_any(named_pre, STRIPS_MASK) or has_any(architecture, STRIPPING_ARCHITECTURES):
         set_lstrip("<mask>")
-    elif has_any(name, _PHI_3):
+    elif has_any(name, PHI_3):
         for text in ("</s>", "<unk>", "<s>", "<|endoftext|>"):
             if text not in to_id:
                 raise VocabularyError(
@@ -256,7 +256,7 @@ def set_strip_attributes(
             attributes[index] |= RSTRIP
         for text in ("<unk>", "<s>", "<|endoftext|>"):
             attributes[to_id[text]] &= ~RSTRIP
-    elif _MODERN_BERT in name:
+    elif MODERN_BERT in name:
         set_lstrip("[MASK]")
 
 

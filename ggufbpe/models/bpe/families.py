@@ -1,6 +1,6 @@
 r"""Which family of pre-tokenizers a vocabulary was trained with, told from its own tokens.
 
-    tokens, merges -> [this file] -> doctor.py; variants.py -> diagnose.py -> verify.py
+    tokens, merges -> [this file] -> doctor/; variants.py -> diagnose.py -> verify.py
 
 A merge never crosses the edge of a word, so the tokens of a vocabulary say how its training text was cut.
 Two kinds of evidence count. A token that a family would cut in two is proof against it: with "2019" for a
@@ -25,8 +25,10 @@ from math import log2
 from typing import NamedTuple
 
 from ...errors import printable
+from ...spelling import SPACE
 from ...unicode_classes import CLASSES, STARTS, class_of
-from .merge import CHAR_BYTES, byte_level
+from ...wording import counted
+from .merge import CHAR_BYTES, byte_level, parts
 from .pattern import char_sets, parse
 from .registry import PRE_TOKENIZERS, PreTokenizer
 from .split import splitter
@@ -116,7 +118,7 @@ class Evidence(NamedTuple):
             return "There are no merges to tell from which one is right."
         text = f"The tokens point to {first.family}: it keeps {first.kept} of {first.of} whole ({first.share:.2%})"
         if first.missing:
-            kinds = f"{len(first.missing)} kind{'s' * (len(first.missing) > 1)}"
+            kinds = counted(len(first.missing), "kind")
             text += f", though the vocabulary has no tokens of {kinds} that it allows"
         if len(self.best) > 1:
             text += f". They do not tell it from {', '.join(family.family for family in self.best[1:])}"
@@ -159,7 +161,7 @@ def evidence(tokens: Iterable[str], merges: Iterable[str], pre: str, architectur
     The name to set is the architecture's own where it is one of the likeliest, else the family's.
     """
     known = frozenset(tokens)
-    made = known.intersection(map(made_by, merges))
+    made = known.intersection("".join(parts(merge)) for merge in merges)
     found = families(made or known)
     best = tied(found)
     names = [name for family in best for name in family.names]
@@ -174,7 +176,7 @@ def families(made: Iterable[str]) -> list[Family]:
     """
     made = set(made)
     if not is_byte_level(made):
-        family = "gemma4" if any("▁" in token for token in made) else "whitespace"
+        family = "gemma4" if any(SPACE in token for token in made) else "whitespace"
         return [Family(family, 0.0, len(made), len(made), (), ())]
     absent = [feature for feature in FEATURES if not has_feature(made, feature)]
     shapes: Counter[str] = Counter()
@@ -200,7 +202,7 @@ def tied(found: list[Family]) -> list[Family]:
 def is_byte_level(tokens: Iterable[str]) -> bool:
     """Whether tokens are written in GPT-2's alphabet of bytes, as most of them show."""
     some = list(islice(tokens, 20000))
-    raw = sum("▁" in token or not CHAR_BYTES.keys() >= set(token) for token in some)
+    raw = sum(SPACE in token or not CHAR_BYTES.keys() >= set(token) for token in some)
     return raw * 2 < len(some) or not some
 
 
@@ -229,18 +231,6 @@ def _texts(made: Iterable[str]) -> Iterator[str]:
                 continue
         if len(text) > 1:
             yield text
-
-
-def made_by(merge: str) -> str:
-    """What a merge makes of its two sides."""
-    at = merge.find(" ", 1)
-    return merge[:at] + merge[at + 1 :] if at > 0 else ""
-
-
-def parts(merge: str) -> tuple[str, str]:
-    """The two sides of a merge, cut at its first space that does not begin it (src/llama-vocab.cpp, load)."""
-    at = merge.find(" ", 1)
-    return (merge[:at], merge[at + 1 :]) if at > 0 else ("", "")
 
 
 @cache

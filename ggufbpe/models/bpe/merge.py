@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ...kernel.lazy import as_dict
+from ...spelling import BYTE_TOKENS, SPACE
 from .registry import PreTokenizer
 
 # GPT-2 writes each byte as one printable character: those that are printable stay, the others follow from
@@ -26,7 +27,6 @@ _OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
 BYTE_CHARS = "".join(chr(b) if b in _PRINTABLE else chr(256 + _OTHERS.index(b)) for b in range(256))
 CHAR_BYTES = {char: byte for byte, char in enumerate(BYTE_CHARS)}
 
-SPACE = "\u2581"  # an escaped space
 NO_MERGE = (1 << 31) - 1  # above every rank
 _PAIR_CACHE = 1 << 20  # pairs, about 150 MB of them
 _LONGEST_WORD = 1 << 27  # symbols; merging one takes 60 bytes a symbol
@@ -42,6 +42,16 @@ def byte_level(word: str) -> str:
     if word.isascii():
         return word.translate(BYTE_CHARS)
     return word.encode("utf-8", "surrogatepass").decode("latin-1").translate(BYTE_CHARS)
+
+
+def parts(merge: str) -> tuple[str, str]:
+    """The two sides of a merge, cut at its first space that does not begin it (src/llama-vocab.cpp, load).
+
+    >>> parts("a b"), parts("  b"), parts("ab")
+    (('a', 'b'), (' ', 'b'), ('', ''))
+    """
+    at = merge.find(" ", 1)
+    return (merge[:at], merge[at + 1 :]) if at > 0 else ("", "")
 
 
 class PairRanks(dict[tuple[str, str], int]):
@@ -159,7 +169,7 @@ class WordEncoder:
         known = self._token_to_id
         if self._entry.byte_encode:
             return [(known[c], at) for at, c in enumerate(symbol) if c < "\x80" and c in known]
-        names = [f"<0x{byte:02X}>" for byte in symbol.encode("utf-8", "surrogatepass")]
+        names = [BYTE_TOKENS[byte] for byte in symbol.encode("utf-8", "surrogatepass")]
         return [(known[name], at) for at, name in enumerate(names) if name in known]
 
 

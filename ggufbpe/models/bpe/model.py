@@ -16,6 +16,7 @@ from ...errors import UnknownPreTokenizerError, printable
 from ...gguf import typed
 from ...gguf.constants import TokenizerKey
 from ...gguf.metadata import Metadata
+from ...spelling import BYTE_TOKENS
 from ..model import TokenizerModel, Warn
 from .merge import CHAR_BYTES, byte_level
 from .registry import PRE_TOKENIZERS, PreTokenizer
@@ -80,7 +81,7 @@ class BytePairModel(TokenizerModel):
         """Whether there is a token of the newline character, or of its byte."""
         if entry.byte_encode:
             return byte_level("\n") in token_to_id
-        return "\n" in token_to_id or "<0x0A>" in token_to_id
+        return "\n" in token_to_id or BYTE_TOKENS[10] in token_to_id
 
     def plain_piece(self, text: str, entry: PreTokenizer) -> bytes:
         """As words are written for merging, back."""

@@ -15,6 +15,7 @@ from ... import utf8
 from ...errors import UnsupportedTokenizerError
 from ...gguf.constants import TokenizerKey
 from ...once import made_once
+from ...spelling import SPACE, escape_spaces
 from ..word_cache import WordCache
 from .merge import WordEncoder
 from .split import splitter
@@ -99,9 +100,9 @@ class BytePairText:
         """A fragment as text, one character for each of its own, spaces escaped where the model wants it."""
         escape = self.vocabulary.pre_tokenizer.escape_whitespaces
         if isinstance(fragment, str):
-            return fragment.replace(" ", "▁") if escape else fragment
+            return escape_spaces(fragment) if escape else fragment
         # The byte is replaced before decoding: an overlong form of the space stays one.
-        return utf8.decode(fragment.replace(b" ", "▁".encode()) if escape else fragment)
+        return utf8.decode(fragment.replace(b" ", SPACE.encode()) if escape else fragment)
 
     def words(self, fragment: str | bytes) -> list[str]:
         """The pieces into which the pre-tokenizer cuts a fragment, all of it taken as plain text."""

@@ -1,0 +1,125 @@
+"""All checks, run over one file.
+
+    file.gguf -> facts.py -> the checks of a group each -> [this file] -> findings -> cli/doctor.py
+
+It works on files whose tokenizer cannot be opened, and tells all that is wrong with them, where opening stops
+at the first problem.
+
+But: the tokenizer only. Tensors and the rest of the metadata are not looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+
+from ..errors import UnsupportedTokenizerError, printable
+from ..gguf.constants import TokenizerKey
+from ..gguf.metadata import Overrides
+from ..gguf.reader import GGUFFile
+from ..models import SUPPORTED
+from .facts import Facts
+from .finding import SEVERITIES, Finding, Where
+from .merges import merge_parts, unreachable
+from .pre_tokenizer import hugging_face_splitting, pre_tokenizer
+from .round_trips import dropped_spaces, line_break, lost_bytes, round_trips
+from .special_ids import generation_ends, missing_special_ids, wrong_special_ids
+from .template import bos_twice, chat_markers
+from .tokens import control_types, duplicates, empty_tokens, made_control, padding_tokens
+from .values import lengths, wrong_types
+
+_K = TokenizerKey
+
+
+def examine(path: str | os.PathLike[str], overrides: Overrides | None = None) -> list[Finding]:
+    """All findings about a model file, the gravest first.
+
+    >>> [finding.id for finding in examine("model.gguf")]                   # doctest: +SKIP
+    ['pre_missing', 'hf_splitting']
+
+    `overrides` are those of `Tokenizer.from_gguf`. Raises a `GGUFError` where the file is no sound GGUF, `OSError`
+    where it cannot be opened.
+    """
+    with GGUFFile(path) as file:
+        file.require_first_shard()
+        model = Facts(file, overrides)
+        checks = CHECKS if model.kind.is_supported else COMMON_CHECKS
+        if not model.kind.has_pre_tokenizer:
+            checks = tuple(check for check in checks if check not in BYTE_PAIR_CHECKS)
+        found = [finding for check in checks for finding in check(model)]
+        found += _refusal(model, found)
+    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+def _other_tokenizer(model: Facts) -> Iterator[Finding]:
+    if isinstance(model.refusal, UnsupportedTokenizerError) or not model.kind.has_pre_tokenizer:
+        yield Finding(
+            "note",
+            "not_bpe",
+            f"the tokenizer is {printable(model.model)} ({model.kind.description}), not byte pair encoding",
+            "Only what all tokenizers have in common was looked at: types, special ids, duplicates, template.",
+            f"nothing to do; ggufbpe reads {', '.join(SUPPORTED)}",
+            model.key(_K.MODEL),
+        )
+
+
+def _refusal(model: Facts, found: list[Finding]) -> Iterator[Finding]:
+    """What opening the tokenizer says, unless a finding says the same of that key."""
+    error = model.refusal
+    if error is None or isinstance(error, UnsupportedTokenizerError):
+        return
+    if any(finding.severity == "error" and finding.where.key == error.key for finding in found):
+        return
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(error).__name__.removesuffix("Error")).lower()
+    key = f"{error.key}: " if error.key else ""
+    yield Finding(
+        "error",
+        name,
+        key + error.problem,
+        "llama.cpp refuses the file, or aborts on it.",
+        error.remedy or "convert the model again",
+        Where(error.key, None, error.offset),
+    )
+
+
+Check = Callable[[Facts], Iterator[Finding]]
+
+# Of tokenizers that are not byte pair encoding: what they have in common with it.
+COMMON_CHECKS: tuple[Check, ...] = (
+    _other_tokenizer,
+    wrong_types,
+    duplicates,
+    lengths,
+    empty_tokens,
+    wrong_special_ids,
+    chat_markers,
+    padding_tokens,
+)
+# Of all others. A new check is a function in the file of its group, and a line here.
+CHECKS: tuple[Check, ...] = (
+    pre_tokenizer,
+    wrong_types,
+    duplicates,
+    lengths,
+    generation_ends,
+    wrong_special_ids,
+    missing_special_ids,
+    control_types,
+    made_control,
+    chat_markers,
+    merge_parts,
+    unreachable,
+    lost_bytes,
+    round_trips,
+    line_break,
+    bos_twice,
+    empty_tokens,
+    padding_tokens,
+    hugging_face_splitting,
+    dropped_spaces,
+)
+# Of these, those that make no sense for models without a pre-tokenizer.
+BYTE_PAIR_CHECKS = frozenset(
+    (pre_tokenizer, merge_parts, unreachable, lost_bytes, round_trips, hugging_face_splitting)
+)

@@ -1,0 +1,163 @@
+"""What the checks look at: the metadata of a file as far as it can be read, and the commands that mend it.
+
+    file.gguf -> metadata, vocabulary -> [this file] -> the checks
+
+A value that cannot be read counts as missing; a check of its own says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+from ..errors import GGUFError
+from ..gguf.arguments import id_ranges
+from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
+from ..gguf.edit import CONVERT_VERSION_1
+from ..gguf.metadata import Metadata, Overrides
+from ..gguf.reader import GGUFFile
+from ..gguf.schema import has_right_type
+from ..models import tokenizer_model
+from ..models.bpe.families import Evidence, evidence
+from ..models.bpe.merge import parts
+from ..tokenizer import Tokenizer
+from ..vocab import END_OF_GENERATION, NORMAL, load
+from .finding import Where
+
+_K = TokenizerKey
+
+# Texts of the tokens that models have for these, the most telling first.
+_TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
+    _K.BOS_ID: (
+        *("<|begin_of_text|>", "<bos>", "<s>", "<|startoftext|>", "<｜begin▁of▁sentence｜>", "<BOS_TOKEN>"),
+        *("[BOS]", "<|endoftext|>"),
+    ),
+    _K.EOS_ID: (
+        *(
+            "<|end_of_text|>",
+            "<eos>",
+            "</s>",
+            "<|endoftext|>",
+            "<｜end▁of▁sentence｜>",
+            "<EOS_TOKEN>",
+            "[EOS]",
+        ),
+        *("<|im_end|>", "<|eot_id|>", "<|end|>"),
+    ),
+}
+
+
+class Facts:
+    """The metadata of a file as far as it can be read; a value of a wrong type is as good as missing."""
+
+    def __init__(self, file: GGUFFile, overrides: Overrides | None) -> None:
+        self.file = Metadata(file, overrides) if overrides else file
+        self.version = file.version
+        self.model = self.string(_K.MODEL) or ""
+        self.kind = tokenizer_model(self.model)
+        self.pre = self.string(_K.PRE)
+        self.tokens: list[str] = self.array(_K.LIST)
+        self.merges: list[str] = self.array(_K.MERGES)
+        self.types: list[int] = self.array(_K.TOKEN_TYPE)
+        self.template = self.string(_K.CHAT_TEMPLATE) or ""
+        self.refusal: GGUFError | None = None
+        self.tokenizer: Tokenizer | None = None
+        try:
+            # what it warns of is among the findings
+            self.tokenizer = Tokenizer(load(file.path, overrides)[0])
+        except GGUFError as error:
+            self.refusal = error
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """The id of each token; of duplicates the first."""
+        return dict(zip(reversed(self.tokens), range(len(self.tokens) - 1, -1, -1)))
+
+    @cached_property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The two sides of each merge."""
+        return list(map(parts, self.merges))
+
+    @cached_property
+    def merged(self) -> set[str]:
+        """The texts that merges make."""
+        return {left + right for left, right in self.pairs}
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        return evidence(self.tokens, self.merges, self.pre or "", self.string(KEY_ARCHITECTURE) or "")
+
+    def scalar(self, key: str) -> Any:
+        return self.file[key] if key in self.file and has_right_type(self.file, key) else None
+
+    def string(self, key: str) -> str | None:
+        value = self._readable(key)
+        return value.partition("\0")[0] if isinstance(value, str) else None
+
+    def array(self, key: str) -> list[Any]:
+        value = self._readable(key)
+        if not isinstance(value, list):
+            return []
+        return [item.partition("\0")[0] for item in value] if value and isinstance(value[0], str) else value
+
+    def _readable(self, key: str) -> Any:
+        try:
+            return self.scalar(key)
+        except GGUFError:  # not UTF-8; opening the tokenizer says where
+            return None
+
+    def type_of(self, token: int) -> int:
+        """The type that the file gives a token; without types, all are normal."""
+        return self.types[token] if token < len(self.types) else int(TokenType.NORMAL)
+
+    def is_normal(self, token: int) -> bool:
+        """Whether it is a normal token, also after llama.cpp made control tokens of some."""
+        if self.tokenizer is not None:
+            return not self.tokenizer.vocabulary.attributes[token] & ~NORMAL
+        return self.type_of(token) == int(TokenType.NORMAL)
+
+    def is_made_normal(self, token: int) -> bool:
+        """Whether llama.cpp takes it for a normal token whatever its type is: "</s>" beside those of some families."""
+        return (
+            self.tokenizer is not None and self.is_normal(token) and self.tokens[token] in END_OF_GENERATION
+        )
+
+    def key(self, key: str) -> Where:
+        return Where(key, None, self.file.offset(key) if key in self.file else None)
+
+    def token(self, index: int) -> Where:
+        return Where(_K.LIST, index, self.file.element_offset(_K.LIST, index))
+
+    def command(self, *changes: str) -> str:
+        """The command that makes these changes."""
+        if self.version == 1:
+            return CONVERT_VERSION_1
+        given = " ".join(shlex.quote(change) for change in changes)
+        return f"ggufbpe fix {shlex.quote(self.file.path)} {given} -o fixed.gguf"
+
+    def set(self, key: str, value: object) -> str:
+        return self.command("--set", f"{key}={value}")
+
+    def remove(self, key: str) -> str:
+        return self.command("--remove", key)
+
+    def set_types(self, **tokens: Iterable[int]) -> str:
+        """The command that gives tokens types, by the names of these; words where the types cannot be read."""
+        if _K.TOKEN_TYPE in self.file and not has_right_type(self.file, _K.TOKEN_TYPE):
+            return f"convert the model again, with a {_K.TOKEN_TYPE} of the right type"
+        changes = [f"{ids}={name}" for name, indexes in tokens.items() for ids in id_ranges(indexes)]
+        return self.command(*(part for change in changes for part in ("--set-token-type", change)))
+
+    def set_id(self, key: str) -> str:
+        """How to set a special id: the command for the token that has the text of one, or words."""
+        texts = _TEXTS_OF_IDS.get(key, ())
+        found = [self.ids[text] for text in texts if text in self.ids and not self.is_normal(self.ids[text])]
+        return self.set(key, found[0]) if found else f"set {key} to the id of the right token"
+
+    def set_pre(self) -> str:
+        """How to set the name that the tokens point to."""
+        if self.evidence.name:
+            return self.set(_K.PRE, self.evidence.name)
+        return f"set {_K.PRE} to the name of the model's pre-tokenizer (`ggufbpe list-pre` has all)"

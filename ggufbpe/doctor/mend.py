@@ -1,0 +1,74 @@
+"""A corrected copy of a model file that is examined before it takes its place.
+
+    model.gguf + edits -> gguf/edit.py -> [this file: is it sound?] -> fixed.gguf
+
+A fix that leaves a key that it set, or the tokenizer, worse than before writes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+
+from ..errors import GGUFError, UnsupportedTokenizerError
+from ..gguf.edit import Edit, write_edited
+from ..gguf.reader import GGUFFile
+from ..gguf.schema import errors_in
+from ..vocab import GGUFWarning, load_vocabulary
+
+
+def write_fixed(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    edits: Iterable[Edit],
+    *,
+    check: bool = True,
+) -> None:
+    """Write to `target` the file `source` with the `edits`; `target` may be `source`, and is replaced whole.
+
+    With `check`, a copy that has an error which `source` has not, or one in a key that was edited, is thrown away
+    and the `GGUFError` raised: what keeps the tokenizer from being opened, and what schema.py calls an error.
+    What else is wrong with the copy, and what opening it warns of, is a `GGUFWarning`. An `OSError`, such as a
+    full disk, and an interruption leave `target` as it was and nothing beside it.
+    """
+    source, target = os.fspath(source), os.fspath(target)
+    edits = list(edits)
+    told: list[str] = []
+
+    def examine(copy: str) -> None:
+        told.extend(_problems(copy, target, source, {edit.key for edit in edits}))
+
+    write_edited(source, target, edits, examine if check else None)
+    for problem in told:  # only now: a caller may turn warnings into errors
+        warnings.warn(problem, GGUFWarning, stacklevel=2)
+
+
+def _problems(temporary: str, target: str, source: str, edited: set[str]) -> list[str]:
+    """Raise what the edits broke or left broken, and return what is to be said of the rest of the copy.
+
+    All in the name that the copy is to have.
+    """
+    found, told = _errors(temporary)
+    before = {(type(error), error.key) for error in _errors(source)[0]} if found else set()
+    for error in found:
+        error.path = target
+        if error.key in edited or (type(error), error.key) not in before:
+            error.remedy = (
+                f"{error.remedy or 'change something else'} (nothing was written; --force writes it)"
+            )
+            raise error
+    return [*map(str, found), *(f"{target}: {problem}" for problem in told)]
+
+
+def _errors(path: str) -> tuple[list[GGUFError], tuple[str, ...]]:
+    """What is wrong with the tokenizer of a file, and what opening it warns of."""
+    found: list[GGUFError] = []
+    try:
+        with GGUFFile(path) as file:
+            found += errors_in(file)
+        return found, load_vocabulary(path).warnings
+    except UnsupportedTokenizerError:
+        return found, ()
+    except GGUFError as error:
+        return [*(other for other in found if other.key != error.key), error], ()

@@ -1,0 +1,91 @@
+"""Whether the named pre-tokenizer is the one that the tokens were made with, and where it splits as no other does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import printable
+from ..gguf.constants import TokenizerKey
+from ..models.bpe.families import Family
+from ..models.bpe.hf_splitting import DIFFERENCES
+from ..models.bpe.registry import PRE_TOKENIZERS
+from ..wording import listed
+from .facts import Facts
+from .finding import Finding
+
+_K = TokenizerKey
+
+_SPLIT_WHY = (
+    "The pre-tokenizer cuts text into words before merging. With another one than in training, the ids are not "
+    "those that the model knows, most visibly in numbers, code and white space, and its answers get worse."
+)
+
+
+def pre_tokenizer(model: Facts) -> Iterator[Finding]:
+    """A name that is missing, unknown, or that the tokens speak against."""
+    if model.kind.ignores_pre or not model.tokens:
+        return
+    if _K.PRE in model.file and model.pre is None:  # of a wrong type, or not UTF-8: said of all keys alike
+        return
+    found = model.evidence
+    problem, own = found.problem, found.own
+    if not problem:
+        return
+    severity, why = "warning", _SPLIT_WHY
+    if problem == "unknown":
+        severity, why = "error", f"llama.cpp refuses the file. {_SPLIT_WHY}"
+        what = f"{_K.PRE} is {printable(found.pre)}, which llama.cpp does not know"
+    elif problem == "doubtful":
+        cut = f", which cuts {own.of - own.kept} of them ({listed(own.cut, 9)})" if own else ""
+        what = f"{_K.PRE} is {found.pre}, but the tokens speak against it{cut}"
+    else:
+        what = f"{_K.PRE} is {problem}"
+        why = (
+            f"llama.cpp then splits as `default` does, which hardly any model was trained with. {_SPLIT_WHY}"
+        )
+        if found.name and not found.is_against:
+            severity = "note"
+    fix = model.set_pre()
+    if severity == "note":
+        fix = f"nothing to do, or {fix}" if problem == "missing" else "nothing to do"
+    detail = {
+        "pre": model.pre,
+        "suggested": found.name or None,
+        "families": [_family_json(family) for family in found.best],
+        "next": [_family_json(family) for family in found.found if family not in found.best][:3],
+    }
+    yield Finding(
+        severity, f"pre_{problem}", f"{what}. {found.sentence}", why, fix, model.key(_K.PRE), detail
+    )
+
+
+def _family_json(family: Family) -> dict[str, Any]:
+    return {**family._asdict(), "share": family.share, "names": family.names, "cost": round(family.cost, 2)}
+
+
+def hugging_face_splitting(model: Facts) -> Iterator[Finding]:
+    """Where the pre-tokenizer splits otherwise in llama.cpp than in Hugging Face's tokenizers."""
+    entry = (
+        model.tokenizer.vocabulary.pre_tokenizer if model.tokenizer else PRE_TOKENIZERS.get(model.pre or "")
+    )
+    differences = DIFFERENCES.get(entry.family, ()) if entry else ()
+    if not differences:
+        return
+    told = [
+        f"{difference.characters}: {difference.what} ({printable(difference.example)} is "
+        f"{' | '.join(map(printable, difference.hugging_face))} there, "
+        f"{' | '.join(map(printable, difference.llama_cpp))} here)"
+        for difference in differences
+    ]
+    yield Finding(
+        "note",
+        "hf_splitting",
+        f"{entry.name if entry else ''} splits otherwise in llama.cpp than in Hugging Face's tokenizers. "
+        + "; ".join(told),
+        "The model was trained with the ids of Hugging Face's side; on texts with these characters, llama.cpp "
+        "gives it others. ggufbpe gives llama.cpp's.",
+        "there is none in the file: llama.cpp cannot run the original pattern",
+        model.key(_K.PRE),
+        {"differences": [difference._asdict() for difference in differences]},
+    )

@@ -1,0 +1,115 @@
+"""Whether text comes back from its tokens: bytes that have none, and sample texts that lose something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..errors import printable
+from ..gguf.constants import TokenizerKey
+from ..models.bpe.merge import BYTE_CHARS
+from ..spelling import BYTE_TOKENS
+from ..wording import counted, listed
+from .facts import Facts
+from .finding import Finding
+
+_K = TokenizerKey
+
+SAMPLES = (
+    "The quick brown fox isn't lazy; it's 3.14159, (x+y)*2 == 42!",
+    "def f(a_b, *c):\n\treturn {'k': [a_b[0] ** 2, \"x\\n\"]}  # 100%\r\n\r\n",
+    "   leading,  double   and trailing spaces   \n \n\n",
+    "Größe, naïve, façade, œuvre, Åse, İstanbul, e\u0301 ﬁ Ω",
+    "Привет, мир. Γειά σου Κόσμε. Բարեւ",
+    "مرحبا بالعالم، ١٢٣ שָׁלוֹם עוֹלָם",
+    "नमस्ते दुनिया। ภาษาไทย বাংলা",
+    "你好，世界。日本語のテキスト、한국어 문장",
+    "👩\u200d👩\u200d👧 🙂🏽 🇩🇪 \ufe0f ✓ → ∑ € ½ ²",
+    "\u00a0\u2003\u3000\ufeff\u200b\u2028 \U00010348 \U0001d7d8 \ufffd",
+)
+_UTF8_BYTES = [*range(0x80), *range(0x80, 0xC0), *range(0xC2, 0xF5)]
+_RARE_BYTES = {*range(0x20), 0x7F, *range(0xF1, 0xF5)} - {9, 10, 13}
+
+
+def lost_bytes(model: Facts) -> Iterator[Finding]:
+    """Bytes of UTF-8 without a token."""
+    tokenizer = model.tokenizer
+    if tokenizer is None or model.kind.drops_white_space:
+        return
+    if tokenizer.vocabulary.pre_tokenizer.byte_encode:
+        missing = [byte for byte in _UTF8_BYTES if BYTE_CHARS[byte] not in model.ids]
+    else:
+        missing = [byte for byte in _UTF8_BYTES if BYTE_TOKENS[byte] not in model.ids]
+    if missing:
+        rare = _RARE_BYTES.issuperset(missing)
+        yield Finding(
+            "note" if rare else "warning",
+            "bytes_missing",
+            f"{counted(len(missing), 'byte has', 'bytes have')} no token: "
+            + listed([f"0x{byte:02X}" for byte in missing], len(missing)).replace("'", ""),
+            "Text with such a byte loses it: llama.cpp drops what has no token."
+            + (" These are control characters and planes without text." if rare else ""),
+            "nothing to do" if rare else "convert the model again: a byte-level vocabulary has all 256",
+            model.key(_K.LIST),
+            {"bytes": missing},
+        )
+
+
+def round_trips(model: Facts) -> Iterator[Finding]:
+    """Texts of which the tokens lose something."""
+    tokenizer = model.tokenizer
+    if tokenizer is None or model.kind.drops_white_space:
+        return
+    changed = []
+    for sample in SAMPLES:
+        ids = tokenizer.encode(sample, add_special=False, parse_special=False)
+        if b"".join(map(tokenizer.token_to_piece, ids)) != sample.encode():
+            back = b"".join(map(tokenizer.token_to_piece, ids)).decode("utf-8", "replace")
+            at = next(
+                (i for i, (a, b) in enumerate(zip(sample, back)) if a != b), min(len(sample), len(back))
+            )
+            changed.append((sample, at))
+    if changed:
+        sample, at = changed[0]
+        yield Finding(
+            "warning",
+            "round_trip",
+            f"{len(changed)} of {len(SAMPLES)} sample texts do not come back from their tokens: the first is "
+            f"{printable(sample, 40)}, at character {at}, {printable(sample[at : at + 1])}",
+            "What gets lost in encoding, the model never sees.",
+            "convert the model again, if its original tokenizer keeps such text",
+            model.key(_K.LIST),
+            {"samples": [sample for sample, _ in changed]},
+        )
+
+
+def dropped_spaces(model: Facts) -> Iterator[Finding]:
+    """Spaces that decoding drops."""
+    tokenizer = model.tokenizer
+    if tokenizer is None or not tokenizer.vocabulary.pre_tokenizer.clean_spaces:
+        return
+    text = "It 's here , now !"
+    back = tokenizer.decode(tokenizer.encode(text, add_special=False))
+    if back != text:
+        yield Finding(
+            "note",
+            "clean_spaces",
+            f"decoding drops spaces before punctuation: {printable(text)} comes back as {printable(back)}",
+            f"llama.cpp does so for {tokenizer.pre}, and the file cannot change it. The ids are not touched, "
+            "only text made of several of them.",
+            "nothing to do; tokens decoded one by one (token_to_piece) keep all spaces",
+            model.key(_K.PRE),
+        )
+
+
+def line_break(model: Facts) -> Iterator[Finding]:
+    """A vocabulary without a token for the newline character."""
+    tokenizer = model.tokenizer
+    if tokenizer is not None and not model.kind.drops_white_space and tokenizer.nl_id is None:
+        yield Finding(
+            "warning",
+            "no_line_break",
+            "the vocabulary has no token for the newline character",
+            "Line breaks in a text get lost.",
+            "convert the model again",
+            model.key(_K.LIST),
+        )

@@ -1,0 +1,121 @@
+"""The special ids: whether they name tokens that can be meant, and what ends a generation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..errors import printable
+from ..gguf.constants import TokenizerKey
+from ..gguf.schema import ids_out_of_range
+from ..vocab import SPECIAL_IDS
+from .facts import Facts
+from .finding import Finding, Where
+
+_K = TokenizerKey
+
+_SPECIAL_WHY = "A wrong or missing special id shows as answers that never end, or prompts that begin wrongly."
+
+
+def wrong_special_ids(model: Facts) -> Iterator[Finding]:
+    """Ids of no token, and of tokens that are not special."""
+    size = len(model.tokens)
+    out_of_range = dict(ids_out_of_range(model.file, size))
+    for name, keys, _ in SPECIAL_IDS:
+        for key in keys:
+            token = model.scalar(key)
+            if token is None or not size:
+                continue
+            if key in out_of_range:
+                default = model.kind.default_ids.get(name)
+                instead = "has none then" if default is None else f"takes the default, {default}"
+                remove, own = model.remove(key), model.set_id(key)
+                yield Finding(
+                    "error",
+                    "special_id_out_of_range",
+                    f"{key} is {token}, but the vocabulary has ids 0 to {size - 1}",
+                    f"llama.cpp ignores it, and {instead}. {_SPECIAL_WHY}",
+                    f"{own}, or take it out: {remove}",
+                    model.key(key),
+                )
+            elif model.types and model.is_normal(token):
+                yield Finding(
+                    "warning" if name in ("bos", "eos", "eot", "eom") else "note",
+                    "special_id_is_normal",
+                    f"{key} is {token}, {printable(model.tokens[token])}, a normal token",
+                    "Its text in a prompt is not found as a token, and when it is generated, it is shown as text. "
+                    "Perhaps the id is wrong.",
+                    model.set_id(key)
+                    if model.is_made_normal(token)
+                    else f"{model.set_types(CONTROL=[token])}, or set another id",
+                    Where(key, token, model.file.offset(key)),
+                )
+
+
+def missing_special_ids(model: Facts) -> Iterator[Finding]:
+    """BOS and EOS that no key names, or that are to be added and do not exist."""
+    if model.tokenizer is None:
+        return
+    vocabulary = model.tokenizer.vocabulary
+    for name, key in (("bos", _K.BOS_ID), ("eos", _K.EOS_ID)):
+        token = vocabulary.special_ids[name]
+        if key not in model.file:
+            default = (
+                "there is none"
+                if token is None
+                else f"llama.cpp takes {token}, {printable(vocabulary.tokens[token])}"
+            )
+            yield Finding(
+                "warning" if name == "eos" or vocabulary.add_bos else "note",
+                "special_id_missing",
+                f"{key} is missing, so {default}",
+                _SPECIAL_WHY,
+                model.set_id(key),
+                model.key(key),
+            )
+        if token is None and getattr(vocabulary, f"add_{name}"):
+            fix = model.set_id(key)
+            if not (name == "bos" and vocabulary.pre_tokenizer.always_add_bos):
+                fix += f", or {model.set(_K.ADD_BOS if name == 'bos' else _K.ADD_EOS, 'false')}"
+            yield Finding(
+                "error",
+                "special_id_wanted",
+                f"{name.upper()} is to be added to every text, but there is none",
+                "llama.cpp aborts as soon as a text is encoded.",
+                fix,
+                model.key(key),
+            )
+
+
+def generation_ends(model: Facts) -> Iterator[Finding]:
+    """An EOS that does not end a generation, and a template whose turns nothing ends."""
+    if model.tokenizer is None:
+        return
+    vocabulary = model.tokenizer.vocabulary
+    eos = vocabulary.special_ids["eos"]
+    if eos is not None and eos not in vocabulary.eog_ids:
+        yield Finding(
+            "warning",
+            "eos_not_end_of_generation",
+            f"the EOS token {eos}, {printable(vocabulary.tokens[eos])}, does not end a generation",
+            "llama.cpp takes it out of the set, because other tokens of the vocabulary show a model family in which "
+            "it does not end one. Generation then runs on after it.",
+            f"set another one: {model.set(_K.EOS_ID, min(vocabulary.eog_ids))}"
+            if vocabulary.eog_ids
+            else f"set {_K.EOS_ID} to the id of a token that ends a generation",
+            Where(_K.EOS_ID, eos, model.key(_K.EOS_ID).offset),
+        )
+    named = {vocabulary.tokens[i] for i in vocabulary.eog_ids} | {"eos_token"}
+    if (
+        model.template
+        and vocabulary.special_ids["eot"] is None
+        and not any(n in model.template for n in named)
+    ):
+        yield Finding(
+            "note",
+            "eot_missing",
+            "the chat template has none of the tokens that end a generation, and no EOT is named",
+            "A model ends its turn as the template does; with a token that llama.cpp does not know for an end, its "
+            "answers do not stop.",
+            f"set {_K.EOT_ID} to the id of the token that ends a turn",
+            model.key(_K.EOT_ID),
+        )

@@ -1,0 +1,140 @@
+"""The tokens, by their texts and types: duplicates, empty ones, and those that look like something else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..errors import printable
+from ..gguf.constants import TokenType
+from ..vocab import CONTROL
+from ..wording import counted, listed
+from .facts import Facts
+from .finding import Finding
+
+PADDING = re.compile(
+    r"\[PAD\d+\]|<(dummy|unused|extra_id_|placeholder)_?\d+>|\[unused\d+\]|"
+    r"<\|(dummy|unused|reserved|extra|placeholder)[_a-z]*\d+\|>|<unused\d+>"
+)
+# What looks like a control token: <|…|>, <｜…｜>, and the names that models give them.
+CONTROL_LIKE = re.compile(
+    r"<\|[^|<>\s]{1,80}\|>|<｜[^｜<>]{1,80}｜>|</?s>|"
+    r"<(?:pad|bos|eos|mask|cls|sep|(?:start|end)_of_(?:turn|text|utterance|image)|fim[-_][a-z]+)>|"
+    r"<(?:BOS_TOKEN|EOS_TOKEN|PAD|EOT|EOS|BOS|\|?endoftext\|?)>|"
+    r"\[/?INST\]|\[(?:BOS|EOS|PAD|CLS|SEP|MASK|EOT|gMASK|/?TOOL_[A-Z]+|/?SYSTEM_PROMPT|/?AVAILABLE_TOOLS)\]"
+)
+_HTML = frozenset(("<s>", "</s>"))  # in Gemma's vocabulary, beside <i> and <b>
+
+
+def duplicates(model: Facts) -> Iterator[Finding]:
+    """Tokens of the same text."""
+    if len(model.ids) == len(model.tokens):
+        return
+    again = [
+        (index, token) for index, token in enumerate(model.tokens) if model.ids[token] != index and token
+    ]
+    if not again:
+        return
+    index, token = again[0]
+    yield Finding(
+        "error",
+        "duplicate_tokens",
+        f"{counted(len(again), 'token stands', 'tokens stand')} a second time: {index} is {printable(token)}, as is "
+        f"{model.ids[token]}",
+        "llama.cpp aborts on a vocabulary in which two tokens are the same.",
+        "convert the model again with a fixed tokenizer: its tokens must differ",
+        model.token(index),
+        {"count": len(again), "ids": [i for i, _ in again[:100]]},
+    )
+
+
+def empty_tokens(model: Facts) -> Iterator[Finding]:
+    """Tokens without text."""
+    empty = [index for index, token in enumerate(model.tokens) if not token] if "" in model.ids else []
+    if empty:
+        yield Finding(
+            "warning",
+            "empty_tokens",
+            f"{counted(len(empty), 'token')} without text: {listed(empty, len(empty))}",
+            "llama.cpp calls them [EMPTY_…]. Text never gives such an id, but a model that was trained with a text "
+            "there, or that generates one, shows a wrong one.",
+            "convert the model again; nothing to do if they only fill up the vocabulary",
+            model.token(empty[0]),
+            {"count": len(empty), "ids": empty[:100]},
+        )
+
+
+def padding_tokens(model: Facts) -> Iterator[Finding]:
+    """Tokens that only fill up the vocabulary."""
+    found = [index for index, token in enumerate(model.tokens) if PADDING.fullmatch(token)]
+    if found:
+        types = {int(kind): kind.name for kind in TokenType}
+        kinds = sorted({types.get(model.type_of(index), "?") for index in found})
+        yield Finding(
+            "note",
+            "padding_tokens",
+            f"{counted(len(found), 'token')} only fill up the vocabulary, from {found[0]}, "
+            f"{printable(model.tokens[found[0]])}, on; of type {', '.join(kinds)}",
+            "The model has rows for them, but no text becomes such an id unless it has their names in it.",
+            "nothing to do",
+            model.token(found[0]),
+            {"count": len(found), "ids": found[:100], "types": kinds},
+        )
+
+
+def control_types(model: Facts) -> Iterator[Finding]:
+    """Tokens that merges make are left out: where Qwen 2's vocabulary has "</s>", it is text like any other."""
+    text = _HTML if "<i>" in model.ids else frozenset()
+    found = [
+        index
+        for index, token in enumerate(model.tokens)
+        if token[:1] in ("<", "[")
+        and model.is_normal(index)
+        and not model.is_made_normal(index)
+        and CONTROL_LIKE.fullmatch(token)
+        and not PADDING.fullmatch(token)
+        and token not in model.merged
+        and token not in text
+    ]
+    if found:
+        names = [model.tokens[index] for index in found]
+        yield Finding(
+            "warning",
+            "control_type",
+            counted(
+                len(found),
+                "token looks like a control token but is",
+                "tokens look like control tokens but are",
+            )
+            + f" of type NORMAL: {listed(names, len(names))}",
+            "A normal token is never found in a prompt: its text is cut into pieces like any other, and when the "
+            "model generates it, it is shown as text. (llama.cpp mends a few that end a generation, by name.)",
+            model.set_types(CONTROL=found),
+            model.token(found[0]),
+            {"count": len(found), "ids": found[:100], "texts": names[:100]},
+        )
+
+
+def made_control(model: Facts) -> Iterator[Finding]:
+    """Normal tokens that llama.cpp takes for control tokens, by their text."""
+    if model.tokenizer is None or not model.types:
+        return
+    attributes, normal = model.tokenizer.vocabulary.attributes, int(TokenType.NORMAL)
+    for index, kind in enumerate(model.types[: len(attributes)]):
+        if kind == normal and attributes[index] & CONTROL:
+            ends = index in model.tokenizer.eog_ids
+            yield Finding(
+                "note",
+                "made_control",
+                f"llama.cpp takes token {index}, {printable(model.tokens[index])}, for a control token"
+                + (", and one that ends a generation" if ends else "")
+                + ", though its type is NORMAL",
+                "Other tokenizers cut this text into pieces, or go on after it.",
+                f"nothing to do, or say so in the file as well: {model.set_types(CONTROL=[index])}",
+                model.token(index),
+            )
+
+
+def is_name(token: str) -> bool:
+    """Whether it stands for something, and not for its text."""
+    return token[:1] in ("<", "[") and bool(CONTROL_LIKE.fullmatch(token) or PADDING.fullmatch(token))

@@ -1,0 +1,94 @@
+"""The values of keys: their types, and how many there are beside the tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..gguf.arguments import argument_for
+from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
+from ..gguf.schema import KEY_TYPES, NOT_REFUSED, has_right_type, wrong_type
+from ..wording import counted, listed
+from .facts import Facts
+from .finding import Finding, Where
+from .tokens import CONTROL_LIKE, is_name
+
+_K = TokenizerKey
+
+_NEEDED = (KEY_ARCHITECTURE, _K.MODEL, _K.LIST, _K.MERGES, _K.TOKEN_TYPE)  # what no file can do without
+
+
+def wrong_types(model: Facts) -> Iterator[Finding]:
+    """Values of a type that llama.cpp does not take for their key."""
+    for key in KEY_TYPES:
+        if key not in model.file or has_right_type(model.file, key):
+            continue
+        argument = argument_for(model.file, key)
+        if argument is not None:
+            fix = model.set(key, argument)
+        elif key == _K.PRE and model.tokens and not model.kind.ignores_pre:
+            fix = model.set_pre()
+        elif key in _NEEDED:
+            fix = "convert the model again"
+        else:
+            fix = f"convert the model again, or take it out: {model.remove(key)}"
+        refused = key not in NOT_REFUSED
+        yield Finding(
+            "error" if refused else "warning",
+            "wrong_type",
+            f"{key}: {wrong_type(model.file, key).problem}",
+            "llama.cpp takes no other type, and refuses the file."
+            if refused
+            else "llama.cpp takes the text of a number for a template, and overlooks a list.",
+            fix,
+            model.key(key),
+        )
+
+
+def lengths(model: Facts) -> Iterator[Finding]:
+    """Types and scores that are more or fewer than the tokens, and types that do not exist."""
+    for key, name in ((_K.TOKEN_TYPE, "types"), (_K.SCORES, "scores")):
+        if key not in model.file or not has_right_type(model.file, key) or not model.tokens:
+            continue
+        length, size = model.file.array_length(key), len(model.tokens)
+        if length != size:
+            short = length < size
+            yield Finding(
+                "error" if short else "warning",
+                f"{name}_length",
+                f"{counted(length, name[:-1])} for {counted(size, 'token')}",
+                "llama.cpp reads beyond the end of the array."
+                if short
+                else "Tokens and types do not belong together, or some tokens are missing.",
+                "convert the model again"
+                + ("" if name == "types" else f", or take them out: {model.remove(key)}"),
+                model.key(key),
+                {"length": length, "tokens": size},
+            )
+    if model.tokens and _K.TOKEN_TYPE not in model.file and model.kind.is_supported:
+        like = [index for index, token in enumerate(model.tokens) if CONTROL_LIKE.fullmatch(token)]
+        yield Finding(
+            "warning",
+            "types_missing",
+            f"{_K.TOKEN_TYPE} is missing, so all tokens count as normal",
+            "Special tokens in a prompt, such as <|im_start|>, are then cut into pieces like other text.",
+            model.set_types(CONTROL=like) if like else "nothing to do if there are no special tokens",
+            model.key(_K.TOKEN_TYPE),
+        )
+    known = {int(kind) for kind in TokenType}
+    strange = [index for index, kind in enumerate(model.types[: len(model.tokens)]) if kind not in known]
+    if strange:
+        yield Finding(
+            "warning",
+            "type_unknown",
+            f"{counted(len(strange), 'token')} of a type that does not exist: {listed(strange, len(strange))}",
+            "llama.cpp gives such a token no attribute: it is never shown as text.",
+            model.set_types(
+                **{
+                    name: chosen
+                    for name, wanted in (("CONTROL", True), ("NORMAL", False))
+                    if (chosen := [i for i in strange if is_name(model.tokens[i]) is wanted])
+                }
+            ),
+            Where(_K.TOKEN_TYPE, strange[0], model.file.element_offset(_K.TOKEN_TYPE, strange[0])),
+            {"count": len(strange), "ids": strange[:100]},
+        )

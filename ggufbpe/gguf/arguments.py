@@ -1,0 +1,195 @@
+"""What `--set`, `--remove` and `--set-token-type` say of a file, as edits.
+
+    KEY=VALUE, KEY=TYPE:VALUE, ID=TYPE -> [this file] -> edit.py
+
+A `ValueError` says what is wrong with an argument.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+from ..errors import GGUFError, printable
+from .constants import GGUFValueType, TokenizerKey, TokenType
+from .edit import Edit
+from .metadata import Metadata
+from .reader import GGUFFile
+from .schema import ID_KEYS, KEY_TYPES
+
+_T = GGUFValueType
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def parse_set(file: GGUFFile, argument: str) -> Edit:
+    """The edit that `KEY=VALUE` or `KEY=TYPE:VALUE` means in this file; `ValueError` where it means none.
+
+    Without a type, a key has the type that llama.cpp wants for it, else the one it has in the file. The value
+    of an array is a JSON list, and TYPE is its elements'.
+    """
+    key, equals, text = argument.partition("=")
+    if not equals or not key:
+        raise ValueError(f"{printable(argument)} is not of the form KEY=VALUE")
+    name, colon, rest = text.partition(":")
+    if colon and name in GGUFValueType.__members__ and name != "ARRAY":
+        given = GGUFValueType[name]
+        return (
+            _array(key, given, rest) if rest.startswith("[") else Edit(key, given, _scalar(key, given, rest))
+        )
+    known = KEY_TYPES.get(key)
+    if isinstance(known, tuple):
+        return _array(key, known[0], text)
+    if known is None and key not in file:
+        raise ValueError(
+            f"the file has no key {printable(key)}, so say its type: {key}=TYPE:VALUE, where TYPE is one of "
+            + ", ".join(member.name for member in _T if member is not _T.ARRAY)
+        )
+    if known is None and (element := file.element_type(key)) is not None:
+        return _array(key, element, text)
+    value_type = known or file.value_type(key)
+    return Edit(key, value_type, _scalar(key, value_type, text))
+
+
+def parse_remove(file: GGUFFile, key: str) -> Edit:
+    """The edit that takes `key` out; `ValueError` where the file has no such key."""
+    if key not in file:
+        import difflib
+
+        near = difflib.get_close_matches(key, file.keys(), n=2)
+        raise ValueError(
+            f"the file has no key {printable(key)}" + (f"; near: {', '.join(near)}" if near else "")
+        )
+    return Edit(key)
+
+
+def argument_for(file: GGUFFile | Metadata, key: str) -> str | None:
+    """The VALUE by which `--set` gives `key` its right type and the meaning that its value has now; None: none.
+
+    >>> argument_for(file, "tokenizer.ggml.add_bos_token")  # of type FLOAT32, 1.0    # doctest: +SKIP
+    'true'
+    """
+    wanted = KEY_TYPES[key]
+    if wanted not in (_T.BOOL, _T.UINT32):
+        return None
+    try:
+        value = file[key]
+    except GGUFError:  # not UTF-8
+        return None
+    text = str(value).lower() if isinstance(value, (bool, int, str)) else ""
+    if isinstance(value, float) and value.is_integer():
+        text = str(int(value))
+    try:
+        found = _scalar(key, wanted, text)
+    except ValueError:
+        return None
+    size = file.array_length(TokenizerKey.LIST) if TokenizerKey.LIST in file else 0
+    return None if key in ID_KEYS and found >= size else str(found).lower()
+
+
+def set_token_types(file: GGUFFile, arguments: Iterable[str]) -> Edit:
+    """The edit of `tokenizer.ggml.token_type` that `ID=TYPE`, `ID..ID=TYPE` or `TEXT=TYPE` mean together.
+
+    A number is an id, and two with dots between them are all ids from the first to the second. Where the file has
+    no types, all other tokens are normal, as without the key.
+    """
+    tokens = _list(file, TokenizerKey.LIST, _T.STRING)
+    types = _list(file, TokenizerKey.TOKEN_TYPE, _T.INT32) if TokenizerKey.TOKEN_TYPE in file else []
+    types = types + [int(TokenType.NORMAL)] * (len(tokens) - len(types))
+    for argument in arguments:
+        token, equals, name = argument.rpartition("=")
+        if not equals or name not in TokenType.__members__:
+            kinds = ", ".join(TokenType.__members__)
+            raise ValueError(
+                f"{printable(argument)} is not of the form ID=TYPE, ID..ID=TYPE or TEXT=TYPE, TYPE one of {kinds}"
+            )
+        if ids := re.fullmatch(r"([0-9]+)(?:\.\.([0-9]+))?", token):
+            first, last = int(ids[1]), int(ids[2] or ids[1])
+        elif token in tokens:
+            first = last = tokens.index(token)
+        else:
+            raise ValueError(f"the file has no token {printable(token)}")
+        if last < first:
+            raise ValueError(f"{printable(token)} has no ids: the second is the smaller one")
+        if last >= len(tokens):
+            raise ValueError(
+                f"token id {last} is out of range: the vocabulary has ids 0 to {len(tokens) - 1}"
+            )
+        types[first : last + 1] = [int(TokenType[name])] * (last + 1 - first)
+    return Edit(TokenizerKey.TOKEN_TYPE, _T.ARRAY, types, _T.INT32)
+
+
+def _list(file: GGUFFile, key: str, element: GGUFValueType) -> list[Any]:
+    if key not in file or file.element_type(key) is not element:
+        raise ValueError(f"the file has no {key} that is an array of {element.name}")
+    value = file[key]
+    assert isinstance(value, list)
+    return list(value)
+
+
+def id_ranges(ids: Iterable[int]) -> Iterator[str]:
+    """Ascending ids as `set_token_types` takes them: those in a row as the first and the last one.
+
+    >>> list(id_ranges([3, 4, 5, 9]))
+    ['3..5', '9']
+    """
+    for _, group in groupby(enumerate(ids), lambda pair: pair[1] - pair[0]):
+        found = [index for _, index in group]
+        yield f"{found[0]}..{found[-1]}" if len(found) > 1 else str(found[0])
+
+
+def _scalar(key: str, value_type: GGUFValueType, text: str) -> Any:
+    """`text` as a value of `value_type`, in its range."""
+    if value_type is _T.STRING:
+        return text
+    try:
+        if value_type is _T.BOOL:
+            return _TRUTH[text.lower()]
+        if value_type in (_T.FLOAT32, _T.FLOAT64):
+            number = float(text)
+            struct.pack(
+                "<f" if value_type is _T.FLOAT32 else "<d", number
+            )  # OverflowError where it does not fit
+            return number
+        return _in_range(value_type, int(text, 0))
+    except (KeyError, ValueError, OverflowError):
+        raise ValueError(
+            f"{printable(text)} is no value of type {value_type.name}, which {key} has"
+        ) from None
+
+
+def _array(key: str, element: GGUFValueType, text: str) -> Edit:
+    import json
+
+    wanted: type | tuple[type, ...] = str if element is _T.STRING else bool if element is _T.BOOL else int
+    if element in (_T.FLOAT32, _T.FLOAT64):
+        wanted = (int, float)
+    try:
+        value = json.loads(text)
+        good = isinstance(value, list) and all(
+            isinstance(item, wanted) and (wanted is bool or not isinstance(item, bool)) for item in value
+        )
+        if not good:
+            raise ValueError
+        if wanted is int:
+            value = [_in_range(element, item) for item in value]
+        elif element is _T.FLOAT32:
+            struct.pack(f"<{len(value)}f", *value)  # OverflowError where one does not fit
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"{printable(text)} is no JSON list of {element.name}, which {key} is; write it like [1, 2]"
+        ) from None
+    if not value:
+        raise ValueError(f"{key} cannot be an empty array; --remove it")
+    return Edit(key, _T.ARRAY, value, element)
+
+
+def _in_range(value_type: GGUFValueType, number: int) -> int:
+    signed = value_type.name.startswith("INT")
+    bits = int(value_type.name.lstrip("UINT"))
+    low, high = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
+    if not low <= number < high:
+        raise ValueError
+    return number

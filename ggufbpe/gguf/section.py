@@ -1,0 +1,337 @@
+"""The header and key/value section of a GGUF file: where each value lies.
+
+    source.py -> [this file] -> reader.py
+
+The section is walked once, in blocks, and every length is checked against the size of the file. Nothing in the file
+is trusted: each way it can lie has a named error with the byte offset and the key.
+
+Layout, in the file's byte order (ggml/src/gguf.cpp, gguf_init_from_reader):
+
+    "GGUF", version u32, tensor count u64, key count u64, then for each key:
+    key string, value type u32, value
+    string: length u64, bytes;  array: element type u32, element count u64, elements
+
+Version 1 has 32-bit lengths and counts instead. A big-endian file has the same magic bytes; its version
+number, read as little-endian, has a zero lower half.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from array import array
+from copy import copy
+from typing import Any, NamedTuple
+
+from ..errors import (
+    CorruptMetadataError,
+    DuplicateKeyError,
+    GGUFError,
+    InvalidUTF8Error,
+    TruncatedFileError,
+    UnsupportedVersionError,
+    printable,
+)
+from ..kernel import native
+from .constants import GGUF_MAGIC, GGUFValueType
+from .source import DOWNLOAD_AGAIN, Source, not_gguf
+from .values import SCALARS
+
+_T = GGUFValueType
+_VALUE_TYPES = {int(value_type): value_type for value_type in GGUFValueType}
+_DAMAGED = "the file is damaged or was written by a faulty program: get it again or convert it again"
+
+
+class Entry(NamedTuple):
+    """Where one value lies."""
+
+    type: GGUFValueType
+    offset: int  # of the value; for arrays, of the element type
+    element: GGUFValueType | None  # the element type of an array
+    size: int  # elements of an array, bytes of a string
+    data: int  # offset of the first element, or of the scalar
+    end: int  # offset of the first byte after the value
+    lengths: array[int] | None  # byte lengths of the elements of an array of strings, if they are known
+
+
+class Section(Source):
+    """Where the values of a file lie. `GGUFFile` reads them."""
+
+    LONGEST = 1 << 29  # bytes of a section; the largest vocabularies have 2**25
+
+    version: int  # 1, 2 or 3
+    byteorder: str  # "little" or "big"
+    tensor_count: int
+    metadata_end: int  # offset of the first byte after the key/value section
+
+    def __init__(self, path: str | os.PathLike[str], data: bytes | None = None) -> None:
+        super().__init__(path, data)
+        self._entries: dict[str, Entry] = {}
+        self._seen = self._opened
+        try:
+            self._read_section(self._read_header())
+            self._check_unchanged()
+        except BaseException:
+            self.close()
+            raise
+
+    def strings(self, key: str) -> Any:
+        """The array of strings `key` as a `native.Strings`, which keeps nothing of the file.
+
+        None if it cannot be one: there is no compiled module, or the strings have a NUL or are not UTF-8.
+        """
+        entry = self._checked(key)
+        if native is None:
+            return None
+        layout = entry.size, self._length.size, self.byteorder == "big"
+        return native.Strings.read(self._read, self.BLOCK, entry.data, entry.end, *layout)
+
+    # ---- the walk -------------------------------------------------------------------------------
+
+    def _read_header(self) -> int:
+        """Check magic and version, set the byte order; returns the number of keys."""
+        head = self._bytes(0, min(64, self.size))
+        if head[:4] != GGUF_MAGIC:
+            raise not_gguf(self.path, head, self.size)
+        if self.size < 8:
+            raise self._truncated(4, "the version number")
+        version = int.from_bytes(head[4:8], "little")
+        self.byteorder = "little"
+        if version & 0xFFFF == 0 and version:  # no version is that high: the bytes are the other way round
+            version = int.from_bytes(head[4:8], "big")
+            self.byteorder = "big"
+        if version not in (1, 2, 3):
+            raise UnsupportedVersionError(
+                f"GGUF version {version}; versions 1, 2 and 3 are known",
+                path=self.path,
+                offset=4,
+                remedy="a newer ggufbpe may read it" if 3 < version < 100 else _DAMAGED,
+            )
+        self.version = version
+        order = "<" if self.byteorder == "little" else ">"
+        self._order = order
+        self._u32 = struct.Struct(order + "I")
+        self._length = struct.Struct(order + ("I" if version == 1 else "Q"))
+        self.tensor_count = self._read_length(8, "the number of tensors")
+        if self.tensor_count >= 2**63:
+            raise CorruptMetadataError(
+                f"claims {self.tensor_count} tensors", path=self.path, offset=8, remedy=_DAMAGED
+            )
+        return self._read_length(8 + self._length.size, "the number of keys")
+
+    def _read_section(self, key_count: int) -> None:
+        """Walk all keys and note where their values lie."""
+        width = self._length.size
+        position = 8 + 2 * width
+        smallest = width + 1 + 4 + 1  # a key of one letter with a value of one byte
+        if key_count > (self.size - position) // smallest:
+            if key_count < 2**20:  # a sane number, so the rest is missing rather than the count wrong
+                error: type[TruncatedFileError | CorruptMetadataError] = TruncatedFileError
+            else:
+                error = CorruptMetadataError
+            raise error(
+                f"claims {key_count} keys, but the file of {self.size} bytes cannot hold them",
+                path=self.path,
+                offset=8 + width,
+                remedy=DOWNLOAD_AGAIN,
+            )
+        for index in range(key_count):
+            position = self._read_entry(position, index)
+        self.metadata_end = position
+
+    def _read_entry(self, position: int, index: int) -> int:
+        """Note key `index`, which begins at `position`; returns where the next one begins."""
+        length = self._read_length(position, f"the length of key {index}")
+        start = position + self._length.size
+        if length > self.size - start:
+            raise self._too_long(position, length, f"key {index}", None)
+        key = self._text(start, length, None)
+        if not key:
+            raise CorruptMetadataError(
+                f"key {index} is empty", path=self.path, offset=position, remedy=_DAMAGED
+            )
+        if key in self._entries:
+            raise DuplicateKeyError(
+                "the key stands twice", path=self.path, offset=position, key=key, remedy=_DAMAGED
+            )
+        entry = self._read_value(start + length, key)
+        self._check_end(entry.end, position)
+        self._entries[key] = entry
+        return entry.end
+
+    def _read_value(self, position: int, key: str) -> Entry:
+        """The entry of `key`, whose value type is at `position`."""
+        value_type = self._read_type(position, key, "value type")
+        offset = position + 4
+        if value_type is _T.STRING:
+            length = self._read_length(offset, "the length of a string", key)
+            start = offset + self._length.size
+            if length > self.size - start:
+                raise self._too_long(offset, length, "a string", key)
+            return Entry(value_type, offset, None, length, start, start + length, None)
+        if value_type is not _T.ARRAY:
+            end = offset + SCALARS[value_type][1]
+            if end > self.size:
+                raise self._truncated(offset, "a value", key)
+            return Entry(value_type, offset, None, 1, offset, end, None)
+        element = self._read_type(offset, key, "array element type")
+        if element is _T.ARRAY:
+            raise CorruptMetadataError(
+                "an array of arrays, which GGUF readers refuse",
+                path=self.path,
+                offset=offset,
+                key=key,
+                remedy=_DAMAGED,
+            )
+        count = self._read_length(offset + 4, "the number of elements", key)
+        data = offset + 4 + self._length.size
+        size = self._length.size if element is _T.STRING else SCALARS[element][1]
+        if count > (self.size - data) // size:
+            raise self._too_long(offset + 4, count, f"an array of {element.name}", key, unit="elements")
+        if element is not _T.STRING:
+            return Entry(value_type, offset, element, count, data, data + count * size, None)
+        end, lengths = self._walk_strings(data, count, key)
+        return Entry(value_type, offset, element, count, data, end, lengths)
+
+    def _walk_strings(self, position: int, count: int, key: str) -> tuple[int, array[int] | None]:
+        """Where `count` strings that begin at `position` end, and their lengths unless the compiled module walks."""
+        lengths = array("Q") if native is None else None
+        width, layout = self._length.size, (self._length.size, self.byteorder == "big")
+        left = count
+        while left:
+            length = self._read_length(position, f"the length of string {count - left}", key)
+            if length > self.size - position - width:
+                raise self._too_long(position, length, f"string {count - left}", key)
+            self._check_end(position, position)
+            if width + length > self.BLOCK:
+                done, position = 1, position + width + length
+                if lengths is not None:
+                    lengths.append(length)
+            else:
+                self._bytes(position, width + length)  # so at least this one is in the window
+                window, start = self._window, self._window_start
+                if lengths is None and native is not None:
+                    done, end = native.Strings.walk(window, position - start, left, *layout)
+                else:
+                    done, end = self._note_lengths(window, position - start, left, lengths)
+                position = start + end
+            left -= done
+        return position, lengths
+
+    def _note_lengths(
+        self, data: bytes | memoryview, position: int, count: int, lengths: array[int] | None
+    ) -> tuple[int, int]:
+        """How many of `count` strings from `position` on lie in `data` whole, and where the last of them ends."""
+        note = (array("Q") if lengths is None else lengths).append
+        unpack, width, end = self._length.unpack_from, self._length.size, len(data)
+        for index in range(count):
+            if position + width > end:
+                return index, position
+            (length,) = unpack(data, position)
+            if length > end - position - width:
+                return index, position
+            position += width + length
+            note(length)
+        return count, position
+
+    # ---- a file that changes --------------------------------------------------------------------
+
+    def _checked(self, key: str) -> Entry:
+        """The entry of `key`, in a file whose metadata still is what was read."""
+        entry = self._entries[key]
+        if self._closed:
+            raise ValueError("the file is closed")
+        self._check_unchanged()
+        return entry
+
+    def _check_unchanged(self) -> None:
+        """`TruncatedFileError` where the metadata is no longer what was read; a file may grow, as in a download."""
+        now = self._state()
+        if now == self._seen:
+            return
+        if now.size <= self._seen.size:
+            raise self._changed(min(now.size, self.metadata_end))
+        again = copy(self)
+        again.size, again._entries, again._window = now.size, {}, b""
+        try:
+            again._read_section(again._read_header())
+        except GGUFError:
+            raise self._changed(0) from None
+        bare = [
+            {key: entry._replace(lengths=None) for key, entry in file._entries.items()}
+            for file in (self, again)
+        ]
+        if bare[0] != bare[1]:
+            raise self._changed(0)
+        self._seen = now
+
+    # ---- single items ---------------------------------------------------------------------------
+
+    def _read_length(self, position: int, what: str, key: str | None = None) -> int:
+        if position + self._length.size > self.size:
+            raise self._truncated(position, what, key)
+        length: int = self._length.unpack(self._bytes(position, self._length.size))[0]
+        return length
+
+    def _read_type(self, position: int, key: str, what: str) -> GGUFValueType:
+        if position + 4 > self.size:
+            raise self._truncated(position, f"the {what}", key)
+        number = self._u32.unpack(self._bytes(position, 4))[0]
+        if number not in _VALUE_TYPES:
+            raise CorruptMetadataError(
+                f"{what} {number} does not exist (0 to {max(_VALUE_TYPES)} do)",
+                path=self.path,
+                offset=position,
+                key=key,
+                remedy=_DAMAGED,
+            )
+        return _VALUE_TYPES[number]
+
+    def _text(self, start: int, length: int, key: str | None, what: str = "") -> str:
+        """The string of `length` bytes at `start`; `key` is None for a key itself."""
+        self._check_end(start + length, start)
+        data = self._bytes(start, length)
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidUTF8Error(
+                f"{what or ('the value' if key else 'a key')} is not UTF-8: byte 0x{data[error.start]:02X} "
+                f"in {printable(data.decode('utf-8', 'backslashreplace'))}",
+                path=self.path,
+                offset=start + error.start,
+                key=key,
+                remedy=_DAMAGED,
+            ) from None
+
+    def _check_end(self, end: int, position: int) -> None:
+        if end > self.LONGEST:
+            raise CorruptMetadataError(
+                f"the metadata would be longer than {self.LONGEST} bytes",
+                path=self.path,
+                offset=position,
+                remedy=_DAMAGED,
+            )
+
+    # ---- errors ---------------------------------------------------------------------------------
+
+    def _truncated(self, position: int, what: str, key: str | None = None) -> TruncatedFileError:
+        return TruncatedFileError(
+            f"the file ends after {self.size} bytes, inside {what}",
+            path=self.path,
+            offset=position,
+            key=key,
+            remedy=DOWNLOAD_AGAIN,
+        )
+
+    def _too_long(
+        self, position: int, length: int, what: str, key: str | None, unit: str = "bytes"
+    ) -> CorruptMetadataError | TruncatedFileError:
+        """A length that leads past the end: a lie if it is absurd, else an unfinished download."""
+        error = TruncatedFileError if length < 2**30 else CorruptMetadataError
+        return error(
+            f"{what} of {length} {unit} leads past the end of the file ({self.size} bytes)",
+            path=self.path,
+            offset=position,
+            key=key,
+            remedy=DOWNLOAD_AGAIN,
+        )

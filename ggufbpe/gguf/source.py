@@ -1,0 +1,183 @@
+"""The bytes of a GGUF file: opened, read in blocks, and watched for changes.
+
+    file.gguf -> [this file] -> section.py -> reader.py
+
+The file is read and not mapped, as a mapped file that somebody truncates ends the process with SIGBUS.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..errors import NotGGUFError, TruncatedFileError
+from .constants import GGUF_MAGIC
+
+DOWNLOAD_AGAIN = "the file is damaged or its download is unfinished: compare its size and hash, get it again"
+
+_FOREIGN_FILES = (  # how other files that are taken for a GGUF begin: (pattern, what it is, what to do)
+    (
+        rb"version https://git-lfs",
+        "a Git LFS pointer, not the model itself",
+        "run `git lfs pull` in its folder to get the model",
+    ),
+    (
+        rb".{6}\0\0\{",
+        "a safetensors file, not a GGUF",
+        "convert the model with llama.cpp's convert_hf_to_gguf.py",
+    ),
+    (
+        rb"PK\x03\x04",
+        "a zip archive (a PyTorch checkpoint is one), not a GGUF",
+        "convert the model with llama.cpp's convert_hf_to_gguf.py",
+    ),
+    (
+        rb"lmgg|fmgg|tjgg",
+        "a GGML file from before GGUF",
+        "convert it with llama.cpp's convert_llama_ggml_to_gguf.py, or get the model as GGUF",
+    ),
+    (
+        rb"\s*<(!doctype|html|\?xml)",
+        "a web page, not a GGUF: the download gave an error or a login page",
+        "open the file in an editor to read what the server said, then download the model again",
+    ),
+    (rb"\s*\{", "a JSON text, not a GGUF", "give the .gguf file of the model"),
+    (rb"\x1f\x8b", "a gzip archive, not a GGUF", "unpack it with `gunzip` first"),
+)
+
+
+class ByteRange(NamedTuple):
+    """Bytes of a file, from offset `start` up to `end`."""
+
+    start: int
+    end: int
+
+
+class FileState(NamedTuple):
+    """What changes when somebody writes a file."""
+
+    size: int
+    modified: int  # nanoseconds
+
+
+class Source:
+    """A file, open for reading, or bytes in the place of one."""
+
+    BLOCK = (
+        1 << 16
+    )  # bytes that opening reads at a time; in fresh memory, page faults take longer than reading
+    COPIED_BLOCK = 1 << 20
+
+    path: str
+    size: int  # of the file, in bytes, when it was opened
+
+    def __init__(self, path: str | os.PathLike[str], data: bytes | None = None) -> None:
+        """`data`: all bytes of a file that is not to be opened; `path` is what errors call it."""
+        self.path = os.fsdecode(path)
+        self._file = io.BytesIO(data) if data is not None else _open_file(self.path)
+        self._window, self._window_start = b"", 0  # the block that was read last, and where it begins
+        self._closed = False
+        try:
+            self._opened = self._state()
+            self.size = self._opened.size
+            if self.size == 0:
+                raise NotGGUFError("the file is empty", path=self.path, offset=0, remedy="download it again")
+        except BaseException:
+            self.close()
+            raise
+
+    def blocks(self, span: ByteRange) -> Iterator[bytes]:
+        """The bytes of `span`, which may lie after the metadata, a megabyte at a time.
+
+        `TruncatedFileError` where the file ends before, or has changed since it was opened: what was copied so
+        far may be of two files.
+        """
+        position = span.start
+        while position < span.end:
+            block = self._read(position, min(span.end - position, self.COPIED_BLOCK))
+            if not block:
+                raise self._changed(position)
+            yield block
+            position += len(block)
+        if self._state() != self._opened:
+            raise self._changed(span.start)
+
+    def close(self) -> None:
+        """Let go of the file. Values cannot be read any more."""
+        self._closed = True
+        self._window = b""
+        self._file.close()
+
+    def _read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position` on. Others, a forked process too, may read the same file."""
+        if isinstance(self._file, io.FileIO) and hasattr(os, "pread"):
+            return os.pread(self._file.fileno(), size, position)
+        self._file.seek(position)
+        return self._file.read(size)
+
+    def _bytes(self, position: int, size: int) -> bytes:
+        """`size` bytes from `position` on, which lie in the file by its size."""
+        start = position - self._window_start
+        if start < 0 or start + size > len(self._window):
+            self._window, self._window_start, start = self._read(position, max(self.BLOCK, size)), position, 0
+            if len(self._window) < size:
+                raise self._changed(position + len(self._window))
+        return self._window[start : start + size]
+
+    def _whole(self, start: int, end: int) -> bytes | memoryview:
+        """The bytes of a value."""
+        if isinstance(self._file, io.BytesIO):
+            return self._file.getbuffer()[start:end]
+        data = self._read(start, end - start)
+        if len(data) < end - start:
+            raise self._changed(start + len(data))
+        return data
+
+    def _state(self) -> FileState:
+        """What is seen of the file now."""
+        if isinstance(self._file, io.BytesIO):
+            return FileState(len(self._file.getbuffer()), 0)
+        status = os.fstat(self._file.fileno())
+        return FileState(status.st_size, status.st_mtime_ns)
+
+    def _changed(self, position: int) -> TruncatedFileError:
+        return TruncatedFileError(
+            "the file was truncated or replaced while it was open",
+            path=self.path,
+            offset=position,
+            remedy="try again when nobody writes it any more",
+        )
+
+
+def _open_file(path: str) -> io.FileIO:
+    """The file, open for reading; `NotGGUFError` for what is no file."""
+    if os.path.isdir(path):
+        raise NotGGUFError("this is a directory", path=path, remedy="give the .gguf file in it")
+    if not stat.S_ISREG(os.stat(path).st_mode):  # asked before opening: to open a pipe is to wait
+        raise NotGGUFError(
+            "this is not a regular file but a pipe or device, which has no size to check lengths against",
+            path=path,
+            remedy="save it to a file first",
+        )
+    return open(path, "rb", buffering=0)
+
+
+def not_gguf(path: str, head: bytes, size: int) -> NotGGUFError | TruncatedFileError:
+    """The error for a file that does not begin with "GGUF", naming what it is instead where that shows."""
+    if GGUF_MAGIC.startswith(head):
+        return TruncatedFileError(
+            f"the file ends after {size} bytes, inside the magic", path=path, offset=0, remedy=DOWNLOAD_AGAIN
+        )
+    for pattern, problem, remedy in _FOREIGN_FILES:
+        if re.match(pattern, head, re.DOTALL | re.IGNORECASE):
+            return NotGGUFError(f"this is {problem}", path=path, offset=0, remedy=remedy)
+    return NotGGUFError(
+        f"this is not a GGUF: it begins with {head[:4]!r} instead of {GGUF_MAGIC!r}",
+        path=path,
+        offset=0,
+        remedy="give a .gguf model, or convert the model with llama.cpp's convert_hf_to_gguf.py",
+    )
