@@ -41,6 +41,8 @@ MOST_CHANGES = 2  # of text and encoding; what is around comes on top
 
 
 class ChangedText(NamedTuple):
+    """A text, and the changes that it came of."""
+
     data: bytes
     key: bytes  # as decoding gives it back
     causes: tuple[Cause, ...] = ()

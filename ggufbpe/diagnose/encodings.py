@@ -33,11 +33,13 @@ EncodingChange = Callable[[Encoding], Encoding]
 
 
 def with_parse_special(encoding: Encoding) -> Encoding:
+    """With special tokens parsed where they were not, or not where they were."""
     parsed = not encoding.parse_special
     return encoding.with_cause(causes.parse_special(parsed), parse_special=parsed)
 
 
 def with_ignore_merges(encoding: Encoding) -> Encoding:
+    """With whole words taken as tokens where they were not, or not where they were."""
     entry = encoding.vocabulary.pre_tokenizer
     vocabulary = encoding.vocabulary._replace(
         pre_tokenizer=entry._replace(ignore_merges=not entry.ignore_merges)
@@ -46,6 +48,8 @@ def with_ignore_merges(encoding: Encoding) -> Encoding:
 
 
 def with_merges(other: Vocabulary) -> EncodingChange:
+    """A change to the merges of another vocabulary with the same tokens."""
+
     def change(encoding: Encoding) -> Encoding:
         vocabulary = encoding.vocabulary._replace(merges=other.merges)
         return encoding.with_cause(causes.merges_of(other.path), vocabulary=vocabulary)

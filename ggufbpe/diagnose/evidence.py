@@ -123,6 +123,7 @@ def _character(data: bytes, position: int) -> int:
 
 
 def shown(data: bytes) -> str:
+    """Bytes as text, for people."""
     return data.decode("utf-8", "backslashreplace")
 
 

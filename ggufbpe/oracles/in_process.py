@@ -53,6 +53,8 @@ class InProcess(Oracle):
 
 
 def in_process(package: str) -> Callable[[str, str, Tokenizer, float], Oracle]:
+    """What opens llama.cpp in a package of this name."""
+
     def opened(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
         if rest:
             raise OracleError(f"{package} takes nothing after a colon: it opens the model of -m")

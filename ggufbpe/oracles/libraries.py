@@ -138,6 +138,7 @@ def _cannot_open(config: dict[str, Any], answer: bytes, failure: str) -> str:
 
 
 def hugging_face(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
+    """The package tokenizers with the tokenizer.json at `rest`, a file or its folder."""
     path = os.path.join(rest, "tokenizer.json") if os.path.isdir(rest) else rest
     check_file(path)
     return Library("tokenizers", {"file": os.path.abspath(path)}, "tokenizers", seconds)
@@ -151,6 +152,7 @@ class _Tiktoken(Library):
 
 
 def tiktoken_library(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
+    """The package tiktoken with an encoding of its own or a file of ranks."""
     if not rest.endswith(".tiktoken") and not os.path.exists(rest):
         return _Tiktoken("tiktoken", {"name": rest}, f"tiktoken {rest}", seconds)
     check_file(rest)

@@ -105,6 +105,7 @@ LIBRARIES = {"tokenizers": tokenizers, "tiktoken": tiktoken}
 
 
 def main() -> None:
+    """Answer questions until standard input ends."""
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not run into the answers
 

@@ -174,6 +174,7 @@ def _place_of_vocab_only(defaults: bytes) -> int:
 
 
 def main() -> None:
+    """Answer questions until standard input ends."""
     library, *stack = sys.argv[1:]
     if sys.platform != "win32":
         import resource

@@ -65,6 +65,7 @@ class Oracle:
 
 
 def check_file(path: str) -> None:
+    """`OracleError` where a file cannot be read."""
     try:
         with open(path, "rb"):
             pass
@@ -73,6 +74,7 @@ def check_file(path: str) -> None:
 
 
 def not_installed(package: str, said: str) -> str:
+    """That a package is missing, and how to get it."""
     return f"the package {package} is not installed ({said}): pip install 'ggufbpe[{package}]'"
 
 
@@ -96,5 +98,6 @@ def ending(status: int) -> str:
 
 
 def garbage(output: bytes) -> Failure:
+    """The failure that an answer is no list of ids."""
     shown = printable(output[:60].decode("utf-8", "replace"))
     return Failure("garbage", f"the output is no list of ids: {shown}" if output else "no output")

@@ -65,4 +65,5 @@ class OtherModel(Oracle):
 
 
 def other_model(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
+    """Our own engine with the GGUF at `rest`."""
     return OtherModel(Tokenizer.from_gguf(rest))

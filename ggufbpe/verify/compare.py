@@ -63,6 +63,7 @@ def compare(a: Vocabulary, b: Vocabulary) -> dict[str, list[VocabularyDifference
 
 
 def to_json(sections: dict[str, list[VocabularyDifference]]) -> dict[str, Any]:
+    """All sections as dictionaries and lists."""
     return {
         name: [
             {key: value for key, value in difference._asdict().items() if key != "lines"}

@@ -231,4 +231,5 @@ def where(text: Text, start: int) -> str:
 
 
 def rate(size: int, seconds: float) -> str:
+    """Megabytes a second, for people."""
     return f"{size / 1e6 / seconds:.3g} MB/s" if seconds else "-"

@@ -189,6 +189,7 @@ def mark_unused(draft: Draft) -> None:
 
 
 def end_of_generation(draft: Draft) -> frozenset[int]:
+    """The tokens that end a generation: by their texts, and EOS, EOT and EOM."""
     _, warn, tokens, to_id, attributes, ids = draft
     eog = {i for i in (ids["fim_pad"], ids["fim_rep"], ids["fim_sep"]) if i is not None}
     for text in END_OF_GENERATION:
