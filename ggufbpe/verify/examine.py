@@ -123,6 +123,9 @@ class Examining(Comparing):
         """Whether the oracle has other words: another engine's are known, else a token across two of ours tells."""
         from ..trace.trace import trace
 
+        both = filter(None, (self._tokenizer, self._oracle.tokenizer))
+        if not all(each.vocabulary.tokenizer_model.has_pre_tokenizer for each in both):
+            return False
         # A trace of a long text takes long; words seldom depend on what is further away.
         first, last = _window(example.text.data, example.start, example.end)
         text = example.text.data[first:last]
