@@ -10,6 +10,24 @@ namespace {
 // Sets of children that fit nowhere after so many tries get a new block. Single children, which most are, always fit.
 constexpr size_t TRIES = 32;
 
+// The first eight bytes, as a number that is in the same order.
+uint64_t beginning(std::string_view text) {
+    unsigned char bytes[8] = {};
+    std::copy_n(text.data(), std::min(text.size(), sizeof bytes), bytes);
+    uint64_t number = 0;
+    for (const unsigned char byte : bytes) number = number << 8 | byte;
+    return number;
+}
+
+// Most tokens differ in their first bytes, which are compared faster as a number.
+void sort(std::vector<std::pair<std::string_view, int32_t>> &tokens) {
+    std::vector<std::pair<uint64_t, std::pair<std::string_view, int32_t>>> keyed;
+    keyed.reserve(tokens.size());
+    for (const auto &token : tokens) keyed.emplace_back(beginning(token.first), token);
+    std::sort(keyed.begin(), keyed.end());
+    for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = keyed[i].second;
+}
+
 }  // namespace
 
 // Finds cells for the children of one node after the other. Free cells are a ring, through the one that is number 0.
@@ -114,7 +132,7 @@ private:
 };
 
 LongestMatch::LongestMatch(std::vector<std::pair<std::string_view, int32_t>> tokens) {
-    std::sort(tokens.begin(), tokens.end());
+    sort(tokens);
     Builder(*this, tokens);
 }
 

@@ -62,7 +62,29 @@ Normalizer::Normalizer(bool lowercase, bool strip_accents)
         const Kind kind = decomposed[2] < TABLE ? kinds_[decomposed[2]] : slow_kind(decomposed[2]);
         for (uint32_t c = decomposed[0]; c <= decomposed[1] && c < TABLE; ++c) kinds_[c] = kind;
     }
-    for (uint32_t c = 0; c < SHORT_TABLE; ++c) written_[c] = slow_written(c);
+    write_short_table();
+}
+
+// The same as slow_written() of each, in the time of a few runs.
+void Normalizer::write_short_table() {
+    for (uint32_t c = 0; c < SHORT_TABLE; ++c) written_[c] = c;
+    for (const auto &[upper, lower_case] : LOWER) {
+        if (lowercase_ && upper < SHORT_TABLE) written_[upper] = lower_case;
+    }
+    written_[0] = DROPPED;
+    for (const auto &run : CONTROL) {
+        for (uint32_t c = run[0]; c <= run[1] && c < SHORT_TABLE; ++c) written_[c] = DROPPED;
+    }
+    if (!strip_accents_) return;
+    for (size_t run = 0; run < CLASS_RUNS && CLASS_STARTS[run] < SHORT_TABLE; ++run) {
+        if (CLASS_LETTERS[run] != 'M') continue;
+        for (uint32_t c = CLASS_STARTS[run]; c < CLASS_STARTS[run + 1] && c < SHORT_TABLE; ++c) written_[c] = DROPPED;
+    }
+    for (const auto &run : DECOMPOSED) {
+        if (run[0] >= SHORT_TABLE) break;
+        const uint32_t written = run[2] < SHORT_TABLE ? written_[run[2]] : slow_written(run[2]);
+        for (uint32_t c = run[0]; c <= run[1] && c < SHORT_TABLE; ++c) written_[c] = written;
+    }
 }
 
 Normalizer::Kind Normalizer::slow_kind(uint32_t code_point) const {

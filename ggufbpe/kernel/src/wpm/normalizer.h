@@ -38,6 +38,7 @@ public:
 private:
     static constexpr uint32_t TABLE = 0x20000, SHORT_TABLE = 0x3100;  // up to emoji; up to kana
 
+    void write_short_table();
     Kind slow_kind(uint32_t code_point) const;
     uint32_t slow_written(uint32_t code_point) const;
 
