@@ -43,8 +43,13 @@ class Lengths(dict[int, int]):
         self.is_known = tokenizer.engine == "native" and keeps_text
 
     def __missing__(self, token: int) -> int:
+        if (
+            token < 0 or token == self._vocabulary.special_ids["unk"]
+        ):  # for what has no token, of whatever length
+            return _UNCERTAIN
         text = self._vocabulary.tokens[token]
-        found = {self._merged(text)}
+        own = self._vocabulary.tokenizer_model.piece(text, self._vocabulary.attributes[token])
+        found = {self._merged(text) if own is None else len(own)}
         if self._vocabulary.attributes[token] & (CONTROL | USER_DEFINED | UNKNOWN):
             found.add(len(text.encode()))
         found.discard(0)  # cannot be merged
