@@ -15,7 +15,7 @@ import tokenizers
 from conftest import GPT2, ROOT, missing
 from fixture_texts import texts as fixture_texts
 from random_texts import RandomTexts
-from reference import NotPreparedError, Oracle, vocabulary
+from reference import Crash, NotPreparedError, Oracle, vocabulary
 from synthetic import make_vocabulary
 
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
@@ -165,7 +165,13 @@ def test_real_vocabularies_there_and_back(name: str, tmp_path: Path) -> None:
     assert [after.encode_batch(texts, **flags) for flags in FLAGS] == expected
     try:
         with Oracle(tmp_path / "imported.gguf") as oracle:
-            assert [oracle.tokenize(texts, *flags.values()) for flags in FLAGS] == expected
+            for flags, ours in zip(FLAGS, expected):
+                answers = oracle.tokenize(texts, *flags.values())
+                crashes = [isinstance(answer, Crash) for answer in answers]
+                assert sum(crashes) <= 2  # on an overlong form of the space
+                assert [ids for ids, lost in zip(ours, crashes) if not lost] == [
+                    ids for ids, lost in zip(answers, crashes) if not lost
+                ]
     except NotPreparedError as error:
         missing(str(error))
 

@@ -27,9 +27,9 @@ from ggufbpe import GGUFError, Tokenizer
 from ggufbpe.gguf.constants import TokenizerKey
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.values import Value
+from ggufbpe.models import word_cache
 from ggufbpe.models.bpe import merge as bpe
 from ggufbpe.models.bpe import split
-from ggufbpe.models.bpe import text as plain_text
 from ggufbpe.models.bpe.text import byte_pair_text
 from ggufbpe.pipeline import pipeline
 from ggufbpe.pipeline.pipeline import BYTES_OF_A_WORD
@@ -129,7 +129,7 @@ def test_the_word_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_long_words_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain_text, "_CACHED_LENGTH", 5)
+    monkeypatch.setattr(word_cache, "_CACHED_LENGTH", 5)
     tok = Tokenizer(gpt2_vocabulary(), "reference")
     for _ in range(2):
         assert tok.decode(tok.encode("abcde abcdefghijk")) == "abcde abcdefghijk"
