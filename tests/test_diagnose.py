@@ -25,7 +25,8 @@ from ggufbpe.diagnose.agreement import agreement
 from ggufbpe.diagnose.causes import ALWAYS_ADDS_BOS, CAUSES
 from ggufbpe.diagnose.diagnose import Answer, diagnose, search, to_json
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.verify.examine import STEP_OF_CAUSE, TEXT
+from ggufbpe.verify.examine import STEP_OF_CAUSE
+from ggufbpe.verify.examine import TEXT as IN_THE_TEXT
 from ggufbpe.vocab import CONTROL, MADE_CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
 
 Ids = list[int]
@@ -413,7 +414,7 @@ def fixes_that_fail(
     """
     found = diagnose(tokenizer, text.encode(), ids).explanations
     mended = [  # where the text was changed, too, no file alone gives the ids
-        item for item in found if all(STEP_OF_CAUSE.get(cause.id) != TEXT for cause in item.causes)
+        item for item in found if all(STEP_OF_CAUSE.get(cause.id) != IN_THE_TEXT for cause in item.causes)
     ]
     fixes = list(dict.fromkeys(item.fix for item in mended if item.explains == 1 and item.fix))
     fixes = fixes if most is None or len(fixes) <= most else [*fixes[: most - 1], fixes[-1]]
