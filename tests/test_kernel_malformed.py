@@ -14,8 +14,12 @@ import sys
 import tempfile
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from conftest import missing
+
+if TYPE_CHECKING:
+    from ggufbpe import Tokenizer
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
@@ -82,10 +86,19 @@ def _outcome(path: Path) -> str:
         return type(error).__name__
     for text in TEXTS:
         for parse_special in (False, True):
-            ids = reference.encode(text, parse_special=parse_special)
-            assert native.encode(text, parse_special=parse_special) == ids, (path, text)
-            assert native.count(text, parse_special=parse_special) == len(ids), (path, text)
+            ids = _ids_or_none(reference, text, parse_special)
+            assert _ids_or_none(native, text, parse_special) == ids, (path, text)
+            if ids is not None:
+                assert native.count(text, parse_special=parse_special) == len(ids), (path, text)
     return "opens"
+
+
+def _ids_or_none(tokenizer: Tokenizer, text: str | bytes, parse_special: bool) -> list[int] | None:
+    """The ids of a text; None where it needs what the vocabulary does not have."""
+    try:
+        return tokenizer.encode(text, parse_special=parse_special)
+    except ValueError:
+        return None
 
 
 def _scan_anywhere(data: bytes, choose: random.Random) -> None:

@@ -812,7 +812,7 @@ LONG_WORK = {
     "their index": "strings.index()",
     "a list of them": "strings.to_list()",
 }
-STRINGS = "strings = native.Strings.of(['text'] * 8_000_000)"
+STRINGS = "strings = native.Strings.of([str(number) for number in range(6_000_000)])"
 BEFORE_IT = {
     "special tokens": HOSTILE.format(**HOSTILE_TOKENS["chains"]).replace("\n", "\n    "),
     "their index": STRINGS,

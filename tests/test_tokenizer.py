@@ -418,7 +418,8 @@ def test_spans_of_sound_text_with_escaped_spaces(name: str) -> None:
     def check(text: str, add_special: bool) -> None:
         text = text.replace("▁", "")  # its piece is a space
         found = check_spans(tok, text.encode(), add_special)
-        assert [part for _, part in found] == [tok.token_to_piece(token) for token, _ in found]
+        if not tok.vocabulary.pre_tokenizer.prepend_space:  # a token may be of nothing but such a space
+            assert [part for _, part in found] == [tok.token_to_piece(token) for token, _ in found]
         assert b"".join(part for _, part in found) == text.encode()
 
     check()
