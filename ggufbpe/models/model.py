@@ -23,6 +23,15 @@ Warn = Callable[[str], None]
 Tokens = tuple[Sequence[str], Mapping[str, int]]  # the tokens, and the id of each
 
 
+NO_TOKEN = -1  # llama.cpp's LLAMA_TOKEN_NULL, which some models give where a file has no unknown token
+
+
+def unknown_of(vocabulary: Vocabulary) -> int:
+    """The unknown token; `NO_TOKEN` where there is none."""
+    unknown = vocabulary.special_ids["unk"]
+    return NO_TOKEN if unknown is None else unknown
+
+
 class TextModel(Protocol):
     """The way of plain text to ids by one vocabulary. A fragment is what is between two special tokens."""
 

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 from ..gguf.metadata import Metadata
 from ..once import made_once
 from .bpe.registry import PreTokenizer
-from .model import TokenizerModel, Warn
+from .model import NO_TOKEN, TokenizerModel, Warn, unknown_of
 from .trie import Trie
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
 
 _FLAGS = PreTokenizer("", "", byte_encode=False, clean_spaces=False)
-_NO_TOKEN = -1  # llama.cpp's LLAMA_TOKEN_NULL, which stands for an unknown byte where no id does
 _NAMED = {ord("t"): 0x09, ord("n"): 0x0A, ord("r"): 0x0D}
 _RUN = 1 << 12  # tokens
 
@@ -47,8 +46,8 @@ class RWKVModel(TokenizerModel):
 
     def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int]) -> int | None:
         """The token of a newline; llama.cpp asks before it knows the unknown token."""
-        first = next(iter(plain_ids), _NO_TOKEN)
-        is_token = first != _NO_TOKEN and unescape(vocabulary.tokens[first]) == b"\n"
+        first = next(iter(plain_ids), NO_TOKEN)
+        is_token = first != NO_TOKEN and unescape(vocabulary.tokens[first]) == b"\n"
         return first if is_token else None
 
     def piece(self, text: str, attribute: int) -> bytes:
@@ -67,12 +66,7 @@ class RWKVModel(TokenizerModel):
         """`rwkv/rwkv_model.h`."""
         from ..kernel.lazy import compiled, strings_of
 
-        return compiled().RWKVModel(strings_of(vocabulary.tokens), _unknown(vocabulary))
-
-
-def _unknown(vocabulary: Vocabulary) -> int:
-    unknown = vocabulary.special_ids["unk"]
-    return _NO_TOKEN if unknown is None else unknown
+        return compiled().RWKVModel(strings_of(vocabulary.tokens), unknown_of(vocabulary))
 
 
 def unescape(text: str) -> bytes:
@@ -113,7 +107,7 @@ class RWKVText:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        self._unknown = _unknown(vocabulary)
+        self._unknown = unknown_of(vocabulary)
 
     @made_once
     def trie(self) -> Trie:

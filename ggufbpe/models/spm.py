@@ -32,6 +32,7 @@ from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from ..kernel.lazy import as_dict
 from ..once import made_once
+from ..spelling import BYTE_TOKENS, SPACE, escape_spaces
 from .bpe.merge import NO_MERGE, PairRanks, WordEncoder
 from .bpe.registry import PreTokenizer
 from .model import TokenizerModel, Tokens, Warn
@@ -40,7 +41,6 @@ from .word_cache import WordCache
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
 
-_SPACE = "▁"
 _FLAGS = PreTokenizer(
     "",
     "",
@@ -165,7 +165,7 @@ class SpmText:
     def __init__(self, vocabulary: Vocabulary, most_words: int | None = None) -> None:
         self.vocabulary = vocabulary
         self._most_words = most_words
-        self._prefix = _SPACE if vocabulary.add_space_prefix else ""
+        self._prefix = SPACE if vocabulary.add_space_prefix else ""
 
     @made_once
     def word_ids(self) -> WordCache[ScoreEncoder]:
@@ -178,10 +178,10 @@ class SpmText:
         joined = {
             text[place - 1]
             for text in self.vocabulary.tokens
-            for place in _places(_SPACE, text)
-            if place and text[place - 1] != _SPACE
+            for place in _places(SPACE, text)
+            if place and text[place - 1] != SPACE
         }
-        return re.compile(f"(?<=[^{_SPACE}{''.join(map(re.escape, sorted(joined)))}])(?={_SPACE})")
+        return re.compile(f"(?<=[^{SPACE}{''.join(map(re.escape, sorted(joined)))}])(?={SPACE})")
 
     def forget_words(self) -> None:
         """Empty the cache of words."""
@@ -191,8 +191,8 @@ class SpmText:
     def plain(self, fragment: str | bytes) -> str:
         """A fragment as it is merged. Bytes that are no character are `_bare_byte`s, which are in no token."""
         if isinstance(fragment, str):
-            return self._prefix + fragment.replace(" ", _SPACE)
-        return self._prefix + fragment.replace(b" ", _SPACE.encode()).decode("utf-8", _ERRORS)
+            return self._prefix + escape_spaces(fragment)
+        return self._prefix + fragment.replace(b" ", SPACE.encode()).decode("utf-8", _ERRORS)
 
     def words(self, fragment: str | bytes) -> list[str]:
         """The parts of a fragment that nothing is merged across; llama.cpp knows no words here."""
@@ -218,7 +218,7 @@ class SpmText:
             return bounds + utf8.char_ends(fragment)
         ends: list[int] = []  # in the fragment, of each byte after spaces were escaped
         for end, byte in enumerate(fragment, 1):
-            ends += [end] * (len(_SPACE.encode()) if byte == ord(" ") else 1)
+            ends += [end] * (len(SPACE.encode()) if byte == ord(" ") else 1)
         last = -1
         for char in self.plain(fragment)[len(self._prefix) :]:
             last += 1 if _is_bare(char) else len(char.encode())
@@ -235,7 +235,7 @@ def _places(part: str, text: str) -> Iterator[int]:
 
 def _byte_token(byte: int, token_to_id: Mapping[str, int]) -> int | None:
     """llama_vocab::byte_to_token. No token is a single byte that is not ASCII, for tokens are UTF-8."""
-    token = token_to_id.get(f"<0x{byte:02X}>")
+    token = token_to_id.get(BYTE_TOKENS[byte])
     return token_to_id.get(chr(byte)) if token is None and byte < 0x80 else token
 
 

@@ -25,6 +25,7 @@ from ..gguf import typed
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from ..once import made_once
+from ..spelling import SPACE
 from .bpe.registry import PreTokenizer
 from .model import TokenizerModel, Warn
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 _NORMAL, _UNUSED, _USER_DEFINED = 4, 2, 16  # vocab/vocabulary.py, which imports this room
 _MATCHED = _NORMAL | _USER_DEFINED | _UNUSED  # what plain text may become
-_SPACE = "▁".encode()
+_SPACE = SPACE.encode()
 _REPLACEMENT = "\ufffd".encode()
 _CODE_UNITS = (
     *(1,) * 12,

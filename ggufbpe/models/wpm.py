@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from .. import utf8
 from ..gguf.metadata import Metadata
 from ..once import made_once
+from ..spelling import SPACE
 from ..unicode_classes import class_of, decomposed, is_control, lower
 from .bpe.registry import PreTokenizer
-from .model import TokenizerModel, Warn
+from .model import TokenizerModel, Warn, unknown_of
 from .trie import Trie
 from .word_cache import WordCache
 
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from ..vocab import Vocabulary
 
 _FLAGS = PreTokenizer("", "", byte_encode=False, add_bos=True, add_sep=True)
-_BEGIN = "▁"  # before each word, in the texts of tokens
-_NO_TOKEN = -1  # llama.cpp's LLAMA_TOKEN_NULL, which stands for an unknown word where no id does
+_BEGIN = SPACE  # before each word, in the texts of tokens
 # CJK as in BERT's own code; one range begins at U+2B920, where HF tokenizers' has a slip that llama.cpp follows.
 _CJK = (
     (0x4E00, 0x9FFF),
@@ -76,16 +76,11 @@ class WordPieceModel(TokenizerModel):
 
         return compiled().WPMModel(
             tokens_of(vocabulary.token_to_id),
-            _unknown(vocabulary),
+            unknown_of(vocabulary),
             vocabulary.lowercase,
             vocabulary.strip_accents,
             cache_bytes,
         )
-
-
-def _unknown(vocabulary: Vocabulary) -> int:
-    unknown = vocabulary.special_ids["unk"]
-    return _NO_TOKEN if unknown is None else unknown
 
 
 class Normalizer(dict[int, str]):
@@ -127,7 +122,7 @@ class LongestMatch:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._trie = Trie((tuple(map(ord, text)), token) for text, token in vocabulary.token_to_id.items())
-        self.unknown = _unknown(vocabulary)
+        self.unknown = unknown_of(vocabulary)
 
     def ids(self, word: str) -> tuple[int, ...]:
         """The ids of a word; of one that no tokens make up, the unknown token alone."""
