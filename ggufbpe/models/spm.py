@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 
 from .. import utf8
 from ..errors import VocabularyError
-from ..gguf import typed
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Metadata
 from ..kernel.lazy import as_dict
@@ -35,7 +34,7 @@ from ..once import made_once
 from ..spelling import BYTE_TOKENS, SPACE, escape_spaces
 from .bpe.merge import NO_MERGE, PairRanks, WordEncoder
 from .bpe.registry import PreTokenizer
-from .model import TokenizerModel, Tokens, Warn
+from .model import TokenizerModel, Warn
 from .word_cache import WordCache
 
 if TYPE_CHECKING:
@@ -72,10 +71,9 @@ class SpmModel(TokenizerModel):
         """The flags of SPM."""
         return _FLAGS
 
-    def own_tokens(self, file: Metadata, warn: Warn) -> Tokens | None:
-        """None: they are as of all models. `VocabularyError` for a score that is not a number."""
-        count = file.array_length(TokenizerKey.LIST) if typed.has(file, TokenizerKey.LIST) else 0
-        scores = file.numbers(TokenizerKey.SCORES)[:count] if typed.has(file, TokenizerKey.SCORES) else ()
+    def check(self, file: Metadata, vocabulary: Vocabulary, warn: Warn) -> None:
+        """`VocabularyError` for a score that is not a number."""
+        scores = vocabulary.scores
         if math.isnan(sum(scores)) and (wrong := [i for i, score in enumerate(scores) if math.isnan(score)]):
             raise VocabularyError(
                 f"the score of token {wrong[0]} is not a number",
@@ -84,7 +82,6 @@ class SpmModel(TokenizerModel):
                 key=TokenizerKey.SCORES,
                 remedy="convert the model again",
             )
-        return None
 
     def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
         """Whether there is a token of the newline's byte, or of the character."""
