@@ -20,12 +20,14 @@ from ggufbpe import (
     Tokenizer,
     UnknownPreTokenizerError,
     WrongTypeError,
+    train,
 )
 from ggufbpe.cli import main
 from ggufbpe.doctor.mend import write_fixed
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey
 from ggufbpe.gguf.edit import Edit
 from ggufbpe.gguf.kv_override import applicable, parse_kv_overrides
+from ggufbpe.gguf.reader import GGUFFile
 
 K, T = TokenizerKey, GGUFValueType
 TINY = ROOT / "fixtures" / "variants" / "vocabulary-version-3-little.gguf"
@@ -271,7 +273,10 @@ COMMANDS = {
     "export": ["--to", "tiktoken", "--no-check", "-o", "OUT"],
     "doctor": [],
     "diff": ["MODEL"],
+    "fix": ["-o", "OUT"],
+    "train": ["FILE", "--vocab-size", "50260", "-o", "OUT.gguf"],
 }
+_NAMED_BY = {"diff": [], "train": ["--seed-vocab"]}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -281,15 +286,44 @@ def test_a_model_whose_name_is_too_new_opens_under_another(
     """Without the override it is an error that names this way out, with it every command that opens a model goes on."""
     model = with_pre(GPT2, "newer-than-we-are", tmp_path / "model.gguf")
     (tmp_path / "file.txt").write_text("a1234\n")
-    places = {"FILE": tmp_path / "file.txt", "MODEL": model, "OUT": tmp_path / "out"}
+    places = {
+        "FILE": tmp_path / "file.txt",
+        "MODEL": model,
+        "OUT": tmp_path / "out",
+        "OUT.gguf": tmp_path / "out.gguf",
+    }
     arguments = [str(places.get(each, each)).replace("GPT2", str(GPT2)) for each in COMMANDS[command]]
-    given = [command, *([] if command == "diff" else ["-m"]), str(model), *arguments]
+    given = [command, *_NAMED_BY.get(command, ["-m"]), str(model), *arguments]
     assert main(given) != 0
     told = capfd.readouterr()
-    assert "newer-than-we-are" in told.err + told.out
-    if command != "doctor":
+    assert ("newer-than-we-are" if command != "fix" else "nothing to change") in told.err + told.out
+    if command not in ("doctor", "fix"):
         assert f"--override-kv {K.PRE}=str:NAME" in " ".join(told.err.split())
     assert main([*given, "--override-kv", f"{K.PRE}=str:gpt-2"]) == 0
+
+
+@pytest.mark.parametrize("command", ["fix", "train"])
+def test_what_is_written_has_the_overridden_values(command: str, tmp_path: Path) -> None:
+    model, out = with_pre(GPT2, "newer-than-we-are", tmp_path / "model.gguf"), tmp_path / "out.gguf"
+    (tmp_path / "file.txt").write_text("abcd abcd")
+    given = {"fix": ["-m", str(model)], "train": [str(tmp_path / "file.txt"), "--seed-vocab", str(model)]}[
+        command
+    ]
+    size = ["--vocab-size", "50258"] if command == "train" else []
+    override = ["--override-kv", f"{K.PRE}=str:olmo,{K.ADD_BOS}=bool:true,{K.UNK_ID}=int:7"]
+    assert main([command, *given, *size, *override, "-o", str(out)]) == 0
+    tok = Tokenizer.from_gguf(out)
+    assert (tok.pre, tok.add_bos, tok.unk_id) == ("olmo", True, 7)
+
+
+@pytest.mark.filterwarnings("ignore:.*was not an end-of-generation token")
+def test_a_seed_loses_the_keys_that_are_overridden_with_none(tmp_path: Path) -> None:
+    trained = train(
+        ["abcd abcd"], vocab_size=50258, seed_vocab=GPT2, seed_overrides={K.ADD_BOS: True, K.EOS_ID: None}
+    )
+    trained.save(tmp_path / "out.gguf")
+    with GGUFFile(tmp_path / "out.gguf") as file:
+        assert (file[K.ADD_BOS], K.EOS_ID in file) == (True, False)
 
 
 @pytest.mark.parametrize("oracle", ["llama-cpp-python", "llama-tokenize"])

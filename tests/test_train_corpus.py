@@ -21,14 +21,14 @@ from ggufbpe.corpus import CorpusError
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.split import splitter
 from ggufbpe.training import corpus
-from ggufbpe.training.corpus import Reading, texts_of
+from ggufbpe.training.corpus import CorpusOptions, texts_of
 
-STRICT = Reading()
+STRICT = CorpusOptions()
 # Words of these go across the ends of lines.
 ACROSS_LINES = {"superbpe"}
 
 
-def read(path: Path, reading: Reading = STRICT) -> list[str]:
+def read(path: Path, reading: CorpusOptions = STRICT) -> list[str]:
     return list(texts_of([path], reading))
 
 
@@ -43,7 +43,7 @@ def test_kinds_of_files(tmp_path: Path) -> None:
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
     assert read(tmp_path) == ["zéro", "zéro", "one\n", "one\n", "one\n"]
-    assert read(tmp_path / "c.jsonl", Reading(field="body")) == ["two é"] * 2
+    assert read(tmp_path / "c.jsonl", CorpusOptions(field="body")) == ["two é"] * 2
 
 
 def test_zstd(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_what_directories_have_beside_text(tmp_path: Path) -> None:
         (tmp_path / "link").symlink_to(tmp_path / "below")
         expected["link or special"] = 1
     skipped: Counter[str] = Counter()
-    assert read(tmp_path, Reading(skipped=skipped)) == ["text"]
+    assert read(tmp_path, CorpusOptions(skipped=skipped)) == ["text"]
     assert +skipped == expected
 
 
@@ -98,7 +98,7 @@ def test_progress_is_in_bytes_of_files(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
     (tmp_path / "b.gz").write_bytes(gzip.compress(b"x" * 1000))
     seen: list[tuple[int, int]] = []
-    read(tmp_path, Reading(progress=lambda done, total: seen.append((done, total))))
+    read(tmp_path, CorpusOptions(progress=lambda done, total: seen.append((done, total))))
     total = sum(path.stat().st_size for path in tmp_path.iterdir())
     assert seen == [(3, total), (total, total)]
 
@@ -134,7 +134,7 @@ def test_wrong_files_are_named_with_the_place(name: str, data: bytes, message: s
 )
 def test_bytes_that_are_not_utf8_can_be_replaced(name: str, data: bytes, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(data)
-    assert read(tmp_path / name, Reading(errors="replace")) == [text]
+    assert read(tmp_path / name, CorpusOptions(errors="replace")) == [text]
 
 
 def test_strings_with_lone_surrogates() -> None:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
 from . import _output
-from ._arguments import Parser, UsageError, parse
+from ._arguments import Parser, UsageError, parse_arguments
 
 if TYPE_CHECKING:
     import argparse
@@ -147,7 +147,7 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
     parser = Parser(f"ggufbpe {name}")
     command = _load(name)
     command.add_arguments(parser)
-    parsed = parse(parser, tail)
+    parsed = parse_arguments(parser, tail)
     parsed.debug = parsed.debug or first.debug
     parsed.run = command.run
     return parsed

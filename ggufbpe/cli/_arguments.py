@@ -60,7 +60,7 @@ class Parser(argparse.ArgumentParser):
 _TWO_DASHES = "\0--"  # stands for the value "--", which argparse before Python 3.13 drops
 
 
-def parse(parser: Parser, arguments: list[str]) -> argparse.Namespace:
+def parse_arguments(parser: Parser, arguments: list[str]) -> argparse.Namespace:
     """`arguments`, read the way llama.cpp reads them."""
     parsed = parser.parse_args(normalized(parser, arguments))
     for name, value in vars(parsed).items():
@@ -114,14 +114,15 @@ def add_model(parser: Parser) -> None:
     add_override_kv(parser)
 
 
-def add_override_kv(parser: Parser) -> None:
+def add_override_kv(
+    parser: Parser, meaning: str = "take other values for keys of the file, as llama.cpp does"
+) -> None:
     parser.add_argument(
         "--override-kv",
         action="append",
         default=[],
         metavar="KEY=TYPE:VALUE,...",
-        help="take other values for keys of the file, as llama.cpp does; types: int, float, bool, str. Example: "
-        "tokenizer.ggml.pre=str:llama-bpe",
+        help=f"{meaning}; types: int, float, bool, str. Example: tokenizer.ggml.pre=str:llama-bpe",
     )
 
 

@@ -54,7 +54,7 @@ def require_folder(target: str) -> None:
         raise UsageError(f"{printable(target)}: nothing can be written there")
 
 
-def write_files(contents: Mapping[str, bytes]) -> None:
+def write_outputs(contents: Mapping[str, bytes]) -> None:
     """Write files by path, all or none; "-" is standard output. Folders are made."""
     if "-" in contents:
         _output.write(contents["-"])

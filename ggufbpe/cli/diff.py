@@ -15,7 +15,6 @@ from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_override_kv, overrides_of
 from ._input import read_file
-from .doctor import shown_text
 
 _DESCRIPTION = """\
 Compare the tokenizers of two models: tokens, types, merges, flags, special ids and pre-tokenizer, all after \
@@ -114,7 +113,7 @@ def _lines(
     models: list[str], sections: dict[str, list[VocabularyDifference]], color: bool, width: int | None
 ) -> Iterator[str]:
     def wrapped(text: str, indent: int) -> str:
-        return " " * indent + terminal.wrapped(shown_text(text), width, indent + 2, start=indent)
+        return " " * indent + terminal.wrapped(terminal.safe_line(text), width, indent + 2, start=indent)
 
     for name, path in zip("ab", models):
         yield wrapped(f"{name}: {path}", 0)

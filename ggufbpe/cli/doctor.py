@@ -83,7 +83,7 @@ def _lines(finding: Finding, color: bool, width: int | None) -> list[str]:
     dim = terminal.DIM if color else ""
 
     def paragraph(text: str) -> str:
-        return "  " + terminal.wrapped(shown_text(text), width, 2)
+        return "  " + terminal.wrapped(terminal.safe_line(text), width, 2)
 
     lines = [f"{begin}{finding.severity}{end}: {finding.id}", paragraph(finding.what)]
     if place:
@@ -91,12 +91,7 @@ def _lines(finding: Finding, color: bool, width: int | None) -> list[str]:
     lines.append(paragraph(f"why: {finding.why}"))
     for part in _COMMAND.split(f"fix: {finding.fix}"):
         if part.startswith("ggufbpe fix "):  # on one line, however long, so that it can be copied
-            lines.append(f"    {shown_text(part)}")
+            lines.append(f"    {terminal.safe_line(part)}")
         elif part.strip():
             lines.append(paragraph(part.strip().removeprefix(", ")))
     return [*lines, ""]
-
-
-def shown_text(text: str) -> str:
-    """`text` for a terminal: nothing takes effect, and right-to-left parts do not turn around what is beside."""
-    return terminal.isolated_runs(terminal.one_line(text))

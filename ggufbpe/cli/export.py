@@ -12,7 +12,7 @@ from ..errors import printable
 from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_model, model_path, overrides_of
-from ._files import require_free, write_files
+from ._files import require_free, write_outputs
 from ._input import read_file
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     sample = [line for path in arguments.sample for line in lines_of(path)]
     tokenizer, export = _exported(kind, model, arguments)
     files = {path: export.files[name] for name, path in paths.items()}
-    write_files(files)
+    write_outputs(files)
     for name in export.files.keys() - paths.keys():
         _output.note(
             f"lost, for {name} is not written: {_content(name, export)}; -o DIRECTORY writes all files"

@@ -12,9 +12,10 @@ from ..gguf.arguments import parse_remove, parse_set, set_token_types
 from ..gguf.constants import GGUFValueType, TokenType
 from ..gguf.edit import Edit
 from ..gguf.reader import GGUFFile
+from ..gguf.schema import as_fields
 from ..views import terminal
 from . import _output
-from ._arguments import Parser, UsageError
+from ._arguments import Parser, UsageError, add_override_kv, overrides_of
 from ._files import require_free
 from ._signals import termination_as_exit
 from .doctor import given_model
@@ -43,6 +44,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="give a key a value; may be repeated"
     )
+    add_override_kv(parser, "the same as --set, as llama.cpp writes it")
     parser.add_argument("--remove", action="append", default=[], metavar="KEY", help="take a key out")
     parser.add_argument(
         "--set-token-type",
@@ -65,10 +67,11 @@ def run(arguments: argparse.Namespace) -> int:
     with GGUFFile(source) as file:
         edits = [parse_set(file, argument) for argument in arguments.set]
         edits += [parse_remove(file, key) for key in arguments.remove]
+        edits += [Edit(key, *field) for key, field in as_fields(overrides_of(arguments)).items()]
         if arguments.set_token_type:
             edits.append(set_token_types(file, arguments.set_token_type))
         if not edits:
-            raise UsageError("nothing to change: give --set, --remove or --set-token-type")
+            raise UsageError("nothing to change: give --set, --override-kv, --remove or --set-token-type")
         keys = [edit.key for edit in edits]
         if twice := next((key for key in keys if keys.count(key) > 1), None):
             raise UsageError(f"{printable(twice)} is changed twice")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import printable
 from ._arguments import Parser
-from ._files import require_free, write_files
+from ._files import require_free, write_outputs
 from ._input import read_file
 from .export import agreement_lines, lines_of, tell, unexplained
 
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     data = pack(imported.metadata)
     found = _agreement(data, source, sample, arguments.no_check)
-    write_files({target: data})
+    write_outputs({target: data})
     for line in _lines(imported, target, len(data), found):
         tell(line, on_stderr=target == "-")
     return int(not isinstance(found, str) and unexplained(found, imported.limits))

@@ -119,13 +119,13 @@ class _Job:
         self.bar = Bar()
 
     def stats(self, arguments: argparse.Namespace) -> Stats:
-        from ..statistics import names_of, stats
+        from ..statistics import short_names, stats
         from ..tokenizer import Tokenizer
 
         models: Any = arguments.model or [model_path(arguments)]
         if overrides := overrides_of(arguments):
             opened = (Tokenizer.from_gguf(path, overrides=overrides) for path in models)
-            models = dict(zip(names_of(models), opened))
+            models = dict(zip(short_names(models), opened))
         corpus: list[Any] = [_stdin()] if arguments.stdin else []
         return stats(
             models,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from ..training.trained import Form
 from ..training.words import UNITS, splitting
 from ..views import terminal
 from . import _output
-from ._arguments import Parser, UsageError
+from ._arguments import Parser, UsageError, add_override_kv, overrides_of
 from ._files import require_folder, require_free, say_what_was_left_out
 from ._input import read_file
 from ._signals import termination_as_exit
@@ -84,14 +85,18 @@ def add_arguments(parser: Parser) -> None:
     add("--min-frequency", type=int, default=1, metavar="N", help="join no pair that is rarer (default: 1)")
     add("--max-token-length", type=int, metavar="N", help="make no token of more units, bytes or characters")
     add("--seed-vocab", metavar="PATH", help="a .gguf whose tokens and merges come first")
+    add_override_kv(parser)
     add(
         "--threads",
         type=int,
         metavar="N",
         help="count words on N threads (default: all); the result is the same",
     )
-    reading = parser.add_argument_group("reading")
-    add = reading.add_argument
+    _add_reading(parser.add_argument_group("reading").add_argument)
+    _add_classic(parser.add_argument_group("classic forms").add_argument)
+
+
+def _add_reading(add: Callable[..., object]) -> None:
     add("--field", metavar="NAME", help='of JSON lines (default: "text"); makes all files JSON lines')
     add(
         "--errors",
@@ -104,8 +109,9 @@ def add_arguments(parser: Parser) -> None:
         metavar="PATH",
         help="words that are split already: lines of a word, a tab or space, a count",
     )
-    classic = parser.add_argument_group("classic forms")
-    add = classic.add_argument
+
+
+def _add_classic(add: Callable[..., object]) -> None:
     add("--units", choices=UNITS, help="what merging begins with (default: bytes, or what --pre writes)")
     add("--end-of-word", metavar="TEXT", help="a symbol after each word")
     add("--no-merge-end-of-word", dest="merge_end_of_word", action="store_false", help="join it to nothing")
@@ -137,6 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
             alphabet=arguments.alphabet,
             ties=arguments.ties,
             seed_vocab=arguments.seed_vocab,
+            seed_overrides=overrides_of(arguments),
             word_counts=_word_counts(arguments.word_counts),
             field=arguments.field,
             errors=arguments.errors,
@@ -162,6 +169,8 @@ def _check(arguments: argparse.Namespace) -> None:
         )
     if "-" in arguments.corpus and sys.stdin is None:
         raise ValueError("standard input is closed")
+    if arguments.override_kv and arguments.seed_vocab is None:
+        raise UsageError("--override-kv is for the keys of a seed; name one with --seed-vocab")
     target = arguments.output
     if target is None:
         if not arguments.trace:

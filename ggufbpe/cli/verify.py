@@ -29,7 +29,7 @@ from ._files import (
     require_folder,
     require_free,
     say_what_was_left_out,
-    write_files,
+    write_outputs,
 )
 from ._progress import Bar
 
@@ -162,7 +162,7 @@ def _report(arguments: argparse.Namespace, result: Result, oracle: Oracle, model
             _output.write(f"{line}\n".encode())
     if arguments.html is not None:
         _output.flush()
-        write_files({arguments.html: to_html(result, model, oracle.note).encode()})
+        write_outputs({arguments.html: to_html(result, model, oracle.note).encode()})
         _output.note(f"ggufbpe: the report is in {terminal.one_line(arguments.html)}")
 
 

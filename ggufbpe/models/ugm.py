@@ -1,6 +1,6 @@
 """Unigram language models, as of T5 and XLM-RoBERTa: the model `t5`, which llama.cpp calls UGM.
 
-    fragment -> Normalizer (user-defined tokens, Charsmap, spaces) -> best_path (Viterbi) -> ids
+    fragment -> CharsmapNormalizer (user-defined tokens, Charsmap, spaces) -> best_path (Viterbi) -> ids
 
 The bytes of a text are taken as they are: what is not UTF-8 is the normalizer's business. All sums are doubles, in
 llama.cpp's order, so that equal scores are decided alike.
@@ -150,13 +150,13 @@ class UnigramText:
         self.vocabulary = vocabulary
 
     @made_once
-    def normalizer(self) -> Normalizer:
+    def normalizer(self) -> CharsmapNormalizer:
         """Plain text to what is looked up."""
         from ..vocab.tokens import tokens_with
 
         vocabulary = self.vocabulary
         user_defined = tokens_with(array("H", _first_attributes(vocabulary)), _USER_DEFINED)
-        return Normalizer(
+        return CharsmapNormalizer(
             Charsmap(vocabulary.charsmap),
             _prefixes((vocabulary.tokens[token].encode(), 0) for token in user_defined),
             vocabulary.add_space_prefix,
@@ -208,7 +208,7 @@ class Normalized(NamedTuple):
     ends: Sequence[int]
 
 
-class Normalizer(NamedTuple):
+class CharsmapNormalizer(NamedTuple):
     """User-defined tokens stay as they are, the charsmap changes all else; then spaces are put right."""
 
     charsmap: Charsmap

@@ -83,12 +83,12 @@ class WordPieceModel(TokenizerModel):
         )
 
 
-class Normalizer(dict[int, str]):
+class BertNormalizer(dict[int, str]):
     """What becomes of each character, for `str.translate`; found when first asked for.
 
     White space becomes a space, what stands alone gets one on both sides, what is dropped becomes nothing.
 
-    >>> "Ça, Überall!".translate(Normalizer(lowercase=True, strip_accents=True))
+    >>> "Ça, Überall!".translate(BertNormalizer(lowercase=True, strip_accents=True))
     'ca ,  uberall ! '
     """
 
@@ -151,10 +151,10 @@ class WordPieceText:
         self._most_words = most_words
 
     @made_once
-    def normalizer(self) -> Normalizer:
+    def normalizer(self) -> BertNormalizer:
         """Characters to what becomes of them."""
         vocabulary = self.vocabulary
-        return Normalizer(lowercase=vocabulary.lowercase, strip_accents=vocabulary.strip_accents)
+        return BertNormalizer(lowercase=vocabulary.lowercase, strip_accents=vocabulary.strip_accents)
 
     @made_once
     def word_ids(self) -> WordCache[LongestMatch]:

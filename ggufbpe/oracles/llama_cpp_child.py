@@ -5,7 +5,7 @@
 Run by its path, not imported: it needs nothing of ggufbpe. The argument is the name of an installed distribution
 in `DISTRIBUTIONS`, or the path of a shared library; a second one is the size in bytes of the stack to run with.
 Messages are a length of 8 bytes, little-endian, and that many bytes of `marshal`. A question is the name of a method
-of `LlamaCpp` with its arguments; an answer is ("ok", value), ("refused", why) for a file that llama.cpp does not take,
+of `CLibrary` with its arguments; an answer is ("ok", value), ("refused", why) for a file that llama.cpp does not take,
 ("absent", why) where the distribution is not installed, or ("error", why).
 """
 
@@ -44,7 +44,7 @@ class Parameters(ctypes.Structure):
     _fields_ = [("bytes", ctypes.c_uint8 * 512)]
 
 
-class LlamaCpp:
+class CLibrary:
     """The C functions, with Python values in and out. One method a question."""
 
     def __init__(self, library: str) -> None:
@@ -187,11 +187,11 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what llama.cpp prints must not run into the answers
-    llama: LlamaCpp | None = None
+    llama: CLibrary | None = None
     while head := questions.read(8):
         method, *arguments = marshal.loads(questions.read(int.from_bytes(head, "little")))
         try:
-            llama = llama or LlamaCpp(library)
+            llama = llama or CLibrary(library)
             answer = ("ok", getattr(llama, method)(*arguments))
         except ModuleNotFoundError as error:
             answer = ("absent", str(error))

@@ -85,7 +85,7 @@ def _named(models: Model | Iterable[Model] | Mapping[str, Model]) -> dict[str, T
     else:
         single = isinstance(models, (Tokenizer, str, os.PathLike))
         given = cast("list[Model]", [models] if single else list(cast("Iterable[Model]", models)))
-        found = dict(zip(names_of(given), map(_tokenizer, given)))
+        found = dict(zip(short_names(given), map(_tokenizer, given)))
     if not found:
         raise ValueError("no model: give a Tokenizer or the path of a GGUF file")
     return found
@@ -95,10 +95,10 @@ def _tokenizer(model: Model) -> Tokenizer:
     return model if isinstance(model, Tokenizer) else Tokenizer.from_gguf(model)
 
 
-def names_of(models: Sequence[Model]) -> list[str]:
+def short_names(models: Sequence[Model]) -> list[str]:
     """A short name for each model, none twice.
 
-    >>> names_of(["a/qwen.gguf", "b/qwen.gguf", "llama.gguf", "llama.gguf"])
+    >>> short_names(["a/qwen.gguf", "b/qwen.gguf", "llama.gguf", "llama.gguf"])
     ['a/qwen', 'b/qwen', 'llama', 'llama (2)']
     """
     paths = [

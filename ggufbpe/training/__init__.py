@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 
 from ..corpus import CorpusError as CorpusError
 from ..errors import printable
+from ..gguf.metadata import Overrides
 from ..models.bpe.merge import BYTE_CHARS, WordEncoder
 from ..once import making
-from ..vocab import NORMAL, Vocabulary, load_vocabulary, warn_of
+from ..vocab import NORMAL, Vocabulary, load, warn_of
 from .compiled import CompiledLearner, add_counts, counter_of, is_there
-from .corpus import Reading, texts_of
+from .corpus import CorpusOptions, texts_of
 from .draft import Added, Draft, base, cutter, seeded
 from .learn import TIES, Learner, Rules
-from .trained import Form, Step, token_bytes
+from .trained import Form, Seed, Step, token_bytes
 from .trained import TrainedVocabulary as TrainedVocabulary
 from .words import Splitting, count_words, splitting
 
@@ -49,6 +50,7 @@ def train(
     alphabet: Iterable[str] = (),
     ties: str = "lowest-ids",
     seed_vocab: str | os.PathLike[str] | None = None,
+    seed_overrides: Overrides | None = None,
     word_counts: Mapping[str, int] | None = None,
     field: str | None = None,
     errors: str = "strict",
@@ -71,7 +73,8 @@ def train(
     `end_of_word` is a symbol after each word, joined to others unless `merge_end_of_word` is False. Pairs rarer
     than `min_frequency` and tokens of more than `max_token_length` units are not made. Of characters, the
     `limit_alphabet` most frequent are kept, those of `alphabet` in any case; the others are unknown. `seed_vocab`
-    is a GGUF whose tokens and merges come first.
+    is a GGUF whose tokens and merges come first, with `seed_overrides` in place of some of its keys as `from_gguf`
+    takes them.
 
     `progress` is called with the phase ("read" or "merge"), what is done and what there is in all: bytes of files,
     merges. `skipped` counts by kind what directories have that is not read.
@@ -84,36 +87,23 @@ def train(
     [('l', 'o'), ('lo', 'w')]
     """
     _check(vocab_size, ties, errors, min_frequency, max_token_length, threads)
-    seed = None if seed_vocab is None else load_vocabulary(seed_vocab)
-    if seed is not None:
-        warn_of(seed)
-    split = _splitting(seed, pre, units)
+    seed = None if seed_vocab is None else Seed(seed_vocab, seed_overrides or {})
+    vocabulary = None if seed is None else _opened(seed)
+    split = _splitting(vocabulary, pre, units)
     certain = frozenset(alphabet)
     _check_alphabet(split, certain, limit_alphabet)
     if seed is not None and (unk is not None or end_of_word is not None or certain):
         raise ValueError("a seed vocabulary keeps its form: unk, end_of_word and alphabet do not go with it")
-    with making:
-        from ..models import model_with_pre
-
-    named = list(dict.fromkeys([*special, *(token for token in (bos, eos) if token is not None)]))
-    form = Form(
-        split,
-        end_of_word=end_of_word,
-        unk=unk,
-        bos=bos if bos is not None else next(iter(named), None),
-        eos=eos if eos is not None else next(iter(named), None),
-        adds_bos=bos is not None,
-        model=model_with_pre(split.pre).name if seed is None else seed.model,
-    )
-    added = Added(named, list(user_defined), unk)
+    named = (*special, *(token for token in (bos, eos) if token is not None))
+    added = Added(list(dict.fromkeys(named)), list(user_defined), unk)
+    form = _form(split, added, bos, eos, end_of_word, vocabulary)
     report = None if progress is None else lambda done, total: progress("read", done, total)
-    texts = texts_of(corpus, Reading(field, errors, report, skipped))
-    words = _counted(texts, form, cutter(added, seed), word_counts or {}, seed is None, threads)
-    if end_of_word is not None and any(end_of_word in word for word in words.counts):
-        raise ValueError(
-            f"the end-of-word symbol {printable(end_of_word)} stands in the texts; choose another one"
-        )
-    draft = base(form, added, words.counts, limit_alphabet, certain) if seed is None else seeded(seed, added)
+    texts = texts_of(corpus, CorpusOptions(field, errors, report, skipped))
+    words = _counted(texts, form, cutter(added, vocabulary), word_counts or {}, seed is None, threads)
+    if vocabulary is None:
+        draft = base(form, added, words.counts, limit_alphabet, certain)
+    else:
+        draft = seeded(vocabulary, added)
     size = vocab_size + (unk is not None)
     if len(draft.tokens) > size:
         raise ValueError(
@@ -121,7 +111,36 @@ def train(
             f"come before all merges{'' if split.units == 'bytes' else '; limit_alphabet makes them fewer'}"
         )
     rules = Rules(size, ties, min_frequency, max_token_length)
-    return _learn(draft, form, words, rules, merge_end_of_word, progress)
+    return _learn(draft, form, words, rules, merge_end_of_word, seed, progress)
+
+
+def _opened(seed: Seed) -> Vocabulary:
+    vocabulary = load(seed.path, seed.overrides)[0]
+    warn_of(vocabulary)
+    return vocabulary
+
+
+def _form(
+    split: Splitting,
+    added: Added,
+    bos: str | None,
+    eos: str | None,
+    end_of_word: str | None,
+    seed: Vocabulary | None,
+) -> Form:
+    with making:
+        from ..models import model_with_pre
+
+    first = next(iter(added.special), None)
+    return Form(
+        split,
+        end_of_word=end_of_word,
+        unk=added.unk,
+        bos=first if bos is None else bos,
+        eos=first if eos is None else eos,
+        adds_bos=bos is not None,
+        model=model_with_pre(split.pre).name if seed is None else seed.model,
+    )
 
 
 class _Words(NamedTuple):
@@ -147,12 +166,17 @@ def _counted(
         counts = count_words(texts, split, cut)
         for word, count in more.items():
             counts[word] = counts.get(word, 0) + count
-        return _Words(counts)
-    counter = counter_of(texts, split, cut, threads)
-    add_counts(counter, more)
-    if split.units == "bytes" and is_new and form.end_of_word is None and split.entry is not None:
-        return _Words({}, counter)
-    return _Words({word: count for word, count in counter.words() if not split.drops(word)})
+    else:
+        counter = counter_of(texts, split, cut, threads)
+        add_counts(counter, more)
+        if split.units == "bytes" and is_new and form.end_of_word is None and split.entry is not None:
+            return _Words({}, counter)
+        counts = {word: count for word, count in counter.words() if not split.drops(word)}
+    if form.end_of_word is not None and any(form.end_of_word in word for word in counts):
+        raise ValueError(
+            f"the end-of-word symbol {printable(form.end_of_word)} stands in the texts; choose another one"
+        )
+    return _Words(counts)
 
 
 def _check(
@@ -199,10 +223,16 @@ def _splitting(seed: Vocabulary | None, pre: str | None, units: str | None) -> S
 
 
 def _learn(
-    draft: Draft, form: Form, words: _Words, rules: Rules, merge_end_of_word: bool, progress: Progress | None
+    draft: Draft,
+    form: Form,
+    words: _Words,
+    rules: Rules,
+    merge_end_of_word: bool,
+    seed: Seed | None,
+    progress: Progress | None,
 ) -> TrainedVocabulary:
     """The whole vocabulary, learned by the compiled module where it is there."""
-    tokens, attributes, merges, seed = draft
+    tokens, attributes, merges, vocabulary = draft
     first = len(tokens)
     forbidden = frozenset(
         {token for token, attribute in zip(tokens, attributes) if not attribute & NORMAL}
@@ -224,7 +254,7 @@ def _learn(
     else:
         word_count = len(words.counts)
         ending = form.end_of_word if merge_end_of_word else None
-        parts = list(_parts(words.counts, form, ending, ids, seed))
+        parts = list(_parts(words.counts, form, ending, ids, vocabulary))
         learner.add_words([part for part, _ in parts], [count for _, count in parts])
     most = rules.vocab_size - first
     learned = learner.learn(None if progress is None else lambda done: progress("merge", done, most))
@@ -236,7 +266,7 @@ def _learn(
         trace,
         form,
         word_count,
-        None if seed is None else seed.path,
+        seed,
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from .. import kernel
 from ..once import making
-from .learn import Merge, Rules
+from .learn import LearnedMerge, Rules
 from .words import Splitting
 
 _TURN = 0.05  # seconds
@@ -86,14 +86,14 @@ class CompiledLearner:
         count: int = self._learner.add_counted(counter, token_of_byte)
         return count
 
-    def learn(self, progress: Callable[[int], object] | None = None) -> list[Merge]:
+    def learn(self, progress: Callable[[int], object] | None = None) -> list[LearnedMerge]:
         """The merges, in order; `tokens` grows with them."""
         goes_on = True
         while goes_on:
             goes_on = self._learner.run(_TURN)
             if progress is not None:
                 progress(len(self._learner))
-        merges = [Merge(*merge) for merge in self._learner.merges()]
+        merges = [LearnedMerge(*merge) for merge in self._learner.merges()]
         for left, right, _, token in merges:
             if token == len(self._tokens):
                 self._tokens.append(self._tokens[left] + self._tokens[right])

@@ -28,7 +28,7 @@ _LINE_END = re.compile(rb"[!-~]\n(?=[A-Za-z])")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-class Reading(NamedTuple):
+class CorpusOptions(NamedTuple):
     """How files are read, and who is told of it."""
 
     field: str | None = (
@@ -39,7 +39,7 @@ class Reading(NamedTuple):
     skipped: Counter[str] | None = None  # what directories have that is not read
 
 
-def texts_of(corpus: Iterable[object], reading: Reading) -> Iterator[str]:
+def texts_of(corpus: Iterable[object], reading: CorpusOptions) -> Iterator[str]:
     """The texts of strings, paths (`os.PathLike`; files and directories) and binary streams, one by one.
 
     Raises `CorpusError` for bytes that are not UTF-8, for lines that are not JSON and broken compression;
@@ -76,7 +76,7 @@ def _raise(path: str, error: Exception) -> NoReturn:
     raise error
 
 
-def _texts_in(stream: Any, name: str, reading: Reading, report: Callable[[], None]) -> Iterator[str]:
+def _texts_in(stream: Any, name: str, reading: CorpusOptions, report: Callable[[], None]) -> Iterator[str]:
     as_json = reading.field is not None or has_json_lines(name)
     texts = _records(stream, name, reading) if as_json else _blocks(stream, name, reading)
     for text in texts:
@@ -87,7 +87,7 @@ def _texts_in(stream: Any, name: str, reading: Reading, report: Callable[[], Non
 # ---- plain text -----------------------------------------------------------------------------------------
 
 
-def _blocks(stream: Any, name: str, reading: Reading) -> Iterator[str]:
+def _blocks(stream: Any, name: str, reading: CorpusOptions) -> Iterator[str]:
     offset = 0  # of `rest` in the decompressed bytes
     rest = b""
     searched = 0  # up to there `rest` has no place to cut
@@ -135,7 +135,7 @@ def _decoded(data: bytes, name: str, offset: int, errors: str) -> str:
 # ---- JSON lines -----------------------------------------------------------------------------------------
 
 
-def _records(stream: Any, name: str, reading: Reading) -> Iterator[str]:
+def _records(stream: Any, name: str, reading: CorpusOptions) -> Iterator[str]:
     """The field of each line."""
     offset = 0
     for number, line in enumerate(lines(stream), 1):

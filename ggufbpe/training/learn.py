@@ -34,7 +34,7 @@ _REPORT_EVERY = 64  # merges
 _LOW = (1 << 32) - 1
 
 
-class Merge(NamedTuple):
+class LearnedMerge(NamedTuple):
     """The pair of ids that is joined, how often it stood in the words, and the id of what it joins to."""
 
     left: int
@@ -97,7 +97,7 @@ class Learner:
             self._words.append(symbols)
             self._word_counts.append(count)
 
-    def learn(self, progress: Callable[[int], object] | None = None) -> list[Merge]:
+    def learn(self, progress: Callable[[int], object] | None = None) -> list[LearnedMerge]:
         """The merges, in order. `progress` gets the number of merges now and then."""
         rules = self._limits
         ties: dict[str, Callable[[int], Any]] = {
@@ -109,7 +109,7 @@ class Learner:
         least = max(rules.min_frequency, 1)
         heap = [(-count, tie(key), key) for key, count in self._counts.items() if count >= least]
         heapq.heapify(heap)
-        merges: list[Merge] = []
+        merges: list[LearnedMerge] = []
         while heap and len(self._tokens) < rules.vocab_size:
             found, place, key = heapq.heappop(heap)
             count = self._counts.get(key, 0)
@@ -171,8 +171,8 @@ class Learner:
         self._lengths.append(self._lengths[left] + self._lengths[right])
         return self._ids[text], True
 
-    def _merge(self, key: int, count: int) -> tuple[Merge, Iterable[int]]:
-        """Merge a pair in all words; also returns the pairs that now stand in places where they did not."""
+    def _merge(self, key: int, count: int) -> tuple[LearnedMerge, Iterable[int]]:
+        """LearnedMerge a pair in all words; also returns the pairs that now stand in places where they did not."""
         left, right = key >> 32, key & _LOW
         token, is_new = self._joined(left, right)
         self._rules[key] = (len(self._rules), token)
@@ -188,7 +188,7 @@ class Learner:
             for changed in risen:  # their words are no longer in order
                 self._where[changed] = sorted(set(self._where.get(changed, ())))
                 self._passed.pop(changed, None)
-        return Merge(left, right, count, token), risen
+        return LearnedMerge(left, right, count, token), risen
 
     def _merge_in(self, index: int, left: int, right: int, token: int, risen: dict[int, None]) -> None:
         symbols, count = self._words[index], self._word_counts[index]

@@ -27,7 +27,7 @@ from ..spelling import BYTE_TOKENS
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, GGUFWarning
 
 if TYPE_CHECKING:
-    from .trained import TrainedVocabulary
+    from .trained import Seed, TrainedVocabulary
 
 SUFFIXES = (".gguf", ".json", ".txt")
 _NAME = "vocabulary trained by ggufbpe"  # not the file's: llama.cpp has rules for some names
@@ -101,15 +101,18 @@ def _say_what_ends_texts(trained: TrainedVocabulary) -> None:
         )
 
 
-def _kept(seed: str) -> dict[str, Field]:
+def _kept(seed: Seed) -> dict[str, Field]:
     """The keys of a seed that stay: the tokenizer's, but those that training makes longer, and its names."""
     grown = (TokenizerKey.LIST, TokenizerKey.TOKEN_TYPE, TokenizerKey.MERGES, TokenizerKey.SCORES)
-    with GGUFFile(seed) as file:
-        return {
+    with GGUFFile(seed.path) as file:
+        kept = {
             key: Field(file.value_type(key), file[key], file.element_type(key))
             for key in file
             if key in (KEY_ARCHITECTURE, KEY_NAME) or (key.startswith("tokenizer.") and key not in grown)
         }
+    overridden = {key: value for key, value in seed.overrides.items() if key not in grown}
+    kept.update(as_fields({key: value for key, value in overridden.items() if value is not None}))
+    return {key: field for key, field in kept.items() if overridden.get(key, field) is not None}
 
 
 def _type_of(attribute: int) -> int:

@@ -14,9 +14,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import printable
+from ..gguf.metadata import Overrides
 from ..models.bpe.merge import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, merge_steps
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..once import made_once, making
@@ -65,6 +67,13 @@ class Form(NamedTuple):
         return None
 
 
+class Seed(NamedTuple):
+    """The model file that a vocabulary continues, and what is taken in place of some of its keys."""
+
+    path: str | os.PathLike[str]
+    overrides: Overrides = MappingProxyType({})
+
+
 class TrainedVocabulary:
     """Tokens and merges learned from texts.
 
@@ -88,7 +97,7 @@ class TrainedVocabulary:
         trace: list[Step],
         form: Form,
         word_count: int = 0,
-        seed: str | None = None,
+        seed: Seed | None = None,
     ) -> None:
         self.tokens = tokens
         self.attributes = attributes

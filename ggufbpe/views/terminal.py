@@ -88,6 +88,11 @@ def isolated(text: str) -> str:
     return f"\u2068{text}\u2069" if any(bidirectional(char) in ("R", "AL", "AN") for char in text) else text
 
 
+def safe_line(text: str) -> str:
+    """`text` on one line where nothing takes effect and right-to-left parts do not turn around what is beside."""
+    return isolated_runs(one_line(text))
+
+
 def isolated_runs(text: str) -> str:
     """`text` with only the right-to-left runs in such marks."""
     if text.isascii():

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from itertools import chain
+from typing import TypedDict
 
 from ..errors import GGUFError, UnsupportedTokenizerError, printable
 from ..gguf import typed
@@ -25,7 +26,7 @@ from ..models.bpe.registry import PreTokenizer
 from ..models.model import TokenizerModel, Warn
 from .special_ids import (
     TELLING_PARTS,
-    Draft,
+    UnfinishedVocabulary,
     end_of_generation,
     find_special_tokens,
     lowered,
@@ -96,12 +97,8 @@ def _load(file: Metadata) -> Vocabulary:
     first_attributes = attributes[:] if kind.keeps_first_attributes else ()
     defaults = {k: v for k, v in kind.default_ids.items() if k != "bos" or not entry.no_default_bos}
     ids = special_ids(file, defaults, len(tokens), warn)
-    draft = Draft(file.path, warn, tokens, token_to_id, attributes, ids)
-    add_bos = _add_bos(file, entry, warn)
-    add_eos = typed.flag(file, TokenizerKey.ADD_EOS, kind.add_eos)
-    add_sep = typed.flag(file, TokenizerKey.ADD_SEP, entry.add_sep)
-    lowercase = typed.flag(file, TokenizerKey.NORMALIZER_LOWERCASE, entry.lowercase)
-    strip_accents = typed.flag(file, TokenizerKey.NORMALIZER_STRIP_ACCENTS, lowercase)
+    draft = UnfinishedVocabulary(file.path, warn, tokens, token_to_id, attributes, ids)
+    flags = _flags(file, kind, entry, warn)
     typed.has(file, TokenizerKey.SUPPRESS_TOKENS)  # not used, but refused in another type
     find_special_tokens(draft)
     mark_unused(draft)
@@ -112,7 +109,7 @@ def _load(file: Metadata) -> Vocabulary:
     set_strip_attributes(draft, special_token_ids, named_pre, architecture, name)
     if not kind.has_line_break(entry, token_to_id):
         warn("the vocabulary has no token for the newline character")
-    for added in chain(*kind.added_names(add_bos, add_eos)):
+    for added in chain(*kind.added_names(flags["add_bos"], flags["add_eos"])):
         if ids[added] is None:
             what = added.upper()
             warn(f"{what} is to be added but there is none, so none is added (llama.cpp aborts)")
@@ -127,12 +124,8 @@ def _load(file: Metadata) -> Vocabulary:
         special_ids=ids,
         eog_ids=eog_ids,
         special_token_ids=special_token_ids,
-        add_bos=add_bos,
-        add_eos=add_eos,
-        add_sep=add_sep,
+        **flags,
         add_space_prefix=add_space_prefix,
-        lowercase=lowercase,
-        strip_accents=strip_accents,
         remove_extra_whitespaces=remove_extra_whitespaces,
         scores=scores,
         first_attributes=first_attributes,
@@ -167,8 +160,27 @@ def _supported(file: Metadata, name: str) -> TokenizerModel:
     raise error
 
 
-def _add_bos(file: Metadata, entry: PreTokenizer, warn: Warn) -> bool:
+class _Flags(TypedDict):
+    """What is added to a text and done to it, as `Vocabulary` has it."""
+
+    add_bos: bool
+    add_eos: bool
+    add_sep: bool
+    lowercase: bool
+    strip_accents: bool
+
+
+def _flags(file: Metadata, kind: TokenizerModel, entry: PreTokenizer, warn: Warn) -> _Flags:
     add_bos = typed.flag(file, TokenizerKey.ADD_BOS, entry.add_bos)
     if entry.always_add_bos and not add_bos:
         warn(f"{TokenizerKey.ADD_BOS} is overridden: {entry.name} always adds BOS")
-    return add_bos or entry.always_add_bos
+    add_eos = typed.flag(file, TokenizerKey.ADD_EOS, kind.add_eos)
+    add_sep = typed.flag(file, TokenizerKey.ADD_SEP, entry.add_sep)
+    lowercase = typed.flag(file, TokenizerKey.NORMALIZER_LOWERCASE, entry.lowercase)
+    return {
+        "add_bos": add_bos or entry.always_add_bos,
+        "add_eos": add_eos,
+        "add_sep": add_sep,
+        "lowercase": lowercase,
+        "strip_accents": typed.flag(file, TokenizerKey.NORMALIZER_STRIP_ACCENTS, lowercase),
+    }

@@ -142,7 +142,7 @@ TELLING_PARTS = {  # what of a model's names says something of its tokens
 }
 
 
-class Draft(NamedTuple):
+class UnfinishedVocabulary(NamedTuple):
     """The parts of a vocabulary that one rule after the other changes."""
 
     path: str
@@ -171,7 +171,7 @@ def special_ids(file: Metadata, defaults: Mapping[str, int], size: int, warn: Wa
     return ids
 
 
-def find_special_tokens(draft: Draft) -> None:
+def find_special_tokens(draft: UnfinishedVocabulary) -> None:
     """Special ids that no key names, found by the text of a token."""
     for name, _, texts in SPECIAL_IDS:
         if draft.special_ids[name] is None:
@@ -181,14 +181,14 @@ def find_special_tokens(draft: Draft) -> None:
                 _make_control(draft, found)
 
 
-def mark_unused(draft: Draft) -> None:
+def mark_unused(draft: UnfinishedVocabulary) -> None:
     """Control tokens with "unused" in their text are unused."""
     for index in tokens_with(draft.attributes, CONTROL):
         if "unused" in draft.tokens[index]:
             draft.attributes[index] |= UNUSED
 
 
-def end_of_generation(draft: Draft) -> frozenset[int]:
+def end_of_generation(draft: UnfinishedVocabulary) -> frozenset[int]:
     """The tokens that end a generation: by their texts, and EOS, EOT and EOM."""
     _, warn, tokens, to_id, attributes, ids = draft
     eog = {i for i in (ids["fim_pad"], ids["fim_rep"], ids["fim_sep"]) if i is not None}
@@ -219,7 +219,7 @@ def end_of_generation(draft: Draft) -> frozenset[int]:
     return frozenset(eog)
 
 
-def _make_control(draft: Draft, text: str) -> None:
+def _make_control(draft: UnfinishedVocabulary, text: str) -> None:
     index = draft.token_to_id[text]
     if not draft.attributes[index] & CONTROL:
         draft.warn(f"token {index}, {printable(text)}, looks like a control token and is made one")
@@ -227,7 +227,11 @@ def _make_control(draft: Draft, text: str) -> None:
 
 
 def set_strip_attributes(
-    draft: Draft, special_token_ids: tuple[int, ...], named_pre: str, architecture: str, name: str
+    draft: UnfinishedVocabulary,
+    special_token_ids: tuple[int, ...],
+    named_pre: str,
+    architecture: str,
+    name: str,
 ) -> None:
     """Attributes that a GGUF does not carry, by the names of tokenizer, architecture and model."""
     path, warn, _, to_id, attributes, _ = draft

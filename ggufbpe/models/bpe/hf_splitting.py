@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Difference(NamedTuple):
+class SplittingDifference(NamedTuple):
     """One way in which splitting differs."""
 
     characters: str  # on which, in words
@@ -26,7 +26,7 @@ class Difference(NamedTuple):
     llama_cpp: tuple[str, ...]
 
 
-_CASE_BEYOND_ASCII = Difference(
+_CASE_BEYOND_ASCII = SplittingDifference(
     "upper- and lower-case letters beyond ASCII",
     "a capital does not begin a new word after a small letter if one of them is not ASCII, because llama.cpp "
     "takes any letter beyond ASCII for both",
@@ -34,42 +34,42 @@ _CASE_BEYOND_ASCII = Difference(
     ("école", "Été"),
     ("écoleÉté",),
 )
-_CASE = Difference(
+_CASE = SplittingDifference(
     "upper- and lower-case letters",
     r"a capital does not begin a new word after a small letter, because \p{Lu} and \p{Ll} both mean any letter",
     "JavaScript",
     ("Java", "Script"),
     ("JavaScript",),
 )
-_MARKS = Difference(
+_MARKS = SplittingDifference(
     "combining marks: Indic vowel signs, Arabic and Hebrew points, Thai tone marks, accents in NFD",
     "a mark ends the word before it, where in the original it is a part of it",
     "की है",
     ("की", " है"),
     ("क", "ी", " ह", "ै"),
 )
-_LONG_S = Difference(
+_LONG_S = SplittingDifference(
     "ſ (U+017F) after an apostrophe",
     "it is no contraction, where the original, which ignores case, takes it for an s",
     "'ſa",
     ("'ſ", "a"),
     ("'ſa",),
 )
-_OTHER_NUMBERS = Difference(
+_OTHER_NUMBERS = SplittingDifference(
     "numbers that are no digits, such as ², ½, Ⅳ",
     "they count as digits of the group of three that they stand beside",
     "²1",
     ("²", "1"),
     ("²1",),
 )
-_HAN = Difference(
+_HAN = SplittingDifference(
     "Han script outside of the main blocks: radicals (U+2E80 to U+2FD5), 々 and 〇, and Extensions from I on",
     "they are not taken for Han",
     "⺀a",
     ("⺀", "a"),
     ("⺀a",),
 )
-_SPACES = Difference(
+_SPACES = SplittingDifference(
     "spaces from U+1680 to U+3000, such as U+2003 and U+3000",
     r"they stay with the space before them, where the original counts them as [\u0800-\u4e00]",
     " \u2003",
@@ -77,7 +77,7 @@ _SPACES = Difference(
     (" \u2003",),
 )
 
-DIFFERENCES: dict[str, tuple[Difference, ...]] = {
+DIFFERENCES: dict[str, tuple[SplittingDifference, ...]] = {
     **dict.fromkeys(("llama-bpe", "jais-2", "qwen2", "qwen35", "bailingmoe", "seed-coder"), (_LONG_S,)),
     **dict.fromkeys(("exaone-moe", "minicpm5"), (_LONG_S,)),
     "tekken": (_CASE_BEYOND_ASCII, _MARKS),
