@@ -4,6 +4,8 @@ file.gguf -> vocab/ -> [this file] -> ids
 
 text -> pipeline.py, or in one go kernel/ -> ids
 ids -> detokenize.py -> text
+
+It is a little longer than files should be: one class, whose methods are what users know, with what they must know.
 """
 
 from __future__ import annotations
@@ -11,18 +13,18 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from copy import deepcopy
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal
 
-from .gguf.constants import TokenizerKey as Key
 from .gguf.metadata import Metadata, Overrides
 from .kernel import native, why_not_native
 from .once import made_once, making
 from .pipeline.detokenize import DecodeStream, Pieces, detokenize, token_ids
-from .vocab import TokenAttribute, Vocabulary, load, load_from, packed, warn_of
+from .vocab import Vocabulary, load, load_from, packed, warn_of
+from .vocabulary_facts import VocabularyFacts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,43 +42,7 @@ Engine = Literal["auto", "native", "reference"]
 Text = str | bytes | bytearray | memoryview
 
 
-T = TypeVar("T")
-
-
-class _Fact(Generic[T]):
-    """What a vocabulary says of itself, and no one else: assigning to it is an error."""
-
-    def __init__(self, doc: str, read: Callable[[Vocabulary], T], key: str | None = None) -> None:
-        self.__doc__ = doc
-        self._read = read
-        self._key = key
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    @overload
-    def __get__(self, tokenizer: None, owner: type) -> _Fact[T]: ...
-    @overload
-    def __get__(self, tokenizer: Tokenizer, owner: type) -> T: ...
-    def __get__(self, tokenizer: Tokenizer | None, owner: type) -> _Fact[T] | T:
-        return self if tokenizer is None else self._read(tokenizer._vocabulary)
-
-    def __delete__(self, tokenizer: Tokenizer) -> None:
-        self.__set__(tokenizer)
-
-    def __set__(self, tokenizer: Tokenizer, value: None = None) -> None:
-        raise AttributeError(
-            f"{self._name} cannot be changed"
-            + (f"; with_overrides({{{self._key!r}: ...}}) gives a changed tokenizer" if self._key else "")
-        )
-
-
-def _special_id(name: str, key: str) -> _Fact[int | None]:
-    doc = f"The id of the {name.upper()} token; None where there is none."
-    return _Fact(doc, lambda vocabulary: vocabulary.special_ids[name], key)
-
-
-class Tokenizer:
+class Tokenizer(VocabularyFacts):
     """The tokenizer of one GGUF model, with the ids that llama.cpp gives.
 
     >>> tok = Tokenizer.from_gguf("model.gguf")                     # doctest: +SKIP
@@ -89,32 +55,6 @@ class Tokenizer:
     pickle has what makes the tokenizer and not where it comes from: tokenizers that are the same have the same
     pickle, whatever else their files hold, and out of it `vocabulary.path` and the names of the model are empty.
     """
-
-    vocabulary = _Fact("All that was read of the model.", lambda vocabulary: vocabulary)
-    model = _Fact("`tokenizer.ggml.model`.", lambda vocabulary: vocabulary.model, Key.MODEL)
-    pre = _Fact("The name of the pre-tokenizer.", lambda vocabulary: vocabulary.pre, Key.PRE)
-    vocab_size = _Fact("The number of tokens.", lambda vocabulary: len(vocabulary.tokens))
-    add_bos = _Fact(
-        "Whether `encode` puts BOS before a text.", lambda vocabulary: vocabulary.add_bos, Key.ADD_BOS
-    )
-    add_eos = _Fact(
-        "Whether `encode` puts EOS after a text.", lambda vocabulary: vocabulary.add_eos, Key.ADD_EOS
-    )
-    eog_ids = _Fact("The tokens that end a generation.", lambda vocabulary: vocabulary.eog_ids)
-    bos_id = _special_id("bos", Key.BOS_ID)
-    eos_id = _special_id("eos", Key.EOS_ID)
-    eot_id = _special_id("eot", Key.EOT_ID)
-    eom_id = _special_id("eom", Key.EOM_ID)
-    unk_id = _special_id("unk", Key.UNK_ID)
-    sep_id = _special_id("sep", Key.SEP_ID)
-    pad_id = _special_id("pad", Key.PAD_ID)
-    mask_id = _special_id("mask", Key.MASK_ID)
-    fim_pre_id = _special_id("fim_pre", Key.FIM_PRE_ID)
-    fim_suf_id = _special_id("fim_suf", Key.FIM_SUF_ID)
-    fim_mid_id = _special_id("fim_mid", Key.FIM_MID_ID)
-    fim_pad_id = _special_id("fim_pad", Key.FIM_PAD_ID)
-    fim_rep_id = _special_id("fim_rep", Key.FIM_REP_ID)
-    fim_sep_id = _special_id("fim_sep", Key.FIM_SEP_ID)
 
     def __init__(
         self, vocabulary: Vocabulary, engine: Engine = "auto", *, cache_bytes: int = CACHE_BYTES
@@ -354,20 +294,6 @@ class Tokenizer:
 
     # ---- the vocabulary -------------------------------------------------------------------------
 
-    def token_to_id(self, token: str) -> int | None:
-        """The id of a token by its text as it stands in the file (byte-level: "Ġworld"), None if there is none."""
-        if not isinstance(token, str):
-            raise TypeError(f"a token is a str, not {type(token).__name__}")
-        return self.vocabulary.token_to_id.get(token)
-
-    def id_to_token(self, token: int) -> str:
-        """The text of a token as it stands in the file; `token_to_piece` gives what it decodes to."""
-        return self.vocabulary.tokens[self._checked(token)]
-
-    def token_attributes(self, token: int) -> TokenAttribute:
-        """What llama.cpp takes the token for: llama_token_get_attr."""
-        return TokenAttribute(self.vocabulary.attributes[self._checked(token)])
-
     @made_once
     def nl_id(self) -> int | None:
         """The first id of a line break; None where the vocabulary has none."""
@@ -391,13 +317,6 @@ class Tokenizer:
 
     def _with(self, vocabulary: Vocabulary) -> Tokenizer:
         return _made(type(self), vocabulary, self._metadata, self._engine, self._cache_bytes)
-
-    def _checked(self, token: int) -> int:
-        if not 0 <= operator.index(token) < self.vocab_size:
-            raise ValueError(
-                f"token id {token} is out of range: the vocabulary has ids 0 to {self.vocab_size - 1}"
-            )
-        return operator.index(token)
 
     # ---- the steps ------------------------------------------------------------------------------
 

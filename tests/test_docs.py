@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 import ggufbpe
-from ggufbpe.tokenizer import _Fact
+from ggufbpe.vocabulary_facts import Fact
 
 MODULES = [
     module.name
@@ -135,6 +135,6 @@ def test_every_public_name_of_the_tokenizer_is_documented() -> None:
     methods = {
         name
         for name, member in vars(ggufbpe.Tokenizer).items()
-        if not name.startswith("_") and not (isinstance(member, _Fact) and member.__doc__ != _Fact.__doc__)
+        if not name.startswith("_") and not (isinstance(member, Fact) and member.__doc__ != Fact.__doc__)
     }
     assert {f"Tokenizer.{name}" for name in methods} <= set(parts)

@@ -20,7 +20,8 @@ from synthetic import make_vocabulary
 
 from ggufbpe import GGUFError, GGUFWarning, Tokenizer
 from ggufbpe.kernel import native
-from ggufbpe.models.ugm import _NO_PRE_TOKENIZER, Charsmap, UnigramText
+from ggufbpe.models.charsmap import Charsmap
+from ggufbpe.models.ugm import _NO_PRE_TOKENIZER, UnigramText
 from ggufbpe.vocab import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 
 ENGINES = ["reference", *(["native"] if native is not None else [])]

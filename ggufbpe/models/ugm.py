@@ -27,6 +27,7 @@ from ..gguf.metadata import Metadata
 from ..once import made_once
 from ..spelling import SPACE
 from .bpe.registry import PreTokenizer
+from .charsmap import Charsmap
 from .model import TokenizerModel, Warn
 
 if TYPE_CHECKING:
@@ -276,63 +277,6 @@ class CharsmapNormalizer(NamedTuple):
         ):
             return char, length  # overlong forms, surrogates and what is beyond Unicode pass as they are
         return _REPLACEMENT, 1
-
-
-class Charsmap:
-    """sentencepiece's precompiled map: a trie of what is replaced, as a double array (XCDA), and the replacements.
-
-    Source of the layout: llm_tokenizer_ugm_session::xcda_array_view. Every index is looked at before it is used.
-    """
-
-    def __init__(self, data: bytes) -> None:
-        """`data`: the size of the double array in bytes, the array, and strings that end in NUL; or nothing."""
-        size = int.from_bytes(data[:4], "little")
-        self._units = array("I", data[4 : 4 + size // 4 * 4])
-        if sys.byteorder == "big":
-            self._units.byteswap()
-        self._strings = data[4 + size :]
-
-    def longest(self, text: bytes, start: int) -> tuple[bytes, int] | None:
-        """The replacement of the longest key that stands at `start`, and the key's length."""
-        if not self._units:
-            return None
-        length, value = 0, 0
-        index = _base(self._units[0])
-        for position in range(start, len(text)):
-            byte = text[position]
-            if not byte:
-                break
-            index ^= byte
-            unit = self._unit(index, text[start : position + 1])
-            if unit & 0x800000FF != byte:
-                break
-            index ^= _base(unit)
-            if unit & 0x100:
-                length, value = (
-                    position + 1 - start,
-                    self._unit(index, text[start : position + 1]) & 0x7FFFFFFF,
-                )
-        if not length:
-            return None
-        end = self._strings.find(b"\0", value)
-        if end < 0:
-            raise _damaged(text[start : start + length])
-        return self._strings[value:end], length
-
-    def _unit(self, index: int, seen: bytes) -> int:
-        if index >= len(self._units):
-            raise _damaged(seen)
-        return self._units[index]
-
-
-def _damaged(seen: bytes) -> ValueError:
-    return ValueError(
-        f"the charsmap of the model is damaged: the bytes {seen[:16].hex()} of the text lead out of it"
-    )
-
-
-def _base(unit: int) -> int:
-    return unit >> 10 << ((unit & 0x200) >> 6)
 
 
 # ---- the best path --------------------------------------------------------------------------------------

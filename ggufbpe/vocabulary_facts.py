@@ -1,0 +1,101 @@
+"""What a tokenizer says of its vocabulary: attributes that cannot be assigned to, and tokens by id and text.
+
+vocab/ -> vocabulary -> [this file] -> tokenizer.py
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Generic, TypeVar, overload
+
+from .gguf.constants import TokenizerKey as Key
+from .vocab import TokenAttribute, Vocabulary
+
+T = TypeVar("T")
+
+
+class Fact(Generic[T]):
+    """What a vocabulary says of itself, and no one else: assigning to it is an error."""
+
+    def __init__(self, doc: str, read: Callable[[Vocabulary], T], key: str | None = None) -> None:
+        self.__doc__ = doc
+        self._read = read
+        self._key = key
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, tokenizer: None, owner: type) -> Fact[T]: ...
+    @overload
+    def __get__(self, tokenizer: VocabularyFacts, owner: type) -> T: ...
+    def __get__(self, tokenizer: VocabularyFacts | None, owner: type) -> Fact[T] | T:
+        return self if tokenizer is None else self._read(tokenizer._vocabulary)
+
+    def __delete__(self, tokenizer: VocabularyFacts) -> None:
+        self.__set__(tokenizer)
+
+    def __set__(self, tokenizer: VocabularyFacts, value: None = None) -> None:
+        raise AttributeError(
+            f"{self._name} cannot be changed"
+            + (f"; with_overrides({{{self._key!r}: ...}}) gives a changed tokenizer" if self._key else "")
+        )
+
+
+def _special_id(name: str, key: str) -> Fact[int | None]:
+    doc = f"The id of the {name.upper()} token; None where there is none."
+    return Fact(doc, lambda vocabulary: vocabulary.special_ids[name], key)
+
+
+class VocabularyFacts:
+    """The base of `Tokenizer`: what its vocabulary has, by the names that llama.cpp has for it."""
+
+    _vocabulary: Vocabulary
+
+    vocabulary = Fact("All that was read of the model.", lambda vocabulary: vocabulary)
+    model = Fact("`tokenizer.ggml.model`.", lambda vocabulary: vocabulary.model, Key.MODEL)
+    pre = Fact("The name of the pre-tokenizer.", lambda vocabulary: vocabulary.pre, Key.PRE)
+    vocab_size = Fact("The number of tokens.", lambda vocabulary: len(vocabulary.tokens))
+    add_bos = Fact(
+        "Whether `encode` puts BOS before a text.", lambda vocabulary: vocabulary.add_bos, Key.ADD_BOS
+    )
+    add_eos = Fact(
+        "Whether `encode` puts EOS after a text.", lambda vocabulary: vocabulary.add_eos, Key.ADD_EOS
+    )
+    eog_ids = Fact("The tokens that end a generation.", lambda vocabulary: vocabulary.eog_ids)
+    bos_id = _special_id("bos", Key.BOS_ID)
+    eos_id = _special_id("eos", Key.EOS_ID)
+    eot_id = _special_id("eot", Key.EOT_ID)
+    eom_id = _special_id("eom", Key.EOM_ID)
+    unk_id = _special_id("unk", Key.UNK_ID)
+    sep_id = _special_id("sep", Key.SEP_ID)
+    pad_id = _special_id("pad", Key.PAD_ID)
+    mask_id = _special_id("mask", Key.MASK_ID)
+    fim_pre_id = _special_id("fim_pre", Key.FIM_PRE_ID)
+    fim_suf_id = _special_id("fim_suf", Key.FIM_SUF_ID)
+    fim_mid_id = _special_id("fim_mid", Key.FIM_MID_ID)
+    fim_pad_id = _special_id("fim_pad", Key.FIM_PAD_ID)
+    fim_rep_id = _special_id("fim_rep", Key.FIM_REP_ID)
+    fim_sep_id = _special_id("fim_sep", Key.FIM_SEP_ID)
+
+    def token_to_id(self, token: str) -> int | None:
+        """The id of a token by its text as it stands in the file (byte-level: "Ġworld"), None if there is none."""
+        if not isinstance(token, str):
+            raise TypeError(f"a token is a str, not {type(token).__name__}")
+        return self.vocabulary.token_to_id.get(token)
+
+    def id_to_token(self, token: int) -> str:
+        """The text of a token as it stands in the file; `token_to_piece` gives what it decodes to."""
+        return self.vocabulary.tokens[self._checked(token)]
+
+    def token_attributes(self, token: int) -> TokenAttribute:
+        """What llama.cpp takes the token for: llama_token_get_attr."""
+        return TokenAttribute(self.vocabulary.attributes[self._checked(token)])
+
+    def _checked(self, token: int) -> int:
+        if not 0 <= operator.index(token) < self.vocab_size:
+            raise ValueError(
+                f"token id {token} is out of range: the vocabulary has ids 0 to {self.vocab_size - 1}"
+            )
+        return operator.index(token)
