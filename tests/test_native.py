@@ -811,9 +811,24 @@ LONG_WORK = {
     "strings of a vocabulary": "native.Strings.of(['text'] * 8_000_000)",
     "their index": "strings.index()",
     "a list of them": "strings.to_list()",
+    "words that were counted": "counter.words()",
+    "words to learn from": "learner.add_counted(counter, list(range(256)))",
+    "words to learn from, as symbols": "learner.add_words([1, 2] * 3_000_000, list(range(2, 6_000_001, 2)), [1] * 3_000_000)",
 }
 STRINGS = "strings = native.Strings.of([str(number) for number in range(6_000_000)])"
+COUNTER = """
+    from ggufbpe.models.bpe import registry, tables
+    counter = native.WordCounter(2)
+    counter.add(tables.compiled_splitter(registry.PRE_TOKENIZERS["gpt-2"]), words[:20_000_000])
+"""
+LEARNER = """
+    chars, raw = [chr(byte) for byte in range(256)], [bytes([byte]) for byte in range(256)]
+    learner = native.Learner(chars, raw, [1] * 256, [], 1000, "lowest-ids", 1, 99, [])
+"""
 BEFORE_IT = {
+    "words that were counted": COUNTER,
+    "words to learn from": COUNTER + LEARNER,
+    "words to learn from, as symbols": LEARNER,
     "special tokens": HOSTILE.format(**HOSTILE_TOKENS["chains"]).replace("\n", "\n    "),
     "their index": STRINGS,
     "a list of them": STRINGS,

@@ -4,6 +4,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <limits>
 #include <mutex>
 #include <stdexcept>
 
@@ -33,6 +34,15 @@ struct Shared {
     LongLock lock;
 };
 
+// work(object, poll), while no other thread uses it, and without the interpreter's lock but to look at signals.
+template <typename T, typename Work>
+auto long_alone_with(Shared<T> &shared, Work work) {
+    InterpreterLock interpreter(std::numeric_limits<size_t>::max());
+    interpreter.release();
+    std::lock_guard<LongLock> lock(shared.lock);
+    return work(shared.object, [&] { interpreter.poll(); });
+}
+
 // work(object), while no other thread uses it, and without the interpreter's lock.
 template <typename T, typename Work>
 auto alone_with(Shared<T> &shared, Work work) {
@@ -58,9 +68,11 @@ void add_text(BoundCounter &shared, const Splitter &splitter, nb::bytes text) {
 }
 
 nb::list words_of(BoundCounter &shared) {
-    const WordCounts table = alone_with(shared, [](WordCounter &counter) { return counter.finish(); });
+    const WordCounts table = long_alone_with(shared, [](WordCounter &counter, const Poll &poll) { return counter.finish(poll); });
     nb::list words;
+    Pace pace(LOOK_AT_SIGNALS);
     for (const auto &word : table.words()) {
+        pace.count(LOOKUP);
         std::string_view text = table.text(word);
         words.append(nb::make_tuple(nb::str(text.data(), text.size()), word.count));
     }
@@ -92,33 +104,37 @@ void make_learner(BoundLearner *self, const std::vector<std::string> &texts, nb:
 void add_words(BoundLearner &shared, const std::vector<uint32_t> &symbols, const std::vector<size_t> &ends,
                const std::vector<int64_t> &counts) {
     if (ends.size() != counts.size()) throw std::invalid_argument("as many counts as words");
-    alone_with(shared, [&](Learner &learner) {
+    long_alone_with(shared, [&](Learner &learner, const Poll &poll) {
         std::vector<uint32_t> word;
+        Pace pace(poll);
         size_t start = 0;
         for (size_t i = 0; i < ends.size(); start = ends[i++]) {
             if (ends[i] < start || ends[i] > symbols.size()) throw std::invalid_argument("a word that ends before it begins");
             const auto at = [&](size_t place) { return symbols.begin() + static_cast<std::ptrdiff_t>(place); };
             word.assign(at(start), at(ends[i]));
             if (word.size() > 1) learner.add_word(word, counts[i]);
+            pace.count(LOOKUP * (1 + word.size()));
         }
-        learner.prepare();
+        learner.prepare(poll);
     });
 }
 
 // The words that were counted, with a token for each of their bytes; returns how many there are.
 size_t add_counted(BoundLearner &shared, BoundCounter &counted, const std::vector<uint32_t> &token_of_byte) {
     if (token_of_byte.size() != 256) throw std::invalid_argument("a token for each byte");
-    return alone_with(counted, [&](WordCounter &counter) {
-        const WordCounts &table = counter.finish();
+    return long_alone_with(counted, [&](WordCounter &counter, const Poll &poll) {
+        const WordCounts &table = counter.finish(poll);
         std::lock_guard<LongLock> lock(shared.lock);
         std::vector<uint32_t> symbols;
+        Pace pace(poll);
         for (const auto &word : table.words()) {
             if (word.size < 2) continue;
             symbols.clear();
             for (char byte : table.text(word)) symbols.push_back(token_of_byte[static_cast<unsigned char>(byte)]);
             shared.object.add_word(symbols, static_cast<int64_t>(word.count));
+            pace.count(LOOKUP * word.size);
         }
-        shared.object.prepare();
+        shared.object.prepare(poll);
         return table.words().size();
     });
 }

@@ -69,9 +69,13 @@ void WordCounts::grow() {
     }
 }
 
-void WordCounts::sort() {
+void WordCounts::sort(const Poll &poll) {
     slots_ = {};
-    std::sort(words_.begin(), words_.end(), [](const Word &a, const Word &b) { return a.first < b.first; });
+    Pace pace(poll);
+    std::sort(words_.begin(), words_.end(), [&](const Word &a, const Word &b) {
+        pace.count(COMPARISON);
+        return a.first < b.first;
+    });
 }
 
 void WordCounter::count(const Splitter &splitter, const unsigned char *text, size_t start, size_t end, uint64_t position,
@@ -124,17 +128,21 @@ void WordCounter::add_word(std::string_view word, uint64_t count) {
     tables_[0].add(word, count, position_++);
 }
 
-const WordCounts &WordCounter::finish() {
+const WordCounts &WordCounter::finish(const Poll &poll) {
     WordCounts &all = tables_[0];
     if (is_finished_) return all;
     check_open();
     is_open_ = false;
-    is_finished_ = true;
+    Pace pace(poll);
     for (size_t i = 1; i < tables_.size(); ++i) {
-        for (const auto &word : tables_[i].words()) all.add(tables_[i].text(word), word.count, word.first);
+        for (const auto &word : tables_[i].words()) {
+            all.add(tables_[i].text(word), word.count, word.first);
+            pace.count(LOOKUP + word.size);
+        }
     }
     tables_.resize(1);
-    all.sort();
+    all.sort(poll);
+    is_finished_ = true;
     return all;
 }
 
@@ -244,14 +252,21 @@ void Learner::push(uint32_t index) {
     std::push_heap(heap_.begin(), heap_.end(), [this](const Candidate &a, const Candidate &b) { return is_worse(a, b); });
 }
 
-void Learner::prepare() {
+void Learner::prepare(const Poll &poll) {
+    Pace pace(poll);
     for (uint32_t i = 0; i < pairs_.size(); ++i) {
         if (pairs_[i].count >= rules_.min_frequency) heap_.push_back({pairs_[i].count, tie_of(i), i});
+        pace.count(LOOKUP);
     }
-    std::make_heap(heap_.begin(), heap_.end(), [this](const Candidate &a, const Candidate &b) { return is_worse(a, b); });
+    std::make_heap(heap_.begin(), heap_.end(), [&](const Candidate &a, const Candidate &b) {
+        pace.count(COMPARISON);
+        return is_worse(a, b);
+    });
+    is_prepared_ = true;
 }
 
 bool Learner::run(double seconds) {
+    if (!is_prepared_) throw std::logic_error("there are no words yet, or adding them was interrupted");
     auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     while (!heap_.empty() && tokens_.size() < rules_.vocab_size) {
         std::pop_heap(heap_.begin(), heap_.end(),

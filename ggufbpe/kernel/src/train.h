@@ -22,6 +22,9 @@
 
 namespace ggufbpe {
 
+// What a place in a hash table and a comparison take, in steps of a Pace.
+constexpr size_t LOOKUP = 64, COMPARISON = 8;
+
 // Words with counts, each with the place where it was seen first.
 class WordCounts {
 public:
@@ -36,7 +39,7 @@ public:
     void add(std::string_view word, uint64_t count, uint64_t first);
     std::string_view text(const Word &word) const { return {characters_.data() + word.offset, word.size}; }
     const std::vector<Word> &words() const { return words_; }
-    void sort();  // by `first`; nothing can be added after it
+    void sort(const Poll &poll);  // by `first`; nothing can be added after it
 
 private:
     void grow();
@@ -51,10 +54,11 @@ class WordCounter {
 public:
     explicit WordCounter(size_t threads) : tables_(threads ? threads : 1) {}
 
-    // Both throw std::logic_error after finish(), and after what poll threw ended an add(): part of its words are counted.
+    // All throw std::logic_error after what poll threw ended one of them: part of the words are counted. Nothing can be
+    // added after finish().
     void add(const Splitter &splitter, const unsigned char *text, size_t size, const Poll &poll);
     void add_word(std::string_view word, uint64_t count);
-    const WordCounts &finish();  // all words, in the order in which they stand first
+    const WordCounts &finish(const Poll &poll);  // all words, in the order in which they stand first
 
 private:
     void check_open() const;
@@ -93,7 +97,7 @@ public:
     Learner(std::vector<Token> tokens, const std::vector<Merge> &known, Rules rules);
 
     void add_word(const std::vector<uint32_t> &symbols, int64_t count);  // of two symbols or more
-    void prepare();                                                      // when all words are added
+    void prepare(const Poll &poll);                                      // when all words are added
     bool run(double seconds);  // learns for about so long; false when there is nothing left to learn
 
     const std::vector<Merge> &merges() const { return merges_; }
@@ -151,6 +155,7 @@ private:
     std::vector<Candidate> heap_;
     std::vector<uint32_t> risen_;
     std::vector<Merge> merges_;
+    bool is_prepared_ = false;
 };
 
 }  // namespace ggufbpe
