@@ -340,6 +340,29 @@ def test_the_interpreter_ends_while_daemon_threads_are_at_work(work: str) -> Non
         assert in_a_process(code, seconds) == ""
 
 
+def test_the_interpreter_ends_while_a_call_asks_python_something() -> None:
+    """Which thread is the main one, it asks `threading`; that runs Python code, and may be where the thread is ended."""
+    code = """if True:
+        import sys, threading, time
+        from ggufbpe import Tokenizer
+        tok = Tokenizer.from_gguf(sys.argv[1], engine="native")
+        tok.encode("short")
+        asked, answer = threading.Event(), threading.main_thread
+        def main_thread(sleep=time.sleep):
+            asked.set()
+            sleep(0.2)
+            return answer()
+        class EndsLate:
+            def __del__(self, sleep=time.sleep):
+                sleep(1)
+        sys.late = EndsLate()  # what the main module has is not even cleared while a thread uses it
+        threading.main_thread = main_thread
+        threading.Thread(target=tok.encode, args=("a long text " * 1000,), daemon=True).start()
+        assert asked.wait(100)
+    """
+    assert in_a_process(code) == ""
+
+
 # ---- training --------------------------------------------------------------------------------------------
 
 

@@ -813,7 +813,7 @@ LONG_WORK = {
     "a list of them": "strings.to_list()",
     "words that were counted": "counter.words()",
     "words to learn from": "learner.add_counted(counter, list(range(256)))",
-    "words to learn from, as symbols": "learner.add_words([1, 2] * 3_000_000, list(range(2, 6_000_001, 2)), [1] * 3_000_000)",
+    "words to learn from, as symbols": "learner.add_words([1, 2] * 3_000_000, ends, [1] * 3_000_000)",
 }
 STRINGS = "strings = native.Strings.of([str(number) for number in range(6_000_000)])"
 COUNTER = """
@@ -828,7 +828,7 @@ LEARNER = """
 BEFORE_IT = {
     "words that were counted": COUNTER,
     "words to learn from": COUNTER + LEARNER,
-    "words to learn from, as symbols": LEARNER,
+    "words to learn from, as symbols": LEARNER + "\n    ends = list(range(2, 6_000_001, 2))",
     "special tokens": HOSTILE.format(**HOSTILE_TOKENS["chains"]).replace("\n", "\n    "),
     "their index": STRINGS,
     "a list of them": STRINGS,

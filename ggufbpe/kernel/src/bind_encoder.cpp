@@ -96,7 +96,7 @@ public:
     TokenInts &operator=(const TokenInts &) = delete;
 
     nb::object list_of(const int32_t *ids, size_t count) {
-        nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(count)));
+        nb::object list = nb::steal(in_python([&] { return PyList_New(static_cast<Py_ssize_t>(count)); }));
         if (!list) throw nb::python_error();
         in_pieces(count, LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
             for (size_t i = from; i < end; ++i) PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), int_of(ids[i]));
@@ -253,7 +253,7 @@ nb::object encode_batch(const BoundEncoder &self, nb::sequence texts, bool add_s
         self.encoder.encode_batch(views, {add_special, parse_special}, threads_left, collector, [&] { lock.poll(); });
     });
     lock.take();
-    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(objects.size())));
+    nb::object list = nb::steal(in_python([&] { return PyList_New(static_cast<Py_ssize_t>(objects.size())); }));
     if (!list) throw nb::python_error();
     for (size_t i = 0; i < objects.size(); ++i) {
         if (!as_buffers) PyObject_GC_Track(objects[i].ptr());

@@ -61,23 +61,24 @@ void remember_wait(int64_t begun, int64_t ended) {
     measured.store(ended, std::memory_order_relaxed);
 }
 
-// A thread that wants the lock when the interpreter has begun to end is ended where it stands (before Python 3.14); with
-// glibc by unwinding its stack, which C++ does not survive. It is stopped here instead, until the process has ended.
-class StopsUnwinding {
-public:
-    ~StopsUnwinding() {
-        while (!is_done_) std::this_thread::sleep_for(1h);
-    }
-    void done() { is_done_ = true; }
-
-private:
-    bool is_done_ = false;
-};
-
 void take_lock(PyThreadState *state) {
-    StopsUnwinding stopped;
-    PyEval_RestoreThread(state);
-    stopped.done();
+    in_python([&] { PyEval_RestoreThread(state); });
+}
+
+void look_at_signals() {
+    if (in_python([] { return PyErr_CheckSignals(); })) throw nanobind::python_error();
+}
+
+// The number of the thread that `threading` takes for the main one; -1 with an exception where it cannot be asked.
+unsigned long main_thread_number() {
+    PyObject *threading = PyImport_ImportModule("threading");
+    PyObject *thread = threading ? PyObject_CallMethod(threading, "main_thread", nullptr) : nullptr;
+    PyObject *number = thread ? PyObject_GetAttrString(thread, "ident") : nullptr;
+    const unsigned long found = number ? PyLong_AsUnsignedLong(number) : static_cast<unsigned long>(-1);
+    Py_XDECREF(number);
+    Py_XDECREF(thread);
+    Py_XDECREF(threading);
+    return found;
 }
 
 // Whether this is the thread that handles signals. Needs the interpreter's lock. In the child of a fork it is the one that
@@ -86,14 +87,21 @@ bool is_main_thread() {
     static std::atomic<unsigned long> main_thread{0};
     static std::atomic<uint64_t> asked_after{UINT64_MAX};  // so many forks
     if (asked_after.load() != fork_count()) {
-        const nanobind::object thread = nanobind::module_::import_("threading").attr("main_thread")();
-        main_thread.store(nanobind::cast<unsigned long>(thread.attr("ident")));
+        const unsigned long number = in_python(main_thread_number);
+        if (PyErr_Occurred()) throw nanobind::python_error();
+        main_thread.store(number);
         asked_after.store(fork_count());
     }
     return PyThread_get_thread_ident() == main_thread.load();
 }
 
 }  // namespace
+
+const Poll LOOK_AT_SIGNALS = look_at_signals;
+
+StopsUnwinding::~StopsUnwinding() {
+    while (!is_done_) std::this_thread::sleep_for(1h);
+}
 
 InterpreterLock::InterpreterLock(size_t bytes)
     : is_short_(bytes < WORTH_RELEASING), runs_handlers_(!is_short_ && is_main_thread()) {
@@ -131,7 +139,7 @@ bool InterpreterLock::take() {
 
 void InterpreterLock::poll() {
     if (is_short_) {  // what polls in spite of so few bytes is something that is made once
-        if (!state_ && PyErr_CheckSignals()) throw nanobind::python_error();
+        if (!state_) look_at_signals();
         return;
     }
     const Clock::time_point now = Clock::now();
@@ -140,7 +148,7 @@ void InterpreterLock::poll() {
     if (is_due) {
         looked_at_signals_ = now;
         take();
-        if (runs_handlers_ && PyErr_CheckSignals()) throw nanobind::python_error();
+        if (runs_handlers_) look_at_signals();
         release();
     }
 }

@@ -13,11 +13,38 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "fork.h"
 #include "poll.h"
 
 namespace ggufbpe {
+
+// A thread that wants the lock when the interpreter has begun to end is ended where it stands (before Python 3.14); with
+// glibc by unwinding its stack, which C++ does not survive. It is stopped here instead, until the process has ended.
+class StopsUnwinding {
+public:
+    ~StopsUnwinding();
+    void done() { is_done_ = true; }
+
+private:
+    bool is_done_ = false;
+};
+
+// work(), which may run Python code and so give the lock away and want it back: for that a garbage collection is enough,
+// and for a garbage collection a new list. It throws nothing, and has nothing that would have to be destroyed.
+template <typename Work>
+auto in_python(Work work) {
+    StopsUnwinding stopped;
+    if constexpr (std::is_void_v<decltype(work())>) {
+        work();
+        stopped.done();
+    } else {
+        const auto found = work();
+        stopped.done();
+        return found;
+    }
+}
 
 // The interpreter's lock during one call, which begins and ends with it held.
 class InterpreterLock {
@@ -51,9 +78,7 @@ private:
 };
 
 // The Poll of work that keeps the lock.
-inline const Poll LOOK_AT_SIGNALS = [] {
-    if (PyErr_CheckSignals()) throw nanobind::python_error();
-};
+extern const Poll LOOK_AT_SIGNALS;
 
 // Lets the lock go for the time of a block.
 class Unlocked {

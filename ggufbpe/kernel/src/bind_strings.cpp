@@ -131,7 +131,7 @@ nb::list empty_ones(const Strings &self) {
 }
 
 nb::object list_of(const Strings &self) {
-    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(self.size())));
+    nb::object list = nb::steal(in_python([&] { return PyList_New(static_cast<Py_ssize_t>(self.size())); }));
     if (!list) throw nb::python_error();
     Pace pace(LOOK_AT_SIGNALS);
     for (size_t i = 0; i < self.size(); ++i) {
