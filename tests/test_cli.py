@@ -23,13 +23,15 @@ from typing import Any, NamedTuple
 
 import gguf
 import pytest
-from conftest import GPT2, ROOT
+from conftest import GPT2, ROOT, UNSPLIT, missing
 from hypothesis import given
 from hypothesis import strategies as st
 
 import ggufbpe
-from ggufbpe import LLAMA_CPP, Tokenizer
-from ggufbpe.cli import _output, _progress, list_pre, main
+from ggufbpe import LLAMA_CPP, GGUFWarning, Tokenizer
+from ggufbpe.cli import _output, _progress, list_pre, main, tokenize
+from ggufbpe.cli._arguments import Parser
+from ggufbpe.cli._llama_flags import IGNORED
 from ggufbpe.escapes import Unescaped, process_escapes
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.merge import BYTE_CHARS
@@ -41,6 +43,10 @@ MALFORMED = ROOT / "fixtures" / "malformed"
 COMMAND = [sys.executable, "-m", "ggufbpe"]
 COMMANDS = ("tokenize", "detokenize", "count", "info", "list-pre")
 NOTE = "ggufbpe: no model given (-m), so this is the GPT-2 vocabulary that comes with ggufbpe\n"
+
+_PARSER = Parser("tokenize")
+tokenize.add_arguments(_PARSER)
+TOKENIZE_FLAGS = _PARSER.flags()
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="signals, pipes and terminals as on POSIX")
 
@@ -490,14 +496,136 @@ def test_count_goes_on_after_a_file_that_cannot_be_read(
         return open(path, mode)
 
     monkeypatch.setattr("ggufbpe.cli.count.open", refuse, raising=False)
-    result = run("count", "-m", GPT2, tree / "a.txt", tree / "b" / "c.txt", "-")
+    result = run("count", "-m", GPT2, tree / "a.txt", tree / "b" / "c.txt")
     assert result.code == 2
     counted = [line.split() for line in result.text.splitlines()[1:]]
     assert counted == [["1", "2", "1.00", f"{tree}/b/c.txt"], ["1", "2", "1.00", "total"]]
     assert result.err.splitlines() == [
-        "ggufbpe: error: -: No such file or directory; for standard input give --stdin",
         f"ggufbpe: error: {tree}/a.txt: Permission denied",
     ]
+
+
+# ---- where the model and the text come from -------------------------------------------------------------
+
+READ = {  # command: its other arguments, a standard input, and what it says of that
+    "tokenize": (["--ids"], b"Hello", b"[15496]\n"),
+    "detokenize": ([], b"[15496, 995]", b"Hello world"),
+    "count": (["--json"], b"Hello", b'"tokens": 1'),
+    "stats": (["--json"], b"Hello", b'"tokens": 1'),
+    "explain": ([], b"Hello", b"15496"),
+    "diagnose": (["--ids", "[15496]"], b"Hello", b"match"),
+    "verify": (["--against", f"gguf:{GPT2}"], b"Hello", b"the ids are the same"),
+    "train": (["--vocab-size", "257", "--trace"], b"low low", b"lo"),
+}
+_FILE_FLAG = ("explain", "tokenize", "detokenize", "diagnose")
+
+
+@posix_only
+@pytest.mark.parametrize("way", ["a pipe", "-", "--stdin", "-f -"])
+@pytest.mark.parametrize("command", READ)
+def test_standard_input_is_the_same_everywhere(command: str, way: str) -> None:
+    arguments, given, expected = READ[command]
+    if (way == "-f -" and command not in _FILE_FLAG) or (way == "--stdin" and command == "train"):
+        return  # there is no such flag
+    if way == "-" and command == "diagnose":
+        return  # it has no such argument
+    named = [] if command == "train" else ["-m", str(GPT2)]
+    words = [] if way == "a pipe" else way.split()
+    done = subprocess.run([*COMMAND, command, *named, *arguments, *words], input=given, capture_output=True)
+    assert (done.returncode, expected in done.stdout) == (0, True), done
+
+
+@posix_only
+@pytest.mark.parametrize("command", READ)
+def test_without_a_pipe_a_text_is_asked_for(command: str) -> None:
+    arguments = [] if command == "diagnose" else READ[command][0]
+    done = subprocess.run([*COMMAND, command, *arguments], stdin=subprocess.DEVNULL, capture_output=True)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+def test_diagnose_reads_ids_from_a_pipe() -> None:
+    arguments = ["diagnose", "-m", str(GPT2), "-p", "Hello"]
+    done = subprocess.run([*COMMAND, *arguments], input=b"[15496]", capture_output=True)
+    assert (done.returncode, b"match" in done.stdout) == (0, True)
+
+
+@pytest.mark.parametrize("command", ["info", "doctor", "fix", "export"])
+@pytest.mark.parametrize("way", ["first", "-m", "environment"])
+def test_a_model_is_named_the_same_way_everywhere(
+    command: str, way: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = {
+        "fix": ["--set", "general.name=x", "-o", tmp_path / "x"],
+        "export": ["--to", "tiktoken", "-o", tmp_path],
+    }
+    named = {"first": [UNSPLIT], "-m": ["-m", UNSPLIT], "environment": []}[way]
+    if way == "environment":
+        monkeypatch.setenv("GGUFBPE_MODEL", str(UNSPLIT))
+    result = run(command, *named, *more.get(command, []))
+    assert (result.code, "no model given" in result.err) == (0, False), result
+    again = run(command, UNSPLIT, "-m", UNSPLIT, *more.get(command, []))
+    assert (again.code, "one model only" in again.err) == (2, True)
+
+
+def test_the_model_of_the_environment_is_that_of_texts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GGUFBPE_MODEL", str(UNSPLIT))
+    with pytest.warns(GGUFWarning):
+        other = Tokenizer.from_gguf(UNSPLIT).encode("Hello world")
+    result = run("tokenize", "--ids", "-p", "Hello world")
+    assert (result.out, "no model given" in result.err) == (f"{other}\n".encode(), False)
+    assert run("tokenize", "-m", GPT2, "--ids", "-p", "Hello world").out == b"[15496, 995]\n"
+
+
+@pytest.mark.parametrize("command", ["count", "stats", "verify", "tokenize", "explain"])
+def test_a_model_in_the_place_of_a_text(command: str, run: Run) -> None:
+    more = ["--against", f"gguf:{GPT2}"] if command == "verify" else []
+    result = run(command, GPT2, *more)
+    assert (result.code, f"was -m meant? ggufbpe {command} -m {GPT2}" in result.err) == (2, True)
+
+
+def test_help_of_a_command(run: Run) -> None:
+    assert run("help", "count") == run("count", "--help")
+    assert run("help") == run("--help")
+
+
+# ---- flags of llama-tokenize that say nothing of a tokenizer ----------------------------------------------
+
+
+def test_flags_that_llama_cpp_gives_all_tools_are_taken(run: Run) -> None:
+    """`llama-tokenize --help` lists them, with a value or without."""
+    from reference import NotPreparedError, llama_tokenize_command
+
+    try:
+        command = llama_tokenize_command()
+    except NotPreparedError as error:
+        missing(str(error))
+    told = subprocess.run([command, "--help"], capture_output=True, text=True).stdout
+    found = re.findall(r"^((?:-[\w-]+, +)*-[\w-]+)( [^\s(]\S*)?(?: {2}|$)", told, re.MULTILINE)
+    assert len(found) > 80
+    unknown = []
+    for flags, value in found:
+        for flag in flags.replace(",", " ").split():
+            named = flag in ("-h", "--help", "--usage", "--version", "--completion-bash")
+            elsewhere = flag.startswith(("-hf", "--hf-", "-mu", "--model-url", "-dr", "--docker-repo"))
+            ours = flag in TOKENIZE_FLAGS
+            if not (named or elsewhere or ours or IGNORED.get(flag, -1) == bool(value)):
+                unknown.append((flag, value, IGNORED.get(flag)))
+    assert unknown == []
+    ids = ["--ids", "-p", "Hello world"]
+    assert (
+        run("tokenize", "-m", GPT2, "--log-disable", "-t", "4", "-ngl", "99", *ids).out == b"[15496, 995]\n"
+    )
+    assert "argument -t: expected one argument" in run("tokenize", *ids, "-t").err
+
+
+@pytest.mark.parametrize("flag", ["-hf", "--hf-repo", "-mu", "-dr", "-hff"])
+def test_a_model_that_is_no_file(flag: str, run: Run) -> None:
+    result = run("tokenize", flag, "someone/a-model", "-p", "text")
+    assert (result.code, result.out, "a model is named by its file: -m PATH" in result.err) == (2, b"", True)
+
+
+def test_short_flags_are_not_run_together(run: Run) -> None:
+    assert "there is no flag '-px'" in run("tokenize", "-px").err
 
 
 @posix_only

@@ -341,7 +341,7 @@ def test_the_interpreter_ends_while_daemon_threads_are_at_work(work: str) -> Non
 
 
 def test_the_interpreter_ends_while_a_call_asks_python_something() -> None:
-    """Which thread is the main one, it asks `threading`; that runs Python code, and may be where the thread is ended."""
+    """Which thread is the main one, it asks `threading`: Python code, amid which the thread may be ended."""
     code = """if True:
         import sys, threading, time
         from ggufbpe import Tokenizer

@@ -524,7 +524,6 @@ def test_what_is_left_out_is_said(corpus: Path, capsys: pytest.CaptureFixture[st
         (["stats", "--plot", "no/such/a.png", "x"], "no/such"),
         (["stats", "--by", "language", "x"], "invalid choice"),
         (["stats", "-m", "absent.gguf", "x"], "absent.gguf: No such file or directory"),
-        (["stats", "-"], "for standard input give --stdin"),
     ],
 )
 def test_errors(

@@ -48,10 +48,10 @@ examples:
   ggufbpe tokenize -m model.gguf -p "Hello world"
   ggufbpe tokenize -m model.gguf -f prompt.txt --ids
   ggufbpe count -m model.gguf src README.md
-  ggufbpe info -m model.gguf
+  ggufbpe info model.gguf
 
-Without -m, the commands use the GPT-2 vocabulary that comes with ggufbpe.
-`ggufbpe COMMAND --help` shows the flags of a command."""
+Without -m, the model is that of GGUFBPE_MODEL in the environment, or the GPT-2 vocabulary that comes with ggufbpe.
+`ggufbpe help COMMAND` shows the flags of a command."""
 
 
 class _Command(Protocol):
@@ -142,6 +142,11 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
         top.exit()
     if name is None:
         top.error(f"which command? There are {', '.join(COMMANDS)}")
+    if name == "help":
+        name, tail = (tail[0], ["--help"]) if tail else (None, [])
+        if name is None:
+            top.print_help()
+            top.exit()
     if name not in COMMANDS:
         top.error(f"there is no command {name!r}{_near(name)}")
     parser = Parser(f"ggufbpe {name}")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NoReturn
 
+from ..errors import printable
 from . import _output
 
 
@@ -46,9 +50,15 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog, usage, formatter_class=_Formatter, allow_abbrev=False)
         self.add_argument("--debug", action="store_true", help="show the full traceback of an error")
 
+        self.ignored: Mapping[str, int] = {}  # flags that mean nothing here, and how many values each takes
+
     def describe(self, description: str, examples: str) -> None:
         """Set the text above and below the flags in the help."""
         self.description, self.epilog = description, examples
+
+    def flags(self) -> dict[str, argparse.Action]:
+        """All flags, each with what it does."""
+        return self._option_string_actions
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
@@ -82,8 +92,8 @@ def normalized(parser: Parser, arguments: list[str]) -> list[str]:
     """
     takes_value = {
         option: action.option_strings[-1]
-        for action in parser._actions
-        if action.option_strings and action.nargs is None
+        for action in parser.flags().values()
+        if action.nargs is None
         for option in action.option_strings
     }
     found: list[str] = []
@@ -94,6 +104,16 @@ def normalized(parser: Parser, arguments: list[str]) -> list[str]:
         if argument.startswith("--"):
             flag, equals, value = argument.partition("=")
             argument = flag.replace("_", "-") + equals + value
+        if argument in parser.ignored:
+            _leave_out(argument, parser.ignored[argument], rest)
+            continue
+        if argument.startswith(_BY_NAME) or (_SHORT.match(argument) and argument not in parser.flags()):
+            remedy = (
+                "a model is named by its file: -m PATH"
+                if argument.startswith(_BY_NAME)
+                else f"see {parser.prog} --help"
+            )
+            raise UsageError(f"there is no flag {printable(argument)} ({remedy})")
         if argument in takes_value:
             for value in islice(rest, 1):
                 argument = f"{takes_value[argument]}={_TWO_DASHES if value == '--' else value}"
@@ -101,17 +121,54 @@ def normalized(parser: Parser, arguments: list[str]) -> list[str]:
     return found
 
 
+# Flags of llama.cpp that name a model by something else than a file, and -xy, which argparse would take for -x y.
+_BY_NAME = ("-hf", "--hf-", "-mu", "--model-url", "-dr", "--docker-repo")
+_SHORT = re.compile("-[A-Za-z][A-Za-z]")
+
+
+def _leave_out(flag: str, count: int, rest: Iterator[str]) -> None:
+    if len(list(islice(rest, count))) < count:
+        raise UsageError(
+            f"argument {flag}: expected {'one argument' if count == 1 else f'{count} arguments'}"
+        )
+
+
 # ---- flags of several commands --------------------------------------------------------------------------
+
+MODEL_VARIABLE = "GGUFBPE_MODEL"
+_DEFAULT_MODEL = (
+    f"default: that of {MODEL_VARIABLE} in the environment, or GPT-2's vocabulary, which comes along"
+)
 
 
 def add_model(parser: Parser) -> None:
+    """The model of a command whose arguments are something else: texts, ids, files."""
+    parser.add_argument("-m", "--model", metavar="PATH", help=f"the .gguf file ({_DEFAULT_MODEL})")
+    add_override_kv(parser)
+
+
+def add_models(parser: Parser, more: str) -> None:
+    """The same where several may be named."""
+    parser.add_argument(
+        "-m",
+        "--model",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help=f"the .gguf file ({_DEFAULT_MODEL}); {more}",
+    )
+    add_override_kv(parser)
+
+
+def add_model_first(parser: Parser) -> None:
+    """The model of a command that takes nothing else: the first argument, or -m."""
+    parser.add_argument("path", nargs="?", metavar="MODEL", help="the .gguf file")
     parser.add_argument(
         "-m",
         "--model",
         metavar="PATH",
-        help="the .gguf file (default: GPT-2's vocabulary, which comes along)",
+        help=f"the same (default: that of {MODEL_VARIABLE} in the environment)",
     )
-    add_override_kv(parser)
 
 
 def add_override_kv(
@@ -144,8 +201,17 @@ def overrides_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def add_sources(parser: Parser, what: str) -> None:
-    parser.add_argument("-f", "--file", metavar="PATH", help=f"read {what} from a file")
-    parser.add_argument("--stdin", action="store_true", help=f"read {what} from standard input")
+    parser.add_argument("-f", "--file", metavar="PATH", help=f"read {what} from a file; - is standard input")
+    add_stdin(parser, f"read {what} from")
+
+
+def add_stdin(parser: Parser, what: str) -> None:
+    """`--stdin`; see `_input.settle_stdin`."""
+    parser.add_argument(
+        "--stdin",
+        action="store_true",
+        help=f"{what} standard input, as without it where a pipe is all there is",
+    )
 
 
 def add_special_flags(parser: Parser) -> None:
@@ -158,6 +224,16 @@ def add_special_flags(parser: Parser) -> None:
     )
 
 
+def require_no_models(texts: Iterable[str], command: str, arguments: argparse.Namespace) -> None:
+    """Ask whether -m was meant, where a model stands in the place of a text and none is named."""
+    if arguments.model or MODEL_VARIABLE in os.environ:
+        return
+    for text in texts:
+        if text.endswith(".gguf") and os.path.isfile(text):
+            name = shlex.quote(text)
+            raise UsageError(f"{name} is a model, not a text; was -m meant? ggufbpe {command} -m {name} ...")
+
+
 def default_model() -> str:
     """The path of the vocabulary that comes with the package."""
     return os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "gpt2.gguf")
@@ -165,7 +241,28 @@ def default_model() -> str:
 
 def model_path(arguments: argparse.Namespace) -> str:
     """The model file to open; says so on stderr when it is the package's own."""
-    if arguments.model is not None:
-        return str(arguments.model)
+    named = _named_model(arguments)
+    if named is not None:
+        return named
     _output.note("ggufbpe: no model given (-m), so this is the GPT-2 vocabulary that comes with ggufbpe")
     return default_model()
+
+
+def required_model(arguments: argparse.Namespace, command: str) -> str:
+    """The same where the package's own makes no sense."""
+    named = _named_model(arguments)
+    if named is None:
+        raise UsageError(f"which model? ggufbpe {command} MODEL.gguf (see ggufbpe {command} --help)")
+    return named
+
+
+def model_paths(arguments: argparse.Namespace) -> list[str]:
+    """The model files to open where several may be named."""
+    return list(arguments.model) or [model_path(argparse.Namespace(model=None))]
+
+
+def _named_model(arguments: argparse.Namespace) -> str | None:
+    given = [path for path in (getattr(arguments, "path", None), arguments.model) if path is not None]
+    if len(given) > 1:
+        raise UsageError(f"one model only, not {printable(given[0])} and {printable(given[1])}")
+    return str(given[0]) if given else os.environ.get(MODEL_VARIABLE) or None

@@ -14,10 +14,9 @@ from ._arguments import UsageError
 from ._signals import termination_as_exit
 
 
-def problem_with(path: str, error: Exception) -> str:
+def problem_with(error: Exception) -> str:
     """Why a file could not be read, in a few words."""
-    problem = (isinstance(error, OSError) and error.strerror) or str(error) or "out of memory"
-    return f"{problem}; for standard input give --stdin" if path == "-" else problem
+    return (isinstance(error, OSError) and error.strerror) or str(error) or "out of memory"
 
 
 def say_what_was_left_out(skipped: Mapping[str, int], remedy: str = "") -> None:

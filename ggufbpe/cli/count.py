@@ -15,9 +15,18 @@ from ..pipeline.blocks import added_ids, blocks
 from ..tokenizer import Tokenizer
 from ..views import terminal
 from . import _output
-from ._arguments import Parser, UsageError, add_model, add_special_flags, model_path, overrides_of
+from ._arguments import (
+    Parser,
+    UsageError,
+    add_model,
+    add_special_flags,
+    add_stdin,
+    model_path,
+    overrides_of,
+    require_no_models,
+)
 from ._files import problem_with, say_what_was_left_out
-from ._input import stdin
+from ._input import settle_stdin, stdin
 from ._progress import Bar
 
 _DESCRIPTION = """\
@@ -36,7 +45,7 @@ examples:
   ggufbpe count README.md src
   ggufbpe count -m model.gguf --no-bos docs/*.md
   ggufbpe count -m model.gguf -p "Hello world"
-  git diff | ggufbpe count -m model.gguf --stdin
+  git diff | ggufbpe count -m model.gguf
   ggufbpe count -m model.gguf --json src > tokens.json"""
 
 _COMPRESSED = 1000  # times its size, a file may decompress to
@@ -62,7 +71,7 @@ def add_arguments(parser: Parser) -> None:
     add_model(parser)
     parser.add_argument("paths", nargs="*", metavar="PATH", help="files and directories")
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="count a text")
-    parser.add_argument("--stdin", action="store_true", help="count standard input")
+    add_stdin(parser, "count")
     parser.add_argument(
         "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
     )
@@ -71,6 +80,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    settle_stdin(arguments, "paths", "prompt")
+    require_no_models(arguments.paths, "count", arguments)
     if not arguments.paths and arguments.prompt is None and not arguments.stdin:
         raise UsageError("nothing to count: give files or directories, -p TEXT or --stdin")
     tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
@@ -173,7 +184,7 @@ class _Job:
     # ---- what is said ---------------------------------------------------------------------------
 
     def _report(self, path: str, error: Exception) -> None:
-        problem = problem_with(path, error)
+        problem = problem_with(error)
         if isinstance(error, CorpusError):  # which may name the file, as is done here
             problem = problem.removeprefix(f"{path}: ")
         self.errors.append({"name": path, "error": problem})

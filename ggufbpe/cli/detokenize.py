@@ -10,7 +10,7 @@ from ..errors import printable
 from ..tokenizer import Tokenizer
 from . import _output
 from ._arguments import Parser, UsageError, add_model, add_sources, model_path, overrides_of
-from ._input import read_file, read_stdin
+from ._input import read_file, read_stdin, settle_stdin
 
 _DESCRIPTION = """\
 Print the text of token ids: their bytes, and nothing else. Only on a terminal is a line break added, where the \
@@ -23,7 +23,7 @@ examples:
   ggufbpe detokenize 15496 995
   ggufbpe detokenize -m model.gguf "[9707, 1879]"
   ggufbpe detokenize -m model.gguf -f ids.json > text.txt
-  ggufbpe tokenize -m model.gguf -f text.txt --ids | ggufbpe detokenize -m model.gguf --stdin"""
+  ggufbpe tokenize -m model.gguf -f text.txt --ids | ggufbpe detokenize -m model.gguf"""
 
 _SEPARATOR = re.compile(r"[\s,]+")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
@@ -43,6 +43,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    settle_stdin(arguments, "ids", "file")
     if bool(arguments.ids) + (arguments.file is not None) + arguments.stdin != 1:
         raise UsageError("give ids, or -f PATH, or --stdin: one of them (see ggufbpe detokenize --help)")
     ids = None if arguments.stdin else _parse_ids(_given_text(arguments))

@@ -18,14 +18,14 @@ from . import _output
 from ._arguments import (
     Parser,
     UsageError,
-    add_override_kv,
+    add_models,
     add_sources,
     add_special_flags,
     default_model,
-    model_path,
+    model_paths,
     overrides_of,
 )
-from ._input import read_file, read_stdin
+from ._input import is_piped, read_file, read_stdin, settle_stdin
 
 _DESCRIPTION = """\
 Find why ids from elsewhere are not those of a model: what together turns what the model gives into these ids. \
@@ -64,14 +64,7 @@ _BAD, _GOOD = "\x1b[1;31m", "\x1b[32m"
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    parser.add_argument(
-        "-m",
-        "--model",
-        action="append",
-        metavar="PATH",
-        help="the .gguf file (default: GPT-2's vocabulary, which comes along); further ones are tried as well",
-    )
-    add_override_kv(parser)
+    add_models(parser, "further ones are tried as well")
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")
     parser.add_argument("--ids", metavar="FILE_OR_LIST", help="the ids: a file, - or a list such as [1, 2]")
@@ -86,8 +79,8 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     text = _given_text(arguments)
     ids = _given_ids(arguments.ids)
-    arguments.model, *others = arguments.model or [None]
-    tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+    model, *others = model_paths(arguments)
+    tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
     if tokenizer.vocabulary.path == default_model():  # a fix must not name a file of the package
         tokenizer = Tokenizer(tokenizer.vocabulary._replace(path=""))
     text = process_escapes(text) if arguments.escape else text
@@ -104,6 +97,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _given_text(arguments: argparse.Namespace) -> bytes:
+    texts_given = arguments.prompt is not None or arguments.file not in (None, "-") or arguments.stdin
+    if texts_given and arguments.ids is None and is_piped():
+        arguments.ids = "-"
+    if arguments.ids != "-":
+        settle_stdin(arguments, "prompt", "file")
     given = [arguments.prompt, arguments.file, arguments.stdin or None]
     if sum(each is not None for each in given) != 1:
         raise UsageError("give one text: -p TEXT, -f PATH or --stdin (see ggufbpe diagnose --help)")

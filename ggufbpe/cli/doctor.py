@@ -10,7 +10,7 @@ from ..doctor.examine import examine
 from ..doctor.finding import Finding, findings_to_json
 from ..views import terminal
 from . import _output
-from ._arguments import Parser, UsageError, add_override_kv, overrides_of
+from ._arguments import Parser, add_model_first, add_override_kv, overrides_of, required_model
 
 _DESCRIPTION = """\
 Find what is wrong or suspicious in the metadata of a model's tokenizer, and say where it is, why it matters and \
@@ -34,8 +34,7 @@ _COMMAND = re.compile(r"(ggufbpe fix .+? -o fixed\.gguf)")
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    parser.add_argument("path", nargs="?", metavar="MODEL", help="the .gguf file")
-    parser.add_argument("-m", "--model", metavar="PATH", help="the same")
+    add_model_first(parser)
     add_override_kv(parser)
     parser.add_argument("--strict", action="store_true", help="exit code 1 also for warnings")
     parser.add_argument("--json", action="store_true", help="print one object")
@@ -45,7 +44,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    path = given_model(arguments, "doctor")
+    path = required_model(arguments, "doctor")
     findings = examine(path, overrides_of(arguments))
     if arguments.json:
         _output.write(terminal.json_bytes(findings_to_json(path, findings)))
@@ -54,15 +53,6 @@ def run(arguments: argparse.Namespace) -> int:
         _output.write(_text(path, findings, color, None if width is None else min(width, _WIDTH)))
     grave = ("error", "warning") if arguments.strict else ("error",)
     return int(any(finding.severity in grave for finding in findings))
-
-
-def given_model(arguments: argparse.Namespace, command: str) -> str:
-    """The model, given with or without -m."""
-    given = [path for path in (arguments.path, arguments.model) if path is not None]
-    if len(given) != 1:
-        problem = "which model" if not given else "one model only"
-        raise UsageError(f"{problem}? ggufbpe {command} MODEL.gguf (see ggufbpe {command} --help)")
-    return str(given[0])
 
 
 def _text(path: str, findings: list[Finding], color: bool, width: int | None) -> bytes:

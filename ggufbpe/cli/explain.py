@@ -32,9 +32,10 @@ from ._arguments import (
     add_special_flags,
     model_path,
     overrides_of,
+    require_no_models,
 )
 from ._files import require_folder, require_free, write_file
-from ._input import stdin
+from ._input import settle_stdin, stdin
 
 _DESCRIPTION = """\
 Show how a text becomes tokens: the fragments between special tokens; the words, each with the alternative of the \
@@ -48,7 +49,7 @@ examples:
   ggufbpe explain -m model.gguf -f prompt.txt --word 12
   ggufbpe explain -m model.gguf -p "Hello world" --why-not Hell
   ggufbpe explain -m model.gguf -f prompt.txt --html way.html
-  ggufbpe explain -m model.gguf --stdin --json < prompt.txt"""
+  ggufbpe explain -m model.gguf --json < prompt.txt"""
 
 _WORDS_OF_PAGE, _MOST_FRAGMENTS = 500, 5000  # on a page
 _READ, _IN_MEMORY = 1 << 16, 1 << 20  # bytes
@@ -82,6 +83,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    settle_stdin(arguments, "text", "prompt", "file")
+    require_no_models([arguments.text or ""], "explain", arguments)
     with _given_text(arguments) as given:
         tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
         stream: Any = given or stdin()

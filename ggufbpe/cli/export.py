@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..errors import printable
 from ..views import terminal
 from . import _output
-from ._arguments import Parser, UsageError, add_model, model_path, overrides_of
+from ._arguments import Parser, UsageError, add_model_first, add_override_kv, model_path, overrides_of
 from ._files import require_free, write_outputs
 from ._input import read_file
 
@@ -40,17 +40,18 @@ The exit code is 0 if the files are written, 1 if ids differ then without a limi
 written."""
 _EXAMPLES = """\
 examples:
-  ggufbpe export -m model.gguf --to tokenizer.json
-  ggufbpe export -m model.gguf --to tokenizer.json -o converted --sample corpus.txt
-  ggufbpe export -m model.gguf --to tiktoken -o model.tiktoken
-  ggufbpe export -m model.gguf --to vocab-gguf -o - | sha256sum"""
+  ggufbpe export model.gguf --to tokenizer.json
+  ggufbpe export model.gguf --to tokenizer.json -o converted --sample corpus.txt
+  ggufbpe export model.gguf --to tiktoken -o model.tiktoken
+  ggufbpe export model.gguf --to vocab-gguf -o - | sha256sum"""
 
 _SHOWN_CHARACTERS = 12
 
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    add_model(parser)
+    add_model_first(parser)
+    add_override_kv(parser)
     parser.add_argument("--to", metavar="FORMAT", help=", ".join(FORMATS))
     parser.add_argument(
         "-o",

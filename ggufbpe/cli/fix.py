@@ -15,10 +15,9 @@ from ..gguf.reader import GGUFFile
 from ..gguf.schema import as_fields
 from ..views import terminal
 from . import _output
-from ._arguments import Parser, UsageError, add_override_kv, overrides_of
+from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of, required_model
 from ._files import require_free
 from ._signals import termination_as_exit
-from .doctor import given_model
 
 _DESCRIPTION = """\
 Write a copy of a model with other metadata. The tensors are copied byte for byte, and stay aligned; memory does \
@@ -39,8 +38,7 @@ examples:
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    parser.add_argument("path", nargs="?", metavar="MODEL", help="the .gguf file")
-    parser.add_argument("-m", "--model", metavar="PATH", help="the same")
+    add_model_first(parser)
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="give a key a value; may be repeated"
     )
@@ -62,7 +60,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    source = given_model(arguments, "fix")
+    source = required_model(arguments, "fix")
     target = _target(arguments, source)
     with GGUFFile(source) as file:
         edits = [parse_set(file, argument) for argument in arguments.set]

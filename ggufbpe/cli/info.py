@@ -19,7 +19,7 @@ from ..models import SUPPORTED, tokenizer_model
 from ..views import terminal
 from ..vocab import TokenAttribute, Vocabulary, load, warn_of
 from . import _output
-from ._arguments import Parser, add_model, model_path, overrides_of
+from ._arguments import Parser, add_model_first, add_override_kv, model_path, overrides_of
 from .list_pre import names_alike
 
 _DESCRIPTION = """\
@@ -31,8 +31,8 @@ file's part is shown, then the error, and the exit code is 2."""
 _EXAMPLES = """\
 examples:
   ggufbpe info
-  ggufbpe info -m model.gguf
-  ggufbpe info -m model.gguf --json"""
+  ggufbpe info model.gguf
+  ggufbpe info model.gguf --json"""
 
 _KEY_FILE_TYPE = "general.file_type"
 _FILE_TYPE_GUESSED = (
@@ -47,7 +47,8 @@ Facts = dict[str, Any]  # a JSON object
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    add_model(parser)
+    add_model_first(parser)
+    add_override_kv(parser)
     parser.add_argument("--json", action="store_true", help="print one object")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,18 @@ from typing import TYPE_CHECKING, Any
 from ..statistics.reading import GROUPINGS
 from ..views import terminal
 from . import _output
-from ._arguments import Parser, UsageError, add_override_kv, add_special_flags, model_path, overrides_of
+from ._arguments import (
+    Parser,
+    UsageError,
+    add_models,
+    add_special_flags,
+    add_stdin,
+    model_paths,
+    overrides_of,
+    require_no_models,
+)
 from ._files import problem_with, require_free, say_what_was_left_out
+from ._input import settle_stdin, stdin
 from ._progress import Bar
 from ._signals import termination_as_exit
 
@@ -41,20 +50,14 @@ examples:
   ggufbpe stats -m a.gguf -m b.gguf --by folder corpus       # corpus/de, corpus/fr ...: a row a language
   ggufbpe stats -m a.gguf -m b.gguf --by-field lang wiki.jsonl.gz --plot languages.svg
   ggufbpe stats -m model.gguf --by extension --json src > stats.json
-  zcat dump.txt.gz | ggufbpe stats -m model.gguf --stdin"""
+  zcat dump.txt.gz | ggufbpe stats -m model.gguf"""
 
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    parser.add_argument(
-        "-m",
-        "--model",
-        action="append",
-        metavar="PATH",
-        help="a .gguf file; several times for several (default: GPT-2's vocabulary, which comes along)",
-    )
+    add_models(parser, "several times for several")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="files and directories")
-    parser.add_argument("--stdin", action="store_true", help="measure standard input")
+    add_stdin(parser, "measure")
     parser.add_argument(
         "--by",
         choices=GROUPINGS,
@@ -66,7 +69,6 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
     )
-    add_override_kv(parser)
     add_special_flags(parser)
     parser.add_argument(
         "--json", action="store_true", help="print one object: tokenizers, rows, total, errors"
@@ -80,6 +82,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    settle_stdin(arguments, "paths")
+    require_no_models(arguments.paths, "stats", arguments)
     if not arguments.paths and not arguments.stdin:
         raise UsageError("nothing to measure: give files or directories, or --stdin")
     if arguments.json and arguments.csv:
@@ -122,11 +126,11 @@ class _Job:
         from ..statistics import short_names, stats
         from ..tokenizer import Tokenizer
 
-        models: Any = arguments.model or [model_path(arguments)]
+        models: Any = model_paths(arguments)
         if overrides := overrides_of(arguments):
             opened = (Tokenizer.from_gguf(path, overrides=overrides) for path in models)
             models = dict(zip(short_names(models), opened))
-        corpus: list[Any] = [_stdin()] if arguments.stdin else []
+        corpus: list[Any] = [_Stream(stdin())] if arguments.stdin else []
         return stats(
             models,
             [*corpus, *map(Path, arguments.paths)],
@@ -148,15 +152,9 @@ class _Job:
 
     def _report(self, name: str, error: Exception) -> None:
         self.bar.clear()
-        problem = problem_with(name, error)
+        problem = problem_with(error)
         self.errors.append({"name": name, "error": problem})
         _output.error(f"{name}: {problem}")
-
-
-def _stdin() -> Any:
-    if sys.stdin is None:
-        raise ValueError("standard input is closed")
-    return _Stream(sys.stdin.buffer)
 
 
 class _Stream:

@@ -28,8 +28,10 @@ from ._arguments import (
     add_special_flags,
     model_path,
     overrides_of,
+    require_no_models,
 )
-from ._input import stdin
+from ._input import settle_stdin, stdin
+from ._llama_flags import IGNORED
 
 _DESCRIPTION = """\
 Print the tokens of a text. The flags are llama-tokenize's, and so is the output, byte for byte: `diff` of the \
@@ -44,7 +46,7 @@ examples:
   ggufbpe tokenize "Hello world"
   ggufbpe tokenize -m model.gguf -p "<|im_start|>user\\nHi" --ids
   ggufbpe tokenize -m model.gguf -f prompt.txt --no-escape --show-count
-  cat prompt.txt | ggufbpe tokenize -m model.gguf --stdin --json
+  cat prompt.txt | ggufbpe tokenize -m model.gguf --json
   diff <(ggufbpe tokenize -m model.gguf -p "Hi") <(llama-tokenize -m model.gguf -p "Hi")"""
 
 _BACKGROUNDS = ("\x1b[30;46m", "\x1b[30;43m", "\x1b[30;42m", "\x1b[30;45m")  # black on a colour, in turn
@@ -53,9 +55,13 @@ _SPECIAL = "\x1b[1;7m"  # special tokens: bold, reversed
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
+    parser.ignored = IGNORED
     add_model(parser)
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")
+    parser.add_argument(
+        "-bf", "--binary-file", dest="file", metavar="PATH", help="the same as -f, as in llama.cpp"
+    )
     parser.add_argument("text", nargs="?", help="the text, as with -p")
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--ids", action="store_true", help="print only the ids, as [1, 2, 3]")
@@ -145,6 +151,8 @@ def _write_ids(parts: Iterator[list[int]]) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
+    settle_stdin(arguments, "text", "prompt", "file")
+    require_no_models([arguments.text or ""], "tokenize", arguments)
     if arguments.json and arguments.show_count:
         raise UsageError("--show-count does not go with --json, whose output is one list")
     if arguments.text is not None and (

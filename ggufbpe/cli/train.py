@@ -20,7 +20,7 @@ from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_override_kv, overrides_of
 from ._files import require_folder, require_free, say_what_was_left_out
-from ._input import read_file
+from ._input import is_piped, read_file
 from ._signals import termination_as_exit
 
 _DESCRIPTION = """\
@@ -42,7 +42,7 @@ _EXAMPLES = """\
 examples:
   ggufbpe train corpus/ --vocab-size 32000 -o vocab.gguf
   ggufbpe train a.jsonl b.jsonl.gz --field body --vocab-size 50000 --pre qwen2 --special "<|endoftext|>" -o vocab.gguf
-  zcat dump.gz | ggufbpe train - --vocab-size 8000 --pre qwen2 -o vocab.gguf
+  zcat dump.gz | ggufbpe train --vocab-size 8000 --pre qwen2 -o vocab.gguf
   ggufbpe train more.txt --seed-vocab model.gguf --vocab-size 130000 -o vocab.gguf
   ggufbpe train --word-counts words.tsv --vocab-size 100 --pre words --units chars --end-of-word _ --trace"""
 
@@ -163,6 +163,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     """What would otherwise go wrong only after a long time."""
+    if not arguments.corpus and arguments.word_counts is None and is_piped():
+        arguments.corpus = ["-"]
     if not arguments.corpus and arguments.word_counts is None:
         raise UsageError(
             "nothing to learn from: give files, directories, - for standard input, or --word-counts"

@@ -22,7 +22,16 @@ from ..views.report import to_html, to_json
 from ..views.report_lines import ReportLines
 from ..vocab import load
 from . import _output
-from ._arguments import Parser, UsageError, add_model, add_special_flags, model_path, overrides_of
+from ._arguments import (
+    Parser,
+    UsageError,
+    add_model,
+    add_special_flags,
+    add_stdin,
+    model_path,
+    overrides_of,
+    require_no_models,
+)
 from ._files import (
     cut_into_texts,
     problem_with,
@@ -31,6 +40,7 @@ from ._files import (
     say_what_was_left_out,
     write_outputs,
 )
+from ._input import settle_stdin, stdin
 from ._progress import Bar
 
 _DESCRIPTION = """\
@@ -74,7 +84,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--against", metavar="ORACLE", help=f"what to compare with: {', '.join(USAGES)}")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="files and directories")
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="compare a text")
-    parser.add_argument("--stdin", action="store_true", help="compare standard input")
+    add_stdin(parser, "compare")
     parser.add_argument(
         "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
     )
@@ -141,6 +151,8 @@ def _overridden(model: str, overrides: Overrides) -> Iterator[str]:
 def _check(arguments: argparse.Namespace) -> None:
     if arguments.against is None:
         raise UsageError(f"what to compare with? Give --against with one of {', '.join(USAGES)}")
+    settle_stdin(arguments, "paths", "prompt", "fuzz")
+    require_no_models(arguments.paths, "verify", arguments)
     sources = (arguments.prompt, arguments.fuzz, arguments.paths or None, arguments.stdin or None)
     if all(source is None for source in sources):
         raise UsageError("no texts: give files or directories, -p TEXT, --stdin or --fuzz N")
@@ -190,9 +202,7 @@ class _Texts:
         for file in self._files:
             yield from self._of_file(file)
         if arguments.stdin:
-            if sys.stdin is None:
-                raise ValueError("standard input is closed")
-            yield from self._of_stream("standard input", sys.stdin.buffer)
+            yield from self._of_stream("standard input", stdin())
         if arguments.fuzz is not None:
             from ..verify.fuzz import texts_for
 
@@ -226,7 +236,7 @@ class _Texts:
 
     def _report(self, path: str, error: Exception) -> None:
         self.errors += 1
-        _output.error(f"{path}: {problem_with(path, error).removeprefix(f'{path}: ')}")
+        _output.error(f"{path}: {problem_with(error).removeprefix(f'{path}: ')}")
 
     def say_what_was_skipped(self) -> None:
         say_what_was_left_out(self._skipped, "give a path to compare it")

@@ -1,0 +1,40 @@
+"""The flags that llama.cpp gives all of its tools, which say nothing of a tokenizer: taken, and left at that.
+
+Source: common/arg.cpp (common_params_parser_init, what LLAMA_EXAMPLE_COMMON and LLAMA_EXAMPLE_TOKENIZE have). Those
+that say something of it, tokenize.py has; those that name a model by something else than a file, no command takes.
+"""
+
+from __future__ import annotations
+
+_WITHOUT_VALUE = """
+    -bs -cl -cmoe -kvo -nkvo -nr -v --backend-sampling --cache-list --check-tensors --cpu-moe
+    --ignore-eos --kv-offload --list-devices --log-disable --log-jsonl --log-prefix --log-timestamps
+    --log-verbose --no-host --no-kv-offload --no-log-jsonl --no-log-prefix --no-log-timestamps
+    --no-op-offload --no-perf --no-repack --offline --op-offload --perf --repack --swa-full
+    --verbose
+"""
+_WITH_VALUE = """
+    -C -Cb -Cr -Crb -b -c -ctk -ctkd -ctv -ctvd -dev -dt -fa -fit -fitc -fitt -j -jf -l -lm -lv -lzm
+    -mg -n -ncffn -ncmoe -ngl -np -ot -s -sm -t -tb -ts -ub --adaptive-decay --adaptive-target
+    --batch-size --cache-type-k --cache-type-k-draft --cache-type-v --cache-type-v-draft
+    --control-vector --control-vector-scaled --cpu-mask --cpu-mask-batch --cpu-range
+    --cpu-range-batch --cpu-strict --cpu-strict-batch --ctx-size --defrag-thold --device
+    --dry-allowed-length --dry-base --dry-multiplier --dry-penalty-last-n --dry-sequence-breaker
+    --dynatemp-exp --dynatemp-range --fit --fit-ctx --fit-target --flash-attn --frequency-penalty
+    --gpu-layers --grammar --grammar-file --json-schema --json-schema-file --keep --lazy-mode
+    --load-mode --log-colors --log-file --log-verbosity --logit-bias --lora --lora-scaled --main-gpu
+    --min-p --mirostat --mirostat-ent --mirostat-lr --moe-cache-mib --n-cpu-ffn --n-cpu-moe
+    --n-gpu-layers --n-predict --numa --override-tensor --parallel --poll --poll-batch --predict
+    --presence-penalty --prio --prio-batch --repeat-last-n --repeat-penalty --rope-freq-base
+    --rope-freq-scale --rope-scale --rope-scaling --rpc --sampler-seq --samplers --sampling-seq
+    --seed --spec-draft-type-k --spec-draft-type-v --split-mode --temp --temperature --tensor-split
+    --threads --threads-batch --top-k --top-n-sigma --top-nsigma --top-p --typical --typical-p
+    --ubatch-size --verbosity --xtc-probability --xtc-threshold --yarn-attn-factor --yarn-beta-fast
+    --yarn-beta-slow --yarn-ext-factor --yarn-orig-ctx
+"""
+
+IGNORED: dict[str, int] = {  # flag: how many values it takes
+    **dict.fromkeys(_WITHOUT_VALUE.split(), 0),
+    **dict.fromkeys(_WITH_VALUE.split(), 1),
+    "--control-vector-layer-range": 2,
+}
