@@ -47,15 +47,25 @@ class File(NamedTuple):
     root: str
 
 
-def files_of(paths: Iterable[str], skipped: Counter[str], report: Report) -> Iterator[File]:
+def files_of(
+    paths: Iterable[str],
+    skipped: Counter[str],
+    report: Report,
+    ignored_in: Callable[[str], frozenset[str]] | None = None,
+) -> Iterator[File]:
     """The files named, and those in directories named, in each by name.
 
     What directories have beside is counted in `skipped`, by kind. What cannot be read goes to `report`.
+    `ignored_in` tells of a directory that is named which paths below it are left out, too.
     """
     for root in paths:
         to_visit = [root]
+        ignored = ignored_in(root) if ignored_in is not None and os.path.isdir(root) else frozenset()
         while to_visit:
             path = to_visit.pop()
+            if path in ignored:
+                skipped["ignored by git"] += 1
+                continue
             try:
                 status = os.stat(path) if path == root else os.lstat(path)
                 if stat.S_ISDIR(status.st_mode):
@@ -71,6 +81,26 @@ def files_of(paths: Iterable[str], skipped: Counter[str], report: Report) -> Ite
                     yield File(path, status.st_size, root)
             except OSError as error:
                 report(path, error)
+
+
+def ignored_by_git(folder: str) -> frozenset[str]:
+    """What git ignores of a directory in a repository: paths as `files_of` makes them, of directories their own alone.
+
+    Nothing where the directory is in no repository, where it is ignored itself, or where there is no git to ask.
+    """
+    import subprocess
+
+    # fsmonitor: a program that a repository may name, and git would run
+    asked = ["git", "-C", folder, "-c", "core.fsmonitor=false", "ls-files", "-z"]
+    which = ["--others", "--ignored", "--exclude-standard", "--directory"]
+    try:
+        told = subprocess.run(
+            [*asked, *which], stdin=subprocess.DEVNULL, capture_output=True, check=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return frozenset()
+    names = [os.fsdecode(name).rstrip("/") for name in told.split(b"\0") if name]
+    return frozenset() if "." in names else frozenset(os.path.join(folder, name) for name in names)
 
 
 def _is_binary(path: str) -> bool:

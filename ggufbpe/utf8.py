@@ -22,6 +22,16 @@ def decode(data: bytes) -> str:
     return data.decode("utf-8", _ERRORS)
 
 
+def undecodable(data: bytes, text: str) -> int:
+    """How many bytes of `data`, which `decode` made `text` of, are not UTF-8.
+
+    >>> data = "\ufffd".encode() + b"a\xff\xfe"
+    >>> undecodable(data, decode(data))
+    2
+    """
+    return text.count("\ufffd") - data.count("\ufffd".encode()) if "\ufffd" in text else 0
+
+
 def char_ends(source: str | bytes) -> list[int]:
     """Where each character ends, in bytes: of the UTF-8 of a text, or of bytes as `decode` reads them."""
     ends: list[int] = []

@@ -471,14 +471,14 @@ def test_count_json(run: Run, tree: Path) -> None:
     assert result.code == 2
     assert json.loads(result.out) == {
         "files": [
-            {"name": "(prompt)", "tokens": 1, "bytes": 5, "characters": 5},
-            {"name": "(stdin)", "tokens": 2, "bytes": 2, "characters": 2},
-            {"name": f"{tree}/a.txt", "tokens": 2, "bytes": 11, "characters": 11},
-            {"name": f"{tree}/b/c.txt", "tokens": 1, "bytes": 2, "characters": 1},
-            {"name": f"{tree}/b/empty", "tokens": 0, "bytes": 0, "characters": 0},
-            {"name": f"{tree}/d\n.txt", "tokens": 2, "bytes": 2, "characters": 2},
+            {"name": "(prompt)", "tokens": 1, "bytes": 5, "characters": 5, "undecodable_bytes": 0},
+            {"name": "(stdin)", "tokens": 2, "bytes": 2, "characters": 2, "undecodable_bytes": 1},
+            {"name": f"{tree}/a.txt", "tokens": 2, "bytes": 11, "characters": 11, "undecodable_bytes": 0},
+            {"name": f"{tree}/b/c.txt", "tokens": 1, "bytes": 2, "characters": 1, "undecodable_bytes": 0},
+            {"name": f"{tree}/b/empty", "tokens": 0, "bytes": 0, "characters": 0, "undecodable_bytes": 0},
+            {"name": f"{tree}/d\n.txt", "tokens": 2, "bytes": 2, "characters": 2, "undecodable_bytes": 0},
         ],
-        "total": {"tokens": 8, "bytes": 22, "characters": 21},
+        "total": {"tokens": 8, "bytes": 22, "characters": 21, "undecodable_bytes": 1},
         "errors": [{"name": f"{tree}/missing", "error": "No such file or directory"}],
         "skipped": {"binary": 1, "hidden": 2},
     }
@@ -503,6 +503,73 @@ def test_count_goes_on_after_a_file_that_cannot_be_read(
     assert result.err.splitlines() == [
         f"ggufbpe: error: {tree}/a.txt: Permission denied",
     ]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    files = {
+        ".gitignore": "build/\n",
+        "src/.gitignore": "*.log",
+        "src/a.log": "x",
+        "src/a.txt": "a b",
+        "build/b.txt": "b",
+    }
+    for name, text in {**files, "src/a.txt": "a b", "c.txt": "a b c d"}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "bad.txt").write_bytes(b"a\xff\xfe")
+    return tmp_path
+
+
+def rows_of(result: Result) -> list[str]:
+    return [line.split()[-1].rpartition("/")[2] for line in result.text.splitlines()[1:]]
+
+
+def test_what_git_ignores_is_not_counted(run: Run, repository: Path) -> None:
+    found = run("count", repository)
+    assert rows_of(found) == ["bad.txt", "c.txt", "a.txt", "total"]
+    assert "2 ignored by git" in found.err
+    everything = ["bad.txt", "b.txt", "c.txt", "a.log", "a.txt", "total"]
+    assert rows_of(run("count", "--no-ignore", repository)) == everything
+    named = run("count", repository / "build", repository / "src" / "a.log")
+    assert rows_of(named) == ["b.txt", "a.log", "total"]
+    assert "2 ignored by git" in run("verify", "--against", f"gguf:{GPT2}", repository).err
+
+
+def test_a_repository_names_no_program_that_is_run(run: Run, repository: Path) -> None:
+    (repository / "evil.sh").write_text(f"#!/bin/sh\ntouch {repository}/was-run\n")
+    (repository / "evil.sh").chmod(0o755)
+    monitor = ["config", "core.fsmonitor", str(repository / "evil.sh")]
+    subprocess.run(["git", "-C", str(repository), *monitor], check=True)
+    run("count", repository)
+    assert not (repository / "was-run").exists()
+
+
+@pytest.mark.parametrize("by", ["name", "tokens", "bytes"])
+def test_count_sorted(by: str, run: Run, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(repository)
+    files = ["build/b.txt", "c.txt", "src/a.log", "bad.txt", "src/a.txt"]
+    numbers = json.loads(run("count", "--json", "--sort", by, *files).out)["files"]
+    keys = [row[by] for row in numbers]
+    assert (len(keys), keys) == (5, sorted(keys, reverse=by != "name"))
+
+
+def test_count_shows_the_largest(run: Run, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(repository)
+    found = run("count", "--top", "2", "build/b.txt", "c.txt", "bad.txt")
+    assert (rows_of(found)[0], len(rows_of(found)), "1 more count in the total" in found.err) == (
+        "c.txt",
+        3,
+        True,
+    )
+    assert run("count", "--top", "0", "c.txt").code == 2
+
+
+def test_count_says_how_many_bytes_are_not_utf8(run: Run, repository: Path) -> None:
+    assert "2 bytes are not UTF-8" in run("count", repository / "bad.txt").err
+    assert "not UTF-8" not in run("count", repository / "c.txt").err
+    assert json.loads(run("count", "--json", repository).out)["total"]["undecodable_bytes"] == 2
 
 
 # ---- where the model and the text come from -------------------------------------------------------------

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import argparse
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import BinaryIO
 
 from .. import files
 from ..errors import printable
 from ..files import is_special
 from . import _output
-from ._arguments import UsageError
+from ._arguments import Parser, UsageError
 from ._signals import termination_as_exit
+
+
+def add_no_ignore(parser: Parser) -> None:
+    parser.add_argument(
+        "--no-ignore",
+        action="store_true",
+        help="of directories in a git repository, read also what git ignores",
+    )
+
+
+def ignored_of(arguments: argparse.Namespace) -> Callable[[str], frozenset[str]] | None:
+    """What `files_of` leaves out of directories."""
+    from ..corpus import ignored_by_git
+
+    return None if arguments.no_ignore else ignored_by_git
 
 
 def problem_with(error: Exception) -> str:
@@ -24,6 +40,13 @@ def say_what_was_left_out(skipped: Mapping[str, int], remedy: str = "") -> None:
     parts = [f"{number} {kind}" for kind, number in sorted(skipped.items()) if number]
     if parts:
         _output.note(f"ggufbpe: left out in directories: {', '.join(parts)}{remedy and f' ({remedy})'}")
+
+
+def say_what_is_not_utf8(undecodable: int) -> None:
+    """A note of how many bytes are not UTF-8, if any are."""
+    if undecodable:
+        bytes_are = "byte is" if undecodable == 1 else "bytes are"
+        _output.note(f"ggufbpe: {undecodable} {bytes_are} not UTF-8; each counts as a character, U+FFFD")
 
 
 # ---- files that are written -----------------------------------------------------------------------------

@@ -6,8 +6,8 @@ import argparse
 import io
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import IO, BinaryIO, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Any, BinaryIO, NamedTuple
 
 from .. import utf8
 from ..corpus import CorpusError, File, decompressed, files_of, has_json_lines, records, without_compression
@@ -25,7 +25,7 @@ from ._arguments import (
     overrides_of,
     require_no_models,
 )
-from ._files import problem_with, say_what_was_left_out
+from ._files import add_no_ignore, ignored_of, problem_with, say_what_is_not_utf8, say_what_was_left_out
 from ._input import settle_stdin, stdin
 from ._progress import Bar
 
@@ -34,20 +34,22 @@ Count the tokens of files and directories; each file is one text. A table with a
 standard output.
 
 Directories are searched for regular files, sorted by name. Names that begin with a dot, binary files (a NUL in \
-the first 8000 bytes, as git tells them) and links are left out there, and how many is said at the end; a file \
-named on the command line is always counted. Files named .gz and .zst are decompressed, and .jsonl and .ndjson are \
-JSON lines, each a text of its own, as in `ggufbpe stats`. Files may be of any size. A file that cannot be read is \
-reported, the others are counted, and the exit code is 2.
+the first 8000 bytes, as git tells them), links and, in a git repository, what git ignores are left out there, and \
+how many is said at the end; what is named on the command line is always counted. Files named .gz and .zst are \
+decompressed, and .jsonl and .ndjson are JSON lines, each a text of its own, as in `ggufbpe stats`. Files may be of \
+any size. A file that cannot be read is reported, the others are counted, and the exit code is 2.
 
 As in llama-tokenize --show-count, BOS counts where the model wants it. Escape sequences are never processed."""
 _EXAMPLES = """\
 examples:
   ggufbpe count README.md src
   ggufbpe count -m model.gguf --no-bos docs/*.md
+  ggufbpe count -m model.gguf --top 10 .
   ggufbpe count -m model.gguf -p "Hello world"
   git diff | ggufbpe count -m model.gguf
   ggufbpe count -m model.gguf --json src > tokens.json"""
 
+_SORTED_BY = ("name", "tokens", "bytes", "chars/token")
 _COMPRESSED = 1000  # times its size, a file may decompress to
 _UNKNOWN = 10**9  # bytes that standard input may have; more makes a row wider
 _LARGE = 1 << 20  # a file whose counting takes long enough to be shown before it is done
@@ -60,6 +62,7 @@ class _Counts(NamedTuple):
     tokens: int
     bytes: int
     characters: int
+    undecodable_bytes: int  # not UTF-8; each counts as a character
 
     @property
     def ratio(self) -> str:
@@ -76,6 +79,15 @@ def add_arguments(parser: Parser) -> None:
         "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
     )
     add_special_flags(parser)
+    parser.add_argument(
+        "--sort",
+        choices=_SORTED_BY,
+        help="the order of the rows: by name, or the largest first (default: as they come)",
+    )
+    parser.add_argument(
+        "--top", type=int, metavar="N", help="show only the N first, by tokens where --sort says nothing else"
+    )
+    add_no_ignore(parser)
     parser.add_argument("--json", action="store_true", help="print one object: files, total, errors, skipped")
 
 
@@ -84,6 +96,8 @@ def run(arguments: argparse.Namespace) -> int:
     require_no_models(arguments.paths, "count", arguments)
     if not arguments.paths and arguments.prompt is None and not arguments.stdin:
         raise UsageError("nothing to count: give files or directories, -p TEXT or --stdin")
+    if arguments.top is not None and arguments.top < 1:
+        raise UsageError(f"--top must be 1 or more, not {arguments.top}")
     tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
     job = _Job(tokenizer, arguments)
     job.run(arguments)
@@ -99,12 +113,14 @@ class _Job:
         self._parse_special = arguments.parse_special
         self._field = arguments.field
         self._json = arguments.json
+        self._top = arguments.top
+        self._sort = arguments.sort or ("tokens" if arguments.top else None)
         self._counted: list[_Counts] = []
         self._skipped: Counter[str] = Counter()
         self.errors: list[dict[str, str]] = []
 
     def run(self, arguments: argparse.Namespace) -> None:
-        found = list(files_of(arguments.paths, self._skipped, self._report))
+        found = list(files_of(arguments.paths, self._skipped, self._report, ignored_of(arguments)))
         streams: list[tuple[str, BinaryIO]] = []
         if arguments.prompt is not None:
             streams.append(("(prompt)", io.BytesIO(os.fsencode(arguments.prompt))))
@@ -112,23 +128,34 @@ class _Job:
             streams.append(("(stdin)", stdin()))
         several = len(found) + len(streams) > 1 or any(map(os.path.isdir, arguments.paths))
         table = _Table(sum(map(_largest, found)), arguments.stdin)
+        at_once = not (self._json or self._sort)
         if not self._json:
             table.head()
         bar = Bar()
         try:
             for counts in self._all_counts(streams, found, bar):
                 self._counted.append(counts)
-                if not self._json:
+                if at_once:
                     bar.clear()
                     table.row(counts)
         finally:
             bar.clear()
-        total = _Counts("total", *(sum(column) for column in _columns(self._counted)))
+        numbers = [counts[1:] for counts in self._counted] or [(0, 0, 0, 0)]
+        total = _Counts("total", *map(sum, zip(*numbers)))
+        shown = (
+            self._counted if self._sort is None else sorted(self._counted, key=_KEYS[self._sort])[: self._top]
+        )
         if self._json:
-            self._print_json(total)
-        elif several:
+            self._print_json(shown, total)
+        elif not at_once:
+            for counts in shown:
+                table.row(counts)
+        if several and not self._json:
             table.row(total)
+        if len(shown) < len(self._counted):
+            _output.note(f"ggufbpe: {len(self._counted) - len(shown)} more count in the total")
         say_what_was_left_out(self._skipped, "give a path to count it")
+        say_what_is_not_utf8(total.undecodable_bytes)
 
     def _all_counts(
         self, streams: list[tuple[str, BinaryIO]], found: list[File], bar: Bar
@@ -160,26 +187,27 @@ class _Job:
         with decompressed(raw, path) as stream:
             if self._field is None and not has_json_lines(path):
                 return self._count_text(path, stream, show)
-            tokens = size = characters = 0
-            for text, _ in records(stream, path, self._field, self._report):
-                tokens += self._added + self._tokens(text)
-                size += len(text)
-                characters += len(utf8.decode(text))
-                show(size)
-            return _Counts(path, tokens, size, characters)
+            texts = (text for text, _ in records(stream, path, self._field, self._report))
+            return self._counts(path, texts, show, self._added)
 
     def _count_text(self, name: str, stream: IO[bytes], show: Callable[[int], None]) -> _Counts:
         """Block by block, so that memory does not grow with the text."""
-        tokens, size, characters = self._added, 0, 0
-        for block in blocks(stream, [self._tokenizer], self._parse_special):
-            tokens += self._tokens(block)
-            size += len(block)
-            characters += len(utf8.decode(block))
-            show(size)
-        return _Counts(name, tokens, size, characters)
+        counts = self._counts(name, blocks(stream, [self._tokenizer], self._parse_special), show, 0)
+        return counts._replace(tokens=counts.tokens + self._added)
 
-    def _tokens(self, text: bytes) -> int:
-        return self._tokenizer.count(text, add_special=False, parse_special=self._parse_special)
+    def _counts(self, name: str, parts: Iterable[bytes], show: Callable[[int], None], added: int) -> _Counts:
+        """Of all parts together; each has `added` tokens beside its own."""
+        tokens = size = characters = undecodable = 0
+        for part in parts:
+            text = utf8.decode(part)
+            tokens += added + self._tokenizer.count(
+                part, add_special=False, parse_special=self._parse_special
+            )
+            size += len(part)
+            characters += len(text)
+            undecodable += utf8.undecodable(part, text)
+            show(size)
+        return _Counts(name, tokens, size, characters, undecodable)
 
     # ---- what is said ---------------------------------------------------------------------------
 
@@ -190,11 +218,11 @@ class _Job:
         self.errors.append({"name": path, "error": problem})
         _output.error(f"{path}: {problem}")
 
-    def _print_json(self, total: _Counts) -> None:
+    def _print_json(self, shown: list[_Counts], total: _Counts) -> None:
         numbers = total._asdict()
         del numbers["name"]
         result = {
-            "files": [counts._asdict() for counts in self._counted],
+            "files": [counts._asdict() for counts in shown],
             "total": numbers,
             "errors": self.errors,
             "skipped": {kind: number for kind, number in sorted(self._skipped.items()) if number},
@@ -202,8 +230,12 @@ class _Job:
         _output.write(terminal.json_bytes(result))
 
 
-def _columns(counted: list[_Counts]) -> tuple[list[int], list[int], list[int]]:
-    return [c.tokens for c in counted], [c.bytes for c in counted], [c.characters for c in counted]
+_KEYS: dict[str, Callable[[_Counts], Any]] = {
+    "name": lambda counts: counts.name,
+    "tokens": lambda counts: -counts.tokens,
+    "bytes": lambda counts: -counts.bytes,
+    "chars/token": lambda counts: -counts.characters / counts.tokens if counts.tokens else 0,
+}
 
 
 def _largest(file: File) -> int:

@@ -22,7 +22,7 @@ from ._arguments import (
     overrides_of,
     require_no_models,
 )
-from ._files import problem_with, require_free, say_what_was_left_out
+from ._files import problem_with, require_free, say_what_is_not_utf8, say_what_was_left_out
 from ._input import settle_stdin, stdin
 from ._progress import Bar
 from ._signals import termination_as_exit
@@ -111,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             _output.warning(f"no tokens, so nothing to draw: {arguments.plot} is not written")
     say_what_was_left_out(found.skipped, "give a path to measure it")
-    _say_what_counts_otherwise(found)
+    say_what_is_not_utf8(found.total[0].undecodable_bytes)
     return 2 if job.errors else 0
 
 
@@ -164,13 +164,6 @@ class _Stream:
 
     def __init__(self, stream: Any) -> None:
         self.read = stream.read
-
-
-def _say_what_counts_otherwise(found: Stats) -> None:
-    undecodable = found.total[0].undecodable_bytes
-    if undecodable:
-        bytes_are = "byte is" if undecodable == 1 else "bytes are"
-        _output.note(f"ggufbpe: {undecodable} {bytes_are} not UTF-8; each counts as a character, U+FFFD")
 
 
 # ---- tables ---------------------------------------------------------------------------------------------

@@ -33,7 +33,9 @@ from ._arguments import (
     require_no_models,
 )
 from ._files import (
+    add_no_ignore,
     cut_into_texts,
+    ignored_of,
     problem_with,
     require_folder,
     require_free,
@@ -88,6 +90,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
     )
+    add_no_ignore(parser)
     parser.add_argument("--fuzz", metavar="N", type=int, help="compare N random texts")
     parser.add_argument("--seed", metavar="S", default="1", help="what random texts follow from (default: 1)")
     parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in texts")
@@ -190,7 +193,7 @@ class _Texts:
         self._skipped: Counter[str] = Counter()
         self.errors = 0
         self._limit = sys.maxsize - 1 if oracle.recorded else _LIMIT  # recorded ids are of whole texts
-        self._files = list(files_of(arguments.paths, self._skipped, self._report))
+        self._files = list(files_of(arguments.paths, self._skipped, self._report, ignored_of(arguments)))
         prompt = len(os.fsencode(arguments.prompt or ""))
         unknown = arguments.stdin or arguments.fuzz is not None
         self.total_bytes = None if unknown else sum(file.size for file in self._files) + prompt

@@ -194,8 +194,7 @@ class Measurer:
             if not batch.begun and self._in_word and not text[:1].isspace():
                 group.words -= 1  # the first one, cut in two
             self._in_word = not text[-1:].isspace()
-            if "\ufffd" in text:
-                group.undecodable_bytes += text.count("\ufffd") - data.count("\ufffd".encode())
+            group.undecodable_bytes += utf8.undecodable(data, text)
         for model, counts in zip(self._models, group.counts):
             model.count(batch.texts, batch.begun, counts)
 
