@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from .errors import CorruptMetadataError as CorruptMetadataError
     from .errors import DuplicateKeyError as DuplicateKeyError
     from .errors import GGUFError as GGUFError
+    from .errors import InterruptedChangeError as InterruptedChangeError
     from .errors import InvalidUTF8Error as InvalidUTF8Error
     from .errors import MissingKeyError as MissingKeyError
     from .errors import NotGGUFError as NotGGUFError
@@ -43,6 +44,7 @@ __all__ = [
     "DuplicateKeyError",
     "GGUFError",
     "GGUFWarning",
+    "InterruptedChangeError",
     "InvalidUTF8Error",
     "MissingKeyError",
     "NotGGUFError",

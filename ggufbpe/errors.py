@@ -80,6 +80,10 @@ class TruncatedFileError(GGUFError):
     """The file ends inside its metadata: an unfinished download, or a length that lies."""
 
 
+class InterruptedChangeError(GGUFError):
+    """A change of the file was interrupted, or another process is at it: it may be half of what it was."""
+
+
 class CorruptMetadataError(GGUFError):
     """A count, length or type number that no sound file has."""
 

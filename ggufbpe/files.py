@@ -49,13 +49,8 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], str]]
         with suppress(OSError):
             os.unlink(temporary)
         raise
-    if os.name != "nt":
-        with suppress(OSError):  # some file systems cannot; the file itself is on the disk
-            at = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(at)
-            finally:
-                os.close(at)
+    with suppress(OSError):  # some file systems cannot; the file itself is on the disk
+        sync_folder(folder)
 
 
 def write_files(files: Mapping[str, bytes]) -> None:
@@ -84,6 +79,17 @@ def sync(file: IO[bytes]) -> None:
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a device or a pipe: there is no disk
             raise
+
+
+def sync_folder(folder: str) -> None:
+    """Bring the names of a folder's files to the disk."""
+    if os.name == "nt":
+        return
+    at = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(at)
+    finally:
+        os.close(at)
 
 
 @contextmanager

@@ -17,14 +17,17 @@ from conftest import missing
 from gguf import GGMLQuantizationType, GGUFEndian, GGUFReader, GGUFWriter
 from reference import LoadError, NotPreparedError, Oracle, with_pre
 
-from ggufbpe import GGUFError, GGUFWarning, Tokenizer
+from ggufbpe import GGUFError, GGUFWarning, InterruptedChangeError, Tokenizer
 from ggufbpe.cli import main
 from ggufbpe.doctor.mend import write_fixed
 from ggufbpe.gguf import edit as fix
+from ggufbpe.gguf import in_place
 from ggufbpe.gguf.arguments import parse_remove, parse_set, set_token_types
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
+from ggufbpe.gguf.in_place import recover
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.schema import ID_KEYS, KEY_TYPES
+from ggufbpe.gguf.source import record_of
 
 T = GGUFValueType
 PRE, EOS, ADD_BOS, TYPES = (
@@ -33,6 +36,9 @@ PRE, EOS, ADD_BOS, TYPES = (
     TokenizerKey.ADD_BOS,
     TokenizerKey.TOKEN_TYPE,
 )
+
+
+NO_ROOM = f"general.name={'x' * 300}"  # longer than what lies before the tensors: the file is copied
 
 
 def tensors() -> dict[str, tuple[np.ndarray[Any, Any], GGMLQuantizationType | None]]:
@@ -204,7 +210,8 @@ def test_memory_does_not_grow_with_the_tensors(model: Path, monkeypatch: pytest.
     """Nothing longer than a block is written at once, but the packed keys."""
     monkeypatch.setattr(GGUFFile, "COPIED_BLOCK", 16)
     with GGUFFile(model) as file:
-        parts = fix._plan(file, [parse_set(file, f"{PRE}=llama-bpe")])
+        parts = fix._Layout(file, [parse_set(file, f"{PRE}=llama-bpe")]).head()
+    assert parts is not None
     new = [part for part in parts if isinstance(part, bytes)]
     assert sum(map(len, new)) < 200
     out = edited(model, f"{PRE}=llama-bpe")
@@ -442,7 +449,7 @@ def test_a_full_disk_and_an_interruption_leave_the_file_whole(
                 raise failure
 
     monkeypatch.setattr(fix, "_copy", lambda source, parts, file: copy(source, parts, Full(file)))
-    code = main(["fix", str(model), "--set", f"{PRE}=olmo", "--in-place"])
+    code = main(["fix", str(model), "--set", NO_ROOM, "--in-place"])
     assert code == (2 if isinstance(failure, OSError) else 130)
     assert written[0] > after
     assert unchanged(model, before)
@@ -458,7 +465,7 @@ def test_a_failure_at_the_end_leaves_the_file_whole(
         raise OSError(errno.EIO, "Input/output error")
 
     with GGUFFile(model) as file:
-        edits = [parse_set(file, f"{PRE}=olmo")]
+        edits = [parse_set(file, NO_ROOM)]
     monkeypatch.setattr(fix.os, step, fail)
     with pytest.raises(OSError, match="Input/output"):
         write_fixed(model, model, edits)
@@ -476,7 +483,7 @@ def test_a_limit_on_file_sizes_leaves_the_file_whole(model: Path) -> None:
         "from ggufbpe.cli import main\n"
         "sys.exit(main(sys.argv[1:]))"
     )
-    command = [sys.executable, "-c", script, "fix", str(model), "--set", f"{PRE}=olmo", "--in-place"]
+    command = [sys.executable, "-c", script, "fix", str(model), "--set", NO_ROOM, "--in-place"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert run.returncode == 2
     assert "File too large" in run.stderr
@@ -499,7 +506,7 @@ def test_signals_leave_the_file_whole(model: Path, number: signal.Signals, code:
         "from ggufbpe.cli import main\n"
         "sys.exit(main(sys.argv[1:]))"
     )
-    command = [sys.executable, "-c", script, "fix", str(model), "--set", f"{PRE}=olmo", "--in-place"]
+    command = [sys.executable, "-c", script, "fix", str(model), "--set", NO_ROOM, "--in-place"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert child.stdout is not None
     with child.stdout:
@@ -508,6 +515,174 @@ def test_signals_leave_the_file_whole(model: Path, number: signal.Signals, code:
         child.send_signal(number)
         assert child.wait(timeout=30) == code
     assert unchanged(model, before)
+
+
+# ---- in place -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alignment", [None, 8, 64, 4096])
+@pytest.mark.parametrize("name", ["", "x", "a mod", "x" * 20, "x" * 33, "x" * 3000])
+def test_in_place_is_what_a_copy_is(tmp_path: Path, alignment: int | None, name: str) -> None:
+    """Whether there is room or not: the same keys but for the padding, and the same tensors, for every reader."""
+    model = write_model(tmp_path / "model.gguf", alignment=alignment)
+    copied = edited(model, f"general.name={name}")
+    with GGUFFile(model) as file:
+        edits = [parse_set(file, f"general.name={name}")]
+    before, size = raw_tensors(model), model.stat().st_size
+    done = write_fixed(model, model, edits)
+    found = metadata(model)
+    padding = found.pop(fix.PADDING, "")
+    assert (found, raw_tensors(model), padding.strip()) == (metadata(copied), before, "")
+    assert (done == "in place") is (model.stat().st_size == size)
+
+
+def test_in_place_writes_the_metadata_alone(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with model.open("ab") as file:
+        file.truncate(40 * 10**9)  # no block of it is written, so it takes no time and no room
+    identity = model.stat().st_ino
+    assert main(["fix", str(model), "--set", f"{PRE}=olmo", "--remove", "general.name", "--in-place"]) == 0
+    assert "its metadata alone, in place; 40000000000 bytes" in capfd.readouterr().out
+    assert (model.stat().st_ino, model.stat().st_size) == (identity, 40 * 10**9)
+    assert (metadata(model)[PRE], model.stat().st_blocks < 10_000) == ("olmo", True)
+    assert (
+        main(["fix", str(model), "--set", f"{PRE}=llama-bpe", "--set", "general.name=a", "--in-place"]) == 0
+    )
+    assert (metadata(model)[PRE], model.stat().st_ino) == ("llama-bpe", identity)  # the padding is room again
+    assert os.listdir(model.parent) == [model.name]
+
+
+CRASH = """if True:
+    import os, sys
+    from ggufbpe.gguf import in_place
+    write, at = in_place._write, int(sys.argv.pop(1))
+    def half(file, offset, data):
+        write(file, offset, data[:at])
+        os._exit(9)
+    in_place._write = half
+    from ggufbpe.cli import main
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+def crashed(model: Path, at: int) -> bytes:
+    """The bytes of the model before a fix in place whose process ended after `at` bytes."""
+    before = model.read_bytes()
+    settings = ["--set", f"{PRE}=olmo", "--set", "general.name=b"]
+    command = [sys.executable, "-c", CRASH, str(at), "fix", str(model), *settings, "--in-place"]
+    assert subprocess.run(command, timeout=60).returncode == 9
+    assert sorted(os.listdir(model.parent)) == [f".{model.name}.undo", model.name]
+    return before
+
+
+@pytest.mark.parametrize("at", [0, 1, 40, 10**6])
+def test_a_crash_in_place_is_found_by_the_next_run(
+    model: Path, at: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = crashed(model, at)
+    half = model.read_bytes()
+    assert (half != before) is (at > 0)
+    with pytest.raises(InterruptedChangeError, match="`ggufbpe fix MODEL` ends it"):
+        Tokenizer.from_gguf(model)
+    assert main(["fix", str(model)]) == 0
+    if at == 10**6:  # all was written, and only the record is left
+        assert "it is finished now" in capfd.readouterr().err
+        assert (model.read_bytes(), metadata(model)[PRE]) == (half, "olmo")
+    else:
+        assert "it is undone now" in capfd.readouterr().err
+        assert model.read_bytes() == before
+    assert os.listdir(model.parent) == [model.name]
+
+
+def test_a_fix_after_a_crash_undoes_and_goes_on(model: Path) -> None:
+    crashed(model, 40)
+    assert main(["fix", str(model), "--set", f"{PRE}=mpt", "--in-place"]) == 0
+    assert metadata(model)[PRE] == "mpt"
+
+
+def test_a_record_of_another_file_is_not_written_into_this_one(model: Path) -> None:
+    crashed(model, 40)
+    other = b"GGUF" + bytes(model.stat().st_size - 4)
+    model.write_bytes(other)
+    with pytest.raises(InterruptedChangeError, match="of another file"):
+        recover(model)
+    assert model.read_bytes() == other
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: b"x" + data[1:], lambda data: b""])
+def test_a_damaged_record_is_not_used(model: Path, damage: Any) -> None:
+    crashed(model, 40)
+    record = Path(record_of(model))
+    record.write_bytes(damage(record.read_bytes()))
+    half = model.read_bytes()
+    with pytest.raises(InterruptedChangeError, match="no undo record, or a damaged one"):
+        recover(model)
+    assert model.read_bytes() == half
+
+
+@pytest.mark.parametrize("failure", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_failure_in_place_is_undone_at_once(
+    model: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    before, write, calls = model.read_bytes(), in_place._write, []
+
+    def once(file: Any, offset: int, data: bytes) -> None:
+        calls.append(offset)
+        write(file, offset, data[:5] if len(calls) == 1 else data)
+        if len(calls) == 1:
+            raise failure
+
+    monkeypatch.setattr(in_place, "_write", once)
+    code = main(["fix", str(model), "--set", f"{PRE}=olmo", "--in-place"])
+    assert code == (2 if isinstance(failure, OSError) else 130)
+    assert (len(calls), unchanged(model, before)) == (2, True)
+
+
+def test_a_fix_in_place_that_is_refused_writes_nothing(model: Path) -> None:
+    before = model.read_bytes()
+    assert main(["fix", str(model), "--set", f"{EOS}=99999", "--in-place"]) == 2
+    assert unchanged(model, before)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locks")
+def test_two_processes_do_not_change_one_file(model: Path) -> None:
+    import fcntl
+
+    with model.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(InterruptedChangeError, match="another process is changing it"):
+            in_place.rewrite(model, 0, b"GGUF", b"XXXX")
+    assert model.read_bytes()[:4] == b"GGUF"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems share blocks in other ways")
+@pytest.mark.parametrize("alignment", [None, 4096])
+def test_a_copy_shares_the_blocks_of_tensors_where_it_can(
+    tmp_path: Path, alignment: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the system's call by its contract: of whole blocks, both at places that a block divides, or it fails."""
+    import fcntl
+
+    asked = []
+
+    def clone(target: int, request: int, given: bytes) -> int:
+        source, start, size, at = struct.unpack("qQQQ", given)
+        end = start + size if size else os.fstat(source).st_size
+        assert (request, start % 4096, at % 4096) == (0x4020940D, 0, 0)
+        assert end == os.fstat(source).st_size or end % 4096 == 0
+        os.pwrite(target, os.pread(source, end - start, start), at)
+        asked.append(end - start)
+        return 0
+
+    monkeypatch.setattr(fcntl, "ioctl", clone)
+    model = write_model(tmp_path / "model.gguf", alignment=alignment)
+    with model.open("ab") as file:
+        file.write(bytes(range(256)) * 10_000)
+    out = edited(model, NO_ROOM)
+    assert raw_tensors(out) == raw_tensors(model)
+    assert out.read_bytes().endswith(bytes(range(256)) * 10_000)
+    assert asked[-1] > 2_000_000
+    found = metadata(out)
+    assert (found.pop(fix.PADDING, "").strip(), found) == ("", metadata(model) | {"general.name": "x" * 300})
 
 
 # ---- files that are not sound ---------------------------------------------------------------------------

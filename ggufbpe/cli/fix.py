@@ -11,6 +11,7 @@ from ..errors import InvalidUTF8Error, printable
 from ..gguf.arguments import parse_remove, parse_set, set_token_types
 from ..gguf.constants import GGUFValueType, TokenType
 from ..gguf.edit import Edit
+from ..gguf.in_place import recover
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import as_fields
 from ..views import terminal
@@ -25,9 +26,13 @@ not grow with the model. Keys of the tokenizer get the type that llama.cpp wants
 KEY=TYPE:VALUE says it. An array is a JSON list.
 
 The copy is opened as a tokenizer before it takes its place. One that has an error which the model has not, or \
-one in a key that was changed, is not written; --force writes it even so. --in-place replaces the \
-model itself, in one step: interrupted, or with a full disk, it is still the old one, whole. That needs room for \
-a second copy while it runs."""
+one in a key that was changed, is not written; --force writes it even so.
+
+--in-place changes the model itself. Where the new metadata has room before the tensors only that is written, \
+with a record beside it until it is whole on the disk: after a crash, the next `ggufbpe fix MODEL` undoes it. Where \
+it has no room, the model is replaced by a copy in one step. Interrupted, or with a full disk, it is still the old \
+one, whole. A copy shares the tensors with the model on file systems that can (Btrfs, XFS); on others it needs room \
+of its own."""
 _EXAMPLES = """\
 examples:
   ggufbpe fix model.gguf --set tokenizer.ggml.pre=llama-bpe -o fixed.gguf
@@ -61,6 +66,13 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     source = required_model(arguments, "fix")
+    recovered = recover(source)
+    if recovered is not None:
+        _output.note(
+            f"ggufbpe: a change of {terminal.one_line(source)} had been interrupted; it is {recovered} now"
+        )
+        if not _is_to_change(arguments):
+            return 0
     target = _target(arguments, source)
     with GGUFFile(source) as file:
         edits = [parse_set(file, argument) for argument in arguments.set]
@@ -76,11 +88,18 @@ def run(arguments: argparse.Namespace) -> int:
         lines = [line for edit in edits for line in _lines(file, edit)]
         tensors = file.tensor_count
     with termination_as_exit():
-        write_fixed(source, target, edits, check=not arguments.force)
+        done = write_fixed(source, target, edits, check=not arguments.force)
     size = os.path.getsize(target)
-    lines.append(f"wrote {terminal.one_line(target)} ({size} bytes, {tensors} tensors as they were)")
+    how = {"in place": "its metadata alone, in place; ", "shared": "sharing the tensors on the disk; "}.get(
+        done, ""
+    )
+    lines.append(f"wrote {terminal.one_line(target)} ({how}{size} bytes, {tensors} tensors as they were)")
     _output.write("".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))
     return 0
+
+
+def _is_to_change(arguments: argparse.Namespace) -> bool:
+    return bool(arguments.set or arguments.override_kv or arguments.remove or arguments.set_token_type)
 
 
 def _target(arguments: argparse.Namespace, source: str) -> str:

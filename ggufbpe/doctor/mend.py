@@ -15,7 +15,7 @@ from ..errors import GGUFError, UnsupportedTokenizerError
 from ..gguf.edit import Edit, write_edited
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import errors_in
-from ..vocab import GGUFWarning, load_vocabulary
+from ..vocab import GGUFWarning, load
 
 
 def write_fixed(
@@ -24,32 +24,34 @@ def write_fixed(
     edits: Iterable[Edit],
     *,
     check: bool = True,
-) -> None:
+) -> str:
     """Write to `target` the file `source` with the `edits`; `target` may be `source`, and is replaced whole.
 
     With `check`, a copy that has an error which `source` has not, or one in a key that was edited, is thrown away
     and the `GGUFError` raised: what keeps the tokenizer from being opened, and what schema.py calls an error.
     What else is wrong with the copy, and what opening it warns of, is a `GGUFWarning`. An `OSError`, such as a
-    full disk, and an interruption leave `target` as it was and nothing beside it.
+    full disk, and an interruption leave `target` as it was and nothing beside it. Returns what became of the
+    tensors: see `write_edited`.
     """
     source, target = os.fspath(source), os.fspath(target)
     edits = list(edits)
     told: list[str] = []
 
-    def examine(copy: str) -> None:
-        told.extend(_problems(copy, target, source, {edit.key for edit in edits}))
+    def examine(copy: str, metadata: bytes | None) -> None:
+        told.extend(_problems(copy, metadata, target, source, {edit.key for edit in edits}))
 
-    write_edited(source, target, edits, examine if check else None)
+    done = write_edited(source, target, edits, examine if check else None)
     for problem in told:  # only now: a caller may turn warnings into errors
         warnings.warn(problem, GGUFWarning, stacklevel=2)
+    return done
 
 
-def _problems(temporary: str, target: str, source: str, edited: set[str]) -> list[str]:
+def _problems(copy: str, metadata: bytes | None, target: str, source: str, edited: set[str]) -> list[str]:
     """Raise what the edits broke or left broken, and return what is to be said of the rest of the copy.
 
     All in the name that the copy is to have.
     """
-    found, told = _errors(temporary)
+    found, told = _errors(copy, metadata)
     before = {(type(error), error.key) for error in _errors(source)[0]} if found else set()
     for error in found:
         error.path = target
@@ -61,13 +63,13 @@ def _problems(temporary: str, target: str, source: str, edited: set[str]) -> lis
     return [*map(str, found), *(f"{target}: {problem}" for problem in told)]
 
 
-def _errors(path: str) -> tuple[list[GGUFError], tuple[str, ...]]:
-    """What is wrong with the tokenizer of a file, and what opening it warns of."""
+def _errors(path: str, data: bytes | None = None) -> tuple[list[GGUFError], tuple[str, ...]]:
+    """What is wrong with the tokenizer of a file, or of `data` in its place, and what opening it warns of."""
     found: list[GGUFError] = []
     try:
-        with GGUFFile(path) as file:
+        with GGUFFile(path, data) as file:
             found += errors_in(file)
-        return found, load_vocabulary(path).warnings
+        return found, load(path, data=data)[0].warnings
     except UnsupportedTokenizerError:
         return found, ()
     except GGUFError as error:

@@ -9,7 +9,9 @@ section, so the tensor infos stay as they are, and only the padding before that 
 gguf_init_from_reader).
 
 A file is replaced in one step or not at all: the copy is written beside it under a temporary name, brought to
-the disk, examined, and renamed.
+the disk, examined, and renamed. Where a file is to replace itself and its new metadata has room before the tensors,
+only the metadata is written (in_place.py); a key without a meaning fills what is left. On file systems whose files
+can share blocks the copy shares the tensors' with the source, and such a key puts them where that can be done.
 
 But: files of version 1, which llama.cpp no longer reads. What --set and --remove say is in arguments.py, what a
 tokenizer may be in doctor/mend.py.
@@ -19,14 +21,15 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable
-from typing import IO, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import IO, Any, Literal, NamedTuple
 
 from ..errors import CorruptMetadataError, TruncatedFileError
 from ..files import replacing
 from .constants import GGUFValueType
+from .in_place import rewrite
 from .reader import GGUFFile
-from .source import ByteRange
+from .source import SHARED_BLOCK, ByteRange
 from .values import Field
 from .writer import Packer
 
@@ -34,6 +37,8 @@ _T = GGUFValueType
 _ALIGNMENT = "general.alignment"
 _DEFAULT_ALIGNMENT = 32  # GGUF_DEFAULT_ALIGNMENT
 _MOST_DIMENSIONS = 4  # GGML_MAX_DIMS
+PADDING = "ggufbpe.pad"  # a key that fills up: of spaces, it means nothing
+_WORTH_SHARING = 1 << 20
 
 CONVERT_VERSION_1 = "convert the model again: it is of GGUF version 1, which llama.cpp does not read any more"
 
@@ -64,45 +69,99 @@ def write_edited(
     source: str,
     target: str,
     edits: list[Edit],
-    examine: Callable[[str], None] | None = None,
-) -> None:
+    examine: Callable[[str, bytes | None], None] | None = None,
+) -> Literal["in place", "shared", "copied"]:
     """Write to `target` the file `source` with the `edits`; `target` may be `source`, and is replaced whole.
 
-    `examine` is called with the path of the copy before it takes its place, and stops that by raising. An `OSError`,
-    such as a full disk, and an interruption leave `target` as it was and nothing beside it.
+    `examine` is called with the path of the copy before it takes its place, and stops that by raising; or with its
+    metadata, where that is all that is to be written. An `OSError`, such as a full disk, and an interruption leave
+    `target` as it was and nothing beside it. Returns what became of the tensors.
     """
     with GGUFFile(source) as model:
-        parts = _plan(model, edits)
+        layout = _Layout(model, edits)
+        if os.path.exists(target) and os.path.samefile(source, target):
+            head = layout.head(layout.data_start)
+            if head is not None:
+                after = b"".join(_bytes_of(model, head))
+                if examine is not None:
+                    examine(source, after)
+                before = b"".join(model.blocks(ByteRange(0, layout.data_start)))
+                model.close()
+                rewrite(source, 0, before, after)
+                return "in place"
         with replacing(target) as (file, temporary):
-            _copy(model, parts, file)
+            shares = _copy(model, layout, file)
             model.close()  # the target may be the source, and some systems do not replace an open file
             file.flush()
             if examine is not None and temporary != target:  # not a device or a pipe
-                examine(temporary)
+                examine(temporary, None)
+    return "shared" if shares else "copied"
 
 
-def _plan(file: GGUFFile, edits: list[Edit]) -> list[_Part]:
-    """What the copy is made of, in order: new bytes, and spans of the source."""
-    file.require_first_shard()
+class _Layout:
+    """What a changed file is made of: its metadata, and from where on the source's tensors follow."""
+
+    def __init__(self, file: GGUFFile, edits: list[Edit]) -> None:
+        file.require_first_shard()
+        self._pack = Packer(file.byteorder, file.version)
+        self._tensor_count = file.tensor_count
+        self._kept = _kept(file, edits, self._pack)
+        self._alignment = _alignment(file)
+        last = _tensor_infos_end(file)
+        self._tensor_infos = ByteRange(file.metadata_end, last)
+        self.has_data = file.size > last  # padding is written where it was, also in a file of metadata alone
+        self.data_start = min(last + -last % self._alignment, file.size)
+        self.data = ByteRange(self.data_start, file.size)
+
+    def head(self, end: int | None = None, block: int = 0) -> list[_Part] | None:
+        """The parts before the tensors, in order: new bytes, and spans of the source.
+
+        They end at `end`; None where they cannot. Or, of blocks of `block` bytes, as far in one as the source's do.
+        """
+        parts: list[_Part] = [*self._kept.values(), self._tensor_infos]
+        header = self._pack.header(len(self._kept), self._tensor_count)
+        size = len(header) + sum(map(_size_of, parts))
+        if not self.has_data:
+            return [header, *parts] if end in (None, size) else None
+        if block:
+            end = size + (self.data_start - size) % block
+            while self._filled(end - size) is None:
+                end += block
+        filling = (None, -size % self._alignment) if end is None else self._filled(end - size)
+        if filling is None:
+            return None
+        key, zeros = filling
+        if key is not None:
+            header = self._pack.header(len(self._kept) + 1, self._tensor_count)
+            parts.insert(-1, key)
+        return [header, *parts, bytes(zeros)]
+
+    def _filled(self, gap: int) -> tuple[bytes | None, int] | None:
+        """What fills `gap` bytes before the tensors: a key, if the usual padding does not do, and the padding."""
+        if 0 <= gap < self._alignment:
+            return None, gap
+        empty = self._pack.key(PADDING, Field(_T.STRING, ""))
+        if gap < len(empty):
+            return None
+        return self._pack.key(PADDING, Field(_T.STRING, " " * (gap - len(empty)))), 0
+
+
+def _size_of(part: _Part) -> int:
+    return len(part) if isinstance(part, bytes) else part.end - part.start
+
+
+def _kept(file: GGUFFile, edits: list[Edit], pack: Packer) -> dict[str, _Part]:
+    """Keys with where they stand in the source, or what they become."""
     kept: dict[str, _Part] = dict(file.spans())
     if file.tensor_count and any(edit.key == _ALIGNMENT for edit in edits):
         raise ValueError(f"{_ALIGNMENT} says where the tensors lie, so it cannot change")
-    pack = Packer(file.byteorder, file.version)
+    kept.pop(PADDING, None)
     for edit in edits:
         if edit.type is None:
             kept.pop(edit.key, None)
         else:
             kept[edit.key] = pack.key(edit.key, Field(edit.type, edit.value, edit.element))
-    header = pack.header(len(kept), file.tensor_count)
-    alignment = _alignment(file)
-    first = file.metadata_end
-    last = _tensor_infos_end(file)
-    parts: list[_Part] = [header, *kept.values(), ByteRange(first, last)]
-    data = last + -last % alignment
-    if file.size > last:  # padding is written where it was, also in a file of metadata alone
-        end = sum(len(part) if isinstance(part, bytes) else part.end - part.start for part in parts)
-        parts += [bytes(-end % alignment), ByteRange(min(data, file.size), file.size)]
-    return parts
+    return kept
 
 
 def _alignment(file: GGUFFile) -> int:
@@ -163,7 +222,24 @@ def _tensor_infos_end(file: GGUFFile) -> int:
     return position
 
 
-def _copy(source: GGUFFile, parts: list[_Part], target: IO[bytes]) -> None:
+def _bytes_of(source: GGUFFile, parts: list[_Part]) -> Iterator[bytes]:
     for part in parts:
-        for block in [part] if isinstance(part, bytes) else source.blocks(part):
+        yield from [part] if isinstance(part, bytes) else source.blocks(part)
+
+
+def _copy(source: GGUFFile, layout: _Layout, target: IO[bytes]) -> bool:
+    """Write all of the changed file; whether it shares blocks with the source."""
+    shared = (
+        layout.head(block=SHARED_BLOCK) if layout.data.end - layout.data.start >= _WORTH_SHARING else None
+    )
+    if shared is not None and source.can_share(target):
+        for block in _bytes_of(source, shared):
             target.write(block)
+        source.share(layout.data, target)
+        return True
+    for block in _bytes_of(source, layout.head() or []):
+        target.write(block)
+    if layout.has_data:
+        for block in source.blocks(layout.data):
+            target.write(block)
+    return False

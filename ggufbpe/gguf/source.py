@@ -11,13 +11,17 @@ import io
 import os
 import re
 import stat
+import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
-from ..errors import NotGGUFError, TruncatedFileError
+from ..errors import InterruptedChangeError, NotGGUFError, TruncatedFileError
 from .constants import GGUF_MAGIC
 
 DOWNLOAD_AGAIN = "the file is damaged or its download is unfinished: compare its size and hash, get it again"
+
+SHARED_BLOCK = 1 << 16  # bytes, a multiple of every file system's block
+_FICLONERANGE = 0x4020940D  # linux/fs.h
 
 _FOREIGN_FILES = (  # how other files that are taken for a GGUF begin: (pattern, what it is, what to do)
     (
@@ -48,6 +52,12 @@ _FOREIGN_FILES = (  # how other files that are taken for a GGUF begin: (pattern,
     (rb"\s*\{", "a JSON text, not a GGUF", "give the .gguf file of the model"),
     (rb"\x1f\x8b", "a gzip archive, not a GGUF", "unpack it with `gunzip` first"),
 )
+
+
+def record_of(path: str | os.PathLike[str]) -> str:
+    """Where the record of a change of the file is, while there is one: see in_place.py."""
+    folder, name = os.path.split(os.path.realpath(path))
+    return os.path.join(folder, f".{name}.undo")
 
 
 class ByteRange(NamedTuple):
@@ -106,6 +116,38 @@ class Source:
         if self._state() != self._opened:
             raise self._changed(span.start)
 
+    def can_share(self, target: IO[bytes]) -> bool:
+        """Whether the blocks of `target`, an empty file, may be this file's: both are on a file system that can."""
+        try:
+            self._clone(target, ByteRange(0, 1 << 16), 0)
+        except (OSError, ImportError):
+            return False
+        target.truncate(0)
+        return True
+
+    def share(self, span: ByteRange, target: IO[bytes]) -> None:
+        """Append the bytes of `span`, up to the end of the file; whole blocks are the same on the disk.
+
+        In a block, `span` and the end of `target` begin at the same place.
+        """
+        whole = span.start + -span.start % SHARED_BLOCK
+        for block in self.blocks(ByteRange(span.start, whole)):
+            target.write(block)
+        target.flush()
+        self._clone(target, ByteRange(whole, 0), target.tell())
+        target.seek(0, os.SEEK_END)
+        if self._state() != self._opened:
+            raise self._changed(whole)
+
+    def _clone(self, target: IO[bytes], span: ByteRange, at: int) -> None:
+        """Linux's FICLONERANGE; `span.end` is 0 for the end of the file."""
+        import fcntl
+
+        size = span.end - span.start if span.end else 0
+        fcntl.ioctl(
+            target.fileno(), _FICLONERANGE, struct.pack("qQQQ", self._file.fileno(), span.start, size, at)
+        )
+
     def close(self) -> None:
         """Let go of the file. Values cannot be read any more."""
         self._closed = True
@@ -157,6 +199,12 @@ def _open_file(path: str) -> io.FileIO:
     """The file, open for reading; `NotGGUFError` for what is no file."""
     if os.path.isdir(path):
         raise NotGGUFError("this is a directory", path=path, remedy="give the .gguf file in it")
+    if os.path.exists(record_of(path)):
+        raise InterruptedChangeError(
+            "a change of this file was interrupted, or is under way",
+            path=path,
+            remedy="`ggufbpe fix MODEL` ends it: what was not yet written whole is undone",
+        )
     if not stat.S_ISREG(os.stat(path).st_mode):  # asked before opening: to open a pipe is to wait
         raise NotGGUFError(
             "this is not a regular file but a pipe or device, which has no size to check lengths against",
