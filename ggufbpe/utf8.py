@@ -25,8 +25,7 @@ def decode(data: bytes) -> str:
 def undecodable(data: bytes, text: str) -> int:
     """How many bytes of `data`, which `decode` made `text` of, are not UTF-8.
 
-    >>> data = "\ufffd".encode() + b"a\xff\xfe"
-    >>> undecodable(data, decode(data))
+    >>> undecodable(b"a\\xff\\xfe", decode(b"a\\xff\\xfe"))
     2
     """
     return text.count("\ufffd") - data.count("\ufffd".encode()) if "\ufffd" in text else 0

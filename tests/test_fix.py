@@ -27,7 +27,7 @@ from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.gguf.in_place import recover
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.schema import ID_KEYS, KEY_TYPES
-from ggufbpe.gguf.source import record_of
+from ggufbpe.gguf.source import undo_record
 
 T = GGUFValueType
 PRE, EOS, ADD_BOS, TYPES = (
@@ -611,7 +611,7 @@ def test_a_record_of_another_file_is_not_written_into_this_one(model: Path) -> N
 @pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: b"x" + data[1:], lambda data: b""])
 def test_a_damaged_record_is_not_used(model: Path, damage: Any) -> None:
     crashed(model, 40)
-    record = Path(record_of(model))
+    record = Path(undo_record(model))
     record.write_bytes(damage(record.read_bytes()))
     half = model.read_bytes()
     with pytest.raises(InterruptedChangeError, match="no undo record, or a damaged one"):

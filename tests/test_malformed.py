@@ -78,7 +78,8 @@ def test_every_kind_of_error_is_in_the_folder() -> None:
     kinds = {
         name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, GGUFError)
     }
-    assert {EXPECTED[name]["error"] for name in REFUSED} == kinds
+    beside_the_file = {"InterruptedChangeError"}  # test_fix.py
+    assert {EXPECTED[name]["error"] for name in REFUSED} | beside_the_file == kinds
 
 
 @pytest.mark.parametrize("name", REFUSED)

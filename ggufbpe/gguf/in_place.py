@@ -18,7 +18,7 @@ from typing import IO, Literal, NamedTuple
 
 from ..errors import InterruptedChangeError
 from ..files import replacing, sync, sync_folder
-from .source import record_of
+from .source import undo_record
 
 _MAGIC = b"ggufbpe undo 1\n"
 _LENGTHS = struct.Struct("<QQ")  # where the bytes stand, and how many there are
@@ -42,7 +42,7 @@ def rewrite(path: str | os.PathLike[str], offset: int, before: bytes, after: byt
         return
     change = _Record(offset + first, before[first:last], after[first:last])
     with _open_alone(path) as file:
-        record = record_of(path)
+        record = undo_record(path)
         with replacing(record) as (written, _):
             written.write(_packed(change))
         try:
@@ -59,7 +59,7 @@ def recover(path: str | os.PathLike[str]) -> Literal["undone", "finished"] | Non
 
     Raises `OSError`, and `InterruptedChangeError` where the change is under way, or the file is another one by now.
     """
-    record = record_of(path)
+    record = undo_record(path)
     if not os.path.exists(record):
         return None
     with _open_alone(path) as file:

@@ -54,7 +54,7 @@ _FOREIGN_FILES = (  # how other files that are taken for a GGUF begin: (pattern,
 )
 
 
-def record_of(path: str | os.PathLike[str]) -> str:
+def undo_record(path: str | os.PathLike[str]) -> str:
     """Where the record of a change of the file is, while there is one: see in_place.py."""
     folder, name = os.path.split(os.path.realpath(path))
     return os.path.join(folder, f".{name}.undo")
@@ -199,7 +199,7 @@ def _open_file(path: str) -> io.FileIO:
     """The file, open for reading; `NotGGUFError` for what is no file."""
     if os.path.isdir(path):
         raise NotGGUFError("this is a directory", path=path, remedy="give the .gguf file in it")
-    if os.path.exists(record_of(path)):
+    if os.path.exists(undo_record(path)):
         raise InterruptedChangeError(
             "a change of this file was interrupted, or is under way",
             path=path,
