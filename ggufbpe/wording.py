@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from .errors import printable
@@ -27,3 +29,24 @@ def listed(items: Iterable[object], number: int, more: str = " …") -> str:
     """
     shown = [printable(item, 40) if isinstance(item, str) else str(item) for item in islice(items, _SHOWN)]
     return ", ".join(shown) + (more.format(number - len(shown)) if number > len(shown) else "")
+
+
+def short_names(paths: Sequence[str]) -> list[str]:
+    """A short name for each file, none twice: without suffix, and with as many folders as tell them apart.
+
+    >>> short_names(["1/x/a.gguf", "2/x/a.gguf", "b.Q4_K_M.gguf", "llama.gguf", "llama.gguf"])
+    ['1/x/a', '2/x/a', 'b.Q4_K_M', 'llama', 'llama (2)']
+    """
+    parts = [os.path.splitext(path)[0].replace(os.sep, "/").split("/") for path in paths]
+    depths = [1] * len(paths)
+    for _ in range(max(map(len, parts), default=0)):
+        names = ["/".join(part[-depth:]) for part, depth in zip(parts, depths)]
+        same = Counter(names)
+        depths = [depth + (same[name] > 1) for depth, name in zip(depths, names)]
+    names = ["/".join(part[-depth:]) for part, depth in zip(parts, depths)]
+    times: Counter[str] = Counter()
+    for index, name in enumerate(names):
+        times[name] += 1
+        if times[name] > 1:
+            names[index] = f"{name} ({times[name]})"
+    return names

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GPT2, missing
+from conftest import GPT2, UNIGRAM, missing
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import NotPreparedError, vocabulary, with_pre
 from synthetic import bounded, gpt2_vocabulary
 
-from ggufbpe import Tokenizer
+from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe.cli import main
 from ggufbpe.gguf.constants import TokenizerKey
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.verify.compare import _out_of_order, compare
+from ggufbpe.verify.side_by_side import compare
+from ggufbpe.verify.vocabulary_diff import _out_of_order, diff
 from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
 
 K = TokenizerKey
@@ -108,7 +110,7 @@ CASES: dict[str, tuple[Change, dict[str, dict[str, int]]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_what_differs_is_found_and_nothing_else(case: str) -> None:
     change, expected = CASES[case]
-    found = compare(gpt2_vocabulary(), change(gpt2_vocabulary()))
+    found = diff(gpt2_vocabulary(), change(gpt2_vocabulary()))
     assert list(found) == ["tokens", "types", "merges", "flags", "special", "pre"]
     numbers = {
         name: {d.id: d.number for d in differences} for name, differences in found.items() if differences
@@ -119,19 +121,19 @@ def test_what_differs_is_found_and_nothing_else(case: str) -> None:
 
 def test_examples_have_both_sides() -> None:
     first, second = with_tokens([TOKENS[1], TOKENS[0], *TOKENS[2:]])(gpt2_vocabulary()), gpt2_vocabulary()
-    [difference] = compare(first, second)["tokens"]
+    [difference] = diff(first, second)["tokens"]
     assert difference.examples[0] == {"token": TOKENS[1], "a": 0, "b": 1}
-    [types] = compare(with_attribute(5, CONTROL)(second), second)["types"]
+    [types] = diff(with_attribute(5, CONTROL)(second), second)["types"]
     assert types.examples == ({"token": TOKENS[5], "id": 5, "a": "control", "b": "normal"},)
 
 
 def test_pre_tokenizers_are_shown_on_texts_that_they_split_otherwise() -> None:
-    [difference] = compare(gpt2_vocabulary(), with_pre_of("qwen2")(gpt2_vocabulary()))["pre"]
+    [difference] = diff(gpt2_vocabulary(), with_pre_of("qwen2")(gpt2_vocabulary()))["pre"]
     assert len(difference.examples) >= 3
     for example in difference.examples:
         assert "".join(example["a"]) == "".join(example["b"]) == example["text"]
         assert example["a"] != example["b"]
-    [alike] = compare(gpt2_vocabulary(), with_pre_of("olmo")(gpt2_vocabulary()))["pre"]
+    [alike] = diff(gpt2_vocabulary(), with_pre_of("olmo")(gpt2_vocabulary()))["pre"]
     assert alike.examples == ()
     assert "split alike" in alike.what
 
@@ -165,9 +167,9 @@ def other(tmp_path: Path) -> Path:
 
 def test_exit_codes(other: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", str(GPT2), str(GPT2)]) == 0
-    assert "the same: tokens, types, merges, flags, special tokens, pre-tokenizer" in capfd.readouterr().out
+    assert capfd.readouterr().out == "the vocabularies are the same\n"
     assert main(["diff", str(GPT2), str(other)]) == 1
-    assert "qwen2 in b" in capfd.readouterr().out
+    assert "pre-tokenizer: gpt-2 in gpt2, qwen2 in other" in capfd.readouterr().out
     for arguments in (
         [str(GPT2)],
         [str(GPT2), str(tmp_path / "none")],
@@ -198,6 +200,24 @@ def test_texts_that_are_not_and_why(other: Path, tmp_path: Path, capfd: pytest.C
     assert ids[0] != ids[1]
 
 
+def test_with_texts_they_come_first(other: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", str(GPT2), str(other), "-p", "in 2024, 12345 of them"]) == 1
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].startswith("1 of 1 text differs")
+    assert lines.index("pre-tokenizer") > next(i for i, line in enumerate(lines) if "cause: pre_type" in line)
+    assert lines[-1] == "--all shows which"
+
+
+def test_tokens_are_shown_as_the_text_that_they_stand_for(tmp_path: Path) -> None:
+    tokens = [*TOKENS, "è®°èĢħ"]  # 记者, as it is written in a byte-level vocabulary
+    changed = with_tokens(tokens)(gpt2_vocabulary())
+    [only] = [
+        found for found in diff(changed, gpt2_vocabulary(), ("new", "old"))["tokens"] if found.id == "only_a"
+    ]
+    assert (only.what, only.lines) == ("tokens only in new", (f"{len(tokens) - 1} '记者'",))
+    assert only.examples == ({"id": len(tokens) - 1, "token": "è®°èĢħ"},)
+
+
 def test_escapes_are_read_only_when_asked(other: Path, capfd: pytest.CaptureFixture[str]) -> None:
     shown = [run(capfd, str(GPT2), str(other), "-p", "a\\n\\n1", *flags)[1] for flags in ([], ["--escape"])]
     assert [found["texts"]["bytes"] for found in shown] == [6, 4]
@@ -215,3 +235,79 @@ def test_real_vocabularies(capfd: pytest.CaptureFixture[str]) -> None:
     [difference] = found["pre"]
     assert (difference["a"], difference["b"]) == ("qwen2", "qwen35")
     assert {"text": "नमस्ते", "a": ["नमस", "्त", "े"], "b": ["नमस्ते"]} in difference["examples"]
+
+
+# ---- one text, several models ---------------------------------------------------------------------------
+
+
+def models() -> list[Tokenizer]:
+    found = [Tokenizer(gpt2_vocabulary()), Tokenizer(with_pre_of("llama-bpe")(gpt2_vocabulary()))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GGUFWarning)
+        return [*found, Tokenizer.from_gguf(UNIGRAM)]
+
+
+@bounded(200)
+@given(st.text(st.sampled_from("ab 12é\n者\u0301")), st.integers(1, 3))
+def test_stretches_are_the_text_and_the_tokens_of_all(text: str, count: int) -> None:
+    tokenizers = models()[:count]
+    found = compare(tokenizers, text)
+    size = len(text.encode())
+    assert [stretch.start for stretch in found] == [0, *(stretch.end for stretch in found)][: len(found)]
+    assert (found[-1].end if found else 0) == size
+    for number, tokenizer in enumerate(tokenizers):
+        ids = [token.id for stretch in found for token in stretch.tokens[number]]
+        if text:
+            assert ids == tokenizer.encode(text, add_special=False)
+    for stretch in found:
+        cuts = [{(t.start, t.end) for t in row if t.start < t.end} for row in stretch.tokens]
+        assert stretch.is_same is all(each == cuts[0] for each in cuts)
+
+
+def test_stretches_are_as_short_as_they_can_be() -> None:
+    found = compare(models()[:2], "ab 1234567 cd")
+    assert [(stretch.start, stretch.end) for stretch in found if not stretch.is_same] == [(2, 6), (6, 10)]
+
+
+def test_compare_prints_who_cuts_how(other: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(GPT2), str(other), "-p", "in 2024, 12345"]) == 1
+    assert capfd.readouterr().out.splitlines() == [
+        "14 bytes, cut differently in 3 places",
+        "tokens  chars/token  model",
+        "     5         2.80  gpt2",
+        "    13         1.08  other",
+        "",
+        'byte 2: " 2024"',
+        "  gpt2   1 token: ␣2024",
+        "  other  5 tokens: ␣ │ 2 │ 0 │ 2 │ 4",
+        "",
+        'byte 8: " 123"',
+        "  gpt2   1 token: ␣123",
+        "  other  4 tokens: ␣ │ 1 │ 2 │ 3",
+        "",
+        'byte 12: "45"',
+        "  gpt2   1 token: 45",
+        "  other  2 tokens: 4 │ 5",
+    ]
+    assert main(["compare", str(GPT2), str(other), "-p", "Hello world"]) == 0
+    assert capfd.readouterr().out.startswith("11 bytes, cut alike by all\n")
+
+
+def test_compare_as_json(other: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(GPT2), "-m", str(other), "-p", "a 12", "--json"]) == 1
+    found = json.loads(capfd.readouterr().out)
+    assert [model["name"] for model in found["models"]] == ["other", "gpt2"]
+    tokens = [
+        [token["piece"] for row in stretch["tokens"] for token in row] for stretch in found["stretches"]
+    ]
+    assert tokens == [["a", "a"], [" ", "1", "2", " 12"]]
+
+
+def test_compare_wants_two_models_and_one_text(capfd: pytest.CaptureFixture[str]) -> None:
+    for arguments in (
+        [str(GPT2), "-p", "a"],
+        [str(GPT2), str(GPT2)],
+        [str(GPT2), str(GPT2), "-p", "a", "-f", "x"],
+    ):
+        assert main(["compare", *arguments]) == 2
+        assert len(capfd.readouterr().err.splitlines()) == 1

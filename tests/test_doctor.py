@@ -533,6 +533,10 @@ def test_the_exit_code_tells_errors_and_with_strict_warnings(
     assert set(found["findings"][0]) == set(Finding._fields)
     assert main(["doctor", "-m", str(path)]) == code
     text = capfd.readouterr().out
+    assert text.startswith("OK: nothing to fix") == (strict == 0)
+    assert ("note: " in text) is False
+    assert main(["doctor", "-v", str(path)]) == code
+    text = capfd.readouterr().out
     assert all(f"{finding['severity']}: {finding['id']}\n" in text for finding in found["findings"])
     assert main(["doctor", str(path), "--strict"]) == strict
 

@@ -35,7 +35,7 @@ from ggufbpe import Tokenizer, statistics, stats
 from ggufbpe.cli import _output, _progress, main
 from ggufbpe.corpus import CorpusError
 from ggufbpe.pipeline.blocks import blocks
-from ggufbpe.statistics import Measures, Stats, Usage, measure, short_names
+from ggufbpe.statistics import Measures, Stats, Usage, _named, measure
 from ggufbpe.statistics.plots import plot
 from ggufbpe.vocab import CONTROL, UNUSED
 
@@ -438,10 +438,8 @@ def test_wrong_arguments(wrong: Callable[[], object], error: type[Exception], wo
         wrong()
 
 
-def test_names_tell_models_apart() -> None:
-    assert short_names([Path("x/a.gguf"), "x/b.gguf"]) == ["a", "b"]
-    assert short_names(["1/x/a.gguf", "2/x/a.gguf", "b.Q4_K_M.gguf"]) == ["1/x/a", "2/x/a", "b.Q4_K_M"]
-    assert short_names([tiny(), tiny()]) == ["gpt-2", "gpt-2 (2)"]
+def test_tokenizers_are_named_by_their_pre_tokenizer() -> None:
+    assert list(_named([tiny(), tiny()])) == ["gpt-2", "gpt-2 (2)"]
 
 
 def test_the_function_keeps_its_name_when_modules_of_that_name_are_imported() -> None:

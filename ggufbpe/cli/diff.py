@@ -10,8 +10,9 @@ from typing import Any
 from ..errors import printable
 from ..escapes import process_escapes
 from ..tokenizer import Tokenizer
-from ..verify.compare import VocabularyDifference, compare, to_json
+from ..verify.vocabulary_diff import Sections, VocabularyDifference, diff, to_json
 from ..views import terminal
+from ..wording import short_names
 from . import _output
 from ._arguments import Parser, UsageError, add_override_kv, overrides_of
 from ._input import read_file
@@ -19,7 +20,7 @@ from ._input import read_file
 _DESCRIPTION = """\
 Compare the tokenizers of two models: tokens, types, merges, flags, special ids and pre-tokenizer, all after \
 llama.cpp's loading rules. Tokens are compared by their text. With texts, also where the two encode them \
-differently, and why.
+differently, and why; that comes first then, and of the vocabularies only how many.
 
 The exit code is 0 if they are the same, 1 if anything differs, 2 if they could not be compared."""
 _EXAMPLES = """\
@@ -36,13 +37,13 @@ _SECTIONS = {
     "special": "special tokens",
     "pre": "pre-tokenizer",
 }
-_SHOWN = 5  # examples of each difference
+_SHOWN, _ALL = 5, 100  # examples of each difference
 _WIDTH = 100
 
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="two .gguf files: a and b")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="two .gguf files")
     parser.add_argument(
         "-p", "--prompt", action="append", default=[], metavar="TEXT", help="a text to encode"
     )
@@ -50,6 +51,7 @@ def add_arguments(parser: Parser) -> None:
         "-f", "--file", action="append", default=[], metavar="PATH", help="a text from a file"
     )
     add_override_kv(parser)
+    parser.add_argument("--all", action="store_true", help="show up to 100 examples of each difference")
     parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in texts")
     parser.add_argument("--json", action="store_true", help="print one object")
     parser.add_argument(
@@ -66,8 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
         texts = [(source, process_escapes(text)) for source, text in texts]
     overrides = overrides_of(arguments)
     a, b = (Tokenizer.from_gguf(path, overrides=overrides) for path in arguments.models)
-    sections = compare(a.vocabulary, b.vocabulary)
-    result = _encoded(a, b, texts) if texts else None
+    one, other = short_names(arguments.models)
+    sections = diff(a.vocabulary, b.vocabulary, (one, other))
+    result = _encoded(a, b, texts, other) if texts else None
     if arguments.json:
         found: dict[str, Any] = {"a": arguments.models[0], "b": arguments.models[1], **to_json(sections)}
         if result is not None:
@@ -79,23 +82,26 @@ def run(arguments: argparse.Namespace) -> int:
         width = _output.terminal_width()
         width = None if width is None else min(width, _WIDTH)
         color = _output.use_color(arguments.color)
-        lines = list(_lines(arguments.models, sections, color, width))
+        lines = []
         if result is not None:
             from ..views.report_lines import ReportLines
 
-            lines += [_heading("texts", color), *ReportLines(color, width or _WIDTH).lines(result, "")]
+            lines = [*ReportLines(color, width or _WIDTH, (one, other)).lines(result, ""), ""]
+        examples = _ALL if arguments.all else 0 if result is not None else _SHOWN
+        lines += _lines((one, other), arguments.models, sections, color, width, examples)
         _output.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
     return int(any(sections.values()) or (result is not None and not result.same))
 
 
-def _encoded(a: Tokenizer, b: Tokenizer, texts: list[tuple[str, bytes]]) -> Any:
-    """How the two encode the texts: verify, with b for an oracle."""
+def _encoded(a: Tokenizer, b: Tokenizer, texts: list[tuple[str, bytes]], name: str = "other") -> Any:
+    """How the two encode the texts: verify, with b for an oracle. That the ids are b's goes without saying."""
     from ..oracles.recorded_ids import OtherModel
     from ..verify.result import Text
     from ..verify.verify import verify
 
     with OtherModel(b) as oracle:
-        return verify(
+        oracle.name = name
+        result = verify(
             a,
             oracle,
             [Text(source, 0, text) for source, text in texts],
@@ -103,6 +109,9 @@ def _encoded(a: Tokenizer, b: Tokenizer, texts: list[tuple[str, bytes]]) -> Any:
             parse_special=True,
             progress=lambda *_: None,
         )
+    for difference in result.differences:
+        difference.causes = tuple(cause for cause in difference.causes if cause.id != "vocabulary")
+    return result
 
 
 def _heading(title: str, color: bool) -> str:
@@ -110,32 +119,43 @@ def _heading(title: str, color: bool) -> str:
 
 
 def _lines(
-    models: list[str], sections: dict[str, list[VocabularyDifference]], color: bool, width: int | None
+    names: tuple[str, str],
+    models: list[str],
+    sections: Sections,
+    color: bool,
+    width: int | None,
+    examples: int,
 ) -> Iterator[str]:
+    """What differs; of what there are many, so many examples."""
+
     def wrapped(text: str, indent: int) -> str:
         return " " * indent + terminal.wrapped(terminal.safe_line(text), width, indent + 2, start=indent)
 
-    for name, path in zip("ab", models):
-        yield wrapped(f"{name}: {path}", 0)
+    if not any(sections.values()):
+        yield "the vocabularies are the same"
+        return
+    yield wrapped(f"{names[0]} ({models[0]}) and {names[1]} ({models[1]}) differ", 0)
     same = [_SECTIONS[name] for name, differences in sections.items() if not differences]
     for name, differences in sections.items():
         if not differences:
             continue
         yield _heading(_SECTIONS[name], color)
         for difference in differences:
-            yield wrapped(_sentence(difference), 2)
-            for line in difference.lines[:_SHOWN]:
+            yield wrapped(_sentence(difference, names), 2)
+            for line in difference.lines[:examples]:
                 yield wrapped(line, 4)
-            if difference.lines and difference.number > _SHOWN and len(difference.lines) > _SHOWN:
+            if examples and len(difference.lines) > examples:
                 yield wrapped("…", 4)
     if same:
         yield wrapped(f"the same: {', '.join(same)}", 0)
+    if not examples and any(difference.lines for found in sections.values() for difference in found):
+        yield wrapped("--all shows which", 0)
 
 
-def _sentence(difference: VocabularyDifference) -> str:
+def _sentence(difference: VocabularyDifference, names: tuple[str, str]) -> str:
     if difference.a is None and difference.b is None:
         return f"{difference.number} {difference.what}"
-    return f"{difference.what}: {_value(difference.a)} in a, {_value(difference.b)} in b"
+    return f"{difference.what}: {_value(difference.a)} in {names[0]}, {_value(difference.b)} in {names[1]}"
 
 
 def _value(value: object) -> str:

@@ -15,8 +15,8 @@ from ._arguments import Parser, add_model_first, add_override_kv, overrides_of, 
 _DESCRIPTION = """\
 Find what is wrong or suspicious in the metadata of a model's tokenizer, and say where it is, why it matters and \
 what to do. Errors make llama.cpp refuse the file or abort, or are values that cannot be meant; warnings most \
-likely give other ids than in training; notes are good to know. Files whose tokenizer cannot be \
-opened are examined as well.
+likely give other ids than in training; notes are good to know, and shown with --verbose. Files whose tokenizer \
+cannot be opened are examined as well.
 
 The exit code is 1 if there is an error among the findings, with --strict also if there is a warning, 0 if not, 2 if \
 the file could not be read."""
@@ -37,6 +37,7 @@ def add_arguments(parser: Parser) -> None:
     add_model_first(parser)
     add_override_kv(parser)
     parser.add_argument("--strict", action="store_true", help="exit code 1 also for warnings")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show notes, too")
     parser.add_argument("--json", action="store_true", help="print one object")
     parser.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
@@ -50,16 +51,29 @@ def run(arguments: argparse.Namespace) -> int:
         _output.write(terminal.json_bytes(findings_to_json(path, findings)))
     else:
         color, width = _output.use_color(arguments.color), _output.terminal_width()
-        _output.write(_text(path, findings, color, None if width is None else min(width, _WIDTH)))
+        width = None if width is None else min(width, _WIDTH)
+        _output.write(_text(path, findings, arguments.verbose, color, width))
     grave = ("error", "warning") if arguments.strict else ("error",)
     return int(any(finding.severity in grave for finding in findings))
 
 
-def _text(path: str, findings: list[Finding], color: bool, width: int | None) -> bytes:
-    lines = [line for finding in findings for line in _lines(finding, color, width)]
+def _text(path: str, findings: list[Finding], verbose: bool, color: bool, width: int | None) -> bytes:
+    """The verdict, then the findings; notes only where they are asked for."""
     counts = Counter(finding.severity for finding in findings)
     told = [f"{n} {name}{'s' * (n > 1)}" for name in _COLORS if (n := counts[name])]
-    lines.append(f"{terminal.one_line(path)}: {', '.join(told) or 'nothing found'}")
+    is_healthy = set(counts) <= {"note"}
+    verdict = f"{', '.join(told)}" if not is_healthy else "OK: nothing to fix"
+    shown = findings if verbose else [finding for finding in findings if finding.severity != "note"]
+    if is_healthy and findings:
+        verdict += f" ({', '.join(told)}{'' if verbose else '; --verbose shows them'})"
+    elif len(shown) < len(findings):
+        verdict += " (--verbose shows notes, too)"
+    begin, end = (
+        ("\x1b[1;32m" if is_healthy else _COLORS[findings[0].severity], terminal.RESET) if color else ("", "")
+    )
+    lines = [f"{begin}{verdict}{end}: {terminal.one_line(path)}"]
+    for finding in shown:
+        lines += ["", *_lines(finding, color, width)]
     return ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
 
 
@@ -84,4 +98,4 @@ def _lines(finding: Finding, color: bool, width: int | None) -> list[str]:
             lines.append(f"    {terminal.safe_line(part)}")
         elif part.strip():
             lines.append(paragraph(part.strip().removeprefix(", ")))
-    return [*lines, ""]
+    return lines

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..statistics.reading import GROUPINGS
 from ..views import terminal
+from ..wording import short_names
 from . import _output
 from ._arguments import (
     Parser,
@@ -123,7 +124,7 @@ class _Job:
         self.bar = Bar()
 
     def stats(self, arguments: argparse.Namespace) -> Stats:
-        from ..statistics import short_names, stats
+        from ..statistics import stats
         from ..tokenizer import Tokenizer
 
         models: Any = model_paths(arguments)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from ..corpus import Report
 from ..errors import printable
 from ..pipeline.blocks import blocks
 from ..tokenizer import Tokenizer
+from ..wording import short_names
 from .measure import Measurer
 from .measure import Measures as Measures
 from .measure import Stats as Stats
@@ -85,7 +86,8 @@ def _named(models: Model | Iterable[Model] | Mapping[str, Model]) -> dict[str, T
     else:
         single = isinstance(models, (Tokenizer, str, os.PathLike))
         given = cast("list[Model]", [models] if single else list(cast("Iterable[Model]", models)))
-        found = dict(zip(short_names(given), map(_tokenizer, given)))
+        names = short_names([m.pre if isinstance(m, Tokenizer) else os.fspath(m) for m in given])
+        found = dict(zip(names, map(_tokenizer, given)))
     if not found:
         raise ValueError("no model: give a Tokenizer or the path of a GGUF file")
     return found
@@ -93,28 +95,3 @@ def _named(models: Model | Iterable[Model] | Mapping[str, Model]) -> dict[str, T
 
 def _tokenizer(model: Model) -> Tokenizer:
     return model if isinstance(model, Tokenizer) else Tokenizer.from_gguf(model)
-
-
-def short_names(models: Sequence[Model]) -> list[str]:
-    """A short name for each model, none twice.
-
-    >>> short_names(["a/qwen.gguf", "b/qwen.gguf", "llama.gguf", "llama.gguf"])
-    ['a/qwen', 'b/qwen', 'llama', 'llama (2)']
-    """
-    paths = [
-        model.pre if isinstance(model, Tokenizer) else os.path.splitext(os.fspath(model))[0]
-        for model in models
-    ]
-    parts = [path.replace(os.sep, "/").split("/") for path in paths]
-    depths = [1] * len(paths)
-    for _ in range(max(map(len, parts), default=0)):
-        names = ["/".join(part[-depth:]) for part, depth in zip(parts, depths)]
-        same = Counter(names)
-        depths = [depth + (same[name] > 1) for depth, name in zip(depths, names)]
-    names = ["/".join(part[-depth:]) for part, depth in zip(parts, depths)]
-    times: Counter[str] = Counter()
-    for index, name in enumerate(names):
-        times[name] += 1
-        if times[name] > 1:
-            names[index] = f"{name} ({times[name]})"
-    return names

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from .. import utf8
 from ..oracles.oracle import Failure
 
 if TYPE_CHECKING:
@@ -112,11 +111,3 @@ class Result:
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, and the texts and bytes that are done."""
-
-
-def visible_text(data: bytes, limit: int) -> tuple[bytes, bool]:
-    """The first `limit` bytes of a text or one character less or more, and whether it is cut."""
-    if len(data) <= limit:
-        return data, False
-    ends = [end for end in utf8.char_ends(data[: limit + 4]) if end <= limit]
-    return data[: ends[-1] if ends else limit], True

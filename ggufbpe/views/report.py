@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..verify.result import Difference, Example, FailureGroup, Result, Shown, Text, visible_text
+from ..verify.result import Difference, Example, FailureGroup, Result, Shown, Text
 from ..wording import counted
 from .page import marked, page, safe, token
+from .terminal import visible_text
 
 _TEXT_SHOWN = 2000  # bytes of a text that the page shows
 

@@ -8,23 +8,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..verify.result import Difference, Example, FailureGroup, Result, Shown, Text, visible_text
+from ..verify.result import Difference, Example, FailureGroup, Result, Shown, Text
 from ..wording import counted
 from . import terminal
 from .report import all_fixes, verdict
 
 _SHOWN = 10  # differences printed on a terminal; --json and --html have all
+_TELLING = 100_000  # bytes from which on the time for them says something
 _TEXT_SHOWN = 200  # bytes of a text that are printed
-_PIECE_WIDTH = 28  # columns of a piece in a row
 _MARK, _GOOD, _BAD = "\x1b[1;31m", "\x1b[32m", "\x1b[31m"
 
 
 class ReportLines:
     """The result in lines for people."""
 
-    def __init__(self, color: bool, width: int) -> None:
+    def __init__(self, color: bool, width: int, models: tuple[str, str] | None = None) -> None:
+        """`models`: the names of two models that are compared, in place of ggufbpe and an oracle."""
         self._color = color
         self._width = width
+        self._models = models
+        self._sides = models or ("ours", "theirs")
+        self._label = min(max(8, *map(len, self._sides)), width // 3)
 
     def lines(self, result: Result, note: str) -> Iterator[str]:
         yield from self._summary(result, note)
@@ -53,16 +57,23 @@ class ReportLines:
             yield self._colored(f"{result.oracle} failed on {counted(result.failed, 'text')}", _BAD)
         if result.refused:
             yield f"{counted(result.refused, 'text')} not compared, which {result.oracle} cannot take"
+        own = self._models[0] if self._models else "ggufbpe"
         rows = [
             ("texts", str(result.texts), f"{result.bytes} bytes"),
-            ("ggufbpe", f"{result.tokens} tokens", rate(result.bytes, result.seconds)),
-            (result.oracle, f"{result.oracle_tokens} tokens", rate(result.bytes, result.oracle_seconds)),
+            (own, counted(result.tokens, "token"), rate(result.bytes, result.seconds)),
+            (
+                result.oracle,
+                counted(result.oracle_tokens, "token"),
+                rate(result.bytes, result.oracle_seconds),
+            ),
         ]
         first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
         if first + second > self._width - 16:
             yield from (f"  {name}: {', '.join(rest)}" for name, *rest in rows)
         else:
-            yield from (f"  {name:{first}}  {number:>{second}}  {last}" for name, number, last in rows)
+            yield from (
+                f"  {name:{first}}  {number:>{second}}  {last}".rstrip() for name, number, last in rows
+            )
         if note:
             yield self._wrapped(f"  {note}", 2)
 
@@ -74,13 +85,13 @@ class ReportLines:
         yield self._wrapped(f"   first in {where(first.text, first.start)}", 5)
         yield from self._rows(first)
         if difference.smallest is not None:
-            text = difference.smallest.text.data
-            yield self._wrapped(f"   smallest text: {shown_text(text)} ({counted(len(text), 'byte')})", 5)
+            yield self._wrapped(f"   smallest text: {_shown_text(difference.smallest.text.data)}", 5)
             yield from self._rows(difference.smallest)
 
     def _causes(self, difference: Difference) -> Iterator[str]:
         if not difference.causes:
-            yield "   cause: not found"
+            if self._models is None:  # of two models that differ, their differences say more
+                yield "   cause: not found"
             return
         share = "" if difference.explains == 1.0 else f" (explains {difference.explains:.0%} of the ids)"
         for cause in difference.causes:
@@ -90,11 +101,10 @@ class ReportLines:
                 yield f"   fix: {terminal.one_line(cause.fix)}"  # in one piece, to be copied
 
     def _failure(self, group: FailureGroup) -> Iterator[str]:
-        text = group.first.data
         kind = self._colored(group.kind, terminal.BOLD)
         yield self._wrapped(f"{kind}: {terminal.one_line(group.detail)}", 3)
         yield self._wrapped(f"   {counted(group.texts, 'text')}, first {where(group.first, 0)}", 5)
-        yield self._wrapped(f"   {shown_text(text)} ({counted(len(text), 'byte')})", 5)
+        yield self._wrapped(f"   {_shown_text(group.first.data)}", 5)
 
     def _wrapped(self, text: str, indent: int) -> str:
         return terminal.wrapped(text, self._width, indent, start=0)
@@ -106,7 +116,7 @@ class ReportLines:
 
     def _rows(self, example: Example) -> Iterator[str]:
         """Ours above theirs, each token over its id, in as many blocks as the width asks for."""
-        room = self._width - 14
+        room = self._width - 6 - self._label
         columns = [_column(ours, theirs, left_out, room) for ours, theirs, left_out in _by_span(example)]
         while columns:
             used = 0
@@ -114,13 +124,14 @@ class ReportLines:
             while columns and (not block or used + columns[0].width <= room):
                 used += columns[0].width + 2
                 block.append(columns.pop(0))
-            for label, line in (("at byte", 0), ("ours", 1), ("", 2), ("theirs", 3), ("", 4)):
+            ours, theirs = self._sides
+            for label, line in (("at byte", 0), (ours, 1), ("", 2), (theirs, 3), ("", 4)):
                 cells = [self._cell(column, line) for column in block]
-                yield f"     {label:8} {'  '.join(cells)}".rstrip()
+                yield f"     {label[: self._label]:{self._label}} {'  '.join(cells)}".rstrip()
             if not self._color:
                 marks = ["^" * column.width if column.differs else " " * column.width for column in block]
                 if any(column.differs for column in block):
-                    yield f"     {'':8} {'  '.join(marks)}".rstrip()
+                    yield f"     {'':{self._label}} {'  '.join(marks)}".rstrip()
 
     def _cell(self, column: _Column, line: int) -> str:
         text, width = column.lines[line]
@@ -167,7 +178,7 @@ def _side(tokens: list[Shown], left_out: int) -> list[tuple[str, int]]:
         return [("∅", 1), ("", 0)]
     pieces, ids, total = [], [], 0
     for token in tokens:
-        piece, width = _shown_piece(token.piece)
+        piece, width = terminal.shown_piece(token.piece)
         number = str(token.id)
         cell = max(width, len(number))
         pieces.append(piece + " " * (cell - width))
@@ -179,15 +190,6 @@ def _side(tokens: list[Shown], left_out: int) -> list[tuple[str, int]]:
         ids.append(" " * len(more))
         total += len(more) + 1
     return [(" ".join(pieces), total - 1), (" ".join(ids), total - 1)]
-
-
-def _shown_piece(piece: bytes) -> tuple[str, int]:
-    """A piece for a row: safe, spaces visible, not too long; and its width in columns."""
-    text = terminal.visible(piece).replace(" ", "␣") or "∅"
-    while display_width(text) > _PIECE_WIDTH:
-        text = text[: max(len(text) * _PIECE_WIDTH // display_width(text) - 1, 1)] + "…"
-    width = display_width(text)
-    return terminal.isolated(text), width
 
 
 def _by_span(example: Example) -> Iterator[tuple[list[Shown], list[Shown], tuple[int, int]]]:
@@ -203,26 +205,8 @@ def _by_span(example: Example) -> Iterator[tuple[list[Shown], list[Shown], tuple
             yield from (([one], [other], (0, 0)) for one, other in zip(ours, theirs))
 
 
-def display_width(text: str) -> int:
-    """The columns that a terminal gives to `text`, which is printable.
-
-    >>> display_width("a中\\u0301")
-    3
-    """
-    if text.isascii():
-        return len(text)
-    from unicodedata import category, east_asian_width
-
-    return sum(
-        0 if category(char) in ("Mn", "Me", "Cf") else 2 if east_asian_width(char) in "WF" else 1
-        for char in text
-    )
-
-
-def shown_text(data: bytes) -> str:
-    """A text in quotes, escaped, and cut if it is long."""
-    head, is_cut = visible_text(data, _TEXT_SHOWN)
-    return f'"{terminal.isolated(terminal.visible(head))}{"…" if is_cut else ""}"'
+def _shown_text(data: bytes) -> str:
+    return f"{terminal.shown_text(data, _TEXT_SHOWN)} ({counted(len(data), 'byte')})"
 
 
 def where(text: Text, start: int) -> str:
@@ -231,5 +215,5 @@ def where(text: Text, start: int) -> str:
 
 
 def rate(size: int, seconds: float) -> str:
-    """Megabytes a second, for people."""
-    return f"{size / 1e6 / seconds:.3g} MB/s" if seconds else "-"
+    """Megabytes a second, for people; nothing where it was too little to tell."""
+    return f"{size / 1e6 / seconds:.3g} MB/s" if seconds and size >= _TELLING else ""

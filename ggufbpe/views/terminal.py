@@ -5,7 +5,10 @@ But: writes nothing; cli/_output.py does.
 
 from __future__ import annotations
 
+from .. import utf8
+
 RESET, DIM, BOLD = "\x1b[0m", "\x1b[2m", "\x1b[1m"
+_PIECE_WIDTH = 28  # columns of a piece in a row
 
 
 def one_line(text: str) -> str:
@@ -100,3 +103,42 @@ def isolated_runs(text: str) -> str:
     import re
 
     return re.sub(f"{_RTL}(?: +{_RTL})*", "\u2068\\g<0>\u2069", text)
+
+
+def display_width(text: str) -> int:
+    """The columns that a terminal gives to `text`, which is printable.
+
+    >>> display_width("a中\\u0301")
+    3
+    """
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width
+
+    return sum(
+        0 if category(char) in ("Mn", "Me", "Cf") else 2 if east_asian_width(char) in "WF" else 1
+        for char in text
+    )
+
+
+def shown_piece(piece: bytes) -> tuple[str, int]:
+    """A piece for a row: safe, spaces visible, not too long; and its width in columns."""
+    text = visible(piece).replace(" ", "␣") or "∅"
+    while display_width(text) > _PIECE_WIDTH:
+        text = text[: max(len(text) * _PIECE_WIDTH // display_width(text) - 1, 1)] + "…"
+    width = display_width(text)
+    return isolated(text), width
+
+
+def visible_text(data: bytes, limit: int) -> tuple[bytes, bool]:
+    """The first `limit` bytes of a text or one character less or more, and whether it is cut."""
+    if len(data) <= limit:
+        return data, False
+    ends = [end for end in utf8.char_ends(data[: limit + 4]) if end <= limit]
+    return data[: ends[-1] if ends else limit], True
+
+
+def shown_text(data: bytes, most: int) -> str:
+    """A text in quotes, escaped, and cut if it has more than `most` bytes."""
+    head, is_cut = visible_text(data, most)
+    return f'"{isolated(visible(head))}{"…" if is_cut else ""}"'

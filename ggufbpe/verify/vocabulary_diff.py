@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 
 from ..doctor.round_trips import SAMPLES
 from ..errors import printable
+from ..models.bpe.merge import parts
 from ..models.bpe.registry import PreTokenizer
 from ..models.bpe.split import splitter
+from ..pipeline.detokenize import Pieces
 from ..spelling import escape_spaces
 from ..vocab import TokenAttribute, Vocabulary
 
@@ -45,24 +47,30 @@ class VocabularyDifference(NamedTuple):
     lines: tuple[str, ...] = ()  # the same for people
 
 
-def compare(a: Vocabulary, b: Vocabulary) -> dict[str, list[VocabularyDifference]]:
+Sections = dict[str, list[VocabularyDifference]]
+
+
+def diff(a: Vocabulary, b: Vocabulary, names: tuple[str, str] = ("a", "b")) -> Sections:
     """The differences by section: tokens, types, merges, flags, special ids, pre-tokenizer. Empty: none.
 
-    >>> compare(vocabulary, vocabulary)                                      # doctest: +SKIP
+    >>> diff(vocabulary, vocabulary)                                         # doctest: +SKIP
     {'tokens': [], 'types': [], 'merges': [], 'flags': [], 'special': [], 'pre': []}
+
+    `names` are what the sides are called in words.
     """
+    one, other = (_Side(name, v, Pieces(v, special=True)) for name, v in zip(names, (a, b)))
     sections = {
-        "tokens": _tokens(a, b),
-        "types": _types(a, b),
-        "merges": _merges(a, b),
+        "tokens": _tokens(one, other),
+        "types": _types(one, other),
+        "merges": _merges(one, other),
         "flags": _flags(a, b),
-        "special": _special(a, b),
-        "pre": _pre(a, b),
+        "special": _special(one, other),
+        "pre": _pre(one, other),
     }
     return {name: list(differences) for name, differences in sections.items()}
 
 
-def to_json(sections: dict[str, list[VocabularyDifference]]) -> dict[str, Any]:
+def to_json(sections: Sections) -> dict[str, Any]:
     """All sections as dictionaries and lists."""
     return {
         name: [
@@ -73,17 +81,40 @@ def to_json(sections: dict[str, list[VocabularyDifference]]) -> dict[str, Any]:
     }
 
 
-def _tokens(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
+class _Side(NamedTuple):
+    """A vocabulary with its name, and how its tokens are shown: as the text that they stand for."""
+
+    name: str
+    vocabulary: Vocabulary
+    pieces: Pieces
+
+    def shown(self, token: int) -> str:
+        """The text of a token, quoted; bytes that are not UTF-8 are escaped."""
+        return printable(self.pieces[token].decode("utf-8", "backslashreplace"), 40)
+
+    def shown_merge(self, merge: str) -> str:
+        """The two sides of a merge in the same way; as they are written where one is no token."""
+        ids = [self.vocabulary.token_to_id.get(part) for part in parts(merge)]
+        return (
+            " + ".join(self.shown(i) for i in ids if i is not None)
+            if None not in ids
+            else printable(merge, 40)
+        )
+
+
+def _tokens(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
+    a, b = one.vocabulary, other.vocabulary
     if a.model != b.model:
         yield VocabularyDifference("model", "tokenizer.ggml.model", 1, a.model, b.model)
     if len(a.tokens) != len(b.tokens):
         yield VocabularyDifference("size", "number of tokens", 1, len(a.tokens), len(b.tokens))
-    for name, one, other in (("only_a", a, b), ("only_b", b, a)):
-        found = [i for i, token in enumerate(one.tokens) if token not in other.token_to_id]
+    for name, side, others in (("only_a", one, b), ("only_b", other, a)):
+        tokens = side.vocabulary.tokens
+        found = [i for i, token in enumerate(tokens) if token not in others.token_to_id]
         if found:
-            shown = [{"id": i, "token": one.tokens[i]} for i in found[:_EXAMPLES]]
-            lines = [f"{i} {printable(one.tokens[i], 40)}" for i in found[:_EXAMPLES]]
-            what = f"tokens only in {name[-1]}"
+            shown = [{"id": i, "token": tokens[i]} for i in found[:_EXAMPLES]]
+            lines = [f"{i} {side.shown(i)}" for i in found[:_EXAMPLES]]
+            what = f"tokens only in {side.name}"
             yield VocabularyDifference(name, what, len(found), examples=tuple(shown), lines=tuple(lines))
     moved = [(i, j) for i, token in enumerate(a.tokens) if (j := b.token_to_id.get(token, i)) != i]
     if moved:
@@ -94,11 +125,12 @@ def _tokens(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
             else "tokens in both with another id"
         )
         shown = [{"token": a.tokens[i], "a": i, "b": j} for i, j in moved[:_EXAMPLES]]
-        lines = [f"{printable(a.tokens[i], 40)}: {i} in a, {j} in b" for i, j in moved[:_EXAMPLES]]
+        lines = [f"{one.shown(i)}: {i} in {one.name}, {j} in {other.name}" for i, j in moved[:_EXAMPLES]]
         yield VocabularyDifference("other_id", what, len(moved), examples=tuple(shown), lines=tuple(lines))
 
 
-def _types(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
+def _types(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
+    a, b = one.vocabulary, other.vocabulary
     found = [
         (i, j)
         for i, token in enumerate(a.tokens)
@@ -110,8 +142,8 @@ def _types(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
             for i, j in found[:_EXAMPLES]
         ]
         lines = [
-            f"{item['id']} {printable(str(item['token']), 40)}: {item['a']} in a, {item['b']} in b"
-            for item in shown
+            f"{i} {one.shown(i)}: {_kinds(a.attributes[i])} in {one.name}, {_kinds(b.attributes[j])} in {other.name}"
+            for i, j in found[:_EXAMPLES]
         ]
         yield VocabularyDifference(
             "types", "tokens of another type", len(found), examples=tuple(shown), lines=tuple(lines)
@@ -123,23 +155,27 @@ def _kinds(attribute: int) -> str:
     return "+".join(names) or "undefined"
 
 
-def _merges(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
+def _merges(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
+    a, b = one.vocabulary, other.vocabulary
     if len(a.merges) != len(b.merges):
         yield VocabularyDifference("merge_count", "number of merges", 1, len(a.merges), len(b.merges))
-    own, other = ({merge: rank for rank, merge in reversed(list(enumerate(v.merges)))} for v in (a, b))
-    for name, one, two in (("merges_only_a", own, other), ("merges_only_b", other, own)):
-        found = sorted((rank, merge) for merge, rank in one.items() if merge not in two)
+    ranks_a, ranks_b = ({merge: rank for rank, merge in reversed(list(enumerate(v.merges)))} for v in (a, b))
+    for name, side, own, others in (
+        ("merges_only_a", one, ranks_a, ranks_b),
+        ("merges_only_b", other, ranks_b, ranks_a),
+    ):
+        found = sorted((rank, merge) for merge, rank in own.items() if merge not in others)
         if found:
             shown = [{"rank": rank, "merge": merge} for rank, merge in found[:_EXAMPLES]]
-            lines = [f"rank {rank}: {printable(merge, 40)}" for rank, merge in found[:_EXAMPLES]]
-            what = f"merges only in {name[-1]}"
+            lines = [f"rank {rank}: {side.shown_merge(merge)}" for rank, merge in found[:_EXAMPLES]]
+            what = f"merges only in {side.name}"
             yield VocabularyDifference(name, what, len(found), examples=tuple(shown), lines=tuple(lines))
-    common = sorted((rank, merge) for merge, rank in own.items() if merge in other)
-    moved = [common[at] for at in _out_of_order([other[merge] for _, merge in common])]
+    common = sorted((rank, merge) for merge, rank in ranks_a.items() if merge in ranks_b)
+    moved = [common[at] for at in _out_of_order([ranks_b[merge] for _, merge in common])]
     if moved:
-        places = [{"merge": merge, "a": rank, "b": other[merge]} for rank, merge in moved[:_EXAMPLES]]
+        places = [{"merge": merge, "a": rank, "b": ranks_b[merge]} for rank, merge in moved[:_EXAMPLES]]
         lines = [
-            f"{printable(merge, 40)}: rank {rank} in a, {other[merge]} in b"
+            f"{one.shown_merge(merge)}: rank {rank} in {one.name}, {ranks_b[merge]} in {other.name}"
             for rank, merge in moved[:_EXAMPLES]
         ]
         yield VocabularyDifference(
@@ -171,28 +207,29 @@ def _out_of_order(numbers: list[int]) -> list[int]:
 def _flags(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
     pairs: list[tuple[str, Any, Any]] = [(name, getattr(a, name), getattr(b, name)) for name in _FLAGS]
     pairs += [(name, getattr(a.pre_tokenizer, name), getattr(b.pre_tokenizer, name)) for name in _PRE_FLAGS]
-    for name, one, other in pairs:
-        if one != other:
-            yield VocabularyDifference(name, name, 1, one, other)
+    for name, own, others in pairs:
+        if own != others:
+            yield VocabularyDifference(name, name, 1, own, others)
 
 
-def _special(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
+def _special(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
+    a, b = one.vocabulary, other.vocabulary
     for name in a.special_ids:
-        one, other = (_token(v, v.special_ids.get(name)) for v in (a, b))
-        if one != other:
-            yield VocabularyDifference(name, name.upper(), 1, one, other)
+        own, others = (_token(v, v.special_ids.get(name)) for v in (a, b))
+        if own != others:
+            yield VocabularyDifference(name, name.upper(), 1, own, others)
     ends = [{v.tokens[i] for i in v.eog_ids} for v in (a, b)]
     if ends[0] != ends[1]:
         what = "tokens that end a generation"
         yield VocabularyDifference("end_of_generation", what, 1, sorted(ends[0]), sorted(ends[1]))
     special = [{v.tokens[i] for i in v.special_token_ids} for v in (a, b)]
-    for name, found in (
-        ("special_only_a", special[0] - special[1]),
-        ("special_only_b", special[1] - special[0]),
+    for name, side, found in (
+        ("special_only_a", one, special[0] - special[1]),
+        ("special_only_b", other, special[1] - special[0]),
     ):
         if found:
             texts = sorted(found)[:_EXAMPLES]
-            what = f"tokens found in a prompt only by {name[-1]}"
+            what = f"tokens found in a prompt only by {side.name}"
             lines = tuple(printable(text, 40) for text in texts)
             yield VocabularyDifference(name, what, len(found), examples=tuple(texts), lines=lines)
 
@@ -201,24 +238,28 @@ def _token(vocabulary: Vocabulary, token: int | None) -> dict[str, Any] | None:
     return None if token is None else {"id": token, "text": vocabulary.tokens[token]}
 
 
-def _pre(a: Vocabulary, b: Vocabulary) -> Iterator[VocabularyDifference]:
-    one, other = a.pre_tokenizer, b.pre_tokenizer
-    if one.name == other.name:
+def _pre(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
+    a, b = one.vocabulary, other.vocabulary
+    own, others = a.pre_tokenizer, b.pre_tokenizer
+    if own.name == others.name:
         return
-    if one.family == other.family:
+    if own.family == others.family:
         yield VocabularyDifference(
-            "pre", "pre-tokenizer, of one family: they split alike", 1, one.name, other.name
+            "pre", "pre-tokenizer, of one family: they split alike", 1, own.name, others.name
         )
         return
     both_split = a.tokenizer_model.has_pre_tokenizer and b.tokenizer_model.has_pre_tokenizer
-    parted = list(_parted(one, other, SAMPLES)) if both_split else []
-    lines = [f"{printable(text, 60)}: {_words(x)} in a, {_words(y)} in b" for text, x, y in parted]
+    parted = list(_parted(own, others, SAMPLES)) if both_split else []
+    lines = [
+        f"{printable(text, 60)}: {_words(x)} in {one.name}, {_words(y)} in {other.name}"
+        for text, x, y in parted
+    ]
     yield VocabularyDifference(
         "pre",
         "pre-tokenizer",
         1,
-        one.name,
-        other.name,
+        own.name,
+        others.name,
         tuple({"text": text, "a": x, "b": y} for text, x, y in parted),
         tuple(lines),
     )

@@ -1,0 +1,86 @@
+"""`ggufbpe compare`: one text as several models cut it, side by side."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from ..escapes import process_escapes
+from ..tokenizer import Tokenizer
+from ..verify.side_by_side import compare
+from ..views import compare_lines, terminal
+from ..wording import short_names
+from . import _output
+from ._arguments import Parser, UsageError, add_override_kv, add_sources, overrides_of
+from ._input import read_file, read_stdin, settle_stdin
+
+_DESCRIPTION = """\
+Show how two or more models cut a text into tokens: how many each makes of it, and the places where they part. The \
+tokens are aligned by the bytes of the text, so the models may be of any kind; ids mean nothing in another vocabulary, \
+and are shown with --ids. BOS and EOS are not added.
+
+The exit code is 0 if all cut the text alike, 1 if not, 2 if they could not be compared. Why two models differ, \
+`ggufbpe diff` says."""
+_EXAMPLES = """\
+examples:
+  ggufbpe compare a.gguf b.gguf -p "12345 and 你好"
+  ggufbpe compare a.gguf b.gguf c.gguf -f prompt.txt --ids
+  git diff | ggufbpe compare a.gguf b.gguf --json"""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="two or more .gguf files")
+    parser.add_argument("-m", "--model", action="append", default=[], metavar="PATH", help="one more of them")
+    parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
+    add_sources(parser, "the text")
+    add_override_kv(parser)
+    parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in the text")
+    parser.add_argument(
+        "--no-parse-special",
+        dest="parse_special",
+        action="store_false",
+        help="take the text of special tokens for plain text",
+    )
+    parser.add_argument("--ids", action="store_true", help="show each token's id, too")
+    parser.add_argument("--all", action="store_true", help="show every place, also where all cut alike")
+    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    settle_stdin(arguments, "prompt", "file")
+    models = [*arguments.model, *arguments.models]
+    if len(models) < 2:
+        raise UsageError(f"two models or more, not {len(models)} (see ggufbpe compare --help)")
+    text = _text(arguments)
+    overrides = overrides_of(arguments)
+    tokenizers = [Tokenizer.from_gguf(path, overrides=overrides) for path in models]
+    stretches = compare(tokenizers, text, parse_special=arguments.parse_special)
+    compared = compare_lines.Compared(short_names(models), text, stretches)
+    if arguments.json:
+        _output.write(terminal.json_bytes(compare_lines.to_json(compared)))
+    else:
+        shown = compare_lines.lines(
+            compared,
+            ids=arguments.ids,
+            everything=arguments.all,
+            color=_output.use_color(arguments.color),
+            width=_output.terminal_width() or 100,
+        )
+        for line in shown:
+            _output.write(f"{line.rstrip(' ')}\n".encode())
+    return int(not all(stretch.is_same for stretch in stretches))
+
+
+def _text(arguments: argparse.Namespace) -> bytes:
+    given = [arguments.prompt, arguments.file, arguments.stdin or None]
+    if sum(each is not None for each in given) != 1:
+        raise UsageError("give one text: -p TEXT, -f PATH or --stdin (see ggufbpe compare --help)")
+    if arguments.prompt is not None:
+        text = os.fsencode(arguments.prompt)
+    else:
+        text = read_stdin() if arguments.stdin else read_file(arguments.file)
+    return process_escapes(text) if arguments.escape else text
