@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
+from conftest import GPT2
 
 import ggufbpe
 from ggufbpe.vocabulary_facts import Fact
@@ -59,6 +60,17 @@ def test_public_name_exists_and_says_what_it_is(name: str) -> None:
     assert found.__name__ == name
     assert is_documented(found)
     assert name in dir(ggufbpe)
+
+
+def test_what_a_tab_shows_is_public() -> None:
+    shown = {name for name in dir(ggufbpe) if not name.startswith("_")}
+    assert shown == {*ggufbpe.__all__, "LLAMA_CPP"}
+
+
+def test_texts_for_people_are_short() -> None:
+    tok = ggufbpe.Tokenizer.from_gguf(GPT2)
+    assert repr(tok) == "<Tokenizer gpt2 gpt-2 of 50257 tokens>"
+    assert repr(tok.vocabulary) == "<Vocabulary gpt2 gpt-2 of 50257 tokens>"
 
 
 def test_other_names_do_not_exist() -> None:

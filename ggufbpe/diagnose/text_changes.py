@@ -88,6 +88,15 @@ def _normalization() -> Iterator[TextChange]:
         )
 
 
+def _named(change: str) -> str:
+    """A change of line ends with who writes such ones.
+
+    >>> _named("CRLF to LF")
+    'CRLF (of Windows) to LF'
+    """
+    return change.replace("CRLF", "CRLF (of Windows)")
+
+
 _LINES_FIX = "give both tools the same line ends; in Python, open files with newline='' or in binary mode"
 _END_FIX = (
     "give both tools the same end of the text: printf '%s' instead of echo, no strip() of what was read"
@@ -121,7 +130,7 @@ TEXT_CHANGES: tuple[TextChange, ...] = (
         )
     ),
     *(
-        _change("newlines", change, f"line ends are changed: {change}", _LINES_FIX, apply)
+        _change("newlines", change, f"line ends are changed: {_named(change)}", _LINES_FIX, apply)
         for change, apply in (
             ("CRLF to LF", lambda data: data.replace(b"\r\n", b"\n")),
             ("CRLF and CR to LF", lambda data: data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")),

@@ -91,6 +91,9 @@ class Vocabulary(NamedTuple):
         """Whether words are made lower case before they are looked up."""
         return self.lowercase and self.tokenizer_model.makes_lower_case
 
+    def __repr__(self) -> str:
+        return f"<Vocabulary {self.model} {self.pre} of {len(self.tokens)} tokens>"
+
     def __deepcopy__(self, memo: dict[int, object]) -> Vocabulary:
         return self._replace(
             tokens=copy(self.tokens),
