@@ -95,7 +95,9 @@ def is_utf8(data: bytes) -> bool:
     return True
 
 
-def differing(tok: Tokenizer, library: check.Library, texts: list[str]) -> list[tuple[str, bool, bool]]:
+def differing(
+    tok: Tokenizer, library: check.CheckedLibrary, texts: list[str]
+) -> list[tuple[str, bool, bool]]:
     ways = [(add, parse) for add in {False, library.adds_special} for parse in (False, True)]
     return [
         (text, *flags)
@@ -105,11 +107,11 @@ def differing(tok: Tokenizer, library: check.Library, texts: list[str]) -> list[
     ]
 
 
-def in_library(vocabulary: Vocabulary) -> check.Library:
+def in_library(vocabulary: Vocabulary) -> check.CheckedLibrary:
     return check.hugging_face(to_tokenizer_json(vocabulary).files["tokenizer.json"])
 
 
-def in_tiktoken(vocabulary: Vocabulary, **options: bool) -> check.Library:
+def in_tiktoken(vocabulary: Vocabulary, **options: bool) -> check.CheckedLibrary:
     return check.library_for("tiktoken", to_tiktoken(vocabulary, "test", **options))
 
 
@@ -652,7 +654,7 @@ def test_agreement_names_the_character() -> None:
         return tok.encode(text.replace("ж", "x"))
 
     found = check.agreement(
-        tok, check.Library("another", encode), random_texts=0, characters=range(0x400, 0x500)
+        tok, check.CheckedLibrary("another", encode), random_texts=0, characters=range(0x400, 0x500)
     )
     assert (found.characters, found.differing_characters) == (256, (ord("ж"),))
 

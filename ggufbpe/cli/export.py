@@ -16,7 +16,7 @@ from ._files import require_free, write_outputs
 from ._input import read_file
 
 if TYPE_CHECKING:
-    from ..interop.check import Agreement, Library
+    from ..interop.check import Agreement, CheckedLibrary
     from ..interop.hugging_face import Export
     from ..interop.limits import Limit
     from ..tokenizer import Tokenizer
@@ -232,7 +232,7 @@ def _checked(
     if kind not in ("tokenizer.json", "tiktoken"):
         return None
     try:
-        library: Library = library_for(kind, export)
+        library: CheckedLibrary = library_for(kind, export)
     except NotInstalledError as error:
         told.append(f"not checked: {error}")
         return None
