@@ -20,41 +20,18 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..errors import printable
-from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ..models.bpe.merge import CHAR_BYTES, WordEncoder
-from ..spelling import BYTE_OF, SPACE
+from ..spelling import SPACE
 from ..unicode_classes import LOWER
-from ..vocab import (
-    BYTE,
-    CONTROL,
-    LSTRIP,
-    NORMAL,
-    RSTRIP,
-    SPECIAL_IDS,
-    UNKNOWN,
-    UNUSED,
-    USER_DEFINED,
-    Vocabulary,
-)
+from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from . import limits
+from .hf_config import config_of
 from .limits import Limit
 from .originals import BY_ITS_UNICODE, IGNORING_CASE, PORTABLE, split
 from .splitting import NotExpressibleError, oniguruma
 
 TOKENIZER_JSON, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 NOT_IN_1 = "not_read_by_tokenizers_1"
-GGUF_SECTION, OTHER_TYPES = "gguf", "token_types"
-_CONFIG_TOKENS = ("bos", "eos", "unk", "sep", "pad", "mask")
-
-SPECIAL_ID_KEYS = {name: keys[0] for name, keys, _ in SPECIAL_IDS}
-TYPE_OF_ATTRIBUTE = {
-    NORMAL: TokenType.NORMAL,
-    UNKNOWN: TokenType.UNKNOWN,
-    CONTROL: TokenType.CONTROL,
-    USER_DEFINED: TokenType.USER_DEFINED,
-    UNUSED: TokenType.UNUSED,
-    BYTE: TokenType.BYTE,
-}
 
 
 class Export(NamedTuple):
@@ -78,7 +55,7 @@ def to_tokenizer_json(
     """
     vocabulary = limits.plain(vocabulary)
     document, found = _document(vocabulary, code_points)
-    config = _config(vocabulary, chat_template)
+    config = config_of(vocabulary, chat_template)
     files = {TOKENIZER_JSON: json_file(document), TOKENIZER_CONFIG: json_file(config)}
     return Export(files, tuple(found))
 
@@ -229,69 +206,6 @@ def _post_processor(vocabulary: Vocabulary) -> dict[str, Any] | None:
             if end
         },
     }
-
-
-def _config(vocabulary: Vocabulary, chat_template: str | None) -> dict[str, Any]:
-    """What `transformers` wants to know besides, and what only a GGUF has a place for."""
-    config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
-    for name in _CONFIG_TOKENS:
-        token = vocabulary.special_ids[name]
-        if token is not None and token in vocabulary.special_token_ids:  # not the 11 of models that name none
-            config[f"{name}_token"] = vocabulary.tokens[token]
-    config["add_bos_token"], config["add_eos_token"] = vocabulary.add_bos, vocabulary.add_eos
-    config["clean_up_tokenization_spaces"] = vocabulary.pre_tokenizer.clean_spaces
-    if chat_template is not None:
-        config["chat_template"] = chat_template
-    config[GGUF_SECTION] = _gguf_section(vocabulary)
-    return config
-
-
-def _gguf_section(vocabulary: Vocabulary) -> dict[str, Any]:
-    """Keys of a GGUF by their names, for import_hf.py; other readers leave them alone."""
-    texts = {
-        KEY_ARCHITECTURE: vocabulary.architecture,
-        KEY_NAME: vocabulary.name,
-        TokenizerKey.MODEL: vocabulary.model,
-        TokenizerKey.PRE: vocabulary.pre,
-    }
-    ids = {
-        SPECIAL_ID_KEYS[name]: token
-        for name, token in vocabulary.special_ids.items()
-        if token is not None and not _found_by_text(vocabulary, token)
-    }
-    flags = {
-        TokenizerKey.ADD_BOS: vocabulary.add_bos,
-        TokenizerKey.ADD_EOS: vocabulary.add_eos,
-        TokenizerKey.ADD_SEP: vocabulary.add_sep,
-        TokenizerKey.ADD_PREFIX: vocabulary.add_space_prefix,
-    }
-    return {**texts, **ids, **flags, OTHER_TYPES: _other_types(vocabulary)}
-
-
-def _found_by_text(vocabulary: Vocabulary, token: int) -> bool:
-    """Whether loading made a special token of one of another type, for its text; it will do so again."""
-    kind = vocabulary.attributes[token] & ~(LSTRIP | RSTRIP)
-    return bool(kind & CONTROL and kind != CONTROL)
-
-
-def _other_types(vocabulary: Vocabulary) -> dict[str, list[int]]:
-    """The tokens whose type a tokenizer.json does not tell, by the number of the type."""
-    found: dict[str, list[int]] = {}
-    special, byte_level = set(vocabulary.special_token_ids), vocabulary.pre_tokenizer.byte_encode
-    for token, attribute in enumerate(vocabulary.attributes):
-        kind = attribute & ~(LSTRIP | RSTRIP)
-        if kind == CONTROL | UNUSED and "unused" in vocabulary.tokens[token]:
-            kind = CONTROL  # loading marks such tokens, and will again
-        told = NORMAL
-        if token in special:
-            told = CONTROL if kind & (CONTROL | UNKNOWN) else USER_DEFINED
-        elif not byte_level and kind == BYTE and vocabulary.tokens[token] in BYTE_OF:
-            told = BYTE
-        if kind != CONTROL and _found_by_text(vocabulary, token):
-            kind &= ~CONTROL
-        if kind != told:
-            found.setdefault(str(int(TYPE_OF_ATTRIBUTE.get(kind, 0))), []).append(token)
-    return found
 
 
 # ---- what only some models have -------------------------------------------------------------------------

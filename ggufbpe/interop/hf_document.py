@@ -1,0 +1,142 @@
+"""A tokenizer.json as it is read: its parts, each checked, whatever its model is.
+
+    tokenizer.json, HFConfig -> [this file] -> import_bpe.py
+
+But: what a model does with its tokens, its own file knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import printable
+from ..gguf.constants import TokenType
+from .hf_config import CONFIG_TOKENS, HFConfig
+from .imported import NotImportableError
+from .limits import Limit
+from .recognize import parts_of
+
+
+class HFDocument:
+    """One tokenizer.json with its tokenizer_config.json. `tokens` and `types` are by id."""
+
+    def __init__(self, document: dict[str, Any], config: HFConfig) -> None:
+        self.document, self.config = document, config
+        self.model = _model(document)
+        self.added = _added_tokens(document)
+        self.tokens, self.types = self._token_list()
+        self.ids = {token: index for index, token in enumerate(self.tokens)}
+
+    def parts(self, name: str) -> list[dict[str, Any]]:
+        """The parts of the normalizer, the pre_tokenizer or the post_processor, in order."""
+        return parts_of(self.document.get(name), _CHILDREN[name])
+
+    def special_ids(self) -> dict[str, int]:
+        """The ids that the post-processor and the names of tokens tell, by their keys."""
+        ends = self.ends()[0]
+        found: dict[str, int] = {}
+        for name, key in CONFIG_TOKENS:
+            token = ends.get(name)
+            token = self.ids.get(self.config.token(name)) if token is None else token
+            if token is not None:
+                found[key] = token
+        found.update(self.config.written_ids(found, len(self.tokens)))
+        return found
+
+    def _token_list(self) -> tuple[list[str], list[int]]:
+        """Tokens and their types by id; what no token has is unused, as convert_hf_to_gguf.py has it."""
+        by_id: dict[int, str] = {}
+        for text, index in [*self.model["vocab"].items(), *((t["content"], t["id"]) for t in self.added)]:
+            if by_id.setdefault(index, text) != text:
+                raise NotImportableError(
+                    f"two tokens have the id {index}: {printable(by_id[index])} and {printable(text)}"
+                )
+        if not by_id:
+            raise NotImportableError("the file has no tokens")
+        size = max(by_id) + 1
+        if size > 2 * len(by_id) + 100_000:
+            raise NotImportableError(f"the file has {len(by_id)} tokens and ids up to {size - 1}")
+        tokens = [by_id.get(index, f"[PAD{index}]") for index in range(size)]
+        types = [int(TokenType.NORMAL if index in by_id else TokenType.UNUSED) for index in range(size)]
+        if len(set(tokens)) < size:
+            twice = next(text for index, text in enumerate(tokens) if tokens.index(text) < index)
+            raise NotImportableError(f"two ids have the token {printable(twice)}, where llama.cpp aborts")
+        if odd := next((text for text in tokens if "\0" in text), None):
+            raise NotImportableError(
+                f"the token {printable(odd)} has a NUL, where a string ends for llama.cpp"
+            )
+        for token in self.added:
+            types[token["id"]] = int(TokenType.CONTROL if token.get("special") else TokenType.USER_DEFINED)
+        return tokens, types
+
+    # ---- BOS and EOS ----------------------------------------------------------------------------
+
+    def ends(self) -> tuple[dict[str, int], list[Limit]]:
+        """The ids that are added to each text, "bos" before it and "eos" after it, and what cannot be added."""
+        found: dict[str, int] = {}
+        told: list[Limit] = []
+        for part in self.parts("post_processor"):
+            kind = part.get("type")
+            if kind in ("BertProcessing", "RobertaProcessing"):
+                found["bos"], found["eos"] = self._checked(part["cls"][1]), self._checked(part["sep"][1])
+            elif kind == "TemplateProcessing":
+                found.update(self._template(part, told))
+        return found, list(dict.fromkeys(told))
+
+    def _checked(self, token: Any) -> int:
+        if type(token) is not int or not 0 <= token < len(self.tokens):
+            raise NotImportableError(
+                f"the post-processor adds {printable(str(token))}, which is no token's id"
+            )
+        return token
+
+    def _template(self, part: dict[str, Any], told: list[Limit]) -> Iterator[tuple[str, int]]:
+        before: list[int] = []
+        after: list[int] = []
+        side = before
+        for piece in part.get("single", ()):
+            if "Sequence" in piece:
+                side = after
+            else:
+                side += part["special_tokens"][piece["SpecialToken"]["id"]]["ids"]
+        for name, ids in (("bos", before), ("eos", after)):
+            if len(ids) > 1:
+                what = f"{len(ids)} tokens are added for {name.upper()} to a text, and llama.cpp adds one"
+                told.append(Limit("more_than_one_end", what, len(ids)))
+            if ids:
+                yield name, self._checked(ids[0])
+
+
+_CHILDREN = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "post_processor": "processors"}
+
+
+def _model(document: dict[str, Any]) -> dict[str, Any]:
+    model = document.get("model")
+    if not isinstance(model, dict) or not isinstance(model.get("vocab"), (dict, list)):
+        raise NotImportableError("the file has no model with a vocabulary: it is no tokenizer.json")
+    kind = model.get("type", "BPE")
+    if kind != "BPE" or not isinstance(model["vocab"], dict):
+        raise NotImportableError(f"the model is {printable(str(kind))}, not byte pair encoding")
+    if not all(isinstance(index, int) and index >= 0 for index in model["vocab"].values()):
+        raise NotImportableError("the vocabulary has ids that are no numbers from 0 on")
+    for key in ("continuing_subword_prefix", "end_of_word_suffix"):
+        if model.get(key):
+            raise NotImportableError(
+                f"the model has a {key}, {printable(model[key])}, which llama.cpp does not have"
+            )
+    return model
+
+
+def _added_tokens(document: dict[str, Any]) -> list[dict[str, Any]]:
+    found = document.get("added_tokens") or []
+    good = isinstance(found, list) and all(
+        isinstance(token, dict)
+        and isinstance(token.get("content"), str)
+        and isinstance(token.get("id"), int)
+        and token["id"] >= 0
+        for token in found
+    )
+    if not good:
+        raise NotImportableError("the added tokens are not as in a tokenizer.json: each has content and id")
+    return found
