@@ -21,8 +21,7 @@ from ..tokenizer import Tokenizer
 from ..unicode_classes import STARTS, class_of
 from ..verify.fuzz import texts_for
 from ..verify.shrink import Shrinking, shrink
-from .hugging_face import TOKENIZER_JSON, Export
-from .tiktoken_files import RANKS, SIDE
+from .export import FORMATS, Export
 
 Encode = Callable[[str, bool, bool], list[int] | None]
 """The ids of a text, with special tokens added, with those in the text parsed; None where it cannot."""
@@ -72,6 +71,7 @@ class CheckedLibrary(NamedTuple):
     name: str
     encode: Encode
     adds_special: bool = True  # whether it can add BOS and EOS
+    parses_special: bool = True  # whether it can find control tokens in a text
 
 
 def agreement(
@@ -84,20 +84,27 @@ def agreement(
 ) -> Agreement:
     """Compare on `texts`, on random ones and on characters, given as code points; None for those of every kind."""
 
+    ways = [(False, False), (library.adds_special, library.parses_special)]
+
     def ours(text: str, flags: tuple[bool, bool]) -> list[int]:
         return tokenizer.encode(text, add_special=flags[0], parse_special=flags[1])
 
-    ways = [(False, False), (library.adds_special, True)]
+    def rows_of(text: str) -> list[tuple[list[int], list[int] | None]]:
+        """Our ids and theirs for each way; nothing for a text that has no ids in llama.cpp."""
+        try:
+            return [(ours(text, flags), library.encode(text, *flags)) for flags in ways]
+        except ValueError:
+            return []
 
     def differs(text: str) -> bool:
-        return any(ours(text, flags) != library.encode(text, *flags) for flags in ways)
+        return any(mine != theirs for mine, theirs in rows_of(text))
 
     tried = tokens = differing_tokens = 0
     different: list[str] = []
     for text in _texts(tokenizer, texts, random_texts):
         tried += 1
-        rows = [(ours(text, flags), library.encode(text, *flags)) for flags in ways]
-        tokens += len(rows[0][0])
+        rows = rows_of(text)
+        tokens += len(rows[0][0]) if rows else 0
         if parted := [_differing_tokens(mine, theirs or []) for mine, theirs in rows if mine != theirs]:
             differing_tokens += max(parted)
             different.append(text)
@@ -200,15 +207,17 @@ def _differing(points: Sequence[int], differs: Callable[[str], bool]) -> Sequenc
 # ---- the libraries --------------------------------------------------------------------------------------
 
 
-def library_for(kind: str, export: Export) -> CheckedLibrary:
-    """The library that reads an export of `kind`, with the export in it. `NotInstalledError` if it is not there."""
-    if kind == "tokenizer.json":
-        return hugging_face(export.files[TOKENIZER_JSON])
-    return tiktoken(export.files[RANKS], export.files[SIDE])
+def library_for(kind: str, export: Export) -> CheckedLibrary | None:
+    """The library that reads an export of `kind`, with the export in it; None where there is none.
+
+    `NotInstalledError` if it is not there.
+    """
+    found = _LIBRARIES.get(kind)
+    return None if found is None else found(*(export.files[name] for name in FORMATS[kind].files))
 
 
-def hugging_face(data: bytes) -> CheckedLibrary:
-    """Hugging Face's `tokenizers` with a tokenizer.json."""
+def hugging_face(data: bytes, config: bytes = b"") -> CheckedLibrary:
+    """Hugging Face's `tokenizers` with a tokenizer.json, which says all that it asks for."""
     imported("tokenizers", "tokenizers", _WANTED)
     return _checked("tokenizers", adapters.tokenizers(data))
 
@@ -228,6 +237,21 @@ def tiktoken(ranks: bytes, side: bytes) -> CheckedLibrary:
     return _checked("tiktoken", opened)
 
 
+def sentencepiece(data: bytes, config: bytes = b"{}") -> CheckedLibrary:
+    """`sentencepiece` with a tokenizer.model, and the flags of the tokenizer_config.json beside it."""
+    imported("sentencepiece", "sentencepiece", _WANTED)
+    flags = json.loads(config)
+    add_bos, add_eos = (flags.get(name) is True for name in ("add_bos_token", "add_eos_token"))
+    return _checked("sentencepiece", adapters.sentencepiece(data, add_bos=add_bos, add_eos=add_eos))
+
+
+_LIBRARIES: dict[str, Callable[..., CheckedLibrary]] = {
+    "tokenizer.json": hugging_face,
+    "sentencepiece": sentencepiece,
+    "tiktoken": tiktoken,
+}
+
+
 def _checked(name: str, adapter: adapters.Adapter) -> CheckedLibrary:
     def encode(text: str, add_special: bool, parse_special: bool) -> list[int] | None:
         try:
@@ -237,4 +261,4 @@ def _checked(name: str, adapter: adapters.Adapter) -> CheckedLibrary:
         except BaseException:  # a panic in Rust is no Exception
             return None
 
-    return CheckedLibrary(f"{name} {adapter.version}", encode, adapter.adds_special)
+    return CheckedLibrary(f"{name} {adapter.version}", encode, *adapter[2:])

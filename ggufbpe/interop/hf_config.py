@@ -7,7 +7,7 @@ What a tokenizer.json has no place for stands under "gguf", by the names of the 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from ..errors import printable
@@ -28,7 +28,7 @@ from ..vocab import (
 from .imported import NotImportableError
 
 _K = TokenizerKey
-GGUF_SECTION, OTHER_TYPES = "gguf", "token_types"
+GGUF_SECTION, OTHER_TYPES, SCORES = "gguf", "token_types", "scores"
 CONFIG_TOKENS = (
     ("bos", _K.BOS_ID),
     ("eos", _K.EOS_ID),
@@ -52,18 +52,24 @@ TYPE_OF_ATTRIBUTE = {
 # ---- written --------------------------------------------------------------------------------------------
 
 
-def config_of(vocabulary: Vocabulary, chat_template: str | None) -> dict[str, Any]:
-    """What `transformers` wants to know besides, and what only a GGUF has a place for."""
+def config_of(
+    vocabulary: Vocabulary, chat_template: str | None, scores: Mapping[int, float] | None = None
+) -> dict[str, Any]:
+    """What `transformers` wants to know besides, and what only a GGUF has a place for, such as these `scores`."""
     config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    added_behind = tuple(vocabulary.tokenizer_model.added_names(True, True)[1])
     for name, _ in CONFIG_TOKENS:
         token = vocabulary.special_ids[name]
         if token is not None and token in vocabulary.special_token_ids:  # not the 11 of models that name none
-            config[f"{name}_token"] = vocabulary.tokens[token]
+            named = "cls" if name == "bos" and added_behind == ("sep",) else name
+            config[f"{named}_token"] = vocabulary.tokens[token]
     config["add_bos_token"], config["add_eos_token"] = vocabulary.add_bos, vocabulary.add_eos
     config["clean_up_tokenization_spaces"] = vocabulary.pre_tokenizer.clean_spaces
     if chat_template is not None:
         config["chat_template"] = chat_template
     config[GGUF_SECTION] = _gguf_section(vocabulary)
+    if scores:
+        config[GGUF_SECTION][SCORES] = _by_score(scores)
     return config
 
 
@@ -86,6 +92,10 @@ def _gguf_section(vocabulary: Vocabulary) -> dict[str, Any]:
         TokenizerKey.ADD_SEP: vocabulary.add_sep,
         TokenizerKey.ADD_PREFIX: vocabulary.add_space_prefix,
     }
+    if vocabulary.tokenizer_model.normalizes:
+        flags[TokenizerKey.REMOVE_EXTRA_WS] = vocabulary.remove_extra_whitespaces
+        flags[TokenizerKey.NORMALIZER_LOWERCASE] = vocabulary.lowercase
+        flags[TokenizerKey.NORMALIZER_STRIP_ACCENTS] = vocabulary.strip_accents
     return {**texts, **ids, **flags, OTHER_TYPES: _other_types(vocabulary)}
 
 
@@ -112,6 +122,14 @@ def _other_types(vocabulary: Vocabulary) -> dict[str, list[int]]:
             kind &= ~CONTROL
         if kind != told:
             found.setdefault(str(int(TYPE_OF_ATTRIBUTE.get(kind, 0))), []).append(token)
+    return found
+
+
+def _by_score(scores: Mapping[int, float]) -> dict[str, list[int]]:
+    """The ids of the tokens of each score."""
+    found: dict[str, list[int]] = {}
+    for token, score in scores.items():
+        found.setdefault(repr(score), []).append(token)  # a string also where it is infinite
     return found
 
 
@@ -158,6 +176,18 @@ class HFConfig:
                         f"tokenizer_config.json has a type for {index}, which is no token's id"
                     )
                 yield index, int(kind)
+
+    def written_scores(self, size: int) -> dict[int, float]:
+        """The scores of tokens that an export wrote down."""
+        found: dict[int, float] = {}
+        for score, ids in (self.section.get(SCORES) or {}).items():
+            for index in ids:
+                if type(index) is not int or not 0 <= index < size:
+                    raise NotImportableError(
+                        f"tokenizer_config.json has a score for {printable(str(index))}, which is no token's id"
+                    )
+                found[index] = float(score)
+        return found
 
     @property
     def chat_template(self) -> str | None:

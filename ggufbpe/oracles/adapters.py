@@ -27,6 +27,7 @@ class Adapter(NamedTuple):
     version: str
     encode: Encode
     adds_special: bool = True  # whether it can add BOS and EOS
+    parses_special: bool = True  # whether it can find control tokens in a text
 
 
 def tokenizers(data: bytes) -> Adapter:
@@ -121,3 +122,14 @@ def _known_encoding(name: str) -> dict[str, Any] | None:
         setattr(public, loader, lambda *_, **__: {})
     found: dict[str, Any] = make()
     return found
+
+
+def sentencepiece(data: bytes, *, add_bos: bool = False, add_eos: bool = False) -> Adapter:
+    """Google's `sentencepiece` with a tokenizer.model; BOS and EOS are what goes around a text by the model's flags."""
+    package: Any = import_module("sentencepiece")
+    processor = package.SentencePieceProcessor(model_proto=data)
+
+    def encode(text: str, add_special: bool, parse_special: bool) -> list[int]:
+        return list(processor.encode(text, add_bos=add_special and add_bos, add_eos=add_special and add_eos))
+
+    return Adapter(metadata.version("sentencepiece"), encode, parses_special=False)
