@@ -21,7 +21,9 @@ from ..tokenizer import Tokenizer
 from ..unicode_classes import STARTS, class_of
 from ..verify.fuzz import texts_for
 from ..verify.shrink import Shrinking, shrink
+from ..vocab import Vocabulary
 from .export import FORMATS, Export
+from .import_files import format_of
 
 Encode = Callable[[str, bool, bool], list[int] | None]
 """The ids of a text, with special tokens added, with those in the text parsed; None where it cannot."""
@@ -214,6 +216,17 @@ def library_for(kind: str, export: Export) -> CheckedLibrary | None:
     """
     found = _LIBRARIES.get(kind)
     return None if found is None else found(*(export.files[name] for name in FORMATS[kind].files))
+
+
+def library_of(path: str, vocabulary: Vocabulary) -> CheckedLibrary | None:
+    """The library that reads the file at `path`, of which `vocabulary` was made; None where there is none."""
+    kind = format_of(path)
+    if kind not in _LIBRARIES:
+        return None
+    with open(path, "rb") as file:
+        data = file.read()
+    flags = {"add_bos_token": vocabulary.add_bos, "add_eos_token": vocabulary.add_eos}
+    return _LIBRARIES[kind](data, json.dumps(flags).encode())
 
 
 def hugging_face(data: bytes, config: bytes = b"") -> CheckedLibrary:

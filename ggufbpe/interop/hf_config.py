@@ -7,12 +7,13 @@ What a tokenizer.json has no place for stands under "gguf", by the names of the 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+import math
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import printable
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
-from ..spelling import BYTE_OF
+from ..spelling import BYTE_OF, unescape_spaces
 from ..vocab import (
     BYTE,
     CONTROL,
@@ -28,6 +29,7 @@ from ..vocab import (
 from .imported import NotImportableError
 
 _K = TokenizerKey
+LARGEST_FLOAT = 3.4028234663852886e38
 GGUF_SECTION, OTHER_TYPES, SCORES = "gguf", "token_types", "scores"
 CONFIG_TOKENS = (
     ("bos", _K.BOS_ID),
@@ -53,9 +55,15 @@ TYPE_OF_ATTRIBUTE = {
 
 
 def config_of(
-    vocabulary: Vocabulary, chat_template: str | None, scores: Mapping[int, float] | None = None
+    vocabulary: Vocabulary,
+    chat_template: str | None,
+    told: Sequence[int],
+    scores: Mapping[int, float] | None = None,
 ) -> dict[str, Any]:
-    """What `transformers` wants to know besides, and what only a GGUF has a place for, such as these `scores`."""
+    """What `transformers` wants to know besides, and what only a GGUF has a place for.
+
+    `told` are the types of tokens as the file beside it tells them, by id; `scores` are those that it does not.
+    """
     config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
     added_behind = tuple(vocabulary.tokenizer_model.added_names(True, True)[1])
     for name, _ in CONFIG_TOKENS:
@@ -67,13 +75,13 @@ def config_of(
     config["clean_up_tokenization_spaces"] = vocabulary.pre_tokenizer.clean_spaces
     if chat_template is not None:
         config["chat_template"] = chat_template
-    config[GGUF_SECTION] = _gguf_section(vocabulary)
+    config[GGUF_SECTION] = _gguf_section(vocabulary, told)
     if scores:
         config[GGUF_SECTION][SCORES] = _by_score(scores)
     return config
 
 
-def _gguf_section(vocabulary: Vocabulary) -> dict[str, Any]:
+def _gguf_section(vocabulary: Vocabulary, told: Sequence[int]) -> dict[str, Any]:
     """Keys of a GGUF by their names."""
     texts = {
         KEY_ARCHITECTURE: vocabulary.architecture,
@@ -96,7 +104,7 @@ def _gguf_section(vocabulary: Vocabulary) -> dict[str, Any]:
         flags[TokenizerKey.REMOVE_EXTRA_WS] = vocabulary.remove_extra_whitespaces
         flags[TokenizerKey.NORMALIZER_LOWERCASE] = vocabulary.lowercase
         flags[TokenizerKey.NORMALIZER_STRIP_ACCENTS] = vocabulary.strip_accents
-    return {**texts, **ids, **flags, OTHER_TYPES: _other_types(vocabulary)}
+    return {**texts, **ids, **flags, OTHER_TYPES: _other_types(vocabulary, told)}
 
 
 def _found_by_text(vocabulary: Vocabulary, token: int) -> bool:
@@ -105,23 +113,30 @@ def _found_by_text(vocabulary: Vocabulary, token: int) -> bool:
     return bool(kind & CONTROL and kind != CONTROL)
 
 
-def _other_types(vocabulary: Vocabulary) -> dict[str, list[int]]:
-    """The tokens whose type a tokenizer.json does not tell, by the number of the type."""
+def types_told(vocabulary: Vocabulary, *, tells_bytes: bool) -> list[TokenType]:
+    """The types that a tokenizer.json tells: those of added tokens, and of the tokens of bytes."""
+    special = set(vocabulary.special_token_ids)
+    found = []
+    for token, (text, kind) in enumerate(zip(vocabulary.tokens, vocabulary.attributes)):
+        if token in special:
+            found.append(TokenType.CONTROL if kind & (CONTROL | UNKNOWN) else TokenType.USER_DEFINED)
+        else:
+            found.append(TokenType.BYTE if tells_bytes and text in BYTE_OF else TokenType.NORMAL)
+    return found
+
+
+def _other_types(vocabulary: Vocabulary, told: Sequence[int]) -> dict[str, list[int]]:
+    """The tokens of another type than what is `told`, by the number of the type."""
     found: dict[str, list[int]] = {}
-    special, byte_level = set(vocabulary.special_token_ids), vocabulary.pre_tokenizer.byte_encode
-    for token, attribute in enumerate(vocabulary.attributes):
+    for token, (attribute, known) in enumerate(zip(vocabulary.attributes, told)):
         kind = attribute & ~(LSTRIP | RSTRIP)
         if kind == CONTROL | UNUSED and "unused" in vocabulary.tokens[token]:
             kind = CONTROL  # loading marks such tokens, and will again
-        told = NORMAL
-        if token in special:
-            told = CONTROL if kind & (CONTROL | UNKNOWN) else USER_DEFINED
-        elif not byte_level and kind == BYTE and vocabulary.tokens[token] in BYTE_OF:
-            told = BYTE
         if kind != CONTROL and _found_by_text(vocabulary, token):
             kind &= ~CONTROL
-        if kind != told:
-            found.setdefault(str(int(TYPE_OF_ATTRIBUTE.get(kind, 0))), []).append(token)
+        own = TYPE_OF_ATTRIBUTE.get(kind, 0)
+        if own != known:
+            found.setdefault(str(int(own)), []).append(token)
     return found
 
 
@@ -137,10 +152,15 @@ def _by_score(scores: Mapping[int, float]) -> dict[str, list[int]]:
 
 
 class HFConfig:
-    """A tokenizer_config.json, which may lack anything."""
+    """A tokenizer_config.json, which may lack anything, and two older files beside it.
 
-    def __init__(self, config: dict[str, Any]) -> None:
-        self.config = config
+    `named` is special_tokens_map.json, `added` is added_tokens.json: an id by the text of each token.
+    """
+
+    def __init__(
+        self, config: dict[str, Any], named: dict[str, Any] | None = None, added: dict[str, Any] | None = None
+    ) -> None:
+        self.config, self._named, self._added = config, named or {}, added or {}
         section = config.get(GGUF_SECTION)
         self.section: dict[str, Any] = section if isinstance(section, dict) else {}
 
@@ -149,11 +169,36 @@ class HFConfig:
         found = self.section.get(key)
         return found if isinstance(found, str) else ""
 
+    def flag(self, key: str) -> bool | None:
+        """A flag that an export wrote down; None where there is none."""
+        found = self.section.get(key)
+        return found if isinstance(found, bool) else None
+
     def token(self, name: str) -> str:
-        """The text of a special token, which is a string or an object."""
-        token = self.config.get(f"{name}_token")
-        found = token.get("content") if isinstance(token, dict) else token
-        return found if isinstance(found, str) else ""
+        """The text of a special token; where the file names no BOS or EOS, CLS and SEP stand for them."""
+        found = self._token(name)
+        return found if found or self.section else self._token({"bos": "cls", "eos": "sep"}.get(name, name))
+
+    def _token(self, name: str) -> str:
+        for place in (self.config, self._named):
+            token = place.get(f"{name}_token")
+            found = token.get("content") if isinstance(token, dict) else token  # a string or an object
+            if isinstance(found, str) and found:
+                return found
+        return ""
+
+    def added_tokens(self) -> Iterator[tuple[int, str, TokenType]]:
+        """Tokens that are added to a vocabulary without them, as convert_hf_to_gguf.py reads them."""
+        for text, index in self._added.items():
+            yield _id_of(index), text, TokenType.USER_DEFINED
+        for index, token in (self.config.get("added_tokens_decoder") or {}).items():
+            text = token["content"]
+            if not isinstance(text, str):
+                raise NotImportableError(f"the added token {printable(str(index))} has no text")
+            if token.get("special") or _looks_special(text):
+                yield _id_of(index), text, TokenType.CONTROL
+            else:
+                yield _id_of(index), unescape_spaces(text), TokenType.USER_DEFINED
 
     def written_ids(self, known: Container[str], size: int) -> Iterator[tuple[str, int]]:
         """The special ids that an export wrote down, but for those of `known` keys."""
@@ -187,6 +232,10 @@ class HFConfig:
                         f"tokenizer_config.json has a score for {printable(str(index))}, which is no token's id"
                     )
                 found[index] = float(score)
+                if math.isnan(found[index]) or LARGEST_FLOAT < abs(found[index]) < math.inf:
+                    raise NotImportableError(
+                        f"tokenizer_config.json has the score {printable(score)}, which is none"
+                    )
         return found
 
     @property
@@ -197,3 +246,20 @@ class HFConfig:
             named = {part.get("name"): part.get("template") for part in found if isinstance(part, dict)}
             found = named.get("default")
         return found if isinstance(found, str) else None
+
+
+def _id_of(index: Any) -> int:
+    text = str(index)
+    if type(index) is bool or not text.isascii() or not text.isdecimal() or len(text) > 9:
+        raise NotImportableError(f"an added token has the id {printable(text)}, which is none")
+    return int(text)
+
+
+def _looks_special(text: str) -> bool:
+    """Whether a token is control although it is not marked so (ModelBase.does_token_look_special)."""
+    return (
+        text in ("<pad>", "<mask>", "<2mass>", "[@BOS@]")
+        or (text.startswith("<|") and text.endswith("|>"))
+        or (text.startswith("<｜") and text.endswith("｜>"))
+        or (text.startswith("<unused") and text.endswith(">"))
+    )

@@ -1,18 +1,19 @@
 """A tokenizer.json as it is read: its parts, each checked, whatever its model is.
 
-    tokenizer.json, HFConfig -> [this file] -> import_bpe.py
+    tokenizer.json, HFConfig -> [this file] -> import_bpe.py, import_scores.py, import_unigram.py, import_wordpiece.py
 
 But: what a model does with its tokens, its own file knows.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from ..errors import printable
 from ..gguf.constants import TokenType
-from .hf_config import CONFIG_TOKENS, HFConfig
+from .hf_config import CONFIG_TOKENS, LARGEST_FLOAT, HFConfig
 from .imported import NotImportableError
 from .limits import Limit
 from .recognize import parts_of
@@ -32,9 +33,18 @@ class HFDocument:
         """The parts of the normalizer, the pre_tokenizer or the post_processor, in order."""
         return parts_of(self.document.get(name), _CHILDREN[name])
 
-    def special_ids(self) -> dict[str, int]:
-        """The ids that the post-processor and the names of tokens tell, by their keys."""
-        ends = self.ends()[0]
+    @property
+    def scores(self) -> list[float]:
+        """The score of each token of a unigram model; of those that only were added, 0."""
+        scores = [float(score) for _, score in self.model["vocab"]]
+        return scores + [0.0] * (len(self.tokens) - len(scores))
+
+    def _vocab(self) -> dict[str, int]:
+        vocab = self.model["vocab"]
+        return vocab if isinstance(vocab, dict) else {text: token for token, (text, _) in enumerate(vocab)}
+
+    def special_ids(self, ends: dict[str, int]) -> dict[str, int]:
+        """The ids that `ends` and the names of tokens tell, by their keys."""
         found: dict[str, int] = {}
         for name, key in CONFIG_TOKENS:
             token = ends.get(name)
@@ -47,7 +57,10 @@ class HFDocument:
     def _token_list(self) -> tuple[list[str], list[int]]:
         """Tokens and their types by id; what no token has is unused, as convert_hf_to_gguf.py has it."""
         by_id: dict[int, str] = {}
-        for text, index in [*self.model["vocab"].items(), *((t["content"], t["id"]) for t in self.added)]:
+        for text, index in (
+            *self._vocab().items(),
+            *((token["content"], token["id"]) for token in self.added),
+        ):
             if by_id.setdefault(index, text) != text:
                 raise NotImportableError(
                     f"two tokens have the id {index}: {printable(by_id[index])} and {printable(text)}"
@@ -60,7 +73,7 @@ class HFDocument:
         tokens = [by_id.get(index, f"[PAD{index}]") for index in range(size)]
         types = [int(TokenType.NORMAL if index in by_id else TokenType.UNUSED) for index in range(size)]
         if len(set(tokens)) < size:
-            twice = next(text for index, text in enumerate(tokens) if tokens.index(text) < index)
+            twice = next(text for text, count in Counter(tokens).items() if count > 1)
             raise NotImportableError(f"two ids have the token {printable(twice)}, where llama.cpp aborts")
         if odd := next((text for text in tokens if "\0" in text), None):
             raise NotImportableError(
@@ -108,6 +121,7 @@ class HFDocument:
                 yield name, self._checked(ids[0])
 
 
+KINDS = ("BPE", "Unigram", "WordPiece")
 _CHILDREN = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "post_processor": "processors"}
 
 
@@ -115,17 +129,37 @@ def _model(document: dict[str, Any]) -> dict[str, Any]:
     model = document.get("model")
     if not isinstance(model, dict) or not isinstance(model.get("vocab"), (dict, list)):
         raise NotImportableError("the file has no model with a vocabulary: it is no tokenizer.json")
-    kind = model.get("type", "BPE")
-    if kind != "BPE" or not isinstance(model["vocab"], dict):
-        raise NotImportableError(f"the model is {printable(str(kind))}, not byte pair encoding")
-    if not all(isinstance(index, int) and index >= 0 for index in model["vocab"].values()):
+    kind, vocab = model.get("type", "BPE"), model["vocab"]
+    if kind not in KINDS:
+        raise NotImportableError(f"the model is {printable(str(kind))}, which llama.cpp does not have")
+    if isinstance(vocab, list) is not (kind == "Unigram"):
+        raise NotImportableError(f"the vocabulary of a model {kind} is not written so")
+    if isinstance(vocab, list):
+        good = all(
+            isinstance(piece, list) and len(piece) == 2 and isinstance(piece[0], str) and _is_number(piece[1])
+            for piece in vocab
+        )
+        if not good:
+            raise NotImportableError(
+                "the pieces are not as in a tokenizer.json: each has a text and a finite score"
+            )
+        counts = Counter(piece[0] for piece in vocab)
+        if len(counts) < len(vocab):
+            twice = next(text for text, count in counts.items() if count > 1)
+            raise NotImportableError(f"two ids have the token {printable(twice)}, where llama.cpp aborts")
+    elif not all(type(index) is int and index >= 0 for index in vocab.values()):
         raise NotImportableError("the vocabulary has ids that are no numbers from 0 on")
-    for key in ("continuing_subword_prefix", "end_of_word_suffix"):
+    affixes = ("continuing_subword_prefix", "end_of_word_suffix") if kind == "BPE" else ()
+    for key in affixes:
         if model.get(key):
             raise NotImportableError(
                 f"the model has a {key}, {printable(model[key])}, which llama.cpp does not have"
             )
     return model
+
+
+def _is_number(score: Any) -> bool:
+    return type(score) in (int, float) and abs(score) <= LARGEST_FLOAT
 
 
 def _added_tokens(document: dict[str, Any]) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ def score_parts(vocabulary: Vocabulary, code_points: bool) -> Parts:
         _decoder(vocabulary.add_space_prefix),
         model,
         told,
-        scores=dict(enumerate(vocabulary.scores)),
+        scores=dict(enumerate(vocabulary.scores or [0.0] * len(ranks))),
     )
 
 

@@ -22,7 +22,7 @@ from ..errors import printable
 from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from . import limits
 from .export import Export, json_file, require_expressible
-from .hf_config import config_of
+from .hf_config import config_of, types_told
 from .hf_parts import NOT_IN_1, Parts
 from .splitting import NotExpressibleError
 
@@ -76,7 +76,8 @@ def to_tokenizer_json(
         *limits.hidden_tokens(vocabulary),
         *limits.stripped_spaces(vocabulary),
     ]
-    config = config_of(vocabulary, chat_template, parts.scores)
+    told = types_told(vocabulary, tells_bytes=parts.model.get("byte_fallback") is True)
+    config = config_of(vocabulary, chat_template, told, parts.scores)
     files = {TOKENIZER_JSON: json_file(document), TOKENIZER_CONFIG: json_file(config)}
     return Export(files, tuple(found))
 

@@ -1,13 +1,9 @@
 r"""tokenizer.json to vocabulary: the metadata of a GGUF that llama.cpp loads, from Hugging Face's file.
 
-    tokenizer.json, tokenizer_config.json -> [this file] -> vocab.gguf
+    HFDocument -> import_bpe.py, import_scores.py, import_unigram.py, import_wordpiece.py -> [this file] -> Imported
 
-Tokens, merges and added tokens are carried as they are. The pre-tokenizer is named by its patterns
-(interop/recognize.py), BOS and EOS by the template that adds them and by tokenizer_config.json. What llama.cpp has
-no place for, such as a normalizer, is in `Imported.limits`.
-
-But: only byte pair encoding over bytes, or over characters with spaces escaped and bytes to fall back to (Gemma 4).
-SentencePiece's, which goes by scores, is another tokenizer in llama.cpp.
+Tokens, merges, scores and added tokens are carried as they are. BOS and EOS are named by the template that adds them
+and by tokenizer_config.json. What llama.cpp has no place for, such as a normalizer, is in `Imported.limits`.
 
 Source of what is written where: convert_hf_to_gguf.py and src/llama-vocab.cpp of llama.cpp.
 """
@@ -18,19 +14,26 @@ from typing import Any
 
 from ..errors import printable
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
+from ..models import SUPPORTED, tokenizer_model
 from .hf_config import HFConfig
 from .hf_document import HFDocument
 from .import_bpe import BytePairImport
+from .import_scores import goes_by_scores, import_scores
+from .import_unigram import import_unigram
+from .import_wordpiece import import_word_pieces
 from .imported import Imported, NotImportableError, pack, read_json, require_utf8
+from .limits import Limit
+from .recognize import Recognized
 
 __all__ = ["Imported", "NotImportableError", "import_tokenizer", "pack", "read_json"]
 
 _K = TokenizerKey
+_BROKEN = (AttributeError, IndexError, KeyError, TypeError, OverflowError, ValueError)
 
 
 def import_tokenizer(
     document: dict[str, Any],
-    config: dict[str, Any] | None = None,
+    config: dict[str, Any] | HFConfig | None = None,
     *,
     pre: str | None = None,
     architecture: str | None = None,
@@ -39,42 +42,108 @@ def import_tokenizer(
     """The metadata that says what `document`, a tokenizer.json, does; `config` is its tokenizer_config.json.
 
     `pre` overrides the name of the pre-tokenizer. `architecture` and `name` are what llama.cpp calls the model; None
-    for what the export wrote down, or "llama" and nothing.
+    for what the export wrote down, or what goes with the kind of tokenizer and nothing.
     Raises `NotImportableError` where llama.cpp has no place for it, or where it is no sound file.
     """
     try:
-        return _imported(HFDocument(document, HFConfig(config or {})), pre, architecture, name)
-    except (AttributeError, IndexError, KeyError, TypeError, OverflowError) as error:
+        beside = config if isinstance(config, HFConfig) else HFConfig(config or {})
+        return _imported(HFDocument(document, beside), pre, architecture, name)
+    except NotImportableError:
+        raise
+    except _BROKEN as error:
         raise NotImportableError(
             f"the file is not as the tokenizers package writes it ({type(error).__name__}: {printable(str(error))})"
         ) from error
 
 
 def _imported(read: HFDocument, pre: str | None, architecture: str | None, name: str | None) -> Imported:
+    written = read.config.text(_K.MODEL)
+    algorithm = {"Unigram": "unigram", "WordPiece": "word pieces"}.get(
+        read.model.get("type", "BPE"), "merges"
+    )
+    if algorithm == "merges" and goes_by_scores(read, tokenizer_model(written).algorithm):
+        algorithm = "scores"
+    if algorithm == "merges":
+        return _byte_pairs(read, pre, architecture, name)
+    require_no_pre(pre)
+    keys, limits = _OTHERS[algorithm](read)
+    ends, told = read.ends()
+    sides = {} if algorithm == "word pieces" else ends  # CLS and SEP are its own
+    found = {_K.LIST: read.tokens, **read.special_ids(sides), **keys}
+    if algorithm != "word pieces":
+        found[_K.ADD_BOS], found[_K.ADD_EOS] = "bos" in ends, "eos" in ends
+    return finished(algorithm, found, read.config, architecture, name, [*told, *limits])
+
+
+_OTHERS = {"scores": import_scores, "unigram": import_unigram, "word pieces": import_word_pieces}
+
+
+def require_no_pre(pre: str | None) -> None:
+    """Refuse a name of a pre-tokenizer where there is none."""
+    if pre is not None:
+        raise NotImportableError(
+            f"--pre {printable(pre)} goes with byte pair encoding that has merges, and this has none"
+        )
+
+
+def finished(
+    algorithm: str,
+    keys: dict[str, Any],
+    config: HFConfig,
+    architecture: str | None,
+    name: str | None,
+    limits: list[Limit],
+) -> Imported:
+    """The metadata of a vocabulary that is not split by patterns: what its keys are, and what is said of the model."""
+    models = (tokenizer_model(each) for each in SUPPORTED)
+    model = next(each for each in models if each.algorithm == algorithm)
+    pre = config.text(_K.PRE) or "default"
+    head = {_K.MODEL: model.name, _K.PRE: pre}
+    for key in (_K.ADD_BOS, _K.ADD_EOS, _K.ADD_PREFIX, _K.REMOVE_EXTRA_WS):
+        flag = config.flag(key)
+        if flag is not None:
+            keys.setdefault(key, flag)
+    metadata = _with_names({**head, **keys}, config, architecture, name, model.architecture)
+    return Imported(metadata, pre, None, tuple(dict.fromkeys(limits)))
+
+
+def _byte_pairs(read: HFDocument, pre: str | None, architecture: str | None, name: str | None) -> Imported:
     config = read.config
     model = BytePairImport(read, pre)
-    architecture = config.text(KEY_ARCHITECTURE) or "llama" if architecture is None else architecture
-    name = config.text(KEY_NAME) if name is None else name
     ends, limits = read.ends()
     keys: dict[str, Any] = {
-        KEY_ARCHITECTURE: architecture,
         _K.MODEL: model.model_name(),
         _K.PRE: model.entry.name,
         _K.LIST: read.tokens,
         _K.TOKEN_TYPE: model.types,
         _K.MERGES: model.merges,
+        **read.special_ids(ends),
     }
-    if name:
-        keys[KEY_NAME] = name
-    keys.update(read.special_ids())
     for end, key, flag in (("bos", _K.BOS_ID, _K.ADD_BOS), ("eos", _K.EOS_ID, _K.ADD_EOS)):
         # a model may want one that it does not have
-        keys[flag] = end in ends or (key not in keys and config.section.get(flag) is True)
-    for key in (_K.ADD_SEP, _K.ADD_PREFIX):
-        if isinstance(config.section.get(key), bool):
-            keys[key] = config.section[key]
+        keys[flag] = end in ends or (key not in keys and config.flag(flag) is True)
+    prefix = config.flag(_K.ADD_PREFIX)
+    if prefix is not None:
+        keys[_K.ADD_PREFIX] = prefix
+    keys = _with_names(keys, config, architecture, name, "llama")
+    limits += model.limits(keys[KEY_ARCHITECTURE], keys.get(KEY_NAME, ""), keys)
+    recognized: Recognized | None = model.recognized
+    return Imported(keys, model.entry.name, recognized, tuple(limits))
+
+
+def _with_names(
+    keys: dict[str, Any], config: HFConfig, architecture: str | None, name: str | None, usual: str
+) -> dict[str, Any]:
+    """The keys with what is said of the model: its architecture and name, the flag of SEP, the chat template."""
+    architecture = config.text(KEY_ARCHITECTURE) or usual if architecture is None else architecture
+    name = config.text(KEY_NAME) if name is None else name
+    metadata = {KEY_ARCHITECTURE: architecture, **keys}
+    if name:
+        metadata[KEY_NAME] = name
+    sep = config.flag(_K.ADD_SEP)
+    if sep is not None:
+        metadata[_K.ADD_SEP] = sep
     if config.chat_template is not None:
-        keys[_K.CHAT_TEMPLATE] = config.chat_template
-    require_utf8(keys)
-    limits += model.limits(architecture, name, keys)
-    return Imported(keys, model.entry.name, model.recognized, tuple(limits))
+        metadata[_K.CHAT_TEMPLATE] = config.chat_template
+    require_utf8(metadata)
+    return metadata

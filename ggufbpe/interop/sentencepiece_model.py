@@ -72,7 +72,7 @@ def to_sentencepiece(vocabulary: Vocabulary, chat_template: str | None = None) -
     normalizer.escape_whitespaces = True
     files = {
         TOKENIZER_MODEL: model.SerializeToString(deterministic=True),
-        TOKENIZER_CONFIG: json_file(config_of(vocabulary, chat_template)),
+        TOKENIZER_CONFIG: json_file(config_of(vocabulary, chat_template, kinds)),
     }
     return Export(files, tuple(_limits(vocabulary, kinds)))
 

@@ -10,10 +10,10 @@ But: characters are normalized by whatever program reads it; tokenizer.json has 
 from __future__ import annotations
 
 from ..errors import printable
-from ..vocab import Vocabulary
+from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from . import limits
 from .export import Export, json_file, require_expressible
-from .hf_config import config_of
+from .hf_config import config_of, types_told
 from .limits import Limit
 from .splitting import NotExpressibleError
 from .word_pieces import word_pieces
@@ -36,11 +36,22 @@ def to_vocab_txt(vocabulary: Vocabulary, chat_template: str | None = None) -> Ex
             f"the token {printable(odd)} is no line of text, as vocab.txt has them; --to tokenizer.json can carry it"
         )
     config = {
-        **config_of(vocabulary, chat_template),
+        **config_of(vocabulary, chat_template, types_told(vocabulary, tells_bytes=False)),
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": vocabulary.lowercase,
         "strip_accents": vocabulary.strip_accents,
         "tokenize_chinese_chars": True,
+        "added_tokens_decoder": {
+            str(token): {
+                "content": vocabulary.tokens[token],
+                "lstrip": bool(vocabulary.attributes[token] & LSTRIP),
+                "normalized": False,
+                "rstrip": bool(vocabulary.attributes[token] & RSTRIP),
+                "single_word": False,
+                "special": bool(vocabulary.attributes[token] & (CONTROL | UNKNOWN)),
+            }
+            for token in vocabulary.special_token_ids
+        },
     }
     normalization = Limit(
         "normalization",
