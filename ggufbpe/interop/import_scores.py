@@ -71,23 +71,12 @@ def _scores(read: HFDocument, pairs: list[Pair]) -> tuple[list[float], list[Limi
         if merges_of(read.tokens, ranks_of(scores, len(scores)), read.ids).pairs == pairs:
             return scores, []
     made = scores_of(pairs)
-    lowest = -1.0 - len(made.scores)
+    lowest = min(made.scores.values(), default=0.0) - 1.0
     scores = [made.scores.get(text, lowest) for text in read.tokens]
+    expected = merges_of(read.tokens, ranks_of(scores, len(scores)), read.ids).pairs
     told = []
-    if made.parted:
-        told.append(
-            Limit(
-                "merges_apart",
-                f"{counted_tokens(made.parted, 'has', 'have')} merges of different ranks, and one score in llama.cpp",
-                len(made.parted),
-            )
-        )
     known = set(pairs)
-    others = [
-        a + b
-        for a, b in merges_of(read.tokens, ranks_of(scores, len(scores)), read.ids).pairs
-        if (a, b) not in known
-    ]
+    others = [left + right for left, right in expected if (left, right) not in known]
     if others:
         told.append(
             Limit(
@@ -95,6 +84,15 @@ def _scores(read: HFDocument, pairs: list[Pair]) -> tuple[list[float], list[Limi
                 f"{counted_tokens(others, 'is', 'are')} also the text of two tokens that the file has no merge for; "
                 "llama.cpp joins these, too",
                 len(others),
+            )
+        )
+    if made.shared and [pair for pair in expected if pair in known] != pairs:
+        told.append(
+            Limit(
+                "merges_apart",
+                f"{counted_tokens(made.shared, 'has', 'have')} merges among those of others; they have one score in "
+                "llama.cpp, which joins the leftmost first",
+                len(made.shared),
             )
         )
     return scores, told

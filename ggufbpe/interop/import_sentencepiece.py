@@ -64,10 +64,13 @@ def read_model(data: bytes) -> Any:
     try:
         model.ParseFromString(data)
         texts = [piece.piece for piece in model.pieces]
-    except Exception as error:  # DecodeError, and what is not UTF-8
+    except Exception as error:  # DecodeError
         raise NotImportableError(
             f"this is no model of sentencepiece: {printable(str(error), 200)}"
         ) from error
+    odd = next((index for index, text in enumerate(texts) if not isinstance(text, str)), None)
+    if odd is not None:
+        raise NotImportableError(f"this is no model of sentencepiece: piece {odd} is not UTF-8")
     if not texts:
         raise NotImportableError("this is no model of sentencepiece: it has no pieces")
     if model.trainer_spec.model_type not in (BPE, UNIGRAM):

@@ -20,6 +20,7 @@ from .limits import Limit
 
 _K = TokenizerKey
 _ONE_SPACE = (" {2,}", " +", r"\s+")  # patterns of which one space is left
+_ENDS = r"\A +| +\z"
 
 
 def import_unigram(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
@@ -81,6 +82,12 @@ def _normalization(read: HFDocument, told: list[Limit]) -> tuple[bytes, bool, bo
             told.append(
                 Limit("normalizer", f"the step {kind} changes texts, and llama.cpp has the charsmap alone", 1)
             )
+    if removes and not any(
+        map(_takes_last_spaces, (*read.parts("normalizer"), *read.parts("pre_tokenizer")))
+    ):
+        told.append(
+            Limit("spaces_at_the_end", "spaces at the end of a text stay, and llama.cpp drops them", 1)
+        )
     written = read.config.section
     flags = [written.get(key) for key in (_K.REMOVE_EXTRA_WS, _K.ADD_PREFIX)]
     if flags[0] is removes and isinstance(flags[1], bool) and (removes or flags[1] is puts):
@@ -88,9 +95,16 @@ def _normalization(read: HFDocument, told: list[Limit]) -> tuple[bytes, bool, bo
     return charsmap, removes, puts
 
 
+def _takes_last_spaces(part: dict[str, Any]) -> bool:
+    kind = part.get("type")
+    if kind == "Strip":
+        return part.get("strip_right") is True
+    return kind == "WhitespaceSplit" or (part.get("pattern") or {}).get("Regex") == _ENDS
+
+
 def _is_about_spaces(part: dict[str, Any]) -> bool:
     pattern = part.get("pattern") or {}
-    return part.get("type") == "Strip" or pattern.get("String") == " " or pattern.get("Regex") == r"\A +| +\z"
+    return part.get("type") == "Strip" or pattern.get("String") == " " or pattern.get("Regex") == _ENDS
 
 
 def _limits(read: HFDocument) -> Iterator[Limit]:

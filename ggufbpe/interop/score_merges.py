@@ -79,26 +79,35 @@ def _ordered(pairs: list[Pair]) -> tuple[list[Pair], bool]:
 
 
 class MergeScores(NamedTuple):
-    """Scores of tokens that some merges make, and tokens whose merges stand apart, so that no one score is right."""
+    """Scores of tokens that some merges make, and tokens that share one, for their merges stand among each other's."""
 
     scores: dict[str, float]
-    parted: list[str]
+    shared: list[str]
 
 
 def scores_of(pairs: Sequence[Pair]) -> MergeScores:
-    """Scores that join as these merges do, -1 for the token of the first: each token's is that of its first merge.
+    """Scores that join as these merges do, -1 for the token of the first, as far as there are such.
 
-    >>> scores_of([("ab", "b"), ("a", "b"), ("a", "bb")])
-    MergeScores(scores={'abb': -1.0, 'ab': -2.0}, parted=['abb'])
+    >>> scores_of([("ab", "b"), ("a", "b")])
+    MergeScores(scores={'abb': -1.0, 'ab': -2.0}, shared=[])
+    >>> scores_of([("aa", "a"), ("a", "a"), ("a", "aa")]).shared
+    ['aaa', 'aa']
     """
+    last = {left + right: number for number, (left, right) in enumerate(pairs)}
     scores: dict[str, float] = {}
-    parted: dict[str, None] = {}
-    last = ""
-    for left, right in pairs:
+    shared: list[str] = []
+    group: list[str] = []
+    group_end = -1
+    score = 0.0
+    for number, (left, right) in enumerate(pairs):
         text = left + right
-        if text not in scores:
-            scores[text] = -1.0 - len(scores)
-        elif text != last:
-            parted[text] = None
-        last = text
-    return MergeScores(scores, list(parted))
+        if text in scores:
+            continue
+        if number > group_end:
+            shared += group if len(group) > 1 else []
+            group = []
+            score -= 1.0
+        group.append(text)
+        group_end = max(group_end, last[text])
+        scores[text] = score
+    return MergeScores(scores, shared + (group if len(group) > 1 else []))
