@@ -27,7 +27,7 @@ from ggufbpe.interop.export import FORMATS, Export, export_to
 from ggufbpe.interop.import_files import import_file
 from ggufbpe.interop.import_hf import import_tokenizer
 from ggufbpe.interop.imported import NotImportableError, pack
-from ggufbpe.interop.score_merges import merges_of, scores_of
+from ggufbpe.interop.score_merges import merges_by_scores, scores_by_merges
 from ggufbpe.interop.splitting import NotExpressibleError
 from ggufbpe.unicode_classes import class_of
 from ggufbpe.vocab import CONTROL, UNKNOWN, Vocabulary
@@ -266,11 +266,11 @@ def test_scores_as_merges(scores: dict[str, int], pairs: list[Any], circular: li
     known = {**dict.fromkeys("abcd", -99), **scores}
     ranks = [-score for score in known.values()]
     ids = {text: token for token, text in enumerate(known)}
-    found = merges_of(known, ranks, ids)
+    found = merges_by_scores(known, ranks, ids)
     assert found.pairs == pairs
     assert found.circular == circular
     if len(set(scores.values())) == len(scores):
-        again = scores_of(found.pairs).scores
+        again = scores_by_merges(found.pairs).scores
         assert sorted(again, key=again.__getitem__) == sorted(scores, key=scores.__getitem__)
 
 

@@ -517,7 +517,7 @@ def test_hang_of_a_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     """A library that sleeps stands for one that hangs: the child is ended, and a new one asked."""
     package = Path(libraries.__file__).parent
     shutil.copy(package / "library_child.py", tmp_path)
-    slow = "import time\n\ndef tokenizers(data):\n"
+    slow = "import time\n\ndef open_tokenizers(data):\n"
     slow += "    return Adapter('1', lambda text, a, b: time.sleep(60) if text == 'hang' else [1])\n"
     (tmp_path / "adapters.py").write_text((package / "adapters.py").read_text() + slow)
     monkeypatch.setattr(libraries, "__file__", str(tmp_path / "libraries.py"))

@@ -232,14 +232,14 @@ def library_of(path: str, vocabulary: Vocabulary) -> CheckedLibrary | None:
 def hugging_face(data: bytes, config: bytes = b"") -> CheckedLibrary:
     """Hugging Face's `tokenizers` with a tokenizer.json, which says all that it asks for."""
     imported("tokenizers", "tokenizers", _WANTED)
-    return _checked("tokenizers", adapters.tokenizers(data))
+    return _checked("tokenizers", adapters.open_tokenizers(data))
 
 
 def tiktoken(ranks: bytes, side: bytes) -> CheckedLibrary:
     """OpenAI's `tiktoken` with the two files of an export; ids are the model's."""
     imported("tiktoken", "tiktoken", _WANTED)
     more = json.loads(side)
-    opened = adapters.tiktoken(
+    opened = adapters.open_tiktoken(
         more["name"],
         ranks,
         more["pat_str"],
@@ -255,7 +255,7 @@ def sentencepiece(data: bytes, config: bytes = b"{}") -> CheckedLibrary:
     imported("sentencepiece", "sentencepiece", _WANTED)
     flags = json.loads(config)
     add_bos, add_eos = (flags.get(name) is True for name in ("add_bos_token", "add_eos_token"))
-    return _checked("sentencepiece", adapters.sentencepiece(data, add_bos=add_bos, add_eos=add_eos))
+    return _checked("sentencepiece", adapters.open_sentencepiece(data, add_bos=add_bos, add_eos=add_eos))
 
 
 _LIBRARIES: dict[str, Callable[..., CheckedLibrary]] = {

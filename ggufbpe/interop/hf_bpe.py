@@ -18,18 +18,18 @@ from ..spelling import SPACE
 from ..unicode_classes import LOWER
 from ..vocab import Vocabulary
 from . import limits
-from .hf_parts import NOT_IN_1, Parts, byte_pair_model, replace, sequence
+from .hf_parts import NOT_IN_1, HFParts, byte_pair_model, replace, sequence
 from .limits import Limit
 from .originals import BY_ITS_UNICODE, IGNORING_CASE, PORTABLE, split
 from .splitting import NotExpressibleError, oniguruma
 
 
-def byte_pair_parts(vocabulary: Vocabulary, code_points: bool) -> Parts:
+def byte_pair_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
     """The parts of a byte pair encoding that has merges."""
     merges = limits.usable_merges(vocabulary)
     entry = vocabulary.pre_tokenizer
     byte_level = entry.byte_encode
-    return Parts(
+    return HFParts(
         _normalizer(vocabulary),
         _pre_tokenizer(vocabulary, code_points),
         _byte_level() if byte_level else _decoder(vocabulary),

@@ -15,7 +15,7 @@ NOT_IN_1 = "not_read_by_tokenizers_1"
 Part = dict[str, Any] | None
 
 
-class Parts(NamedTuple):
+class HFParts(NamedTuple):
     """What is one algorithm's own in a tokenizer.json, and where its ids differ from ours."""
 
     normalizer: Part

@@ -13,15 +13,15 @@ from ..models.spm import ranks_of
 from ..spelling import BYTE_OF, SPACE
 from ..vocab import Vocabulary
 from . import limits
-from .hf_parts import Part, Parts, byte_pair_model, replace, sequence
+from .hf_parts import HFParts, Part, byte_pair_model, replace, sequence
 from .limits import Limit
-from .score_merges import ScoreMerges, merges_of
+from .score_merges import ScoreMerges, merges_by_scores
 
 
-def score_parts(vocabulary: Vocabulary, code_points: bool) -> Parts:
+def score_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
     """The parts of a byte pair encoding that goes by scores; there are no code points to list."""
     ranks = ranks_of(vocabulary.scores, len(vocabulary.tokens))
-    merges = merges_of(vocabulary.tokens, ranks, vocabulary.token_to_id)
+    merges = merges_by_scores(vocabulary.tokens, ranks, vocabulary.token_to_id)
     unknown = vocabulary.special_ids["unk"]
     model = byte_pair_model(
         vocabulary.token_to_id,
@@ -33,7 +33,7 @@ def score_parts(vocabulary: Vocabulary, code_points: bool) -> Parts:
         *limits.bytes_that_fail(vocabulary, "the unknown token stands for the character here"),
         *_merging(merges),
     ]
-    return Parts(
+    return HFParts(
         score_normalizer(vocabulary.add_space_prefix),
         None,
         _decoder(vocabulary.add_space_prefix),

@@ -22,14 +22,14 @@ from ..errors import printable
 from ..spelling import SPACE
 from ..vocab import NORMAL, UNUSED, USER_DEFINED, Vocabulary
 from . import limits
-from .hf_parts import Parts, replace, sequence
+from .hf_parts import HFParts, replace, sequence
 from .limits import Limit
 from .splitting import NotExpressibleError
 
 _PENALTY = 10.0  # of the unknown token, below the lowest score
 
 
-def unigram_parts(vocabulary: Vocabulary, code_points: bool) -> Parts:
+def unigram_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
     """The parts of a unigram model; there are no code points to list."""
     scores, written = _scores(vocabulary), _written_scores(vocabulary)
     if not all(map(math.isfinite, written)):
@@ -52,7 +52,7 @@ def unigram_parts(vocabulary: Vocabulary, code_points: bool) -> Parts:
         "split": False,
     }
     changed = {token: own for token, (own, score) in enumerate(zip(scores, written)) if own != score}
-    return Parts(
+    return HFParts(
         sequence("normalizers", unigram_normalizer(vocabulary)),
         None,
         decoder,

@@ -14,11 +14,11 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from ..models.wpm import CJK, Normalizer
+from ..models.wpm import CJK, BertNormalizer
 from ..unicode_classes import CONTROL, DECOMPOSED, LOWER, decomposed
 from ..vocab import Vocabulary
 from .code_points import bracket, ranges_where
-from .hf_parts import Part, Parts, replace, sequence
+from .hf_parts import HFParts, Part, replace, sequence
 from .limits import Limit
 from .originals import split
 from .word_pieces import GOES_ON, word_pieces
@@ -31,7 +31,7 @@ _BORDERS = {  # where classes and what `Normalizer` does besides may change
 }
 
 
-def word_piece_parts(vocabulary: Vocabulary, code_points: bool) -> Parts:
+def word_piece_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
     """The parts of a WordPiece model."""
     pieces = word_pieces(vocabulary)
     known: dict[str, int] = {}
@@ -45,7 +45,7 @@ def word_piece_parts(vocabulary: Vocabulary, code_points: bool) -> Parts:
         "max_input_chars_per_word": _LONGEST_WORD,
         "vocab": known,
     }
-    return Parts(
+    return HFParts(
         word_piece_normalizer(vocabulary.lowercase, vocabulary.strip_accents),
         _pre_tokenizer(vocabulary, code_points),
         {"type": "WordPiece", "prefix": GOES_ON, "cleanup": False},
@@ -58,7 +58,7 @@ def word_piece_parts(vocabulary: Vocabulary, code_points: bool) -> Parts:
 @cache
 def word_piece_normalizer(lowercase: bool, strip_accents: bool) -> Part:
     """What changes characters as llama.cpp does."""
-    written = Normalizer(lowercase=lowercase, strip_accents=strip_accents)
+    written = BertNormalizer(lowercase=lowercase, strip_accents=strip_accents)
     steps = [
         replace(_set_of(lambda point: written[point] == " " and point != 0x20), " ", "Regex"),
         replace(_set_of(lambda point: not written[point]), "", "Regex"),
@@ -84,7 +84,7 @@ def word_piece_normalizer(lowercase: bool, strip_accents: bool) -> Part:
 def _pre_tokenizer(vocabulary: Vocabulary, code_points: bool) -> Part:
     if not code_points:
         return {"type": "BertPreTokenizer"}
-    written = Normalizer(lowercase=vocabulary.lowercase, strip_accents=vocabulary.strip_accents)
+    written = BertNormalizer(lowercase=vocabulary.lowercase, strip_accents=vocabulary.strip_accents)
     alone = _set_of(lambda point: len(written[point]) == 3)
     return sequence("pretokenizers", [split(" ", "Removed", "String"), split(alone)])
 

@@ -23,7 +23,7 @@ from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from . import limits
 from .export import Export, json_file, require_expressible
 from .hf_config import config_of, types_told
-from .hf_parts import NOT_IN_1, Parts
+from .hf_parts import NOT_IN_1, HFParts
 from .splitting import NotExpressibleError
 
 __all__ = ["NOT_IN_1", "TOKENIZER_CONFIG", "TOKENIZER_JSON", "Export", "to_tokenizer_json"]
@@ -55,7 +55,7 @@ def to_tokenizer_json(
     if "" in vocabulary.token_to_id:
         raise NotExpressibleError(f"token {printable('')} is empty, which no library takes")
     module, function = _PARTS[vocabulary.tokenizer_model.algorithm]
-    parts_of: Callable[[Vocabulary, bool], Parts] = getattr(
+    parts_of: Callable[[Vocabulary, bool], HFParts] = getattr(
         import_module(f".{module}", __package__), function
     )
     parts = parts_of(vocabulary, code_points)

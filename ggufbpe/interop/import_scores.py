@@ -19,7 +19,7 @@ from .hf_document import HFDocument
 from .hf_parts import replace
 from .imported import NotImportableError
 from .limits import Limit, counted_tokens
-from .score_merges import Pair, merges_of, scores_of
+from .score_merges import Pair, merges_by_scores, scores_by_merges
 
 _K = TokenizerKey
 
@@ -68,12 +68,12 @@ def _scores(read: HFDocument, pairs: list[Pair]) -> tuple[list[float], list[Limi
     written = read.config.written_scores(len(read.tokens))
     if len(written) == len(read.tokens):
         scores = [written[token] for token in range(len(read.tokens))]
-        if merges_of(read.tokens, ranks_of(scores, len(scores)), read.ids).pairs == pairs:
+        if merges_by_scores(read.tokens, ranks_of(scores, len(scores)), read.ids).pairs == pairs:
             return scores, []
-    made = scores_of(pairs)
+    made = scores_by_merges(pairs)
     lowest = min(made.scores.values(), default=0.0) - 1.0
     scores = [made.scores.get(text, lowest) for text in read.tokens]
-    expected = merges_of(read.tokens, ranks_of(scores, len(scores)), read.ids).pairs
+    expected = merges_by_scores(read.tokens, ranks_of(scores, len(scores)), read.ids).pairs
     told = []
     known = set(pairs)
     others = [left + right for left, right in expected if (left, right) not in known]

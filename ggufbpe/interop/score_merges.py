@@ -29,10 +29,12 @@ class ScoreMerges(NamedTuple):
     unmade: list[str]
 
 
-def merges_of(tokens: Iterable[str], ranks: Sequence[int], token_to_id: Mapping[str, int]) -> ScoreMerges:
+def merges_by_scores(
+    tokens: Iterable[str], ranks: Sequence[int], token_to_id: Mapping[str, int]
+) -> ScoreMerges:
     """The merges that join what `ranks`, one for each token and 0 for the best score, would join.
 
-    >>> merges_of(["a", "b", "ab", "abb"], [9, 9, 1, 0], {"a": 0, "b": 1, "ab": 2, "abb": 3}).pairs
+    >>> merges_by_scores(["a", "b", "ab", "abb"], [9, 9, 1, 0], {"a": 0, "b": 1, "ab": 2, "abb": 3}).pairs
     [('ab', 'b'), ('a', 'b')]
     """
     by_rank: dict[int, list[Pair]] = {}
@@ -85,12 +87,12 @@ class MergeScores(NamedTuple):
     shared: list[str]
 
 
-def scores_of(pairs: Sequence[Pair]) -> MergeScores:
+def scores_by_merges(pairs: Sequence[Pair]) -> MergeScores:
     """Scores that join as these merges do, -1 for the token of the first, as far as there are such.
 
-    >>> scores_of([("ab", "b"), ("a", "b")])
+    >>> scores_by_merges([("ab", "b"), ("a", "b")])
     MergeScores(scores={'abb': -1.0, 'ab': -2.0}, shared=[])
-    >>> scores_of([("aa", "a"), ("a", "a"), ("a", "aa")]).shared
+    >>> scores_by_merges([("aa", "a"), ("a", "a"), ("a", "aa")]).shared
     ['aaa', 'aa']
     """
     last = {left + right: number for number, (left, right) in enumerate(pairs)}

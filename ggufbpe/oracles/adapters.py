@@ -30,7 +30,7 @@ class Adapter(NamedTuple):
     parses_special: bool = True  # whether it can find control tokens in a text
 
 
-def tokenizers(data: bytes) -> Adapter:
+def open_tokenizers(data: bytes) -> Adapter:
     """Hugging Face's `tokenizers` with a tokenizer.json: 0.x, or the other interface of 1.0."""
     package: Any = import_module("tokenizers")
     version = str(package.__version__)
@@ -65,7 +65,7 @@ def _pipeline(package: Any, data: bytes) -> Encode:
     return encode
 
 
-def tiktoken(
+def open_tiktoken(
     name: str,
     ranks: bytes | None = None,
     pattern: str = "",
@@ -101,12 +101,12 @@ def tiktoken(
     return Adapter(metadata.version("tiktoken"), encode, adds_special=False)
 
 
-def tiktoken_file(name: str, ranks: bytes, pattern: str, special: Mapping[str, int]) -> Adapter:
+def open_tiktoken_file(name: str, ranks: bytes, pattern: str, special: Mapping[str, int]) -> Adapter:
     """tiktoken with a file of ranks and what goes with them: its own definition of `name`, if it has one."""
     known = _known_encoding(name) or {"pat_str": pattern, "special_tokens": special}
     taken = {int(line.split()[1]) for line in ranks.splitlines()}
     free = {text: token for text, token in known["special_tokens"].items() if token not in taken}
-    return tiktoken(name, ranks, known["pat_str"], free)
+    return open_tiktoken(name, ranks, known["pat_str"], free)
 
 
 def _known_encoding(name: str) -> dict[str, Any] | None:
@@ -124,7 +124,7 @@ def _known_encoding(name: str) -> dict[str, Any] | None:
     return found
 
 
-def sentencepiece(data: bytes, *, add_bos: bool = False, add_eos: bool = False) -> Adapter:
+def open_sentencepiece(data: bytes, *, add_bos: bool = False, add_eos: bool = False) -> Adapter:
     """Google's `sentencepiece` with a tokenizer.model; BOS and EOS are what goes around a text by the model's flags."""
     package: Any = import_module("sentencepiece")
     processor = package.SentencePieceProcessor(model_proto=data)

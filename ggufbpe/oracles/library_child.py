@@ -36,15 +36,15 @@ ADD_SPECIAL, PARSE_SPECIAL = 1, 2
 def opened(config: dict[str, Any]) -> adapters.Adapter:
     """The library that `config` names, with what it is to open."""
     if config["library"] == "tiktoken" and "file" not in config:
-        return adapters.tiktoken(config["name"])
+        return adapters.open_tiktoken(config["name"])
     with open(config["file"], "rb") as file:
         data = file.read()
     if config["library"] == "tiktoken":
-        return adapters.tiktoken_file(config["name"], data, config["pattern"], config["special"])
+        return adapters.open_tiktoken_file(config["name"], data, config["pattern"], config["special"])
     return OPENERS[config["library"]](data)
 
 
-OPENERS = {"tokenizers": adapters.tokenizers}
+OPENERS = {"tokenizers": adapters.open_tokenizers}
 
 
 def main() -> None:
