@@ -30,7 +30,7 @@ from ggufbpe.interop.imported import NotImportableError, pack
 from ggufbpe.interop.score_merges import merges_by_scores, scores_by_merges
 from ggufbpe.interop.splitting import NotExpressibleError
 from ggufbpe.unicode_classes import class_of
-from ggufbpe.vocab import CONTROL, UNKNOWN, Vocabulary
+from ggufbpe.vocab import CONTROL, UNKNOWN, USER_DEFINED, Vocabulary
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 
@@ -77,6 +77,11 @@ def has_control_token(vocabulary: Vocabulary, text: str) -> bool:
     )
 
 
+def begins_user_defined_token(vocabulary: Vocabulary, text: str) -> bool:
+    found = zip(vocabulary.tokens, vocabulary.attributes)
+    return any(kind & USER_DEFINED and token[0] in text for token, kind in found)
+
+
 def is_repetitive(vocabulary: Vocabulary, text: str) -> bool:
     return any(a == b for a, b in pairwise(text))
 
@@ -96,6 +101,9 @@ SPOKEN_OF: dict[str, Callable[[Vocabulary, str], bool]] = {
     "scores_of_unused_tokens": lambda _, text: "[PAD" in text,
     "bytes_without_tokens": lambda _, text: False,  # there are no ids in llama.cpp
     "order_of_equal_scores": is_repetitive,
+    "rounded_sums": is_repetitive,  # sums of the same scores in another order
+    "user_defined_prefixes": begins_user_defined_token,
+    "spaces_beside_user_defined_tokens": begins_user_defined_token,
 }
 
 
@@ -138,6 +146,29 @@ def test_real_vocabularies_in_their_library(name: str, kind: str) -> None:
     assert library is not None
     told = export._replace(limits=tuple(each for each in export.limits if each.name not in NEVER_SEEN))
     assert unexplained(tok, told, library, sample(tok, 250)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("llama-spm", {"add_space_prefix": False}),
+        ("bert-bge", {"lowercase": False, "strip_accents": False}),
+        ("bert-bge", {"lowercase": False, "strip_accents": True}),
+        ("bert-bge", {"lowercase": True, "strip_accents": False}),
+        (UNIGRAM, {"charsmap": b""}),
+        (UNIGRAM, {"add_space_prefix": False}),
+        (UNIGRAM, {"add_space_prefix": False, "remove_extra_whitespaces": False}),
+        (UNIGRAM, {"add_space_prefix": True, "remove_extra_whitespaces": False}),
+    ],
+)
+def test_flags_are_carried(name: str | Path, changes: dict[str, Any]) -> None:
+    tok = Tokenizer(tokenizer(path_of(name)).vocabulary._replace(**changes))
+    for kind in ("tokenizer.json", "sentencepiece"):
+        if tok.vocabulary.tokenizer_model.algorithm in FORMATS[kind].writers:
+            export = export_to(kind, tok.vocabulary)
+            library = check.library_for(kind, export)
+            assert library is not None
+            assert unexplained(tok, export, library, sample(tok, 120)) == []
 
 
 def test_sums_in_sentencepiece_are_almost_equal_where_ids_differ() -> None:
