@@ -177,6 +177,7 @@ def folder(files: Path, tmp_path: Path) -> Path:
 WRITTEN = {
     "--to tokenizer.json": ["tokenizer.json"],
     "--to sentencepiece": ["tokenizer.model", "llama-2/tokenizer.model", "llama-2/tokenizer_config.json"],
+    "import llama-2": ["llama-2.gguf"],
     "--to tiktoken": ["model.tiktoken", "model.tiktoken.json"],
 }
 """What an example writes, which must not be there before."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import unicodedata
 from collections.abc import Callable
 from functools import cache
@@ -679,6 +680,54 @@ def test_broken_configuration_is_refused(config: dict[str, Any], problem: str, t
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     with pytest.raises(NotImportableError, match=problem):
         import_file(str(tmp_path / "tokenizer.model"))
+
+
+UNK = ["<unk>", 0.0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"model": {"type": "Unigram", "vocab": [UNK, UNK]}}, "two ids have the token '<unk>'"),
+        ({"model": {"type": "Unigram", "vocab": [UNK, ["a"]]}}, "each has a text and a finite score"),
+        (
+            {"model": {"type": "Unigram", "vocab": [UNK, ["a", float("nan")]]}},
+            "each has a text and a finite score",
+        ),
+        ({"model": {"type": "Unigram", "vocab": [UNK, ["a", 1e300]]}}, "each has a text and a finite score"),
+        (
+            {"model": {"type": "Unigram", "vocab": {"a": 0}}},
+            "the vocabulary of a model Unigram is not written so",
+        ),
+        (
+            {"model": {"type": "Unigram", "vocab": [UNK], "unk_id": 1}},
+            "the unknown token is 1, which is no token's id",
+        ),
+        ({"model": {"type": "Unigram", "vocab": []}}, "the file has no tokens"),
+        ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "////fw=="}}, "too few for an array"),
+        (
+            {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "?"}},
+            "not as the tokenizers package writes it",
+        ),
+        ({"model": {"type": "WordPiece", "vocab": {"a": 0, "b": -1}}}, "ids that are no numbers from 0 on"),
+        (
+            {"model": {"type": "WordPiece", "vocab": {"a": 0}, "continuing_subword_prefix": "@@"}},
+            "what goes on with a word begins with '@@', and must with '##'",
+        ),
+        (
+            {"model": {"type": "WordPiece", "vocab": {"▁a": 0, "##▁▁a": 1}}},
+            "two word pieces become the token '▁▁a'",
+        ),
+        (
+            {"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a"]}, "normalizer": {"type": "Prepend"}},
+            "a merge is 'a', not two tokens",
+        ),
+    ],
+)
+def test_broken_document_is_refused(changes: dict[str, Any], problem: str) -> None:
+    given = {"model": {"type": "Unigram", "vocab": [UNK], "unk_id": 0}, **changes}
+    with pytest.raises(NotImportableError, match=re.escape(problem)):
+        import_tokenizer(given)
 
 
 def test_no_broken_model_is_a_defect(tmp_path: Path) -> None:

@@ -61,7 +61,10 @@ def import_file(
         if kind == "sentencepiece":
             fairseq = os.path.basename(path) == FAIRSEQ_NAME
             algorithm, keys, limits = import_sentencepiece(data, config, fairseq=fairseq)
-            for key, flag in ((_K.ADD_BOS, "add_bos_token"), (_K.ADD_EOS, "add_eos_token")):
+            flags = {_K.ADD_BOS: "add_bos_token", _K.ADD_EOS: "add_eos_token"}
+            if algorithm == "scores":
+                flags[_K.ADD_PREFIX] = "add_prefix_space"
+            for key, flag in flags.items():
                 if isinstance(config.config.get(flag), bool):
                     keys[key] = config.config[flag]
         else:
