@@ -521,6 +521,42 @@ def test_files_that_the_library_trained(
     assert [text for text in texts if tok.encode(text) != library.encode(text).ids] == []
 
 
+METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+
+
+@pytest.mark.parametrize(
+    ("steps", "pre_tokenizers", "limits"),
+    [
+        ([], [{"type": "WhitespaceSplit"}, METASPACE], {"white_space"}),
+        (
+            [
+                {"type": "Strip", "strip_left": False, "strip_right": True},
+                {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "▁"},
+            ],
+            [METASPACE],
+            set(),
+        ),
+    ],
+    ids=["as XLM-RoBERTa has it", "as T5 has it"],
+)
+def test_steps_of_models_own_files(
+    steps: list[Any], pre_tokenizers: list[Any], limits: set[str], tmp_path: Path
+) -> None:
+    export = exported(UNIGRAM, "tokenizer.json")
+    assert export is not None
+    document = json.loads(export.files["tokenizer.json"])
+    charsmap = document["normalizer"]["normalizers"][0]
+    document["normalizer"] = {"type": "Sequence", "normalizers": [charsmap, *steps]}
+    document["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": pre_tokenizers}
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(document))
+    imported = import_file(str(path))
+    assert names(imported.limits) == {"control_tokens_in_text", "charsmap_by_graphemes", *limits}
+    tok = loaded(imported.metadata, tmp_path)
+    library = check.hugging_face(path.read_bytes())
+    assert [text for text in TEXTS if tok.encode(text) != library.encode(text, True, True)] == []
+
+
 # ---- what is beside a file ------------------------------------------------------------------------------
 
 
