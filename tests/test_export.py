@@ -41,6 +41,7 @@ from ggufbpe.files import write_files
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.interop import check
 from ggufbpe.interop.code_points import ALL, bracket, difference, emit, intersection, ranges
+from ggufbpe.interop.export import FORMATS
 from ggufbpe.interop.hugging_face import NOT_IN_1, to_tokenizer_json
 from ggufbpe.interop.merges_txt import to_merges_txt
 from ggufbpe.interop.originals import PORTABLE, split
@@ -744,7 +745,7 @@ def test_command_writes_to_standard_output(capfdbinary: pytest.CaptureFixture[by
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("-m", GPT2), "which format? --to tokenizer.json, tiktoken, vocab-gguf, merges.txt"),
+        (("-m", GPT2), f"which format? --to {', '.join(FORMATS)}"),
         (("-m", GPT2, "--to", "onnx"), "there is no format 'onnx'"),
         (("-m", GPT2, "--to", "tokenizer.json", "--renumber"), "--renumber goes with --to tiktoken"),
         (("-m", GPT2, "--to", "tiktoken", "--code-points"), "--code-points goes with --to tokenizer.json"),

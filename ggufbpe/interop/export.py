@@ -28,9 +28,7 @@ class Format(NamedTuple):
     """A format: the files of its exports, the main one first, and what an algorithm's vocabulary is written by."""
 
     files: tuple[str, ...]
-    what: str  # for people
     writers: dict[str, str]  # algorithm: module and function
-    library: str = ""  # the package that reads it, of which ids can be asked
 
 
 _TOKENIZER_JSON = "hugging_face:to_tokenizer_json"
@@ -40,35 +38,26 @@ _MODEL = "sentencepiece_model:to_sentencepiece"
 FORMATS = {
     "tokenizer.json": Format(
         ("tokenizer.json", "tokenizer_config.json"),
-        "for Hugging Face's tokenizers, and tokenizer_config.json beside it",
         dict.fromkeys(("merges", "scores", "unigram", "word pieces"), _TOKENIZER_JSON),
-        "tokenizers",
     ),
     "sentencepiece": Format(
         ("tokenizer.model", "tokenizer_config.json"),
-        "tokenizer.model for sentencepiece, and tokenizer_config.json beside it: SPM and UGM",
         {"scores": _MODEL, "unigram": _MODEL},
-        "sentencepiece",
     ),
     "vocab.txt": Format(
         ("vocab.txt", "tokenizer_config.json"),
-        "a word piece a line, and tokenizer_config.json beside it: WPM",
         {"word pieces": "vocab_txt:to_vocab_txt"},
     ),
     "tiktoken": Format(
         ("ranks.tiktoken", "ranks.tiktoken.json"),
-        "for OpenAI's tiktoken: a file of ranks, and beside it a .json with pattern and special tokens",
         {"merges": "tiktoken_files:to_tiktoken"},
-        "tiktoken",
     ),
     "merges.txt": Format(
         ("merges.txt", "vocab.json"),
-        "merges.txt, and vocab.json beside it",
         {"merges": "merges_txt:to_merges_txt"},
     ),
     "vocab-gguf": Format(
         ("vocab.gguf",),
-        "a GGUF of the tokenizer's metadata alone, which llama.cpp loads with vocab_only",
         {},
     ),
 }

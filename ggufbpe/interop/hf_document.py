@@ -13,10 +13,14 @@ from typing import Any
 
 from ..errors import printable
 from ..gguf.constants import TokenType
+from ..vocab.special_ids import MODERN_BERT, PHI_3, STRIPPING_ARCHITECTURES, STRIPS_MASK
+from ..wording import listed
 from .hf_config import CONFIG_TOKENS, LARGEST_FLOAT, HFConfig
 from .imported import NotImportableError
 from .limits import Limit
 from .recognize import parts_of
+
+_MORE = " and {} more"
 
 
 class HFDocument:
@@ -119,6 +123,38 @@ class HFDocument:
                 told.append(Limit("more_than_one_end", what, len(ids)))
             if ids:
                 yield name, self._checked(ids[0])
+
+
+def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str) -> Iterator[Limit]:
+    """What added tokens do that llama.cpp does for models of some names only: `pre`, `architecture` and `name`."""
+    name, added = name.lower(), read.added
+    strips_mask = pre in STRIPS_MASK or any(part in architecture for part in STRIPPING_ARCHITECTURES)
+    carried = {  # by name alone: vocab/, _set_strip_attributes
+        "lstrip": {"<mask>"} if strips_mask else {"[MASK]"} if MODERN_BERT in name else set(),
+        "rstrip": set(read.ids) if not strips_mask and any(part in name for part in PHI_3) else set(),
+    }
+    for flag, what in (
+        ("lstrip", "take the white space before them"),
+        ("rstrip", "take the white space after them"),
+        ("single_word", "are found only as whole words"),
+    ):
+        texts = [token["content"] for token in added if token.get(flag)]
+        found = [text for text in texts if text not in carried.get(flag, ())]
+        if found:
+            yield Limit(
+                flag,
+                f"{listed(found, len(found), _MORE)} {what}, which llama.cpp does for models of some names only",
+                len(found),
+            )
+    changes = [part.get("type") for part in read.parts("normalizer")]
+    normalized = [t["content"] for t in added if t.get("normalized")] if changes else []
+    if normalized:
+        yield Limit(
+            "normalized_tokens",
+            f"{listed(normalized, len(normalized), _MORE)} are found in the normalized text, which llama.cpp does "
+            "not have",
+            len(normalized),
+        )
 
 
 KINDS = ("BPE", "Unigram", "WordPiece")

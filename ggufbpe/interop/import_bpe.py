@@ -16,15 +16,13 @@ from ..models.bpe.hf_splitting import DIFFERENCES
 from ..models.bpe.merge import BYTE_CHARS, PairRanks, merge_steps, parts
 from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
 from ..spelling import BYTE_TOKENS, SPACE
-from ..vocab.special_ids import MODERN_BERT, PHI_3, STRIPPING_ARCHITECTURES, STRIPS_MASK
-from ..wording import listed
-from .hf_document import HFDocument
+from ..vocab.special_ids import STRIPS_MASK
+from .hf_document import HFDocument, added_token_limits
 from .imported import NotImportableError
 from .limits import NEVER, Limit
 from .recognize import Recognized, recognize
 
 _K = TokenizerKey
-_MORE = " and {} more"
 
 
 class BytePairImport:
@@ -51,7 +49,7 @@ class BytePairImport:
         yield from self._lost
         yield from _normalizers(self._read, self._byte_level)
         yield from self._splitting()
-        yield from self._added_tokens(architecture, name)
+        yield from added_token_limits(self._read, self.entry.name, architecture, name)
         yield from self._flags()
         yield from self._defaults(keys)
 
@@ -166,38 +164,6 @@ class BytePairImport:
             "characters that came after Unicode 15.1 have no class in llama.cpp: they are no letters",
             1,
         )
-
-    def _added_tokens(self, architecture: str, name: str) -> Iterator[Limit]:
-        name, added = name.lower(), self._read.added
-        strips_mask = self.entry.name in STRIPS_MASK or any(
-            part in architecture for part in STRIPPING_ARCHITECTURES
-        )
-        carried = {  # by name alone: vocab/, _set_strip_attributes
-            "lstrip": {"<mask>"} if strips_mask else {"[MASK]"} if MODERN_BERT in name else set(),
-            "rstrip": set(self._ids) if not strips_mask and any(part in name for part in PHI_3) else set(),
-        }
-        for flag, what in (
-            ("lstrip", "take the white space before them"),
-            ("rstrip", "take the white space after them"),
-            ("single_word", "are found only as whole words"),
-        ):
-            texts = [token["content"] for token in added if token.get(flag)]
-            found = [text for text in texts if text not in carried.get(flag, ())]
-            if found:
-                yield Limit(
-                    flag,
-                    f"{listed(found, len(found), _MORE)} {what}, which llama.cpp does for models of some names only",
-                    len(found),
-                )
-        changes = [part.get("type") for part in self._read.parts("normalizer")]
-        normalized = [t["content"] for t in added if t.get("normalized")] if changes else []
-        if normalized:
-            yield Limit(
-                "normalized_tokens",
-                f"{listed(normalized, len(normalized), _MORE)} are found in the normalized text, which llama.cpp does "
-                "not have",
-                len(normalized),
-            )
 
     def _flags(self) -> Iterator[Limit]:
         model, entry = self._model, self.entry

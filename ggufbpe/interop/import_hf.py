@@ -16,7 +16,7 @@ from ..errors import printable
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ..models import SUPPORTED, tokenizer_model
 from .hf_config import HFConfig
-from .hf_document import HFDocument
+from .hf_document import HFDocument, added_token_limits
 from .import_bpe import BytePairImport
 from .import_scores import goes_by_scores, import_scores
 from .import_unigram import import_unigram
@@ -72,7 +72,10 @@ def _imported(read: HFDocument, pre: str | None, architecture: str | None, name:
     found = {_K.LIST: read.tokens, **read.special_ids(sides), **keys}
     if algorithm != "word pieces":
         found[_K.ADD_BOS], found[_K.ADD_EOS] = "bos" in ends, "eos" in ends
-    return finished(algorithm, found, read.config, architecture, name, [*told, *limits])
+    imported = finished(algorithm, found, read.config, architecture, name, [*told, *limits])
+    names = (imported.metadata[KEY_ARCHITECTURE], imported.metadata.get(KEY_NAME, ""))
+    more = tuple(added_token_limits(read, imported.pre, *names))
+    return imported._replace(limits=(*imported.limits, *more))
 
 
 _OTHERS = {"scores": import_scores, "unigram": import_unigram, "word pieces": import_word_pieces}
