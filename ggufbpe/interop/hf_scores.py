@@ -58,8 +58,8 @@ def _merging(merges: ScoreMerges) -> Iterator[Limit]:
     if merges.circular:
         yield Limit(
             "order_of_equal_scores",
-            f"{limits.counted_tokens(merges.circular, 'has', 'have')} a score that others have, too, and can overlap "
-            "with these in a text: llama.cpp joins the leftmost first, the library one of them always",
+            f"{limits.counted_tokens(merges.circular, 'is', 'are')} made of pairs of one score that can overlap in a "
+            "text: llama.cpp joins the leftmost first, the library one of the pairs always",
             len(merges.circular),
         )
     if merges.unmade:
