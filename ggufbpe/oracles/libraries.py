@@ -137,7 +137,7 @@ def _cannot_open(config: dict[str, Any], answer: bytes, failure: str) -> str:
     return f"{extra} cannot open this: {printable(said, 200)}"
 
 
-def hugging_face(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
+def tokenizers_library(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
     """The package tokenizers with the tokenizer.json at `rest`, a file or its folder."""
     path = os.path.join(rest, "tokenizer.json") if os.path.isdir(rest) else rest
     check_file(path)
