@@ -30,6 +30,7 @@ from ggufbpe import Tokenizer
 from ggufbpe.cli import COMMANDS, main
 from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.interop.import_hf import import_tokenizer, pack
+from ggufbpe.interop.sentencepiece_model import to_sentencepiece
 from ggufbpe.interop.tiktoken_files import to_tiktoken
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 
@@ -103,7 +104,18 @@ sys.exit(main())
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that each example gets a copy of; the model is GPT-2's vocabulary with two tokens of a chat."""
     folder = tmp_path_factory.mktemp("files")
-    for name in ("docs", "src", "fr", "corpus/de", "corpus/fr", "manual/de", "manual/fr", "Qwen2-7B", "bin"):
+    for name in (
+        "docs",
+        "src",
+        "fr",
+        "corpus/de",
+        "corpus/fr",
+        "manual/de",
+        "manual/fr",
+        "Qwen2-7B",
+        "bin",
+        "llama-2",
+    ):
         (folder / name).mkdir(parents=True)
         (folder / name / "text.md").write_text(TEXT, encoding="utf-8")
     for name in ("prompt.txt", "text.txt", "corpus.txt", "de.txt", "more.txt", "README.md"):
@@ -128,6 +140,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model.write_bytes(pack(import_tokenizer(document, config).metadata))
     for name in ("a", "b", "other", "gpt-2", "llama-3"):
         shutil.copy(model, folder / f"{name}.gguf")
+    for name, other in (("llama-2", "spm"), ("bge", "wpm")):
+        shutil.copy(ROOT / "fixtures" / "vocabs" / f"{other}.gguf", folder / f"{name}.gguf")
+    for name, data in to_sentencepiece(Tokenizer.from_gguf(folder / "llama-2.gguf").vocabulary).files.items():
+        (folder / "llama-2" / name).write_bytes(data)
     tok = Tokenizer.from_gguf(model)
     for name in ("ids", "recorded", "expected"):
         (folder / f"{name}.json").write_text(json.dumps(tok.encode(TEXT)))
@@ -160,6 +176,8 @@ def folder(files: Path, tmp_path: Path) -> Path:
 
 WRITTEN = {
     "--to tokenizer.json": ["tokenizer.json"],
+    "--to sentencepiece": ["tokenizer.model", "llama-2/tokenizer.model", "llama-2/tokenizer_config.json"],
+    "import llama-2": ["llama-2.gguf"],
     "--to tiktoken": ["model.tiktoken", "model.tiktoken.json"],
 }
 """What an example writes, which must not be there before."""

@@ -6,12 +6,10 @@ import errno
 import json
 import os
 import random
-import subprocess
 import sys
 import warnings
 from base64 import b64decode
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +18,30 @@ import tiktoken
 import tokenizers
 import unicodedata2
 from conftest import GPT2, ROOT, missing
-from fixture_texts import texts as fixture_texts
+from exporting import (
+    FIXTURES,
+    asked_of_version_1,
+    differing,
+    in_library,
+    in_tiktoken,
+    names,
+    real,
+    sample,
+    tokenizer,
+)
 from hf_splitting import SURROUNDINGS, code_points
 from make_tiny_model import make_tiny_model
 from random_texts import RandomTexts
-from reference import TOKENIZERS_1, NotPreparedError, Oracle, tokenizers_1, vocabulary
+from reference import TOKENIZERS_1, NotPreparedError, Oracle
 from synthetic import BYTE_LEVEL_FAMILIES, ONE_OF_EACH_FAMILY, gpt2_vocabulary, make_vocabulary, tokenizer_as
 
-from ggufbpe import GGUFError, GGUFWarning, Tokenizer
+from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe.cli import main
 from ggufbpe.files import write_files
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.interop import check
 from ggufbpe.interop.code_points import ALL, bracket, difference, emit, intersection, ranges
+from ggufbpe.interop.export import FORMATS
 from ggufbpe.interop.hugging_face import NOT_IN_1, to_tokenizer_json
 from ggufbpe.interop.merges_txt import to_merges_txt
 from ggufbpe.interop.originals import PORTABLE, split
@@ -47,74 +56,6 @@ from ggufbpe.vocab import CONTROL, LSTRIP, NORMAL, USER_DEFINED, Vocabulary, loa
 
 REAL = ["aquila", "command-r", "deepseek-coder", "deepseek-llm", "falcon", "gemma-4", "gpt-2", "gpt-neox"]
 REAL += ["llama-bpe", "mpt", "qwen2", "qwen35", "refact", "starcoder"]
-
-
-@cache
-def opened(path: Path) -> Tokenizer | None:
-    """A tokenizer; None where the file cannot be opened, as some fixtures are meant to be."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GGUFWarning)
-        try:
-            return Tokenizer.from_gguf(path)
-        except GGUFError:
-            return None
-
-
-FIXTURES = [
-    path for path in sorted((ROOT / "fixtures" / "vocabs").glob("*.gguf")) if opened(path) is not None
-]
-
-
-def tokenizer(path: Path) -> Tokenizer:
-    found = opened(path)
-    assert found is not None
-    return found
-
-
-def real(name: str) -> Path:
-    try:
-        return vocabulary(name)
-    except NotPreparedError as error:
-        missing(str(error))
-
-
-def sample(tok: Tokenizer, count: int) -> list[str]:
-    """Texts of the recorded answers, and random ones with the model's special tokens."""
-    known = [data.decode() for data in fixture_texts() if is_utf8(data)]
-    special = [tok.vocabulary.tokens[token] for token in tok.vocabulary.special_token_ids]
-    source = RandomTexts("export", special)
-    texts = [source.text().decode("utf-8", "replace") for _ in range(count)]
-    return random.Random("export").sample(known, count) + texts
-
-
-def is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def differing(tok: Tokenizer, library: check.Library, texts: list[str]) -> list[tuple[str, bool, bool]]:
-    ways = [(add, parse) for add in {False, library.adds_special} for parse in (False, True)]
-    return [
-        (text, *flags)
-        for text in texts
-        for flags in ways
-        if tok.encode(text, add_special=flags[0], parse_special=flags[1]) != library.encode(text, *flags)
-    ]
-
-
-def in_library(vocabulary: Vocabulary) -> check.Library:
-    return check.hugging_face(to_tokenizer_json(vocabulary).files["tokenizer.json"])
-
-
-def in_tiktoken(vocabulary: Vocabulary, **options: bool) -> check.Library:
-    return check.library_for("tiktoken", to_tiktoken(vocabulary, "test", **options))
-
-
-def names(limits: tuple[Any, ...]) -> set[str]:
-    return {limit.name for limit in limits}
 
 
 # ---- sets and patterns ----------------------------------------------------------------------------------
@@ -299,16 +240,13 @@ LIMITED = {
 }
 
 
+BYTE_PAIRS = [path for path in FIXTURES if tokenizer(path).vocabulary.tokenizer_model.algorithm == "merges"]
 OF_VERSIONS = {"newer_unicode", "long_s", NOT_IN_1, "tokens_of_one_character"}
 
 
-@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", BYTE_PAIRS, ids=lambda path: path.stem)
 def test_ids_of_the_library_are_ours_or_a_limit_is_told(path: Path) -> None:
     tok = tokenizer(path)
-    if not tok.vocabulary.tokenizer_model.has_pre_tokenizer:
-        with pytest.raises(NotExpressibleError, match="only byte pair encoding can be written"):
-            to_tokenizer_json(tok.vocabulary)
-        return
     if tok.vocabulary.pre_tokenizer.prepend_space:
         with pytest.raises(NotExpressibleError, match="mmbert puts a space in front of each line"):
             to_tokenizer_json(tok.vocabulary)
@@ -392,18 +330,6 @@ def test_version_1_gives_our_ids_or_refuses_as_the_limits_say(tmp_path: Path) ->
     assert {
         name: IN_VERSION_1[name] for name, what in found.items() if what.startswith(IN_VERSION_1[name])
     } == (IN_VERSION_1), found
-
-
-def asked_of_version_1(folder: Path, questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    try:
-        path = tokenizers_1()
-    except NotPreparedError as error:
-        missing(str(error))
-    (folder / "questions").write_text(json.dumps(questions))
-    child = [sys.executable, str(ROOT / "tests" / "tokenizers_child.py"), str(folder / "questions")]
-    run = subprocess.run(child, env={**os.environ, "PYTHONPATH": str(path)}, capture_output=True, check=True)
-    answers: list[dict[str, Any]] = json.loads(run.stdout)
-    return answers
 
 
 def test_tokens_keep_their_ids_and_special_ones_can_be_switched_off() -> None:
@@ -652,7 +578,7 @@ def test_agreement_names_the_character() -> None:
         return tok.encode(text.replace("ж", "x"))
 
     found = check.agreement(
-        tok, check.Library("another", encode), random_texts=0, characters=range(0x400, 0x500)
+        tok, check.CheckedLibrary("another", encode), random_texts=0, characters=range(0x400, 0x500)
     )
     assert (found.characters, found.differing_characters) == (256, (ord("ж"),))
 
@@ -819,7 +745,7 @@ def test_command_writes_to_standard_output(capfdbinary: pytest.CaptureFixture[by
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("-m", GPT2), "which format? --to tokenizer.json, tiktoken, vocab-gguf, merges.txt"),
+        (("-m", GPT2), f"which format? --to {', '.join(FORMATS)}"),
         (("-m", GPT2, "--to", "onnx"), "there is no format 'onnx'"),
         (("-m", GPT2, "--to", "tokenizer.json", "--renumber"), "--renumber goes with --to tiktoken"),
         (("-m", GPT2, "--to", "tiktoken", "--code-points"), "--code-points goes with --to tokenizer.json"),

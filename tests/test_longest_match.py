@@ -103,8 +103,13 @@ def test_what_is_for_byte_pair_encoding_only_says_so(name: str) -> None:
     tok = opened(name)
     with pytest.raises(UnsupportedTokenizerError, match="byte pair encoding only"):
         tok.trace("hello")
-    with pytest.raises(NotExpressibleError, match="only byte pair encoding"):
-        to_tokenizer_json(tok.vocabulary)
+
+
+def test_rwkv_can_be_exported_as_a_gguf_only() -> None:
+    with pytest.raises(
+        NotExpressibleError, match="which none of these formats has a place for; --to vocab-gguf can"
+    ):
+        to_tokenizer_json(opened("rwkv").vocabulary)
 
 
 def test_rwkv_comes_to_an_end_where_llama_cpp_does_not(tmp_path: Path) -> None:

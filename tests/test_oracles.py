@@ -6,6 +6,7 @@ import base64
 import importlib.util
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -514,12 +515,12 @@ def test_faults_of_a_server(text: bytes, kind: str, fake_server: str) -> None:
 
 def test_hang_of_a_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A library that sleeps stands for one that hangs: the child is ended, and a new one asked."""
-    child = tmp_path / "library_child.py"
-    source = Path(libraries.__file__).with_name("library_child.py").read_text()
-    slow = "import time\n\ndef slow(config):\n"
-    slow += "    return '1', lambda text, a, b: time.sleep(60) if text == b'hang' else [1]\n\n"
-    child.write_text(source.replace("LIBRARIES = {", slow + 'LIBRARIES = {"slow": slow, '))
+    package = Path(libraries.__file__).parent
+    shutil.copy(package / "library_child.py", tmp_path)
+    slow = "import time\n\ndef open_tokenizers(data):\n"
+    slow += "    return Adapter('1', lambda text, a, b: time.sleep(60) if text == 'hang' else [1])\n"
+    (tmp_path / "adapters.py").write_text((package / "adapters.py").read_text() + slow)
     monkeypatch.setattr(libraries, "__file__", str(tmp_path / "libraries.py"))
-    with libraries.Library("slow", {}, "slow", 0.3) as oracle:
+    with libraries.LibraryOracle("tokenizers", {"file": __file__}, "slow", 0.3) as oracle:
         answers = oracle.encode([b"a", b"hang", b"b"], True, True)
     assert answers == [[1], Failure("timeout", "no answer within 0.3 s"), [1]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ..errors import printable
@@ -16,25 +16,27 @@ from ._files import require_free, write_outputs
 from ._input import read_file
 
 if TYPE_CHECKING:
-    from ..interop.check import Agreement, Library
-    from ..interop.hugging_face import Export
+    from ..interop.check import Agreement, CheckedLibrary
+    from ..interop.export import Export
     from ..interop.limits import Limit
     from ..tokenizer import Tokenizer
 
-FORMATS = ("tokenizer.json", "tiktoken", "vocab-gguf", "merges.txt")
+FORMATS = ("tokenizer.json", "sentencepiece", "vocab.txt", "tiktoken", "merges.txt", "vocab-gguf")
 _DESCRIPTION = """\
 Write the vocabulary of a model in a format that other programs read.
 
-  tokenizer.json  for Hugging Face's tokenizers, and tokenizer_config.json beside it
-  tiktoken        for OpenAI's tiktoken: a file of ranks, and beside it a .json with pattern and special tokens
-  vocab-gguf      a GGUF of the tokenizer's metadata alone, which llama.cpp loads with vocab_only
-  merges.txt      merges.txt, and vocab.json beside it
+  tokenizer.json  for Hugging Face's tokenizers, and tokenizer_config.json beside it: all but RWKV
+  sentencepiece   tokenizer.model, and tokenizer_config.json beside it: SPM (llama) and UGM (t5)
+  vocab.txt       a word piece a line, and tokenizer_config.json beside it: WPM (bert)
+  tiktoken        for OpenAI's tiktoken, a file of ranks, and beside it a .json with pattern and special tokens: BPE
+  merges.txt      merges.txt, and vocab.json beside it: BPE
+  vocab-gguf      a GGUF of the tokenizer's metadata alone, which llama.cpp loads with vocab_only: all models
 
-Words are split as llama.cpp splits them. A tokenizer.json has the patterns of the models' own files where those do \
-it, which tokenizers 1.0 reads as well; all other patterns list code points, so that they depend on no library's \
-Unicode version. Where a format cannot do what llama.cpp does, it is said which tokens or characters that concerns. \
-Where the library is installed, its ids are compared with ours on random texts, on characters of every kind, and on \
-the lines of --sample.
+Text is normalized and split as llama.cpp does it, where the format can say so. The patterns of a tokenizer.json are \
+those of the models' own files where these split alike, which tokenizers 1.0 reads as well; all others list code \
+points, so that they depend on no library's Unicode version. Where a format cannot do what llama.cpp does, it is said \
+which tokens or characters that concerns. Where the library is installed, its ids are compared with ours on random \
+texts, on characters of every kind, and on the lines of --sample.
 
 The exit code is 0 if the files are written, 1 if ids differ then without a limit that was told, 2 if nothing was \
 written."""
@@ -42,9 +44,12 @@ _EXAMPLES = """\
 examples:
   ggufbpe export model.gguf --to tokenizer.json
   ggufbpe export model.gguf --to tokenizer.json -o converted --sample corpus.txt
+  ggufbpe export llama-2.gguf --to sentencepiece -o tokenizer.model
+  ggufbpe export bge.gguf --to vocab.txt -o bge/
   ggufbpe export model.gguf --to tiktoken -o model.tiktoken
   ggufbpe export model.gguf --to vocab-gguf -o - | sha256sum"""
 
+TOKENIZER_CONFIG = "tokenizer_config.json"
 _SHOWN_CHARACTERS = 12
 
 
@@ -103,9 +108,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _content(name: str, export: Export) -> str:
     """What one of the further files has in it, in words."""
-    if name == "tokenizer_config.json":
+    if name == TOKENIZER_CONFIG:
         config = json.loads(export.files[name])
-        named = [f"{key} {printable(config[key], 40)}" for key in ("bos_token", "eos_token") if key in config]
+        named = [
+            f"{key} {printable(config[key], 40)}"
+            for key in ("bos_token", "cls_token", "eos_token", "sep_token")
+            if key in config
+        ]
         template = ["the chat template"] * ("chat_template" in config)
         return ", ".join([*named, *template, "other special ids", "the pre-tokenizer's name"])
     return {
@@ -119,16 +128,27 @@ def unexplained(found: Agreement | None, limits: Iterable[Limit]) -> bool:
     if found is None or found.same:
         return False
     causes = {limit.name for limit in limits} - {"default_ids", "not_read_by_tokenizers_1"}
-    if causes <= {"newer_unicode", "long_s"}:
-        return not (causes and all(map(_has_newer_character, (example.text for example in found.examples))))
+    if causes <= _CHARACTERS.keys():
+        examples = [example.text for example in found.examples]
+        return not (
+            causes and all(any(_CHARACTERS[c](char) for c in causes for char in text) for text in examples)
+        )
     return False
 
 
-def _has_newer_character(text: str) -> bool:
-    """Whether a text has a character that llama.cpp's Unicode version may not know, or the long s."""
+def _class_of(char: str) -> str:
     from ..unicode_classes import class_of
 
-    return any(char == "\u017f" or (char > "\x7f" and class_of(ord(char)) == "-") for char in text)
+    return class_of(ord(char)) if char > "\x7f" else ""
+
+
+# Limits that speak of characters, and whether they speak of one.
+_CHARACTERS: dict[str, Callable[[str], bool]] = {
+    "newer_unicode": lambda char: _class_of(char) == "-",
+    "long_s": lambda char: char == "\u017f",
+    "older_punctuation": lambda char: _class_of(char) == "P" or char in "\u166d\U000111c9",
+    "escaped_spaces": lambda char: char == "\u2581",
+}
 
 
 def _kind(arguments: argparse.Namespace) -> str:
@@ -148,28 +168,19 @@ def _exported(kind: str, model: str, arguments: argparse.Namespace) -> tuple[Tok
     from ..tokenizer import Tokenizer
 
     tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
-    if kind != "vocab-gguf":
-        from ..models.bpe.text import byte_pair_text
+    vocabulary = tokenizer.vocabulary
+    if kind == "vocab-gguf":
+        from ..interop.vocab_gguf import to_vocab_gguf
 
-        byte_pair_text(tokenizer)  # or it is an error
-    if kind == "tokenizer.json":
-        from ..interop.hugging_face import to_tokenizer_json
+        return tokenizer, to_vocab_gguf(model)
+    from ..interop.export import FORMATS, export_to
 
-        return tokenizer, to_tokenizer_json(
-            tokenizer.vocabulary, _chat_template(model), code_points=arguments.code_points
-        )
     if kind == "tiktoken":
-        from ..interop.tiktoken_files import to_tiktoken
-
         name = os.path.basename(model).removesuffix(".gguf")
-        return tokenizer, to_tiktoken(tokenizer.vocabulary, name, renumber=arguments.renumber)
-    if kind == "merges.txt":
-        from ..interop.merges_txt import to_merges_txt
-
-        return tokenizer, to_merges_txt(tokenizer.vocabulary)
-    from ..interop.vocab_gguf import to_vocab_gguf
-
-    return tokenizer, to_vocab_gguf(model)
+        return tokenizer, export_to(kind, vocabulary, name, renumber=arguments.renumber)
+    template = [_chat_template(model)] if TOKENIZER_CONFIG in FORMATS[kind].files else []
+    options = {"code_points": arguments.code_points} if kind == "tokenizer.json" else {}
+    return tokenizer, export_to(kind, vocabulary, *template, **options)
 
 
 def _chat_template(model: str) -> str | None:
@@ -188,25 +199,20 @@ def _paths(arguments: argparse.Namespace, kind: str, model: str) -> dict[str, st
     """The path of each file to write, by its name in the export."""
     given = arguments.output
     stem = os.path.basename(model).removesuffix(".gguf")
-    names = {
-        "tokenizer.json": ("tokenizer.json", "tokenizer.json"),
-        "tiktoken": ("ranks.tiktoken", f"{stem}.tiktoken"),
-        "vocab-gguf": ("vocab.gguf", f"{stem}-vocab.gguf"),
-        "merges.txt": ("merges.txt", "merges.txt"),
-    }
-    main, default = names[kind]
+    from ..interop.export import FORMATS
+
+    main, *others = FORMATS[kind].files
+    default = {"tiktoken": f"{stem}.tiktoken", "vocab-gguf": f"{stem}-vocab.gguf"}.get(kind, main)
     if given == "-":
         return {main: "-"}
     path = os.path.join(given, default) if given and _is_folder(given, kind, main) else given or default
     folder = os.path.dirname(path)
     paths = {main: path}
-    if kind == "tiktoken":
-        paths["ranks.tiktoken.json"] = f"{path}.json"
-    elif kind == "merges.txt":
-        paths["vocab.json"] = os.path.join(folder, "vocab.json")
-    elif kind == "tokenizer.json" and os.path.basename(path) == "tokenizer.json":
-        # only beside a file of this name is it looked for
-        paths["tokenizer_config.json"] = os.path.join(folder, "tokenizer_config.json")
+    for name in others:
+        if kind == "tiktoken":
+            paths[name] = f"{path}.json"
+        elif name != TOKENIZER_CONFIG or os.path.basename(path) == main:  # only beside that is it looked for
+            paths[name] = os.path.join(folder, name)
     for target in paths.values():
         require_free(target, model, arguments.force)
     return paths
@@ -229,12 +235,12 @@ def _checked(
     from ..extras import NotInstalledError
     from ..interop.check import agreement, library_for
 
-    if kind not in ("tokenizer.json", "tiktoken"):
-        return None
     try:
-        library: Library = library_for(kind, export)
+        library: CheckedLibrary | None = library_for(kind, export)
     except NotInstalledError as error:
         told.append(f"not checked: {error}")
+        return None
+    if library is None:
         return None
     found = agreement(tokenizer, library, sample)
     told += agreement_lines(found)

@@ -1,4 +1,4 @@
-"""`ggufbpe import`: a tokenizer.json as a vocabulary that llama.cpp loads, and how far their ids agree."""
+"""`ggufbpe import`: other programs' tokenizer files as a vocabulary that llama.cpp loads, and how far ids agree."""
 
 from __future__ import annotations
 
@@ -11,20 +11,25 @@ from typing import TYPE_CHECKING
 from ..errors import printable
 from ._arguments import Parser
 from ._files import require_free, write_outputs
-from ._input import read_file
 from .export import agreement_lines, lines_of, tell, unexplained
 
 if TYPE_CHECKING:
     from ..interop.check import Agreement
-    from ..interop.import_hf import Imported
+    from ..interop.imported import Imported
 
 _DESCRIPTION = """\
-Make a GGUF of metadata alone out of a tokenizer.json of Hugging Face's tokenizers: tokens, merges, special tokens, \
-BOS and EOS, and the name of the pre-tokenizer, which is found from the patterns. llama.cpp loads it with vocab_only. \
-A tokenizer_config.json and a chat_template.jinja beside the file are read, too.
+Make a GGUF of metadata alone, which llama.cpp loads with vocab_only, out of the files of another program:
 
-It is said how the pre-tokenizer was found and how sure that is, and what llama.cpp has no place for. Where the \
-package tokenizers is installed, its ids are compared with those of the new vocabulary.
+  tokenizer.json   of Hugging Face's tokenizers: BPE, SentencePiece's BPE (SPM), Unigram (UGM), WordPiece (WPM)
+  tokenizer.model  of sentencepiece, also as spiece.model and sentencepiece.bpe.model: BPE (SPM), unigram (UGM)
+  vocab.txt        of BERT: WordPiece (WPM)
+
+Of a directory, the first of these is taken. tokenizer_config.json, special_tokens_map.json, added_tokens.json and \
+chat_template.jinja beside the file are read, too: special tokens, flags, the chat template.
+
+The name of a byte pair encoding's pre-tokenizer is found from the patterns, and it is said how and how sure that is; \
+and always what llama.cpp has no place for. Where the library that reads the file is installed, its ids are compared \
+with those of the new vocabulary.
 
 The exit code is 0 if the file is written, 1 if ids differ then without a limit that was told, 2 if nothing was \
 written."""
@@ -32,12 +37,15 @@ _EXAMPLES = """\
 examples:
   ggufbpe import tokenizer.json -o vocab.gguf
   ggufbpe import Qwen2-7B/ -o qwen2.gguf --sample corpus.txt
+  ggufbpe import llama-2/tokenizer.model -o llama-2.gguf
   ggufbpe import tokenizer.json --pre llama-bpe --architecture llama --name "My model" """
 
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES.rstrip())
-    parser.add_argument("path", metavar="PATH", help="a tokenizer.json, or a directory with one")
+    parser.add_argument(
+        "path", metavar="PATH", help="a tokenizer.json, .model or vocab.txt, or a directory with one"
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -50,7 +58,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--architecture",
         metavar="NAME",
-        help="the model's architecture (default: that of the model that was exported, or llama)",
+        help="the model's architecture (default: that of the model that was exported, or llama, t5 or bert)",
     )
     parser.add_argument("--name", metavar="TEXT", help="the model's name (default: as above, or none)")
     parser.add_argument("--no-check", action="store_true", help="do not compare ids with the library's")
@@ -60,26 +68,16 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from ..interop.import_hf import import_tokenizer, pack, read_json
+    from ..interop.import_files import file_in, import_file
+    from ..interop.imported import pack
 
-    source = arguments.path
-    if os.path.isdir(source):
-        source = os.path.join(source, "tokenizer.json")
+    source = file_in(arguments.path)
     target = arguments.output
     if target != "-":
         require_free(target, source, arguments.force)
-    config = os.path.join(os.path.dirname(source), "tokenizer_config.json")
     sample = [line for path in arguments.sample for line in lines_of(path)]
-    known = read_json(config) if os.path.exists(config) else {}
-    template = os.path.join(os.path.dirname(source), "chat_template.jinja")
-    if os.path.exists(template):
-        known["chat_template"] = read_file(template).decode("utf-8", "replace")
-    imported = import_tokenizer(
-        read_json(source),
-        known,
-        pre=arguments.pre,
-        architecture=arguments.architecture,
-        name=arguments.name,
+    imported = import_file(
+        source, pre=arguments.pre, architecture=arguments.architecture, name=arguments.name
     )
     data = pack(imported.metadata)
     found = _agreement(data, source, sample, arguments.no_check)
@@ -95,7 +93,7 @@ def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agree
     Opening it shows, too, that it can be opened.
     """
     from ..extras import NotInstalledError
-    from ..interop.check import agreement, hugging_face
+    from ..interop.check import agreement, library_of
     from ..tokenizer import Tokenizer
     from ..vocab import load_vocabulary
 
@@ -107,14 +105,14 @@ def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agree
         tokenizer = Tokenizer(load_vocabulary(path))
     if skip:
         return None
-    with open(source, "rb") as file:
-        original = file.read()
     try:
-        library = hugging_face(original)
+        library = library_of(source, tokenizer.vocabulary)
     except NotInstalledError as error:
         return f"not checked: {error}"
     except Exception as error:
-        return f"not checked: the package tokenizers does not take the file: {printable(str(error), 200)}"
+        return f"not checked: the library does not take the file: {printable(str(error), 200)}"
+    if library is None:
+        return "not checked: a vocab.txt does not say how text is normalized, so each program has other ids"
     return agreement(tokenizer, library, sample)
 
 
@@ -123,10 +121,13 @@ def _lines(imported: Imported, target: str, size: int, found: Agreement | str | 
     if target != "-":
         yield f"wrote {target} ({size} bytes)"
     tokens = imported.metadata["tokenizer.ggml.tokens"]
-    merges = imported.metadata["tokenizer.ggml.merges"]
-    yield f"{len(tokens)} tokens, {len(merges)} merges"
-    how = "as given" if imported.recognized is None else imported.recognized.sentence
-    yield f"pre-tokenizer: {imported.pre} ({how})"
+    merges = imported.metadata.get("tokenizer.ggml.merges")
+    if merges is None:
+        yield f"{len(tokens)} tokens, model {imported.metadata['tokenizer.ggml.model']}"
+    else:
+        yield f"{len(tokens)} tokens, {len(merges)} merges"
+        how = "as given" if imported.recognized is None else imported.recognized.sentence
+        yield f"pre-tokenizer: {imported.pre} ({how})"
     for limit in imported.limits:
         yield f"limit: {limit.what}"
     if isinstance(found, str):

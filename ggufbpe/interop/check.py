@@ -1,6 +1,6 @@
 """How often another library's ids differ from ours: measured with the library itself, on texts and characters.
 
-    exported files, texts -> [this file] -> tokenizers or tiktoken -> Agreement -> cli/export.py, cli/import_.py
+    exported files, texts -> [this file] -> oracles/adapters.py -> Agreement -> cli/export.py, cli/import_.py
 
 Two things are tried. Texts: random ones that reach the branches of the model's patterns, and any the caller has.
 Characters: each of a range of code points in several surroundings, many at a time, and where ids differ, halves of
@@ -12,23 +12,23 @@ But: a library runs in this process, and what it cannot encode counts as differe
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..extras import imported
+from ..oracles import adapters
 from ..tokenizer import Tokenizer
 from ..unicode_classes import STARTS, class_of
 from ..verify.fuzz import texts_for
 from ..verify.shrink import Shrinking, shrink
-from .hugging_face import TOKENIZER_JSON, Export
-from .tiktoken_files import RANKS, SIDE
+from ..vocab import Vocabulary
+from .export import FORMATS, Export
+from .import_files import format_of
 
 Encode = Callable[[str, bool, bool], list[int] | None]
 """The ids of a text, with special tokens added, with those in the text parsed; None where it cannot."""
 
+_WANTED = "a comparison of ids"
 RANDOM_TEXTS = 2000
 EXAMPLES = 3
 _LINE = 10_000  # characters of a text of the caller's
@@ -38,7 +38,7 @@ _TOGETHER = 256  # code points tried in one text
 _SURROUNDINGS = ("{0}", "a{0}b", " {0}", "A{0}b", "1{0}1", "'{0}", ".{0}.", "{0}{0}", "\n{0}", "{0} é{0}É")
 
 
-class Example(NamedTuple):
+class DifferingText(NamedTuple):
     """A text that differs, as small as was found. `theirs` is None where the library cannot encode it."""
 
     text: str
@@ -59,7 +59,7 @@ class Agreement(NamedTuple):
     differing_tokens: int
     characters: int
     differing_characters: tuple[int, ...]  # code points, ascending
-    examples: tuple[Example, ...]
+    examples: tuple[DifferingText, ...]
 
     @property
     def same(self) -> bool:
@@ -67,17 +67,18 @@ class Agreement(NamedTuple):
         return not self.differing and not self.differing_characters
 
 
-class Library(NamedTuple):
-    """A library with a tokenizer in it."""
+class CheckedLibrary(NamedTuple):
+    """A library with a tokenizer in it, which gives None in place of raising."""
 
     name: str
     encode: Encode
     adds_special: bool = True  # whether it can add BOS and EOS
+    parses_special: bool = True  # whether it can find control tokens in a text
 
 
 def agreement(
     tokenizer: Tokenizer,
-    library: Library,
+    library: CheckedLibrary,
     texts: Iterable[str] = (),
     *,
     random_texts: int = RANDOM_TEXTS,
@@ -85,20 +86,27 @@ def agreement(
 ) -> Agreement:
     """Compare on `texts`, on random ones and on characters, given as code points; None for those of every kind."""
 
+    ways = [(False, False), (library.adds_special, library.parses_special)]
+
     def ours(text: str, flags: tuple[bool, bool]) -> list[int]:
         return tokenizer.encode(text, add_special=flags[0], parse_special=flags[1])
 
-    ways = [(False, False), (library.adds_special, True)]
+    def rows_of(text: str) -> list[tuple[list[int], list[int] | None]]:
+        """Our ids and theirs for each way; nothing for a text that has no ids in llama.cpp."""
+        try:
+            return [(ours(text, flags), library.encode(text, *flags)) for flags in ways]
+        except ValueError:
+            return []
 
     def differs(text: str) -> bool:
-        return any(ours(text, flags) != library.encode(text, *flags) for flags in ways)
+        return any(mine != theirs for mine, theirs in rows_of(text))
 
     tried = tokens = differing_tokens = 0
     different: list[str] = []
     for text in _texts(tokenizer, texts, random_texts):
         tried += 1
-        rows = [(ours(text, flags), library.encode(text, *flags)) for flags in ways]
-        tokens += len(rows[0][0])
+        rows = rows_of(text)
+        tokens += len(rows[0][0]) if rows else 0
         if parted := [_differing_tokens(mine, theirs or []) for mine, theirs in rows if mine != theirs]:
             differing_tokens += max(parted)
             different.append(text)
@@ -114,7 +122,7 @@ def agreement(
     examples = []
     for text in dict.fromkeys(map(_smaller(differs), found)):
         flags = next(flags for flags in ways if ours(text, flags) != library.encode(text, *flags))
-        examples.append(Example(text, ours(text, flags), library.encode(text, *flags)))
+        examples.append(DifferingText(text, ours(text, flags), library.encode(text, *flags)))
     return Agreement(
         library.name,
         tried,
@@ -201,82 +209,69 @@ def _differing(points: Sequence[int], differs: Callable[[str], bool]) -> Sequenc
 # ---- the libraries --------------------------------------------------------------------------------------
 
 
-def library_for(kind: str, export: Export) -> Library:
-    """The library that reads an export of `kind`, with the export in it. `NotInstalledError` if it is not there."""
-    if kind == "tokenizer.json":
-        return hugging_face(export.files[TOKENIZER_JSON])
-    return tiktoken(export.files[RANKS], export.files[SIDE])
+def library_for(kind: str, export: Export) -> CheckedLibrary | None:
+    """The library that reads an export of `kind`, with the export in it; None where there is none.
 
-
-def hugging_face(data: bytes) -> Library:
-    """Hugging Face's `tokenizers` with a tokenizer.json: 0.x, or the other interface of 1.0."""
-    package = imported("tokenizers", "tokenizers", "a comparison of ids")
-    name = f"tokenizers {package.__version__}"
-    if not hasattr(package.Tokenizer, "from_buffer"):
-        return Library(name, _pipeline(package, data))
-    tokenizer = package.Tokenizer.from_buffer(data)
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-
-    def encode(text: str, add_special: bool, parse_special: bool) -> list[int] | None:
-        tokenizer.encode_special_tokens = not parse_special
-        return _attempt(lambda: list(tokenizer.encode(text, add_special_tokens=add_special).ids))
-
-    return Library(name, encode)
-
-
-def _pipeline(package: Any, data: bytes) -> Encode:
-    """The same with 1.0, which reads from a file, and refuses what it cannot run only with a text to encode."""
-    with tempfile.NamedTemporaryFile(prefix="ggufbpe-", suffix=".json", delete=False) as file:
-        file.write(data)
-    try:
-        tokenizer = package.Tokenizer.from_file(file.name)
-    finally:
-        os.unlink(file.name)
-    tokenizer.truncation = tokenizer.padding = None
-    tokenizer.encode("a")
-
-    def encode(text: str, add_special: bool, parse_special: bool) -> list[int] | None:
-        flags = {"add_special_tokens": add_special, "encode_special_tokens": not parse_special}
-        return _attempt(lambda: list(tokenizer.encode(text, **flags).ids))
-
-    return encode
-
-
-def tiktoken(ranks: bytes, side: bytes) -> Library:
-    """OpenAI's `tiktoken` with the two files of an export; ids are the model's.
-
-    It panics on a byte without a token, and writes pages to standard error, so such a text is not given to it.
+    `NotInstalledError` if it is not there.
     """
-    package = imported("tiktoken", "tiktoken", "a comparison of ids")
-    more = json.loads(side)
-    by_bytes = {b64decode(token): int(rank) for token, rank in map(bytes.split, ranks.splitlines())}
-    missing = [bytes([byte]) for byte in range(256) if bytes([byte]) not in by_bytes]
-    encoding = package.Encoding(
-        more["name"],
-        pat_str=more["pat_str"],
-        mergeable_ranks=by_bytes,
-        special_tokens=more["special_tokens"],
-    )
-    every, always, ids = set(more["special_tokens"]), set(more["always_special"]), more["model_ids"]
-
-    def encode(text: str, add_special: bool, parse_special: bool) -> list[int] | None:
-        data = text.encode()
-        if any(byte in data for byte in missing):
-            return None
-        allowed = every if parse_special else always
-        found = _attempt(lambda: encoding.encode(text, allowed_special=allowed, disallowed_special=()))
-        return found if ids is None or found is None else [ids[token] for token in found]
-
-    from importlib.metadata import version
-
-    return Library(f"tiktoken {version('tiktoken')}", encode, adds_special=False)
+    found = _LIBRARIES.get(kind)
+    return None if found is None else found(*(export.files[name] for name in FORMATS[kind].files))
 
 
-def _attempt(encode: Callable[[], list[int]]) -> list[int] | None:
-    try:
-        return encode()
-    except (KeyboardInterrupt, SystemExit, MemoryError):
-        raise
-    except BaseException:  # a panic in Rust is no Exception
+def library_of(path: str, vocabulary: Vocabulary) -> CheckedLibrary | None:
+    """The library that reads the file at `path`, of which `vocabulary` was made; None where there is none."""
+    kind = format_of(path)
+    if kind not in _LIBRARIES:
         return None
+    with open(path, "rb") as file:
+        data = file.read()
+    flags = {"add_bos_token": vocabulary.add_bos, "add_eos_token": vocabulary.add_eos}
+    return _LIBRARIES[kind](data, json.dumps(flags).encode())
+
+
+def hugging_face(data: bytes, config: bytes = b"") -> CheckedLibrary:
+    """Hugging Face's `tokenizers` with a tokenizer.json, which says all that it asks for."""
+    imported("tokenizers", "tokenizers", _WANTED)
+    return _checked("tokenizers", adapters.open_tokenizers(data))
+
+
+def tiktoken(ranks: bytes, side: bytes) -> CheckedLibrary:
+    """OpenAI's `tiktoken` with the two files of an export; ids are the model's."""
+    imported("tiktoken", "tiktoken", _WANTED)
+    more = json.loads(side)
+    opened = adapters.open_tiktoken(
+        more["name"],
+        ranks,
+        more["pat_str"],
+        more["special_tokens"],
+        always=more["always_special"],
+        model_ids=more["model_ids"],
+    )
+    return _checked("tiktoken", opened)
+
+
+def sentencepiece(data: bytes, config: bytes = b"{}") -> CheckedLibrary:
+    """`sentencepiece` with a tokenizer.model, and the flags of the tokenizer_config.json beside it."""
+    imported("sentencepiece", "sentencepiece", _WANTED)
+    flags = json.loads(config)
+    add_bos, add_eos = (flags.get(name) is True for name in ("add_bos_token", "add_eos_token"))
+    return _checked("sentencepiece", adapters.open_sentencepiece(data, add_bos=add_bos, add_eos=add_eos))
+
+
+_LIBRARIES: dict[str, Callable[..., CheckedLibrary]] = {
+    "tokenizer.json": hugging_face,
+    "sentencepiece": sentencepiece,
+    "tiktoken": tiktoken,
+}
+
+
+def _checked(name: str, adapter: adapters.Adapter) -> CheckedLibrary:
+    def encode(text: str, add_special: bool, parse_special: bool) -> list[int] | None:
+        try:
+            return adapter.encode(text, add_special, parse_special)
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException:  # a panic in Rust is no Exception
+            return None
+
+    return CheckedLibrary(f"{name} {adapter.version}", encode, *adapter[2:])

@@ -11,7 +11,7 @@ But: no engine is run here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import pairwise
 
@@ -33,8 +33,13 @@ def ranges(chars: CharSet) -> Ranges:
     ((10, 10), (13, 13))
     """
     borders = {0x80, *(p for term in chars.terms for low, high in term.ranges for p in (low, high + 1))}
+    return ranges_where(chars.contains, borders)
+
+
+def ranges_where(belongs: Callable[[int], bool], borders: Iterable[int]) -> Ranges:
+    """The code points that belong to a set which changes only at `borders` and at those of classes."""
     starts = sorted({*STARTS, *borders, 0x110000})  # between two of them, all are in the set or none is
-    pieces = ((low, high - 1) for low, high in pairwise(starts) if chars.contains(low))
+    pieces = ((low, high - 1) for low, high in pairwise(starts) if belongs(low))
     return intersection(_joined(pieces), ALL)
 
 

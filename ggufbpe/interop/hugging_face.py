@@ -1,12 +1,10 @@
-r"""Vocabulary to tokenizer.json, the file of Hugging Face's `tokenizers` and of all that read it.
+"""Vocabulary to tokenizer.json, the file of Hugging Face's `tokenizers` and of all that read it.
 
-    vocabulary -> splitting.py, limits.py -> [this file] -> tokenizer.json, tokenizer_config.json
+    vocabulary -> hf_bpe.py, hf_scores.py, hf_unigram.py, hf_wordpiece.py -> [this file] -> tokenizer.json,
+                  hf_config.py -> tokenizer_config.json
 
-The pre-tokenizer is written as the models' own files have it where that splits as llama.cpp does, because those are
-all that tokenizers 1.0 reads. Else, or if asked for, each stage is a `Split` by a regular expression that lists code
-points, so that the words are llama.cpp's and not those of the library's Unicode version. All tokens are in the
-model's vocabulary, so that every id is as it was; special ones are added tokens besides. What cannot be carried is in
-`Export.limits`.
+All tokens are in the model's vocabulary, so that every id is as it was; special ones are added tokens besides. How text
+is split and words become ids, each algorithm's own file says. What cannot be carried is in `Export.limits`.
 
 But: encoding is what is held to llama.cpp. Decoding is the library's own; it has no clean-up of spaces here, and
 shows an added token of letters beyond ASCII in a byte-level vocabulary otherwise.
@@ -16,52 +14,27 @@ Source of the format: tokenizers/src/tokenizer/serialization.rs of huggingface/t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
 
 from ..errors import printable
-from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
-from ..models.bpe.merge import CHAR_BYTES, WordEncoder
-from ..spelling import BYTE_OF, SPACE
-from ..unicode_classes import LOWER
-from ..vocab import (
-    BYTE,
-    CONTROL,
-    LSTRIP,
-    NORMAL,
-    RSTRIP,
-    SPECIAL_IDS,
-    UNKNOWN,
-    UNUSED,
-    USER_DEFINED,
-    Vocabulary,
-)
+from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
 from . import limits
-from .limits import Limit
-from .originals import BY_ITS_UNICODE, IGNORING_CASE, PORTABLE, split
-from .splitting import NotExpressibleError, oniguruma
+from .export import Export, json_file, require_expressible
+from .hf_config import config_of, types_told
+from .hf_parts import NOT_IN_1, HFParts
+from .splitting import NotExpressibleError
+
+__all__ = ["NOT_IN_1", "TOKENIZER_CONFIG", "TOKENIZER_JSON", "Export", "to_tokenizer_json"]
 
 TOKENIZER_JSON, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
-NOT_IN_1 = "not_read_by_tokenizers_1"
-GGUF_SECTION, OTHER_TYPES = "gguf", "token_types"
-_CONFIG_TOKENS = ("bos", "eos", "unk", "sep", "pad", "mask")
-
-SPECIAL_ID_KEYS = {name: keys[0] for name, keys, _ in SPECIAL_IDS}
-TYPE_OF_ATTRIBUTE = {
-    NORMAL: TokenType.NORMAL,
-    UNKNOWN: TokenType.UNKNOWN,
-    CONTROL: TokenType.CONTROL,
-    USER_DEFINED: TokenType.USER_DEFINED,
-    UNUSED: TokenType.UNUSED,
-    BYTE: TokenType.BYTE,
+_PARTS = {  # algorithm: module and function
+    "merges": ("hf_bpe", "byte_pair_parts"),
+    "scores": ("hf_scores", "score_parts"),
+    "unigram": ("hf_unigram", "unigram_parts"),
+    "word pieces": ("hf_wordpiece", "word_piece_parts"),
 }
-
-
-class Export(NamedTuple):
-    """Files to write, by name, and where the ids of their readers differ from ours."""
-
-    files: dict[str, bytes]
-    limits: tuple[Limit, ...]
 
 
 def to_tokenizer_json(
@@ -71,67 +44,42 @@ def to_tokenizer_json(
 
     With `code_points`, patterns list code points wherever there is one: ids are the same for characters of any
     Unicode version, and tokenizers 1.0 does not read the file.
+    Raises `NotExpressibleError` where the format has no place for what the vocabulary does.
 
     >>> from ggufbpe import Tokenizer                                        # doctest: +SKIP
     >>> export = to_tokenizer_json(Tokenizer.from_gguf(path).vocabulary)     # doctest: +SKIP
     >>> tokenizers.Tokenizer.from_buffer(export.files["tokenizer.json"])     # doctest: +SKIP
     """
-    vocabulary = limits.plain(vocabulary)
-    document, found = _document(vocabulary, code_points)
-    config = _config(vocabulary, chat_template)
-    files = {TOKENIZER_JSON: json_file(document), TOKENIZER_CONFIG: json_file(config)}
-    return Export(files, tuple(found))
-
-
-def json_file(value: object) -> bytes:
-    """JSON as it goes into a file."""
-    import json
-
-    return (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode()
-
-
-def _document(vocabulary: Vocabulary, code_points: bool) -> tuple[dict[str, Any], list[Limit]]:
-    merges = limits.usable_merges(vocabulary)
-    entry = vocabulary.pre_tokenizer
-    byte_level = entry.byte_encode
+    require_expressible(vocabulary, TOKENIZER_JSON)
+    vocabulary = limits.listed_out(vocabulary)
+    if "" in vocabulary.token_to_id:
+        raise NotExpressibleError(f"token {printable('')} is empty, which no library takes")
+    module, function = _PARTS[vocabulary.tokenizer_model.algorithm]
+    parts_of: Callable[[Vocabulary, bool], HFParts] = getattr(
+        import_module(f".{module}", __package__), function
+    )
+    parts = parts_of(vocabulary, code_points)
     document = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": _added_tokens(vocabulary),
-        "normalizer": _normalizer(vocabulary),
-        "pre_tokenizer": _pre_tokenizer(vocabulary, code_points),
-        "post_processor": _post_processor(vocabulary),
-        "decoder": _byte_level() if byte_level else _decoder(vocabulary),
-        "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": None,
-            "continuing_subword_prefix": None,
-            "end_of_word_suffix": None,
-            "fuse_unk": False,
-            "byte_fallback": not byte_level,
-            "ignore_merges": entry.ignore_merges,
-            "vocab": vocabulary.token_to_id,
-            "merges": merges.pairs,
-        },
+        "normalizer": parts.normalizer,
+        "pre_tokenizer": parts.pre_tokenizer,
+        "post_processor": _post_processor(vocabulary, parts.second_type),
+        "decoder": parts.decoder,
+        "model": parts.model,
     }
-    return document, [
-        *limits.dropped_merges(merges),
-        *limits.missing_bytes(vocabulary, _MISSING[byte_level]),
+    found = [
+        *parts.limits,
         *limits.overlapping_tokens(vocabulary),
         *limits.hidden_tokens(vocabulary),
         *limits.stripped_spaces(vocabulary),
-        *_line_breaks(vocabulary),
-        *_other_models(vocabulary),
-        *_readers(vocabulary, code_points),
     ]
-
-
-_MISSING = {
-    True: "what stood on both sides of them can merge here",
-    False: "a character with one of them is left out as a whole here",
-}
+    told = types_told(vocabulary, tells_bytes=parts.model.get("byte_fallback") is True)
+    config = config_of(vocabulary, chat_template, told, parts.scores)
+    files = {TOKENIZER_JSON: json_file(document), TOKENIZER_CONFIG: json_file(config)}
+    return Export(files, tuple(found))
 
 
 def _added_tokens(vocabulary: Vocabulary) -> list[dict[str, Any]]:
@@ -153,245 +101,29 @@ def _added_tokens(vocabulary: Vocabulary) -> list[dict[str, Any]]:
     return found
 
 
-def _normalizer(vocabulary: Vocabulary) -> dict[str, Any] | None:
-    steps = [_replace(" ", SPACE)] if vocabulary.pre_tokenizer.escape_whitespaces else []
-    if (
-        vocabulary.pre_tokenizer.prepend_space
-    ):  # a Replace of nothing by U+2581 makes the library panic on some texts
-        raise NotExpressibleError(
-            f"{vocabulary.pre_tokenizer.name} puts a space in front of each line, for which the library has no step"
-        )
-    if vocabulary.makes_lower_case:
-        # llama.cpp has one code point for each; of İ, the library makes two
-        steps += [_replace(chr(a), chr(b)) for a, b in LOWER.items() if chr(a).lower() != chr(b)]
-        steps.append({"type": "Lowercase"})
-    if len(steps) < 2:
-        return steps[0] if steps else None
-    return {"type": "Sequence", "normalizers": steps}
-
-
-def _replace(old: str, new: str) -> dict[str, Any]:
-    return {"type": "Replace", "pattern": {"String": old}, "content": new}
-
-
-def _pre_tokenizer(vocabulary: Vocabulary, code_points: bool) -> dict[str, Any]:
-    entry = vocabulary.pre_tokenizer
-    known = _known_to_1(vocabulary, code_points)
-    splits = [split(pattern) for pattern in oniguruma(entry)] if known is None else [*known]
-    if vocabulary.tokenizer_model.drops_white_space:
-        splits.insert(0, {"type": "WhitespaceSplit"})
-    if entry.byte_encode and splits[-1]["type"] != "ByteLevel":
-        splits.append(_byte_level())
-    return splits[0] if len(splits) == 1 else {"type": "Sequence", "pretokenizers": splits}
-
-
-def _known_to_1(vocabulary: Vocabulary, code_points: bool) -> tuple[dict[str, Any], ...] | None:
-    """How tokenizers 1.0 is told to split a text, or what is left when white space is out; None if it cannot be."""
-    family = vocabulary.pre_tokenizer.family
-    if vocabulary.tokenizer_model.drops_white_space and vocabulary.pre == vocabulary.tokenizer_model.own_pre:
-        return ()
-    return None if code_points and family in BY_ITS_UNICODE else PORTABLE.get(family)
-
-
-def _byte_level() -> dict[str, Any]:
-    return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
-
-
-def _decoder(vocabulary: Vocabulary) -> dict[str, Any]:
-    steps = [{"type": "ByteFallback"}, {"type": "Fuse"}]
-    if vocabulary.pre_tokenizer.escape_whitespaces:
-        steps.insert(0, _replace(SPACE, " "))
-    return {"type": "Sequence", "decoders": steps}
-
-
-def _post_processor(vocabulary: Vocabulary) -> dict[str, Any] | None:
-    """BOS and EOS around every text, where the model wants them."""
-    ends: list[dict[str, int | str] | None] = []
-    for added, name in ((vocabulary.add_bos, "bos"), (vocabulary.add_eos, "eos")):
-        token = vocabulary.special_ids[name] if added else None
-        ends.append(None if token is None else {"id": token, "text": vocabulary.tokens[token]})
-    if not any(ends):
+def _post_processor(vocabulary: Vocabulary, second_type: int) -> dict[str, Any] | None:
+    """What is added around every text, where the model wants it: BOS and EOS, or CLS and SEP."""
+    before, behind = vocabulary.added
+    if not before and not behind:
         return None
 
-    def around(sequence: str, number: int) -> list[dict[str, Any]]:
-        before, after = (
-            [{"SpecialToken": {"id": end["text"], "type_id": number}}] if end else [] for end in ends
-        )
-        return [*before, {"Sequence": {"id": sequence, "type_id": number}}, *after]
+    def special(ids: list[int], number: int) -> list[dict[str, Any]]:
+        return [{"SpecialToken": {"id": vocabulary.tokens[token], "type_id": number}} for token in ids]
+
+    def around(sequence: str, number: int, before: list[int]) -> list[dict[str, Any]]:
+        return [
+            *special(before, number),
+            {"Sequence": {"id": sequence, "type_id": number}},
+            *special(behind, number),
+        ]
 
     return {
         "type": "TemplateProcessing",
-        "single": around("A", 0),
-        "pair": [*around("A", 0), *around("B", 1)],
+        "single": around("A", 0, before),
+        "pair": [*around("A", 0, before), *around("B", 1, [] if second_type else before)],
         "special_tokens": {
-            end["text"]: {"id": end["text"], "ids": [end["id"]], "tokens": [end["text"]]}
-            for end in ends
-            if end
+            text: {"id": text, "ids": [token], "tokens": [text]}
+            for token in (*before, *behind)
+            for text in [vocabulary.tokens[token]]
         },
     }
-
-
-def _config(vocabulary: Vocabulary, chat_template: str | None) -> dict[str, Any]:
-    """What `transformers` wants to know besides, and what only a GGUF has a place for."""
-    config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
-    for name in _CONFIG_TOKENS:
-        token = vocabulary.special_ids[name]
-        if token is not None and token in vocabulary.special_token_ids:  # not the 11 of models that name none
-            config[f"{name}_token"] = vocabulary.tokens[token]
-    config["add_bos_token"], config["add_eos_token"] = vocabulary.add_bos, vocabulary.add_eos
-    config["clean_up_tokenization_spaces"] = vocabulary.pre_tokenizer.clean_spaces
-    if chat_template is not None:
-        config["chat_template"] = chat_template
-    config[GGUF_SECTION] = _gguf_section(vocabulary)
-    return config
-
-
-def _gguf_section(vocabulary: Vocabulary) -> dict[str, Any]:
-    """Keys of a GGUF by their names, for import_hf.py; other readers leave them alone."""
-    texts = {
-        KEY_ARCHITECTURE: vocabulary.architecture,
-        KEY_NAME: vocabulary.name,
-        TokenizerKey.MODEL: vocabulary.model,
-        TokenizerKey.PRE: vocabulary.pre,
-    }
-    ids = {
-        SPECIAL_ID_KEYS[name]: token
-        for name, token in vocabulary.special_ids.items()
-        if token is not None and not _found_by_text(vocabulary, token)
-    }
-    flags = {
-        TokenizerKey.ADD_BOS: vocabulary.add_bos,
-        TokenizerKey.ADD_EOS: vocabulary.add_eos,
-        TokenizerKey.ADD_SEP: vocabulary.add_sep,
-        TokenizerKey.ADD_PREFIX: vocabulary.add_space_prefix,
-    }
-    return {**texts, **ids, **flags, OTHER_TYPES: _other_types(vocabulary)}
-
-
-def _found_by_text(vocabulary: Vocabulary, token: int) -> bool:
-    """Whether loading made a special token of one of another type, for its text; it will do so again."""
-    kind = vocabulary.attributes[token] & ~(LSTRIP | RSTRIP)
-    return bool(kind & CONTROL and kind != CONTROL)
-
-
-def _other_types(vocabulary: Vocabulary) -> dict[str, list[int]]:
-    """The tokens whose type a tokenizer.json does not tell, by the number of the type."""
-    found: dict[str, list[int]] = {}
-    special, byte_level = set(vocabulary.special_token_ids), vocabulary.pre_tokenizer.byte_encode
-    for token, attribute in enumerate(vocabulary.attributes):
-        kind = attribute & ~(LSTRIP | RSTRIP)
-        if kind == CONTROL | UNUSED and "unused" in vocabulary.tokens[token]:
-            kind = CONTROL  # loading marks such tokens, and will again
-        told = NORMAL
-        if token in special:
-            told = CONTROL if kind & (CONTROL | UNKNOWN) else USER_DEFINED
-        elif not byte_level and kind == BYTE and vocabulary.tokens[token] in BYTE_OF:
-            told = BYTE
-        if kind != CONTROL and _found_by_text(vocabulary, token):
-            kind &= ~CONTROL
-        if kind != told:
-            found.setdefault(str(int(TYPE_OF_ATTRIBUTE.get(kind, 0))), []).append(token)
-    return found
-
-
-# ---- what only some models have -------------------------------------------------------------------------
-
-
-def _line_breaks(vocabulary: Vocabulary) -> Iterator[Limit]:
-    """Words of line breaks that are tokens, which llama.cpp takes without merges (Gemma 4)."""
-    if not vocabulary.pre_tokenizer.newline_runs:
-        return
-    encoder = WordEncoder(vocabulary.pre_tokenizer, vocabulary.token_to_id, vocabulary.merges)
-    words = [token for token in vocabulary.token_to_id if token and not token.strip("\n")]
-    unmade = [word for word in words if len(encoder.merged(list(word))) > 1]
-    if unmade:
-        lengths = ", ".join(str(len(word)) for word in unmade[:5])
-        yield Limit(
-            "runs_of_line_breaks",
-            f"{len(unmade)} runs of line breaks are tokens that no merges make, which only llama.cpp takes: those of "
-            f"{lengths}{' …' if len(unmade) > 5 else ''}",
-            len(unmade),
-        )
-
-
-def _other_models(vocabulary: Vocabulary) -> Iterator[Limit]:
-    if vocabulary.tokenizer_model.has_sequences:
-        yield Limit("dna", "sequences between <dna> and </dna> are encoded as any other text", 1)
-    if vocabulary.makes_lower_case:
-        yield Limit(
-            "lower_case",
-            "letters that got a lower case after Unicode 15.1 are made lower case by libraries that know it",
-            1,
-        )
-    if "" in vocabulary.token_to_id:
-        raise NotExpressibleError(f"token {printable('')} is empty, which no library takes")
-
-
-# ---- what only some versions of the library have ----------------------------------------------------------
-
-
-def _readers(vocabulary: Vocabulary, code_points: bool) -> Iterator[Limit]:
-    """What depends on the version of the library that reads the file."""
-    family = vocabulary.pre_tokenizer.family
-    known = _known_to_1(vocabulary, code_points)
-    if known is None:
-        yield Limit(
-            NOT_IN_1,
-            "tokenizers 1.0 does not read the file, 0.x does: 1.0 knows the patterns of some models only, and those "
-            f"of {vocabulary.pre} are not among them",
-            1,
-        )
-    elif limits.bytes_without_tokens(vocabulary):
-        yield Limit(
-            NOT_IN_1, "tokenizers 1.0 does not read a vocabulary without a token for each byte; 0.x does", 1
-        )
-    elif found := _characters_of_their_own(vocabulary):
-        yield Limit(
-            "tokens_of_one_character",
-            f"{len(found)} tokens of a character that merges do not make, such as {printable(found[0])}, are only "
-            "found by tokenizers 1.0",
-            len(found),
-        )
-    if known is not None and family in BY_ITS_UNICODE:
-        yield Limit(
-            "newer_unicode",
-            "characters that came after Unicode 15.1 are no letters, digits or marks in llama.cpp; here they are what "
-            "the library's Unicode version says (--code-points lists those of 15.1, for tokenizers 0.x)",
-            1,
-        )
-    if known is not None and family in IGNORING_CASE:
-        yield Limit(
-            "long_s",
-            "ſ (U+017F) after an apostrophe is a contraction in tokenizers 0.x, which ignores case there, and none "
-            "in llama.cpp and 1.0",
-            1,
-        )
-
-
-def _characters_of_their_own(vocabulary: Vocabulary) -> list[str]:
-    """Tokens of one character that its bytes do not merge to, written in bytes or as the character itself."""
-    if not vocabulary.pre_tokenizer.byte_encode:
-        return []
-    special = set(vocabulary.special_token_ids)
-    encoder = WordEncoder(vocabulary.pre_tokenizer, vocabulary.token_to_id, vocabulary.merges)
-    return [
-        text
-        for text, token in vocabulary.token_to_id.items()
-        if (
-            len(text) <= 4
-            and token not in special
-            and _is_one_character(text)
-            and len(encoder.merged(list(text))) > 1
-        )
-        or (len(text) == 1 and text not in CHAR_BYTES and token not in special)
-    ]
-
-
-def _is_one_character(text: str) -> bool:
-    """Whether `text` is the bytes of one character, in the alphabet of bytes."""
-    if not CHAR_BYTES.keys() >= set(text):
-        return False
-    try:
-        return len(bytes(map(CHAR_BYTES.__getitem__, text)).decode()) == 1
-    except UnicodeDecodeError:
-        return False

@@ -8,28 +8,19 @@ every text that is UTF-8, as far as is known; check.py tries it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from ..errors import printable
 from ..models.bpe.merge import BYTE_CHARS, parts
 from ..pipeline.special import sort_longest_first
 from ..spelling import BYTE_TOKENS
-from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
+from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, USER_DEFINED, Vocabulary
 from ..wording import counted, listed
-from .splitting import NotExpressibleError
 
 
-def plain(vocabulary: Vocabulary) -> Vocabulary:
-    """The same with Python's own lists and dictionary, which JSON and long loops want.
-
-    Raises `NotExpressibleError` for a tokenizer that is not byte pair encoding.
-    """
-    model = vocabulary.tokenizer_model
-    if not model.has_pre_tokenizer:
-        raise NotExpressibleError(
-            f"the tokenizer is {vocabulary.model} ({model.description}), and only byte pair encoding can be written "
-            "in this format yet; --to vocab-gguf can carry it"
-        )
+def listed_out(vocabulary: Vocabulary) -> Vocabulary:
+    """The same with Python's own lists and dictionary, which JSON and long loops want."""
     return vocabulary._replace(
         tokens=list(vocabulary.tokens),
         token_to_id=dict(vocabulary.token_to_id.items()),
@@ -95,6 +86,19 @@ def bytes_without_tokens(vocabulary: Vocabulary) -> list[int]:
     """The bytes of UTF-8 that have no token."""
     names = BYTE_CHARS if vocabulary.pre_tokenizer.byte_encode else BYTE_TOKENS
     return [byte for byte in range(256) if names[byte] not in vocabulary.token_to_id and byte not in NEVER]
+
+
+def bytes_that_fail(vocabulary: Vocabulary, instead: str) -> Iterator[Limit]:
+    """Bytes that have neither a token nor are one, where llama.cpp throws an exception (SPM)."""
+    known = vocabulary.token_to_id
+    missing = [byte for byte in bytes_without_tokens(vocabulary) if byte >= 0x80 or chr(byte) not in known]
+    if missing:
+        yield Limit(
+            "bytes_without_tokens",
+            f"no token for the {'bytes' if len(missing) > 1 else 'byte'} {_hexadecimal(missing)}, where llama.cpp "
+            f"throws an exception: {instead}",
+            len(missing),
+        )
 
 
 NEVER = {0xC0, 0xC1, *range(0xF5, 0x100)}  # in no UTF-8
@@ -182,6 +186,50 @@ def stripped_spaces(vocabulary: Vocabulary) -> Iterator[Limit]:
             "U+205F and U+3000",
             len(found),
         )
+
+
+def kept_spaces(vocabulary: Vocabulary, library: str, unless: int = 0) -> Iterator[Limit]:
+    """Tokens that take white space beside them, where `library` keeps it; not those with attributes of `unless`."""
+    attributes = vocabulary.attributes
+    strip = [
+        t
+        for t in vocabulary.special_token_ids
+        if attributes[t] & (LSTRIP | RSTRIP) and not attributes[t] & unless
+    ]
+    if strip:
+        yield Limit(
+            "white_space_beside_tokens",
+            f"white space beside {len(strip)} special tokens, such as {printable(vocabulary.tokens[strip[0]])}, is "
+            f"dropped by llama.cpp and not by {library}",
+            len(strip),
+        )
+
+
+def user_defined_prefixes(vocabulary: Vocabulary) -> Iterator[Limit]:
+    """What user-defined tokens begin with, which llama.cpp leaves as it is in normalization (UGM)."""
+    found = [
+        vocabulary.tokens[t] for t in vocabulary.special_token_ids if vocabulary.attributes[t] & USER_DEFINED
+    ]
+    if found:
+        yield Limit(
+            "user_defined_prefixes",
+            f"a text with what {_some(found)} begin with is not normalized there by llama.cpp",
+            len(found),
+        )
+
+
+def texts_of_spaces(vocabulary: Vocabulary) -> Iterator[Limit]:
+    """Texts that are only spaces, before which llama.cpp puts none (UGM)."""
+    if vocabulary.add_space_prefix and not vocabulary.remove_extra_whitespaces:
+        yield Limit(
+            "texts_of_spaces", "a space is put before a text that has only spaces, and llama.cpp puts none", 1
+        )
+
+
+def counted_tokens(texts: Sequence[str], one: str, more: str) -> str:
+    """How many tokens there are, and some of them, with the verb that follows."""
+    verb = one if len(texts) == 1 else more
+    return f"{counted(len(texts), 'token')}, such as {printable(texts[0], 40)}, {verb}"
 
 
 def _some(texts: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from ..errors import printable
 from ..vocab import Vocabulary
 from . import limits
-from .hugging_face import Export, json_file
+from .export import Export, json_file, require_expressible
 from .splitting import NotExpressibleError
 
 MERGES_TXT, VOCAB_JSON = "merges.txt", "vocab.json"
@@ -25,7 +25,8 @@ def to_merges_txt(vocabulary: Vocabulary) -> Export:
 
     Raises `NotExpressibleError` for merges that no line can hold.
     """
-    vocabulary = limits.plain(vocabulary)
+    require_expressible(vocabulary, "merges.txt")
+    vocabulary = limits.listed_out(vocabulary)
     merges = limits.usable_merges(vocabulary)
     unwritable = [pair for pair in merges.pairs if any(set(part) & set(" \n\r") for part in pair)]
     if unwritable:

@@ -99,9 +99,9 @@ def _digits(individual: bool) -> dict[str, Any]:
 
 _LINE_RUNS = split("\n", "Contiguous", "String")
 
-# The pre-tokenizers that split as llama.cpp does and that tokenizers 1.0.0rc3 reads as well. It has no engine for
-# regular expressions: it knows seven by their text (tk-encode/src/utils/unrolled_regex.rs in its sources), character
-# for character, and runs code of its own for them. All others it refuses, when a text is encoded.
+# The pre-tokenizers that split as llama.cpp does and that tokenizers 1.0.0rc3 reads as well. It splits by no regular
+# expression of a file's own: it knows seven by their text (tk-encode/src/utils/unrolled_regex.rs in its sources),
+# character for character, and runs code of its own for them. All others it refuses, when a text is encoded.
 PORTABLE: dict[str, tuple[dict[str, Any], ...]] = {
     "gpt-2": (_GPT_2,),
     "starcoder": (_digits(True), _GPT_2),

@@ -29,9 +29,9 @@ from itertools import pairwise
 
 from ..errors import printable
 from ..models.bpe.merge import BYTE_CHARS, CHAR_BYTES, WordEncoder
-from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
+from ..vocab import CONTROL, UNKNOWN, Vocabulary
 from . import limits
-from .hugging_face import Export, json_file
+from .export import Export, json_file, require_expressible
 from .limits import Limit
 from .splitting import NotExpressibleError, one_regex
 
@@ -50,7 +50,8 @@ def to_tiktoken(vocabulary: Vocabulary, name: str, *, renumber: bool = False) ->
     Raises `NotExpressibleError` where tiktoken cannot do what the vocabulary says, and without `renumber` where
     its ids are in another order than its merges.
     """
-    return _Ranks(limits.plain(vocabulary), renumber).export(name)
+    require_expressible(vocabulary, "tiktoken")
+    return _Ranks(limits.listed_out(vocabulary), renumber).export(name)
 
 
 class _Ranks:
@@ -158,14 +159,7 @@ class _Ranks:
         yield from self._ties()
         yield from limits.overlapping_tokens(vocabulary)
         yield from _prefixes([vocabulary.tokens[token] for token in vocabulary.special_token_ids])
-        strip = [t for t in vocabulary.special_token_ids if vocabulary.attributes[t] & (LSTRIP | RSTRIP)]
-        if strip:
-            yield Limit(
-                "white_space_beside_tokens",
-                f"white space beside {len(strip)} special tokens, such as "
-                f"{printable(vocabulary.tokens[strip[0]])}, is dropped by llama.cpp and not by tiktoken",
-                len(strip),
-            )
+        yield from limits.kept_spaces(vocabulary, "tiktoken")
         if vocabulary.tokenizer_model.has_sequences:
             yield Limit("dna", "sequences between <dna> and </dna> are encoded as any other text", 1)
 

@@ -15,7 +15,7 @@ import os
 
 from ..gguf.reader import GGUFFile
 from ..gguf.writer import Packer
-from .hugging_face import Export
+from .export import Export
 
 VOCAB_GGUF = "vocab.gguf"
 _KEPT = ("general.", "tokenizer.")

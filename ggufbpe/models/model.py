@@ -58,6 +58,7 @@ class TokenizerModel:
     name = ""
     description = ""  # in words
     is_supported = False
+    algorithm = ""  # of words to ids: "merges", "scores", "unigram", "word pieces" or "longest match"
     has_vocabulary = True  # else a file says that it has no tokenizer
     architecture = "gpt2"  # of a file without tensors; any that llama.cpp knows
     default_ids: Mapping[str, int] = MappingProxyType({})  # the special ids of a file that names none

@@ -33,6 +33,7 @@ class RWKVModel(TokenizerModel):
     name = "rwkv"
     description = "RWKV's greedy longest match"
     is_supported = True
+    algorithm = "longest match"
     architecture = "rwkv6"
     has_pre_tokenizer = False
 

@@ -56,6 +56,7 @@ class SpmModel(TokenizerModel):
     name = "llama"
     description = "SentencePiece BPE with scores (SPM), as of Llama 1 and 2"
     is_supported = True
+    algorithm = "scores"
     architecture = "llama"
     default_ids = MappingProxyType({"bos": 1, "eos": 2, "unk": 0})
     has_pre_tokenizer = False

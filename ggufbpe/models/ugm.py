@@ -55,6 +55,7 @@ class UnigramModel(TokenizerModel):
     name = "t5"
     description = "Unigram, as of T5"
     is_supported = True
+    algorithm = "unigram"
     architecture = "t5"
     default_ids = MappingProxyType({"eos": 1, "unk": 2, "pad": 0})
     add_eos = True

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _FLAGS = PreTokenizer("", "", byte_encode=False, add_bos=True, add_sep=True)
 _BEGIN = SPACE  # before each word, in the texts of tokens
 # CJK as in BERT's own code; one range begins at U+2B920, where HF tokenizers' has a slip that llama.cpp follows.
-_CJK = (
+CJK = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
     (0x20000, 0x2A6DF),
@@ -45,6 +45,7 @@ class WordPieceModel(TokenizerModel):
     name = "bert"
     description = "WordPiece, as of BERT"
     is_supported = True
+    algorithm = "word pieces"
     architecture = "bert"
     default_ids = MappingProxyType({"bos": 101, "unk": 100, "sep": 102, "pad": 0, "mask": 103})
     normalizes = True
@@ -112,7 +113,7 @@ class BertNormalizer(dict[int, str]):
         stands_alone = (
             kind == "P"
             or (kind == "S" and code_point < 0x7F)
-            or any(first <= code_point <= last for first, last in _CJK)
+            or any(first <= code_point <= last for first, last in CJK)
         )
         return f" {char} " if stands_alone else char
 

@@ -1,6 +1,6 @@
-"""Other tokenizers' packages, in a child process: tokenizers and tiktoken.
+"""Other tokenizers' packages as oracles, in a child process: tokenizers and tiktoken.
 
-library_child.py -> [this file] -> ids
+adapters.py -> library_child.py -> [this file] -> ids
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .oracle import Answer, Failure, Oracle, OracleError, check_file, not_instal
 _EXTRAS = {"tokenizers": "tokenizers", "tiktoken": "tiktoken"}
 
 
-class Library(Oracle):
+class LibraryOracle(Oracle):
     """Another tokenizer's package, in a child process that is started anew when it crashes or hangs."""
 
     def __init__(self, library: str, config: dict[str, Any], label: str, seconds: float) -> None:
@@ -137,14 +137,14 @@ def _cannot_open(config: dict[str, Any], answer: bytes, failure: str) -> str:
     return f"{extra} cannot open this: {printable(said, 200)}"
 
 
-def hugging_face(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
+def tokenizers_library(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
     """The package tokenizers with the tokenizer.json at `rest`, a file or its folder."""
     path = os.path.join(rest, "tokenizer.json") if os.path.isdir(rest) else rest
     check_file(path)
-    return Library("tokenizers", {"file": os.path.abspath(path)}, "tokenizers", seconds)
+    return LibraryOracle("tokenizers", {"file": os.path.abspath(path)}, "tokenizers", seconds)
 
 
-class _Tiktoken(Library):
+class _Tiktoken(LibraryOracle):
     note = "compared without BOS and EOS, which tiktoken does not add"
 
     def add_special(self, wanted: bool) -> bool:

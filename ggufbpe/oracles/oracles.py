@@ -19,7 +19,7 @@ from ..tokenizer import Tokenizer
 if TYPE_CHECKING:
     pass
 from .in_process import in_process
-from .libraries import hugging_face, tiktoken_library
+from .libraries import tiktoken_library, tokenizers_library
 from .llama_tokenize import LlamaTokenize
 from .oracle import Oracle, OracleError
 from .recorded_ids import Recorded, other_model
@@ -45,7 +45,7 @@ ORACLES: dict[str, Callable[[str, str, Tokenizer, float], Oracle]] = {
     "llama-cpp-python": in_process("llama-cpp-python"),
     "xllamacpp": in_process("xllamacpp"),
     "server": Server,
-    "hf": hugging_face,
+    "hf": tokenizers_library,
     "tiktoken": tiktoken_library,
     "ids": Recorded,
     "gguf": other_model,

@@ -38,6 +38,7 @@ class BytePairModel(TokenizerModel):
     name = "gpt2"
     description = "byte pair encoding"
     is_supported = True
+    algorithm = "merges"
     default_ids = MappingProxyType({"bos": 11, "eos": 11})
 
     def merges(self, file: Metadata, named_pre: str) -> Sequence[str]:

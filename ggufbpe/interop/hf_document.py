@@ -1,0 +1,212 @@
+"""A tokenizer.json as it is read: its parts, each checked, whatever its model is.
+
+    tokenizer.json, HFConfig -> [this file] -> import_bpe.py, import_scores.py, import_unigram.py, import_wordpiece.py
+
+But: what a model does with its tokens, its own file knows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import printable
+from ..gguf.constants import TokenType
+from ..vocab.special_ids import MODERN_BERT, PHI_3, STRIPPING_ARCHITECTURES, STRIPS_MASK
+from ..wording import listed
+from .hf_config import CONFIG_TOKENS, LARGEST_FLOAT, HFConfig
+from .imported import NotImportableError
+from .limits import Limit
+from .recognize import parts_of
+
+_MORE = " and {} more"
+
+
+class HFDocument:
+    """One tokenizer.json with its tokenizer_config.json. `tokens` and `types` are by id."""
+
+    def __init__(self, document: dict[str, Any], config: HFConfig) -> None:
+        self.document, self.config = document, config
+        self.model = _model(document)
+        self.added = _added_tokens(document)
+        self.tokens, self.types = self._token_list()
+        self.ids = {token: index for index, token in enumerate(self.tokens)}
+
+    def parts(self, name: str) -> list[dict[str, Any]]:
+        """The parts of the normalizer, the pre_tokenizer or the post_processor, in order."""
+        return parts_of(self.document.get(name), _CHILDREN[name])
+
+    @property
+    def scores(self) -> list[float]:
+        """The score of each token of a unigram model; of those that only were added, 0."""
+        scores = [float(score) for _, score in self.model["vocab"]]
+        return scores + [0.0] * (len(self.tokens) - len(scores))
+
+    def _vocab(self) -> dict[str, int]:
+        vocab = self.model["vocab"]
+        return vocab if isinstance(vocab, dict) else {text: token for token, (text, _) in enumerate(vocab)}
+
+    def special_ids(self, ends: dict[str, int]) -> dict[str, int]:
+        """The ids that `ends` and the names of tokens tell, by their keys."""
+        found: dict[str, int] = {}
+        for name, key in CONFIG_TOKENS:
+            token = ends.get(name)
+            token = self.ids.get(self.config.token(name)) if token is None else token
+            if token is not None:
+                found[key] = token
+        found.update(self.config.written_ids(found, len(self.tokens)))
+        return found
+
+    def _token_list(self) -> tuple[list[str], list[int]]:
+        """Tokens and their types by id; what no token has is unused, as convert_hf_to_gguf.py has it."""
+        by_id: dict[int, str] = {}
+        for text, index in (
+            *self._vocab().items(),
+            *((token["content"], token["id"]) for token in self.added),
+        ):
+            if by_id.setdefault(index, text) != text:
+                raise NotImportableError(
+                    f"two tokens have the id {index}: {printable(by_id[index])} and {printable(text)}"
+                )
+        if not by_id:
+            raise NotImportableError("the file has no tokens")
+        size = max(by_id) + 1
+        if size > 2 * len(by_id) + 100_000:
+            raise NotImportableError(f"the file has {len(by_id)} tokens and ids up to {size - 1}")
+        tokens = [by_id.get(index, f"[PAD{index}]") for index in range(size)]
+        types = [int(TokenType.NORMAL if index in by_id else TokenType.UNUSED) for index in range(size)]
+        if len(set(tokens)) < size:
+            twice = next(text for text, count in Counter(tokens).items() if count > 1)
+            raise NotImportableError(f"two ids have the token {printable(twice)}, where llama.cpp aborts")
+        if odd := next((text for text in tokens if "\0" in text), None):
+            raise NotImportableError(
+                f"the token {printable(odd)} has a NUL, where a string ends for llama.cpp"
+            )
+        for token in self.added:
+            types[token["id"]] = int(TokenType.CONTROL if token.get("special") else TokenType.USER_DEFINED)
+        return tokens, types
+
+    # ---- BOS and EOS ----------------------------------------------------------------------------
+
+    def ends(self) -> tuple[dict[str, int], list[Limit]]:
+        """The ids that are added to each text, "bos" before it and "eos" after it, and what cannot be added."""
+        found: dict[str, int] = {}
+        told: list[Limit] = []
+        for part in self.parts("post_processor"):
+            kind = part.get("type")
+            if kind in ("BertProcessing", "RobertaProcessing"):
+                found["bos"], found["eos"] = self._checked(part["cls"][1]), self._checked(part["sep"][1])
+            elif kind == "TemplateProcessing":
+                found.update(self._template(part, told))
+        return found, list(dict.fromkeys(told))
+
+    def _checked(self, token: Any) -> int:
+        if type(token) is not int or not 0 <= token < len(self.tokens):
+            raise NotImportableError(
+                f"the post-processor adds {printable(str(token))}, which is no token's id"
+            )
+        return token
+
+    def _template(self, part: dict[str, Any], told: list[Limit]) -> Iterator[tuple[str, int]]:
+        before: list[int] = []
+        after: list[int] = []
+        side = before
+        for piece in part.get("single", ()):
+            if "Sequence" in piece:
+                side = after
+            else:
+                side += part["special_tokens"][piece["SpecialToken"]["id"]]["ids"]
+        for name, ids in (("bos", before), ("eos", after)):
+            if len(ids) > 1:
+                what = f"{len(ids)} tokens are added for {name.upper()} to a text, and llama.cpp adds one"
+                told.append(Limit("more_than_one_end", what, len(ids)))
+            if ids:
+                yield name, self._checked(ids[0])
+
+
+def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str) -> Iterator[Limit]:
+    """What added tokens do that llama.cpp does for models of some names only: `pre`, `architecture` and `name`."""
+    name, added = name.lower(), read.added
+    strips_mask = pre in STRIPS_MASK or any(part in architecture for part in STRIPPING_ARCHITECTURES)
+    carried = {  # by name alone: vocab/, _set_strip_attributes
+        "lstrip": {"<mask>"} if strips_mask else {"[MASK]"} if MODERN_BERT in name else set(),
+        "rstrip": set(read.ids) if not strips_mask and any(part in name for part in PHI_3) else set(),
+    }
+    for flag, what in (
+        ("lstrip", "take the white space before them"),
+        ("rstrip", "take the white space after them"),
+        ("single_word", "are found only as whole words"),
+    ):
+        texts = [token["content"] for token in added if token.get(flag)]
+        found = [text for text in texts if text not in carried.get(flag, ())]
+        if found:
+            yield Limit(
+                flag,
+                f"{listed(found, len(found), _MORE)} {what}, which llama.cpp does for models of some names only",
+                len(found),
+            )
+    changes = [part.get("type") for part in read.parts("normalizer")]
+    normalized = [t["content"] for t in added if t.get("normalized")] if changes else []
+    if normalized:
+        yield Limit(
+            "normalized_tokens",
+            f"{listed(normalized, len(normalized), _MORE)} are found in the normalized text, which llama.cpp does "
+            "not have",
+            len(normalized),
+        )
+
+
+KINDS = ("BPE", "Unigram", "WordPiece")
+_CHILDREN = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "post_processor": "processors"}
+
+
+def _model(document: dict[str, Any]) -> dict[str, Any]:
+    model = document.get("model")
+    if not isinstance(model, dict) or not isinstance(model.get("vocab"), (dict, list)):
+        raise NotImportableError("the file has no model with a vocabulary: it is no tokenizer.json")
+    kind, vocab = model.get("type", "BPE"), model["vocab"]
+    if kind not in KINDS:
+        raise NotImportableError(f"the model is {printable(str(kind))}, which llama.cpp does not have")
+    if isinstance(vocab, list) is not (kind == "Unigram"):
+        raise NotImportableError(f"the vocabulary of a model {kind} is not written so")
+    if isinstance(vocab, list):
+        good = all(
+            isinstance(piece, list) and len(piece) == 2 and isinstance(piece[0], str) and _is_number(piece[1])
+            for piece in vocab
+        )
+        if not good:
+            raise NotImportableError(
+                "the pieces are not as in a tokenizer.json: each has a text and a finite score"
+            )
+        counts = Counter(piece[0] for piece in vocab)
+        if len(counts) < len(vocab):
+            twice = next(text for text, count in counts.items() if count > 1)
+            raise NotImportableError(f"two ids have the token {printable(twice)}, where llama.cpp aborts")
+    elif not all(type(index) is int and index >= 0 for index in vocab.values()):
+        raise NotImportableError("the vocabulary has ids that are no numbers from 0 on")
+    affixes = ("continuing_subword_prefix", "end_of_word_suffix") if kind == "BPE" else ()
+    for key in affixes:
+        if model.get(key):
+            raise NotImportableError(
+                f"the model has a {key}, {printable(model[key])}, which llama.cpp does not have"
+            )
+    return model
+
+
+def _is_number(score: Any) -> bool:
+    return type(score) in (int, float) and abs(score) <= LARGEST_FLOAT
+
+
+def _added_tokens(document: dict[str, Any]) -> list[dict[str, Any]]:
+    found = document.get("added_tokens") or []
+    good = isinstance(found, list) and all(
+        isinstance(token, dict)
+        and isinstance(token.get("content"), str)
+        and isinstance(token.get("id"), int)
+        and token["id"] >= 0
+        for token in found
+    )
+    if not good:
+        raise NotImportableError("the added tokens are not as in a tokenizer.json: each has content and id")
+    return found

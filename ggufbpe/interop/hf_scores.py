@@ -1,0 +1,79 @@
+"""SentencePiece's byte pair encoding in a tokenizer.json: merges made of scores, bytes to fall back to (Llama 2).
+
+    vocabulary -> score_merges.py -> [this file] -> hugging_face.py
+
+The normalizer puts a space before each part of a text that is no special token, as llama.cpp does, and escapes spaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..models.spm import ranks_of
+from ..spelling import BYTE_OF, SPACE
+from ..vocab import Vocabulary
+from . import limits
+from .hf_parts import HFParts, Part, byte_pair_model, replace, sequence
+from .limits import Limit
+from .score_merges import ScoreMerges, merges_by_scores
+
+
+def score_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
+    """The parts of a byte pair encoding that goes by scores; there are no code points to list."""
+    ranks = ranks_of(vocabulary.scores, len(vocabulary.tokens))
+    merges = merges_by_scores(vocabulary.tokens, ranks, vocabulary.token_to_id)
+    unknown = vocabulary.special_ids["unk"]
+    model = byte_pair_model(
+        vocabulary.token_to_id,
+        merges.pairs,
+        byte_fallback=True,
+        unknown=None if unknown is None else vocabulary.tokens[unknown],
+    )
+    told = [
+        *limits.bytes_that_fail(vocabulary, "the unknown token stands for the character here"),
+        *_merging(merges),
+    ]
+    return HFParts(
+        score_normalizer(vocabulary.add_space_prefix),
+        None,
+        _decoder(vocabulary.add_space_prefix),
+        model,
+        told,
+        scores=dict(enumerate(vocabulary.scores or [0.0] * len(ranks))),
+    )
+
+
+def score_normalizer(add_space_prefix: bool) -> Part:
+    """A space before the text, where there is to be one, and spaces escaped."""
+    prefix = [{"type": "Prepend", "prepend": SPACE}] * add_space_prefix
+    return sequence("normalizers", [*prefix, replace(" ", SPACE)])
+
+
+def _decoder(add_space_prefix: bool) -> Part:
+    strip = [{"type": "Strip", "content": " ", "start": 1, "stop": 0}] * add_space_prefix
+    return sequence("decoders", [replace(SPACE, " "), {"type": "ByteFallback"}, {"type": "Fuse"}, *strip])
+
+
+def _merging(merges: ScoreMerges) -> Iterator[Limit]:
+    if merges.circular:
+        yield Limit(
+            "order_of_equal_scores",
+            f"{limits.counted_tokens(merges.circular, 'is', 'are')} made of pairs of one score that can overlap in a "
+            "text: llama.cpp joins the leftmost first, the library one of the pairs always",
+            len(merges.circular),
+        )
+    if merges.unmade:
+        yield Limit(
+            "tokens_without_merges",
+            f"{limits.counted_tokens(merges.unmade, 'is', 'are')} joined by llama.cpp of characters that are no "
+            "tokens, which the library has no merge for",
+            len(merges.unmade),
+        )
+    bytes_in = [left + right for left, right in merges.pairs if left in BYTE_OF or right in BYTE_OF]
+    if bytes_in:
+        yield Limit(
+            "merged_byte_tokens",
+            f"{limits.counted_tokens(bytes_in, 'begins or ends', 'begin or end')} with the text of a byte's token, "
+            "which the library also joins where that stands for the byte",
+            len(bytes_in),
+        )

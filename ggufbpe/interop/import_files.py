@@ -1,0 +1,98 @@
+"""A tokenizer's files in a folder to vocabulary: which is read, and what is beside it.
+
+    folder or file -> [this file] -> import_hf.py, import_sentencepiece.py, import_wordpiece.py -> Imported
+
+tokenizer.json counts first, for it says most; then sentencepiece's model under its usual names, then vocab.txt. Beside
+each, tokenizer_config.json, special_tokens_map.json, added_tokens.json and chat_template.jinja are read.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..errors import printable
+from ..gguf.constants import TokenizerKey
+from .hf_config import HFConfig
+from .import_hf import finished, import_tokenizer, require_no_pre
+from .import_sentencepiece import FAIRSEQ_NAME, import_sentencepiece
+from .import_wordpiece import lines_of_pieces, word_pieces_of_lines
+from .imported import Imported, NotImportableError, read_json
+
+_K = TokenizerKey
+NAMES = ("tokenizer.json", "tokenizer.model", "spiece.model", FAIRSEQ_NAME, "vocab.txt")
+_BROKEN = (AttributeError, IndexError, KeyError, TypeError, OverflowError, ValueError)
+
+
+def file_in(path: str) -> str:
+    """The file to read: `path`, or of a folder the first that is there. `NotImportableError` where none is."""
+    if not os.path.isdir(path):
+        return path
+    found = (os.path.join(path, name) for name in NAMES)
+    there = next(filter(os.path.exists, found), None)
+    if there is None:
+        raise NotImportableError(f"{path} has none of {', '.join(NAMES)}")
+    return there
+
+
+def format_of(path: str) -> str:
+    """Which format (interop/export.py) a file is of, by its name."""
+    if path.endswith(".model"):
+        return "sentencepiece"
+    return "vocab.txt" if path.endswith(".txt") else "tokenizer.json"
+
+
+def import_file(
+    path: str, *, pre: str | None = None, architecture: str | None = None, name: str | None = None
+) -> Imported:
+    """The vocabulary of a file and what is beside it; arguments are those of `import_tokenizer`.
+
+    Raises `NotImportableError` where llama.cpp has no place for it, or where it is no sound file, `OSError` where it
+    cannot be read, `NotInstalledError` for a sentencepiece model without that package.
+    """
+    config = config_beside(path)
+    kind = format_of(path)
+    if kind == "tokenizer.json":
+        return import_tokenizer(read_json(path), config, pre=pre, architecture=architecture, name=name)
+    require_no_pre(pre)
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        if kind == "sentencepiece":
+            fairseq = os.path.basename(path) == FAIRSEQ_NAME
+            algorithm, keys, limits = import_sentencepiece(data, config, fairseq=fairseq)
+            flags = {_K.ADD_BOS: "add_bos_token", _K.ADD_EOS: "add_eos_token"}
+            if algorithm == "scores":
+                flags[_K.ADD_PREFIX] = "add_prefix_space"
+            for key, flag in flags.items():
+                if isinstance(config.config.get(flag), bool):
+                    keys[key] = config.config[flag]
+        else:
+            algorithm = "word pieces"
+            lines = lines_of_pieces(data)
+            keys, limits = word_pieces_of_lines(lines, config)
+            keys.update(config.written_ids(keys, len(lines)))
+        return finished(algorithm, keys, config, architecture, name, limits)
+    except NotImportableError:
+        raise
+    except _BROKEN as error:
+        raise NotImportableError(
+            f"what is beside {os.path.basename(path)} is not as transformers writes it "
+            f"({type(error).__name__}: {printable(str(error))})"
+        ) from error
+
+
+def config_beside(path: str) -> HFConfig:
+    """What the files beside `path` say."""
+    folder = os.path.dirname(path)
+
+    def beside(name: str) -> dict[str, Any]:
+        there = os.path.join(folder, name)
+        return read_json(there) if os.path.exists(there) else {}
+
+    config = beside("tokenizer_config.json")
+    template = os.path.join(folder, "chat_template.jinja")
+    if os.path.exists(template):
+        with open(template, "rb") as file:
+            config["chat_template"] = file.read().decode("utf-8", "replace")
+    return HFConfig(config, beside("special_tokens_map.json"), beside("added_tokens.json"))

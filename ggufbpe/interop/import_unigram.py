@@ -1,0 +1,131 @@
+"""Unigram models out of a tokenizer.json: pieces with scores, the charsmap, and what is done with spaces (T5, XLM-R).
+
+    HFDocument -> [this file] -> import_hf.py
+
+convert_hf_to_gguf.py asks other settings what is done with spaces; here the file's own steps tell.
+"""
+
+from __future__ import annotations
+
+from array import array
+from base64 import b64decode
+from collections.abc import Iterator
+from typing import Any
+
+from ..gguf.constants import TokenizerKey, TokenType
+from ..spelling import SPACE
+from .hf_document import HFDocument
+from .imported import NotImportableError
+from .limits import Limit
+
+_K = TokenizerKey
+_ONE_SPACE = (" {2,}", " +", r"\s+")  # patterns of which one space is left
+_ENDS = r"\A +| +\z"
+
+
+def import_unigram(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
+    """The keys that UGM has, and what llama.cpp does otherwise."""
+    unknown = read.model.get("unk_id")
+    size = len(read.tokens)
+    if unknown is not None and (type(unknown) is not int or not 0 <= unknown < size):
+        raise NotImportableError(f"the unknown token is {unknown!r}, which is no token's id")
+    types, scores = read.types[:], [float(score) for score in read.scores]
+    if unknown is not None and not read.config.section:
+        types[unknown] = int(TokenType.UNKNOWN)
+    for index, kind in read.config.written_types(size):
+        types[index] = kind
+    for index, score in read.config.written_scores(size).items():
+        scores[index] = score
+    told: list[Limit] = []
+    if not {TokenType.UNUSED, TokenType.BYTE}.isdisjoint(types) and not read.config.section:
+        told.append(Limit("unused_tokens", "llama.cpp finds unused tokens in texts by their scores", 1))
+    charsmap, removes, puts = _normalization(read, told)
+    keys: dict[str, Any] = {
+        _K.TOKEN_TYPE: types,
+        _K.SCORES: array("f", scores).tolist(),
+        _K.ADD_PREFIX: puts,
+        _K.REMOVE_EXTRA_WS: removes,
+    }
+    if charsmap:
+        keys[_K.PRECOMPILED_CHARSMAP] = array("b", charsmap)
+    if unknown is not None:
+        keys[_K.UNK_ID] = unknown
+    return keys, [*told, *_limits(read)]
+
+
+def require_charsmap(data: bytes) -> bytes:
+    """A charsmap as sentencepiece compiles it: its size, a double array of so many bytes, and strings behind."""
+    size = int.from_bytes(data[:4], "little")
+    if len(data) < 4 or size + 4 >= len(data):
+        raise NotImportableError(
+            f"the charsmap has {len(data)} bytes, too few for "
+            + (f"an array of {size}" if data[3:] else "its size")
+        )
+    return data
+
+
+def _normalization(read: HFDocument, told: list[Limit]) -> tuple[bytes, bool, bool]:
+    """The charsmap; whether of several spaces one is left; whether one is put before a text."""
+    charsmap, removes, puts = b"", False, False
+    for part in (*read.parts("normalizer"), *read.parts("pre_tokenizer")):
+        kind = part.get("type")
+        pattern = part.get("pattern") or {}
+        if kind == "Precompiled" and not charsmap:
+            charsmap = require_charsmap(b64decode(part.get("precompiled_charsmap") or "", validate=True))
+        elif kind == "WhitespaceSplit" or (kind == "Replace" and pattern.get("Regex") in _ONE_SPACE):
+            removes = True
+        elif kind == "Prepend" and part.get("prepend") == SPACE:
+            puts = True
+        elif kind == "Metaspace":
+            puts = puts or part.get("prepend_scheme", "always") != "never"
+        elif kind not in ("Strip", "Replace") or not _is_about_spaces(part):
+            told.append(
+                Limit("normalizer", f"the step {kind} changes texts, and llama.cpp has the charsmap alone", 1)
+            )
+    if removes and not any(
+        map(_takes_last_spaces, (*read.parts("normalizer"), *read.parts("pre_tokenizer")))
+    ):
+        told.append(
+            Limit("spaces_at_the_end", "spaces at the end of a text stay, and llama.cpp drops them", 1)
+        )
+    written = read.config.section
+    flags = [written.get(key) for key in (_K.REMOVE_EXTRA_WS, _K.ADD_PREFIX)]
+    if flags[0] is removes and isinstance(flags[1], bool) and (removes or flags[1] is puts):
+        puts = flags[1]  # where spaces are removed, one is put before a text in any case
+    return charsmap, removes, puts
+
+
+def _takes_last_spaces(part: dict[str, Any]) -> bool:
+    kind = part.get("type")
+    if kind == "Strip":
+        return part.get("strip_right") is True
+    return kind == "WhitespaceSplit" or (part.get("pattern") or {}).get("Regex") == _ENDS
+
+
+def _is_about_spaces(part: dict[str, Any]) -> bool:
+    pattern = part.get("pattern") or {}
+    return part.get("type") == "Strip" or pattern.get("String") == " " or pattern.get("Regex") == _ENDS
+
+
+def _limits(read: HFDocument) -> Iterator[Limit]:
+    if read.model.get("byte_fallback"):
+        yield Limit(
+            "byte_fallback", "the file falls back to the tokens of bytes, and llama.cpp's Unigram does not", 1
+        )
+    if any(part.get("type") == "WhitespaceSplit" for part in read.parts("pre_tokenizer")):
+        yield Limit(
+            "white_space",
+            "the file splits at all white space of Unicode; for llama.cpp only what the charsmap makes a space is",
+            1,
+        )
+    if any(part.get("type") == "Precompiled" for part in read.parts("normalizer")):
+        yield Limit(
+            "charsmap_by_graphemes",
+            "the library replaces a character together with the marks on it, llama.cpp the longest that the map has",
+            1,
+        )
+    yield Limit(
+        "control_tokens_in_text",
+        "the library finds control tokens in plain text, too, and llama.cpp does not",
+        1,
+    )

@@ -1,0 +1,73 @@
+"""Vocabulary to vocab.txt, the file of BERT's word pieces, one a line; ids are the numbers of the lines.
+
+    vocabulary (WPM) -> word_pieces.py -> [this file] -> vocab.txt, tokenizer_config.json
+
+What it does not say, such as lower case, accents and which tokens are special, tokenizer_config.json does.
+
+But: characters are normalized by whatever program reads it; tokenizer.json has llama.cpp's way of that.
+"""
+
+from __future__ import annotations
+
+from ..errors import printable
+from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, Vocabulary
+from . import limits
+from .export import Export, json_file, require_expressible
+from .hf_config import config_of, types_told
+from .limits import Limit
+from .splitting import NotExpressibleError
+from .word_pieces import word_pieces
+
+VOCAB_TXT, TOKENIZER_CONFIG = "vocab.txt", "tokenizer_config.json"
+LINE_ENDS = "\n\r"
+
+
+def to_vocab_txt(vocabulary: Vocabulary, chat_template: str | None = None) -> Export:
+    """vocab.txt, and the tokenizer_config.json that `transformers` reads beside it.
+
+    Raises `NotExpressibleError` for tokens that no line can hold.
+    """
+    require_expressible(vocabulary, VOCAB_TXT)
+    vocabulary = limits.listed_out(vocabulary)
+    pieces = word_pieces(vocabulary)
+    odd = next((text for text in pieces.texts if not text.strip() or set(text) & set(LINE_ENDS)), None)
+    if odd is not None:
+        raise NotExpressibleError(
+            f"the token {printable(odd)} is no line of text, as vocab.txt has them; --to tokenizer.json can carry it"
+        )
+    config = {
+        **config_of(vocabulary, chat_template, types_told(vocabulary, tells_bytes=False)),
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": vocabulary.lowercase,
+        "strip_accents": vocabulary.strip_accents,
+        "tokenize_chinese_chars": True,
+        "added_tokens_decoder": {
+            str(token): {
+                "content": vocabulary.tokens[token],
+                "lstrip": bool(vocabulary.attributes[token] & LSTRIP),
+                "normalized": False,
+                "rstrip": bool(vocabulary.attributes[token] & RSTRIP),
+                "single_word": False,
+                "special": bool(vocabulary.attributes[token] & (CONTROL | UNKNOWN)),
+            }
+            for token in vocabulary.special_token_ids
+        },
+    }
+    normalization = Limit(
+        "normalization",
+        "characters are normalized as the program that reads it does it: BERT's own keeps all letters of a Hangul "
+        "syllable and spacing marks, which llama.cpp drops with accents (--to tokenizer.json has llama.cpp's way)",
+        1,
+    )
+    told = (
+        *pieces.limits,
+        normalization,
+        *limits.overlapping_tokens(vocabulary),
+        *limits.hidden_tokens(vocabulary),
+        *limits.stripped_spaces(vocabulary),
+    )
+    files = {
+        VOCAB_TXT: "".join(f"{text}\n" for text in pieces.texts).encode(),
+        TOKENIZER_CONFIG: json_file(config),
+    }
+    return Export(files, told)

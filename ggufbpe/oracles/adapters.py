@@ -1,0 +1,135 @@
+"""Other tokenizers' packages behind one interface: what each reads, and how its ids are asked for.
+
+    a file's bytes -> [this file] -> Adapter -> interop/check.py (in this process), library_child.py (in its own)
+
+A package is imported where it is opened; `ModuleNotFoundError` if it is not installed, and whatever it raises where it
+does not take the file. library_child.py runs this file without ggufbpe, so it needs nothing of it.
+
+But: a package may panic or hang on a text; whoever asks here has to live with it.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module, metadata
+from typing import Any, NamedTuple
+
+Encode = Callable[[str, bool, bool], "list[int]"]
+"""The ids of a text, with special tokens added, with those in the text parsed."""
+
+
+class Adapter(NamedTuple):
+    """A package with a tokenizer in it."""
+
+    version: str
+    encode: Encode
+    adds_special: bool = True  # whether it can add BOS and EOS
+    parses_special: bool = True  # whether it can find control tokens in a text
+
+
+def open_tokenizers(data: bytes) -> Adapter:
+    """Hugging Face's `tokenizers` with a tokenizer.json: 0.x, or the other interface of 1.0."""
+    package: Any = import_module("tokenizers")
+    version = str(package.__version__)
+    if not hasattr(package.Tokenizer, "from_buffer"):
+        return Adapter(version, _pipeline(package, data))
+    tokenizer = package.Tokenizer.from_buffer(data)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+
+    def encode(text: str, add_special: bool, parse_special: bool) -> list[int]:
+        tokenizer.encode_special_tokens = not parse_special
+        return list(tokenizer.encode(text, add_special_tokens=add_special).ids)
+
+    return Adapter(version, encode)
+
+
+def _pipeline(package: Any, data: bytes) -> Encode:
+    """The same with 1.0, which reads from a file, and refuses what it cannot run only with a text to encode."""
+    with tempfile.NamedTemporaryFile(prefix="ggufbpe-", suffix=".json", delete=False) as file:
+        file.write(data)
+    try:
+        tokenizer = package.Tokenizer.from_file(file.name)
+    finally:
+        os.unlink(file.name)
+    tokenizer.truncation = tokenizer.padding = None
+    tokenizer.encode("a")
+
+    def encode(text: str, add_special: bool, parse_special: bool) -> list[int]:
+        flags = {"add_special_tokens": add_special, "encode_special_tokens": not parse_special}
+        return list(tokenizer.encode(text, **flags).ids)
+
+    return encode
+
+
+def open_tiktoken(
+    name: str,
+    ranks: bytes | None = None,
+    pattern: str = "",
+    special: Mapping[str, int] | None = None,
+    *,
+    always: Iterable[str] = (),
+    model_ids: Sequence[int] | None = None,
+) -> Adapter:
+    """OpenAI's `tiktoken` with an encoding of its own, or with the `ranks` of a file and what is not in it.
+
+    `always` are the special tokens that are found even where they are not parsed, `model_ids` the model's id for each
+    of tiktoken's. `ValueError` for a text with a byte that has no token: tiktoken panics, and writes pages of it.
+    """
+    package: Any = import_module("tiktoken")
+    missing: list[int] = []
+    if ranks is None:
+        encoding = package.get_encoding(name)
+    else:
+        by_bytes = {b64decode(token): int(rank) for token, rank in map(bytes.split, ranks.splitlines())}
+        missing = [byte for byte in range(256) if bytes([byte]) not in by_bytes]
+        encoding = package.Encoding(
+            name, pat_str=pattern, mergeable_ranks=by_bytes, special_tokens=dict(special or {})
+        )
+    unparsed = set(always)
+
+    def encode(text: str, add_special: bool, parse_special: bool) -> list[int]:
+        if absent := set(text.encode()).intersection(missing):
+            raise ValueError(f"the byte 0x{min(absent):02X} has no token")
+        allowed = "all" if parse_special else unparsed
+        found = encoding.encode(text, allowed_special=allowed, disallowed_special=())
+        return list(found) if model_ids is None else [model_ids[token] for token in found]
+
+    return Adapter(metadata.version("tiktoken"), encode, adds_special=False)
+
+
+def open_tiktoken_file(name: str, ranks: bytes, pattern: str, special: Mapping[str, int]) -> Adapter:
+    """tiktoken with a file of ranks and what goes with them: its own definition of `name`, if it has one."""
+    known = _known_encoding(name) or {"pat_str": pattern, "special_tokens": special}
+    taken = {int(line.split()[1]) for line in ranks.splitlines()}
+    free = {text: token for text, token in known["special_tokens"].items() if token not in taken}
+    return open_tiktoken(name, ranks, known["pat_str"], free)
+
+
+def _known_encoding(name: str) -> dict[str, Any] | None:
+    """Pattern and special tokens of an encoding that tiktoken knows by name, without the network."""
+    try:
+        public: Any = import_module("tiktoken_ext.openai_public")
+    except ImportError:
+        return None
+    make = public.ENCODING_CONSTRUCTORS.get(name)
+    if make is None:
+        return None
+    for loader in ("load_tiktoken_bpe", "data_gym_to_mergeable_bpe_ranks"):
+        setattr(public, loader, lambda *_, **__: {})
+    found: dict[str, Any] = make()
+    return found
+
+
+def open_sentencepiece(data: bytes, *, add_bos: bool = False, add_eos: bool = False) -> Adapter:
+    """Google's `sentencepiece` with a tokenizer.model; BOS and EOS are what goes around a text by the model's flags."""
+    package: Any = import_module("sentencepiece")
+    processor = package.SentencePieceProcessor(model_proto=data)
+
+    def encode(text: str, add_special: bool, parse_special: bool) -> list[int]:
+        return list(processor.encode(text, add_bos=add_special and add_bos, add_eos=add_special and add_eos))
+
+    return Adapter(metadata.version("sentencepiece"), encode, parses_special=False)
