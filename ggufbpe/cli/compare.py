@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _output.write(terminal.json_bytes(compare_lines.to_json(compared)))
     else:
-        shown = compare_lines.lines(
+        shown = compare_lines.shown_lines(
             compared,
             ids=arguments.ids,
             everything=arguments.all,

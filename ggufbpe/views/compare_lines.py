@@ -53,7 +53,7 @@ def _object(token: Any) -> dict[str, Any]:
     return found if piece.encode() == token.piece else {**found, "bytes": token.piece.hex()}
 
 
-def lines(compared: Compared, *, ids: bool, everything: bool, color: bool, width: int) -> Iterator[str]:
+def shown_lines(compared: Compared, *, ids: bool, everything: bool, color: bool, width: int) -> Iterator[str]:
     """The verdict, a line a model, and the stretches that are cut differently; with `everything`, all of them."""
     parted = [stretch for stretch in compared.stretches if not stretch.is_same]
     size = counted(len(compared.text), "byte")
