@@ -465,7 +465,7 @@ def random_suffix_vocabulary(seed: str, source: RandomTexts, model: str) -> dict
         "<0x4g>",
     ]:
         kinds[special] = dice.choice(types)
-    for text in ("<|plamo:eos|>", "</s>", "<|plamo:fim_prefix|>", "[PAD1]", "[PAD10]", "<0x0a>", "<0x0A>"):
+    for text in ("<|plamo:eos|>", "</s>", "[PAD1]", "[PAD10]", "<0x0a>", "<0x0A>"):
         if dice.random() < 0.2:
             kinds.setdefault(text, dice.choice([*types, TokenType.NORMAL]))
     order = list(kinds)

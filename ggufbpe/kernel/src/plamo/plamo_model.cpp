@@ -27,6 +27,13 @@ uint32_t any_code_point_at(const unsigned char *p, const unsigned char *end, uns
     return (*p & 7u) << 18 | (p[1] & 0x3Fu) << 12 | (p[2] & 0x3Fu) << 6 | (p[3] & 0x3Fu);
 }
 
+// The code point of a character that is known to be one.
+uint32_t code_point_of(const unsigned char *p, size_t size) {
+    uint32_t c = size == 1 ? *p : *p & (0x7Fu >> size);
+    for (size_t i = 1; i < size; ++i) c = c << 6 | (p[i] & 0x3Fu);
+    return c;
+}
+
 // Bytes that are not UTF-8 as llama.cpp reads them: what cannot be decoded as U+FFFD, all else in its shortest form.
 void rewrite(const unsigned char *p, const unsigned char *end, std::vector<unsigned char> &to, Pace &pace) {
     to.clear();
@@ -72,17 +79,19 @@ PlamoModel::PlamoModel(const Strings &tokens, const std::vector<int32_t> &scores
 // What stands side by side in some token, or within a character. A token that ends a list also hides what is in front of it,
 // so that no word ends there.
 void PlamoModel::find_joined(const Strings &tokens, const std::vector<int32_t> &scores) {
-    for (size_t before = 0; before < 256; ++before) {
-        for (size_t here = 0x80; here < 0xC0; ++here) joined_[before << 8 | here] = true;
-    }
+    for (auto &row : joined_) row[2] = ~uint64_t(0);  // continuation bytes
+    sizes_.resize(tokens.size());
     for (size_t id = 0; id < tokens.size(); ++id) {
-        if (scores[id] == Suffixes::NOT_LOOKED_UP) continue;
         const std::string_view text = tokens[id];
+        sizes_[id] = static_cast<uint32_t>(text.size());
+        if (scores[id] == Suffixes::NOT_LOOKED_UP || text.empty()) continue;
         for (size_t i = 1; i < text.size(); ++i) {
-            joined_[size_t(static_cast<unsigned char>(text[i - 1])) << 8 | static_cast<unsigned char>(text[i])] = true;
+            join(static_cast<unsigned char>(text[i - 1]), static_cast<unsigned char>(text[i]));
         }
-        if (!suffixes_.ends_lists(static_cast<int32_t>(id)) || text.empty()) continue;
-        for (size_t before = 0; before < 256; ++before) joined_[before << 8 | static_cast<unsigned char>(text[0])] = true;
+        if (scores[id] != Suffixes::UNKNOWN_SCORE) continue;
+        for (unsigned before = 0; before < 256; ++before) {
+            join(static_cast<unsigned char>(before), static_cast<unsigned char>(text[0]));
+        }
     }
 }
 
@@ -183,23 +192,25 @@ void PlamoModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids
     encode_words(end, own, ids, pace);
 }
 
-// Where the word ends that begins at `p`.
-const unsigned char *PlamoModel::word_end(const unsigned char *p, const unsigned char *end) const {
-    do ++p;
-    while (p < end && is_joined(p[-1], *p));
-    return p;
-}
-
-// The words of a segment, which wait for more where they are few.
+// The words of a segment, which wait for more where they are few. Where they end cannot be predicted, so it is first found
+// out for many bytes, then looked at.
 void PlamoModel::encode_segment(Word segment, const unsigned char *end, Scratch &scratch, Sink &ids, Pace &pace) const {
-    const unsigned char *p = segment.data, *stop = p + segment.size;
-    while (p < stop) {
-        const unsigned char *behind = word_end(p, stop);
-        scratch.words[scratch.word_count++] = {p, size_t(behind - p)};
-        pace.count(size_t(behind - p));
+    constexpr size_t AT_ONCE = 64;
+    const unsigned char *start = segment.data, *stop = start + segment.size;
+    const auto add = [&](const unsigned char *word_end) {
+        scratch.words[scratch.word_count++] = {start, size_t(word_end - start)};
         if (scratch.word_count == GROUP) encode_words(end, scratch, ids, pace);
-        p = behind;
+        start = word_end;
+    };
+    for (const unsigned char *p = start + 1; p < stop; p += AT_ONCE) {
+        const size_t count = std::min(AT_ONCE, size_t(stop - p));
+        uint64_t word_ends = 0;
+        for (size_t i = 0; i < count; ++i) word_ends |= uint64_t(!is_joined(p[i - 1], p[i])) << i;
+        for (; word_ends; word_ends &= word_ends - 1) add(p + lowest_bit(word_ends));
+        pace.count(count);
+        if (count < AT_ONCE) break;
     }
+    if (start < stop) add(stop);
 }
 
 // The words that wait. Text may be read up to `end`.
@@ -271,24 +282,23 @@ void PlamoModel::find_path(Word word, Scratch &scratch, Pace &pace) const {
     int32_t *path = scratch.path.room(word.size);
     costs[word.size & mask] = 0;
     uint32_t node = Suffixes::ROOT;
-    const unsigned char *behind = word.data + word.size;
     for (size_t at = word.size; at > 0;) {
+        const size_t behind = at;
         while (is_continuation(word.data[--at])) {
         }
-        unsigned length;
-        node = suffixes_.next(node, any_code_point_at(word.data + at, behind, length));
-        behind = word.data + at;
+        const size_t length = behind - at;
+        node = suffixes_.next(node, code_point_of(word.data + at, length));
         int64_t least = INT64_MAX;
-        int32_t token = suffixes_.first(node), best = Suffixes::IN_BYTES;
+        int32_t best = Suffixes::IN_BYTES;
         size_t steps = 1;
-        for (; token >= 0; ++steps) {
-            const Suffixes::Step &step = suffixes_.step(token);
-            const int64_t cost = costs[(at + step.size) & mask] - step.score;
-            best = cost < least ? token : best;
+        const Suffixes::Step *step = &suffixes_.first(node);
+        for (; step->token >= 0; ++steps) {
+            const int64_t cost = costs[(at + step->size) & mask] - step->score;
+            best = cost < least ? step->token : best;
             least = std::min(cost, least);
-            token = step.shorter;
+            step = &suffixes_.shorter(step->token);
         }
-        if (token == Suffixes::IN_BYTES) {
+        if (step->token == Suffixes::IN_BYTES) {
             const int64_t cost = costs[(at + length) & mask] - Suffixes::UNKNOWN_SCORE;
             best = cost < least ? Suffixes::IN_BYTES : best;
             least = std::min(cost, least);
@@ -308,7 +318,7 @@ void PlamoModel::follow_path(Word word, Scratch &scratch, Pace &pace) const {
         const int32_t token = path[at];
         if (token >= 0) {
             found.push_back(token);
-            at += suffixes_.step(token).size;
+            at += sizes_[static_cast<size_t>(token)];
         } else {
             do found.push_back(byte_tokens_[word.data[at]]);
             while (++at < word.size && is_continuation(word.data[at]));

@@ -50,9 +50,9 @@ private:
     };
 
     void find_joined(const Strings &tokens, const std::vector<int32_t> &scores);
-    bool is_joined(unsigned char before, unsigned char here) const { return joined_[size_t(before) << 8 | here]; }
+    bool is_joined(unsigned char before, unsigned char here) const { return joined_[before][here >> 6] >> (here & 63) & 1; }
+    void join(unsigned char before, unsigned char here) { joined_[before][here >> 6] |= uint64_t(1) << (here & 63); }
     bool may_cut(const unsigned char *p, const unsigned char *end) const;
-    const unsigned char *word_end(const unsigned char *p, const unsigned char *end) const;
     void encode_segment(Word segment, const unsigned char *end, Scratch &scratch, Sink &ids, Pace &pace) const;
     void encode_words(const unsigned char *end, Scratch &scratch, Sink &ids, Pace &pace) const;
     void find_path(Word word, Scratch &scratch, Pace &pace) const;
@@ -64,7 +64,8 @@ private:
     std::vector<int32_t> byte_tokens_;
     bool cuts_segments_;
     size_t ring_ = 8;  // a power of two above the longest token
-    std::array<bool, 65536> joined_{};  // pairs of bytes between which no word ends
+    std::vector<uint32_t> sizes_;  // of tokens, in bytes
+    std::array<std::array<uint64_t, 4>, 256> joined_{};  // pairs of bytes between which no word ends
     mutable WordCache cache_;
     alignas(64) mutable std::atomic<uint64_t> cache_misses_{0};  // words that had to be encoded
 };

@@ -1,7 +1,8 @@
 // What tokens end in, as a trie from their last character to their first: Suffixes of ggufbpe/models/plamo.py, compiled.
 //
 // A node is a suffix of a token. Read from its end, a text leads from node to node; each is the longest suffix that begins
-// at its place.
+// at its place. A node is named by its place in a table that is looked up by the node behind and the character in front, so
+// that one look into memory finds all that is to be known of it.
 
 #pragma once
 
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "machine.h"
 #include "memory.h"
 #include "poll.h"
 #include "string_array.h"
@@ -28,6 +30,12 @@ public:
     // `tokens` are UTF-8. std::invalid_argument where there are not as many scores.
     Suffixes(const Strings &tokens, const std::vector<int32_t> &scores, const Poll &poll);
 
+    // A token that may be taken, how many bytes it has, and the next shorter one, or IN_BYTES, or NOTHING.
+    struct Step {
+        int32_t token, score;
+        uint32_t size;
+    };
+
     // The node where `c` stands in front of what `node` is.
     uint32_t next(uint32_t node, uint32_t c) const {
         const uint64_t bit = bit_of(c);
@@ -41,49 +49,40 @@ public:
         }
     }
 
-    // The longest token that begins where a node is, or IN_BYTES or NOTHING.
-    int32_t first(uint32_t node) const { return nodes_[node].first; }
-
-    // A token that may be taken, and what is the next shorter one.
-    struct Step {
-        int32_t score;
-        int32_t shorter;
-        uint32_t size;  // bytes
-    };
-    const Step &step(int32_t token) const { return steps_[static_cast<size_t>(token)]; }
+    // The longest token that begins where a node is; its `token` is IN_BYTES or NOTHING where there is none.
+    const Step &first(uint32_t node) const { return nodes_[node].first; }
+    // The next shorter one.
+    const Step &shorter(int32_t token) const { return shorter_[static_cast<size_t>(token)]; }
 
     uint32_t longest() const { return longest_; }  // bytes of a token, at least 4
-    bool ends_lists(int32_t token) const { return scores_[static_cast<size_t>(token)] == UNKNOWN_SCORE; }
 
 private:
     static constexpr uint32_t IS_LAST = uint32_t(1) << 31;  // in `shorter`: nothing shorter is looked at
 
     struct Node {
-        uint64_t in_front;  // which characters may lead on: bits of hashes
+        uint32_t behind, c_plus_1;  // what it is found by; c_plus_1 is 0 in an empty place
+        uint64_t in_front;          // which characters may lead on: bits of hashes
         uint32_t shorter;
-        int32_t first;
+        Step first;
     };
-    struct Slot {
-        uint32_t node, c, found;  // found is ROOT where the slot is empty
-    };
+    struct Build;
 
     static uint64_t bit_of(uint32_t c) { return uint64_t(1) << (c * 0x9E3779B1u >> 26); }
-    size_t place(uint32_t node, uint32_t c) const;
+    size_t place(uint32_t node, uint32_t c) const {
+        const uint64_t key = uint64_t(node) << 32 | c;
+        return static_cast<size_t>(multiply_and_fold(key ^ HASH_SEEDS[0], HASH_SEEDS[1])) & (nodes_.size() - 1);
+    }
     uint32_t find(uint32_t node, uint32_t c) const {
-        for (size_t at = place(node, c);; at = (at + 1) & (slots_.size() - 1)) {
-            const Slot &slot = slots_[at];
-            if (slot.found == ROOT || (slot.node == node && slot.c == c)) return slot.found;
+        for (size_t at = place(node, c);; at = (at + 1) & (nodes_.size() - 1)) {
+            const Node &found = nodes_[at];
+            if (found.behind == node && found.c_plus_1 == c + 1) return static_cast<uint32_t>(at);
+            if (!found.c_plus_1) return ROOT;
         }
     }
-    uint32_t made(uint32_t node, uint32_t c);
-    void grow();
-    void insert_all(const Strings &tokens, std::vector<int32_t> &token_of_node, const Poll &poll);
-    void find_steps(const Strings &tokens, const std::vector<int32_t> &token_of_node);
+    void lay_out(const Build &build, const Strings &tokens, const std::vector<int32_t> &scores, Pace &pace);
 
-    std::vector<int32_t> scores_;
-    ZeroedArray<Slot> slots_;
-    std::vector<Node> nodes_;
-    std::vector<Step> steps_;  // by token
+    ZeroedArray<Node> nodes_;
+    std::vector<Step> shorter_;  // by token
     uint32_t longest_ = 4;
 };
 
