@@ -143,8 +143,10 @@ Characters characters_of(const std::string &bytes) {
 }
 
 std::string random_text(Choices &choices, size_t longest_text, bool any_bytes) {
-    static const std::vector<std::string> PARTS = {"<|plamo:", "|>", "<|plamo:x|>", "\xEF\xBB\xBF", "\xEE\xB8\x80", "    ",
-                                                   "aaaa",     "<<", ">>",          "\n\n\n\n",    "[P",          "  "};
+    static const std::vector<std::string> PARTS = {
+        "<|plamo:", "|>",   "<|plamo:x|>", "<<<|plamo:x|>>>>", "\xEF\xBB\xBF", "\xEE\xB8\x80", "    ",
+        "aaaa",     "<<",   ">>",          "\n\n\n\n",         "[P",           "  ",
+    };
     std::string text;
     const size_t kinds = choices.below(4);
     for (size_t left = choices.below(longest_text); left > 0; --left) {
