@@ -52,7 +52,8 @@ void rewrite(const unsigned char *p, const unsigned char *end, std::vector<unsig
 struct PlamoModel::Scratch : TextModel::Scratch {
     std::vector<unsigned char> rewritten;
     std::vector<int64_t> costs;  // of what is behind the last places, in a ring
-    Buffer<int32_t> path;        // what is taken at each byte that begins a character: a token, or IN_BYTES
+    Buffer<int32_t> path;        // what is taken at each character, from the last to the first: a token, or IN_BYTES
+    size_t characters = 0;       // of the path
     std::vector<int32_t> found;  // ids of a word
     Word words[GROUP];
     size_t word_count = 0;
@@ -80,10 +81,11 @@ PlamoModel::PlamoModel(const Strings &tokens, const std::vector<int32_t> &scores
 // so that no word ends there.
 void PlamoModel::find_joined(const Strings &tokens, const std::vector<int32_t> &scores) {
     for (auto &row : joined_) row[2] = ~uint64_t(0);  // continuation bytes
-    sizes_.resize(tokens.size());
+    lengths_.resize(tokens.size());
     for (size_t id = 0; id < tokens.size(); ++id) {
         const std::string_view text = tokens[id];
-        sizes_[id] = static_cast<uint32_t>(text.size());
+        const auto begun = std::count_if(text.begin(), text.end(), [](char c) { return !is_continuation(static_cast<unsigned char>(c)); });
+        lengths_[id] = {static_cast<uint32_t>(text.size()), static_cast<uint32_t>(begun)};
         if (scores[id] == Suffixes::NOT_LOOKED_UP || text.empty()) continue;
         for (size_t i = 1; i < text.size(); ++i) {
             join(static_cast<unsigned char>(text[i - 1]), static_cast<unsigned char>(text[i]));
@@ -282,6 +284,7 @@ void PlamoModel::find_path(Word word, Scratch &scratch, Pace &pace) const {
     int32_t *path = scratch.path.room(word.size);
     costs[word.size & mask] = 0;
     uint32_t node = Suffixes::ROOT;
+    size_t characters = 0;
     for (size_t at = word.size; at > 0;) {
         const size_t behind = at;
         while (is_continuation(word.data[--at])) {
@@ -304,9 +307,10 @@ void PlamoModel::find_path(Word word, Scratch &scratch, Pace &pace) const {
             least = std::min(cost, least);
         }
         costs[at & mask] = least;
-        path[at] = best;
+        path[characters++] = best;
         pace.count(steps);
     }
+    scratch.characters = characters;
 }
 
 // The ids along the path, into `scratch.found`.
@@ -314,14 +318,18 @@ void PlamoModel::follow_path(Word word, Scratch &scratch, Pace &pace) const {
     const int32_t *path = scratch.path.data();
     std::vector<int32_t> &found = scratch.found;
     found.clear();
-    for (size_t at = 0; at < word.size;) {
-        const int32_t token = path[at];
+    size_t at = 0;
+    for (size_t left = scratch.characters; left > 0;) {
+        const int32_t token = path[left - 1];
         if (token >= 0) {
+            const Length &length = lengths_[static_cast<size_t>(token)];
             found.push_back(token);
-            at += sizes_[static_cast<size_t>(token)];
+            at += length.bytes;
+            left -= length.characters;
         } else {
             do found.push_back(byte_tokens_[word.data[at]]);
             while (++at < word.size && is_continuation(word.data[at]));
+            --left;
         }
         pace.count(1);
     }

@@ -49,6 +49,10 @@ private:
         size_t size;
     };
 
+    struct Length {
+        uint32_t bytes, characters;
+    };
+
     void find_joined(const Strings &tokens, const std::vector<int32_t> &scores);
     bool is_joined(unsigned char before, unsigned char here) const { return joined_[before][here >> 6] >> (here & 63) & 1; }
     void join(unsigned char before, unsigned char here) { joined_[before][here >> 6] |= uint64_t(1) << (here & 63); }
@@ -64,7 +68,7 @@ private:
     std::vector<int32_t> byte_tokens_;
     bool cuts_segments_;
     size_t ring_ = 8;  // a power of two above the longest token
-    std::vector<uint32_t> sizes_;  // of tokens, in bytes
+    std::vector<Length> lengths_;  // of tokens
     std::array<std::array<uint64_t, 4>, 256> joined_{};  // pairs of bytes between which no word ends
     mutable WordCache cache_;
     alignas(64) mutable std::atomic<uint64_t> cache_misses_{0};  // words that had to be encoded
