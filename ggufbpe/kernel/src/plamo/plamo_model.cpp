@@ -84,8 +84,9 @@ void PlamoModel::find_joined(const Strings &tokens, const std::vector<int32_t> &
     lengths_.resize(tokens.size());
     for (size_t id = 0; id < tokens.size(); ++id) {
         const std::string_view text = tokens[id];
-        const auto begun = std::count_if(text.begin(), text.end(), [](char c) { return !is_continuation(static_cast<unsigned char>(c)); });
-        lengths_[id] = {static_cast<uint32_t>(text.size()), static_cast<uint32_t>(begun)};
+        uint32_t characters = 0;
+        for (const char byte : text) characters += !is_continuation(static_cast<unsigned char>(byte));
+        lengths_[id] = {static_cast<uint32_t>(text.size()), characters};
         if (scores[id] == Suffixes::NOT_LOOKED_UP || text.empty()) continue;
         for (size_t i = 1; i < text.size(); ++i) {
             join(static_cast<unsigned char>(text[i - 1]), static_cast<unsigned char>(text[i]));

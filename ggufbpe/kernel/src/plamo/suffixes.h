@@ -23,7 +23,7 @@ public:
     static constexpr int32_t IN_BYTES = -1;  // in place of a token: nothing more to take but the bytes of a character
     static constexpr int32_t NOTHING = -2;   // nothing more to take
 
-    static constexpr int32_t UNKNOWN_SCORE = -10000000;  // ten-thousandths; of a character in bytes, and of tokens that end a list
+    static constexpr int32_t UNKNOWN_SCORE = -10000000;  // ten-thousandths; of characters in bytes, and tokens that end a list
     static constexpr int32_t INVALID_SCORE = -20000000;  // of tokens that are never taken
     static constexpr int32_t NOT_LOOKED_UP = INT32_MIN;  // of tokens that are not in the trie at all
 
