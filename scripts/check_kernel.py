@@ -35,9 +35,16 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 CHECKS = ("check_memory", "check_polls", "check_words")  # nothing is chosen in them
-FUZZERS = ("fuzz_strings", "fuzz_split", "fuzz_encoder", "fuzz_longest")
+FUZZERS = ("fuzz_strings", "fuzz_split", "fuzz_encoder", "fuzz_longest", "fuzz_plamo")
 PORTABLE = "_portable"  # the same with baseline instructions only
-SHORT_RUN = {"fuzz_strings": 3.0, "fuzz_split": 10.0, "fuzz_encoder": 12.0, "fuzz_longest": 5.0}  # seconds
+# In seconds.
+SHORT_RUN = {
+    "fuzz_strings": 3.0,
+    "fuzz_split": 10.0,
+    "fuzz_encoder": 12.0,
+    "fuzz_longest": 5.0,
+    "fuzz_plamo": 5.0,
+}
 SHORT_RUN_PORTABLE = {"fuzz_split": 4.0, "fuzz_encoder": 3.0}
 OPTIONS = {
     "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:strict_string_checks=1:allocator_may_return_null=0",

@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from random_texts import OTHER_MODELS, RandomTexts, random_vocabulary
+from random_texts import ATOMS_OF_MODEL, OTHER_MODELS, RandomTexts, random_vocabulary
 from record_fixtures import GPT2, MODELS, RAW, RAW_NAMES, UNSPLIT, VOCABULARIES
 from reference import (
     NEWER,
@@ -295,7 +295,7 @@ def run(job: Job) -> Result:
             size = STRINGS_OF_OTHER_MODEL if job.name in OTHER_MODELS else STRINGS_OF_RANDOM_VOCABULARY
             for number in range(0, job.strings, size):
                 seed = f"{job.seed}/{number}"
-                keys = _random_keys(seed, job.name)
+                keys = _random_keys(seed, job.name, job.state)
                 path = write_metadata(Path(folder) / f"{seed.replace('/', '_')}.gguf", keys)
                 strings = min(size, job.strings - number)
                 _compare_strings(comparison, path, job.name, strings, seed)
@@ -304,11 +304,14 @@ def run(job: Job) -> Result:
     return result
 
 
-def _random_keys(seed: str, name: str) -> dict[str, Any]:
+def _random_keys(seed: str, name: str, state: str) -> dict[str, Any]:
     """The metadata of a random vocabulary for a pre-tokenizer or for another model than byte pair encoding."""
     source = RandomTexts(seed)
     if name in OTHER_MODELS:
-        return OTHER_MODELS[name](seed, source)
+        keys = OTHER_MODELS[name](seed, source)
+        if state == OLDER and name == "plamo2":  # which it adds nothing to, whatever the file says
+            keys |= {"tokenizer.ggml.add_bos_token": False, "tokenizer.ggml.add_eos_token": False}
+        return keys
     return random_vocabulary(seed, name, name not in RAW_NAMES, source)
 
 
@@ -320,7 +323,8 @@ def _compare_strings(comparison: Comparison, path: Path, name: str, count: int, 
     special = [
         tok.id_to_token(token) for token in range(tok.vocab_size) if tok.token_attributes(token) & marked
     ]
-    source, dice = RandomTexts(seed, special), random.Random(seed + "/flags")
+    source = RandomTexts(seed, special + ATOMS_OF_MODEL.get(name, []))
+    dice = random.Random(seed + "/flags")
 
     def flags() -> tuple[bool, bool]:
         return dice.random() < 0.5, dice.random() < 0.5

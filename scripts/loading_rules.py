@@ -342,6 +342,107 @@ def rwkv_rule(special: dict[str, int] | None = None, **options: Any) -> Rule:
     return rule(control("<s>") | (special or {}), model="rwkv", pre=None, merges=None, **options)
 
 
+PLAMO_SCORES = {  # by which "hello" becomes hel-lo, and what PLaMo-3 cuts out stands in tokens that go across
+    "hello": -9.0,
+    "hel": -3.0,
+    "lo": -3.0,
+    "he": -3.0,
+    "llo": -3.5,
+    " world": -2.5,
+    "o w": -1.0,
+    **dict.fromkeys(("h", "e", "l", "o", "w", " ", "x", "a", "<", ">", "日", "é", "\ue000"), -5.0),
+    **dict.fromkeys(("x<", ">x", "|>", "<|", "<|plamo:", "x<|plamo:", "|>x", ">>", "<<"), -1.0),
+    **dict.fromkeys(
+        ("aa", "aaa", "aaaa", "xa", "ax", "  ", "x ", " x", "\n\n", "\n", "日日", "x日", "日x"), -2.0
+    ),
+    **dict.fromkeys(("\ufeff", "\ufeffx", "x\ufeff", "\uee00", "x\uee00x", "\uee00x", "aa\uee00aa"), -1.0),
+    "unused": -2.0,
+}
+PLAMO_TEXTS = [
+    *(
+        "hello world",
+        "hello w x",
+        "\ufeffhello",
+        "x\ufeffx",
+        "\ufeff",
+        "\ufeff\ufeffx",
+        "hello\uee00world",
+        "\uee00",
+    ),
+    *(
+        "x\uee00xx\uee00",
+        "aa\uee00aa",
+        "aaa",
+        "xaaaax",
+        "aaaaaaa",
+        "x  x",
+        "x x",
+        "x   x",
+        "x\n\n\n\n\nx",
+        "x\t\t\t\tx",
+    ),
+    *(
+        "日日日日日x",
+        "x日日日x",
+        "ああああ",
+        "x<|plamo:x|>x",
+        "<|plamo:|>x",
+        "x<|plamo:|>",
+        "<<<<|plamo:x|>>>>",
+        "x<x|>x",
+    ),
+    *(
+        "<<<<<|plamo:x|>>>>>>",
+        "x<|plamo:a b|>x",
+        "x<|plamo:a\x1cb|>x",
+        "x<|plamo:a\u3000|>x",
+        "x<|plamo:a\x1b|>x",
+    ),
+    *(
+        "x<|plamo:" + "x" * 64 + "|>x",
+        "x<|plamo:" + "x" * 65 + "|>x",
+        "x<|plamo:" + "日" * 64 + "|>x",
+        "x<|plamo:x",
+    ),
+    *(
+        "x<|plamo:x|",
+        "x<|plamo:x|x>",
+        "x<|plamo:<|plamo:x|>x",
+        "x<|plamo:x|><|plamo:x|>x",
+        "x<|plamo:xaaaax|>x",
+    ),
+    *(
+        "x<|plamo:\uee00|>x",
+        "\U0001f999é中",
+        "<0x41>x<|plamo:bos|>x",
+        "unused",
+        "x[PAD1]x",
+        "[PAD1]",
+        "hello[PAD1",
+    ),
+]
+
+
+def plamo_rule(special: dict[str, int] | None = None, **options: Any) -> Rule:
+    """A rule of the model `plamo2`, with tokens of score 0 for the special ones and the bytes."""
+    options = {
+        "model": "plamo2",
+        "pre": "default",
+        "scores": PLAMO_SCORES,
+        "bytes": RAW_TOKENS[:256],
+    } | options
+    options = {"ids": {}, "add_bos_token": True} | options
+    scores, byte_tokens, tokens = options.pop("scores"), options.pop("bytes"), options.pop("first", [])
+    own = {"<|plamo:unk|>": UNKNOWN} | control(*(f"<|plamo:{name}|>" for name in ("bos", "eos", "pad", "x")))
+    tokens = [*tokens, *own, *byte_tokens, *PLAMO_SCORES]
+    types = own | dict.fromkeys(byte_tokens, BYTE) | {"unused": UNUSED} | (special or {})
+    made = rule(types, PLAMO_TEXTS, tokens=tokens, merges=None, **options)
+    if scores is not None:
+        none = type(next(iter(scores.values())))(0)
+        made.keys[K + "scores"] = [scores.get(token, none) for token in made.keys[K + "tokens"]]
+    return Rule(made.keys, list(special or {}), PLAMO_TEXTS)
+
+
 RULES: dict[str, Rule] = {
     # default special ids
     "default-ids": rule(control("<|x|>")),
@@ -769,4 +870,54 @@ RULES: dict[str, Rule] = {
         ids={"unknown": "a"},
     ),
     "rwkv-unknown-missing": rwkv_rule(tokens=["a", "h", "he", "l", r"\xc3", "é"]),
+    # PLaMo
+    "plamo2": plamo_rule(),
+    "plamo3": plamo_rule(model="plamo3"),
+    "plamo3-adds-both": plamo_rule(model="plamo3", add_eos_token=True, ids={"eos": "<|plamo:x|>"}),
+    "plamo2-adds-nothing": plamo_rule(add_bos_token=None, add_space_prefix=True),
+    "plamo2-pre-does-not-matter": plamo_rule(pre="no-such-name", general__architecture="plamo2"),
+    "plamo2-special-tokens": plamo_rule(
+        user_defined("o w", "x<")
+        | {"lo": CONTROL, "he": UNKNOWN, "</s>": NORMAL, "<|plamo:fim_prefix|>": NORMAL},
+        scores=PLAMO_SCORES | {"<|plamo:x|>": -9.0},
+    ),
+    "plamo3-user-defined": plamo_rule(user_defined("aa", "  ", "x\uee00x"), model="plamo3"),
+    "plamo2-without-scores": plamo_rule(scores=None),
+    "plamo2-whole-scores": plamo_rule(scores={token: -len(token) // 2 for token in PLAMO_SCORES}),
+    "plamo2-equal-scores": plamo_rule(scores=dict.fromkeys(PLAMO_SCORES, -1.0)),
+    "plamo2-better-than-nothing": plamo_rule(scores={token: len(token) for token in PLAMO_SCORES}),
+    "plamo2-score-of-1000": plamo_rule(
+        {"[PAD1]": UNUSED}, scores=PLAMO_SCORES | {"[PAD1]": -1000.0, "he": -1000.0, "日x": -1000.00004}
+    ),
+    "plamo3-score-of-1000": plamo_rule(
+        {"[PAD1]": UNUSED},
+        model="plamo3",
+        scores=PLAMO_SCORES | {"[PAD1]": -1000.0, "hel": -1000.0, "a": -1000},
+    ),
+    "plamo2-score-of-1000-within-another": plamo_rule(
+        {"[PAD1]x": NORMAL, "x[PAD1]x": NORMAL, "x[": NORMAL, "[PAD1]": UNUSED},
+        scores=PLAMO_SCORES | {"[PAD1]": -1000.0, "[PAD1]x": -3000.0, "x[PAD1]x": -3000.0},
+    ),
+    "plamo2-scores-are-rounded": plamo_rule(  # halves away from zero: so "aa" is as good as two "a", and longer
+        scores=PLAMO_SCORES
+        | {"a": 0.03125, "aa": 0.0625 - 0.00005, "aaa": 0.0938, "aaaa": -2000.0, "hel": 3e5}
+    ),
+    "plamo2-scores-beyond-all": plamo_rule(
+        scores=PLAMO_SCORES
+        | {
+            "hel": float("inf"),
+            "lo": float("nan"),
+            "he": float("-inf"),
+            "aa": 3e38,
+            "aaa": -1999.9999,
+            "x": 214748.0,
+        }
+    ),
+    "plamo2-bytes-in-lower-case": plamo_rule(bytes=[f"<0x{byte:02x}>" for byte in range(256)]),
+    "plamo2-bytes-of-another-form": plamo_rule({"<0x4>": BYTE, "x": BYTE, "<0x4g>": BYTE, "hello": BYTE}),
+    "plamo2-byte-twice": plamo_rule({"<0x0a>": BYTE, "<0x4a>": BYTE}),
+    "plamo2-byte-missing": plamo_rule(bytes=[token for token in RAW_TOKENS[:256] if token != "<0x41>"]),
+    "plamo2-byte-of-another-type": plamo_rule({"<0x41>": NORMAL}),
+    "plamo2-byte-is-the-first-token": plamo_rule(first=["<0x41>"]),
+    "plamo3-eos-beside-s": plamo_rule(control("</s>"), model="plamo3", ids={"eos": "<|plamo:eos|>"}),
 }

@@ -512,7 +512,6 @@ def broken_vocabularies() -> Iterator[Case]:
         yield vocabulary_case(f"pre-{label}", fields, "UnknownPreTokenizerError", PRE, "pre-tokenizer")
 
     kinds = {
-        "plamo2": "PLaMo",
         "none": "no tokenizer",
         "no_vocab": "no tokenizer",
         "test": "hash",
@@ -522,6 +521,9 @@ def broken_vocabularies() -> Iterator[Case]:
         error = "UnsupportedTokenizerError"
         case = vocabulary_case(f"model-{name.replace('_', '-')}", fields, error, MODEL, name, word)
         yield case._replace(llama_cpp=None)  # it asks for other tokens than the tiny vocabulary's
+    for name in ("plamo2", "plamo3"):
+        fields = tiny_vocabulary({MODEL: Field(T.STRING, name), PRE: None, MERGES: None})
+        yield vocabulary_case(f"bytes-missing-{name}", fields, "VocabularyError", TOKENS, "0x00, 0x01")
     charsmap = "tokenizer.ggml.precompiled_charsmap"
     sound = charsmaps.charsmap({b"\n": b" "})
     contents = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import unicodedata
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from charsmaps import charsmap
@@ -408,9 +408,95 @@ def _random_replacements(dice: random.Random, source: RandomTexts) -> dict[bytes
     return found
 
 
+# ---- PLaMo ------------------------------------------------------------------------------------------------
+
+# What texts for PLaMo have besides: markers that are cut out, markers that are none, runs, what is left out.
+PLAMO_ATOMS = [
+    *(
+        "<|plamo:x|>",
+        "<|plamo:|>",
+        "<|plamo:a b|>",
+        "<|plamo:\x1c|>",
+        "<|plamo:aaaaa|>",
+        "|plamo:",
+        "<",
+        "|>",
+    ),
+    *(
+        "<|plamo:" + "x" * 64 + "|>",
+        "<|plamo:" + "x" * 65 + "|>",
+        "<<<<<|plamo:日|>>>>>",
+        "<|plamo:<|plamo:x|>",
+    ),
+    *(
+        "aaaa",
+        "aaa",
+        "    ",
+        "  ",
+        "\n" * 5,
+        "\t" * 4,
+        "日日日日",
+        "\ufeff",
+        "\uee00",
+        "\uee00" * 4,
+        "\U0001f600" * 5,
+    ),
+    *(">", "x<", ">x", "a<", ">a", "xa", " x", "x ", "日日", "日\uee00", "\ufeffa"),
+]
+
+
+def random_suffix_vocabulary(seed: str, source: RandomTexts, model: str) -> dict[str, Any]:
+    """The metadata of a small vocabulary of PLaMo: a token for each byte, or nearly, parts of texts, any scores."""
+    dice = random.Random(seed)
+    spelling = dice.choice(("<0x{:02X}>", "<0x{:02X}>", "<0x{:02x}>"))
+    byte_tokens = [spelling.format(byte) for byte in range(256)]
+    if dice.random() < 0.02:
+        byte_tokens.remove(dice.choice(byte_tokens))
+    kinds: dict[str, int] = dict.fromkeys(byte_tokens, TokenType.BYTE)
+    for part in [*(_random_parts(dice, source) if dice.random() < 0.95 else []), *PLAMO_ATOMS]:
+        for kind in (part, part.replace("▁", " ")):
+            if kind and dice.random() < 0.6:
+                kinds.setdefault(kind, TokenType.NORMAL)
+    types = [TokenType.CONTROL, TokenType.USER_DEFINED, TokenType.UNKNOWN, TokenType.UNUSED, TokenType.BYTE]
+    for special in [
+        *random_specials(dice),
+        *dice.choices(PLAMO_ATOMS, k=dice.choice((0, 3))),
+        "x<0x41>",
+        "<0x4g>",
+    ]:
+        kinds[special] = dice.choice(types)
+    for text in ("<|plamo:eos|>", "</s>", "[PAD1]", "[PAD10]", "<0x0a>", "<0x0A>"):
+        if dice.random() < 0.2:
+            kinds.setdefault(text, dice.choice([*types, TokenType.NORMAL]))
+    order = list(kinds)
+    dice.shuffle(order)
+    if kinds[order[0]] == TokenType.BYTE and dice.random() < 0.95:
+        order.insert(0, "<|plamo:unk|>")  # the token 0 must not be a byte's
+        kinds[order[0]] = TokenType.UNKNOWN
+    scores = _random_scores(dice, len(order))
+    if scores and dice.random() < 0.7:
+        odd = (-1000.0, -1000.0, -1000.00007, -1999.99995, -2000.0, 0.00005, -0.00015, 3e5, -3e5, 214748.37)
+        scores = [dice.choice(odd) if dice.random() < 0.05 else float(score) for score in scores]
+    keys: dict[str, Any] = {
+        "general.architecture": dice.choice(("llama", "plamo2", "plamo3")),
+        "tokenizer.ggml.model": model,
+        "tokenizer.ggml.tokens": order,
+        "tokenizer.ggml.token_type": [int(kinds[token]) for token in order],
+    }
+    if scores:
+        keys["tokenizer.ggml.scores"] = scores
+    for name in ("bos", "eos", "unknown", "padding"):
+        if dice.random() < 0.5:
+            keys[f"tokenizer.ggml.{name}_token_id"] = dice.randrange(len(order))
+    return keys | _flags(dice, {})
+
+
 OTHER_MODELS = {
     "bert": random_word_pieces,
     "llama": random_scored_tokens,
     "rwkv": random_escaped_tokens,
     "t5": random_unigram_vocabulary,
+    "plamo2": partial(random_suffix_vocabulary, model="plamo2"),
+    "plamo3": partial(random_suffix_vocabulary, model="plamo3"),
 }
+ATOMS_OF_MODEL = {"plamo2": PLAMO_ATOMS, "plamo3": PLAMO_ATOMS}  # for its texts, besides those for all

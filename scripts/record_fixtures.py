@@ -1,14 +1,15 @@
 """Records llama.cpp's answers in fixtures/recorded/, for tests that need nothing but the repository.
 
     python scripts/reference.py prepare --newer
-    python scripts/record_fixtures.py [--only names|rules|unigram|real]
+    python scripts/record_fixtures.py [--only names|rules|unigram|plamo|real]
 
-Seven files, JSON in gzip, the same bytes at every run:
+Eight files, JSON in gzip, the same bytes at every run:
 
 - `byte_level.json.gz`: the names of byte-level pre-tokenizers, over GPT-2's vocabulary;
 - `unsplit.json.gz`: the same over fixtures/unsplit.gguf, whose ids show where words end;
 - `raw_utf8.json.gz`: the names that do not byte-encode, over fixtures/raw-utf8.gguf;
 - `unigram.json.gz`: fixtures/unigram.gguf, as it is and with other keys (`UNIGRAM_KEYS`);
+- `plamo.json.gz`: fixtures/plamo.gguf, likewise (`PLAMO_KEYS`);
 - `real.json.gz`: real vocabularies of the models without pre-tokenizers, by name, which `reference.py prepare` gets;
 - `loading_rules.json.gz`: the vocabularies of loading_rules.py, which are written to fixtures/vocabs/.
 
@@ -64,6 +65,13 @@ UNIGRAM_KEYS: dict[str, dict[str, Any]] = {  # names in the place of pre-tokeniz
     },
     "unigram-other-unknown": {_K + "unknown_token_id": 40, _K + "add_eos_token": False},
 }
+PLAMO = FIXTURES / "plamo.gguf"
+PLAMO_KEYS: dict[str, dict[str, Any]] = {
+    "plamo2": {},
+    "plamo3": {_K + "model": "plamo3", _K + "add_eos_token": True},
+    "plamo2-equal-scores": {_K + "scores": [-1.5] * 1500},
+}
+CHANGES = UNIGRAM_KEYS | PLAMO_KEYS
 FLAGS = list(product([True, False], repeat=2))  # (add_special, parse_special), (remove_, unparse_special)
 
 # What `clean_spaces` acts on in decoding: random sequences of ids have more of these than chance gives.
@@ -150,8 +158,8 @@ def write_recorded(name: str, content: dict[str, Any]) -> None:
 
 def variant(path: Path, name: str, out: Path) -> Path:
     """The vocabulary under a name: with this pre-tokenizer, or with the keys that the name stands for."""
-    if name in UNIGRAM_KEYS:
-        return with_pre(path, None, out, extra=UNIGRAM_KEYS[name])
+    if name in CHANGES:
+        return with_pre(path, None, out, extra=CHANGES[name])
     return with_pre(path, name, out, MODELS.get(name))
 
 
@@ -278,12 +286,14 @@ def describe(oracle: Oracle) -> dict[str, Any]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", choices=["names", "rules", "unigram", "real"])
+    parser.add_argument("--only", choices=["names", "rules", "unigram", "plamo", "real"])
     only = parser.parse_args().only
     if only in (None, "rules"):
         record_rules()
     if only in (None, "unigram"):
         record_names("unigram", UNIGRAM, list(UNIGRAM_KEYS))
+    if only in (None, "plamo"):
+        record_names("plamo", PLAMO, list(PLAMO_KEYS))
     if only in (None, "real"):
         record_real(REAL)
     if only in (None, "names"):

@@ -47,7 +47,7 @@ NEWER_SHA256 = (  # of the wheels for Linux, x86_64 and aarch64
 )
 # The older one, for its programs and as a second opinion: a source distribution that has llama.cpp in it.
 OLDER = "0c1e57098"
-NOT_IN_OLDER = ("k2-horizon", "mmbert")  # pre-tokenizers
+NOT_IN_OLDER = ("k2-horizon", "mmbert", "plamo3")  # pre-tokenizers, and a model
 DISTRIBUTION = "llama-cpp-python"
 VERSION = "0.3.36"
 SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"

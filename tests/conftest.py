@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "scripts"))  # the makers of the fixtures; they al
 GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"
 RAW_UTF8 = ROOT / "fixtures" / "raw-utf8.gguf"
 UNIGRAM = ROOT / "fixtures" / "unigram.gguf"
+PLAMO = ROOT / "fixtures" / "plamo.gguf"
 UNSPLIT = ROOT / "fixtures" / "unsplit.gguf"
 
 # The tests of exactness, which scripts/test.sh runs with each engine: what llama.cpp gave, what may be asked of a

@@ -265,7 +265,7 @@ def test_json_of_tokens(run: Run) -> None:
         (["--stdin", "-f", "no such file"], "no such file: No such file"),
         (["-m", "no such model", "-p", "a"], "no such model: No such file"),
         (["-m", MALFORMED, "-p", "a"], "directory"),
-        (["-m", MALFORMED / "model-plamo2.gguf", "-p", "a"], "PLaMo"),
+        (["-m", MALFORMED / "model-test.gguf", "-p", "a"], "hash"),
         (["-p", "\ud800"], "surrogates not allowed"),
     ],
 )
@@ -822,7 +822,7 @@ def test_info_json(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("plamo2", "PLaMo"),
+        ("test", "hash"),
         ("none", "no vocabulary"),
         ("mystery", "unknown to llama.cpp"),
     ],
@@ -887,10 +887,10 @@ def test_info_and_list_pre_fit_the_terminal(columns: int) -> None:
     for arguments in (
         ["list-pre"],
         ["list-pre", "deepseek-llm"],
-        ["info", "-m", MALFORMED / "model-plamo2.gguf"],
+        ["info", "-m", MALFORMED / "model-test.gguf"],
     ):
         lines = run_on_terminal(*arguments, columns=columns).text.splitlines()
-        too_long = [line for line in lines if len(line) > columns and "model-plamo2.gguf" not in line]
+        too_long = [line for line in lines if len(line) > columns and "model-test.gguf" not in line]
         assert not too_long  # but a path is never broken
 
 

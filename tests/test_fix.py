@@ -710,11 +710,11 @@ def test_version_1_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str])
 
 
 def test_other_tokenizers_can_be_fixed_as_well(tmp_path: Path, model: Path) -> None:
-    other = tmp_path / "plamo.gguf"
+    other = tmp_path / "other.gguf"
     with GGUFFile(model) as file:
-        edit = parse_set(file, "tokenizer.ggml.model=plamo2")
+        edit = parse_set(file, "tokenizer.ggml.model=test")
     write_fixed(model, other, [edit])
-    assert metadata(other)["tokenizer.ggml.model"] == "plamo2"
+    assert metadata(other)["tokenizer.ggml.model"] == "test"
 
 
 def test_a_wrong_flag_mended_is_what_llama_cpp_takes(gpt2_path: Path, tmp_path: Path) -> None:

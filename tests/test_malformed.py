@@ -195,7 +195,7 @@ def test_errors_survive_pickling() -> None:
         assert vars(again) == vars(error)
 
 
-@pytest.mark.parametrize("model", ["plamo2", "none", "test"])
+@pytest.mark.parametrize("model", ["none", "test"])
 def test_unsupported_tokenizers_name_their_model(model: str) -> None:
     error = refusal(Tokenizer.from_gguf, MALFORMED / f"model-{model}.gguf")
     assert isinstance(error, errors.UnsupportedTokenizerError)

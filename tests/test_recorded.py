@@ -1,4 +1,4 @@
-"""Each of the pre-tokenizer names, and a unigram model with its flags, give what llama.cpp gave.
+"""Each of the pre-tokenizer names, and a unigram model and PLaMo with their flags, give what llama.cpp gave.
 
 The texts reach every branch of every pattern. The answers are in fixtures/recorded, made by scripts/record_fixtures.py.
 Where llama.cpp itself crashed there is none to hold to, but ids must come all the same.
@@ -11,14 +11,14 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
-from conftest import GPT2, RAW_UTF8, ROOT, UNIGRAM, UNSPLIT, missing
-from record_fixtures import FLAGS, REAL, UNIGRAM_KEYS, as_bytes, column, read_recorded, variant
+from conftest import GPT2, PLAMO, RAW_UTF8, ROOT, UNIGRAM, UNSPLIT, missing
+from record_fixtures import CHANGES, FLAGS, REAL, as_bytes, column, read_recorded, variant
 from reference import SPECIAL_IDS, NotPreparedError, vocabulary
 
 from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 
-RECORDED = {"byte_level": GPT2, "unsplit": UNSPLIT, "raw_utf8": RAW_UTF8, "unigram": UNIGRAM}
+RECORDED = {"byte_level": GPT2, "unsplit": UNSPLIT, "raw_utf8": RAW_UTF8, "unigram": UNIGRAM, "plamo": PLAMO}
 CASES = [(recorded, name) for recorded in RECORDED for name in read_recorded(recorded)["ids"]["index"]]
 
 
@@ -49,8 +49,8 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def test_every_name_has_recorded_answers() -> None:
     assert len(PRE_TOKENIZERS) == 93
-    assert {name for _, name in CASES} == {*PRE_TOKENIZERS, *UNIGRAM_KEYS}
-    assert {name for recorded, name in CASES if recorded != "byte_level"} == {*PRE_TOKENIZERS, *UNIGRAM_KEYS}
+    assert {name for _, name in CASES} == {*PRE_TOKENIZERS, *CHANGES}
+    assert {name for recorded, name in CASES if recorded != "byte_level"} == {*PRE_TOKENIZERS, *CHANGES}
 
 
 @pytest.mark.parametrize("recorded", RECORDED)

@@ -93,6 +93,11 @@ class UGMModel(TextModel):
 class SpmModel(TextModel):
     def __init__(self, tokens: Strings, scores: bytes, add_space_prefix: bool, cache_bytes: int) -> None: ...
 
+class PlamoModel(TextModel):
+    def __init__(
+        self, tokens: Strings, scores: bytes, byte_tokens: bytes, cuts_segments: bool, cache_bytes: int
+    ) -> None: ...
+
 CACHE_BYTES: int = 33554432
 
 class Ids:

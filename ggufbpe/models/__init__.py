@@ -22,13 +22,13 @@ _HOMES = {  # tokenizer.ggml.model: module and class
     "bert": ("wpm", "WordPieceModel"),
     "rwkv": ("rwkv", "RWKVModel"),
     "t5": ("ugm", "UnigramModel"),
+    "plamo2": ("plamo", "Plamo2Model"),
+    "plamo3": ("plamo", "Plamo3Model"),
 }
 _WITHOUT = ("none", "no_vocab")
 _UNSUPPORTED: dict[
     str, tuple[str, dict[str, int]]
 ] = {  # what it is, in words, and the special ids of a file that names none
-    "plamo2": ("PLaMo-2's Unigram", {"bos": 1, "eos": 2, "unk": 0, "pad": 3}),
-    "plamo3": ("PLaMo-3's Unigram", {"bos": 1, "eos": 2, "unk": 0, "pad": 3}),
     "test": ("a hash of every five bytes, for llama.cpp's own tests", {}),
     **dict.fromkeys(_WITHOUT, ("no tokenizer at all: the model has no vocabulary", {})),
 }

@@ -73,6 +73,7 @@ class TokenizerModel:
         False  # likewise: a space goes before each plain fragment, and from the beginning in decoding
     )
     keeps_first_attributes = False  # attributes count as they were before special tokens were found, too
+    refuses_short_byte_tokens = True  # a token of type BYTE has the form <0xXX>, whether it is used or not
     has_scores = False  # tokens have scores, which make the ids
     has_sequences = False  # parts of a text are cut by counting bytes (DNA)
     hidden_suffix = ""  # of tokens that are looked up by a longer text than they have

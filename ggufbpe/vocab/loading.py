@@ -103,7 +103,8 @@ def _load(file: Metadata) -> Vocabulary:
     find_special_tokens(draft)
     mark_unused(draft)
     eog_ids = end_of_generation(draft)
-    check_byte_tokens(file, tokens, attributes)
+    if kind.refuses_short_byte_tokens:
+        check_byte_tokens(file, tokens, attributes)
     special_token_ids = tuple(tokens_with(attributes, CONTROL | USER_DEFINED | UNKNOWN))
     architecture, name = typed.string(file, KEY_ARCHITECTURE, ""), typed.string(file, KEY_NAME, "")
     set_strip_attributes(draft, special_token_ids, named_pre, architecture, name)

@@ -65,7 +65,9 @@ class Vocabulary(NamedTuple):
     strip_accents: bool = True  # bert models take accents away
     remove_extra_whitespaces: bool = False  # t5 models: of several spaces one is left, and none at the ends
     scores: Sequence[float] = ()  # of each token, in models that have them (float32)
-    first_attributes: Sequence[int] = ()  # t5 models: before special tokens were found by their texts
+    first_attributes: Sequence[
+        int
+    ] = ()  # t5 and plamo models: before special tokens were found by their texts
     charsmap: bytes = b""  # t5 models: sentencepiece's precompiled map
     path: str = ""
     architecture: str = ""

@@ -14,6 +14,7 @@
 #include "bind_lock.h"
 #include "bindings.h"
 #include "bpe/bpe_model.h"
+#include "plamo/plamo_model.h"
 #include "rwkv/rwkv_model.h"
 #include "spm/spm_model.h"
 #include "text_model.h"
@@ -75,6 +76,12 @@ std::shared_ptr<SpmModel> spm_model_of(std::shared_ptr<Strings> tokens, nb::byte
     return std::make_shared<SpmModel>(tokens, std::move(numbers), add_space_prefix, cache_bytes, LOOK_AT_SIGNALS);
 }
 
+std::shared_ptr<PlamoModel> plamo_model_of(const Strings &tokens, const nb::bytes &scores, const nb::bytes &byte_tokens,
+                                           bool cuts_segments, size_t cache_bytes) {
+    return std::make_shared<PlamoModel>(tokens, numbers_of<int32_t>(scores), numbers_of<int32_t>(byte_tokens), cuts_segments,
+                                        cache_bytes, LOOK_AT_SIGNALS);
+}
+
 }  // namespace
 
 void bind_models(nb::module_ &module) {
@@ -94,6 +101,9 @@ void bind_models(nb::module_ &module) {
              nb::arg("cache_bytes"));
     nb::class_<SpmModel, TextModel>(module, "SpmModel", "Byte pair encoding by scores.")
         .def(nb::new_(&spm_model_of), nb::arg("tokens"), nb::arg("scores"), nb::arg("add_space_prefix"), nb::arg("cache_bytes"));
+    nb::class_<PlamoModel, TextModel>(module, "PlamoModel", "PLaMo's best paths.")
+        .def(nb::new_(&plamo_model_of), nb::arg("tokens"), nb::arg("scores"), nb::arg("byte_tokens"), nb::arg("cuts_segments"),
+             nb::arg("cache_bytes"));
     module.attr("CACHE_BYTES") = BPEModel::CACHE_BYTES;
 }
 

@@ -1,0 +1,77 @@
+// PLaMo-2 and PLaMo-3 on plain text: ggufbpe/models/plamo.py, compiled.
+//
+//     text -> segments (PLaMo-3) -> words -> cache.h -> ids
+//                                     ^ what is missing: the best path, from its end
+//
+// Scores are whole numbers, so the best path of a text is that of its parts wherever no token goes across: these are words.
+//
+// Source: src/llama-vocab.cpp, llm_tokenizer_plamo2.
+
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cache.h"
+#include "plamo/suffixes.h"
+#include "text_model.h"
+
+namespace ggufbpe {
+
+class PlamoModel final : public TextModel {
+public:
+    // `scores` are in ten-thousandths (suffixes.h), `byte_tokens` the 256 of single bytes. std::invalid_argument where there
+    // are fewer or more.
+    PlamoModel(const Strings &tokens, const std::vector<int32_t> &scores, std::vector<int32_t> byte_tokens, bool cuts_segments,
+               size_t cache_bytes, const Poll &poll = NO_POLL);
+
+    void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
+    void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
+    bool reads_bytes() const override { return true; }
+    void expect(size_t bytes) const override;
+    size_t cache_bytes() const override { return cache_.bytes(); }
+    uint64_t cache_misses() const override { return cache_misses_.load(std::memory_order_relaxed); }
+    void clear_cache() const override;
+
+protected:
+    std::unique_ptr<TextModel::Scratch> new_scratch() const override;
+    void begin(TextModel::Scratch &scratch) const override;
+    void end(TextModel::Scratch &scratch) const override;
+
+private:
+    struct Scratch;
+    struct Word {
+        const unsigned char *data;
+        size_t size;
+    };
+
+    struct Length {
+        uint32_t bytes, characters;
+    };
+
+    void find_joined(const Strings &tokens, const std::vector<int32_t> &scores);
+    bool is_joined(unsigned char before, unsigned char here) const { return joined_[before][here >> 6] >> (here & 63) & 1; }
+    void join(unsigned char before, unsigned char here) { joined_[before][here >> 6] |= uint64_t(1) << (here & 63); }
+    bool may_cut(const unsigned char *p, const unsigned char *end) const;
+    void encode_segment(Word segment, const unsigned char *end, Scratch &scratch, Sink &ids, Pace &pace) const;
+    void encode_words(const unsigned char *end, Scratch &scratch, Sink &ids, Pace &pace) const;
+    void find_path(Word word, Scratch &scratch, Pace &pace) const;
+    void follow_path(Word word, Scratch &scratch, Pace &pace) const;
+    void keep(Word word, const WordKey &key, Scratch &scratch) const;
+    void drop_outdated_tables() const;
+
+    Suffixes suffixes_;
+    std::vector<int32_t> byte_tokens_;
+    bool cuts_segments_;
+    size_t ring_ = 8;  // a power of two above the longest token
+    std::vector<Length> lengths_;  // of tokens
+    std::array<std::array<uint64_t, 4>, 256> joined_{};  // pairs of bytes between which no word ends
+    mutable WordCache cache_;
+    alignas(64) mutable std::atomic<uint64_t> cache_misses_{0};  // words that had to be encoded
+};
+
+}  // namespace ggufbpe

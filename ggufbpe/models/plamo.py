@@ -1,0 +1,364 @@
+"""The best path by a table of suffixes: the models `plamo2` and `plamo3`.
+
+    fragment -> characters -> segments (PLaMo-3) -> Suffixes.best_path, from the end -> ids
+
+Scores are counted in whole ten-thousandths. A character that is in no token costs 1000, and becomes the tokens of its
+bytes. A token whose own score is -1000 is taken for the end of llama.cpp's list of what may begin at a place: nothing
+shorter is looked at there, nor what a character more in front of it could begin. So it is here. (llama.cpp's converter
+fills vocabularies up with such tokens, `[PAD1]` and on.)
+
+But: tokens are UTF-8 here, as for all models.
+
+Source: src/llama-vocab.cpp, llm_tokenizer_plamo2.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from .. import utf8
+from ..errors import VocabularyError
+from ..gguf.constants import TokenizerKey
+from ..gguf.metadata import Metadata
+from ..once import made_once
+from ..unicode_classes import CLASSES, STARTS
+from .bpe.registry import PreTokenizer
+from .model import TokenizerModel, Warn
+
+if TYPE_CHECKING:
+    from ..vocab import Vocabulary
+
+_BYTE = 32  # vocab/vocabulary.py, which imports this room
+_BYTE_TOKEN = re.compile("<0x([0-9a-fA-F]{2})>")
+_UNKNOWN_SCORE, _INVALID_SCORE = -10_000_000, -20_000_000
+_NOT_LOOKED_UP = -(1 << 31)  # in the place of a score
+_NO_TOKEN = -1
+_NO_PRE_TOKENIZER = PreTokenizer("", "", byte_encode=False, clean_spaces=False)
+
+
+class Plamo2Model(TokenizerModel):
+    """`plamo2`."""
+
+    name = "plamo2"
+    description = "PLaMo-2's best path by scores"
+    is_supported = True
+    architecture = "plamo2"
+    default_ids = MappingProxyType({"bos": 1, "eos": 2, "unk": 0, "pad": 3})
+    has_scores = True
+    has_pre_tokenizer = False
+    keeps_first_attributes = True
+    refuses_short_byte_tokens = False
+    cuts_segments = False  # before anything else
+
+    def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
+        """None, whatever the file says."""
+        return _NO_PRE_TOKENIZER
+
+    def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
+        """Always: it is the byte's if it is none other's."""
+        return True
+
+    def check(self, file: Metadata, vocabulary: Vocabulary, warn: Warn) -> None:
+        """A `VocabularyError` where a byte has no token, or the token 0: llama.cpp refuses both alike."""
+        missing = [byte for byte, token in enumerate(byte_tokens(vocabulary)) if token <= 0]
+        if missing:
+            some = ", ".join(f"0x{byte:02X}" for byte in missing[:5]) + (" …" if missing[5:] else "")
+            raise VocabularyError(
+                f"no token of type BYTE stands for {some}"
+                + ("; the token 0 counts as none" if 0 in byte_tokens(vocabulary) else ""),
+                path=file.path,
+                offset=file.offset(TokenizerKey.LIST),
+                key=TokenizerKey.LIST,
+                remedy="convert the model again",
+            )
+
+    def piece(self, text: str, attribute: int) -> bytes:
+        """The byte that a byte token names; of all others the text."""
+        named = _BYTE_TOKEN.fullmatch(text) if attribute & _BYTE else None
+        return bytes([int(named[1], 16)]) if named else text.encode()
+
+    def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> PlamoText:
+        """Segments, and the best path of each."""
+        return PlamoText(vocabulary, self.cuts_segments)
+
+    def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
+        """`plamo/plamo_model.h`."""
+        from ..kernel.lazy import compiled, strings_of
+
+        return compiled().PlamoModel(
+            strings_of(vocabulary.tokens),
+            array("i", whole_scores(vocabulary)).tobytes(),
+            array("i", byte_tokens(vocabulary)).tobytes(),
+            self.cuts_segments,
+            cache_bytes,
+        )
+
+
+class Plamo3Model(Plamo2Model):
+    """`plamo3`, which also cuts text around special tokens and runs of one character."""
+
+    name = "plamo3"
+    description = "PLaMo-3's best path by scores, in segments"
+    architecture = "plamo3"
+    cuts_segments = True
+
+
+# ---- what a vocabulary has ------------------------------------------------------------------------------
+
+
+def byte_tokens(vocabulary: Vocabulary) -> list[int]:
+    """The token of each byte; `_NO_TOKEN` where there is none. Of several the last counts."""
+    found = [_NO_TOKEN] * 256
+    for token, kind in enumerate(vocabulary.first_attributes or vocabulary.attributes):
+        if kind & _BYTE and (named := _BYTE_TOKEN.fullmatch(vocabulary.tokens[token])):
+            found[int(named[1], 16)] = token
+    return found
+
+
+def in_ten_thousandths(score: float) -> int:
+    """A float32 as llama.cpp counts with it, on x86-64; `_INVALID_SCORE`: the token is never taken.
+
+    >>> in_ten_thousandths(-1.5), in_ten_thousandths(0.00005), in_ten_thousandths(float("inf"))
+    (-15000, 1, -20000000)
+    """
+    if not math.isfinite(score):
+        return _INVALID_SCORE
+    scaled = score * 1e4
+    whole = math.trunc(scaled)
+    if abs(scaled - whole) >= 0.5:  # halves away from zero, which round() does not do
+        whole += 1 if scaled > 0 else -1
+    return whole if _INVALID_SCORE < whole < 1 << 31 else _INVALID_SCORE
+
+
+def whole_scores(vocabulary: Vocabulary) -> list[int]:
+    """The score of each token in ten-thousandths; `_NOT_LOOKED_UP` for those of bytes."""
+    kinds = vocabulary.first_attributes or vocabulary.attributes
+    scores = vocabulary.scores or array("f", bytes(4 * len(kinds)))
+    return [
+        _NOT_LOOKED_UP if kind & _BYTE else in_ten_thousandths(score) for kind, score in zip(kinds, scores)
+    ]
+
+
+# ---- the best path --------------------------------------------------------------------------------------
+
+_NODE = 1 << 21  # more than there are code points
+_ROOT = 0
+
+
+class Suffixes:
+    """Tokens and all that they end in, as a trie from the last character to the first: a node is a suffix.
+
+    The node at a place of a text is the longest suffix that begins there; what begins there and is shorter, `shorter`
+    leads to, one after the other, down to the empty one.
+    """
+
+    def __init__(self, tokens: Sequence[str], scores: Sequence[int]) -> None:
+        """`scores` as `whole_scores` gives them."""
+        self._next: dict[int, int] = {}  # node * _NODE + the character in front: node
+        self._shorter = [_ROOT]
+        self._ends = [True]  # by node: nothing shorter is looked at
+        self._tokens = [_NO_TOKEN]  # by node
+        self._lengths = [0]  # by node, in characters
+        self._scores = scores
+        self._steps: dict[int, tuple[tuple[int, int, int], ...]] = {}
+        growing = [
+            (tokens[token], token, _ROOT) for token, score in enumerate(scores) if score != _NOT_LOOKED_UP
+        ]
+        length = 0
+        while growing:  # a character more each time, so that all that is shorter is there already
+            length += 1
+            longer = []
+            for text, token, before in growing:
+                node = self._made(before, ord(text[-length]), length)
+                if len(text) > length:
+                    longer.append((text, token, node))
+                else:
+                    self._tokens[node] = token
+                    self._ends[node] = scores[token] == _UNKNOWN_SCORE
+            growing = longer
+
+    def _made(self, node: int, char: int, length: int) -> int:
+        key = node * _NODE + char
+        found = self._next.get(key)
+        if found is None:
+            shorter = _ROOT
+            while node != _ROOT and shorter == _ROOT:
+                node = self._shorter[node]
+                shorter = self._next.get(node * _NODE + char, _ROOT)
+            found = self._next[key] = len(self._shorter)
+            self._shorter.append(shorter)
+            self._ends.append(False)
+            self._tokens.append(_NO_TOKEN)
+            self._lengths.append(length)
+        return found
+
+    def steps(self, node: int) -> tuple[tuple[int, int, int], ...]:
+        """(characters, token, score) of what may be taken where a node is, longest first; `_NO_TOKEN` for the bytes."""
+        found = self._steps.get(node)
+        if found is None:
+            made = []
+            at = node
+            while at != _ROOT:
+                token = self._tokens[at]
+                if token != _NO_TOKEN and self._scores[token] > _INVALID_SCORE:
+                    made.append((self._lengths[at], token, self._scores[token]))
+                if self._ends[at]:
+                    break
+                at = self._shorter[at]
+            else:
+                made.append((1, _NO_TOKEN, _UNKNOWN_SCORE))
+            found = self._steps[node] = tuple(made)
+        return found
+
+    def best_path(self, text: str) -> list[tuple[int, int, int]]:
+        """(id, start, end) of the tokens with the highest sum, `_NO_TOKEN` for characters that become bytes.
+
+        Of equal sums the one with the longest token in front counts, at every place.
+        """
+        following, shorter, ends = self._next.get, self._shorter, self._ends
+        size = len(text)
+        costs = [0] * (size + 1)
+        taken: list[tuple[int, int]] = [(0, 0)] * size
+        node = _ROOT
+        for at in range(size - 1, -1, -1):
+            char = ord(text[at])
+            found = following(node * _NODE + char)
+            while found is None and not ends[node]:
+                node = shorter[node]
+                found = following(node * _NODE + char)
+            node = _ROOT if found is None else found
+            least = 1 << 60
+            for length, token, score in self._steps.get(node) or self.steps(node):
+                cost = costs[at + length] - score
+                if cost < least:
+                    least, taken[at] = cost, (token, at + length)
+            costs[at] = least
+        path = []
+        start = 0
+        while start < size:
+            token, end = taken[start]
+            path.append((token, start, end))
+            start = end
+        return path
+
+
+# ---- text to ids ----------------------------------------------------------------------------------------
+
+_BYTE_ORDER_MARK, _BOUNDARY = "\ufeff", "\uee00"
+_BEYOND_UNICODE = re.compile(rb"(?:\xf4[\x90-\xbf]|[\xf5-\xf7][\x80-\xbf])[\x80-\xbf]{2}")
+_RUN = re.compile(r"([^\n])\1{3,}|  +")
+
+
+class PlamoText:
+    """The `TextModel` (models/model.py) of PLaMo. It remembers nothing."""
+
+    def __init__(self, vocabulary: Vocabulary, cuts_segments: bool) -> None:
+        self.vocabulary = vocabulary
+        self._cuts_segments = cuts_segments
+
+    @made_once
+    def suffixes(self) -> Suffixes:
+        """Segments to ids."""
+        return Suffixes(self.vocabulary.tokens, whole_scores(self.vocabulary))
+
+    @made_once
+    def _byte_tokens(self) -> list[int]:
+        return byte_tokens(self.vocabulary)
+
+    @made_once
+    def _stranger(self) -> str:
+        """A character of four bytes that no token has, for those that llama.cpp reads beyond Unicode's last one."""
+        known = set().union(*self.vocabulary.tokens)
+        return next(char for char in map(chr, range(sys.maxunicode, 0, -1)) if char not in known)
+
+    def forget_words(self) -> None:
+        """There are none."""
+
+    def words(self, fragment: str | bytes) -> list[str]:
+        """The segments; the whole text where none are cut."""
+        text = self._characters(fragment)
+        return [text[start:end] for start, end in self.segments(text)]
+
+    def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
+        """The ids, a tuple for each segment."""
+        text = self._characters(fragment)
+        if isinstance(fragment, str) or not _BEYOND_UNICODE.search(fragment):
+            yield (tuple(self._ids(text[start:end])) for start, end in self.segments(text))
+        else:
+            yield (tuple(token for token, _, _ in self.spans(fragment)),)
+
+    def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
+        """(id, start, end) of each token, in bytes of the fragment."""
+        text = self._characters(fragment)
+        bounds = [
+            0,
+            *utf8.char_ends(fragment if isinstance(fragment, str) else self._within_unicode(fragment)),
+        ]
+        for first, last in self.segments(text):
+            for token, start, end in self.suffixes.best_path(text[first:last]):
+                begin, stop = bounds[first + start], bounds[first + end]
+                if token != _NO_TOKEN:
+                    yield token, begin, stop
+                    continue
+                char = text[first + start]
+                data = char.encode("utf-8", "surrogatepass")
+                if isinstance(fragment, bytes) and char == self._stranger:
+                    data = fragment[begin:stop]
+                same = len(data) == stop - begin  # else the text wrote it in another way
+                for at, byte in enumerate(data):
+                    yield self._byte_tokens[byte], begin + at * same, begin + at + 1 if same else stop
+
+    def segments(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where the parts that are encoded by themselves begin and end.
+
+        PLaMo-2: all but a byte order mark in front. PLaMo-3: what looks like its special tokens, four or more times
+        the same character but line breaks, and two or more spaces are by themselves; U+EE00 is left out.
+        """
+        if not self._cuts_segments:
+            start = int(text.startswith(_BYTE_ORDER_MARK))
+            if start < len(text):
+                yield start, len(text)
+            return
+        cuts = {0, len(text)}
+        for marker in _marker().finditer(text):
+            cuts.update(marker.span())
+        for first, last in pairwise(sorted(cuts)):
+            for run in _RUN.finditer(text, first, last):
+                cuts.update(run.span())
+        for first, last in pairwise(sorted(cuts)):
+            start = first
+            while start < last:
+                end = text.find(_BOUNDARY, start, last)
+                end = last if end < 0 else end
+                if start < end:
+                    yield start, end
+                start = end + 1
+
+    def _ids(self, segment: str) -> Iterator[int]:
+        for token, start, _ in self.suffixes.best_path(segment):
+            if token != _NO_TOKEN:
+                yield token
+            else:
+                yield from map(self._byte_tokens.__getitem__, segment[start].encode("utf-8", "surrogatepass"))
+
+    def _characters(self, fragment: str | bytes) -> str:
+        return fragment if isinstance(fragment, str) else utf8.decode(self._within_unicode(fragment))
+
+    def _within_unicode(self, data: bytes) -> bytes:
+        """`data` with `_stranger` in the place of each character beyond Unicode: as many bytes."""
+        return _BEYOND_UNICODE.sub(lambda _: self._stranger.encode(), data)
+
+
+@cache
+def _marker() -> re.Pattern[str]:
+    """What looks like a special token: no white space in it (and what Python, unlike llama.cpp, takes for some)."""
+    spaces = (f"{chr(a)}-{chr(b - 1)}" for a, b, c in zip(STARTS, STARTS[1:], CLASSES) if c == "W")
+    return re.compile(rf"<\|plamo:[^|\x1c-\x1f{''.join(spaces)}]{{0,64}}\|>")
