@@ -18,7 +18,8 @@ from synthetic import ONE_OF_EACH_FAMILY, bounded, broken_bytes, gpt2_vocabulary
 from ggufbpe import Tokenizer, cli
 from ggufbpe.models.bpe.pattern import option_texts
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.trace.trace import Merge, stages_of
+from ggufbpe.models.bpe.steps import stages_of
+from ggufbpe.models.steps import Merge
 from ggufbpe.trace.why_not import WhyNot, to_json, why_not
 from ggufbpe.views.explain import Quote, answer_in_words, taken_by
 from ggufbpe.views.explain import html as html_in_pieces
@@ -473,7 +474,7 @@ def test_title_is_made_safe() -> None:
 @pytest.mark.parametrize("name", ONE_OF_EACH_FAMILY)
 def test_alternatives_are_counted_as_list_pre_shows_them(name: str) -> None:
     """What is not in the pattern is said to be added."""
-    for stage, shown in zip(stages_of(tokenizer_as(name)), PRE_TOKENIZERS[name].stages, strict=True):
+    for stage, shown in zip(stages_of(PRE_TOKENIZERS[name]), PRE_TOKENIZERS[name].stages, strict=True):
         listed = list(filter(None, option_texts(shown.pattern)))
         assert stage.in_pattern == len(listed)
         assert list(stage.alternatives[: stage.in_pattern]) == listed

@@ -27,7 +27,8 @@ from ggufbpe.models.bpe.pattern import option_texts, options, parse
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.split import splitter
 from ggufbpe.models.bpe.text import byte_pair_text
-from ggufbpe.trace.trace import Cut, Merge, Stage, Trace, to_json
+from ggufbpe.models.steps import Cut, Merge, Stage
+from ggufbpe.trace.trace import Trace, to_json
 from ggufbpe.vocab import CONTROL, LSTRIP, RSTRIP, USER_DEFINED, TokenAttribute, load_vocabulary
 
 

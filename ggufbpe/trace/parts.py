@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from ..models.steps import Cut, Fragment
 from ..once import made_once
 from ..pipeline.blocks import blocks
 from .survey import Part, Wanted, survey
-from .trace import Cut, Fragment, MergedWords, Totals, Trace, trace_part
+from .trace import Totals, Trace, trace_part, tracer_of
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -101,7 +102,7 @@ class Parts:
 
     def _traced(self) -> Iterator[Part]:
         before, last = Totals(), None
-        merged = MergedWords(self.tokenizer)
+        tracer = tracer_of(self.tokenizer)
         for block, is_first, is_last in _with_ends(self.text):
             found = trace_part(
                 self.tokenizer,
@@ -110,7 +111,7 @@ class Parts:
                 bos=self._bos and is_first,
                 eos=self._eos and is_last,
                 add_special=self.flags["add_special"],
-                merged=merged,
+                tracer=tracer,
             )
             fragments = len(found.fragments)
             if last is not None and found.fragments and _goes_on(last, found.fragments[0]):

@@ -15,8 +15,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import utf8
+from ..models.steps import Fragment
 from ..pipeline.blocks import blocks
-from .trace import Fragment, Totals, Trace, stripped_by, trace_part
+from .trace import Totals, Trace, stripped_by, trace_part
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer

@@ -20,13 +20,15 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from .. import utf8
 from ..models.bpe.merge import BYTE_CHARS, byte_level
+from ..models.bpe.steps import merge
 from ..models.bpe.text import byte_pair_text
+from ..models.steps import Cut, Merge, Word
 from ..pipeline.blocks import blocks
 from ..spelling import SPACE, escape_spaces
 from ..utf8 import Offsets, byte_length
 from ..vocab import BYTE, CONTROL, UNKNOWN
 from .survey import Counter
-from .trace import Cut, Merge, Totals, Trace, Word, merge, trace_part
+from .trace import Totals, Trace, trace_part
 
 if TYPE_CHECKING:
     from ..tokenizer import Text, Tokenizer

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import NamedTuple
 
+from ..models.steps import Fragment, Merge, Symbol, Word
 from ..trace.parts import Parts
 from ..trace.survey import Survey, survey_of
-from ..trace.trace import Fragment, Merge, Symbol, Token, Totals, Trace, Word, names_of
+from ..trace.trace import Token, Totals, Trace, names_of
 from ..trace.why_not import PLACES, Place, WhyNot
 from .page import COLORS, marked, page_around, safe
 from .page import token as token_box

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
+from ..models.steps import Word
 from ..trace.parts import Parts
 from ..trace.survey import Survey, survey_of
-from ..trace.trace import Token, Totals, Trace, Word
+from ..trace.trace import Token, Totals, Trace
 from ..trace.why_not import WhyNot
 from . import terminal
 from .explain import (

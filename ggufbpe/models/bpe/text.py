@@ -23,6 +23,7 @@ from .split import splitter
 if TYPE_CHECKING:
     from ...tokenizer import Tokenizer
     from ...vocab import Vocabulary
+    from ..steps import Tracer
 
 
 class Splits(Protocol):
@@ -87,6 +88,12 @@ class BytePairText:
         """Empty the cache of words."""
         if "word_ids" in vars(self):
             self.word_ids.clear()
+
+    def tracer(self) -> Tracer:
+        """Its steps one at a time: see steps.py."""
+        from .steps import BytePairTracer
+
+        return BytePairTracer(self)
 
     def parts(self, fragment: str | bytes) -> Iterator[Part]:
         """The plain text of a fragment, and the tokens in it that are found by counting."""
