@@ -20,7 +20,8 @@ from ggufbpe.models.bpe.pattern import option_texts
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.steps import stages_of
 from ggufbpe.models.steps import Merge
-from ggufbpe.trace.why_not import WhyNot, to_json, why_not
+from ggufbpe.trace.reasons import Place, WhyNot, to_json
+from ggufbpe.trace.why_not import why_not
 from ggufbpe.views.explain import Quote, answer_in_words, taken_by
 from ggufbpe.views.explain import html as html_in_pieces
 from ggufbpe.views.page import marked, page, safe
@@ -98,7 +99,7 @@ def test_reason(
 
 
 def test_every_reason_has_a_case() -> None:
-    documented = re.findall(r'- "(\w+)":', f"{WhyNot.__doc__}{why_not.__globals__['Place'].__doc__}")
+    documented = re.findall(r'- "(\w+)":', f"{WhyNot.__doc__}{Place.__doc__}")
     assert {reason for reason, *_ in REASONS} == set(documented)
 
 

@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from ..models.steps import Fragment, Merge, Symbol, Word
 from ..trace.parts import Parts
+from ..trace.reasons import Place, WhyNot
+from ..trace.search import PLACES
 from ..trace.survey import Survey, survey_of
 from ..trace.trace import Token, Totals, Trace, names_of
-from ..trace.why_not import PLACES, Place, WhyNot
 from .page import COLORS, marked, page_around, safe
 from .page import token as token_box
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from ..models.steps import Word
 from ..trace.parts import Parts
+from ..trace.reasons import WhyNot
 from ..trace.survey import Survey, survey_of
 from ..trace.trace import Token, Totals, Trace
-from ..trace.why_not import WhyNot
 from . import terminal
 from .explain import (
     Quote,
