@@ -26,9 +26,9 @@ from ggufbpe.trace import survey as surveys
 from ggufbpe.trace.survey import Wanted, survey, survey_of
 from ggufbpe.trace.trace import Trace, to_json
 from ggufbpe.trace.why_not import why_not
-from ggufbpe.views.explain import html
 from ggufbpe.views.explain_json import of_parts
 from ggufbpe.views.explain_lines import ExplainLines
+from ggufbpe.views.explain_page import html
 from ggufbpe.views.terminal import json_bytes
 
 pytestmark = pytest.mark.skipif(native is None, reason="the reference engine takes whole texts")

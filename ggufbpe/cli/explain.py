@@ -18,8 +18,8 @@ from ..trace.survey import Survey, Wanted, survey
 from ..trace.trace import Totals
 from ..trace.why_not import why_not
 from ..views import explain_json
-from ..views.explain import html
 from ..views.explain_lines import FRAGMENTS, TOKENS, WORDS, ExplainLines
+from ..views.explain_page import html
 from . import _output
 from ._arguments import (
     Parser,

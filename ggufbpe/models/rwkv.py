@@ -21,6 +21,7 @@ from .trie import Trie
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
+    from .steps import Tracer
 
 _FLAGS = PreTokenizer("", "", byte_encode=False, clean_spaces=False)
 _NAMED = {ord("t"): 0x09, ord("n"): 0x0A, ord("r"): 0x0D}
@@ -142,3 +143,9 @@ class RWKVText:
             token, end = longest(data, at) or (self._unknown, at + 1)
             yield token, at, end
             at = end
+
+    def tracer(self) -> Tracer:
+        """Its steps one at a time."""
+        from .tracers.rwkv import RWKVTracer
+
+        return RWKVTracer(self)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,12 +31,13 @@ from .model import TokenizerModel, Warn
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
+    from .steps import Tracer
 
 _NORMAL, _UNUSED, _USER_DEFINED = 4, 2, 16  # vocab/vocabulary.py, which imports this room
-_MATCHED = _NORMAL | _USER_DEFINED | _UNUSED  # what plain text may become
+MATCHED = _NORMAL | _USER_DEFINED | _UNUSED  # what plain text may become
 _SPACE = SPACE.encode()
 _REPLACEMENT = "\ufffd".encode()
-_CODE_UNITS = (
+CODE_UNITS = (
     *(1,) * 12,
     2,
     2,
@@ -62,7 +62,7 @@ class UnigramModel(TokenizerModel):
     has_scores = True
     has_pre_tokenizer = False
     normalizes = True
-    keeps_first_attributes = True
+    keepsfirst_attributes = True
 
     def charsmap(self, file: Metadata) -> bytes:
         """`VocabularyError` for one whose size is not what it says, which llama.cpp refuses as well."""
@@ -114,12 +114,12 @@ class UnigramModel(TokenizerModel):
     def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int] = ()) -> int:
         """What "\\n" becomes before the file's special ids are known: by T5's own, for unknown and for nothing."""
         text = _line_break(vocabulary)
-        first = _first_attributes(vocabulary)
+        first = first_attributes(vocabulary)
         lattice = _lattice(vocabulary, first, self.default_ids["unk"])
         matches: dict[bytes, int] = {}
         for part in (text[a:b] for a in range(len(text)) for b in range(a + 1, len(text) + 1)):
             token = vocabulary.token_to_id.get(part.decode("utf-8", "surrogateescape"), -1)
-            matches[part] = token if token >= 0 and first[token] & _MATCHED else -1
+            matches[part] = token if token >= 0 and first[token] & MATCHED else -1
         path = lattice._replace(tokens=matches).best_path(text)
         return path[0][0] if path else self.default_ids["pad"]
 
@@ -134,7 +134,7 @@ class UnigramModel(TokenizerModel):
         unknown = vocabulary.special_ids["unk"]
         return compiled().UGMModel(
             strings_of(vocabulary.tokens),
-            array("H", _first_attributes(vocabulary)).tobytes(),
+            array("H", first_attributes(vocabulary)).tobytes(),
             array("H", vocabulary.attributes).tobytes(),
             array("f", vocabulary.scores).tobytes(),
             vocabulary.charsmap,
@@ -157,7 +157,7 @@ class UnigramText:
         from ..vocab.tokens import tokens_with
 
         vocabulary = self.vocabulary
-        user_defined = tokens_with(array("H", _first_attributes(vocabulary)), _USER_DEFINED)
+        user_defined = tokens_with(array("H", first_attributes(vocabulary)), _USER_DEFINED)
         return CharsmapNormalizer(
             Charsmap(vocabulary.charsmap),
             _prefixes((vocabulary.tokens[token].encode(), 0) for token in user_defined),
@@ -177,21 +177,35 @@ class UnigramText:
         tokens = (token for token, _ in _matched(self.vocabulary) if token.find(_SPACE, 1) > 0)
         return frozenset(t[at - 1] for t in tokens for at in range(1, len(t)) if t.startswith(_SPACE, at))
 
+    def tracer(self) -> Tracer:
+        """Its steps one at a time."""
+        from .tracers.ugm import UnigramTracer
+
+        return UnigramTracer(self)
+
     def words(self, fragment: str | bytes) -> list[str]:
         """The normalized text, cut before each space that no token joins to what is before it."""
-        text = self.normalizer.normalize(_bytes_of(fragment)).text
-        places = (at for at in _places(text, _SPACE) if at and text[at - 1] not in self._joined)
-        bounds = [0, *places, len(text)]
-        return [text[a:b].decode("utf-8", "replace") for a, b in pairwise(bounds) if a < b]
+        text = self.normalizer.normalize(bytes_of(fragment)).text
+        return [text[a:b].decode("utf-8", "replace") for a, b in self.word_bounds(text)]
+
+    def word_bounds(self, text: bytes) -> Iterator[tuple[int, int]]:
+        """Where each word of a normalized text begins and ends."""
+        start = 0
+        for at in _places(text, _SPACE):
+            if at and text[at - 1] not in self._joined:
+                yield start, at
+                start = at
+        if start < len(text):
+            yield start, len(text)
 
     def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
         """The ids: all of them are one tuple, since every sum begins with the first token."""
-        text = self.normalizer.normalize(_bytes_of(fragment)).text
+        text = self.normalizer.normalize(bytes_of(fragment)).text
         yield (tuple(token for token, _, _ in self.lattice.best_path(text)),)
 
     def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the fragment."""
-        text, starts, ends = self.normalizer.normalize(_bytes_of(fragment))
+        text, starts, ends = self.normalizer.normalize(bytes_of(fragment))
         for token, start, end in self.lattice.best_path(text):
             yield token, starts[start], ends[end - 1]
 
@@ -235,7 +249,7 @@ class CharsmapNormalizer(NamedTuple):
 
         position = 0
         while position < len(text):
-            piece, length = self._next(text, position)
+            piece, length = self.next_piece(text, position)
             end = position + length
             for byte in piece:
                 if byte == 0x20:
@@ -259,7 +273,8 @@ class CharsmapNormalizer(NamedTuple):
             position = end
         return Normalized(bytes(made), starts, ends)
 
-    def _next(self, text: bytes, start: int) -> tuple[bytes, int]:
+    def next_piece(self, text: bytes, start: int) -> tuple[bytes, int]:
+        """What the text at `start` becomes before spaces are put right, and how many bytes of it do."""
         """What the next bytes of `text` become, and how many these are."""
         if self.user_defined:
             end = start  # whatever a user-defined token begins with is enough
@@ -304,7 +319,7 @@ class Lattice(NamedTuple):
         known = self.tokens.get
         at = 0
         while at < size:
-            behind = min(at + _CODE_UNITS[text[at] >> 4], size)
+            behind = min(at + CODE_UNITS[text[at] >> 4], size)
             so_far = sums[at]
             is_found = False
             end = at + 1
@@ -333,7 +348,7 @@ class Lattice(NamedTuple):
 def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int | None) -> Lattice:
     """The lattice of a vocabulary but for its tokens. Where there is no unknown token, llama.cpp gives -1, too."""
     scores = vocabulary.scores or array("f", [0.0]) * len(vocabulary.tokens)
-    normal = (score for score, kind in zip(scores, _first_attributes(vocabulary)) if kind & _NORMAL)
+    normal = (score for score, kind in zip(scores, first_attributes(vocabulary)) if kind & _NORMAL)
     lowest = _LARGEST_FLOAT
     for score in normal:
         lowest = score if score < lowest else lowest  # no min(): NaN counts as nothing
@@ -351,15 +366,15 @@ def _line_break(vocabulary: Vocabulary) -> bytes:
     return UnigramText(vocabulary).normalizer.normalize(b"\n").text
 
 
-def _first_attributes(vocabulary: Vocabulary) -> Sequence[int]:
+def first_attributes(vocabulary: Vocabulary) -> Sequence[int]:
     """Attributes as they were when llama.cpp made its tries: before special tokens were found by their texts."""
     return vocabulary.first_attributes or vocabulary.attributes
 
 
 def _matched(vocabulary: Vocabulary) -> Iterator[tuple[bytes, int]]:
     """The tokens that plain text may become, with their ids."""
-    for token, (text, kind) in enumerate(zip(vocabulary.tokens, _first_attributes(vocabulary))):
-        if kind & _MATCHED:
+    for token, (text, kind) in enumerate(zip(vocabulary.tokens, first_attributes(vocabulary))):
+        if kind & MATCHED:
             yield text.encode(), token
 
 
@@ -382,5 +397,6 @@ def _places(text: bytes, part: bytes) -> Iterator[int]:
         at = text.find(part, at + len(part))
 
 
-def _bytes_of(fragment: str | bytes) -> bytes:
+def bytes_of(fragment: str | bytes) -> bytes:
+    """A fragment in UTF-8."""
     return fragment.encode() if isinstance(fragment, str) else fragment

@@ -2,8 +2,10 @@
 
     Trace -> [this file] -> reasons.py -> search.py
 
-That a piece forms is decided within it: as long as no merge takes a part of it together with what is outside,
-its own symbols merge as they would alone. So the merges of the piece alone are the ones to compare with.
+That a piece forms by merging is decided within it: as long as no merge takes a part of it together with what is
+outside, its own symbols merge as they would alone. So the merges of the piece alone are the ones to compare with. Of
+matches, the one that covers the beginning of the piece decides; of a lattice, the best path that takes the piece is
+compared with the one that was taken.
 """
 
 from __future__ import annotations
@@ -11,11 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from .. import utf8
-from ..models.bpe.merge import BYTE_CHARS
-from ..models.steps import Merge, Word
-from ..spelling import escape_spaces
-from ..utf8 import Offsets, byte_length
+from ..models.steps import Match, Merge, Tracer, Word, best_path_with, rest_of
+from ..spelling import unescape_spaces
+from .bounds import byte_bounds, changes_in, rewritten
 from .reasons import Place
 from .trace import Trace
 
@@ -23,24 +23,25 @@ if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
 _QUOTED = 200  # bytes of a piece that a stage made
+_CHANGES = 20  # of a place that was normalized
 
 
-def written_form(tokenizer: Tokenizer, text: str) -> str:
-    """`text` as merging sees it."""
-    entry = tokenizer.vocabulary.pre_tokenizer
-    if not entry.byte_encode:
-        return escape_spaces(text) if entry.escape_whitespaces else text
-    return text.encode("utf-8", "surrogateescape").decode("latin-1").translate(BYTE_CHARS)
+class Piece(NamedTuple):
+    """What is looked for: a token, as it is looked up, and its own merges if it is made by merging alone."""
+
+    token: int
+    looked_up: str
+    own: tuple[Merge, ...] | None
 
 
 class Run(NamedTuple):
-    """Text as merging sees it, without a gap. A unit of it is a word, or a fragment that is one token."""
+    """Text as it is looked up, without a gap. A unit of it is a word, or a fragment that is one token."""
 
-    text: str
+    text: str  # a character for each position
     units: list[tuple[int, int, int | None, int]]  # (start, end, word or None, fragment)
 
 
-def runs_of(tokenizer: Tokenizer, found: Trace) -> Iterator[Run]:
+def runs_of(tracer: Tracer, found: Trace) -> Iterator[Run]:
     """The runs of the text; what is dropped ends one."""
     words: dict[int, list[int]] = {}
     for number, word in enumerate(found.words):
@@ -48,29 +49,32 @@ def runs_of(tokenizer: Tokenizer, found: Trace) -> Iterator[Run]:
     parts: list[str] = []
     units: list[tuple[int, int, int | None, int]] = []
     end = 0
+
+    def add(written: str, word: int | None, fragment: int) -> None:
+        nonlocal end
+        parts.append(tracer.by_position(written))
+        units.append((end, end + len(parts[-1]), word, fragment))
+        end += len(parts[-1])
+
     for index, fragment in enumerate(found.fragments):
         if fragment.kind == "dropped":
             yield Run("".join(parts), units)
             parts, units, end = [], [], 0
         elif fragment.kind == "text":
-            for number in words[index]:
-                written = found.words[number].written
-                units.append((end, end + len(written), number, index))
-                parts.append(written)
-                end += len(written)
+            for number in words.get(index, ()):
+                add(found.words[number].written, number, index)
         elif fragment.start < fragment.end:
             data = found.text[fragment.start : fragment.end]
-            written = written_form(tokenizer, data.decode("utf-8", "replace"))
-            units.append((end, end + len(written), None, index))
-            parts.append(written)
-            end += len(written)
+            add(tracer.written(data.decode("utf-8", "replace")), None, index)
     yield Run("".join(parts), units)
 
 
 def places_of(
-    tokenizer: Tokenizer, found: Trace, runs: list[Run], written: str, own: tuple[Merge, ...] | None
+    tokenizer: Tokenizer, tracer: Tracer, found: Trace, runs: list[Run], piece: Piece
 ) -> Iterator[Place]:
-    """The places where `written` stands, each with its reason; `own` are the merges that make it."""
+    """The places where the piece stands, each with its reason."""
+    written = tracer.by_position(piece.looked_up)
+    places: set[tuple[int, int]] = set()
     for run in runs:
         at = run.text.find(written)
         unit = 0
@@ -80,51 +84,67 @@ def places_of(
             last = unit
             while run.units[last][1] < at + len(written):
                 last += 1
-            yield _place(tokenizer, found, run, (unit, last), (at, at + len(written)), own)
+            span = at, at + len(written)
+            place = _place(tokenizer, tracer, found, run.units[unit : last + 1], span, piece)
+            if place is not None:
+                places.add((place.start, place.end))
+                yield place
             at = run.text.find(written, at + 1)
+    if found.changes:
+        yield from (place for place in _normalized(found, piece) if (place.start, place.end) not in places)
 
 
 def _place(
     tokenizer: Tokenizer,
+    tracer: Tracer,
     found: Trace,
-    run: Run,
-    units: tuple[int, int],
+    touched: list[tuple[int, int, int | None, int]],
     span: tuple[int, int],
-    own: tuple[Merge, ...] | None,
-) -> Place:
-    touched = run.units[units[0] : units[1] + 1]
-    start = _byte_at(found, touched[0], span[0], False)
-    end = _byte_at(found, touched[-1], span[1], True)
-    for _, _, word, fragment in touched:
-        if word is None:
+    piece: Piece,
+) -> Place | None:
+    start, end = _byte_span(tracer, found, touched, span)
+    for _, _, number, fragment in touched:
+        if number is None:
             token = found.fragments[fragment].token
             text = "" if token is None else tokenizer.id_to_token(token)
             return Place("special", start, end, token=token, text=text)
-    (first, _, word, _), *others = touched
-    assert word is not None
-    if others:
-        return _cut_by(found, word, start, end)
-    return _in_word(found.words[word], (span[0] - first, span[1] - first), own)._replace(
-        start=start, end=end, word=word, text=found.words[word].text
-    )
-
-
-def _byte_at(found: Trace, unit: tuple[int, int, int | None, int], at: int, is_end: bool) -> int:
-    """The byte of the text at the position `at` of a run, which lies in `unit`."""
-    first, _, number, index = unit
-    if number is None:
-        return min(found.fragments[index].start + at - first, found.fragments[index].end)
+    (first, _, number, _), *others = touched
+    assert number is not None
+    if others and tracer.splits:
+        return _cut_by(found, number, start, end)
     word = found.words[number]
-    ends = utf8.char_ends(found.text[word.start : word.end])
-    offsets = Offsets(word.text, [word.start, *(word.start + end for end in ends)])
-    inside = at - first  # characters, which are bytes where the word is written in the byte-level alphabet
-    if word.written == word.text:
-        inside = byte_length(word.text[:inside])
-    return offsets.end(inside) if is_end else offsets.start(inside)
+    inside = span[0] - first, span[1] - first
+    if not tracer.is_for_text(piece.token):
+        place: Place | None = Place("not_for_text", start, end)
+    elif word.matches:
+        place = _in_matches(word, inside[0], piece)
+    elif word.lattice is not None:
+        place = _in_lattice(word, inside, piece)
+    else:
+        place = _in_word(word, inside, piece.own)
+    return place and place._replace(start=start, end=end, word=number, text=word.text)
+
+
+def _byte_span(
+    tracer: Tracer,
+    found: Trace,
+    touched: list[tuple[int, int, int | None, int]],
+    span: tuple[int, int],
+) -> tuple[int, int]:
+    """The bytes of the text that stand for a part of a run."""
+    bounds: list[int] = []
+    for first, stop, number, index in (touched[0], touched[-1]):
+        inside = max(span[0], first) - first, min(span[1], stop) - first
+        if number is None:
+            fragment = found.fragments[index]
+            bounds += (min(fragment.start + at, fragment.end) for at in inside)
+        else:
+            bounds += byte_bounds(found, found.words[number], inside, tracer.by_position)
+    return bounds[0], bounds[-1]
 
 
 def _cut_by(found: Trace, word: int, start: int, end: int) -> Place:
-    """The boundary between `word` and the next: the first stage that made it."""
+    """The boundary between `word` and the next, and the first stage that made it, where stages do."""
     before, after = found.words[word], found.words[word + 1]
     for left, right in zip(before.cuts, after.cuts):
         if left.end <= right.start:
@@ -133,7 +153,7 @@ def _cut_by(found: Trace, word: int, start: int, end: int) -> Place:
                 _beginning_of(found.text[right.start : right.end]),
             )
             return Place("boundary", start, end, word, boundary=before.end, cuts=(left, right), sides=sides)
-    raise AssertionError("two words that no stage parts")
+    return Place("boundary", start, end, word, boundary=before.end)
 
 
 def _end_of(data: bytes) -> bytes:
@@ -170,3 +190,47 @@ def _in_word(word: Word, span: tuple[int, int], own: tuple[Merge, ...] | None) -
         else:
             return Place("longer", 0, 0, merge=step)
     return Place("produced", 0, 0)
+
+
+def _in_matches(word: Word, at: int, piece: Piece) -> Place:
+    """The reason of a piece at a position of a word that is made of the longest matches."""
+    failed = word.matches[-1] if word.matches[-1].taken is None else None
+    if failed is not None and len(word.symbols) == 1:
+        return Place("unknown_word", 0, 0, match=failed, rest=rest_of(word, failed))
+    match = next(each for each in reversed(word.matches) if each.position <= at)
+    if match.position < at:
+        return Place("earlier_match", 0, 0, match=match)
+    is_longer = match.taken is not None and match.tried[-1].length > _length(match, piece)
+    return Place("longer_match", 0, 0, match=match) if is_longer else Place("produced", 0, 0)
+
+
+def _length(match: Match, piece: Piece) -> int:
+    """The bytes of the piece where it is tried; of one that another token of the same text hides, the longest."""
+    tried = (each.length for each in match.tried if each.token == piece.token)
+    return next(tried, match.tried[-1].length)
+
+
+def _in_lattice(word: Word, span: tuple[int, int], piece: Piece) -> Place | None:
+    """The same of a lattice; None within a character, where nothing stands."""
+    assert word.lattice is not None
+    path = best_path_with(word.lattice, piece.token, span[0], span[1] - span[0])
+    if path is None:
+        return None
+    if path.edges == word.lattice.best.edges:
+        return Place("produced", 0, 0)
+    return Place("path", 0, 0, path=path, best=word.lattice.best)
+
+
+def _normalized(found: Trace, piece: Piece) -> Iterator[Place]:
+    """Where the text has the piece and normalization made something else of it."""
+    text = unescape_spaces(piece.looked_up)
+    data = (text.lstrip(" ") or text).encode("utf-8", "surrogateescape")
+    at = found.text.find(data)
+    while at >= 0:
+        end = at + len(data)
+        changes = [change for change in changes_in(found, at, end) if change.start < change.end]
+        became = "".join(char for char, _, _ in rewritten(found, at, end))
+        is_text = any(each.start <= at < each.end and each.kind == "text" for each in found.fragments)
+        if changes and is_text and unescape_spaces(became).strip(" ") != text.strip(" "):
+            yield Place("normalized", at, end, changes=tuple(changes[:_CHANGES]))
+        at = found.text.find(data, at + 1)

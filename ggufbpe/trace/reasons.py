@@ -5,9 +5,10 @@ why_not.py, places.py -> [this file] -> views/
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any, NamedTuple
 
-from ..models.steps import Cut, Merge
+from ..models.steps import Change, Cut, Match, Merge, Path
 
 
 class Place(NamedTuple):
@@ -22,6 +23,13 @@ class Place(NamedTuple):
     - "longer": the piece was made, and `merge` made it a part of a longer token
     - "merges": its own merges end elsewhere: see `WhyNot.alone`
     - "produced": it is a symbol there
+    - "longer_match": of the tokens of `match`, which begins just there, a longer one was taken
+    - "earlier_match": `match` begins before the piece, and took a part of it
+    - "unknown_word": no token stands at the place of `match`, where `rest` is left of the word, so that all of it is
+      the unknown token
+    - "path": `path` is the best way through the word's lattice that takes it, and `best` the one that was taken
+    - "not_for_text": plain text never becomes this token, whose attributes are no token's for text
+    - "normalized": the text has it, and `changes` made something else of it before tokens were looked for
 
     `text` is that of the word as it was split, or of the special token.
     """
@@ -38,6 +46,11 @@ class Place(NamedTuple):
     text: str = ""
     whole: str | None = None
     sides: tuple[bytes, ...] = ()
+    match: Match | None = None
+    rest: bytes = b""
+    path: Path | None = None
+    best: Path | None = None
+    changes: tuple[Change, ...] = ()
 
 
 class WhyNot(NamedTuple):
@@ -49,6 +62,7 @@ class WhyNot(NamedTuple):
     - "not_parsed": it is a special token, and these are not parsed
     - "not_added": it is BOS or EOS, and not in the text
     - "byte": it stands for a byte of symbols that are no tokens, and no symbol here needs it
+    - "unneeded": it stands for what no token makes up, and nothing here needs it
     - "absent": it does not stand in the text; `instead` has what does: the same with or without a leading space,
       or in other letters
     """
@@ -75,6 +89,8 @@ def to_json(answer: WhyNot) -> dict[str, Any]:
             return {key: plain(item) for key, item in value._asdict().items() if item not in (None, (), "")}
         if isinstance(value, bytes):
             return value.decode("utf-8", "replace")
+        if isinstance(value, float) and not isfinite(value):
+            return str(value)
         return [plain(item) for item in value] if isinstance(value, tuple) else value
 
     return {"piece": answer.piece, "reason": answer.reason, **plain(answer)}

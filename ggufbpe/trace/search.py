@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from .. import utf8
 from ..models.bpe.merge import byte_level
-from ..models.bpe.steps import merge
-from ..models.bpe.text import byte_pair_text
+from ..models.steps import Tracer
 from ..pipeline.blocks import blocks
 from ..spelling import SPACE, escape_spaces
-from .places import places_of, runs_of, written_form
+from .places import Piece, places_of, runs_of
 from .reasons import Place, WhyNot
 from .survey import Counter
-from .trace import Totals, trace_part
+from .trace import Totals, Trace, trace_part, traced_parts
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -31,17 +30,22 @@ _PIECE = 1 << 13  # bytes of the text that are looked through at a time
 class PieceSearch:
     """Looks for one piece in a text: among its tokens, and where its characters stand."""
 
-    def __init__(self, tokenizer: Tokenizer, name: str, written: str, parse_special: bool) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, tracer: Tracer, name: str, token: int, parse_special: bool
+    ) -> None:
         self._tokenizer = tokenizer
+        self._tracer = tracer
         self._name = name
-        self._written = written
         self._parse_special = parse_special
-        own, alone = merge(byte_pair_text(tokenizer).word_ids.encoder, written)
-        self._own = own if len(alone) == 1 else None
-        self._variants = {each: written_form(tokenizer, each) for each in variants_of(name)}
-        longest = max(map(len, (written, *self._variants.values())))
+        looked_up = tracer.looked_up(token)
+        alone = tracer.alone(looked_up)
+        own = alone.merges if alone is not None and len(alone.symbols) == 1 else None
+        self._piece = Piece(token, looked_up, own)
+        self._written = tracer.by_position(looked_up)
+        self._variants = {each: _variant_written(tokenizer, tracer, each) for each in variants_of(name)}
+        longest = max(map(len, (self._written, *self._variants.values())))
         self._reach = 4 * longest  # bytes, of which a character has no more
-        self._token = tokenizer.vocabulary.token_to_id[written]
+        self._token = token
         self._tokens: list[int] = []
         self._spans: list[tuple[int, int]] = []
         self._count = 0
@@ -50,25 +54,56 @@ class PieceSearch:
 
     def through(self, stream: Any, add_special: bool) -> WhyNot:
         """What is found, without a reason where the piece is not among the tokens."""
-        tok = self._tokenizer
-        ends = [tok.bos_id if tok.add_bos else None, tok.eos_id if tok.add_eos else None]
-        bos, eos = ends if add_special else (None, None)
-        self._add(bos, 0, 0)
-        tokens, size = int(bos is not None), 0
-        for before, kept, piece in self._windows(stream):
-            start = before.bytes + len(kept)
-            tokens += self._add_produced(piece, tokens, start)
-            size = start + len(piece)
-            if not self._count:
-                self._look_at(before, kept, piece)
-        self._add(eos, tokens, size)
-        found = WhyNot(self._name, "", self._token, self._written)
+        if self._tracer.stages:
+            self._through_text(stream, add_special)
+        else:
+            self._through_words(b"".join(blocks(stream, [self._tokenizer], self._parse_special)), add_special)
+        found = WhyNot(self._name, "", self._token, self._tokenizer.id_to_token(self._token))
         if self._count:
             return found._replace(
                 reason="produced", tokens=tuple(self._tokens), spans=tuple(self._spans), times=self._count
             )
         instead = tuple(each for each in self._variants if each in self._instead)
         return found._replace(places=tuple(self._places), instead=instead)
+
+    def _through_text(self, stream: Any, add_special: bool) -> None:
+        """A text that is cut by patterns."""
+        before_all, behind_all = self._tokenizer.vocabulary.added if add_special else ([], [])
+        for number, token in enumerate(before_all):
+            self._add(token, number, 0)
+        tokens, size = len(before_all), 0
+        for before, kept, piece in self._windows(stream):
+            start = before.bytes + len(kept)
+            tokens += self._add_produced(piece, tokens, start)
+            size = start + len(piece)
+            if not self._count:
+                self._look_at(before, kept, piece)
+        for number, token in enumerate(behind_all):
+            self._add(token, tokens + number, size)
+
+    def _through_words(self, text: bytes, add_special: bool) -> None:
+        """A text that is traced word by word."""
+        flags = {"add_special": add_special, "parse_special": self._parse_special}
+        times = self._tokenizer.encode(text, **flags).count(self._token)
+        end = 0  # of what was looked at, in bytes
+        for before, found in traced_parts(
+            self._tokenizer,
+            text,
+            **flags,
+            tracer=self._tracer,
+            is_enough=lambda size: size.bytes >= _PIECE,
+            kept=0 if times else self._reach,
+        ):
+            if times:
+                for number, token in enumerate(found.tokens):
+                    if token.id == self._token:
+                        self._add(token.id, before.tokens + number, token.start, token.end)
+            else:
+                self._look_in(before, found, end)
+                end = found.words[-1].end if found.words else end
+            if len(self._tokens if times else self._places) == PLACES:
+                break
+        self._count = times
 
     def _windows(self, stream: Any) -> Iterator[tuple[Totals, bytes, bytes]]:
         """The text piece by piece, each with what comes before, and how much there is before that.
@@ -115,11 +150,20 @@ class PieceSearch:
         if len(self._places) == PLACES or not self._may_stand_in(data, wanted):
             return
         found = trace_part(
-            self._tokenizer, data, self._parse_special, bos=False, eos=False, add_special=False
+            self._tokenizer,
+            data,
+            self._parse_special,
+            add_special=False,
+            tracer=self._tracer,
         )
-        runs = list(runs_of(self._tokenizer, found))
-        for place in places_of(self._tokenizer, found, runs, self._written, self._own):
-            if place.end > len(kept) and len(self._places) < PLACES:
+        self._look_in(before, found, len(kept))
+
+    def _look_in(self, before: Totals, found: Trace, seen: int) -> None:
+        """The places in a part of the text of which so many bytes were looked at before."""
+        wanted = [] if self._places else [v for v in self._variants if v not in self._instead]
+        runs = list(runs_of(self._tracer, found))
+        for place in places_of(self._tokenizer, self._tracer, found, runs, self._piece):
+            if place.end > seen and len(self._places) < PLACES:
                 self._places.append(_counted_on(place, before))
         self._instead.update(v for v in wanted if any(self._variants[v] in run.text for run in runs))
 
@@ -143,6 +187,18 @@ def _counted_on(place: Place, before: Totals) -> Place:
         boundary=None if place.boundary is None else at + place.boundary,
         cuts=tuple(cut._replace(start=at + cut.start, end=at + cut.end) for cut in place.cuts),
     )
+
+
+def _variant_written(tokenizer: Tokenizer, tracer: Tracer, piece: str) -> str:
+    """What may have been meant as it is looked up: as the token that it is, if it is one."""
+    token = token_meant(tokenizer, tracer, piece)
+    return tracer.by_position(tracer.written(piece) if token is None else tracer.looked_up(token))
+
+
+def token_meant(tokenizer: Tokenizer, tracer: Tracer, piece: str) -> int | None:
+    """The token that `piece` means: text first, then the vocabulary's own form."""
+    ids = map(tokenizer.vocabulary.token_to_id.get, tracer.spellings(piece))
+    return next((token for token in ids if token is not None), None)
 
 
 def variants_of(piece: str) -> list[str]:

@@ -11,10 +11,14 @@ But: explains nothing in words (explain.py) and looks for no causes (diagnose.py
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..models.bpe.text import byte_pair_text
-from ..models.steps import EncodedWord, Fragment, Stage, Tracer, Word
+from ..errors import UnsupportedTokenizerError
+from ..gguf.constants import TokenizerKey
+from ..models.steps import Change, EncodedWord, Fragment, Stage, Traceable, Tracer, Word
 from ..utf8 import byte_length
 from ..vocab import LSTRIP, RSTRIP, TokenAttribute
 
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Token(NamedTuple):
-    """One id. `origin` is "bos", "eos", "special", "dna", "symbol" or "byte" (a byte of a symbol)."""
+    """One id. `origin` is the kind of its fragment, or "symbol", "byte" (a byte of a symbol) or "unknown"."""
 
     id: int
     start: int
@@ -65,6 +69,7 @@ class Trace(NamedTuple):
     fragments: tuple[Fragment, ...]
     words: tuple[Word, ...]
     tokens: tuple[Token, ...]
+    changes: tuple[Change, ...] = ()  # by normalization
 
     @property
     def ids(self) -> list[int]:
@@ -79,14 +84,44 @@ def trace(tokenizer: Tokenizer, text: Text, *, add_special: bool = True, parse_s
     >>> [merge.rank for merge in tok.trace(" low").words[0].merges]  # doctest: +SKIP
     [44, 66, 1621]
     """
-    bos = add_special and tokenizer.add_bos and tokenizer.bos_id is not None
-    eos = add_special and tokenizer.add_eos and tokenizer.eos_id is not None
-    return trace_part(tokenizer, text, parse_special, bos=bos, eos=eos, add_special=add_special)
+    return trace_part(tokenizer, text, parse_special, add_special=add_special)
+
+
+class Part(NamedTuple):
+    """A part of a text traced. What is before it is counted; its positions begin where `before.bytes` end."""
+
+    before: Totals
+    trace: Trace
 
 
 def tracer_of(tokenizer: Tokenizer) -> Tracer:
-    """What tells the steps of plain text."""
-    return byte_pair_text(tokenizer).tracer()
+    """What tells the steps of plain text. `UnsupportedTokenizerError` for a model that cannot tell them."""
+    found = tokenizer.pipeline.plain_text
+    if isinstance(found, Traceable):
+        return found.tracer()
+    error = UnsupportedTokenizerError(
+        f"the tokenizer is {tokenizer.model} ({tokenizer.vocabulary.tokenizer_model.description}), whose steps cannot "
+        "be told yet",
+        path=tokenizer.vocabulary.path,
+        key=TokenizerKey.MODEL,
+        remedy="tokenize, detokenize, count, info, stats, diff and verify work for it",
+    )
+    error.model = tokenizer.model
+    raise error
+
+
+Added = list[tuple[str, int]]  # names and ids
+
+
+def added_to(tokenizer: Tokenizer) -> tuple[Added, Added]:
+    """The tokens that are added before and behind a text."""
+    vocabulary = tokenizer.vocabulary
+    both = vocabulary.tokenizer_model.added_names(vocabulary.add_bos, vocabulary.add_eos)
+    before, behind = (
+        [(name, token) for name in names if (token := vocabulary.special_ids[name]) is not None]
+        for names in both
+    )
+    return before, behind
 
 
 def trace_part(
@@ -94,35 +129,62 @@ def trace_part(
     text: Text,
     parse_special: bool,
     *,
-    bos: bool,
-    eos: bool,
     add_special: bool,
+    begins: bool = True,
+    ends: bool = True,
     tracer: Tracer | None = None,
 ) -> Trace:
-    """The trace of a text or a part of one, with BOS before and EOS behind it if it begins and ends the text.
+    """The trace of a text or a part of one; what is added goes before it if it begins the text, and behind its end.
 
     `tracer`, if it is given, keeps words from one part for the next.
     """
-    source = tokenizer.pipeline.source(text)
-    tracer = tracer_of(tokenizer) if tracer is None else tracer
-    way = _Way(tokenizer, source, tracer)
-    if bos and tokenizer.bos_id is not None:
-        way.add_token("bos", tokenizer.bos_id, 0, 0)
-    way.add_fragments(parse_special)
-    data = source if isinstance(source, bytes) else source.encode()
-    if eos and tokenizer.eos_id is not None:
-        way.add_token("eos", tokenizer.eos_id, len(data), len(data))
-    return Trace(
-        data,
-        add_special,
+    [part] = traced_parts(
+        tokenizer,
+        text,
         parse_special,
-        tokenizer.model,
-        tokenizer.pre,
-        tracer.stages,
-        tuple(way.fragments),
-        tuple(way.words),
-        tuple(way.tokens),
+        add_special=add_special,
+        begins=begins,
+        ends=ends,
+        tracer=tracer,
+        is_enough=lambda size: False,
     )
+    return part.trace
+
+
+def traced_parts(
+    tokenizer: Tokenizer,
+    text: Text,
+    parse_special: bool,
+    *,
+    add_special: bool,
+    begins: bool = True,
+    ends: bool = True,
+    tracer: Tracer | None = None,
+    is_enough: Callable[[Totals], bool],
+    kept: int = 0,
+) -> Iterator[Part]:
+    """The same in parts, at least one. A part ends with the word that makes it `is_enough`: it is told its size.
+
+    Each begins with the last `kept` bytes, in whole words, of the one before. All have the whole text, and positions
+    in it, so that `before.bytes` is 0; a fragment that goes on is in each of its parts.
+    """
+    source = tokenizer.pipeline.source(text)
+    before, behind = added_to(tokenizer) if add_special else ([], [])
+    way = _Way(tokenizer, source, tracer_of(tokenizer) if tracer is None else tracer)
+    stop = len(way.data)
+
+    def part() -> Part:
+        return way.part(add_special, parse_special)
+
+    for kind, token in before if begins else ():
+        way.add_token(kind, token, 0, 0)
+    for size in way.fragments_added(parse_special):
+        if is_enough(size):
+            yield part()
+            way.forget(kept)
+    for kind, token in behind if ends else ():
+        way.add_token(kind, token, stop, stop)
+    yield part()
 
 
 def to_json(trace: Trace) -> dict[str, Any]:
@@ -144,13 +206,20 @@ def as_json(record: Any, before: Totals = _BEGINNING) -> dict[str, Any]:
                 found[f"{name}_bytes"] = value.hex()
         elif isinstance(value, TokenAttribute):
             found[name] = names_of(value)
-        elif isinstance(value, tuple):
-            found[name] = [as_json(item, before) if hasattr(item, "_asdict") else item for item in value]
         elif counted is not None and value is not None:
             found[name] = value + getattr(before, counted)
         else:
-            found[name] = value
+            found[name] = plain(value, before)
     return found
+
+
+def plain(value: Any, before: Totals = _BEGINNING) -> Any:
+    """A value of a record as JSON has it; a number that is not finite as text, "inf"."""
+    if hasattr(value, "_asdict"):
+        return as_json(value, before)
+    if isinstance(value, tuple):
+        return [plain(item, before) for item in value]
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 # The fields that are positions or numbers in a text, and what they count.
@@ -175,24 +244,72 @@ def stripped_by(tokenizer: Tokenizer, before: int | None, after: int | None) -> 
 
 
 class _Way:
-    """Collects fragments, words and tokens of a text."""
+    """Collects fragments, changes, words and tokens of a text; `_gone` counts those that are forgotten."""
 
     def __init__(self, tokenizer: Tokenizer, source: str | bytes, tracer: Tracer) -> None:
-        self.fragments: list[Fragment] = []
-        self.words: list[Word] = []
-        self.tokens: list[Token] = []
+        self.data = source if isinstance(source, bytes) else source.encode()
+        self._fragments: list[Fragment] = []
+        self._changes: list[Change] = []
+        self._words: list[Word] = []
+        self._tokens: list[Token] = []
+        self._gone = Totals()
+        self._begin, self._end = 0, 0  # of what is collected, in bytes
         self._tokenizer = tokenizer
         self._source = source
         self._tracer = tracer
         self._known: dict[int, tuple[bytes, str, TokenAttribute]] = {}
 
+    def part(self, add_special: bool, parse_special: bool) -> Part:
+        """What is collected."""
+        tok = self._tokenizer
+        return Part(
+            self._gone,
+            Trace(
+                self.data,
+                add_special,
+                parse_special,
+                tok.model,
+                tok.pre,
+                self._tracer.stages,
+                tuple(self._fragments),
+                tuple(self._words),
+                tuple(self._tokens),
+                tuple(self._changes),
+            ),
+        )
+
+    def forget(self, kept: int) -> None:
+        """All but what is in the last `kept` bytes, and a fragment that may go on."""
+        limit = self._end - kept
+        fragments = bisect_right(self._fragments, limit, key=lambda fragment: fragment.end)
+        words = bisect_right(self._words, limit, key=lambda word: word.end)
+        changes = bisect_right(self._changes, limit, key=lambda change: change.end)
+        is_gone = [
+            token.fragment < fragments or (token.word is not None and token.word < words)
+            for token in self._tokens
+        ]
+        tokens = len(is_gone) - is_gone[::-1].index(True) if True in is_gone else 0
+        self._tokens = [
+            token._replace(
+                fragment=token.fragment - fragments, word=None if token.word is None else token.word - words
+            )
+            for token in self._tokens[tokens:]
+        ]
+        self._words = [word._replace(fragment=word.fragment - fragments) for word in self._words[words:]]
+        self._fragments, self._changes = self._fragments[fragments:], self._changes[changes:]
+        self._gone += Totals(0, words, tokens, fragments)
+        self._begin = self._end
+
     def add_token(self, kind: str, token: int, start: int, end: int) -> None:
         """A fragment that is one token."""
-        self.fragments.append(Fragment(kind, start, end, token))
+        self._add_fragment(Fragment(kind, start, end, token))
         self._add_id(token, start, end, kind, None)
 
-    def add_fragments(self, parse_special: bool) -> None:
-        """All of the text: special tokens, plain text, and what is stripped between them."""
+    def fragments_added(self, parse_special: bool) -> Iterator[Totals]:
+        """All of the text: special tokens, plain text, and what is stripped between them.
+
+        After each of them and each word, how much is there: bytes since it was last forgotten, words, and tokens.
+        """
         byte, character = 0, 0
         before: int | None = None
         for token, start, end in self._tokenizer.pipeline.special.partition(self._source, parse_special):
@@ -202,32 +319,50 @@ class _Way:
             byte = first + byte_length(fragment)
             if token is not None:
                 self.add_token("special", token, first, byte)
+                yield self._size()
             else:
-                self._add_text(fragment, first)
+                yield from self._text_added(fragment, first)
             character, before = end, token
         self._add_stripped(byte, byte + byte_length(self._source[character:]), before, None)
+
+    def _size(self) -> Totals:
+        return Totals(self._end - self._begin, len(self._words), len(self._tokens))
+
+    def _add_fragment(self, fragment: Fragment) -> None:
+        self._fragments.append(fragment)
+        if fragment.kind != "text":
+            self._end = fragment.end
 
     def _add_stripped(self, start: int, end: int, before: int | None, after: int | None) -> None:
         if start < end:
             by = stripped_by(self._tokenizer, before, after)
-            self.fragments.append(Fragment("dropped", start, end, dropped_by=by))
+            self._add_fragment(Fragment("dropped", start, end, dropped_by=by))
 
-    def _add_text(self, fragment: str | bytes, start: int) -> None:
+    def _text_added(self, fragment: str | bytes, start: int) -> Iterator[Totals]:
         """A plain fragment."""
         for step in self._tracer.steps(fragment, start):
             if isinstance(step, EncodedWord):
                 for token, first, end, origin in step.tokens:
-                    self._add_id(token, first, end, origin, len(self.words))
-                self.words.append(step.word._replace(fragment=len(self.fragments) - 1))
+                    self._add_id(token, first, end, origin, len(self._words))
+                self._words.append(step.word._replace(fragment=len(self._fragments) - 1))
+                self._end = step.word.end
+                yield self._size()
+            elif isinstance(step, Change):
+                self._changes.append(step)
             elif step.token is not None:
                 self.add_token(step.kind, step.token, step.start, step.end)
+                yield self._size()
             else:
-                self.fragments.append(step)
+                self._add_fragment(step)
 
     def _add_id(self, token: int, start: int, end: int, origin: str, word: int | None) -> None:
         known = self._known.get(token)
         if known is None:
-            tok = self._tokenizer
-            known = tok.token_to_piece(token), tok.id_to_token(token), tok.token_attributes(token)
-            self._known[token] = known
-        self.tokens.append(Token(token, start, end, *known, origin, len(self.fragments) - 1, word))
+            known = self._known[token] = self._looked_at(token)
+        self._tokens.append(Token(token, start, end, *known, origin, len(self._fragments) - 1, word))
+
+    def _looked_at(self, token: int) -> tuple[bytes, str, TokenAttribute]:
+        tok = self._tokenizer
+        if token < 0:  # the model has no unknown token
+            return b"", "", TokenAttribute(0)
+        return tok.token_to_piece(token), tok.id_to_token(token), tok.token_attributes(token)

@@ -2,24 +2,23 @@
 
     search.py -> [this file] -> `ggufbpe explain --why-not`
 
-The piece is looked for in the text as merging sees it. At each place where it stands, one step is the reason:
+The piece is looked for in the text as it is looked up. At each place where it stands, one step is the reason:
 a special token or a word boundary cuts it, the word was taken whole, a merge took a part of it or it became a
-part of a longer token, or the merges do not lead to it at all.
+part of a longer token, the merges do not lead to it at all, a match was longer or began before it, or another path had
+the higher total. Where only the text as it was given has the piece, normalization is the reason.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from itertools import chain
 from typing import IO, TYPE_CHECKING, Any
 
-from ..models.bpe.steps import merge
-from ..models.bpe.text import byte_pair_text
-from ..models.steps import Merge
+from ..models.steps import Tracer
 from ..vocab import BYTE, CONTROL, UNKNOWN
-from .places import written_form
 from .reasons import WhyNot
-from .search import PieceSearch, variants_of
+from .search import PieceSearch, token_meant, variants_of
+from .trace import tracer_of
 
 if TYPE_CHECKING:
     from ..tokenizer import Text, Tokenizer
@@ -45,13 +44,14 @@ def why_not(
     name = piece if isinstance(piece, str) else piece.decode("utf-8", "surrogateescape")
     if not name:
         raise ValueError("the piece is empty: give the text of a token")
-    written = _resolved(tokenizer, name)
-    if written is None:
-        near = [other for other in variants_of(name) if _resolved(tokenizer, other)]
+    tracer = tracer_of(tokenizer)
+    token = token_meant(tokenizer, tracer, name)
+    if token is None:
+        near = [other for other in variants_of(name) if token_meant(tokenizer, tracer, other) is not None]
         return WhyNot(name, "unknown", instead=tuple(near))
-    search = PieceSearch(tokenizer, name, written, parse_special)
+    search = PieceSearch(tokenizer, tracer, name, token, parse_special)
     answer = search.through(_stream(tokenizer, text), add_special)
-    return answer if answer.times else _explained(tokenizer, answer, parse_special)
+    return answer if answer.times else _explained(tokenizer, tracer, answer, parse_special)
 
 
 def _stream(tokenizer: Tokenizer, text: Text | IO[bytes]) -> Any:
@@ -61,39 +61,24 @@ def _stream(tokenizer: Tokenizer, text: Text | IO[bytes]) -> Any:
     return io.BytesIO(source if isinstance(source, bytes) else source.encode())
 
 
-def _resolved(tokenizer: Tokenizer, piece: str) -> str | None:
-    """The token that `piece` means, as the vocabulary has it: text first, then the vocabulary's own form."""
-    forms = [
-        written_form(tokenizer, piece),
-        piece,
-        piece + tokenizer.vocabulary.tokenizer_model.hidden_suffix,
-    ]
-    return next((form for form in forms if form in tokenizer.vocabulary.token_to_id), None)
-
-
-def _explained(tokenizer: Tokenizer, answer: WhyNot, parse_special: bool) -> WhyNot:
+def _explained(tokenizer: Tokenizer, tracer: Tracer, answer: WhyNot, parse_special: bool) -> WhyNot:
     """The reason of a piece that is not among the tokens."""
     assert answer.token is not None
     attributes = tokenizer.vocabulary.attributes[answer.token]
     places = answer.places
-    ends = {tokenizer.bos_id, tokenizer.eos_id}
+    ends = {tokenizer.bos_id, tokenizer.eos_id, *chain(*tokenizer.vocabulary.added)}
     if attributes & BYTE and not places:
         return answer._replace(reason="byte", instead=())
     if attributes & (CONTROL | UNKNOWN) and not parse_special and places:
         return answer._replace(reason="not_parsed")
     if not places and answer.token in ends:
         return answer._replace(reason="not_added", instead=())
+    if not places and answer.token == tracer.unknown:
+        return answer._replace(reason="unneeded", instead=())
     if not places:
         return answer._replace(reason="absent")
-    own, alone = merge(byte_pair_text(tokenizer).word_ids.encoder, answer.written)
-    makers = tuple(_makers(tokenizer, answer.written))
-    return answer._replace(reason=places[0].reason, instead=(), alone=tuple(alone), own=own, makers=makers)
-
-
-def _makers(tokenizer: Tokenizer, written: str) -> Iterator[Merge]:
-    """The merges whose result is `written`."""
-    for cut in range(1, len(written)):
-        left, right = written[:cut], written[cut:]
-        rank = byte_pair_text(tokenizer).word_ids.encoder.rank(left, right)
-        if rank is not None:
-            yield Merge(rank, left, right, 0)
+    found = answer._replace(reason=places[0].reason, instead=())
+    alone = tracer.alone(tracer.looked_up(answer.token))
+    if alone is None:
+        return found
+    return found._replace(alone=alone.symbols, own=alone.merges, makers=alone.makers)

@@ -42,6 +42,7 @@ def of_parts(whole: Parts) -> Iterator[str]:
     lists: dict[str, Iterable[Any]] = {
         "ids": chain.from_iterable(whole.ids),
         "fragments": (as_json(fragment) for fragment, _ in whole.fragments),
+        "changes": (as_json(change, before) for before, found in whole.parts for change in found.changes),
         "words": (as_json(word, before) for before, found in whole.parts for word in found.words),
         "tokens": (as_json(token, before) for before, found in whole.parts for token in found.tokens),
     }

@@ -8,28 +8,96 @@ They are the steps that text.py runs, one at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ... import utf8
+from ...kernel import native
 from ...once import made_once
+from ...spelling import escape_spaces
 from ...utf8 import Offsets, char_ends
-from ..steps import Cut, EncodedWord, Fragment, Merge, Stage, Step, Symbol, Word, WordToken
-from .merge import CHAR_BYTES, WordEncoder
+from ..steps import (
+    Alone,
+    Cut,
+    EncodedWord,
+    Fragment,
+    Merge,
+    Stage,
+    Step,
+    Symbol,
+    Tracer,
+    Word,
+    WordToken,
+)
+from ..word_cache import WordCache
+from .merge import BYTE_CHARS, CHAR_BYTES, WordEncoder
 from .pattern import option_texts
 from .registry import PreTokenizer
 from .split import Piece, Splitter, splitter
 
 if TYPE_CHECKING:
+    from ...vocab import Vocabulary
     from .text import BytePairText
 
 _KEPT = 1 << 16  # characters of words that are kept merged
 
 
-class BytePairTracer:
+class Merging(Protocol):
+    """A `TextModel` (models/model.py) whose words are merged."""
+
+    vocabulary: Vocabulary
+
+    @property
+    def word_ids(self) -> WordCache[WordEncoder]:
+        """Words to ids."""
+
+
+class MergeTracer(Tracer):
+    """What all models that merge have in common."""
+
+    def __init__(self, text: Merging) -> None:
+        self._vocabulary = text.vocabulary
+        self._encoder: WordEncoder = text.word_ids.encoder
+        self._merged = _MergedWords(text)
+
+    def looked_up(self, token: int) -> str:
+        return self._vocabulary.tokens[token]
+
+    def by_position(self, written: str) -> str:
+        return written
+
+    def alone(self, looked_up: str) -> Alone:
+        merges, symbols = merge(self._encoder, looked_up)
+        return Alone(merges, tuple(symbols), tuple(self._makers(looked_up)))
+
+    def _makers(self, looked_up: str) -> Iterator[Merge]:
+        for cut in range(1, len(looked_up)):
+            left, right = looked_up[:cut], looked_up[cut:]
+            rank = self._encoder.rank(left, right)
+            if rank is not None:
+                yield Merge(rank, left, right, 0, self._encoder.score(left, right))
+
+    def _word(self, text: str, at: int, offsets: Offsets, cuts: tuple[Cut, ...]) -> EncodedWord:
+        """A word that begins at byte `at` of what `offsets` is made of."""
+        merged = self._merged[text]
+        symbols = tuple(
+            Symbol(text, offsets.start(at + start), offsets.end(at + end), ids, is_token, dropped)
+            for text, start, end, ids, is_token, dropped, _ in merged.symbols
+        )
+        tokens = tuple(
+            WordToken(token, offsets.start(at + start), offsets.end(at + end), origin)
+            for token, start, end, origin in merged.tokens
+        )
+        start, end = (cuts[-1].start, cuts[-1].end) if cuts else (symbols[0].start, symbols[-1].end)
+        word = Word(text, start, end, 0, cuts, merged.written, merged.whole, merged.merges, symbols)
+        return EncodedWord(word, tokens)
+
+
+class BytePairTracer(MergeTracer):
     """The `Tracer` (models/steps.py) of byte pair encoding."""
 
     def __init__(self, text: BytePairText) -> None:
+        super().__init__(text)
         self._text = text
-        self._merged = _MergedWords(text)
 
     @made_once
     def stages(self) -> tuple[Stage, ...]:
@@ -68,19 +136,24 @@ class BytePairTracer:
             way = tuple(Cut(number, cut.alternative, *span(cut)) for number, cut in enumerate(cuts))
             yield self._word(piece[start:end], ends[start], offsets, way)
 
-    def _word(self, text: str, at: int, offsets: Offsets, cuts: tuple[Cut, ...]) -> EncodedWord:
-        merged = self._merged[text]
-        symbols = tuple(
-            Symbol(text, offsets.start(at + start), offsets.end(at + end), ids, is_token, dropped)
-            for text, start, end, ids, is_token, dropped in merged.symbols
-        )
-        tokens = tuple(
-            WordToken(token, offsets.start(at + start), offsets.end(at + end), origin)
-            for token, start, end, origin in merged.tokens
-        )
-        start, end = cuts[-1].start, cuts[-1].end
-        word = Word(text, start, end, 0, cuts, merged.written, merged.whole, merged.merges, symbols)
-        return EncodedWord(word, tokens)
+    def count_words(self, fragment: str | bytes) -> int:
+        if native is None:
+            return len(self._text.words(fragment))
+        from .tables import compiled_splitter
+
+        data = fragment.encode() if isinstance(fragment, str) else fragment
+        if not data.isascii():  # what cannot be decoded is U+FFFD
+            data = utf8.decode(data).encode("utf-8", "surrogatepass")
+        return compiled_splitter(self._vocabulary.pre_tokenizer).count_words(data)
+
+    def spellings(self, piece: str) -> list[str]:
+        return [self.written(piece), piece, piece + self._vocabulary.tokenizer_model.hidden_suffix]
+
+    def written(self, text: str) -> str:
+        entry = self._vocabulary.pre_tokenizer
+        if not entry.byte_encode:
+            return escape_spaces(text) if entry.escape_whitespaces else text
+        return text.encode("utf-8", "surrogateescape").decode("latin-1").translate(BYTE_CHARS)
 
 
 def stages_of(entry: PreTokenizer) -> tuple[Stage, ...]:
@@ -119,7 +192,7 @@ class _Merged(NamedTuple):
 class _MergedWords(dict[str, _Merged]):
     """Words by their text, merged when first asked for. Full, it starts anew: all merges of a word are many."""
 
-    def __init__(self, text: BytePairText) -> None:
+    def __init__(self, text: Merging) -> None:
         super().__init__()
         self._text = text
         self._characters = 0
@@ -134,8 +207,9 @@ class _MergedWords(dict[str, _Merged]):
         return merged
 
 
-def _merge_word(text: BytePairText, word: str) -> _Merged:
-    encoder, entry = text.word_ids.encoder, text.vocabulary.pre_tokenizer
+def _merge_word(text: Merging, word: str) -> _Merged:
+    encoder: WordEncoder = text.word_ids.encoder
+    entry = text.vocabulary.pre_tokenizer
     written = encoder.written(word)
     whole = None
     if encoder.is_whole(written):
@@ -159,6 +233,7 @@ def _merge_word(text: BytePairText, word: str) -> _Merged:
             dropped = bytes(
                 byte for at, byte in enumerate(_bytes_of(symbol, entry.byte_encode)) if at not in kept
             )
+            dropped = dropped if encoder.drops_bytes else b""
             symbols.append(Symbol(symbol, begin, end, tuple(token for token, _ in pieces), False, dropped))
     return _Merged(written, whole, merges, symbols, tokens)
 
@@ -167,7 +242,8 @@ def merge(encoder: WordEncoder, written: str) -> tuple[tuple[Merge, ...], list[s
     """The merges of a word as it is written, in order, and the symbols that they leave."""
     symbols = list(written)
     merges = tuple(
-        Merge(rank, symbols[left], symbols[right], left) for rank, left, right in encoder.steps(symbols)
+        Merge(rank, symbols[left], symbols[right], left, encoder.score(symbols[left], symbols[right]))
+        for rank, left, right in encoder.steps(symbols)
     )
     return merges, list(filter(None, symbols))
 
