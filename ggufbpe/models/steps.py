@@ -170,7 +170,7 @@ class Word(NamedTuple):
     merges: tuple[Merge, ...]
     symbols: tuple[Symbol, ...]
     matches: tuple[Match, ...] = ()
-    lattice: WordLattice | None = None
+    lattice: WordLattice | None = None  # None, too, where the vocabulary has scores that are not finite
 
 
 def rest_of(word: Word, match: Match) -> bytes:

@@ -100,7 +100,8 @@ class PieceSearch:
                         self._add(token.id, before.tokens + number, token.start, token.end)
             else:
                 self._look_in(before, found, end)
-                end = found.words[-1].end if found.words else end
+                ends = [each.end for each in found.fragments if each.kind != "text"]
+                end = max([*ends, *(word.end for word in found.words[-1:])], default=end)
             if len(self._tokens if times else self._places) == PLACES:
                 break
         self._count = times

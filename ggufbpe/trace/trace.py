@@ -283,7 +283,9 @@ class _Way:
         limit = self._end - kept
         fragments = bisect_right(self._fragments, limit, key=lambda fragment: fragment.end)
         words = bisect_right(self._words, limit, key=lambda word: word.end)
-        changes = bisect_right(self._changes, limit, key=lambda change: change.end)
+        changes = len(self._changes)  # one may reach beyond the word that came after it
+        if kept:
+            changes = bisect_right(self._changes, limit, key=lambda change: change.end)
         is_gone = [
             token.fragment < fragments or (token.word is not None and token.word < words)
             for token in self._tokens

@@ -62,8 +62,8 @@ class UnigramTracer(Tracer):
 
     def _words(self, normalized: Normalized, start: int) -> Iterator[EncodedWord]:
         text, starts, ends = normalized
-        if not self._is_sure_of_an_end and self._is_without_end(text):
-            yield from self._as_one_unknown(normalized, start)
+        if not self._is_finite:
+            yield from self._without_lattices(normalized, start)
             return
         total = 0.0
         held: list[EncodedWord] = []  # the last token of the first one may go on
@@ -121,30 +121,33 @@ class UnigramTracer(Tracer):
             at = behind
 
     @made_once
-    def _is_sure_of_an_end(self) -> bool:
-        """Whether all scores are finite, so that each character can be reached."""
+    def _is_finite(self) -> bool:
+        """Whether all scores are, so that each character can be reached."""
         return isfinite(sum(self._lattice.scores)) and isfinite(self._lattice.unknown_score)
 
-    def _is_without_end(self, text: bytes) -> bool:
-        """Whether a character is not reached; then none behind it is."""
-        total = 0.0
+    def _without_lattices(self, normalized: Normalized, start: int) -> Iterator[EncodedWord]:
+        """The words where tokens may stand across their ends: each token is of the word in which it begins."""
+        text, starts, ends = normalized
+        path = self._lattice.best_path(text)[::-1]
         for first, end in self._text.word_bounds(text):
-            lattice = word_lattice(tuple(self._edges(text[first:end])), end - first, total)
-            if lattice is None:
-                return True
-            total = lattice.best.total
-        return False
-
-    def _as_one_unknown(self, normalized: Normalized, start: int) -> Iterator[EncodedWord]:
-        """The unknown token for all of the text, as the way back from an end that is not reached gives it."""
-        span = start + normalized.starts[0], start + normalized.ends[-1]
-        tokens: tuple[WordToken, ...] = (WordToken(self._lattice.unknown, *span, "unknown"),)
-        for first, end in self._text.word_bounds(normalized.text):
             word = self._word(normalized, first, end, start)
-            ids = tuple(token.id for token in tokens)
-            symbol = Symbol(word.written, word.start, word.end, ids, False, is_unknown=True)
-            yield EncodedWord(word._replace(symbols=(symbol,)), tokens)
-            tokens = ()
+            symbols: list[Symbol] = []
+            if not path or path[-1][1] > first:
+                stop = min(path[-1][1], end) if path else end
+                symbols.append(
+                    Symbol(_shown(text[first:stop]), word.start, start + ends[stop - 1], (), False)
+                )
+            while path and path[-1][1] < end:
+                token, at, behind = path.pop()
+                span = start + starts[at], start + ends[behind - 1]
+                symbols.append(Symbol(_shown(text[at:behind]), *span, (token,), token != self.unknown))
+            symbols = [each._replace(is_unknown=not each.is_token) for each in symbols]
+            tokens = tuple(
+                WordToken(each.ids[0], each.start, each.end, "symbol" if each.is_token else "unknown")
+                for each in symbols
+                if each.ids
+            )
+            yield EncodedWord(word._replace(symbols=tuple(symbols)), tokens)
 
     # ---- normalization ----
 
@@ -152,12 +155,17 @@ class UnigramTracer(Tracer):
         """What became something else, and what went."""
         done = 0
         for (first, end), places in _spans(normalized):
-            if done < first:
-                yield from self._change(data, done, first, b"", start)
+            yield from self._gone(data, done, first, start)
             yield from self._change(data, first, end, normalized.text[places], start)
             done = end
-        if done < len(data):
-            yield from self._change(data, done, len(data), b"", start)
+        yield from self._gone(data, done, len(data), start)
+
+    def _gone(self, data: bytes, first: int, end: int, start: int) -> Iterator[Change]:
+        """A part of the text of which nothing is left."""
+        while first < end:
+            _, length = self._normalizer.next_piece(data, first)
+            yield from self._change(data, first, first + length, b"", start)
+            first += length
 
     def _change(self, data: bytes, first: int, end: int, became: bytes, start: int) -> Iterator[Change]:
         if data[first:end] == became:

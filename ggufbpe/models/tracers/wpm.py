@@ -60,7 +60,7 @@ class WordPieceTracer(Tracer):
                 word.append(written)
                 bounds.append((first, end))
             elif written:
-                own = changes[:-1] if len(written) > 1 else changes
+                own = changes if written == char else changes[:-1]
                 yield from joined(iter(own))
                 if word:
                     yield self._word("".join(word), bounds)
