@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from charsmaps import charsmap
-from conftest import GPT2, RAW_UTF8, ROOT
+from conftest import GPT2, RAW_UTF8, ROOT, UNIGRAM
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import (
@@ -29,8 +29,22 @@ from ggufbpe import Tokenizer, cli
 from ggufbpe.models.bpe.pattern import option_texts
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.steps import stages_of
-from ggufbpe.models.steps import Merge
+from ggufbpe.models.steps import (
+    Change,
+    Cut,
+    Edge,
+    Fragment,
+    Match,
+    Merge,
+    Stage,
+    Symbol,
+    TriedToken,
+    Word,
+    WordLattice,
+)
+from ggufbpe.models.steps import Path as LatticePath
 from ggufbpe.trace.reasons import Place, WhyNot, to_json
+from ggufbpe.trace.trace import Token, Trace
 from ggufbpe.trace.why_not import why_not
 from ggufbpe.views.explain import Quote, answer_in_words, taken_by
 from ggufbpe.views.explain_page import html as html_in_pieces
@@ -153,6 +167,13 @@ def test_reason(
 def test_every_reason_has_a_case() -> None:
     documented = re.findall(r'- "(\w+)":', f"{WhyNot.__doc__}{Place.__doc__}")
     assert {reason for reason, *_ in REASONS} == set(documented)
+
+
+def test_names_in_json_are_documented() -> None:
+    documented = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")))
+    records = (Trace, Stage, Fragment, Change, Word, Cut, Merge, Match, TriedToken, WordLattice, Edge)
+    more = (LatticePath, Symbol, Token, WhyNot, Place)
+    assert not {name for record in (*records, *more) for name in record._fields} - documented
 
 
 def test_evidence_is_the_traces() -> None:
@@ -395,8 +416,17 @@ def without_colors(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
+MODELS = [
+    GPT2,
+    RAW_UTF8,
+    UNIGRAM,
+    *(ROOT / "fixtures" / "vocabs" / f"{name}.gguf" for name in ("spm", "wpm", "rwkv")),
+]
+
+
+@pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 @pytest.mark.parametrize("width", [30, 50, 100, 200])
-@pytest.mark.parametrize("model", [GPT2, RAW_UTF8], ids=["gpt2", "raw"])
+@pytest.mark.parametrize("model", MODELS, ids=[model.stem for model in MODELS])
 def test_views_of_hostile_text(
     width: int, model: Path, explain: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -457,9 +487,20 @@ ALLOWED = set(_TAGS.split())
 
 
 def test_page_is_self_contained_and_safe() -> None:
-    tok = gpt2()
+    check_page(gpt2(), "Hell", "stands in the text at one place")
+
+
+PAGES = [("spm", "ll", "was produced"), ("wpm", " h", "stands in the text"), ("rwkv", "l", "was produced")]
+
+
+@pytest.mark.parametrize(("name", "piece", "said"), PAGES, ids=[name for name, *_ in PAGES])
+def test_page_of_other_models(name: str, piece: str, said: str) -> None:
+    check_page(opened(name), piece, said)
+
+
+def check_page(tok: Tokenizer, piece: str, said: str) -> None:
     found = tok.trace(HOSTILE)
-    document = html(found, 100, why_not(tok, HOSTILE, "Hell"))
+    document = html(found, 100, why_not(tok, HOSTILE, piece))
     reader = read(document)
     assert set(reader.tags) <= ALLOWED
     assert not {name for name, _ in reader.attributes} & {"src", "href", "onclick", "style"}
@@ -469,8 +510,8 @@ def test_page_is_self_contained_and_safe() -> None:
     assert document.count("<bdi>") == document.count("</bdi>")
     assert r"\x1b" in reader.text
     assert "prefers-color-scheme: dark" in document
-    assert "'Hell'" not in reader.text  # a quote is a box here
-    assert "stands in the text at one place" in reader.text
+    assert f"'{piece}'" not in reader.text  # a quote is a box here
+    assert said in reader.text
 
 
 def test_page_has_what_the_terminal_has() -> None:

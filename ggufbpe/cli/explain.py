@@ -35,16 +35,20 @@ from ._files import require_folder, require_free, write_file
 from ._input import settle_stdin, stdin
 
 _DESCRIPTION = """\
-Show how a text becomes tokens: the fragments between special tokens; the words, each with the alternative of the \
-pre-tokenizer's pattern that took it; the merges of each word in order, with their ranks; and the ids, with the \
-bytes of the text that they stand for.
+Show how a text becomes tokens: the fragments between special tokens; what normalization changed, and why; the words; \
+how each was made into tokens, step by step; and the ids, with the bytes of the text that they stand for. The steps \
+are the model's: merges in order, with their ranks or scores; the tokens that were tried at each place, of which the \
+longest is taken; or the best path through the lattice, and the next best. With byte pair encoding, each word comes \
+with the alternative of the pre-tokenizer's pattern that took it.
 
-The text is taken as it is; backslash escapes are read only with --escape. Words and tokens are numbered from 0."""
+The text is taken as it is; backslash escapes are read only with --escape. Words and tokens are numbered from 0. RWKV \
+knows no words: each match stands as one. What --json prints is in docs/explain.md."""
 _EXAMPLES = """\
 examples:
   ggufbpe explain "Hello world"
   ggufbpe explain -m model.gguf -f prompt.txt --word 12
   ggufbpe explain -m model.gguf -p "Hello world" --why-not Hell
+  ggufbpe explain -m bge.gguf -p "unbelievably" --why-not "##able"
   ggufbpe explain -m model.gguf -f prompt.txt --html way.html
   ggufbpe explain -m model.gguf --json < prompt.txt"""
 
@@ -63,7 +67,7 @@ def add_arguments(parser: Parser) -> None:
     )
     add_special_flags(parser)
     part = parser.add_mutually_exclusive_group()
-    part.add_argument("--word", type=int, metavar="N", help="show only word N, with all its merges")
+    part.add_argument("--word", type=int, metavar="N", help="show only word N, with all its steps")
     part.add_argument("--token", type=int, metavar="N", help="show only token N, and its word")
     part.add_argument(
         "--why-not",
