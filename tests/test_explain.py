@@ -490,7 +490,7 @@ def test_page_is_self_contained_and_safe() -> None:
     check_page(gpt2(), "Hell", "stands in the text at one place")
 
 
-PAGES = [("spm", "ll", "was produced"), ("wpm", " h", "stands in the text"), ("rwkv", "l", "was produced")]
+PAGES = [("spm", "llo", "was produced"), ("wpm", " h", "stands in the text"), ("rwkv", "l", "was produced")]
 
 
 @pytest.mark.parametrize(("name", "piece", "said"), PAGES, ids=[name for name, *_ in PAGES])

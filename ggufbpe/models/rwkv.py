@@ -116,6 +116,10 @@ class RWKVText:
         """The tokens, unescaped."""
         return Trie((unescape(text), token) for token, text in enumerate(self.vocabulary.tokens))
 
+    def unescaped(self, token: int) -> bytes:
+        """The bytes that a token is found by."""
+        return unescape(self.vocabulary.tokens[token])
+
     def forget_words(self) -> None:
         """There are none."""
 

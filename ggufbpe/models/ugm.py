@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from .steps import Tracer
 
 _NORMAL, _UNUSED, _USER_DEFINED = 4, 2, 16  # vocab/vocabulary.py, which imports this room
-MATCHED = _NORMAL | _USER_DEFINED | _UNUSED  # what plain text may become
+_MATCHED = _NORMAL | _USER_DEFINED | _UNUSED  # what plain text may become
 _SPACE = SPACE.encode()
 _REPLACEMENT = "\ufffd".encode()
-CODE_UNITS = (
+_CODE_UNITS = (
     *(1,) * 12,
     2,
     2,
@@ -114,12 +114,12 @@ class UnigramModel(TokenizerModel):
     def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int] = ()) -> int:
         """What "\\n" becomes before the file's special ids are known: by T5's own, for unknown and for nothing."""
         text = _line_break(vocabulary)
-        first = first_attributes(vocabulary)
+        first = _first_attributes(vocabulary)
         lattice = _lattice(vocabulary, first, self.default_ids["unk"])
         matches: dict[bytes, int] = {}
         for part in (text[a:b] for a in range(len(text)) for b in range(a + 1, len(text) + 1)):
             token = vocabulary.token_to_id.get(part.decode("utf-8", "surrogateescape"), -1)
-            matches[part] = token if token >= 0 and first[token] & MATCHED else -1
+            matches[part] = token if token >= 0 and first[token] & _MATCHED else -1
         path = lattice._replace(tokens=matches).best_path(text)
         return path[0][0] if path else self.default_ids["pad"]
 
@@ -134,7 +134,7 @@ class UnigramModel(TokenizerModel):
         unknown = vocabulary.special_ids["unk"]
         return compiled().UGMModel(
             strings_of(vocabulary.tokens),
-            array("H", first_attributes(vocabulary)).tobytes(),
+            array("H", _first_attributes(vocabulary)).tobytes(),
             array("H", vocabulary.attributes).tobytes(),
             array("f", vocabulary.scores).tobytes(),
             vocabulary.charsmap,
@@ -157,7 +157,7 @@ class UnigramText:
         from ..vocab.tokens import tokens_with
 
         vocabulary = self.vocabulary
-        user_defined = tokens_with(array("H", first_attributes(vocabulary)), _USER_DEFINED)
+        user_defined = tokens_with(array("H", _first_attributes(vocabulary)), _USER_DEFINED)
         return CharsmapNormalizer(
             Charsmap(vocabulary.charsmap),
             _prefixes((vocabulary.tokens[token].encode(), 0) for token in user_defined),
@@ -185,8 +185,12 @@ class UnigramText:
 
     def words(self, fragment: str | bytes) -> list[str]:
         """The normalized text, cut before each space that no token joins to what is before it."""
-        text = self.normalizer.normalize(bytes_of(fragment)).text
+        text = self.normalizer.normalize(_bytes_of(fragment)).text
         return [text[a:b].decode("utf-8", "replace") for a, b in self.word_bounds(text)]
+
+    def is_matched(self, token: int) -> bool:
+        """Whether plain text may become it."""
+        return bool(_first_attributes(self.vocabulary)[token] & _MATCHED)
 
     def word_bounds(self, text: bytes) -> Iterator[tuple[int, int]]:
         """Where each word of a normalized text begins and ends."""
@@ -200,12 +204,12 @@ class UnigramText:
 
     def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
         """The ids: all of them are one tuple, since every sum begins with the first token."""
-        text = self.normalizer.normalize(bytes_of(fragment)).text
+        text = self.normalizer.normalize(_bytes_of(fragment)).text
         yield (tuple(token for token, _, _ in self.lattice.best_path(text)),)
 
     def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the fragment."""
-        text, starts, ends = self.normalizer.normalize(bytes_of(fragment))
+        text, starts, ends = self.normalizer.normalize(_bytes_of(fragment))
         for token, start, end in self.lattice.best_path(text):
             yield token, starts[start], ends[end - 1]
 
@@ -319,7 +323,7 @@ class Lattice(NamedTuple):
         known = self.tokens.get
         at = 0
         while at < size:
-            behind = min(at + CODE_UNITS[text[at] >> 4], size)
+            behind = min(at + _CODE_UNITS[text[at] >> 4], size)
             so_far = sums[at]
             is_found = False
             end = at + 1
@@ -344,11 +348,27 @@ class Lattice(NamedTuple):
             end = start
         return path[::-1]
 
+    def ways(self, text: bytes) -> Iterator[tuple[int, int, int, float]]:
+        """(id, start, end, score) of all ways on from each character, in the order in which `best_path` tries them."""
+        at = 0
+        while at < len(text):
+            behind = min(at + _CODE_UNITS[text[at] >> 4], len(text))
+            is_found = False
+            end = at + 1
+            while end <= len(text) and (token := self.tokens.get(text[at:end])) is not None:
+                if token >= 0:
+                    is_found = is_found or end == behind
+                    yield token, at, end, 0.0 if self.is_user_defined[token] else self.scores[token]
+                end += 1
+            if not is_found:
+                yield self.unknown, at, behind, self.unknown_score
+            at = behind
+
 
 def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int | None) -> Lattice:
     """The lattice of a vocabulary but for its tokens. Where there is no unknown token, llama.cpp gives -1, too."""
     scores = vocabulary.scores or array("f", [0.0]) * len(vocabulary.tokens)
-    normal = (score for score, kind in zip(scores, first_attributes(vocabulary)) if kind & _NORMAL)
+    normal = (score for score, kind in zip(scores, _first_attributes(vocabulary)) if kind & _NORMAL)
     lowest = _LARGEST_FLOAT
     for score in normal:
         lowest = score if score < lowest else lowest  # no min(): NaN counts as nothing
@@ -366,15 +386,15 @@ def _line_break(vocabulary: Vocabulary) -> bytes:
     return UnigramText(vocabulary).normalizer.normalize(b"\n").text
 
 
-def first_attributes(vocabulary: Vocabulary) -> Sequence[int]:
+def _first_attributes(vocabulary: Vocabulary) -> Sequence[int]:
     """Attributes as they were when llama.cpp made its tries: before special tokens were found by their texts."""
     return vocabulary.first_attributes or vocabulary.attributes
 
 
 def _matched(vocabulary: Vocabulary) -> Iterator[tuple[bytes, int]]:
     """The tokens that plain text may become, with their ids."""
-    for token, (text, kind) in enumerate(zip(vocabulary.tokens, first_attributes(vocabulary))):
-        if kind & MATCHED:
+    for token, (text, kind) in enumerate(zip(vocabulary.tokens, _first_attributes(vocabulary))):
+        if kind & _MATCHED:
             yield text.encode(), token
 
 
@@ -397,6 +417,5 @@ def _places(text: bytes, part: bytes) -> Iterator[int]:
         at = text.find(part, at + len(part))
 
 
-def bytes_of(fragment: str | bytes) -> bytes:
-    """A fragment in UTF-8."""
+def _bytes_of(fragment: str | bytes) -> bytes:
     return fragment.encode() if isinstance(fragment, str) else fragment

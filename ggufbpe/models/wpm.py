@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .steps import Tracer
 
 _FLAGS = PreTokenizer("", "", byte_encode=False, add_bos=True, add_sep=True)
-BEGIN = SPACE  # before each word, in the texts of tokens
+_BEGIN = SPACE  # before each word, in the texts of tokens
 # CJK as in BERT's own code; one range begins at U+2B920, where HF tokenizers' has a slip that llama.cpp follows.
 CJK = (
     (0x4E00, 0x9FFF),
@@ -145,7 +145,7 @@ class LongestMatch:
 
     def ids_with_ends(self, word: str) -> list[tuple[int, int, int]]:
         """The same, and which characters each stands for."""
-        symbols = tuple(map(ord, BEGIN + word))
+        symbols = tuple(map(ord, _BEGIN + word))
         found: list[tuple[int, int, int]] = []
         at = 0
         while at < len(symbols):

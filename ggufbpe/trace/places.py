@@ -26,7 +26,7 @@ _QUOTED = 200  # bytes of a piece that a stage made
 _CHANGES = 20  # of a place that was normalized
 
 
-class Piece(NamedTuple):
+class Sought(NamedTuple):
     """What is looked for: a token, as it is looked up, and its own merges if it is made by merging alone."""
 
     token: int
@@ -70,7 +70,7 @@ def runs_of(tracer: Tracer, found: Trace) -> Iterator[Run]:
 
 
 def places_of(
-    tokenizer: Tokenizer, tracer: Tracer, found: Trace, runs: list[Run], piece: Piece
+    tokenizer: Tokenizer, tracer: Tracer, found: Trace, runs: list[Run], piece: Sought
 ) -> Iterator[Place]:
     """The places where the piece stands, each with its reason."""
     written = tracer.by_position(piece.looked_up)
@@ -100,7 +100,7 @@ def _place(
     found: Trace,
     touched: list[tuple[int, int, int | None, int]],
     span: tuple[int, int],
-    piece: Piece,
+    piece: Sought,
 ) -> Place | None:
     start, end = _byte_span(tracer, found, touched, span)
     for _, _, number, fragment in touched:
@@ -192,7 +192,7 @@ def _in_word(word: Word, span: tuple[int, int], own: tuple[Merge, ...] | None) -
     return Place("produced", 0, 0)
 
 
-def _in_matches(word: Word, at: int, piece: Piece) -> Place:
+def _in_matches(word: Word, at: int, piece: Sought) -> Place:
     """The reason of a piece at a position of a word that is made of the longest matches."""
     failed = word.matches[-1] if word.matches[-1].taken is None else None
     if failed is not None and len(word.symbols) == 1:
@@ -204,13 +204,13 @@ def _in_matches(word: Word, at: int, piece: Piece) -> Place:
     return Place("longer_match", 0, 0, match=match) if is_longer else Place("produced", 0, 0)
 
 
-def _length(match: Match, piece: Piece) -> int:
+def _length(match: Match, piece: Sought) -> int:
     """The bytes of the piece where it is tried; of one that another token of the same text hides, the longest."""
     tried = (each.length for each in match.tried if each.token == piece.token)
     return next(tried, match.tried[-1].length)
 
 
-def _in_lattice(word: Word, span: tuple[int, int], piece: Piece) -> Place | None:
+def _in_lattice(word: Word, span: tuple[int, int], piece: Sought) -> Place | None:
     """The same of a lattice; None within a character, where nothing stands."""
     assert word.lattice is not None
     path = best_path_with(word.lattice, piece.token, span[0], span[1] - span[0])
@@ -221,7 +221,7 @@ def _in_lattice(word: Word, span: tuple[int, int], piece: Piece) -> Place | None
     return Place("path", 0, 0, path=path, best=word.lattice.best)
 
 
-def _normalized(found: Trace, piece: Piece) -> Iterator[Place]:
+def _normalized(found: Trace, piece: Sought) -> Iterator[Place]:
     """Where the text has the piece and normalization made something else of it."""
     text = unescape_spaces(piece.looked_up)
     data = (text.lstrip(" ") or text).encode("utf-8", "surrogateescape")

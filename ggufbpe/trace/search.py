@@ -15,7 +15,7 @@ from ..models.bpe.merge import byte_level
 from ..models.steps import Tracer
 from ..pipeline.blocks import blocks
 from ..spelling import SPACE, escape_spaces
-from .places import Piece, places_of, runs_of
+from .places import Sought, places_of, runs_of
 from .reasons import Place, WhyNot
 from .survey import Counter
 from .trace import Totals, Trace, trace_part, traced_parts
@@ -40,7 +40,7 @@ class PieceSearch:
         looked_up = tracer.looked_up(token)
         alone = tracer.alone(looked_up)
         own = alone.merges if alone is not None and len(alone.symbols) == 1 else None
-        self._piece = Piece(token, looked_up, own)
+        self._piece = Sought(token, looked_up, own)
         self._written = tracer.by_position(looked_up)
         self._variants = {each: _variant_written(tokenizer, tracer, each) for each in variants_of(name)}
         longest = max(map(len, (self._written, *self._variants.values())))

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..model import unknown_of
-from ..rwkv import unescape
 from ..steps import EncodedWord, Fragment, Match, Step, Symbol, Tracer, TriedToken, Word, WordToken
 
 if TYPE_CHECKING:
@@ -60,4 +59,4 @@ class RWKVTracer(Tracer):
         return [*exact, piece]
 
     def looked_up(self, token: int) -> str:
-        return unescape(self._tokens[token]).decode("utf-8", "surrogateescape")
+        return self._text.unescaped(token).decode("utf-8", "surrogateescape")

@@ -28,7 +28,6 @@ from ..steps import (
     joined,
     word_lattice,
 )
-from ..ugm import CODE_UNITS, MATCHED, bytes_of, first_attributes
 
 if TYPE_CHECKING:
     from ..ugm import Normalized, UnigramText
@@ -41,12 +40,11 @@ class UnigramTracer(Tracer):
         self._text = text
         self._normalizer = text.normalizer
         self._lattice = text.lattice
-        self._attributes = first_attributes(text.vocabulary)
         self.unknown: int = self._lattice.unknown
 
     def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
         """Changes, and words with their lattices."""
-        data = bytes_of(fragment)
+        data = fragment.encode() if isinstance(fragment, str) else fragment
         yield Fragment("text", start, start + len(data))
         normalized = self._normalizer.normalize(data)
         changes = joined(self._changes(data, normalized, start))
@@ -102,23 +100,9 @@ class UnigramTracer(Tracer):
         return Word(text, *span, 0, (), written, None, (), ())
 
     def _edges(self, text: bytes) -> Iterator[Edge]:
-        """All ways on from each character, in the order of `Lattice.best_path`."""
-        known, scores = self._lattice.tokens.get, self._lattice.scores
-        at = 0
-        while at < len(text):
-            behind = min(at + CODE_UNITS[text[at] >> 4], len(text))
-            is_found = False
-            end = at + 1
-            while end <= len(text) and (token := known(text[at:end])) is not None:
-                if token >= 0:
-                    is_found = is_found or end == behind
-                    score = 0.0 if self._lattice.is_user_defined[token] else scores[token]
-                    yield Edge(token, _shown(text[at:end]), at, end - at, score)
-                end += 1
-            if not is_found:
-                score = self._lattice.unknown_score
-                yield Edge(self._lattice.unknown, _shown(text[at:behind]), at, behind - at, score)
-            at = behind
+        """All ways on from each character."""
+        for token, start, end, score in self._lattice.ways(text):
+            yield Edge(token, _shown(text[start:end]), start, end - start, score)
 
     @made_once
     def _is_finite(self) -> bool:
@@ -192,7 +176,8 @@ class UnigramTracer(Tracer):
     # ---- pieces ----
 
     def count_words(self, fragment: str | bytes) -> int:
-        text = self._normalizer.normalize(bytes_of(fragment)).text
+        data = fragment.encode() if isinstance(fragment, str) else fragment
+        text = self._normalizer.normalize(data).text
         return sum(1 for _ in self._text.word_bounds(text))
 
     def spellings(self, piece: str) -> list[str]:
@@ -205,7 +190,7 @@ class UnigramTracer(Tracer):
         return escape_spaces(text)
 
     def is_for_text(self, token: int) -> bool:
-        return bool(self._attributes[token] & MATCHED)
+        return self._text.is_matched(token)
 
 
 def _shown(data: bytes) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ... import utf8
-from ...spelling import escape_spaces
+from ...spelling import SPACE, escape_spaces
 from ..steps import (
     Change,
     EncodedWord,
@@ -24,7 +24,6 @@ from ..steps import (
     WordToken,
     joined,
 )
-from ..wpm import BEGIN
 
 if TYPE_CHECKING:
     from ..wpm import WordPieceText
@@ -74,9 +73,9 @@ class WordPieceTracer(Tracer):
             yield self._word("".join(word), bounds)
 
     def _word(self, word: str, bounds: list[tuple[int, int]]) -> EncodedWord:
-        symbols = tuple(map(ord, BEGIN + word))
+        symbols = tuple(map(ord, SPACE + word))
         places = [0]  # of the symbols, in bytes
-        for char in BEGIN + word:
+        for char in SPACE + word:
             places.append(places[-1] + len(char.encode("utf-8", "surrogatepass")))
         start, last = bounds[0][0], bounds[-1][1]
         matches: list[Match] = []
@@ -90,7 +89,7 @@ class WordPieceTracer(Tracer):
             taken, end = tried[-1] if tried else (None, at)
             matches.append(Match(places[at], candidates, taken, places[reach] - places[at]))
             if taken is None:
-                found = [Symbol(BEGIN + word, start, last, (self.unknown,), False, is_unknown=True)]
+                found = [Symbol(SPACE + word, start, last, (self.unknown,), False, is_unknown=True)]
                 break
             first = bounds[max(at - 1, 0)][0]
             behind = bounds[end - 2][1] if end - 1 > max(at - 1, 0) else first
@@ -100,7 +99,7 @@ class WordPieceTracer(Tracer):
             WordToken(each.ids[0], each.start, each.end, "unknown" if each.is_unknown else "symbol")
             for each in found
         )
-        steps = Word(word, start, last, 0, (), BEGIN + word, None, (), tuple(found), tuple(matches))
+        steps = Word(word, start, last, 0, (), SPACE + word, None, (), tuple(found), tuple(matches))
         return EncodedWord(steps, tokens)
 
     def count_words(self, fragment: str | bytes) -> int:
@@ -110,7 +109,7 @@ class WordPieceTracer(Tracer):
     def spellings(self, piece: str) -> list[str]:
         """As the file has it, or "##ing" as vocab.txt does; what begins a word has a space there, or may be meant."""
         text = escape_spaces(piece)
-        return [text, text.removeprefix(_CONTINUES), BEGIN + text]
+        return [text, text.removeprefix(_CONTINUES), SPACE + text]
 
     def looked_up(self, token: int) -> str:
         return self._tokens[token]
