@@ -140,7 +140,7 @@ REASONS: list[tuple[str, Callable[[], Tokenizer], str, str, dict[str, bool], str
     # by the best path
     ("path", unigram, "ab", "b", {},
      r"with it has the sum -5: «▁a» \(-2\) \+ «b» \(-3\); .* the sum -4.5: «▁ab» \(-4.5\), which is more"),
-    ("path", unigram, "b", "b", {}, r"taken has the sum -7: «▁b» \(-7\), which is no less, and was found first"),
+    ("path", unigram, "b", "b", {}, r"taken has the sum -7: «▁b» \(-7\), which is no less"),
     ("normalized", unigram, "a\tb", "\t", {}, r"«b'\\t'» becomes «▁» \(charsmap, space written as U\+2581\)"),
     ("not_for_text", unigram, "a<0x41>", "<0x41>", {}, "plain text never becomes a token of this kind"),
 ]  # fmt: skip

@@ -173,13 +173,12 @@ class Word(NamedTuple):
     lattice: WordLattice | None = None  # None, too, where the vocabulary has scores that are not finite
 
 
-def rest_of(word: Word, match: Match) -> bytes:
-    """What of a word is left where a match begins."""
+def encoded(written: str) -> bytes:
+    """What stands in `Word.written`, in bytes: those that were no character as they were."""
     try:
-        written = word.written.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # the word has surrogates of its own
-        written = word.written.encode("utf-8", "surrogatepass")
-    return written[match.position :]
+        return written.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # the text has surrogates of its own
+        return written.encode("utf-8", "surrogatepass")
 
 
 class WordToken(NamedTuple):

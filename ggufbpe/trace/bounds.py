@@ -19,16 +19,26 @@ from .trace import Trace
 Units = Callable[[str], str]  # `Tracer.by_position`
 
 
-def byte_bounds(found: Trace, word: Word, span: tuple[int, int], by_position: Units) -> tuple[int, int]:
-    """Where the positions `span` of `word.written` begin and end in the text, in bytes."""
-    if found.stages:
-        return _byte_at(found, word, span[0], False), _byte_at(found, word, span[1], True)
-    bounds: list[tuple[int, int]] = []
-    for char, start, end in _characters(found, word):
-        bounds += _inside(start, end, len(by_position(char)))
-    if not bounds[span[0] : span[1]]:
-        return word.start, word.end
-    return bounds[span[0]][0], bounds[span[1] - 1][1]
+class ByteBounds:
+    """Where the positions of a word as it is written begin and end in the text; of the last word they are kept."""
+
+    def __init__(self, found: Trace, by_position: Units) -> None:
+        self._found = found
+        self._by_position = by_position
+        self._word: Word | None = None
+        self._bounds: list[tuple[int, int]] = []
+
+    def of(self, word: Word, span: tuple[int, int]) -> tuple[int, int]:
+        """Where the positions `span` of `word.written` begin and end, in bytes."""
+        if self._found.stages:
+            return _byte_at(self._found, word, span[0], False), _byte_at(self._found, word, span[1], True)
+        if word is not self._word:
+            self._word, self._bounds = word, []
+            for char, start, end in _characters(self._found, word):
+                self._bounds += _inside(start, end, len(self._by_position(char)))
+        if not self._bounds[span[0] : span[1]]:
+            return word.start, word.end
+        return self._bounds[span[0]][0], self._bounds[span[1] - 1][1]
 
 
 def _inside(start: int, end: int, count: int) -> list[tuple[int, int]]:

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..models.steps import Match, Merge, Tracer, Word, best_path_with, rest_of
+from ..models.steps import Match, Merge, Tracer, Word, best_path_with, encoded
 from ..spelling import unescape_spaces
-from .bounds import byte_bounds, changes_in, rewritten
+from .bounds import ByteBounds, changes_in, rewritten
 from .reasons import Place
 from .trace import Trace
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _QUOTED = 200  # bytes of a piece that a stage made
 _CHANGES = 20  # of a place that was normalized
+_COMPARED, _MANY_EDGES = 5, 1 << 12  # places whose paths are compared in a word of many edges
 
 
 class Sought(NamedTuple):
@@ -74,6 +75,7 @@ def places_of(
 ) -> Iterator[Place]:
     """The places where the piece stands, each with its reason."""
     written = tracer.by_position(piece.looked_up)
+    bounds = ByteBounds(found, tracer.by_position)
     places: set[tuple[int, int]] = set()
     for run in runs:
         at = run.text.find(written)
@@ -85,7 +87,16 @@ def places_of(
             while run.units[last][1] < at + len(written):
                 last += 1
             span = at, at + len(written)
-            place = _place(tokenizer, tracer, found, run.units[unit : last + 1], span, piece)
+            place = _place(
+                tokenizer,
+                tracer,
+                bounds,
+                found,
+                run.units[unit : last + 1],
+                span,
+                piece,
+                len(places) < _COMPARED,
+            )
             if place is not None:
                 places.add((place.start, place.end))
                 yield place
@@ -97,12 +108,14 @@ def places_of(
 def _place(
     tokenizer: Tokenizer,
     tracer: Tracer,
+    bounds: ByteBounds,
     found: Trace,
     touched: list[tuple[int, int, int | None, int]],
     span: tuple[int, int],
     piece: Sought,
+    is_compared: bool,
 ) -> Place | None:
-    start, end = _byte_span(tracer, found, touched, span)
+    start, end = _byte_span(bounds, found, touched, span)
     for _, _, number, fragment in touched:
         if number is None:
             token = found.fragments[fragment].token
@@ -119,28 +132,28 @@ def _place(
     elif word.matches:
         place = _in_matches(word, inside[0], piece)
     elif word.lattice is not None:
-        place = _in_lattice(word, inside, piece)
+        place = _in_lattice(word, inside, piece, is_compared)
     else:
         place = _in_word(word, inside, piece.own)
     return place and place._replace(start=start, end=end, word=number, text=word.text)
 
 
 def _byte_span(
-    tracer: Tracer,
+    bounds: ByteBounds,
     found: Trace,
     touched: list[tuple[int, int, int | None, int]],
     span: tuple[int, int],
 ) -> tuple[int, int]:
     """The bytes of the text that stand for a part of a run."""
-    bounds: list[int] = []
+    ends: list[int] = []
     for first, stop, number, index in (touched[0], touched[-1]):
         inside = max(span[0], first) - first, min(span[1], stop) - first
         if number is None:
             fragment = found.fragments[index]
-            bounds += (min(fragment.start + at, fragment.end) for at in inside)
+            ends += (min(fragment.start + at, fragment.end) for at in inside)
         else:
-            bounds += byte_bounds(found, found.words[number], inside, tracer.by_position)
-    return bounds[0], bounds[-1]
+            ends += bounds.of(found.words[number], inside)
+    return ends[0], ends[-1]
 
 
 def _cut_by(found: Trace, word: int, start: int, end: int) -> Place:
@@ -196,7 +209,7 @@ def _in_matches(word: Word, at: int, piece: Sought) -> Place:
     """The reason of a piece at a position of a word that is made of the longest matches."""
     failed = word.matches[-1] if word.matches[-1].taken is None else None
     if failed is not None and len(word.symbols) == 1:
-        return Place("unknown_word", 0, 0, match=failed, rest=rest_of(word, failed))
+        return Place("unknown_word", 0, 0, match=failed, rest=encoded(word.written)[failed.position :])
     match = next(each for each in reversed(word.matches) if each.position <= at)
     if match.position < at:
         return Place("earlier_match", 0, 0, match=match)
@@ -210,10 +223,17 @@ def _length(match: Match, piece: Sought) -> int:
     return next(tried, match.tried[-1].length)
 
 
-def _in_lattice(word: Word, span: tuple[int, int], piece: Sought) -> Place | None:
-    """The same of a lattice; None within a character, where nothing stands."""
+def _in_lattice(word: Word, span: tuple[int, int], piece: Sought, is_compared: bool) -> Place | None:
+    """The same of a lattice; None within a character, where nothing stands.
+
+    Where an edge is not taken, no path with it is better; which one is the best takes time with the word's length.
+    """
     assert word.lattice is not None
-    path = best_path_with(word.lattice, piece.token, span[0], span[1] - span[0])
+    edge = piece.token, span[0], span[1] - span[0]
+    if not is_compared and len(word.lattice.edges) > _MANY_EDGES:
+        stands = any((each.token, each.position, each.length) == edge for each in word.lattice.edges)
+        return Place("path", 0, 0) if stands else None
+    path = best_path_with(word.lattice, *edge)
     if path is None:
         return None
     if path.edges == word.lattice.best.edges:

@@ -27,7 +27,8 @@ class Place(NamedTuple):
     - "earlier_match": `match` begins before the piece, and took a part of it
     - "unknown_word": no token stands at the place of `match`, where `rest` is left of the word, so that all of it is
       the unknown token
-    - "path": `path` is the best way through the word's lattice that takes it, and `best` the one that was taken
+    - "path": `path` is the best way through the word's lattice that takes it, and `best` the one that was taken; both
+      are left out at all but the first places of a very long word
     - "not_for_text": plain text never becomes this token, whose attributes are no token's for text
     - "normalized": the text has it, and `changes` made something else of it before tokens were looked for
 

@@ -164,8 +164,10 @@ class PieceSearch:
         wanted = [] if self._places else [v for v in self._variants if v not in self._instead]
         runs = list(runs_of(self._tracer, found))
         for place in places_of(self._tokenizer, self._tracer, found, runs, self._piece):
-            if place.end > seen and len(self._places) < PLACES:
+            if place.end > seen:
                 self._places.append(_counted_on(place, before))
+            if len(self._places) == PLACES:
+                break
         self._instead.update(v for v in wanted if any(self._variants[v] in run.text for run in runs))
 
     def _may_stand_in(self, data: bytes, variants: list[str]) -> bool:

@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..models.steps import Change, Fragment, Match, Merge, Path, Symbol, Word, rest_of
+from ..models.steps import Change, Edge, Fragment, Match, Merge, Path, Symbol, Word, encoded
 from ..trace.reasons import Place, WhyNot
 from ..trace.search import PLACES
 from ..trace.trace import Token, Totals, Trace, names_of
 
 PLACES_SHOWN = 5  # of the places of a piece
 _TRIED_SHOWN = 12  # tokens at a place, the longest ones
+_REST_SHOWN = 60  # bytes of what is left of a word
+_LONG_PATH = 16  # edges; of a longer one only what differs is shown beside another
+_EDGES_SHOWN = 24  # of that
 
 
 class Quote(NamedTuple):
@@ -136,14 +139,25 @@ def weight_of(merge: Merge) -> str:
     return str(merge.rank) if merge.score is None else rounded(merge.score)
 
 
-def matches_in_words(word: Word) -> Iterator[Sentence]:
-    """The tokens that were tried at each place of a word."""
-    for match in word.matches:
-        yield _tried(word, match)
+def steps_in_words(word: Word, most: int) -> Iterator[Sentence]:
+    """The tokens that were tried at each place of a word, or the best paths; at most so many places or edges."""
+    data = encoded(word.written)
+    for match in word.matches[:most]:
+        yield _tried(match, data[match.position : match.position + _REST_SHOWN])
+    if len(word.matches) > most:
+        yield [f"… {most} of {len(word.matches):,} places"]
+    if word.lattice is None:
+        return
+    best, following = word.lattice.best, word.lattice.next_best
+    yield ["best path, ", *_path(best, (0, most))]
+    if following is None:
+        yield ["there is no other path"]
+    else:
+        yield ["next best, ", *_path(following, _difference(following, best, most))]
 
 
-def _tried(word: Word, match: Match) -> Sentence:
-    rest = rest_of(word, match)
+def _tried(match: Match, rest: bytes) -> Sentence:
+    """`rest`: of the word, where the match begins."""
     where: Sentence = ["at ", Quote(rest), ": "] if match.position else []
     if not match.tried:
         reach: Sentence = [", although tokens begin with ", Quote(rest[: match.reach])] if match.reach else []
@@ -151,27 +165,32 @@ def _tried(word: Word, match: Match) -> Sentence:
     shown = match.tried[-_TRIED_SHOWN:]
     said: Sentence = [*where, "tried ", *(["…, "] if len(shown) < len(match.tried) else [])]
     for number, tried in enumerate(shown):
-        said += [", " * (number > 0), Quote(rest[: tried.length])]
-    return [*said, "; took ", Quote(rest[: match.tried[-1].length]), f" ({match.taken})"]
+        said += [", " * (number > 0), Quote(tried.text)]
+    return [*said, "; took ", Quote(match.tried[-1].text), f" ({match.taken})"]
 
 
-def paths_in_words(word: Word) -> Iterator[Sentence]:
-    """The best path through a word's lattice, and the next best."""
-    if word.lattice is None:
-        return
-    yield ["best path, ", *path_in_words(word.lattice.best)]
-    if word.lattice.next_best is None:
-        yield ["there is no other path"]
-    else:
-        yield ["next best, ", *path_in_words(word.lattice.next_best)]
+def _path(path: Path, shown: tuple[int, int]) -> Sentence:
+    """A path with its scores, of which only some edges are shown."""
+    first, end = shown
+    said: Sentence = [f"sum {rounded(path.score)}: ", "… + " * (first > 0)]
+    for number, edge in enumerate(path.edges[first:end]):
+        said += [" + " * (number > 0), Quote(edge.text), f" ({rounded(edge.score)})"]
+    return [*said, " + …" * (end < len(path.edges))]
 
 
-def path_in_words(path: Path) -> Sentence:
-    """A path with its scores."""
-    said: Sentence = [f"sum {rounded(path.score)}: "]
-    for at, edge in enumerate(path.edges):
-        said += [" + " * (at > 0), Quote(edge.text), f" ({rounded(edge.score)})"]
-    return said
+def _difference(path: Path, other: Path, most: int) -> tuple[int, int]:
+    """Which edges of a path to show: all, or of a long one those that are not the other's, too."""
+    if len(path.edges) <= _LONG_PATH:
+        return 0, len(path.edges)
+    before = _common(path.edges, other.edges)
+    behind = _common(path.edges[before:][::-1], other.edges[before:][::-1])
+    return before, min(len(path.edges) - behind, before + most)
+
+
+def _common(edges: tuple[Edge, ...], others: tuple[Edge, ...]) -> int:
+    """How many edges at the beginning are the same."""
+    pairs = enumerate(zip(edges, others))
+    return next((at for at, (one, other) in pairs if one != other), min(len(edges), len(others)))
 
 
 # ---- why not --------------------------------------------------------------------------------------------
@@ -230,9 +249,11 @@ def _reason(found: Trace, answer: WhyNot, place: Place) -> Sentence:
             " has its text, but plain text never becomes a token of this kind (see its attributes).",
         ]
     if place.match is not None:
-        return _matched(answer, place, word)
+        return _matched(place, word)
     if place.path is not None and place.best is not None:
-        return _outweighed(answer, place.path, place.best, word)
+        return _outweighed(place.path, place.best, word)
+    if place.reason == "path":
+        return ["in ", *word, ", no path with it is better than the one that was taken."]
     if place.reason == "whole":
         return [*word, f" is a token itself, and taken whole, without merging ({place.whole})."]
     if place.reason == "merges":
@@ -260,7 +281,7 @@ def _normalized(place: Place) -> Sentence:
     return [*said, "."]
 
 
-def _matched(answer: WhyNot, place: Place, word: Sentence) -> Sentence:
+def _matched(place: Place, word: Sentence) -> Sentence:
     match = place.match
     assert match is not None
     if place.reason == "unknown_word":
@@ -268,7 +289,7 @@ def _matched(answer: WhyNot, place: Place, word: Sentence) -> Sentence:
             "in ",
             *word,
             " no token stands at ",
-            Quote(place.rest),
+            Quote(place.rest[:_REST_SHOWN]),
             ", so all of it is the unknown token.",
         ]
     longest = match.tried[-1] if match.tried else None
@@ -280,12 +301,12 @@ def _matched(answer: WhyNot, place: Place, word: Sentence) -> Sentence:
     return ["in ", *word, ", the longest match here ", *took, ", which is longer."]
 
 
-def _outweighed(answer: WhyNot, path: Path, best: Path, word: Sentence) -> Sentence:
-    with_it: Sentence = ["in ", *word, ", the best path with it has the ", *path_in_words(path), "; "]
-    taken: Sentence = ["the path that was taken has the ", *path_in_words(best)]
-    if path.total < best.total:
-        return [*with_it, *taken, ", which is more."]
-    return [*with_it, *taken, ", which is no less, and was found first."]
+def _outweighed(path: Path, best: Path, word: Sentence) -> Sentence:
+    with_it = _path(path, _difference(path, best, _EDGES_SHOWN))
+    taken = _path(best, _difference(best, path, _EDGES_SHOWN))
+    more = "more" if path.total < best.total else "no less"
+    return ["in ", *word, ", the best path with it has the ", *with_it, "; the path that was taken has the ", *taken,
+            f", which is {more}."]  # fmt: skip
 
 
 def _boundary(found: Trace, place: Place) -> Sentence:

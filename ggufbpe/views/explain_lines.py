@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
-from ..models.steps import Word
+from ..models.steps import Word, encoded
 from ..trace.parts import Parts
 from ..trace.reasons import WhyNot
 from ..trace.survey import Survey, survey_of
@@ -22,9 +22,8 @@ from .explain import (
     answer_in_words,
     fate_of,
     kind_of,
-    matches_in_words,
     notes_on,
-    paths_in_words,
+    steps_in_words,
     summary,
     taken_by,
     weight_of,
@@ -185,11 +184,8 @@ class ExplainLines:
             if not self._all:
                 self._shown.setdefault(word.text, number)
             yield from self._merges(word)
-        said = [*matches_in_words(word), *paths_in_words(word)]
-        for sentence in said if self._all else said[:_MERGES]:
-            yield from self._said(sentence, indent=2)
-        if not self._all and len(said) > _MERGES:
-            yield self._dim(f"  … {_MERGES} of {len(said):,} places: --word N shows all")
+        for said in steps_in_words(word, 1 << 60 if self._all else _MERGES):
+            yield from self._said(said, indent=2)
 
     def _merges(self, word: Word) -> Iterator[str]:
         """A line for each merge: its rank, all symbols after it where they were, and the pair."""
@@ -370,18 +366,10 @@ def _pair(left: str, right: str) -> _Cell:
 
 def _cell(text: str | bytes, color: str = "") -> _Cell:
     """Text of a user or a model: escaped, and right-to-left text kept from turning what is around it."""
-    data = text if isinstance(text, bytes) else _encoded(text)
+    data = text if isinstance(text, bytes) else encoded(text)
     shown = terminal.visible(data)
     width = len(shown) if shown.isascii() else sum(map(_char_width, shown))
     return _Cell(terminal.isolated(shown), width, color)
-
-
-def _encoded(text: str) -> bytes:
-    """A character that stands for a byte (U+DC80 up) as that byte."""
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")
 
 
 def _char_width(char: str) -> int:

@@ -19,9 +19,8 @@ from .explain import (
     answer_in_words,
     fate_of,
     kind_of,
-    matches_in_words,
     notes_on,
-    paths_in_words,
+    steps_in_words,
     summary,
     taken_by,
     weight_of,
@@ -167,8 +166,8 @@ def _word(found: Trace, number: int, before: Totals) -> str:
         f"<span class=id>{ids if len(ids) < 60 else ids[:60] + '…'}</span></summary>"
     )
     opened = " open" if before.words + number < 3 else ""
-    said = [taken_by(found, word), *matches_in_words(word), *paths_in_words(word)]
-    steps = "".join(f"<p>{_sentence(sentence)}</p>" for sentence in said[:_MERGES_SHOWN] if sentence)
+    said = [taken_by(found, word), *steps_in_words(word, _MERGES_SHOWN)]
+    steps = "".join(f"<p>{_sentence(sentence)}</p>" for sentence in said if sentence)
     return f"<details{opened}>{summary}{steps}{_merging(word)}</details>\n"
 
 
