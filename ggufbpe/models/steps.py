@@ -173,7 +173,7 @@ class Word(NamedTuple):
     lattice: WordLattice | None = None  # None, too, where the vocabulary has scores that are not finite
 
 
-def encoded(written: str) -> bytes:
+def written_bytes(written: str) -> bytes:
     """What stands in `Word.written`, in bytes: those that were no character as they were."""
     try:
         return written.encode("utf-8", "surrogateescape")

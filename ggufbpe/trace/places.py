@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..models.steps import Match, Merge, Tracer, Word, best_path_with, encoded
+from ..models.steps import Match, Merge, Tracer, Word, best_path_with, written_bytes
 from ..spelling import unescape_spaces
 from .bounds import ByteBounds, changes_in, rewritten
 from .reasons import Place
@@ -209,7 +209,7 @@ def _in_matches(word: Word, at: int, piece: Sought) -> Place:
     """The reason of a piece at a position of a word that is made of the longest matches."""
     failed = word.matches[-1] if word.matches[-1].taken is None else None
     if failed is not None and len(word.symbols) == 1:
-        return Place("unknown_word", 0, 0, match=failed, rest=encoded(word.written)[failed.position :])
+        return Place("unknown_word", 0, 0, match=failed, rest=written_bytes(word.written)[failed.position :])
     match = next(each for each in reversed(word.matches) if each.position <= at)
     if match.position < at:
         return Place("earlier_match", 0, 0, match=match)

@@ -42,7 +42,7 @@ class PieceSearch:
         own = alone.merges if alone is not None and len(alone.symbols) == 1 else None
         self._piece = Sought(token, looked_up, own)
         self._written = tracer.by_position(looked_up)
-        self._variants = {each: _variant_written(tokenizer, tracer, each) for each in variants_of(name)}
+        self._variants = {each: _variant_written(tokenizer, tracer, each) for each in likely_pieces(name)}
         longest = max(map(len, (self._written, *self._variants.values())))
         self._reach = 4 * longest  # bytes, of which a character has no more
         self._token = token
@@ -204,7 +204,7 @@ def token_meant(tokenizer: Tokenizer, tracer: Tracer, piece: str) -> int | None:
     return next((token for token in ids if token is not None), None)
 
 
-def variants_of(piece: str) -> list[str]:
+def likely_pieces(piece: str) -> list[str]:
     """What may have been meant: with or without a leading space, or in other letters."""
     spaced = piece[1:] if piece[:1] in (" ", "Ġ", SPACE, "") else " " + piece
     letters = [piece.lower(), piece.upper(), piece.capitalize()]

@@ -209,16 +209,16 @@ def as_json(record: Any, before: Totals = _BEGINNING) -> dict[str, Any]:
         elif counted is not None and value is not None:
             found[name] = value + getattr(before, counted)
         else:
-            found[name] = plain(value, before)
+            found[name] = json_value(value, before)
     return found
 
 
-def plain(value: Any, before: Totals = _BEGINNING) -> Any:
+def json_value(value: Any, before: Totals = _BEGINNING) -> Any:
     """A value of a record as JSON has it; a number that is not finite as text, "inf"."""
     if hasattr(value, "_asdict"):
         return as_json(value, before)
     if isinstance(value, tuple):
-        return [plain(item, before) for item in value]
+        return [json_value(item, before) for item in value]
     return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 from ..models.steps import Tracer
 from ..vocab import BYTE, CONTROL, UNKNOWN
 from .reasons import WhyNot
-from .search import PieceSearch, token_meant, variants_of
+from .search import PieceSearch, likely_pieces, token_meant
 from .trace import tracer_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def why_not(
     tracer = tracer_of(tokenizer)
     token = token_meant(tokenizer, tracer, name)
     if token is None:
-        near = [other for other in variants_of(name) if token_meant(tokenizer, tracer, other) is not None]
+        near = [other for other in likely_pieces(name) if token_meant(tokenizer, tracer, other) is not None]
         return WhyNot(name, "unknown", instead=tuple(near))
     search = PieceSearch(tokenizer, tracer, name, token, parse_special)
     answer = search.through(_stream(tokenizer, text), add_special)

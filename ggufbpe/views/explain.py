@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..models.steps import Change, Edge, Fragment, Match, Merge, Path, Symbol, Word, encoded
+from ..models.steps import Change, Edge, Fragment, Match, Merge, Path, Symbol, Word, written_bytes
 from ..trace.reasons import Place, WhyNot
 from ..trace.search import PLACES
 from ..trace.trace import Token, Totals, Trace, names_of
@@ -141,7 +141,7 @@ def weight_of(merge: Merge) -> str:
 
 def steps_in_words(word: Word, most: int) -> Iterator[Sentence]:
     """The tokens that were tried at each place of a word, or the best paths; at most so many places or edges."""
-    data = encoded(word.written)
+    data = written_bytes(word.written)
     for match in word.matches[:most]:
         yield _tried(match, data[match.position : match.position + _REST_SHOWN])
     if len(word.matches) > most:

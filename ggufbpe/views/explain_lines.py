@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
-from ..models.steps import Word, encoded
+from ..models.steps import Word, written_bytes
 from ..trace.parts import Parts
 from ..trace.reasons import WhyNot
 from ..trace.survey import Survey, survey_of
@@ -366,7 +366,7 @@ def _pair(left: str, right: str) -> _Cell:
 
 def _cell(text: str | bytes, color: str = "") -> _Cell:
     """Text of a user or a model: escaped, and right-to-left text kept from turning what is around it."""
-    data = text if isinstance(text, bytes) else encoded(text)
+    data = text if isinstance(text, bytes) else written_bytes(text)
     shown = terminal.visible(data)
     width = len(shown) if shown.isascii() else sum(map(_char_width, shown))
     return _Cell(terminal.isolated(shown), width, color)
