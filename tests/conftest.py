@@ -24,7 +24,7 @@ UNSPLIT = ROOT / "fixtures" / "unsplit.gguf"
 BOTH_ENGINES = {
     *("test_cli", "test_detokenize", "test_diff", "test_explain", "test_gguf_file", "test_loading_rules"),
     *("test_malformed", "test_recorded", "test_special", "test_story", "test_threads", "test_tokenizer"),
-    *("test_trace", "test_upstream", "test_verify"),
+    *("test_trace", "test_trace_models", "test_upstream", "test_verify"),
 }
 
 

@@ -14,19 +14,21 @@ from conftest import GPT2, ROOT
 from synthetic import CHARACTERS, ONE_OF_EACH_FAMILY, WORDS, tokenizer_as
 
 from ggufbpe import Tokenizer
-from ggufbpe.cli import explain, main
+from ggufbpe.cli import main
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.pipeline import offsets
 from ggufbpe.pipeline.blocks import blocks
 from ggufbpe.pipeline.pipeline import Pipeline
 from ggufbpe.trace import parts
+from ggufbpe.trace import search as searches
 from ggufbpe.trace import survey as surveys
-from ggufbpe.trace import why_not as why_nots
 from ggufbpe.trace.survey import Wanted, survey, survey_of
 from ggufbpe.trace.trace import Trace, to_json
-from ggufbpe.views.explain import html
+from ggufbpe.trace.why_not import why_not
+from ggufbpe.views.explain_json import of_parts
 from ggufbpe.views.explain_lines import ExplainLines
+from ggufbpe.views.explain_page import html
 from ggufbpe.views.terminal import json_bytes
 
 pytestmark = pytest.mark.skipif(native is None, reason="the reference engine takes whole texts")
@@ -236,7 +238,7 @@ def test_parts_are_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None
         odd = odd_text(f"parts of {name}", special_texts(tokenizer))
         for data in (odd[:700], b"some words 123 " * 30, b"") if flag else (odd[700:1400],):
             found = parts.Parts(tokenizer, io.BytesIO(data), **flags)
-            assert "".join(explain._json_of(found)) + "\n" == whole_json(tokenizer, data, flags)
+            assert "".join(of_parts(found)) == whole_json(tokenizer, data, flags)
             assert found.totals == survey_of(tokenizer.trace(data, **flags)).totals
 
 
@@ -271,8 +273,8 @@ def test_why_a_piece_was_not_produced_piece_by_piece(name: str, monkeypatch: pyt
     for piece in filter(None, asked):
         answers = []
         for size in (32, 1 << 20):
-            monkeypatch.setattr(why_nots, "_PIECE", size)
-            answers.append(why_nots.why_not(tokenizer, io.BytesIO(data), piece))
+            monkeypatch.setattr(searches, "_PIECE", size)
+            answers.append(why_not(tokenizer, io.BytesIO(data), piece))
         by_pieces, at_once = (  # cuts are seen only near the place
             each._replace(places=tuple(place._replace(cuts=(), sides=()) for place in each.places))
             for each in answers
@@ -290,11 +292,11 @@ def test_only_where_a_piece_stands_is_the_text_traced(piece: str, monkeypatch: p
         traced.append(len(text))
         return real(tokenizer, text, *rest, **flags)
 
-    real = why_nots.trace_part
-    monkeypatch.setattr(why_nots, "trace_part", trace_part)
+    real = searches.trace_part
+    monkeypatch.setattr(searches, "trace_part", trace_part)
     for size in (1, 4):
         data = b"Some words, others too.\n" * ((size << 20) // 24) + b" some words of another kind" * 9
-        why_nots.why_not(tokenizer_as("gpt-2"), io.BytesIO(data), piece)
+        why_not(tokenizer_as("gpt-2"), io.BytesIO(data), piece)
     assert sum(traced) < 1 << 17
 
 

@@ -5,24 +5,51 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GPT2, RAW_UTF8
+from charsmaps import charsmap
+from conftest import GPT2, RAW_UTF8, ROOT, UNIGRAM
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import ONE_OF_EACH_FAMILY, bounded, broken_bytes, gpt2_vocabulary, texts, tokenizer_as
+from synthetic import (
+    ONE_OF_EACH_FAMILY,
+    bounded,
+    broken_bytes,
+    gpt2_vocabulary,
+    make_vocabulary,
+    texts,
+    tokenizer_as,
+)
 
 from ggufbpe import Tokenizer, cli
 from ggufbpe.models.bpe.pattern import option_texts
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.trace.trace import Merge, stages_of
-from ggufbpe.trace.why_not import WhyNot, to_json, why_not
+from ggufbpe.models.bpe.steps import stages_of
+from ggufbpe.models.steps import (
+    Change,
+    Cut,
+    Edge,
+    Fragment,
+    Match,
+    Merge,
+    Stage,
+    Symbol,
+    TriedToken,
+    Word,
+    WordLattice,
+)
+from ggufbpe.models.steps import Path as LatticePath
+from ggufbpe.trace.reasons import Place, WhyNot, to_json
+from ggufbpe.trace.trace import Token, Trace
+from ggufbpe.trace.why_not import why_not
 from ggufbpe.views.explain import Quote, answer_in_words, taken_by
-from ggufbpe.views.explain import html as html_in_pieces
+from ggufbpe.views.explain_page import html as html_in_pieces
 from ggufbpe.views.page import marked, page, safe
+from ggufbpe.vocab import BYTE, UNKNOWN, load_vocabulary
 
 HOSTILE = (
     "Hello <|endoftext|> naïve שלום مرحبا 世界 👩‍👧 <script>alert(1)</script> & \\ \u202e\u2066"
@@ -53,6 +80,23 @@ def without_merges_from(rank: int) -> Tokenizer:
     return Tokenizer(gpt2_vocabulary()._replace(merges=gpt2_vocabulary().merges[:rank]))
 
 
+@cache
+def opened(name: str) -> Tokenizer:
+    return Tokenizer(load_vocabulary(ROOT / "fixtures" / "vocabs" / f"{name}.gguf"))
+
+
+@cache
+def unigram() -> Tokenizer:
+    words = {"<unk>": 0.0, "▁": -4.0, "▁a": -2.0, "a": -3.0, "b": -3.0, "▁ab": -4.5, "ab": -5.0, "▁b": -7.0}
+    tokens = {**words, "\t": -1.0, "<0x41>": -1.0}
+    vocabulary = make_vocabulary(
+        tokens, attributes={"<unk>": UNKNOWN, "<0x41>": BYTE}, model="t5", special_ids={"unk": 0},
+        add_space_prefix=True, remove_extra_whitespaces=True, charsmap=charsmap({b"\t": b" "}),
+        scores=list(tokens.values()), flags={"byte_encode": False},
+    )  # fmt: skip
+    return Tokenizer(vocabulary)
+
+
 # tokenizer, text, piece, flags, the reason, and what the answer in words must say
 REASONS: list[tuple[str, Callable[[], Tokenizer], str, str, dict[str, bool], str]] = [
     ("produced", gpt2, "Hello world", " world", {}, r"was produced: token 1 \(bytes 5 to 11\)"),
@@ -75,6 +119,30 @@ REASONS: list[tuple[str, Callable[[], Tokenizer], str, str, dict[str, bool], str
     ("whole", lambda: tokenizer_as("llama-bpe"), "Hello", "ell", {}, r"taken whole, without merging \(ignore_merges\)"),
     ("merges", lambda: without_merges_from(100), "Hello", "Hello", {}, r"«H» «e» «ll» «o», and no merge makes it"),
     ("byte", lambda: tokenizer_as("gemma4"), "hello", "<0xF0>", {}, "No symbol of this text needs it"),
+    # by scores
+    ("produced", lambda: opened("spm"), "hello", " hello", {}, r"was produced: token 0 \(bytes 0 to 5\)"),
+    ("part", lambda: opened("spm"), "hel", "hel", {},
+     r"«▁» \+ «he» \(score -3\) took a part.*«he» \+ «l» \(score -4\) has a lower score"),
+    ("longer", lambda: opened("spm"), "hello", "llo", {}, r"«▁he» \+ «llo» \(score -7\) came after it was made"),
+    ("byte", lambda: opened("spm"), "hello", "<0xE4>", {}, "No symbol of this text needs it"),
+    # by the longest match
+    ("longer_match", lambda: opened("wpm"), "Hello", " h", {},
+     r"bytes 0 to 1: in the word «hello».*«▁hello» \(4\), which is longer"),
+    ("earlier_match", lambda: opened("wpm"), "a hello", "el", {},
+     r"bytes 3 to 5: in the word.*the match before it took «▁hello»"),
+    ("unknown_word", lambda: opened("wpm"), "hello☃x", " hello", {},
+     r"no token stands at «b'.*x'», so all of it is the unknown token"),
+    ("normalized", lambda: opened("wpm"), "Hello", "▁H", {},
+     r"bytes 0 to 1: normalization changes it .*: «b'H'» becomes «h» \(lower case\)"),
+    ("unneeded", lambda: opened("wpm"), "hello", "[UNK]", {}, "Nothing in this text needs it"),
+    ("longer_match", lambda: opened("rwkv"), "a world", " ", {}, r"bytes 1 to 2: .*« world» \(260\), which is longer"),
+    ("earlier_match", lambda: opened("rwkv"), "a world", "w", {}, r"bytes 2 to 3: .*« world» \(260\), and so a part"),
+    # by the best path
+    ("path", unigram, "ab", "b", {},
+     r"with it has the sum -5: «▁a» \(-2\) \+ «b» \(-3\); .* the sum -4.5: «▁ab» \(-4.5\), which is more"),
+    ("path", unigram, "b", "b", {}, r"taken has the sum -7: «▁b» \(-7\), which is no less"),
+    ("normalized", unigram, "a\tb", "\t", {}, r"«b'\\t'» becomes «▁» \(charsmap, space written as U\+2581\)"),
+    ("not_for_text", unigram, "a<0x41>", "<0x41>", {}, "plain text never becomes a token of this kind"),
 ]  # fmt: skip
 
 
@@ -97,8 +165,15 @@ def test_reason(
 
 
 def test_every_reason_has_a_case() -> None:
-    documented = re.findall(r'- "(\w+)":', f"{WhyNot.__doc__}{why_not.__globals__['Place'].__doc__}")
+    documented = re.findall(r'- "(\w+)":', f"{WhyNot.__doc__}{Place.__doc__}")
     assert {reason for reason, *_ in REASONS} == set(documented)
+
+
+def test_names_in_json_are_documented() -> None:
+    documented = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")))
+    records = (Trace, Stage, Fragment, Change, Word, Cut, Merge, Match, TriedToken, WordLattice, Edge)
+    more = (LatticePath, Symbol, Token, WhyNot, Place)
+    assert not {name for record in (*records, *more) for name in record._fields} - documented
 
 
 def test_evidence_is_the_traces() -> None:
@@ -341,8 +416,17 @@ def without_colors(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
+MODELS = [
+    GPT2,
+    RAW_UTF8,
+    UNIGRAM,
+    *(ROOT / "fixtures" / "vocabs" / f"{name}.gguf" for name in ("spm", "wpm", "rwkv")),
+]
+
+
+@pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 @pytest.mark.parametrize("width", [30, 50, 100, 200])
-@pytest.mark.parametrize("model", [GPT2, RAW_UTF8], ids=["gpt2", "raw"])
+@pytest.mark.parametrize("model", MODELS, ids=[model.stem for model in MODELS])
 def test_views_of_hostile_text(
     width: int, model: Path, explain: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -403,9 +487,20 @@ ALLOWED = set(_TAGS.split())
 
 
 def test_page_is_self_contained_and_safe() -> None:
-    tok = gpt2()
+    check_page(gpt2(), "Hell", "stands in the text at one place")
+
+
+PAGES = [("spm", "llo", "was produced"), ("wpm", " h", "stands in the text"), ("rwkv", "l", "was produced")]
+
+
+@pytest.mark.parametrize(("name", "piece", "said"), PAGES, ids=[name for name, *_ in PAGES])
+def test_page_of_other_models(name: str, piece: str, said: str) -> None:
+    check_page(opened(name), piece, said)
+
+
+def check_page(tok: Tokenizer, piece: str, said: str) -> None:
     found = tok.trace(HOSTILE)
-    document = html(found, 100, why_not(tok, HOSTILE, "Hell"))
+    document = html(found, 100, why_not(tok, HOSTILE, piece))
     reader = read(document)
     assert set(reader.tags) <= ALLOWED
     assert not {name for name, _ in reader.attributes} & {"src", "href", "onclick", "style"}
@@ -415,8 +510,8 @@ def test_page_is_self_contained_and_safe() -> None:
     assert document.count("<bdi>") == document.count("</bdi>")
     assert r"\x1b" in reader.text
     assert "prefers-color-scheme: dark" in document
-    assert "'Hell'" not in reader.text  # a quote is a box here
-    assert "stands in the text at one place" in reader.text
+    assert f"'{piece}'" not in reader.text  # a quote is a box here
+    assert said in reader.text
 
 
 def test_page_has_what_the_terminal_has() -> None:
@@ -473,7 +568,7 @@ def test_title_is_made_safe() -> None:
 @pytest.mark.parametrize("name", ONE_OF_EACH_FAMILY)
 def test_alternatives_are_counted_as_list_pre_shows_them(name: str) -> None:
     """What is not in the pattern is said to be added."""
-    for stage, shown in zip(stages_of(tokenizer_as(name)), PRE_TOKENIZERS[name].stages, strict=True):
+    for stage, shown in zip(stages_of(PRE_TOKENIZERS[name]), PRE_TOKENIZERS[name].stages, strict=True):
         listed = list(filter(None, option_texts(shown.pattern)))
         assert stage.in_pattern == len(listed)
         assert list(stage.alternatives[: stage.in_pattern]) == listed

@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOT
 from reference import write_metadata
 
-from ggufbpe import GGUFWarning, Tokenizer, UnsupportedTokenizerError
+from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.interop.splitting import NotExpressibleError
 from ggufbpe.kernel import native
@@ -96,13 +96,6 @@ def test_pickles(name: str) -> None:
     tok = opened(name)
     again = pickle.loads(pickle.dumps(tok))
     assert again.encode("hello, 中\xff x") == tok.encode("hello, 中\xff x")
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_what_is_for_byte_pair_encoding_only_says_so(name: str) -> None:
-    tok = opened(name)
-    with pytest.raises(UnsupportedTokenizerError, match="byte pair encoding only"):
-        tok.trace("hello")
 
 
 def test_rwkv_can_be_exported_as_a_gguf_only() -> None:

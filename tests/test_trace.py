@@ -22,12 +22,13 @@ from synthetic import (
 )
 
 from ggufbpe import Tokenizer
-from ggufbpe.models.bpe.merge import NO_MERGE
+from ggufbpe.models.bpe.merge import NO_MERGE, PairRanks
 from ggufbpe.models.bpe.pattern import option_texts, options, parse
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.split import splitter
 from ggufbpe.models.bpe.text import byte_pair_text
-from ggufbpe.trace.trace import Cut, Merge, Stage, Trace, to_json
+from ggufbpe.models.steps import Cut, Merge, Stage
+from ggufbpe.trace.trace import Trace, to_json
 from ggufbpe.vocab import CONTROL, LSTRIP, RSTRIP, USER_DEFINED, TokenAttribute, load_vocabulary
 
 
@@ -230,12 +231,12 @@ def check_words(tok: Tokenizer, found: Trace) -> None:
         assert word.symbols[0].start == word.start
         assert word.symbols[-1].end == word.end
         if word.whole is None:
-            assert replayed(tok, word.written, word.merges) == [symbol.text for symbol in word.symbols]
+            ranks = byte_pair_text(tok).word_ids.encoder.ranks
+            assert replayed(ranks, word.written, word.merges) == [symbol.text for symbol in word.symbols]
 
 
-def replayed(tok: Tokenizer, written: str, merges: tuple[Merge, ...]) -> list[str]:
+def replayed(ranks: PairRanks, written: str, merges: tuple[Merge, ...]) -> list[str]:
     """The symbols after `merges`, each of which must be the first of the lowest rank at its time."""
-    ranks = byte_pair_text(tok).word_ids.encoder.ranks
     symbols = list(enumerate(written))
     for merge in merges:
         pairs = list(pairwise(symbols))

@@ -5,24 +5,21 @@ from __future__ import annotations
 import argparse
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO
 
 from ..escapes import Unescaped, process_escapes
 from ..tokenizer import Tokenizer
 from ..trace.parts import Parts
+from ..trace.reasons import WhyNot
 from ..trace.survey import Survey, Wanted, survey
-from ..trace.trace import Totals, as_json, to_json
-from ..trace.why_not import WhyNot, why_not
-from ..trace.why_not import to_json as answer_to_json
-from ..views import terminal
-from ..views.explain import (
-    html,
-)
+from ..trace.trace import Totals
+from ..trace.why_not import why_not
+from ..views import explain_json
 from ..views.explain_lines import FRAGMENTS, TOKENS, WORDS, ExplainLines
+from ..views.explain_page import html
 from . import _output
 from ._arguments import (
     Parser,
@@ -38,16 +35,20 @@ from ._files import require_folder, require_free, write_file
 from ._input import settle_stdin, stdin
 
 _DESCRIPTION = """\
-Show how a text becomes tokens: the fragments between special tokens; the words, each with the alternative of the \
-pre-tokenizer's pattern that took it; the merges of each word in order, with their ranks; and the ids, with the \
-bytes of the text that they stand for.
+Show how a text becomes tokens: the fragments between special tokens; what normalization changed, and why; the words; \
+how each was made into tokens, step by step; and the ids, with the bytes of the text that they stand for. The steps \
+are the model's: merges in order, with their ranks or scores; the tokens that were tried at each place, of which the \
+longest is taken; or the best path through the lattice, and the next best. With byte pair encoding, each word comes \
+with the alternative of the pre-tokenizer's pattern that took it.
 
-The text is taken as it is; backslash escapes are read only with --escape. Words and tokens are numbered from 0."""
+The text is taken as it is; backslash escapes are read only with --escape. Words and tokens are numbered from 0. RWKV \
+knows no words: each match stands as one. What --json prints is in docs/explain.md."""
 _EXAMPLES = """\
 examples:
   ggufbpe explain "Hello world"
   ggufbpe explain -m model.gguf -f prompt.txt --word 12
   ggufbpe explain -m model.gguf -p "Hello world" --why-not Hell
+  ggufbpe explain -m bge.gguf -p "unbelievably" --why-not "##able"
   ggufbpe explain -m model.gguf -f prompt.txt --html way.html
   ggufbpe explain -m model.gguf --json < prompt.txt"""
 
@@ -66,7 +67,7 @@ def add_arguments(parser: Parser) -> None:
     )
     add_special_flags(parser)
     part = parser.add_mutually_exclusive_group()
-    part.add_argument("--word", type=int, metavar="N", help="show only word N, with all its merges")
+    part.add_argument("--word", type=int, metavar="N", help="show only word N, with all its steps")
     part.add_argument("--token", type=int, metavar="N", help="show only token N, and its word")
     part.add_argument(
         "--why-not",
@@ -186,73 +187,11 @@ def _require_numbers(arguments: argparse.Namespace, totals: Totals) -> None:
             raise UsageError(f"there is no {noun} {number}: {there}")
 
 
-# ---- JSON -----------------------------------------------------------------------------------------------
-
-
 def _json(arguments: argparse.Namespace, whole: Parts, answer: WhyNot | None) -> Iterator[str]:
     """What --json prints, in pieces: the trace, the part of it that was asked for, or the answer."""
     if answer is not None:
-        yield terminal.json_text(answer_to_json(answer), indent=2)
-    elif arguments.word is not None or arguments.token is not None:
-        _require_numbers(arguments, whole.totals)
-        yield terminal.json_text(_one(whole, arguments.word, arguments.token), indent=2)
-    else:
-        yield from _json_of(whole)
-    yield "\n"
-
-
-def _one(whole: Parts, word: int | None, token: int | None) -> dict[str, Any]:
-    """One word, or one token with its word."""
-    for before, found in whole.parts:
-        if word is not None and word - before.words < len(found.words):
-            return as_json(found.words[word - before.words], before)
-        if token is not None and token - before.tokens < len(found.tokens):
-            one = found.tokens[token - before.tokens]
-            in_word = None if one.word is None else as_json(found.words[one.word], before)
-            return {**as_json(one, before), "in_word": in_word}
-    raise AssertionError("a number that is not in the text")
-
-
-def _json_of(whole: Parts) -> Iterator[str]:
-    """The trace of all, as `to_json` has it; a list at a time, so that none is held."""
-    lists: dict[str, Iterable[Any]] = {
-        "ids": chain.from_iterable(whole.ids),
-        "fragments": (as_json(fragment) for fragment, _ in whole.fragments),
-        "words": (as_json(word, before) for before, found in whole.parts for word in found.words),
-        "tokens": (as_json(token, before) for before, found in whole.parts for token in found.tokens),
-    }
-    between = "{\n  "
-    for key, value in to_json(whole.model).items():
-        yield f'{between}"{key}": '
-        between = ",\n  "
-        if key == "text":
-            yield from _json_text_of(whole)
-        elif key in lists:
-            yield from _json_list(lists[key])
-        else:
-            yield terminal.json_text(value, indent=2).replace("\n", "\n  ")
-    yield "\n}"
-
-
-def _json_list(items: Iterable[Any]) -> Iterator[str]:
-    is_empty = True
-    for item in items:
-        yield "[\n    " if is_empty else ",\n    "
-        yield terminal.json_text(item, indent=2).replace("\n", "\n    ")
-        is_empty = False
-    yield "[]" if is_empty else "\n  ]"
-
-
-def _json_text_of(whole: Parts) -> Iterator[str]:
-    """The text, and its bytes where it is not UTF-8."""
-    is_utf8 = True
-    yield '"'
-    for data in whole.text:  # cut between characters
-        text = data.decode("utf-8", "replace")
-        is_utf8 = is_utf8 and text.encode() == data
-        yield terminal.json_text(text)[1:-1]
-    yield '"'
-    if not is_utf8:
-        yield ',\n  "text_bytes": "'
-        yield from (data.hex() for data in whole.text)
-        yield '"'
+        return explain_json.of_answer(answer)
+    if arguments.word is None and arguments.token is None:
+        return explain_json.of_parts(whole)
+    _require_numbers(arguments, whole.totals)
+    return explain_json.of_one(whole, arguments.word, arguments.token)

@@ -21,6 +21,7 @@ from .trie import Trie
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
+    from .steps import Tracer
 
 _FLAGS = PreTokenizer("", "", byte_encode=False, clean_spaces=False)
 _NAMED = {ord("t"): 0x09, ord("n"): 0x0A, ord("r"): 0x0D}
@@ -115,6 +116,10 @@ class RWKVText:
         """The tokens, unescaped."""
         return Trie((unescape(text), token) for token, text in enumerate(self.vocabulary.tokens))
 
+    def unescaped(self, token: int) -> bytes:
+        """The bytes that a token is found by."""
+        return unescape(self.vocabulary.tokens[token])
+
     def forget_words(self) -> None:
         """There are none."""
 
@@ -142,3 +147,9 @@ class RWKVText:
             token, end = longest(data, at) or (self._unknown, at + 1)
             yield token, at, end
             at = end
+
+    def tracer(self) -> Tracer:
+        """Its steps one at a time."""
+        from .tracers.rwkv import RWKVTracer
+
+        return RWKVTracer(self)

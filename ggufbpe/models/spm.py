@@ -39,6 +39,7 @@ from .word_cache import WordCache
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
+    from .steps import Tracer
 
 _FLAGS = PreTokenizer(
     "",
@@ -137,11 +138,18 @@ class ScoreRanks(PairRanks):
 class ScoreEncoder(WordEncoder):
     """Encodes single words by the scores of a vocabulary."""
 
+    drops_bytes = False
+
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary.pre_tokenizer, vocabulary.token_to_id, ())
         tokens = vocabulary.tokens
         self.ranks = ScoreRanks(dict(zip(tokens, ranks_of(vocabulary.scores, len(tokens)))))
         self._tokens = as_dict(vocabulary.token_to_id)
+        self._scores = vocabulary.scores
+
+    def score(self, left: str, right: str) -> float:
+        """That of the token that the merge makes; without scores, all are 0."""
+        return self._scores[self._tokens[left + right]] if self._scores else 0.0
 
     def fallback(self, symbol: str) -> list[tuple[int, int]]:
         """(id, byte offset in the symbol) for a character that is no token. `ValueError` for a byte without one."""
@@ -163,7 +171,7 @@ class SpmText:
     def __init__(self, vocabulary: Vocabulary, most_words: int | None = None) -> None:
         self.vocabulary = vocabulary
         self._most_words = most_words
-        self._prefix = SPACE if vocabulary.add_space_prefix else ""
+        self.prefix = SPACE if vocabulary.add_space_prefix else ""
 
     @made_once
     def word_ids(self) -> WordCache[ScoreEncoder]:
@@ -171,7 +179,7 @@ class SpmText:
         return WordCache(ScoreEncoder(self.vocabulary), self._most_words)
 
     @made_once
-    def _word_ends(self) -> re.Pattern[str]:
+    def word_ends(self) -> re.Pattern[str]:
         """Before the spaces behind a character that no token has before a space: nothing is merged across."""
         joined = {
             text[place - 1]
@@ -186,15 +194,21 @@ class SpmText:
         if "word_ids" in vars(self):
             self.word_ids.clear()
 
+    def tracer(self) -> Tracer:
+        """Its steps one at a time."""
+        from .tracers.spm import SpmTracer
+
+        return SpmTracer(self)
+
     def plain(self, fragment: str | bytes) -> str:
         """A fragment as it is merged. Bytes that are no character are `_bare_byte`s, which are in no token."""
         if isinstance(fragment, str):
-            return self._prefix + escape_spaces(fragment)
-        return self._prefix + fragment.replace(b" ", SPACE.encode()).decode("utf-8", _ERRORS)
+            return self.prefix + escape_spaces(fragment)
+        return self.prefix + fragment.replace(b" ", SPACE.encode()).decode("utf-8", _ERRORS)
 
     def words(self, fragment: str | bytes) -> list[str]:
         """The parts of a fragment that nothing is merged across; llama.cpp knows no words here."""
-        return self._word_ends.split(self.plain(fragment)) if fragment else []
+        return self.word_ends.split(self.plain(fragment)) if fragment else []
 
     def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
         """The ids, in tuples of one a word, many of them at a time."""
@@ -202,23 +216,23 @@ class SpmText:
 
     def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the fragment. The space before it has no bytes."""
-        offsets = utf8.Offsets(self.plain(fragment), self._bounds(fragment))
+        offsets = utf8.Offsets(self.plain(fragment), self.bounds(fragment))
         position = 0
         for word in self.words(fragment):
             for token, start, end in self.word_ids.encoder.ids_with_ends(word):
                 yield token, offsets.start(position + start), offsets.end(position + end)
             position += utf8.byte_length(word)
 
-    def _bounds(self, fragment: str | bytes) -> list[int]:
+    def bounds(self, fragment: str | bytes) -> list[int]:
         """Where each character of `plain(fragment)` begins in the fragment, and where the last one ends."""
-        bounds = [0] * (1 + len(self._prefix))
+        bounds = [0] * (1 + len(self.prefix))
         if isinstance(fragment, str):
             return bounds + utf8.char_ends(fragment)
         ends: list[int] = []  # in the fragment, of each byte after spaces were escaped
         for end, byte in enumerate(fragment, 1):
             ends += [end] * (len(SPACE.encode()) if byte == ord(" ") else 1)
         last = -1
-        for char in self.plain(fragment)[len(self._prefix) :]:
+        for char in self.plain(fragment)[len(self.prefix) :]:
             last += 1 if _is_bare(char) else len(char.encode())
             bounds.append(ends[last])
         return bounds

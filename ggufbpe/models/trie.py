@@ -47,3 +47,21 @@ class Trie:
             if token is not None:
                 found = token, end + 1
         return found
+
+    def tried(self, text: Sequence[int], start: int) -> tuple[list[tuple[int, int]], int]:
+        """All tokens at `start`, the shortest first, and where each ends; and how far some token goes on with the text.
+
+        >>> Trie([(b"a", 1), (b"abc", 2), (b"abxy", 3)]).tried(b"abxz", 0)
+        ([(1, 1)], 3)
+        """
+        found: list[tuple[int, int]] = []
+        node = 0
+        for end in range(start, len(text)):
+            following = self._next.get(node * _NODE + text[end])
+            if following is None:
+                return found, end
+            node = following
+            token = self._token[node]
+            if token is not None:
+                found.append((token, end + 1))
+        return found, len(text)

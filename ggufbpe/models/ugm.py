@@ -16,7 +16,6 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +31,7 @@ from .model import TokenizerModel, Warn
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
+    from .steps import Tracer
 
 _NORMAL, _UNUSED, _USER_DEFINED = 4, 2, 16  # vocab/vocabulary.py, which imports this room
 _MATCHED = _NORMAL | _USER_DEFINED | _UNUSED  # what plain text may become
@@ -62,7 +62,7 @@ class UnigramModel(TokenizerModel):
     has_scores = True
     has_pre_tokenizer = False
     normalizes = True
-    keeps_first_attributes = True
+    keepsfirst_attributes = True
 
     def charsmap(self, file: Metadata) -> bytes:
         """`VocabularyError` for one whose size is not what it says, which llama.cpp refuses as well."""
@@ -177,12 +177,30 @@ class UnigramText:
         tokens = (token for token, _ in _matched(self.vocabulary) if token.find(_SPACE, 1) > 0)
         return frozenset(t[at - 1] for t in tokens for at in range(1, len(t)) if t.startswith(_SPACE, at))
 
+    def tracer(self) -> Tracer:
+        """Its steps one at a time."""
+        from .tracers.ugm import UnigramTracer
+
+        return UnigramTracer(self)
+
     def words(self, fragment: str | bytes) -> list[str]:
         """The normalized text, cut before each space that no token joins to what is before it."""
         text = self.normalizer.normalize(_bytes_of(fragment)).text
-        places = (at for at in _places(text, _SPACE) if at and text[at - 1] not in self._joined)
-        bounds = [0, *places, len(text)]
-        return [text[a:b].decode("utf-8", "replace") for a, b in pairwise(bounds) if a < b]
+        return [text[a:b].decode("utf-8", "replace") for a, b in self.word_bounds(text)]
+
+    def is_matched(self, token: int) -> bool:
+        """Whether plain text may become it."""
+        return bool(_first_attributes(self.vocabulary)[token] & _MATCHED)
+
+    def word_bounds(self, text: bytes) -> Iterator[tuple[int, int]]:
+        """Where each word of a normalized text begins and ends."""
+        start = 0
+        for at in _places(text, _SPACE):
+            if at and text[at - 1] not in self._joined:
+                yield start, at
+                start = at
+        if start < len(text):
+            yield start, len(text)
 
     def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
         """The ids: all of them are one tuple, since every sum begins with the first token."""
@@ -235,7 +253,7 @@ class CharsmapNormalizer(NamedTuple):
 
         position = 0
         while position < len(text):
-            piece, length = self._next(text, position)
+            piece, length = self.next_piece(text, position)
             end = position + length
             for byte in piece:
                 if byte == 0x20:
@@ -259,7 +277,8 @@ class CharsmapNormalizer(NamedTuple):
             position = end
         return Normalized(bytes(made), starts, ends)
 
-    def _next(self, text: bytes, start: int) -> tuple[bytes, int]:
+    def next_piece(self, text: bytes, start: int) -> tuple[bytes, int]:
+        """What the text at `start` becomes before spaces are put right, and how many bytes of it do."""
         """What the next bytes of `text` become, and how many these are."""
         if self.user_defined:
             end = start  # whatever a user-defined token begins with is enough
@@ -328,6 +347,22 @@ class Lattice(NamedTuple):
                 path.append((token, start, end))
             end = start
         return path[::-1]
+
+    def ways(self, text: bytes) -> Iterator[tuple[int, int, int, float]]:
+        """(id, start, end, score) of all ways on from each character, in the order in which `best_path` tries them."""
+        at = 0
+        while at < len(text):
+            behind = min(at + _CODE_UNITS[text[at] >> 4], len(text))
+            is_found = False
+            end = at + 1
+            while end <= len(text) and (token := self.tokens.get(text[at:end])) is not None:
+                if token >= 0:
+                    is_found = is_found or end == behind
+                    yield token, at, end, 0.0 if self.is_user_defined[token] else self.scores[token]
+                end += 1
+            if not is_found:
+                yield self.unknown, at, behind, self.unknown_score
+            at = behind
 
 
 def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int | None) -> Lattice:

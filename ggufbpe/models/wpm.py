@@ -23,6 +23,7 @@ from .word_cache import WordCache
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
+    from .steps import Tracer
 
 _FLAGS = PreTokenizer("", "", byte_encode=False, add_bos=True, add_sep=True)
 _BEGIN = SPACE  # before each word, in the texts of tokens
@@ -103,6 +104,19 @@ class BertNormalizer(dict[int, str]):
         self[code_point] = written = self._written(base)
         return written
 
+    def reasons(self, code_point: int) -> tuple[str, ...]:
+        """Why it becomes something else: see `Change` (steps.py)."""
+        base = decomposed(code_point) if self._strip_accents else code_point
+        written = self[code_point]
+        accents = ("accents",) * (base != code_point)
+        if written == " ":
+            return (*accents, "white_space")
+        if not written:
+            is_mark = class_of(base) == "M" and base not in (0, 0xFFFD) and not is_control(base)
+            return ("accents",) if is_mark else (*accents, "control")
+        lower_case = ("lower_case",) * (written.strip(" ") != chr(base))
+        return (*accents, *lower_case, *(("alone",) * (len(written) > 1)))
+
     def _written(self, code_point: int) -> str:
         kind = class_of(code_point)
         if kind == "W":
@@ -122,7 +136,7 @@ class LongestMatch:
     """Words to ids: the longest token that the word begins with, then the same with what is left."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._trie = Trie((tuple(map(ord, text)), token) for text, token in vocabulary.token_to_id.items())
+        self.trie = Trie((tuple(map(ord, text)), token) for text, token in vocabulary.token_to_id.items())
         self.unknown = unknown_of(vocabulary)
 
     def ids(self, word: str) -> tuple[int, ...]:
@@ -135,7 +149,7 @@ class LongestMatch:
         found: list[tuple[int, int, int]] = []
         at = 0
         while at < len(symbols):
-            match = self._trie.longest(symbols, at)
+            match = self.trie.longest(symbols, at)
             if match is None:
                 return [(self.unknown, 0, len(word))]
             token, end = match
@@ -166,6 +180,12 @@ class WordPieceText:
         """Empty the cache of words."""
         if "word_ids" in vars(self):
             self.word_ids.clear()
+
+    def tracer(self) -> Tracer:
+        """Its steps one at a time."""
+        from .tracers.wpm import WordPieceTracer
+
+        return WordPieceTracer(self)
 
     def words(self, fragment: str | bytes) -> list[str]:
         """The normalized words."""

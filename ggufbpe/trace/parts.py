@@ -11,12 +11,13 @@ But: what blocks.py takes as a whole is one part.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from ..models.steps import Cut, Fragment
 from ..once import made_once
 from ..pipeline.blocks import blocks
-from .survey import Part, Wanted, survey
-from .trace import Cut, Fragment, MergedWords, Totals, Trace, trace_part
+from .survey import Wanted, survey
+from .trace import Part, Totals, Trace, trace_part, traced_parts, tracer_of
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -32,15 +33,14 @@ class Parts:
         self, tokenizer: Tokenizer, file: IO[bytes], *, add_special: bool = True, parse_special: bool = True
     ) -> None:
         self.tokenizer = tokenizer
-        self.flags = {"add_special": add_special, "parse_special": parse_special}
+        self.flags: dict[str, Any] = {"add_special": add_special, "parse_special": parse_special}
         self.file = file
-        self._bos = add_special and tokenizer.add_bos and tokenizer.bos_id is not None
-        self._eos = add_special and tokenizer.add_eos and tokenizer.eos_id is not None
+        self._added = tokenizer.vocabulary.added if add_special else ([], [])
 
     @property
     def parts(self) -> Iterator[Part]:
         """All of them, in order; their cuts are those of the whole text."""
-        if len(self.model.stages) == 1:  # where a word ends, so does all that the one stage makes
+        if len(self.model.stages) < 2:  # where a word ends, so does all that the one stage makes
             yield from self._traced()
             return
         for part, (starts, ends) in zip(self._traced(), self._edges):
@@ -49,15 +49,7 @@ class Parts:
     @made_once
     def model(self) -> Trace:
         """A trace, of no text, with the model's name and its stages."""
-        flags = self.flags
-        return trace_part(
-            self.tokenizer,
-            b"",
-            flags["parse_special"],
-            bos=False,
-            eos=False,
-            add_special=flags["add_special"],
-        )
+        return trace_part(self.tokenizer, b"", **self.flags, begins=False, ends=False)
 
     @made_once
     def totals(self) -> Totals:
@@ -74,10 +66,10 @@ class Parts:
     @property
     def ids(self) -> Iterator[list[int]]:
         """The ids, in lists."""
-        yield [self.tokenizer.bos_id] if self._bos and self.tokenizer.bos_id is not None else []
+        yield self._added[0]
         for block in self.text:
             yield self.tokenizer.encode(block, add_special=False, parse_special=self.flags["parse_special"])
-        yield [self.tokenizer.eos_id] if self._eos and self.tokenizer.eos_id is not None else []
+        yield self._added[1]
 
     @property
     def fragments(self) -> Iterator[tuple[Fragment, bytes]]:
@@ -89,6 +81,8 @@ class Parts:
             for fragment in part.trace.fragments:
                 data = part.trace.text[fragment.start : fragment.end][:_CLIPPED]
                 fragment = fragment._replace(start=at + fragment.start, end=at + fragment.end)
+                if fragment == last and fragment.start < fragment.end:  # it is in both of two parts
+                    continue
                 if last is not None and _goes_on(last, fragment):
                     last = last._replace(end=fragment.end)
                     head += data[: _CLIPPED - len(head)]
@@ -100,24 +94,31 @@ class Parts:
             yield last, head
 
     def _traced(self) -> Iterator[Part]:
+        tracer = tracer_of(self.tokenizer)
+        parts_of_words = not tracer.stages  # else a block is a part
         before, last = Totals(), None
-        merged = MergedWords(self.tokenizer)
         for block, is_first, is_last in _with_ends(self.text):
-            found = trace_part(
+            count = Totals()
+            for start, found in traced_parts(
                 self.tokenizer,
                 block,
-                self.flags["parse_special"],
-                bos=self._bos and is_first,
-                eos=self._eos and is_last,
-                add_special=self.flags["add_special"],
-                merged=merged,
-            )
-            fragments = len(found.fragments)
-            if last is not None and found.fragments and _goes_on(last, found.fragments[0]):
-                before = before._replace(fragments=before.fragments - 1)
-            yield Part(before, found)
-            before += Totals(len(found.text), len(found.words), len(found.tokens), fragments)
-            last = found.fragments[-1] if found.fragments else None
+                **self.flags,
+                begins=is_first,
+                ends=is_last,
+                tracer=tracer,
+                is_enough=lambda size: parts_of_words and size.bytes >= _SIZE,
+            ):
+                if (
+                    last is not None
+                    and start == Totals()
+                    and found.fragments
+                    and _goes_on(last, found.fragments[0])
+                ):
+                    before = before._replace(fragments=before.fragments - 1)
+                yield Part(before + start, found)
+                count = start + Totals(len(block), len(found.words), len(found.tokens), len(found.fragments))
+                last = found.fragments[-1] if found.fragments else None
+            before += count
 
     @made_once
     def _edges(self) -> list[tuple[dict[int, int], dict[int, Cut]]]:

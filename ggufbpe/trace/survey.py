@@ -5,7 +5,8 @@
 A text is cut where no word and no id can change (blocks.py), so the trace of a part has the words and tokens of the
 whole trace, which positions and numbers are counted on from what comes before.
 
-But: the reference engine, DNA models and those that drop white space take the whole text, and trace it.
+But: of byte pair encoding, the reference engine, DNA models and those that drop white space take the whole text, and
+trace it. Models without patterns take the whole text, too, and trace it word by word.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import io
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import utf8
+from ..models.steps import Fragment, Tracer
 from ..pipeline.blocks import blocks
-from .trace import Fragment, Totals, Trace, stripped_by, trace_part
+from .trace import Part, Totals, Trace, added_to, stripped_by, trace_part, traced_parts, tracer_of
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -31,13 +32,6 @@ class Wanted(NamedTuple):
     tokens: int = 0
     word: int | None = None
     token: int | None = None
-
-
-class Part(NamedTuple):
-    """A part of a text traced: positions and numbers begin with it, and what comes before it is counted."""
-
-    before: Totals
-    trace: Trace
 
 
 class Survey(NamedTuple):
@@ -81,14 +75,19 @@ def survey(
     Of the first `fragments` fragments up to `clipped` bytes are kept. A word or token that is not there leaves the part
     empty.
     """
+    tracer = tracer_of(tokenizer)
+    flags = {"add_special": add_special, "parse_special": parse_special}
+    if not tracer.stages:
+        text = b"".join(blocks(stream, [tokenizer], parse_special))
+        return _survey_of_words(tokenizer, text, wanted, flags, fragments, clipped)
     if not tokenizer.token_lengths.is_known:
         text = b"".join(blocks(stream, [tokenizer], parse_special))
-        return survey_of(tokenizer.trace(text, add_special=add_special, parse_special=parse_special))
+        return survey_of(tokenizer.trace(text, **flags))
     counter = Counter(tokenizer, parse_special, fragments, clipped)
-    has_bos = add_special and tokenizer.add_bos and tokenizer.bos_id is not None
-    has_eos = add_special and tokenizer.add_eos and tokenizer.eos_id is not None
-    if has_bos:
-        counter.add_token("bos", tokenizer.bos_id)
+    before_all, behind_all = added_to(tokenizer) if add_special else ([], [])
+    for kind, token in before_all:
+        counter.add_token(kind, token)
+    first_tokens = counter.totals.tokens
     part: list[bytes] = []
     before = Totals()
     is_done = False
@@ -103,21 +102,48 @@ def survey(
                 before = before if part else start
                 part.append(piece)
                 is_done = _is_enough(wanted, counter.totals)
-    is_first = before.tokens <= has_bos and before.bytes == 0
-    if has_eos:
+    is_first = before.tokens <= first_tokens and before.bytes == 0
+    for kind, token in behind_all:
         if wanted.token == counter.totals.tokens:
-            part, before, is_first = [], counter.totals, counter.totals.tokens == has_bos
-        counter.add_token("eos", tokenizer.eos_id)
+            part, before, is_first = [], counter.totals, counter.totals.tokens == first_tokens
+        counter.add_token(kind, token)
     is_last = before.bytes + sum(map(len, part)) == counter.totals.bytes
     traced = trace_part(
         tokenizer,
         b"".join(part),
         parse_special,
-        bos=has_bos and is_first,
-        eos=has_eos and is_last,
         add_special=add_special,
+        begins=is_first,
+        ends=is_last,
+        tracer=tracer,
     )
     return Survey(counter.totals, counter.fragments, Totals() if is_first else before, traced)
+
+
+def _survey_of_words(
+    tokenizer: Tokenizer, text: bytes, wanted: Wanted, flags: dict[str, bool], fragments: int, clipped: int
+) -> Survey:
+    """The survey of a text that is traced word by word, as far as it is wanted, and counted without."""
+    tracer = tracer_of(tokenizer)
+    counter = Counter(tokenizer, flags["parse_special"], fragments, clipped, tracer)
+    before, behind = added_to(tokenizer) if flags["add_special"] else ([], [])
+    for kind, token in before:
+        counter.add_token(kind, token)
+    counter.add(text)
+    for kind, token in behind:
+        counter.add_token(kind, token)
+    is_one = wanted.word is not None or wanted.token is not None
+
+    def is_enough(size: Totals) -> bool:
+        return size.bytes >= _PART if is_one else _is_enough(wanted, size)
+
+    for part in traced_parts(tokenizer, text, **flags, tracer=tracer, is_enough=is_enough):
+        start = part.before
+        end = start + Totals(0, len(part.trace.words), len(part.trace.tokens))
+        if _has(wanted, start, end):
+            return Survey(counter.totals, counter.fragments, start, part.trace)
+    nothing = trace_part(tokenizer, b"", **flags, begins=False, ends=False, tracer=tracer)
+    return Survey(counter.totals, counter.fragments, counter.totals, nothing)
 
 
 def _has(wanted: Wanted, start: Totals, end: Totals) -> bool:
@@ -139,12 +165,13 @@ class Counter:
     """Counts pieces of a text, and keeps its first fragments."""
 
     def __init__(
-        self, tokenizer: Tokenizer, parse_special: bool, fragments: int = 0, clipped: int = 0
+        self,
+        tokenizer: Tokenizer,
+        parse_special: bool,
+        fragments: int = 0,
+        clipped: int = 0,
+        tracer: Tracer | None = None,
     ) -> None:
-        from ..models.bpe import tables
-        from ..models.bpe.text import byte_pair_text
-
-        byte_pair_text(tokenizer)  # others have no patterns
         self.totals = Totals()
         self.fragments: list[tuple[Fragment, bytes]] = []
         self._tokenizer = tokenizer
@@ -152,7 +179,7 @@ class Counter:
         self._most = fragments
         self._clipped = clipped
         self._partition = tokenizer.pipeline.special.partition
-        self._splitter = tables.compiled_splitter(tokenizer.vocabulary.pre_tokenizer)
+        self._tracer = tracer_of(tokenizer) if tracer is None else tracer
         self._in_text = False  # the last fragment is text that may go on
 
     def add_token(self, kind: str, token: int | None) -> None:
@@ -166,7 +193,7 @@ class Counter:
         for fragment in self._fragments(data):
             own = data[fragment.start : fragment.end]
             if fragment.kind == "text":
-                words += self._splitter.count_words(_valid(own))
+                words += self._tracer.count_words(own)
             at = self.totals.bytes
             self._add_fragment(fragment._replace(start=at + fragment.start, end=at + fragment.end), own)
         tokens = self._tokenizer.count(data, add_special=False, parse_special=self._parse_special)
@@ -195,12 +222,3 @@ class Counter:
             first, head = self.fragments[-1]
             joined = head + data[: max(self._clipped - len(head), 0)]
             self.fragments[-1] = first._replace(end=fragment.end), joined
-
-
-def _valid(data: bytes) -> bytes:
-    """`data` as UTF-8: what cannot be decoded as U+FFFD."""
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return utf8.decode(data).encode("utf-8", "surrogatepass")
-    return data

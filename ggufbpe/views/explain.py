@@ -1,6 +1,6 @@
-"""A trace in words, and as a page.
+"""A trace in words.
 
-    trace.py, why_not.py -> [this file] -> cli/explain.py (a terminal), page.py (HTML)
+    trace/ -> [this file] -> explain_lines.py (a terminal), explain_page.py (HTML)
 
 Sentences are lists of plain strings and of quotes, whose text is the user's or the model's: whoever shows a
 sentence makes the quotes safe for where they go.
@@ -8,20 +8,19 @@ sentence makes the quotes safe for where they go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..trace.parts import Parts
-from ..trace.survey import Survey, survey_of
-from ..trace.trace import Fragment, Merge, Symbol, Token, Totals, Trace, Word, names_of
-from ..trace.why_not import PLACES, Place, WhyNot
-from .page import COLORS, marked, page_around, safe
-from .page import token as token_box
+from ..models.steps import Change, Edge, Fragment, Match, Merge, Path, Symbol, Word, written_bytes
+from ..trace.reasons import Place, WhyNot
+from ..trace.search import PLACES
+from ..trace.trace import Token, Totals, Trace, names_of
 
 PLACES_SHOWN = 5  # of the places of a piece
-_ROW_LENGTH = 64  # symbols
-_MERGES_SHOWN = 500  # of a word, on a page
+_TRIED_SHOWN = 12  # tokens at a place, the longest ones
+_REST_SHOWN = 60  # bytes of what is left of a word
+_LONG_PATH = 16  # edges; of a longer one only what differs is shown beside another
+_EDGES_SHOWN = 24  # of that
 
 
 class Quote(NamedTuple):
@@ -38,7 +37,9 @@ Sentence = list[str | Quote]
 
 
 def taken_by(found: Trace, word: Word) -> Sentence:
-    """What made a word a word: the first stage that took just it, or whose leftovers it is."""
+    """What made a word a word: the first stage that took just it, or whose leftovers it is; nothing without stages."""
+    if not found.stages:
+        return []
     for cut in word.cuts:
         if cut.alternative is not None and (cut.start, cut.end) == (word.start, word.end):
             return ["taken by ", *_alternative(found, cut.stage, cut.alternative)]
@@ -72,7 +73,9 @@ def _alternative(found: Trace, stage: int, alternative: int) -> Sentence:
 
 def kind_of(fragment: Fragment) -> str:
     """What a fragment is, in words."""
-    words = {"special": "special token", "dna": "DNA", "bos": "BOS, added", "eos": "EOS, added"}
+    words = {
+        "special": "special token", "dna": "DNA", "bos": "BOS, added", "eos": "EOS, added", "sep": "SEP, added",
+    }  # fmt: skip
     if fragment.kind == "dropped":
         return "dropped" if fragment.dropped_by is None else f"stripped by {fragment.dropped_by}"
     return words.get(fragment.kind, fragment.kind)
@@ -81,7 +84,9 @@ def kind_of(fragment: Fragment) -> str:
 def notes_on(token: Token) -> str:
     """What is special about a token, if anything."""
     notes = [name for name in names_of(token.attributes) if name != "NORMAL"]
-    origin = {"byte": "fallback", "bos": "added", "eos": "added", "dna": "DNA"}.get(token.origin)
+    origin = {
+        "byte": "fallback", "bos": "added", "eos": "added", "sep": "added", "dna": "DNA", "unknown": "unknown",
+    }.get(token.origin)  # fmt: skip
     return " ".join([*notes, *([origin] if origin else [])])
 
 
@@ -89,6 +94,8 @@ def fate_of(symbol: Symbol) -> str:
     """What became of a symbol that is no token; "" for one that is."""
     if symbol.is_token:
         return ""
+    if symbol.is_unknown:
+        return "no token: unknown" if symbol.ids else "no token: the unknown token before it goes on"
     dropped = f"{len(symbol.dropped)} of its bytes dropped: {symbol.dropped.hex(' ')}"
     return "no token: " + ", ".join(
         [*(["as bytes"] if symbol.ids else []), *([dropped] if symbol.dropped else [])]
@@ -99,7 +106,91 @@ def summary(found: Trace, totals: Totals) -> str:
     """The whole in a line."""
     counts = (totals.bytes, "byte"), (totals.words, "word"), (totals.tokens, "token")
     numbers = ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
-    return f"{found.model}, pre-tokenizer {found.pre}: {numbers}"
+    pre = f", pre-tokenizer {found.pre}" if found.stages else ""
+    return f"{found.model}{pre}: {numbers}"
+
+
+_REASONS = {
+    "space_prefix": "space prefix",
+    "escaped_space": "space written as U+2581",
+    "extra_white_space": "extra white space",
+    "white_space": "white space",
+    "accents": "accent",
+    "lower_case": "lower case",
+    "control": "control character",
+    "alone": "a word of its own",
+    "charsmap": "charsmap",
+    "not_utf8": "not UTF-8",
+}
+
+
+def why_changed(change: Change) -> str:
+    """The reasons of a change, in words."""
+    return ", ".join(_REASONS[reason] for reason in change.reasons)
+
+
+def rounded(score: float) -> str:
+    """A score to six digits."""
+    return f"{score:.6g}"
+
+
+def weight_of(merge: Merge) -> str:
+    """What a merge has its turn by: its score, else its rank."""
+    return str(merge.rank) if merge.score is None else rounded(merge.score)
+
+
+def steps_in_words(word: Word, most: int) -> Iterator[Sentence]:
+    """The tokens that were tried at each place of a word, or the best paths; at most so many places or edges."""
+    data = written_bytes(word.written)
+    for match in word.matches[:most]:
+        yield _tried(match, data[match.position : match.position + _REST_SHOWN])
+    if len(word.matches) > most:
+        yield [f"… {most} of {len(word.matches):,} places"]
+    if word.lattice is None:
+        return
+    best, following = word.lattice.best, word.lattice.next_best
+    yield ["best path, ", *_path(best, (0, most))]
+    if following is None:
+        yield ["there is no other path"]
+    else:
+        yield ["next best, ", *_path(following, _difference(following, best, most))]
+
+
+def _tried(match: Match, rest: bytes) -> Sentence:
+    """`rest`: of the word, where the match begins."""
+    where: Sentence = ["at ", Quote(rest), ": "] if match.position else []
+    if not match.tried:
+        reach: Sentence = [", although tokens begin with ", Quote(rest[: match.reach])] if match.reach else []
+        return [*where, "no token stands here", *reach]
+    shown = match.tried[-_TRIED_SHOWN:]
+    said: Sentence = [*where, "tried ", *(["…, "] if len(shown) < len(match.tried) else [])]
+    for number, tried in enumerate(shown):
+        said += [", " * (number > 0), Quote(tried.text)]
+    return [*said, "; took ", Quote(match.tried[-1].text), f" ({match.taken})"]
+
+
+def _path(path: Path, shown: tuple[int, int]) -> Sentence:
+    """A path with its scores, of which only some edges are shown."""
+    first, end = shown
+    said: Sentence = [f"sum {rounded(path.score)}: ", "… + " * (first > 0)]
+    for number, edge in enumerate(path.edges[first:end]):
+        said += [" + " * (number > 0), Quote(edge.text), f" ({rounded(edge.score)})"]
+    return [*said, " + …" * (end < len(path.edges))]
+
+
+def _difference(path: Path, other: Path, most: int) -> tuple[int, int]:
+    """Which edges of a path to show: all, or of a long one those that are not the other's, too."""
+    if len(path.edges) <= _LONG_PATH:
+        return 0, len(path.edges)
+    before = _common(path.edges, other.edges)
+    behind = _common(path.edges[before:][::-1], other.edges[before:][::-1])
+    return before, min(len(path.edges) - behind, before + most)
+
+
+def _common(edges: tuple[Edge, ...], others: tuple[Edge, ...]) -> int:
+    """How many edges at the beginning are the same."""
+    pairs = enumerate(zip(edges, others))
+    return next((at for at, (one, other) in pairs if one != other), min(len(edges), len(others)))
 
 
 # ---- why not --------------------------------------------------------------------------------------------
@@ -115,13 +206,15 @@ def answer_in_words(found: Trace, answer: WhyNot) -> Iterator[Sentence]:
     if answer.reason == "produced":
         yield [*name, " was produced: ", _spans(answer)]
     elif answer.reason == "not_parsed":
-        yield [*name, " is a special token, and special tokens are not parsed here, so its text is split "
-               f"and merged as any other. It stands at {_bytes(answer.places[0])}."]  # fmt: skip
+        yield [*name, " is a special token, and special tokens are not parsed here, so its text is taken "
+               f"as any other. It stands at {_bytes(answer.places[0])}."]  # fmt: skip
     elif answer.reason == "not_added":
         why = "the model does not ask for it" if found.add_special else "that was not asked for"
         yield [*name, f" stands for the beginning or end of a text. It is not in this one, nor added: {why}."]
     elif answer.reason == "byte":
         yield [*name, " stands for a byte of symbols that are no tokens. No symbol of this text needs it."]
+    elif answer.reason == "unneeded":
+        yield [*name, " stands for what no token makes up. Nothing in this text needs it."]
     elif answer.reason == "absent":
         yield [*name, " does not stand in the text.", *_instead(" But this does: ", answer)]
     else:
@@ -147,7 +240,20 @@ def _reason(found: Trace, answer: WhyNot, place: Place) -> Sentence:
         ]
     if place.reason == "boundary":
         return _boundary(found, place)
+    if place.reason == "normalized":
+        return _normalized(place)
     word: Sentence = ["the word ", Quote(place.text), f" (word {place.word})"]
+    if place.reason == "not_for_text":
+        return [
+            *word,
+            " has its text, but plain text never becomes a token of this kind (see its attributes).",
+        ]
+    if place.match is not None:
+        return _matched(place, word)
+    if place.path is not None and place.best is not None:
+        return _outweighed(place.path, place.best, word)
+    if place.reason == "path":
+        return ["in ", *word, ", no path with it is better than the one that was taken."]
     if place.reason == "whole":
         return [*word, f" is a token itself, and taken whole, without merging ({place.whole})."]
     if place.reason == "merges":
@@ -163,10 +269,49 @@ def _reason(found: Trace, answer: WhyNot, place: Place) -> Sentence:
     own: Sentence = ["; its own merge ", *merge_in_words(place.needed)]
     if place.merge.rank == place.needed.rank:
         return [*taken, " took a part of it first, being further to the left", *own, " is the same."]
-    return [*taken, " took a part of it first", *own, " has a higher rank, and so comes later."]
+    less = "a higher rank" if place.merge.score is None else "a lower score"
+    return [*taken, " took a part of it first", *own, f" has {less}, and so comes later."]
+
+
+def _normalized(place: Place) -> Sentence:
+    said: Sentence = ["normalization changes it before tokens are looked for: "]
+    for number, change in enumerate(place.changes):
+        said += [", " * (number > 0), Quote(change.text), " becomes "]
+        said += [Quote(change.became) if change.became else "nothing", f" ({why_changed(change)})"]
+    return [*said, "."]
+
+
+def _matched(place: Place, word: Sentence) -> Sentence:
+    match = place.match
+    assert match is not None
+    if place.reason == "unknown_word":
+        return [
+            "in ",
+            *word,
+            " no token stands at ",
+            Quote(place.rest[:_REST_SHOWN]),
+            ", so all of it is the unknown token.",
+        ]
+    longest = match.tried[-1] if match.tried else None
+    took: Sentence = (
+        ["took ", Quote(longest.text), f" ({longest.token})"] if longest else ["took an unknown byte"]
+    )
+    if place.reason == "earlier_match":
+        return ["in ", *word, ", the match before it ", *took, ", and so a part of it."]
+    return ["in ", *word, ", the longest match here ", *took, ", which is longer."]
+
+
+def _outweighed(path: Path, best: Path, word: Sentence) -> Sentence:
+    with_it = _path(path, _difference(path, best, _EDGES_SHOWN))
+    taken = _path(best, _difference(best, path, _EDGES_SHOWN))
+    more = "more" if path.total < best.total else "no less"
+    return ["in ", *word, ", the best path with it has the ", *with_it, "; the path that was taken has the ", *taken,
+            f", which is {more}."]  # fmt: skip
 
 
 def _boundary(found: Trace, place: Place) -> Sentence:
+    if not place.cuts:
+        return [f"a word boundary at byte {place.boundary} cuts it."]
     said: Sentence = [
         f"a word boundary at byte {place.boundary} cuts it, made by ",
         *_stage(found, place.cuts[0].stage),
@@ -191,8 +336,9 @@ def _no_path(answer: WhyNot) -> Sentence:
 
 
 def merge_in_words(merge: Merge) -> Sentence:
-    """The two parts and the rank."""
-    return [Quote(merge.left), " + ", Quote(merge.right), f" (rank {merge.rank})"]
+    """The two parts, and the rank or the score."""
+    name = "rank" if merge.score is None else "score"
+    return [Quote(merge.left), " + ", Quote(merge.right), f" ({name} {weight_of(merge)})"]
 
 
 def _instead(words: str, answer: WhyNot) -> Sentence:
@@ -213,158 +359,3 @@ def _spans(answer: WhyNot) -> str:
     ]
     rest = (answer.times or 0) - len(shown)
     return ", ".join(shown) + (f", and {rest:,} more times." if rest else ".")
-
-
-# ---- the page -------------------------------------------------------------------------------------------
-
-
-def html(given: Survey | Parts | Trace, words: int, answer: WhyNot | None = None) -> Iterator[str]:
-    """A text as one HTML file, in pieces, with its first `words` words and the tokens up to there."""
-    seen = survey_of(given) if isinstance(given, Trace) else given
-    totals, model = seen.totals, seen.model
-    shown = min(words, totals.words)
-    tokens, fragments = _numbers_shown(seen, words)
-    yield from page_around("The way of a text to its tokens", chain(
-        [f"<p class=muted>{safe(summary(model, totals))}</p>\n"],
-        (f"<p>{_sentence(said)}</p>" for said in (answer_in_words(model, answer) if answer else ())),
-        ["<div class=row>"],
-        (_token_box(number, token) for number, _, token in islice(_tokens_of(seen), tokens)),
-        ["</div>\n"],
-        _section("Fragments", fragments, totals.fragments, _fragment_table(islice(seen.fragments, fragments))),
-        _section("Words", shown, totals.words, islice(_words_of(seen), shown)),
-        _section("Tokens", tokens, totals.tokens, _token_table(islice(_tokens_of(seen), tokens))),
-    ))  # fmt: skip
-
-
-def _numbers_shown(seen: Survey | Parts, words: int) -> tuple[int, int]:
-    """How many tokens there are before word `words`, and fragments up to there."""
-    tokens, fragment = 0, words - 1
-    for _, before, token in _tokens_of(seen):
-        if token.word is not None and before.words + token.word >= words:
-            break
-        tokens, fragment = tokens + 1, before.fragments + token.fragment
-    kept = len(seen.fragments) if isinstance(seen, Survey) else seen.totals.fragments
-    return tokens, min(fragment + 1, kept)
-
-
-def _tokens_of(seen: Survey | Parts) -> Iterator[tuple[int, Totals, Token]]:
-    """The number of each token, what comes before its part of the text, and the token itself."""
-    for before, found in seen.parts:
-        for number, token in enumerate(found.tokens):
-            yield before.tokens + number, before, token
-
-
-def _words_of(seen: Survey | Parts) -> Iterator[str]:
-    for before, found in seen.parts:
-        for number in range(len(found.words)):
-            yield _word(found, number, before)
-
-
-def _section(title: str, shown: int, count: int, body: Iterable[str]) -> Iterator[str]:
-    numbers = f"{count:,}" if shown == count else f"the first {shown:,} of {count:,}"
-    yield f"<section><h2>{title} <span class=muted>{numbers}</span></h2>"
-    yield from body
-    yield "</section>\n"
-
-
-def _sentence(said: Sentence) -> str:
-    return "".join(safe(part) if isinstance(part, str) else _quote(part) for part in said)
-
-
-def _quote(quote: Quote) -> str:
-    if quote.is_pattern:
-        return f"<code>/{marked(quote.text)}/</code>"
-    return token_box(quote.text)
-
-
-def _token_box(number: int, token: Token) -> str:
-    special = " special" if token.origin in ("special", "bos", "eos", "dna") else ""
-    return token_box(token.piece or token.text, f"t{number % COLORS}{special}")
-
-
-def _table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
-    """A table; a column whose name ends in "#" holds numbers, and one named "bytes" spans."""
-    names = list(columns)
-    classes = [
-        " class=number" if name.endswith("#") else " class=span" if name == "bytes" else "" for name in names
-    ]
-    head = "".join(f"<th{kind}>{name.rstrip('#')}" for name, kind in zip(names, classes))
-    yield f"<div class=scroll><table><tr>{head}"
-    for row in rows:
-        yield "\n<tr>" + "".join(f"<td{kind}>{cell}" for cell, kind in zip(row, classes))
-    yield "</table></div>"
-
-
-def _fragment_table(fragments: Iterable[tuple[Fragment, bytes]]) -> Iterator[str]:
-    rows = (
-        (
-            f"{fragment.start:,}–{fragment.end:,}",
-            safe(kind_of(fragment)),
-            "" if fragment.token is None else f"<span class=id>{fragment.token}</span>",
-            _quote(Quote(_clipped(data, fragment.end - fragment.start))) if data else "",
-        )
-        for fragment, data in fragments
-    )
-    return _table(("bytes", "what", "id#", "text"), rows)
-
-
-def _clipped(data: bytes, size: int, limit: int = 2000) -> bytes:
-    """At most `limit` bytes of a text of `size`."""
-    return data if size <= limit else data[:limit] + "…".encode()
-
-
-def _word(found: Trace, number: int, before: Totals) -> str:
-    word = found.words[number]
-    ids = " ".join(str(token) for symbol in word.symbols for token in symbol.ids)
-    summary = (
-        f"<summary>{_quote(Quote(_clipped(found.text[word.start : word.end], word.end - word.start, 200)))} "
-        f"<span class=muted>word {before.words + number}, "
-        f"bytes {before.bytes + word.start:,}–{before.bytes + word.end:,}</span> "
-        f"<span class=id>{ids if len(ids) < 60 else ids[:60] + '…'}</span></summary>"
-    )
-    opened = " open" if before.words + number < 3 else ""
-    return f"<details{opened}>{summary}<p>{_sentence(taken_by(found, word))}</p>{_merging(word)}</details>\n"
-
-
-def _merging(word: Word) -> str:
-    """How a word was merged: a row for each merge, with all symbols after it."""
-    if word.whole is not None:
-        return f"<p>{token_box(word.written, 't0')} is a token, and taken whole ({word.whole}).</p>"
-    symbols = list(word.written)
-    wide = len(symbols) > _ROW_LENGTH  # a row of all symbols for each merge would be a square
-    rows = [("", "" if wide else _symbols(symbols, None), "")]
-    for merge in word.merges[:_MERGES_SHOWN]:
-        symbols[merge.position], symbols[merge.position + len(merge.left)] = merge.left + merge.right, ""
-        pair = f"{token_box(merge.left)} + {token_box(merge.right)}"
-        rows.append((str(merge.rank), "" if wide else _symbols(symbols, merge.position), pair))
-    if len(word.merges) > _MERGES_SHOWN:
-        rows.append(("…", f"and {len(word.merges) - _MERGES_SHOWN:,} more merges", ""))
-    result = "".join(
-        f"{token_box(symbol.text, f't{at % COLORS}')}<span class=id>{' '.join(map(str, symbol.ids))}</span>"
-        f"<span class=bad>{safe(fate_of(symbol))}</span> "
-        for at, symbol in enumerate(word.symbols)
-    )
-    table = "".join(_table(("rank#", "symbols", "merge"), rows)) if word.merges else ""
-    return f"{table}<div class=row>{result}</div>"
-
-
-def _symbols(symbols: list[str], new: int | None) -> str:
-    """All symbols in a row; the one at `new` marked."""
-    boxes = (token_box(text, "t2" if at == new else "") for at, text in enumerate(symbols) if text)
-    return f"<div class=row>{''.join(boxes)}</div>"
-
-
-def _token_table(tokens: Iterable[tuple[int, Totals, Token]]) -> Iterator[str]:
-    rows = (
-        (
-            f"{number}",
-            f"{token.id}",
-            f"{before.bytes + token.start:,}–{before.bytes + token.end:,}",
-            token_box(token.piece, f"t{number % COLORS}"),
-            f"<code>{marked(token.text)}</code>",
-            "" if token.word is None else f"{before.words + token.word}",
-            safe(notes_on(token)),
-        )
-        for number, before, token in tokens
-    )
-    return _table(("token#", "id#", "bytes", "piece", "in the vocabulary", "word#", ""), rows)

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
+from ..models.steps import Word, written_bytes
 from ..trace.parts import Parts
+from ..trace.reasons import WhyNot
 from ..trace.survey import Survey, survey_of
-from ..trace.trace import Token, Totals, Trace, Word
-from ..trace.why_not import WhyNot
+from ..trace.trace import Token, Totals, Trace
 from . import terminal
 from .explain import (
     Quote,
@@ -22,11 +23,14 @@ from .explain import (
     fate_of,
     kind_of,
     notes_on,
+    steps_in_words,
     summary,
     taken_by,
+    weight_of,
+    why_changed,
 )
 
-WORDS, _MERGES, TOKENS, FRAGMENTS = 20, 24, 60, 20  # shown if not all is
+WORDS, _MERGES, TOKENS, FRAGMENTS, CHANGES = 20, 24, 60, 20, 20  # shown if not all is
 _CLIPPED = 200  # bytes of a fragment that are shown, and of the text in colours ten times as many
 
 _BACKGROUNDS = ("\x1b[30;46m", "\x1b[30;43m", "\x1b[30;42m", "\x1b[30;45m")  # black on a colour, in turn
@@ -92,6 +96,7 @@ class ExplainLines:
                 islice((token for part in seen.parts for token in part.trace.tokens), tokens)
             )
         yield from self._fragments(seen)
+        yield from self._changes(seen)
         for self._before, found in seen.parts:
             for number in range(min(len(found.words), words - self._before.words)):
                 yield from self._word(found, number)
@@ -112,7 +117,7 @@ class ExplainLines:
         """The text in its tokens: coloured, or with bars between them."""
         line, used = "", 0
         for number, token in enumerate(tokens):
-            special = token.origin in ("special", "bos", "eos", "dna")
+            special = token.word is None
             color = _SPECIAL if special else _BACKGROUNDS[number % len(_BACKGROUNDS)]
             for cell in [_cell(token.piece or token.text, color)] + [_Cell("|", 1)] * (not self._color):
                 if used and used + cell.width > self._width:
@@ -136,6 +141,27 @@ class ExplainLines:
         if not self._all and count > FRAGMENTS:
             yield from self._said([f"… {FRAGMENTS} of {count:,} fragments: --all shows all"])
 
+    def _changes(self, seen: Survey | Parts) -> Iterator[str]:
+        """What normalization changed: all of it, or each change once."""
+        left_out = False
+
+        def rows() -> Iterator[_Row]:
+            nonlocal left_out
+            known: set[tuple[bytes, str]] = set()
+            for before, found in seen.parts:
+                for change in found.changes:
+                    what = change.text, change.became
+                    if not self._all and (what in known or len(known) == CHANGES):
+                        left_out = True
+                        continue
+                    known.add(what)
+                    place = _span(change.start + before.bytes, change.end + before.bytes)
+                    yield place, self._quoted(change.text), self._quoted(change.became), why_changed(change)
+
+        yield from self._table("normalization", ("bytes", "text", "becomes", "why"), rows)
+        if left_out:
+            yield from self._said(["… each change once: --all shows all"], 2)
+
     def _word(self, found: Trace, number: int) -> Iterator[str]:
         word = found.words[number]
         yield ""
@@ -143,7 +169,13 @@ class ExplainLines:
         title = f"word {number + self._before.words}  "
         place = f"  bytes {self._span(word.start, word.end)}"
         yield self._bold(title) + self._clip(text, self._width - len(title) - len(place)) + self._dim(place)
-        yield from self._said(taken_by(found, word), indent=2)
+        taken = taken_by(found, word)
+        yield from self._said(taken, indent=2) if taken else ()
+        yield from self._steps(word, number)
+        yield from self._result(word)
+
+    def _steps(self, word: Word, number: int) -> Iterator[str]:
+        """How a word became symbols."""
         if word.whole is not None:
             yield from self._said([f"a token, taken whole without merging ({word.whole})"], indent=2)
         elif word.merges and not self._all and word.text in self._shown:
@@ -152,11 +184,12 @@ class ExplainLines:
             if not self._all:
                 self._shown.setdefault(word.text, number)
             yield from self._merges(word)
-        yield from self._result(word)
+        for said in steps_in_words(word, 1 << 60 if self._all else _MERGES):
+            yield from self._said(said, indent=2)
 
     def _merges(self, word: Word) -> Iterator[str]:
         """A line for each merge: its rank, all symbols after it where they were, and the pair."""
-        ranks = max((len(str(merge.rank)) for merge in word.merges), default=0)
+        ranks = max((len(weight_of(merge)) for merge in word.merges), default=0)
         indent = max(ranks, 4) + 4
         cells = [_cell(char) for char in word.written] if len(word.written) <= self._width else []
         pairs = max((_pair(merge.left, merge.right).width for merge in word.merges), default=0)
@@ -169,7 +202,7 @@ class ExplainLines:
         shown = word.merges if self._all else word.merges[:_MERGES]
         for merge in shown:
             symbols[merge.position] += symbols.pop(merge.position + len(merge.left))
-            rank = f"{merge.rank:>{indent - 2}}  "
+            rank = f"{weight_of(merge):>{indent - 2}}  "
             row = self._row(cells, sorted(symbols.items()), merge.position) if fits else ""
             pair = _pair(merge.left, merge.right)
             if fits and beside:
@@ -333,7 +366,7 @@ def _pair(left: str, right: str) -> _Cell:
 
 def _cell(text: str | bytes, color: str = "") -> _Cell:
     """Text of a user or a model: escaped, and right-to-left text kept from turning what is around it."""
-    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    data = text if isinstance(text, bytes) else written_bytes(text)
     shown = terminal.visible(data)
     width = len(shown) if shown.isascii() else sum(map(_char_width, shown))
     return _Cell(terminal.isolated(shown), width, color)

@@ -85,6 +85,8 @@ class PairRanks(dict[tuple[str, str], int]):
 class WordEncoder:
     """Encodes single words by a vocabulary's ranks, tokens and the flags of its pre-tokenizer."""
 
+    drops_bytes = True  # those without a token
+
     def __init__(self, entry: PreTokenizer, token_to_id: Mapping[str, int], merges: Sequence[str]) -> None:
         self._entry = entry
         self._token_to_id = as_dict(token_to_id)
@@ -153,6 +155,10 @@ class WordEncoder:
         """The rank of a merge, None if there is none."""
         rank = self.ranks[left, right]
         return None if rank == NO_MERGE else rank
+
+    def score(self, left: str, right: str) -> float | None:
+        """The score that a merge has its rank by; None where ranks are all there is."""
+        return None
 
     def is_whole(self, written: str) -> bool:
         """Whether the word, written for merging, is taken as a token without it."""

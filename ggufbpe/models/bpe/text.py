@@ -23,6 +23,7 @@ from .split import splitter
 if TYPE_CHECKING:
     from ...tokenizer import Tokenizer
     from ...vocab import Vocabulary
+    from ..steps import Tracer
 
 
 class Splits(Protocol):
@@ -52,7 +53,7 @@ def byte_pair_text(tokenizer: Tokenizer) -> BytePairText:
         "byte pair encoding only",
         path=tokenizer.vocabulary.path,
         key=TokenizerKey.MODEL,
-        remedy="tokenize, detokenize, count, info, stats, diff and verify work for it",
+        remedy="tokenize, detokenize, count, explain, info, stats, diff and verify work for it",
     )
     error.model = tokenizer.model
     raise error
@@ -87,6 +88,12 @@ class BytePairText:
         """Empty the cache of words."""
         if "word_ids" in vars(self):
             self.word_ids.clear()
+
+    def tracer(self) -> Tracer:
+        """Its steps one at a time: see steps.py."""
+        from .steps import BytePairTracer
+
+        return BytePairTracer(self)
 
     def parts(self, fragment: str | bytes) -> Iterator[Part]:
         """The plain text of a fragment, and the tokens in it that are found by counting."""

@@ -1,0 +1,62 @@
+"""The steps of RWKV: the tokens that stand at each place, of which the longest is taken.
+
+RWKVText (models/rwkv.py) -> [this file] -> models/steps.py -> trace/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..model import unknown_of
+from ..steps import EncodedWord, Fragment, Match, Step, Symbol, Tracer, TriedToken, Word, WordToken
+
+if TYPE_CHECKING:
+    from ..rwkv import RWKVText
+
+
+class RWKVTracer(Tracer):
+    """The `Tracer` (models/steps.py) of RWKV. What it gives as words are the matches."""
+
+    splits = False
+
+    def __init__(self, text: RWKVText) -> None:
+        self._trie = text.trie
+        self._tokens = text.vocabulary.tokens
+        self._text = text
+        self.unknown: int = unknown_of(text.vocabulary)
+
+    def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
+        """A match at each place."""
+        data = fragment.encode() if isinstance(fragment, str) else fragment
+        yield Fragment("text", start, start + len(data))
+        at = 0
+        while at < len(data):
+            found, reach = self._trie.tried(data, at)
+            token, end = found[-1] if found else (self.unknown, at + 1)
+            piece = data[at:end]
+            written = piece.decode("utf-8", "surrogateescape")
+            tried = tuple(
+                TriedToken(each, data[at:stop].decode("utf-8", "surrogateescape"), stop - at)
+                for each, stop in found
+            )
+            match = Match(0, tried, token if found else None, reach - at)
+            first, last = start + at, start + end
+            symbol = Symbol(written, first, last, (token,), bool(found), is_unknown=not found)
+            text = piece.decode("utf-8", "replace")
+            word = Word(text, first, last, 0, (), written, None, (), (symbol,), (match,))
+            yield EncodedWord(word, (WordToken(token, first, last, "symbol" if found else "unknown"),))
+            at = end
+
+    def count_words(self, fragment: str | bytes) -> int:
+        return sum(1 for _ in self._text.spans(fragment))
+
+    def spellings(self, piece: str) -> list[str]:
+        """The token that has just these bytes, else one that is written so in the vocabulary."""
+        data = piece.encode("utf-8", "surrogateescape")
+        found = self._trie.longest(data, 0)
+        exact = [self._tokens[found[0]]] if found is not None and found[1] == len(data) else []
+        return [*exact, piece]
+
+    def looked_up(self, token: int) -> str:
+        return self._text.unescaped(token).decode("utf-8", "surrogateescape")

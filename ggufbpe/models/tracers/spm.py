@@ -1,0 +1,71 @@
+"""The steps of SPM: spaces, and merges by the scores of tokens.
+
+SpmText (models/spm.py) -> [this file] -> models/steps.py -> trace/
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING
+
+from ... import utf8
+from ...spelling import SPACE, escape_spaces
+from ..bpe.steps import MergeTracer
+from ..steps import Change, Fragment, Step
+
+if TYPE_CHECKING:
+    from ..spm import SpmText
+
+
+class SpmTracer(MergeTracer):
+    """The `Tracer` (models/steps.py) of SPM."""
+
+    def __init__(self, text: SpmText) -> None:
+        super().__init__(text)
+        self._text = text
+
+    def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
+        """The space before it, spaces, and words."""
+        yield Fragment("text", start, start + utf8.byte_length(fragment))
+        if self._text.prefix:
+            yield Change(start, start, b"", self._text.prefix, ("space_prefix",))
+        changes = self._spaces(fragment, start)
+        change = next(changes, None)
+        for word, bounds in self._words(fragment, start):
+            while change is not None and change.start < bounds[-1]:
+                yield change
+                change = next(changes, None)
+            yield self._word(word, 0, utf8.Offsets(word, bounds), ())
+
+    def _words(self, fragment: str | bytes, start: int) -> Iterator[tuple[str, list[int]]]:
+        """The words, and where each character of one begins and the last one ends, one by one: a text may be long."""
+        plain = self._text.plain(fragment)
+        ends = chain((found.start() for found in self._text.word_ends.finditer(plain)), [len(plain)])
+        if isinstance(fragment, bytes):
+            bounds = [start + bound for bound in self._text.bounds(fragment)]
+            for first, end in pairwise(chain([0], ends)):
+                yield plain[first:end], bounds[first : end + 1]
+            return
+        prefix = len(self._text.prefix)
+        for first, end in pairwise(chain([0], ends)):
+            own = utf8.char_ends(fragment[max(first - prefix, 0) : end - prefix])
+            yield plain[first:end], [*[start] * max(prefix - first, 0), start, *(start + at for at in own)]
+            start += own[-1] if own else 0
+
+    def _spaces(self, fragment: str | bytes, start: int) -> Iterator[Change]:
+        data = fragment.encode() if isinstance(fragment, str) else fragment
+        for found in re.finditer(b" +", data):
+            first, end = found.span()
+            yield Change(start + first, start + end, found[0], SPACE * (end - first), ("escaped_space",))
+
+    def count_words(self, fragment: str | bytes) -> int:
+        plain = self._text.plain(fragment)
+        return 1 + sum(1 for _ in self._text.word_ends.finditer(plain))
+
+    def spellings(self, piece: str) -> list[str]:
+        return [escape_spaces(piece)]
+
+    def written(self, text: str) -> str:
+        return escape_spaces(text)

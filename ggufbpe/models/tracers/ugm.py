@@ -1,0 +1,214 @@
+"""The steps of unigram models: what the charsmap and the rules for spaces change, and the lattice of each word.
+
+    UnigramText (models/ugm.py) -> [this file] -> models/steps.py -> trace/
+
+No token stands across the end of a word, so every path leads through it: the best path of the text is made of the best
+paths of its words, each with the total of those before it to begin with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from ...once import made_once
+from ...spelling import SPACE, escape_spaces
+from ..steps import (
+    Change,
+    Edge,
+    EncodedWord,
+    Fragment,
+    Step,
+    Symbol,
+    Tracer,
+    Word,
+    WordToken,
+    joined,
+    word_lattice,
+)
+
+if TYPE_CHECKING:
+    from ..ugm import Normalized, UnigramText
+
+
+class UnigramTracer(Tracer):
+    """The `Tracer` (models/steps.py) of unigram models."""
+
+    def __init__(self, text: UnigramText) -> None:
+        self._text = text
+        self._normalizer = text.normalizer
+        self._lattice = text.lattice
+        self.unknown: int = self._lattice.unknown
+
+    def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
+        """Changes, and words with their lattices."""
+        data = fragment.encode() if isinstance(fragment, str) else fragment
+        yield Fragment("text", start, start + len(data))
+        normalized = self._normalizer.normalize(data)
+        changes = joined(self._changes(data, normalized, start))
+        change = next(changes, None)
+        for step in self._words(normalized, start):
+            while change is not None and change.start < step.word.end:
+                yield change
+                change = next(changes, None)
+            yield step
+        if change is not None:
+            yield change
+            yield from changes
+
+    def _words(self, normalized: Normalized, start: int) -> Iterator[EncodedWord]:
+        text, starts, ends = normalized
+        if not self._is_finite:
+            yield from self._without_lattices(normalized, start)
+            return
+        total = 0.0
+        held: list[EncodedWord] = []  # the last token of the first one may go on
+        for first, end in self._text.word_bounds(text):
+            lattice = word_lattice(tuple(self._edges(text[first:end])), end - first, total)
+            assert lattice is not None
+            total = lattice.best.total
+            symbols: list[Symbol] = []
+            tokens: list[WordToken] = []
+            for token, run in groupby(lattice.best.edges, key=lambda edge: edge.token):
+                for edges in [list(run)] if token == self.unknown else ([edge] for edge in run):
+                    at = first + edges[0].position
+                    behind = first + edges[-1].position + edges[-1].length
+                    span = start + starts[at], start + ends[behind - 1]
+                    is_unknown = token == self.unknown
+                    goes_on = is_unknown and at == first and held and held[0].tokens[-1].id == token
+                    piece = "".join(edge.text for edge in edges)
+                    ids = () if goes_on else (token,)
+                    symbols.append(Symbol(piece, *span, ids, not is_unknown, is_unknown=is_unknown))
+                    if goes_on:
+                        last = held[0].tokens[-1]._replace(end=span[1])
+                        held[0] = held[0]._replace(tokens=(*held[0].tokens[:-1], last))
+                    else:
+                        tokens.append(WordToken(token, *span, "unknown" if is_unknown else "symbol"))
+            word = self._word(normalized, first, end, start)._replace(symbols=tuple(symbols), lattice=lattice)
+            if tokens:
+                yield from held
+                held = []
+            held.append(EncodedWord(word, tuple(tokens)))
+        yield from held
+
+    def _word(self, normalized: Normalized, first: int, end: int, start: int) -> Word:
+        written = normalized.text[first:end].decode("utf-8", "surrogateescape")
+        text = normalized.text[first:end].decode("utf-8", "replace")
+        span = start + normalized.starts[first], start + normalized.ends[end - 1]
+        return Word(text, *span, 0, (), written, None, (), ())
+
+    def _edges(self, text: bytes) -> Iterator[Edge]:
+        """All ways on from each character."""
+        for token, start, end, score in self._lattice.ways(text):
+            yield Edge(token, _shown(text[start:end]), start, end - start, score)
+
+    @made_once
+    def _is_finite(self) -> bool:
+        """Whether all scores are, so that each character can be reached."""
+        return isfinite(sum(self._lattice.scores)) and isfinite(self._lattice.unknown_score)
+
+    def _without_lattices(self, normalized: Normalized, start: int) -> Iterator[EncodedWord]:
+        """The words where tokens may stand across their ends: each token is of the word in which it begins."""
+        text, starts, ends = normalized
+        path = self._lattice.best_path(text)[::-1]
+        for first, end in self._text.word_bounds(text):
+            word = self._word(normalized, first, end, start)
+            symbols: list[Symbol] = []
+            if not path or path[-1][1] > first:
+                stop = min(path[-1][1], end) if path else end
+                symbols.append(
+                    Symbol(_shown(text[first:stop]), word.start, start + ends[stop - 1], (), False)
+                )
+            while path and path[-1][1] < end:
+                token, at, behind = path.pop()
+                span = start + starts[at], start + ends[behind - 1]
+                symbols.append(Symbol(_shown(text[at:behind]), *span, (token,), token != self.unknown))
+            symbols = [each._replace(is_unknown=not each.is_token) for each in symbols]
+            tokens = tuple(
+                WordToken(each.ids[0], each.start, each.end, "symbol" if each.is_token else "unknown")
+                for each in symbols
+                if each.ids
+            )
+            yield EncodedWord(word._replace(symbols=tuple(symbols)), tokens)
+
+    # ---- normalization ----
+
+    def _changes(self, data: bytes, normalized: Normalized, start: int) -> Iterator[Change]:
+        """What became something else, and what went."""
+        done = 0
+        for (first, end), places in _spans(normalized):
+            yield from self._gone(data, done, first, start)
+            yield from self._change(data, first, end, normalized.text[places], start)
+            done = end
+        yield from self._gone(data, done, len(data), start)
+
+    def _gone(self, data: bytes, first: int, end: int, start: int) -> Iterator[Change]:
+        """A part of the text of which nothing is left."""
+        while first < end:
+            _, length = self._normalizer.next_piece(data, first)
+            yield from self._change(data, first, first + length, b"", start)
+            first += length
+
+    def _change(self, data: bytes, first: int, end: int, became: bytes, start: int) -> Iterator[Change]:
+        if data[first:end] == became:
+            return
+        why, made = [], b""
+        at = first
+        while at < end:
+            piece, length = self._normalizer.next_piece(data, at)
+            if piece != data[at : at + length]:
+                is_mapped = self._normalizer.charsmap.longest(data, at) is not None
+                why.append("charsmap" if is_mapped else "not_utf8")
+            made += piece
+            at += length
+        if first == end:
+            why.append("space_prefix")
+        spaces, left = made.count(b" "), became.count(SPACE.encode()) - made.count(SPACE.encode())
+        if left > 0 and first < end:
+            why.append("escaped_space")
+        if spaces > left:
+            why.append("extra_white_space")
+        text = became.decode("utf-8", "surrogateescape")
+        yield Change(start + first, start + end, data[first:end], text, tuple(dict.fromkeys(why)))
+
+    # ---- pieces ----
+
+    def count_words(self, fragment: str | bytes) -> int:
+        data = fragment.encode() if isinstance(fragment, str) else fragment
+        text = self._normalizer.normalize(data).text
+        return sum(1 for _ in self._text.word_bounds(text))
+
+    def spellings(self, piece: str) -> list[str]:
+        return [escape_spaces(piece)]
+
+    def looked_up(self, token: int) -> str:
+        return self._text.vocabulary.tokens[token]
+
+    def written(self, text: str) -> str:
+        return escape_spaces(text)
+
+    def is_for_text(self, token: int) -> bool:
+        return self._text.is_matched(token)
+
+
+def _shown(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _spans(normalized: Normalized) -> Iterator[tuple[tuple[int, int], slice]]:
+    """The parts of a text that became something, each with the place of that in the normalized text.
+
+    What a replacement has in it besides spaces stands for the same part as these do: it is one with them.
+    """
+    part, first = (0, 0), 0
+    for at, (start, end) in enumerate(zip(normalized.starts, normalized.ends)):
+        if (start, end) == part or start < part[1]:
+            part = part[0], max(part[1], end)
+            continue
+        if first < at:
+            yield part, slice(first, at)
+        part, first = (start, end), at
+    if first < len(normalized.text):
+        yield part, slice(first, len(normalized.text))

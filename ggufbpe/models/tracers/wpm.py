@@ -1,0 +1,132 @@
+"""The steps of WordPiece: what becomes of each character, words, and the tokens that stand at each place of one.
+
+WordPieceText (models/wpm.py) -> [this file] -> models/steps.py -> trace/
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ... import utf8
+from ...spelling import SPACE, escape_spaces
+from ..steps import (
+    Change,
+    EncodedWord,
+    Fragment,
+    Match,
+    Step,
+    Symbol,
+    Tracer,
+    TriedToken,
+    Word,
+    WordToken,
+    joined,
+)
+
+if TYPE_CHECKING:
+    from ..wpm import WordPieceText
+
+_CONTINUES = "##"  # in vocab.txt, before what goes on with a word
+
+
+class WordPieceTracer(Tracer):
+    """The `Tracer` (models/steps.py) of WordPiece."""
+
+    def __init__(self, text: WordPieceText) -> None:
+        self._text = text
+        self._normalizer = text.normalizer
+        self._tokens = text.vocabulary.tokens
+        encoder = text.word_ids.encoder
+        self._trie = encoder.trie
+        self.unknown: int = encoder.unknown
+
+    def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
+        """Characters to words, and each word to tokens."""
+        yield Fragment("text", start, start + utf8.byte_length(fragment))
+        word: list[str] = []
+        bounds: list[tuple[int, int]] = []  # of the word's characters
+        changes: list[Change] = []
+        for char, data, first in _characters(fragment):
+            first, end = start + first, start + first + len(data)
+            written = self._normalizer[ord(char)]
+            if written != char:
+                why = self._normalizer.reasons(ord(char))
+                is_broken = char == "\ufffd" and data != char.encode()
+                changes.append(Change(first, end, data, written, ("not_utf8",) * is_broken + why))
+            if len(written) == 1 and written != " ":
+                word.append(written)
+                bounds.append((first, end))
+            elif written:
+                own = changes if written == char else changes[:-1]
+                yield from joined(iter(own))
+                if word:
+                    yield self._word("".join(word), bounds)
+                word, bounds, changes = [], [], changes[len(own) :]
+                if written != " ":
+                    yield from changes
+                    yield self._word(written[1], [(first, end)])
+                    changes = []
+        yield from joined(iter(changes))
+        if word:
+            yield self._word("".join(word), bounds)
+
+    def _word(self, word: str, bounds: list[tuple[int, int]]) -> EncodedWord:
+        symbols = tuple(map(ord, SPACE + word))
+        places = [0]  # of the symbols, in bytes
+        for char in SPACE + word:
+            places.append(places[-1] + len(char.encode("utf-8", "surrogatepass")))
+        start, last = bounds[0][0], bounds[-1][1]
+        matches: list[Match] = []
+        found: list[Symbol] = []
+        at = 0
+        while at < len(symbols):
+            tried, reach = self._trie.tried(symbols, at)
+            candidates = tuple(
+                TriedToken(token, self._tokens[token], places[end] - places[at]) for token, end in tried
+            )
+            taken, end = tried[-1] if tried else (None, at)
+            matches.append(Match(places[at], candidates, taken, places[reach] - places[at]))
+            if taken is None:
+                found = [Symbol(SPACE + word, start, last, (self.unknown,), False, is_unknown=True)]
+                break
+            first = bounds[max(at - 1, 0)][0]
+            behind = bounds[end - 2][1] if end - 1 > max(at - 1, 0) else first
+            found.append(Symbol(self._tokens[taken], first, behind, (taken,), True))
+            at = end
+        tokens = tuple(
+            WordToken(each.ids[0], each.start, each.end, "unknown" if each.is_unknown else "symbol")
+            for each in found
+        )
+        steps = Word(word, start, last, 0, (), SPACE + word, None, (), tuple(found), tuple(matches))
+        return EncodedWord(steps, tokens)
+
+    def count_words(self, fragment: str | bytes) -> int:
+        text = fragment if isinstance(fragment, str) else utf8.decode(fragment)
+        return sum(1 for _ in re.finditer("[^ ]+", text.translate(self._normalizer)))
+
+    def spellings(self, piece: str) -> list[str]:
+        """As the file has it, or "##ing" as vocab.txt does; what begins a word has a space there, or may be meant."""
+        text = escape_spaces(piece)
+        return [text, text.removeprefix(_CONTINUES), SPACE + text]
+
+    def looked_up(self, token: int) -> str:
+        return self._tokens[token]
+
+    def by_position(self, written: str) -> str:
+        return written.encode("utf-8", "surrogatepass").decode("latin-1")
+
+
+def _characters(fragment: str | bytes) -> Iterator[tuple[str, bytes, int]]:
+    """Each character, its bytes, and where these begin."""
+    start = 0
+    if isinstance(fragment, str):
+        for char in fragment:
+            data = char.encode()
+            yield char, data, start
+            start += len(data)
+        return
+    for char, end in zip(utf8.decode(fragment), utf8.char_ends(fragment)):
+        yield char, fragment[start:end], start
+        start = end

@@ -1,0 +1,83 @@
+"""The way of a text as JSON, in pieces, so that a long one is not held in memory.
+
+Parts, WhyNot -> [this file] -> cli/explain.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+from ..trace.parts import Parts
+from ..trace.reasons import WhyNot
+from ..trace.reasons import to_json as answer_to_json
+from ..trace.trace import as_json, to_json
+from . import terminal
+
+
+def of_answer(answer: WhyNot) -> Iterator[str]:
+    """Why a piece was not produced."""
+    yield terminal.json_text(answer_to_json(answer), indent=2) + "\n"
+
+
+def of_one(whole: Parts, word: int | None, token: int | None) -> Iterator[str]:
+    """One word, or one token with its word."""
+    yield terminal.json_text(_one(whole, word, token), indent=2) + "\n"
+
+
+def _one(whole: Parts, word: int | None, token: int | None) -> dict[str, Any]:
+    for before, found in whole.parts:
+        if word is not None and word - before.words < len(found.words):
+            return as_json(found.words[word - before.words], before)
+        if token is not None and token - before.tokens < len(found.tokens):
+            one = found.tokens[token - before.tokens]
+            in_word = None if one.word is None else as_json(found.words[one.word], before)
+            return {**as_json(one, before), "in_word": in_word}
+    raise AssertionError("a number that is not in the text")
+
+
+def of_parts(whole: Parts) -> Iterator[str]:
+    """The trace of all, as `to_json` has it; a list at a time, so that none is held."""
+    lists: dict[str, Iterable[Any]] = {
+        "ids": chain.from_iterable(whole.ids),
+        "fragments": (as_json(fragment) for fragment, _ in whole.fragments),
+        "changes": (as_json(change, before) for before, found in whole.parts for change in found.changes),
+        "words": (as_json(word, before) for before, found in whole.parts for word in found.words),
+        "tokens": (as_json(token, before) for before, found in whole.parts for token in found.tokens),
+    }
+    between = "{\n  "
+    for key, value in to_json(whole.model).items():
+        yield f'{between}"{key}": '
+        between = ",\n  "
+        if key == "text":
+            yield from _text(whole)
+        elif key in lists:
+            yield from _list(lists[key])
+        else:
+            yield terminal.json_text(value, indent=2).replace("\n", "\n  ")
+    yield "\n}\n"
+
+
+def _list(items: Iterable[Any]) -> Iterator[str]:
+    is_empty = True
+    for item in items:
+        yield "[\n    " if is_empty else ",\n    "
+        yield terminal.json_text(item, indent=2).replace("\n", "\n    ")
+        is_empty = False
+    yield "[]" if is_empty else "\n  ]"
+
+
+def _text(whole: Parts) -> Iterator[str]:
+    """The text, and its bytes where it is not UTF-8."""
+    is_utf8 = True
+    yield '"'
+    for data in whole.text:  # cut between characters
+        text = data.decode("utf-8", "replace")
+        is_utf8 = is_utf8 and text.encode() == data
+        yield terminal.json_text(text)[1:-1]
+    yield '"'
+    if not is_utf8:
+        yield ',\n  "text_bytes": "'
+        yield from (data.hex() for data in whole.text)
+        yield '"'
