@@ -26,6 +26,7 @@ struct BPEModel::Missing {
 
 struct BPEModel::Scratch : TextModel::Scratch {
     std::string changed;  // by own_steps.h
+    std::string shown;    // a word with spaces as U+2581
     Splitter::Scratch split;
     Merger::Scratch merge;
     WordTables tables;
@@ -33,6 +34,8 @@ struct BPEModel::Scratch : TextModel::Scratch {
     std::vector<WordTables> replaced;  // in this block: what was found in them is still to be copied
     // Of the words that are looked up together: what they are, which ones are missing, and the different ones of these.
     std::vector<WordTable::Found> found;
+    std::vector<Merger::Word> found_words;  // the words of these, where spans are wanted
+    ChangedText lowered;                    // as well: what is written in lower case
     std::vector<Missing> missing;
     std::vector<uint32_t> slots;
     std::vector<Merger::Word> words;

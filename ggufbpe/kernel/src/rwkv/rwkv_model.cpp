@@ -54,6 +54,7 @@ RWKVModel::RWKVModel(const Strings &tokens, int32_t unknown) : tokens_(trie_of(t
 
 void RWKVModel::encode(const Part &part, TextModel::Scratch &, Sink &ids, const Poll &poll) const {
     const unsigned char *at = part.data, *end = part.data + part.size;
+    Spans *const spans = ids.spans();
     Pace pace(poll);
     while (at < end) {
         const unsigned char *begin = at, *stop = at + std::min(BLOCK, static_cast<size_t>(end - at));
@@ -62,6 +63,7 @@ void RWKVModel::encode(const Part &part, TextModel::Scratch &, Sink &ids, const 
         while (at < stop) {
             const LongestMatch::Match match = tokens_.find(at, end);
             const bool is_known = match.size > 0;
+            if (spans) spans->push(at, is_known ? match.size : 1);
             at += is_known ? match.size : 1;
             if (to) *to++ = is_known ? match.token : unknown_;
             ++count;
@@ -73,6 +75,12 @@ void RWKVModel::encode(const Part &part, TextModel::Scratch &, Sink &ids, const 
         }
         pace.count(static_cast<size_t>(at - begin));
     }
+}
+
+// The text as it is: nothing splits it.
+bool RWKVModel::words(const unsigned char *text, size_t size, TextModel::Scratch &, const TakesWord &take, const Poll &) const {
+    if (size) take(text, size);
+    return true;
 }
 
 // Whole: where the longest tokens end depends on all that comes before.

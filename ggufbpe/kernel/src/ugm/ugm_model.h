@@ -40,6 +40,9 @@ public:
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
     void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
     bool reads_bytes() const override { return true; }
+    bool has_spans() const override { return true; }
+    bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
+               const Poll &poll) const override;
     void expect(size_t bytes) const override;
     size_t cache_bytes() const override { return cache_.bytes(); }
     uint64_t cache_misses() const override { return cache_misses_.load(std::memory_order_relaxed); }
@@ -70,7 +73,11 @@ private:
     bool count_sum(const int32_t *found, size_t count, Scratch &scratch) const;
     void emit(const int32_t *found, size_t count, Sink &ids) const;
 
+    template <bool KEEPS_SOURCES>
     void normalize(const Word &word, Scratch &scratch, Pace &pace) const;
+    void append_spans(const Word &word, const int32_t *found, size_t count, Scratch &scratch, Spans &spans, Pace &pace) const;
+    void append_path(Scratch &scratch, Spans &spans, Pace &pace) const;
+    bool append_by_lengths(const Word &word, const int32_t *found, size_t count, Scratch &scratch, Spans &spans) const;
     void find_path(double sum, Scratch &scratch, Pace &pace) const;
     void drop_outdated_tables() const;
 
@@ -86,6 +93,7 @@ private:
     double growth_ = 3;               // tokens that one byte becomes at most
     bool is_separator_[256] = {};     // bytes that are spaces and nothing else, around which words are by themselves
     bool has_words_ = false;
+    bool is_joined_[256] = {};        // what a token has before a U+2581 that does not begin it
     bool is_copied_[256] = {};        // ASCII that stays as it is before other ASCII
     mutable WordCache cache_;
     alignas(64) mutable std::atomic<uint64_t> cache_misses_{0};  // words that had to be encoded

@@ -40,7 +40,10 @@ WPMModel::WPMModel(const Strings &tokens, int32_t unknown, bool lowercase, bool 
       tokens_(numbered(tokens)),
       beginning_(tokens_.place_behind(BEGIN)),
       unknown_(unknown),
-      cache_(cache_bytes) {}
+      cache_(cache_bytes) {
+    lengths_.reserve(tokens.size());
+    for (size_t i = 0; i < tokens.size(); ++i) lengths_.push_back(static_cast<uint32_t>(tokens[i].size()));
+}
 
 WPMModel::~WPMModel() = default;
 
@@ -145,6 +148,10 @@ void WPMModel::encode_words(const unsigned char *end, const Words &words, Scratc
     size_t counted = 0;
     int32_t unwanted[4];
     int32_t *to = ids.room(4 * words.count);
+    Pace pace(poll);
+    const auto write_spans = [&](size_t i, const int32_t *own, size_t count) {
+        if (ids.spans()) append_spans(words.starts[i], words.sizes[i], own, count, *ids.spans(), pace);
+    };
     const auto write = [&](const int32_t *from, size_t count, size_t left) {
         counted += count;
         if (ids.only_counts()) return;
@@ -157,10 +164,12 @@ void WPMModel::encode_words(const unsigned char *end, const Words &words, Scratc
             if (found.third & WordTable::IN_RECORD) {
                 const WordTable::Record &record = WordTable::record_of(found);
                 write(record.ids(), record.count, words.count - i);
+                write_spans(i, record.ids(), record.count);
             } else {
                 const size_t count = found.third >> 32;
                 found.write_ids(to ? to : unwanted);
                 if (to) to += count;
+                if (to) write_spans(i, to - count, count);
                 counted += count;
             }
             continue;
@@ -175,6 +184,7 @@ void WPMModel::encode_words(const unsigned char *end, const Words &words, Scratc
             }
         }
         write(scratch.word_ids.data(), scratch.word_ids.size(), words.count - i);
+        write_spans(i, scratch.word_ids.data(), scratch.word_ids.size());
     }
     if (ids.only_counts()) {
         ids.add(counted);
@@ -205,6 +215,51 @@ bool WPMModel::take_next_tables(Scratch &scratch) const {
     if (next.current == scratch.tables.current) return false;
     scratch.tables = std::move(next);
     drop_outdated_tables();
+    return true;
+}
+
+// Each token from its first character to its last; what was dropped between two tokens is in neither.
+void WPMModel::append_spans(const unsigned char *word, size_t size, const int32_t *ids, size_t count, Spans &spans,
+                            Pace &pace) const {
+    const unsigned char *const end = word + size, *at = word, *last = word;  // of what was read: the end of the last character
+    int64_t written = 0;
+    unsigned length = 0, kept = 0;  // of the next character: its bytes here, and as it is looked up
+    const auto skip_dropped = [&] {
+        for (kept = 0; at < end; at += length) {
+            length = 1;
+            const uint32_t code_point = normalizer_.written(*at < 0x80 ? *at : code_point_at(at, end, length));
+            pace.count(length);
+            unsigned char bytes[4];
+            if (code_point != Normalizer::DROPPED) return void(kept = code_point < 0x80 ? 1 : write_utf8(code_point, bytes));
+        }
+    };
+    const bool is_whole = count == 1 && ids[0] == unknown_;
+    int64_t token_end = -static_cast<int64_t>(BEGIN.size());
+    for (size_t i = 0; i < count; ++i) {
+        token_end = is_whole ? INT64_MAX : token_end + lengths_[static_cast<size_t>(ids[i])];
+        skip_dropped();
+        const unsigned char *const start = kept ? at : last;
+        while (written < token_end && kept) {
+            written += kept;
+            last = at += length;
+            if (written < token_end) skip_dropped();
+        }
+        spans.push(start, static_cast<size_t>(std::max(last, start) - start));
+    }
+}
+
+bool WPMModel::words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
+                     const Poll &poll) const {
+    auto &own = static_cast<Scratch &>(scratch);
+    Pace pace(poll);
+    for (size_t at = 0; at < size;) {
+        own.words.count = 0;
+        at = find_words(text, size, at, own.words, pace);
+        for (size_t i = 0; i < own.words.count; ++i) {
+            normalizer_.write(own.words.starts[i], own.words.sizes[i], own.written, poll);
+            if (!own.written.empty()) take(reinterpret_cast<const unsigned char *>(own.written.data()), own.written.size());
+        }
+    }
     return true;
 }
 

@@ -29,6 +29,9 @@ public:
 
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
     void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
+    bool has_spans() const override { return true; }
+    bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
+               const Poll &poll) const override;
     void expect(size_t bytes) const override;
     size_t cache_bytes() const override { return cache_.bytes(); }
     uint64_t cache_misses() const override { return cache_misses_.load(std::memory_order_relaxed); }
@@ -46,12 +49,14 @@ private:
     size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const;
     void encode_words(const unsigned char *end, const Words &words, Scratch &scratch, Sink &ids, const Poll &poll) const;
     void keep(const unsigned char *word, size_t size, const WordKey &key, Scratch &scratch) const;
+    void append_spans(const unsigned char *word, size_t size, const int32_t *ids, size_t count, Spans &spans, Pace &pace) const;
     void match_longest(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
     bool take_next_tables(Scratch &scratch) const;
     void drop_outdated_tables() const;
 
     Normalizer normalizer_;
     LongestMatch tokens_;
+    std::vector<uint32_t> lengths_;  // of tokens, in bytes
     LongestMatch::Place beginning_;  // of words
     int32_t unknown_;
     mutable WordCache cache_;
