@@ -349,8 +349,10 @@ class Tokenizer(VocabularyFacts):
     ) -> tuple[Any, Any] | None:
         """What the compiled encoder gives; None where the reference engine has to."""
         encoder = self._encoder
+        if encoder is None:
+            return None
         try:
-            return encoder and encoder.encode_with_offsets(text, add_special, parse_special, as_buffers)
+            return encoder.encode_with_offsets(text, add_special, parse_special, as_buffers)
         except UnicodeEncodeError:
             raise self._surrogate_error([text]) from None
 
@@ -400,7 +402,7 @@ class Tokenizer(VocabularyFacts):
 
     @made_once
     def token_lengths(self) -> Lengths:
-        """The lengths of tokens in bytes of a text, by which offsets are found."""
+        """Whether blocks of a text add up to the whole: see `pipeline/offsets.py`."""
         from .pipeline.offsets import Lengths
 
         return Lengths(self)

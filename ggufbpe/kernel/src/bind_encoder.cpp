@@ -199,7 +199,8 @@ PyObject *int_of(int64_t number) {
 }
 
 // A list of (start, end). Most tokens begin where another ends, and have the same int for it.
-nb::object list_of(const Spans &spans) {
+nb::object list_of(Spans &spans) {
+    const Span *const data = spans.data();
     nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(spans.size())));
     if (!list) throw nb::python_error();
     PyObject_GC_UnTrack(list.ptr());  // the garbage collector would go through it again and again while it gets longer
@@ -207,7 +208,7 @@ nb::object list_of(const Spans &spans) {
     nb::object last_int = nb::steal(int_of(last));
     in_pieces(spans.size(), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
         for (size_t i = from; i < end; ++i) {
-            const Span &span = spans.data()[i];
+            const Span &span = data[i];
             PyObject *pair = PyTuple_New(2);
             if (!pair) throw nb::python_error();
             PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), pair);
@@ -227,7 +228,8 @@ nb::object encode_with_offsets(const BoundEncoder &self, nb::handle text, bool a
     Spans spans;
     if (!encoded_with_spans(self.encoder, text, add_special, parse_special, ids, spans)) return nb::none();
     if (!as_buffers) return nb::make_tuple(self.ints.list_of(ids), list_of(spans));
-    spans.reserve(1);  // an array of nothing has an address, too
+    spans.shrink();
+    spans.room(1);  // an array of nothing has an address, too
     return nb::make_tuple(buffer_of(std::move(ids)), nb::cast(std::move(spans)));
 }
 

@@ -273,7 +273,7 @@ bool Encoder::encode_with_spans(const Text &text, const EncodeOptions &options, 
                                 const Poll &poll) const {
     if (!model_->has_spans()) return false;
     if (text.size >= LONG_TEXT) model_->expect(text.size);
-    spans.reserve(text.size / BYTES_A_TOKEN);
+    if (text.size >= LONG_TEXT) spans.room(text.size / BYTES_A_TOKEN);
     Sink sink(ids, &spans);
     TextModel::Lease scratch(*model_);
     encode_alone(text, options, *scratch, sink, poll);

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ids.h"
 #include "poll.h"
 
 namespace ggufbpe {
@@ -20,25 +21,34 @@ struct Span {
     int64_t start, end;  // bytes
 };
 
+// Spans that grow at the end, in the memory that ids grow in.
 class Spans {
 public:
     // Of a model, bytes count from here: the beginning of what is encoded.
     const unsigned char *origin = nullptr;
 
-    void push(int64_t start, int64_t end) { spans_.push_back({start, end}); }
+    // Where the next spans are written; there is room for `count`. advance() says how many there are then.
+    Span *room(size_t count) { return reinterpret_cast<Span *>(memory_.room(count * UNITS)); }
+    void advance(const Span *end) { memory_.advance(reinterpret_cast<const int32_t *>(end)); }
+
+    void push(int64_t start, int64_t end) {
+        Span *to = room(1);
+        *to = {start, end};
+        advance(to + 1);
+    }
     void push(const unsigned char *start, size_t size) {
         const int64_t at = start - origin;
         push(at, at + static_cast<int64_t>(size));
     }
-    void reserve(size_t count) { spans_.reserve(count); }
-    void truncate(size_t count) { spans_.resize(count); }
+    void shrink() { memory_.shrink(); }
 
-    size_t size() const { return spans_.size(); }
-    Span *data() { return spans_.data(); }
-    const Span *data() const { return spans_.data(); }
+    size_t size() const { return memory_.size() / UNITS; }
+    Span *data() { return room(0) - size(); }
 
 private:
-    std::vector<Span> spans_;
+    static constexpr size_t UNITS = sizeof(Span) / sizeof(int32_t);
+
+    Ids memory_;
 };
 
 // A text that was changed character by character: which of them got another length.

@@ -90,19 +90,18 @@ void Merger::encode(const unsigned char *word, size_t size, Scratch &scratch, co
 void Merger::append_spans(const Word &word, const int32_t *ids, size_t count, Scratch &scratch, Spans &spans,
                           const Poll &poll) const {
     const TokenLengths &lengths = lengths_.get([&] { return std::make_unique<TokenLengths>(table_, poll); });
-    const size_t first = spans.size();
     const int64_t start = word.data - spans.origin, end = start + static_cast<int64_t>(word.size);
     int64_t at = start - (table_.options().prepend_space && gets_space(word));
+    Span *to = spans.room(count);
     size_t known = 0;
     Pace pace(poll);
     for (; known < count && lengths[ids[known]] != TokenLengths::UNCERTAIN; ++known) {
         const int64_t next = at + lengths[ids[known]];
-        spans.push(std::max(at, start), std::max(next, start));
+        *to++ = {std::max(at, start), std::max(next, start)};
         at = next;
         pace.count(1);
     }
-    if (known == count && at == end) return;
-    spans.truncate(first);
+    if (known == count && at == end) return spans.advance(to);
     merge_for_spans(word, scratch, spans, poll);
 }
 

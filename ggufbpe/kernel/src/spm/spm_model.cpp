@@ -124,7 +124,8 @@ void SpmModel::encode_utf8(const unsigned char *text, size_t size, bool has_pref
         BPEModel::encode({PLAIN, begun, scratch.changed.size()}, scratch, ids, poll);
         if (spans) {
             spans->origin = origin;
-            for (size_t i = first; i < spans->size(); ++i) {
+            const size_t count = spans->size();
+            for (size_t i = first; i < count; ++i) {
                 Span &span = spans->data()[i];
                 span = {text - origin + std::max<int64_t>(span.start, 0), text - origin + std::max<int64_t>(span.end, 0)};
             }

@@ -22,6 +22,11 @@ std::vector<std::pair<std::string_view, int32_t>> numbered(const Strings &tokens
     return found;
 }
 
+// Whether a word is ASCII of which nothing is dropped: as many bytes as it is looked up by.
+bool is_plain(const unsigned char *word, size_t size) {
+    return std::all_of(word, word + size, [](unsigned char c) { return c >= 0x20 && c < 0x7F; });
+}
+
 }  // namespace
 
 struct WPMModel::Scratch : TextModel::Scratch {
@@ -221,6 +226,20 @@ bool WPMModel::take_next_tables(Scratch &scratch) const {
 // Each token from its first character to its last; what was dropped between two tokens is in neither.
 void WPMModel::append_spans(const unsigned char *word, size_t size, const int32_t *ids, size_t count, Spans &spans,
                             Pace &pace) const {
+    const bool is_whole = count == 1 && ids[0] == unknown_;
+    constexpr int64_t BEFORE = BEGIN.size();  // in the text of the first token
+    if (is_plain(word, size)) {
+        const int64_t start = word - spans.origin;
+        int64_t at = -BEFORE;
+        Span *to = spans.room(count);
+        for (size_t i = 0; i < count; ++i) {
+            const int64_t begun = std::max<int64_t>(at, 0);
+            at = is_whole ? static_cast<int64_t>(size) : at + lengths_[static_cast<size_t>(ids[i])];
+            *to++ = {start + begun, start + std::max<int64_t>(at, 0)};
+        }
+        pace.count(size);
+        return spans.advance(to);
+    }
     const unsigned char *const end = word + size, *at = word, *last = word;  // of what was read: the end of the last character
     int64_t written = 0;
     unsigned length = 0, kept = 0;  // of the next character: its bytes here, and as it is looked up
@@ -233,8 +252,7 @@ void WPMModel::append_spans(const unsigned char *word, size_t size, const int32_
             if (code_point != Normalizer::DROPPED) return void(kept = code_point < 0x80 ? 1 : write_utf8(code_point, bytes));
         }
     };
-    const bool is_whole = count == 1 && ids[0] == unknown_;
-    int64_t token_end = -static_cast<int64_t>(BEGIN.size());
+    int64_t token_end = -BEFORE;
     for (size_t i = 0; i < count; ++i) {
         token_end = is_whole ? INT64_MAX : token_end + lengths_[static_cast<size_t>(ids[i])];
         skip_dropped();
