@@ -185,8 +185,6 @@ def open_blingfire(case: Case) -> Engine:
     import blingfire
 
     vocabulary = case.tokenizer.vocabulary
-    if vocabulary.model != "bert" or not vocabulary.lowercase:
-        raise NotImplementedError("blingfire comes with the vocabulary of BERT, uncased")
     model = blingfire.load_model(str(Path(blingfire.__file__).parent / "bert_base_tok.bin"))
     unknown = vocabulary.special_ids["unk"]
 
@@ -212,8 +210,6 @@ def open_pyrwkv(case: Case) -> Engine:
     """pyrwkv-tokenizer with its own copy of RWKV World's words."""
     from pyrwkv_tokenizer import RWKVTokenizer
 
-    if case.tokenizer.model != "rwkv":
-        raise NotImplementedError("pyrwkv-tokenizer comes with the words of RWKV World")
     tokenizer = RWKVTokenizer()
     return Engine(tokenizer.encode, tokenizer.encode)
 
@@ -267,6 +263,27 @@ PACKAGES = {
     "tokie": "tokie",
     "pyrwkv-tokenizer": "pyrwkv-tokenizer",
 }
+
+_BYTE_PAIRS = {"gpt2", "gemma4"}
+_IN_TOKENIZER_JSON = {*_BYTE_PAIRS, "llama", "bert", "t5"}
+
+# The tokenizer.ggml.model of the vocabularies that each has rules for; the others take any.
+KNOWN_MODELS: dict[str, set[str]] = {
+    "HF tokenizers": _IN_TOKENIZER_JSON,
+    "HF tokenizers 1.0": _IN_TOKENIZER_JSON,
+    "tokie": {"llama", "bert", "t5"},
+    "tiktoken": {"gpt2"},
+    "gigatoken": {*_BYTE_PAIRS, "llama"},
+    "sentencepiece": {"llama", "t5"},
+    "nanotoken": {"bert"},
+    "blingfire": {"bert"},
+    "pyrwkv-tokenizer": {"rwkv"},
+}
+
+
+def knows(name: str, case: Case) -> bool:
+    """Whether an engine is meant for a vocabulary."""
+    return name not in KNOWN_MODELS or case.tokenizer.model in KNOWN_MODELS[name]
 
 
 def openers(engine: str) -> dict[str, Opener]:
