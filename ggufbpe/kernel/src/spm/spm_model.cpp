@@ -33,16 +33,6 @@ std::vector<uint32_t> ranks_of(const std::vector<float> &scores, size_t count) {
     return ranks;
 }
 
-// All of a text as one word, which the model parts where it may.
-std::shared_ptr<const Splitter> whole_text() {
-    CharSet any;
-    any.terms.emplace_back();
-    any.terms.back().negated = true;
-    Splitter::Rule rule;
-    rule.rule = {REPEAT, 1, NO_LIMIT, CHARS, 0};
-    return std::make_shared<Splitter>(std::vector<CharSet>{any}, std::vector<Splitter::Rule>{rule}, true);
-}
-
 MergeOptions options() {
     MergeOptions options;
     options.byte_encode = false;
@@ -79,7 +69,7 @@ size_t announced_length(unsigned char lead) { return lead < 0xC0 ? 1 : lead < 0x
 
 SpmModel::SpmModel(std::shared_ptr<const Strings> tokens, std::vector<float> scores, bool add_space_prefix, size_t cache_bytes,
                    const Poll &poll)
-    : BPEModel(tokens, ranks_of(scores, tokens->size()), whole_text(), options(), cache_bytes, poll),
+    : BPEModel(tokens, ranks_of(scores, tokens->size()), Splitter::of_whole_text(true), options(), cache_bytes, poll),
       tokens_(std::move(tokens)),
       add_space_prefix_(add_space_prefix) {}
 
@@ -191,7 +181,7 @@ bool SpmModel::words(const unsigned char *text, size_t size, TextModel::Scratch 
     if (!size) return true;
     const auto &before_spaces = before_spaces_.get([&] {
         return std::make_unique<std::shared_ptr<const Splitter>>(
-            whole_text()->parted_at_spaces(joined_to_spaces(*tokens_, poll)));
+            Splitter::of_whole_text(true)->parted_at_spaces(joined_to_spaces(*tokens_, poll)));
     });
     auto &own = static_cast<Scratch &>(scratch);
     if (add_space_prefix_) {
