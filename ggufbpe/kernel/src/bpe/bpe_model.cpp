@@ -12,7 +12,6 @@ namespace {
 constexpr size_t GROUP = 256;              // words whose slots are fetched together
 constexpr size_t FLUSH = 1 << 14;          // words that wait at most until the missing ones are encoded
 constexpr size_t SPACED = 1 << 17;         // bytes of a text without its white space that are encoded at a time
-constexpr size_t BYTES_A_NEW_WORD = 64;    // for a word in so many bytes of a long text, the cache is given room at once
 constexpr size_t POLL_EVERY = 1 << 14;     // k-mers
 constexpr size_t LONG_PIECE = 1 << 17;     // bytes of words that are worth a poll
 
@@ -20,10 +19,10 @@ constexpr size_t LONG_PIECE = 1 << 17;     // bytes of words that are worth a po
 
 BPEModel::BPEModel(std::shared_ptr<const Strings> tokens, const Strings &merges, std::shared_ptr<const Splitter> splitter,
                    const MergeOptions &options, OwnStep own_step, size_t cache_bytes, const Poll &poll)
-    : splitter_(std::move(splitter)),
+    : CachingModel(cache_bytes),
+      splitter_(std::move(splitter)),
       merger_(tokens, merges, options, poll),
-      escape_spaces_(options.escape_spaces),
-      cache_(cache_bytes) {
+      escape_spaces_(options.escape_spaces) {
     if (own_step == OwnStep::k_mers) k_mers_ = KMers::of(std::move(tokens));
     const bool lowers = own_step == OwnStep::lowered_words;
     if (lowers || own_step == OwnStep::spaced_words) {
@@ -36,10 +35,10 @@ BPEModel::BPEModel(std::shared_ptr<const Strings> tokens, const Strings &merges,
 BPEModel::BPEModel(std::shared_ptr<const Strings> tokens, const std::vector<uint32_t> &ranks,
                    std::shared_ptr<const Splitter> splitter, const MergeOptions &options, size_t cache_bytes,
                    const Poll &poll)
-    : splitter_(std::move(splitter)),
+    : CachingModel(cache_bytes),
+      splitter_(std::move(splitter)),
       merger_(std::move(tokens), ranks, options, poll),
-      escape_spaces_(options.escape_spaces),
-      cache_(cache_bytes) {
+      escape_spaces_(options.escape_spaces) {
     part_words();
 }
 
@@ -57,24 +56,9 @@ BPEModel::~BPEModel() = default;
 
 std::unique_ptr<TextModel::Scratch> BPEModel::new_scratch() const { return std::make_unique<Scratch>(); }
 
-void BPEModel::begin(TextModel::Scratch &scratch) const {
-    auto &own = static_cast<Scratch &>(scratch);
-    if (!own.tables.current || own.is_outdated()) own.tables = cache_.tables();
-}
-
 void BPEModel::end(TextModel::Scratch &scratch) const {
-    auto &own = static_cast<Scratch &>(scratch);
-    own.replaced.clear();
-    if (own.is_outdated()) own.tables = {};
-}
-
-void BPEModel::expect(size_t bytes) const {
-    if (cache_.expect(bytes / BYTES_A_NEW_WORD)) drop_outdated_tables();
-}
-
-void BPEModel::clear_cache() const {
-    cache_.clear();
-    drop_outdated_tables();
+    static_cast<Scratch &>(scratch).replaced.clear();
+    CachingModel::end(scratch);
 }
 
 void BPEModel::cut_fragments(const unsigned char *text, std::vector<Fragment> &fragments, const Poll &poll) const {

@@ -7,21 +7,19 @@
 
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "cache.h"
 #include "bpe/merger.h"
+#include "caching_model.h"
 #include "own_steps.h"
 #include "split/splitter.h"
-#include "text_model.h"
 
 namespace ggufbpe {
 
-class BPEModel : public TextModel {
+class BPEModel : public CachingModel {
 public:
     static constexpr size_t CACHE_BYTES = size_t(32) << 20;
 
@@ -37,10 +35,6 @@ public:
     bool has_spans() const override { return true; }
     bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
                const Poll &poll) const override;
-    void expect(size_t bytes) const override;
-    size_t cache_bytes() const override { return cache_.bytes(); }
-    uint64_t cache_misses() const override { return cache_misses_.load(std::memory_order_relaxed); }
-    void clear_cache() const override;
 
 protected:
     struct Scratch;
@@ -57,7 +51,6 @@ protected:
                const Poll &poll) const;
 
     std::unique_ptr<TextModel::Scratch> new_scratch() const override;
-    void begin(TextModel::Scratch &scratch) const override;
     void end(TextModel::Scratch &scratch) const override;
 
 private:
@@ -82,15 +75,12 @@ private:
     bool insert(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Scratch &scratch, bool &keeps,
                 WordTable::Found &found) const;
     bool take_next_tables(Scratch &scratch) const;
-    void drop_outdated_tables() const;
 
     std::shared_ptr<const Splitter> splitter_, splitter_of_words_;  // with words made shorter where that changes no id; without
     Merger merger_;
     bool escape_spaces_;
     std::unique_ptr<const KMers> k_mers_;              // null in models without this step
     std::unique_ptr<const SpacedWords> spaced_words_;  // as well
-    mutable WordCache cache_;
-    alignas(64) mutable std::atomic<uint64_t> cache_misses_{0};  // words that had to be encoded
 };
 
 }  // namespace ggufbpe

@@ -15,7 +15,6 @@ constexpr uint16_t UNUSED = 2, NORMAL = 4, USER_DEFINED = 16;  // ggufbpe/vocab/
 constexpr char SPACE[] = "\xE2\x96\x81", REPLACEMENT[] = "\xEF\xBF\xBD";
 constexpr float PENALTY = 10.0f;          // of the unknown token, below the lowest score
 constexpr size_t GROUP = 256;             // words whose slots are fetched together
-constexpr size_t BYTES_A_NEW_WORD = 64;   // for a word in so many bytes of a long text, the cache is given room at once
 constexpr int32_t UNREACHED = INT32_MIN;  // in a path: nothing leads here
 constexpr uint8_t CODE_UNITS[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};  // by the upper half of the first byte
 
@@ -46,7 +45,7 @@ size_t character_size(const unsigned char *p, const unsigned char *end) {
 
 }  // namespace
 
-struct UGMModel::Scratch : TextModel::Scratch {
+struct UGMModel::Scratch : CachingModel::Scratch {
     // Where spans are wanted: which bytes of the text each normalized byte stands for, and the spaces that the next U+2581 does.
     struct Sources {
         bool are_wanted = false;
@@ -72,12 +71,9 @@ struct UGMModel::Scratch : TextModel::Scratch {
     double sum = 0;                 // of the text so far, if it is asked for
     double sum_of_word = 0;
     std::vector<Word> words;
-    WordTables tables;
-    WordTable::Writer writer;
 
-    bool is_outdated() const { return tables.current && tables.current->retired.load(std::memory_order_acquire); }
     size_t bytes() const override {
-        return TextModel::Scratch::bytes() + normalized.capacity() + sums.capacity() * sizeof(double) +
+        return CachingModel::Scratch::bytes() + normalized.capacity() + sums.capacity() * sizeof(double) +
                (path.capacity() + found.capacity()) * sizeof(int32_t);
     }
 };
@@ -86,7 +82,7 @@ struct UGMModel::Scratch : TextModel::Scratch {
 
 UGMModel::UGMModel(const Strings &tokens, std::vector<uint16_t> matched_by, const std::vector<uint16_t> &attributes,
                    std::vector<float> scores, const std::string &charsmap, const UGMOptions &options, size_t cache_bytes)
-    : options_(options), charsmap_(charsmap), cache_(cache_bytes) {
+    : CachingModel(cache_bytes), options_(options), charsmap_(charsmap) {
     const size_t count = tokens.size();
     if (matched_by.size() != count || attributes.size() != count || (!scores.empty() && scores.size() != count)) {
         throw std::invalid_argument("as many attributes and scores as tokens are needed");
@@ -186,32 +182,6 @@ void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t
 // ---- text to words ----
 
 std::unique_ptr<TextModel::Scratch> UGMModel::new_scratch() const { return std::make_unique<Scratch>(); }
-
-void UGMModel::begin(TextModel::Scratch &scratch) const {
-    auto &own = static_cast<Scratch &>(scratch);
-    if (!own.tables.current || own.is_outdated()) own.tables = cache_.tables();
-}
-
-void UGMModel::end(TextModel::Scratch &scratch) const {
-    auto &own = static_cast<Scratch &>(scratch);
-    if (own.is_outdated()) own.tables = {};
-}
-
-void UGMModel::drop_outdated_tables() const {
-    pool_.each_idle([](TextModel::Scratch &scratch) {
-        auto &own = static_cast<Scratch &>(scratch);
-        if (own.is_outdated()) own.tables = {};
-    });
-}
-
-void UGMModel::expect(size_t bytes) const {
-    if (cache_.expect(bytes / BYTES_A_NEW_WORD)) drop_outdated_tables();
-}
-
-void UGMModel::clear_cache() const {
-    cache_.clear();
-    drop_outdated_tables();
-}
 
 // Whether what follows `sum` in so many bytes is the same as if it followed nothing.
 bool UGMModel::may_be_cached(double sum, size_t bytes) const {
@@ -326,7 +296,7 @@ void UGMModel::encode_group(const Word *words, size_t count, const unsigned char
                 if (ids.spans()) append_spans(word, known, known_count, scratch, *ids.spans(), pace);
                 if (!is_current) {
                     scratch.found.assign(known, known + known_count);
-                    keep(word, keys[i], scratch);
+                    keep(word.data, word.size, keys[i], scratch.found.data(), known_count, scratch);
                 }
                 continue;
             }
@@ -336,8 +306,8 @@ void UGMModel::encode_group(const Word *words, size_t count, const unsigned char
         emit(scratch.found.data(), scratch.found.size(), ids);
         if (ids.spans()) append_path(scratch, *ids.spans(), pace);
         if (!is_known && word.size <= WordTable::LONGEST) {
-            cache_misses_.fetch_add(1, std::memory_order_relaxed);
-            keep(word, keys[i], scratch);
+            count_misses(1);
+            keep(word.data, word.size, keys[i], scratch.found.data(), scratch.found.size(), scratch);
         }
     }
     scratch.writer.count_kept();
@@ -352,21 +322,6 @@ bool UGMModel::count_sum(const int32_t *found, size_t count, Scratch &scratch) c
     }
     scratch.sum += sum;
     return true;
-}
-
-// Puts `scratch.found` into the cache.
-void UGMModel::keep(const Word &word, const WordKey &key, Scratch &scratch) const {
-    WordTable::Found found;
-    for (int turn = 0; turn < 2; ++turn) {
-        scratch.writer.write_to(*scratch.tables.current);
-        const size_t bucket = scratch.tables.current->bucket(key.hash());
-        if (scratch.writer.insert(key, bucket, word.data, word.size, scratch.found.data(), scratch.found.size(), found)) return;
-        scratch.writer.count_kept();
-        WordTables next = cache_.replace(scratch.tables.current);
-        if (next.current == scratch.tables.current) return;  // another thread is about to replace it
-        scratch.tables = std::move(next);
-        drop_outdated_tables();
-    }
 }
 
 void UGMModel::emit(const int32_t *found, size_t count, Sink &ids) const {
