@@ -36,6 +36,7 @@ struct Vocabulary {
     Strings strings() const {
         Strings strings;
         for (const std::string &token : tokens) strings.add(token);
+        strings.index();
         return strings;
     }
 };
