@@ -8,10 +8,12 @@ DeepSeek-V3's splitting run over Llama 3's. A path of a GGUF takes the place of 
 
 from __future__ import annotations
 
+import ast
 import sys
 import warnings
 from collections.abc import Iterator
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,7 +31,12 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "gpt-4o": ("llama-bpe", "gpt-4o"),
     "deepseek-v3": ("llama-bpe", "deepseek-v3"),
     "gemma-4": ("gemma-4", None),
+    "llama-2": ("llama-spm", None),
+    "bge": ("bert-bge", None),
+    "nomic": ("nomic-bert-moe", None),
+    "rwkv-world": ("", None),
 }
+RWKV_WORDS = "rwkv_vocab_v20230424.txt"  # of the package pyrwkv-tokenizer
 GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"  # the same file as upstream's, and always there
 
 
@@ -58,6 +65,15 @@ class Case:
         return path
 
     @cached_property
+    def sentencepiece_model(self) -> Path:
+        """As a sentencepiece `.model`."""
+        from sentencepiece_model import sentencepiece_model
+
+        path = self._folder / f"{self.name}.model"
+        path.write_bytes(sentencepiece_model(self.tokenizer.vocabulary))
+        return path
+
+    @cached_property
     def piece_lengths(self) -> list[int]:
         """The bytes that each token stands for."""
         return [len(self.tokenizer.token_to_piece(i)) for i in range(self.tokenizer.vocab_size)]
@@ -75,6 +91,8 @@ def case(name: str, folder: Path) -> Case:
 
     Raises `NotPreparedError` where a real vocabulary is not there, `ValueError` for what is neither.
     """
+    if name == "rwkv-world":
+        return Case(name, rwkv_world(folder / "rwkv-world.gguf"), folder)
     if name in NAMES:
         base, pre = NAMES[name]
         path = GPT2 if base == "gpt-2" else vocabulary(base)
@@ -82,6 +100,26 @@ def case(name: str, folder: Path) -> Case:
     if Path(name).is_file():
         return Case(Path(name).stem, Path(name), folder)
     raise ValueError(f"{name} is neither a GGUF file nor one of {', '.join(NAMES)}")
+
+
+def rwkv_world(path: Path) -> Path:
+    """A GGUF of RWKV World's words, as convert_hf_to_gguf.py writes it. The package pyrwkv-tokenizer has them."""
+    from gguf import GGUFWriter, TokenType
+
+    package = find_spec("pyrwkv_tokenizer")
+    if package is None or package.origin is None:
+        raise NotPreparedError("the package pyrwkv-tokenizer, which has its words, is not installed")
+    lines = (Path(package.origin).parent / RWKV_WORDS).read_text(encoding="utf-8").splitlines()
+    words = [ast.literal_eval(line[line.index(" ") : line.rindex(" ")].strip()) for line in lines]
+    tokens = [repr(word.encode() if isinstance(word, str) else word)[2:-1] for word in words]
+    writer = GGUFWriter(path, "rwkv6")
+    writer.add_tokenizer_model("rwkv")
+    writer.add_token_list(["<s>", *tokens])
+    writer.add_token_types([TokenType.CONTROL, *(TokenType.NORMAL for _ in tokens)])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    return path
 
 
 def cases(names: list[str], folder: Path, left_out: dict[str, str]) -> Iterator[Case]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import goals
 from cases import Case
-from peers import LLAMA_CPP, OURS, Engine, Opener, our_tokenizer
+from peers import LLAMA_CPP, OURS, Engine, Opener, knows, our_tokenizer
 from texts import Text
 from timing import MORE_ROUNDS, median_ratio, seconds, seconds_of_one
 
@@ -143,6 +143,8 @@ def open_all(
     """The engines that can be opened, and their openers; why another cannot is noted in `left_out`."""
     opened: dict[str, Engine] = {}
     for name, opener in openers.items():
+        if not knows(name, case):
+            continue
         try:
             opened[name] = opener(case)
         except Exception as error:

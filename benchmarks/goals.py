@@ -44,6 +44,17 @@ GOALS: dict[tuple[str, str], Goal] = {
     (LONG_FIRST, "one thread"): Goal(1.7, 1.95),
     (LONG_LATER, "one thread"): Goal(1.7, 1.95),
 }
+# Of other models than byte pair encoding, by the vocabulary, too.
+OWN_GOALS: dict[tuple[str, str, str], Goal] = {
+    ("llama-2", FIRST, "gigatoken"): Goal(1, 3),
+    ("llama-2", LATER, "gigatoken"): Goal(1, None),
+    ("bge", FIRST, "nanotoken"): Goal(1, 2),
+    ("bge", LATER, "nanotoken"): Goal(1, None),
+    **{("nomic", FIRST, peer): Goal(1.5, 5) for peer in ("sentencepiece", "tokie", "HF tokenizers 1.0")},
+    **{("nomic", LATER, peer): Goal(1.5, 5) for peer in ("sentencepiece", "tokie", "HF tokenizers 1.0")},
+    ("rwkv-world", FIRST, "pyrwkv-tokenizer"): Goal(2, 5),
+    ("rwkv-world", LATER, "pyrwkv-tokenizer"): Goal(2, 5),
+}
 
 
 def row(
@@ -64,7 +75,7 @@ def row(
     >>> row("v", None, OPEN, "llama.cpp", 0.02, 0.1, "s", 0.2)["floor_met"]
     True
     """
-    goal = GOALS.get((what, against), Goal(None, None))
+    goal = OWN_GOALS.get((vocabulary, what, against)) or GOALS.get((what, against), Goal(None, None))
 
     def met(bound: float | None) -> bool | None:
         if bound is None:

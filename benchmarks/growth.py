@@ -1,6 +1,7 @@
-"""How time grows with the length of a run of one character, and of random bytes, for every way of splitting.
+"""How time grows with the length of a run of one character, and of others, for every way of splitting and every model.
 
     python benchmarks/growth.py [--families llama-bpe gpt-4o …] [--longest 100000000] [--json growth.json]
+    python benchmarks/growth.py --models llama-2 bge nomic rwkv-world
 
 llama.cpp crashes on many of these texts (from 26,000 characters on); the rules still define the answer. Counting the
 tokens of n characters must take time linear in n, n log n within one word: from 10^4 characters to the longest, none
@@ -20,10 +21,11 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cases import GPT2, ROOT, Case
+from cases import GPT2, ROOT, Case, cases
 from peers import our_engine_name, our_tokenizer
 from reference import with_pre
 from timing import seconds
@@ -31,6 +33,7 @@ from timing import seconds
 from ggufbpe import GGUFWarning
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 
+MODELS = ("llama-2", "bge", "nomic", "rwkv-world")
 RAW = ROOT / "fixtures" / "raw-utf8.gguf"
 SHORTEST = 10_000
 LONGEST = {"native": 10**8, "reference": 10**6}
@@ -41,6 +44,9 @@ TEXTS: dict[str, Callable[[int], str | bytes]] = {
     "letter": lambda count: "a" * count,
     "space": lambda count: " " * count,
     "digit": lambda count: "1" * count,
+    "alternating": lambda count: "a " * (count // 2),
+    "emoji": lambda count: "\U0001f600" * count,
+    "combining marks": lambda count: "e\u0301" * (count // 2),
     "random bytes": lambda count: random.Random(1).randbytes(count),
 }
 
@@ -51,6 +57,10 @@ def main() -> None:
     parser.add_argument(
         "--families", nargs="+", help="names of pre-tokenizers; by default one of each family"
     )
+    parser.add_argument(
+        "--models", nargs="+", choices=MODELS, help="other vocabularies, as benchmarks/run.py has them"
+    )
+    parser.add_argument("--texts", nargs="+", choices=TEXTS, default=list(TEXTS), help="by default all")
     parser.add_argument("--longest", type=int, help="characters of the longest text")
     parser.add_argument("--engine", default="auto", choices=["auto", "native", "reference"])
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
@@ -58,13 +68,16 @@ def main() -> None:
     warnings.simplefilter("ignore", GGUFWarning)
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for name in options.families or one_of_each_family():
-            case = case_of(name, Path(folder))
+        families = options.families or ([] if options.models else one_of_each_family())
+        for case in chain(
+            (case_of(name, Path(folder)) for name in families),
+            cases(options.models or [], Path(folder), {}),
+        ):
             engine = our_engine_name(our_tokenizer(case, options.engine))
             longest = options.longest or LONGEST.get(engine, LONGEST["native"])
             if not rows:
                 print(_heading(engine, sizes_to(longest)))
-            for kind in TEXTS:
+            for kind in options.texts:
                 rows.append(measure(case, kind, sizes_to(longest), options.engine))
                 print(_line(rows[-1]), flush=True)
     exceeding = sum(not row["met"] for row in rows)
@@ -112,7 +125,7 @@ def measure(case: Case, kind: str, sizes: list[int], engine: str) -> dict[str, A
     figures = [1e9 * time / size for time, size in zip(best, sizes)]
     growth = greatest_growth(figures)
     return {
-        "family": PRE_TOKENIZERS[case.name].family,
+        "family": PRE_TOKENIZERS[case.name].family if case.name in PRE_TOKENIZERS else case.tokenizer.model,
         "name": case.name,
         "text": kind,
         "sizes": sizes,

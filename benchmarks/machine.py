@@ -9,7 +9,19 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("ggufbpe", "llama-cpp-python", "tokenizers", "tiktoken", "gigatoken", "numpy")
+PACKAGES = (
+    "ggufbpe",
+    "llama-cpp-python",
+    "tokenizers",
+    "tiktoken",
+    "gigatoken",
+    "sentencepiece",
+    "nanotoken",
+    "blingfire",
+    "tokie",
+    "pyrwkv-tokenizer",
+    "numpy",
+)
 
 
 def machine() -> dict[str, Any]:

@@ -14,8 +14,11 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import sys
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from cases import Case
@@ -127,6 +130,90 @@ def open_tokenizers(case: Case) -> Engine:
     return Engine(encode, encode)
 
 
+def open_tokenizers_1(case: Case) -> Engine:
+    """HF tokenizers 1.0, beside the other version."""
+    tokenizer = _tokenizers_1().Tokenizer.from_file(str(case.tokenizer_json))
+    tokenizer.encode("Hello world")  # a pattern that it cannot take is an error only now
+
+    def encode(text: str) -> Any:
+        return tokenizer.encode(text, add_special_tokens=False).ids
+
+    return Engine(encode, encode)
+
+
+@cache
+def _tokenizers_1() -> Any:
+    """The module, which the other version's name hides."""
+    from reference import tokenizers_1
+
+    def taken_out() -> dict[str, Any]:
+        names = [name for name in sys.modules if name.partition(".")[0] == "tokenizers"]
+        return {name: sys.modules.pop(name) for name in names}
+
+    others = taken_out()
+    sys.path.insert(0, str(tokenizers_1()))
+    try:
+        return import_module("tokenizers")
+    finally:
+        sys.path.pop(0)
+        taken_out()
+        sys.modules.update(others)
+
+
+def open_sentencepiece(case: Case) -> Engine:
+    """sentencepiece, from a `.model` of the same vocabulary."""
+    from sentencepiece import SentencePieceProcessor
+
+    processor = SentencePieceProcessor(model_file=str(case.sentencepiece_model))
+    return Engine(processor.encode, processor.encode)
+
+
+def open_nanotoken(case: Case) -> Engine:
+    """nanotoken, which knows WordPiece, from a tokenizer.json of the same vocabulary."""
+    from nanotoken import Tokenizer
+
+    tokenizer = Tokenizer.from_json(case.tokenizer_json.read_bytes())
+
+    def encode(text: str) -> Any:
+        return tokenizer.encode(text, add_special_tokens=False)
+
+    return Engine(encode, lambda text: encode(text).tolist())
+
+
+def open_blingfire(case: Case) -> Engine:
+    """blingfire with its own model of BERT's uncased vocabulary, which bge has, too."""
+    import blingfire
+
+    vocabulary = case.tokenizer.vocabulary
+    model = blingfire.load_model(str(Path(blingfire.__file__).parent / "bert_base_tok.bin"))
+    unknown = vocabulary.special_ids["unk"]
+
+    def encode(text: str) -> Any:
+        return blingfire.text_to_ids(model, text, len(text) + 1, unknown, no_padding=True)
+
+    return Engine(encode, lambda text: encode(text).tolist(), lambda: blingfire.free_model(model))
+
+
+def open_tokie(case: Case) -> Engine:
+    """tokie, from a tokenizer.json of the same vocabulary."""
+    from tokie import Tokenizer
+
+    tokenizer = Tokenizer.from_json(str(case.tokenizer_json))
+
+    def encode(text: str) -> Any:
+        return tokenizer.encode(text, add_special_tokens=False).ids
+
+    return Engine(encode, encode)
+
+
+def open_pyrwkv(case: Case) -> Engine:
+    """pyrwkv-tokenizer with its own copy of RWKV World's words."""
+    from pyrwkv_tokenizer import RWKVTokenizer
+
+    tokenizer = RWKVTokenizer()
+    return Engine(tokenizer.encode, tokenizer.encode)
+
+
 def open_tiktoken(case: Case) -> Engine:
     """tiktoken, from the same vocabulary, whose ids are its ranks; `encode_ordinary` is its fastest way."""
     import tiktoken
@@ -134,7 +221,7 @@ def open_tiktoken(case: Case) -> Engine:
 
     family = case.tokenizer.vocabulary.pre_tokenizer.family
     if family not in SINGLE_PATTERNS:
-        raise NotImplementedError(f"tiktoken has no way to split as {family} does")
+        raise NotImplementedError(f"tiktoken has no way to split as {family or case.tokenizer.model} does")
     encoding = tiktoken.Encoding(
         case.name, pat_str=SINGLE_PATTERNS[family], mergeable_ranks=case.ranks, special_tokens={}
     )
@@ -142,10 +229,13 @@ def open_tiktoken(case: Case) -> Engine:
 
 
 def open_gigatoken(case: Case) -> Engine:
-    """gigatoken, from a tokenizer.json of the same vocabulary. One text is one thread's work to it."""
+    """gigatoken, from a file of the same vocabulary. One text is one thread's work to it."""
     from gigatoken import Tokenizer
 
-    tokenizer = Tokenizer.from_json(case.tokenizer_json.read_bytes())
+    if case.tokenizer.vocabulary.tokenizer_model.has_scores:
+        tokenizer = Tokenizer.from_sentencepiece(str(case.sentencepiece_model))
+    else:
+        tokenizer = Tokenizer.from_json(case.tokenizer_json.read_bytes())
     return Engine(tokenizer.encode, lambda text: tokenizer.encode(text).tolist())
 
 
@@ -154,6 +244,12 @@ PEERS: dict[str, Opener] = {
     "HF tokenizers": open_tokenizers,
     "tiktoken": open_tiktoken,
     "gigatoken": open_gigatoken,
+    "HF tokenizers 1.0": open_tokenizers_1,
+    "sentencepiece": open_sentencepiece,
+    "nanotoken": open_nanotoken,
+    "blingfire": open_blingfire,
+    "tokie": open_tokie,
+    "pyrwkv-tokenizer": open_pyrwkv,
 }
 
 PACKAGES = {
@@ -161,7 +257,33 @@ PACKAGES = {
     "HF tokenizers": "tokenizers",
     "tiktoken": "tiktoken",
     "gigatoken": "gigatoken",
+    "sentencepiece": "sentencepiece",
+    "nanotoken": "nanotoken",
+    "blingfire": "blingfire",
+    "tokie": "tokie",
+    "pyrwkv-tokenizer": "pyrwkv-tokenizer",
 }
+
+_BYTE_PAIRS = {"gpt2", "gemma4"}
+_IN_TOKENIZER_JSON = {*_BYTE_PAIRS, "llama", "bert", "t5"}
+
+# The tokenizer.ggml.model of the vocabularies that each has rules for; the others take any.
+KNOWN_MODELS: dict[str, set[str]] = {
+    "HF tokenizers": _IN_TOKENIZER_JSON,
+    "HF tokenizers 1.0": _IN_TOKENIZER_JSON,
+    "tokie": {"llama", "bert", "t5"},
+    "tiktoken": {"gpt2"},
+    "gigatoken": {*_BYTE_PAIRS, "llama"},
+    "sentencepiece": {"llama", "t5"},
+    "nanotoken": {"bert"},
+    "blingfire": {"bert"},
+    "pyrwkv-tokenizer": {"rwkv"},
+}
+
+
+def knows(name: str, case: Case) -> bool:
+    """Whether an engine is meant for a vocabulary."""
+    return name not in KNOWN_MODELS or case.tokenizer.model in KNOWN_MODELS[name]
 
 
 def openers(engine: str) -> dict[str, Opener]:

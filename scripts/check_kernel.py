@@ -35,7 +35,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 CHECKS = ("check_memory", "check_polls", "check_words")  # nothing is chosen in them
-FUZZERS = ("fuzz_strings", "fuzz_split", "fuzz_encoder", "fuzz_longest", "fuzz_plamo")
+FUZZERS = ("fuzz_strings", "fuzz_split", "fuzz_encoder", "fuzz_longest", "fuzz_plamo", "fuzz_scores")
 PORTABLE = "_portable"  # the same with baseline instructions only
 # In seconds.
 SHORT_RUN = {
@@ -44,6 +44,7 @@ SHORT_RUN = {
     "fuzz_encoder": 12.0,
     "fuzz_longest": 5.0,
     "fuzz_plamo": 5.0,
+    "fuzz_scores": 8.0,
 }
 SHORT_RUN_PORTABLE = {"fuzz_split": 4.0, "fuzz_encoder": 3.0}
 OPTIONS = {

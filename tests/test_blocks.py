@@ -1,4 +1,4 @@
-"""Texts in blocks: ids, words and offsets are those of the whole, for every pre-tokenizer, whatever the text is."""
+"""Texts in blocks: ids and words are those of the whole, for every pre-tokenizer, whatever the text is."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from ggufbpe import Tokenizer
 from ggufbpe.cli import main
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.pipeline import offsets
 from ggufbpe.pipeline.blocks import blocks
-from ggufbpe.pipeline.pipeline import Pipeline
 from ggufbpe.trace import parts
 from ggufbpe.trace import search as searches
 from ggufbpe.trace import survey as surveys
@@ -136,40 +134,6 @@ def test_a_stream_that_gives_little_at_a_time_is_read_to_its_end() -> None:
 def test_the_reference_engine_takes_the_whole() -> None:
     tokenizer = Tokenizer(tokenizer_as("gpt-2").vocabulary, "reference")
     assert list(blocks(io.BytesIO(b"one two three"), [tokenizer], size=2)) == [b"one two three"]
-
-
-@pytest.mark.parametrize("name", PRE_TOKENIZERS)
-def test_offsets_are_those_of_the_reference_engine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offsets, "_SMALL", 64)
-    tokenizer = tokenizer_as(name)
-    reference = Tokenizer(tokenizer.vocabulary, "reference")
-    odd = odd_text(name, special_texts(tokenizer))[:2000]
-    decoded = odd.decode("utf-8", "ignore").encode() + "naïve ▁ 😁 ꙮ\n<0x41>".encode()
-    for data, flag in ((odd, True), (decoded, False), (b"plain text\n" * 20, True), (b"", True)):
-        flags = {"parse_special": flag, "add_special": flag}
-        assert tokenizer.encode_with_offsets(data, **flags) == reference.encode_with_offsets(data, **flags)
-
-
-def test_offsets_of_most_texts_need_no_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Pipeline, "ids_with_offsets", None)
-    for name in ("gpt-2", "llama-bpe", "gemma4"):
-        text = "naïve café<|endoftext|> 中文, and so on\n" * 99
-        ids, spans = tokenizer_as(name).encode_with_offsets(text, add_special=False)
-        assert (len(ids), spans[-1][1]) == (len(spans), len(text.encode()))
-
-
-def test_offsets_by_steps_only_around_what_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken: list[int] = []
-    by_steps = Pipeline.ids_with_offsets
-
-    def count(self: Pipeline, text: bytes, *flags: bool) -> tuple[list[int], list[tuple[int, int]]]:
-        taken.append(len(text))
-        return by_steps(self, text, *flags)
-
-    monkeypatch.setattr(Pipeline, "ids_with_offsets", count)
-    data = b"some text\n" * 5000
-    tokenizer_as("gpt-2").encode_with_offsets(data + b"\xff" + data)
-    assert 0 < sum(taken) < 8000
 
 
 def test_text_streams_are_refused() -> None:

@@ -85,6 +85,14 @@ def test_offsets(name: str, text: str | bytes, expected: list[tuple[int, int]], 
     assert opened(name, engine).encode_with_offsets(text, add_special=False)[1] == expected
 
 
+@pytest.mark.parametrize("unit", [" ", "he", "hello", "h\u2581"])
+@pytest.mark.parametrize("name", ["spm", "spm-equal-scores", "spm-without-scores"])
+def test_long_runs(name: str, unit: str) -> None:
+    """Where tokens share a score, a merge may make another one of its own rank, before all that wait."""
+    text = unit * 1500
+    assert opened(name, "native").encode(text) == opened(name, "reference").encode(text)
+
+
 def test_words_end_where_no_token_goes_on(engine: str) -> None:
     assert opened("spm", engine).words("hel  wor d wo h") == ["▁hel", "▁▁wor", "▁d", "▁wo▁h"]
 

@@ -68,7 +68,7 @@ class RWKVModel(TokenizerModel):
         """`rwkv/rwkv_model.h`."""
         from ..kernel.lazy import compiled, strings_of
 
-        return compiled().RWKVModel(strings_of(vocabulary.tokens), unknown_of(vocabulary))
+        return compiled().RWKVModel(strings_of(vocabulary.tokens), unknown_of(vocabulary), cache_bytes)
 
 
 def unescape(text: str) -> bytes:

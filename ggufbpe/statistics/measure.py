@@ -293,7 +293,7 @@ class _Model:
         counts.tokens += int(times.sum())
         counts.single_byte += int(kinds[_SINGLE_BYTE] + kinds[_SINGLE_PART])
         counts.partial += int(kinds[_SINGLE_PART] + kinds[_PARTS])
-        counts.pieces += sum(len(self._tokenizer.words(text)) for text in texts)
+        counts.pieces += sum(map(self._tokenizer.count_words, texts))
         added = np.array(self._added[: begun * len(self._added)], dtype=np.int64)
         counts.used = np.union1d(counts.used, np.concatenate([ids, added]))
 

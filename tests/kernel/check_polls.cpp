@@ -83,7 +83,7 @@ void check_own_steps() {
     const Exact text(repeated("\xC3\x84z"));
     std::string lower;
     check("white space", 5, [&](const Poll &poll) { CHECK(words.cut(text.data(), text.size(), 0, poll) == text.size()); });
-    check("lower case", 3, [&](const Poll &poll) { words.write_lower(text.data(), text.size(), lower, poll); });
+    check("lower case", 3, [&](const Poll &poll) { words.write_lower(text.data(), text.size(), lower, nullptr, poll); });
     check("UTF-8", 5, [&](const Poll &poll) { CHECK(is_utf8(text.data(), text.size(), poll)); });
 }
 

@@ -8,6 +8,25 @@
 #include "harness.h"
 #include "text_model.h"
 
+// Each id has a span, none of them outside of the text, and none before another.
+inline void check_spans(const ggufbpe::TextModel &model, const ggufbpe::Part &whole, ggufbpe::TextModel::Scratch &scratch,
+                        const std::vector<int32_t> &expected) {
+    ggufbpe::Ids ids;
+    ggufbpe::Spans spans;
+    spans.origin = whole.data;
+    ggufbpe::Sink sink(ids, &spans);
+    model.encode(whole, scratch, sink, ggufbpe::NO_POLL);
+    CHECK(std::vector<int32_t>(ids.data(), ids.data() + ids.size()) == expected);
+    CHECK(spans.size() == expected.size());
+    ggufbpe::Span before{0, 0};
+    for (size_t i = 0; i < spans.size(); ++i) {
+        const ggufbpe::Span span = spans.data()[i];
+        CHECK(before.start <= span.start && before.end <= span.end && span.start <= span.end);
+        CHECK(span.end <= static_cast<int64_t>(whole.size));
+        before = span;
+    }
+}
+
 // The ids of a text whole, in parts, and counted; twice, for the second time words are known.
 inline void compare(const ggufbpe::TextModel &model, const std::string &text, size_t offset, size_t part_size,
                     const std::vector<int32_t> &expected) {
@@ -26,5 +45,6 @@ inline void compare(const ggufbpe::TextModel &model, const std::string &text, si
         CHECK(std::vector<int32_t>(ids.data(), ids.data() + ids.size()) == expected);
         CHECK(std::vector<int32_t>(ids_of_parts.data(), ids_of_parts.data() + ids_of_parts.size()) == expected);
         CHECK(counted.count() == expected.size());
+        if (model.has_spans()) check_spans(model, whole, *scratch, expected);
     }
 }

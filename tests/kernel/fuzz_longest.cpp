@@ -117,10 +117,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     const size_t offset = choices.below(8), part_size = 1 + choices.below(300);
     if (is_rwkv) {
-        const std::string text = random_text(choices, 400, true);
+        const std::string text = random_text(choices, choices.one_in(9) ? 9000 : 400, true);
         std::vector<int32_t> expected;
         append_longest(tokens, text, expected);
-        compare(RWKVModel(strings, UNKNOWN), text, offset, part_size, expected);
+        compare(RWKVModel(strings, UNKNOWN, size_t(1) << 20), text, offset, part_size, expected);
         return 0;
     }
     const std::string text = random_text(choices, choices.one_in(9) ? 9000 : 400, false);

@@ -1,5 +1,6 @@
 // The encoder for Python: texts in, lists or memory of ids out. The interpreter lock is released while ids are made.
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -184,6 +185,99 @@ Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool pars
     return std::move(**ids);
 }
 
+// Ids and spans of a text; false where the model has no spans.
+bool encoded_with_spans(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, Ids &ids, Spans &spans) {
+    const Source source(text);
+    InterpreterLock lock(source.text().size);
+    return encoder.encode_with_spans(source.text(), {add_special, parse_special}, ids, spans, [&] { lock.poll(); });
+}
+
+PyObject *int_of(int64_t number) {
+    PyObject *made = PyLong_FromLongLong(number);
+    if (!made) throw nb::python_error();
+    return made;
+}
+
+// A list of (start, end). Most tokens begin where another ends, and have the same int for it.
+nb::object list_of(Spans &spans) {
+    const Span *const data = spans.data();
+    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(spans.size())));
+    if (!list) throw nb::python_error();
+    PyObject_GC_UnTrack(list.ptr());  // the garbage collector would go through it again and again while it gets longer
+    int64_t last = 0;
+    nb::object last_int = nb::steal(int_of(last));
+    in_pieces(spans.size(), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
+        for (size_t i = from; i < end; ++i) {
+            const Span &span = data[i];
+            PyObject *pair = PyTuple_New(2);
+            if (!pair) throw nb::python_error();
+            PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), pair);
+            PyObject_GC_UnTrack(pair);  // it has nothing but ints
+            if (span.start != last) last_int = nb::steal(int_of(last = span.start));
+            PyTuple_SET_ITEM(pair, 0, last_int.inc_ref().ptr());
+            if (span.end != last) last_int = nb::steal(int_of(last = span.end));
+            PyTuple_SET_ITEM(pair, 1, last_int.inc_ref().ptr());
+        }
+    });
+    PyObject_GC_Track(list.ptr());
+    return list;
+}
+
+nb::object encode_with_offsets(const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, bool as_buffers) {
+    Ids ids;
+    Spans spans;
+    if (!encoded_with_spans(self.encoder, text, add_special, parse_special, ids, spans)) return nb::none();
+    if (!as_buffers) return nb::make_tuple(self.ints.list_of(ids), list_of(spans));
+    spans.shrink();
+    spans.room(1);  // an array of nothing has an address, too
+    return nb::make_tuple(buffer_of(std::move(ids)), nb::cast(std::move(spans)));
+}
+
+int get_span_buffer(PyObject *self, Py_buffer *view, int flags) {
+    if (!nb::inst_ready(self)) {
+        PyErr_SetString(PyExc_BufferError, "there are no spans");
+        view->obj = nullptr;
+        return -1;
+    }
+    Spans &spans = *nb::inst_ptr<Spans>(self);
+    return PyBuffer_FillInfo(view, self, spans.data(), static_cast<Py_ssize_t>(spans.size() * sizeof(Span)), false, flags);
+}
+
+// The words of a text as strings, or None where the model cannot tell.
+nb::object words(const Encoder &encoder, nb::handle text) {
+    const Source source(text);
+    std::string bytes;
+    std::vector<size_t> ends;
+    {
+        InterpreterLock lock(source.text().size);
+        const auto take = [&](const unsigned char *word, size_t size) {
+            bytes.append(reinterpret_cast<const char *>(word), size);
+            ends.push_back(bytes.size());
+        };
+        if (!encoder.words(source.text(), take, [&] { lock.poll(); })) return nb::none();
+    }
+    const char *const errors = encoder.model().reads_bytes() ? "replace" : "surrogatepass";
+    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(ends.size())));
+    if (!list) throw nb::python_error();
+    in_pieces(ends.size(), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
+        for (size_t i = from; i < end; ++i) {
+            const size_t start = i ? ends[i - 1] : 0;
+            PyObject *word = PyUnicode_DecodeUTF8(bytes.data() + start, static_cast<Py_ssize_t>(ends[i] - start), errors);
+            if (!word) throw nb::python_error();
+            PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), word);
+        }
+    });
+    return list;
+}
+
+std::optional<size_t> count_words(const Encoder &encoder, nb::handle text) {
+    const Source source(text);
+    InterpreterLock lock(source.text().size);
+    size_t count = 0;
+    const auto take = [&](const unsigned char *, size_t) { ++count; };
+    return encoder.words(source.text(), take, [&] { lock.poll(); }) ? std::optional<size_t>(count) : std::nullopt;
+}
+
 Ids encoded_plain(const Encoder &encoder, nb::handle text) {
     const Source source(text);
     Ids ids;
@@ -267,6 +361,9 @@ nb::object encode_batch(const BoundEncoder &self, nb::sequence texts, bool add_s
 void bind_encoder(nb::module_ &module) {
     static PyType_Slot buffer_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(get_buffer)}, {0, nullptr}};
     nb::class_<Ids>(module, "Ids", "Ids as bytes of 32-bit integers in the machine's order.", nb::type_slots(buffer_slots));
+    static PyType_Slot span_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(get_span_buffer)}, {0, nullptr}};
+    nb::class_<Spans>(module, "Spans", "Where tokens begin and end, as bytes of pairs of 64-bit integers in the machine's order.",
+                      nb::type_slots(span_slots));
     nb::class_<BoundEncoder>(module, "Encoder", "Encodes text by one vocabulary; made by ggufbpe.pipeline.compiled.")
         .def(nb::new_(&encoder_of), nb::arg("model"), nb::arg("texts"), nb::arg("special"), nb::arg("before"),
              nb::arg("behind"))
@@ -293,6 +390,16 @@ void bind_encoder(nb::module_ &module) {
              },
              nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("threads"),
              nb::sig("def count(self, text: object, add_special: bool, parse_special: bool, threads: int) -> int"))
+        .def("encode_with_offsets", &encode_with_offsets, nb::arg("text").none(), nb::arg("add_special"),
+             nb::arg("parse_special"), nb::arg("as_buffers"),
+             nb::sig("def encode_with_offsets(self, text: object, add_special: bool, parse_special: bool, as_buffers: bool) -> "
+                     "tuple[typing.Any, typing.Any] | None"),
+             "The ids, and (start, end) of each; None where the model leaves that to the reference engine.")
+        .def("words", [](const BoundEncoder &self, nb::handle text) { return words(self.encoder, text); },
+             nb::arg("text").none(), nb::sig("def words(self, text: object) -> list[str] | None"),
+             "What the pre-tokenizer makes of plain text; None where the model leaves that to the reference engine.")
+        .def("count_words", [](const BoundEncoder &self, nb::handle text) { return count_words(self.encoder, text); },
+             nb::arg("text").none(), nb::sig("def count_words(self, text: object) -> int | None"), "How many there are.")
         .def("encode_plain",
              [](const BoundEncoder &self, nb::handle text) {
                  return self.ints.list_of(encoded_plain(self.encoder, text));

@@ -48,8 +48,8 @@ std::shared_ptr<WPMModel> wpm_model_of(const Strings &tokens, int32_t unknown, b
     return std::make_shared<WPMModel>(tokens, unknown, lowercase, strip_accents, cache_bytes);
 }
 
-std::shared_ptr<RWKVModel> rwkv_model_of(const Strings &tokens, int32_t unknown) {
-    return std::make_shared<RWKVModel>(tokens, unknown);
+std::shared_ptr<RWKVModel> rwkv_model_of(const Strings &tokens, int32_t unknown, size_t cache_bytes) {
+    return std::make_shared<RWKVModel>(tokens, unknown, cache_bytes);
 }
 
 // The numbers in the memory of an array.
@@ -94,7 +94,7 @@ void bind_models(nb::module_ &module) {
         .def(nb::new_(&wpm_model_of), nb::arg("tokens"), nb::arg("unknown"), nb::arg("lowercase"), nb::arg("strip_accents"),
              nb::arg("cache_bytes"));
     nb::class_<RWKVModel, TextModel>(module, "RWKVModel", "RWKV's longest matches.")
-        .def(nb::new_(&rwkv_model_of), nb::arg("tokens"), nb::arg("unknown"));
+        .def(nb::new_(&rwkv_model_of), nb::arg("tokens"), nb::arg("unknown"), nb::arg("cache_bytes"));
     nb::class_<UGMModel, TextModel>(module, "UGMModel", "Unigram models.")
         .def(nb::new_(&ugm_model_of), nb::arg("tokens"), nb::arg("matched_by"), nb::arg("attributes"), nb::arg("scores"),
              nb::arg("charsmap"), nb::arg("add_space_prefix"), nb::arg("remove_extra_whitespaces"), nb::arg("unknown"),

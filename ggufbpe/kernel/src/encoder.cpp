@@ -44,7 +44,8 @@ const Partition &Encoder::partition(bool parse_special, const Poll &poll) const 
 
 // Bytes that are not UTF-8 as llama.cpp reads them: each that cannot be decoded becomes U+FFFD, overlong forms and
 // surrogates are decoded. The overlong form of a space stays as it is where it is not what a space is.
-std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t size, const Poll &poll) const {
+std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t size, ChangedText *changes,
+                                            const Poll &poll) const {
     Pace pace(poll);
     std::vector<unsigned char> result;
     result.reserve(size + size / 4 + 16);
@@ -56,9 +57,11 @@ std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t si
         if (keeps_overlong_spaces && code_point == ' ' && length > 1) {
             result.push_back(0xC0);
             result.push_back(0xA0);
+            if (changes) changes->add(2, length);
         } else {
             const unsigned written = write_utf8(code_point, bytes);
             result.insert(result.end(), bytes, bytes + written);
+            if (changes) changes->add(written, length);
         }
         i += length;
         pace.count(length);
@@ -70,7 +73,7 @@ std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t si
 void Encoder::encode_alone(const Text &text, const EncodeOptions &options, TextModel::Scratch &scratch, Sink &ids,
                            const Poll &poll) const {
     if (text.size >= LONG_TEXT) ids.room(text.size / BYTES_A_TOKEN);
-    add(before_, options, ids);
+    add(before_, options, 0, ids);
     std::vector<Fragment> &fragments = scratch.fragments;
     fragments.clear();
     if (special_.empty()) {
@@ -80,7 +83,7 @@ void Encoder::encode_alone(const Text &text, const EncodeOptions &options, TextM
     }
     model_->cut_fragments(text.data, fragments, poll);
     encode_fragments(text, fragments, scratch, ids, poll);
-    add(behind_, options, ids);
+    add(behind_, options, text.size, ids);
 }
 
 // The parts of a text one after the other; what is not UTF-8 is first rewritten to be.
@@ -88,21 +91,34 @@ void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fr
                                Sink &ids, const Poll &poll) const {
     const bool is_valid = text.is_valid || model_->reads_bytes() || is_utf8(text.data, text.size, poll);
     std::vector<unsigned char> rewritten;
+    Spans *const spans = ids.spans();
+    ChangedText changes;
     Pace pace(poll);
     for (const Fragment &fragment : fragments) {
         pace.count(STEPS_A_FRAGMENT);
         Part part{fragment.token, text.data + fragment.start, fragment.end - fragment.start};
-        if (!is_valid && part.token == PLAIN) {
-            rewritten = rewrite(part.data, part.size, poll);
+        const bool is_changed = !is_valid && part.token == PLAIN;
+        const size_t first = spans ? spans->size() : 0;
+        if (spans) spans->origin = text.data;
+        if (spans && part.token >= 0) spans->push(part.data, part.size);
+        if (is_changed) {
+            changes.clear();
+            rewritten = rewrite(part.data, part.size, spans ? &changes : nullptr, poll);
             part = {PLAIN, rewritten.data(), rewritten.size()};
+            if (spans) spans->origin = part.data;
         }
         encode_part(part, scratch, ids, poll);
+        if (spans && is_changed) changes.lead_back(*spans, first, static_cast<int64_t>(fragment.start), pace);
     }
 }
 
-void Encoder::add(const std::vector<int32_t> &tokens, const EncodeOptions &options, Sink &ids) {
+// Tokens that stand for nothing, at a place of the text.
+void Encoder::add(const std::vector<int32_t> &tokens, const EncodeOptions &options, size_t at, Sink &ids) {
     if (!options.add_special) return;
-    for (const int32_t token : tokens) ids.push(token);
+    for (const int32_t token : tokens) {
+        ids.push(token);
+        if (ids.spans()) ids.spans()->push(static_cast<int64_t>(at), static_cast<int64_t>(at));
+    }
 }
 
 void Encoder::encode_part(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
@@ -188,7 +204,7 @@ std::vector<Part> Encoder::parts_of(const Text &text, const std::vector<Fragment
             continue;
         }
         if (!is_valid && part.token == PLAIN) {
-            rewritten.push_back(rewrite(part.data, part.size, poll));
+            rewritten.push_back(rewrite(part.data, part.size, nullptr, poll));
             part = {PLAIN, rewritten.back().data(), rewritten.back().size()};
         }
         model_->divide(part, PART, parts, poll);
@@ -204,7 +220,7 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
     const std::vector<Part> parts = parts_of(text, fragments, is_valid, rewritten, poll);
     const std::vector<std::pair<size_t, size_t>> spans = spans_of(parts, poll);
     ids.room(text.size / BYTES_A_TOKEN + 2);
-    add(before_, options, ids);
+    add(before_, options, 0, ids);
     if (spans.size() == 1) {
         TextModel::Lease scratch(*model_);
         for (const Part &part : parts) encode_part(part, *scratch, ids, poll);
@@ -229,7 +245,7 @@ void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size
         });
         ids.add(total);
     }
-    add(behind_, options, ids);
+    add(behind_, options, text.size, ids);
 }
 
 void Encoder::encode_any(const Text &text, const EncodeOptions &options, size_t threads, Sink &ids, const Poll &poll) const {
@@ -251,6 +267,25 @@ size_t Encoder::count(const Text &text, const EncodeOptions &options, size_t thr
     Sink sink;
     encode_any(text, options, threads, sink, poll);
     return sink.count();
+}
+
+bool Encoder::encode_with_spans(const Text &text, const EncodeOptions &options, Ids &ids, Spans &spans,
+                                const Poll &poll) const {
+    if (!model_->has_spans()) return false;
+    if (text.size >= LONG_TEXT) model_->expect(text.size);
+    if (text.size >= LONG_TEXT) spans.room(text.size / BYTES_A_TOKEN);
+    Sink sink(ids, &spans);
+    TextModel::Lease scratch(*model_);
+    encode_alone(text, options, *scratch, sink, poll);
+    return true;
+}
+
+bool Encoder::words(const Text &text, const TextModel::TakesWord &take, const Poll &poll) const {
+    TextModel::Lease scratch(*model_);
+    const bool stays = text.is_valid || model_->words_read_bytes() || is_utf8(text.data, text.size, poll);
+    if (stays) return model_->words(text.data, text.size, *scratch, take, poll);
+    const std::vector<unsigned char> rewritten = rewrite(text.data, text.size, nullptr, poll);
+    return model_->words(rewritten.data(), rewritten.size(), *scratch, take, poll);
 }
 
 namespace {

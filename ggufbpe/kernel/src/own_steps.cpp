@@ -86,7 +86,8 @@ SpacedWords::SpacedWords(bool lowercase, bool escape_spaces) : lowercase_(lowerc
     for (uint32_t c = 0; c < 128; ++c) is_ascii_space_[c] = class_letter(c) == 'W';
 }
 
-void SpacedWords::write_lower(const unsigned char *text, size_t size, std::string &to, const Poll &poll) const {
+void SpacedWords::write_lower(const unsigned char *text, size_t size, std::string &to, ChangedText *changes,
+                              const Poll &poll) const {
     Pace pace(poll);
     to.clear();
     to.reserve(size + size / 2);  // no character takes more than half as much again in lower case
@@ -94,17 +95,20 @@ void SpacedWords::write_lower(const unsigned char *text, size_t size, std::strin
         pace.count(1);
         if (text[i] < 128) {
             to += static_cast<char>(ascii_lower(text[i++]));
+            if (changes) changes->add(1, 1);
             continue;
         }
         pace.count(4);
         unsigned length;
         const uint32_t code_point = code_point_at(text + i, text + size, length), lowered = lower(code_point);
+        const size_t size_before = to.size();
         if (lowered == code_point) {  // as it is: an overlong space must stay one
             to.append(reinterpret_cast<const char *>(text + i), length);
         } else {
             unsigned char written[4];
             to.append(reinterpret_cast<const char *>(written), write_utf8(lowered, written));
         }
+        if (changes) changes->add(to.size() - size_before, length);
         i += length;
     }
 }

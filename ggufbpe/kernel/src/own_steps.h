@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "poll.h"
+#include "spans.h"
 #include "special.h"
 #include "string_array.h"
 
@@ -61,8 +62,8 @@ public:
 
     bool lowers() const { return lowercase_; }
 
-    // Writes text in lower case. It is UTF-8 (surrogates may be in it), here and below.
-    void write_lower(const unsigned char *text, size_t size, std::string &to, const Poll &poll) const;
+    // Writes text in lower case, and what that changes. It is UTF-8 (surrogates may be in it), here and below.
+    void write_lower(const unsigned char *text, size_t size, std::string &to, ChangedText *changes, const Poll &poll) const;
 
     bool is_white_space(const unsigned char *word, size_t size) const;
 

@@ -1,4 +1,4 @@
-// Where ids go: into memory, or, where only their number is wanted, nowhere.
+// Where ids go: into memory, or, where only their number is wanted, nowhere. With them may go their spans.
 
 #pragma once
 
@@ -6,16 +6,18 @@
 #include <cstdint>
 
 #include "ids.h"
+#include "spans.h"
 
 namespace ggufbpe {
 
 class Sink {
 public:
     Sink() = default;  // only counts
-    explicit Sink(Ids &ids) : ids_(&ids) {}
+    explicit Sink(Ids &ids, Spans *spans = nullptr) : ids_(&ids), spans_(spans) {}
 
     bool only_counts() const { return !ids_; }
     size_t count() const { return count_; }  // of ids that were only counted
+    Spans *spans() const { return spans_; }  // where each id's span is wanted, too; else null
 
     void push(int32_t id) {
         if (ids_) {
@@ -35,6 +37,7 @@ public:
 
 private:
     Ids *ids_ = nullptr;
+    Spans *spans_ = nullptr;
     size_t count_ = 0;
 };
 

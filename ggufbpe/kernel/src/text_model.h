@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -71,6 +72,17 @@ public:
     // The ids of a part that is no token. Plain text is UTF-8 (surrogates may be in it), unless
     // the model reads bytes.
     virtual void encode(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const = 0;
+
+    // Whether encode() puts spans beside the ids where the sink wants them: one for each, which begins at `Spans::origin`.
+    // Where a model does not, offsets are found by the reference engine; so are words where it has none.
+    virtual bool has_spans() const { return false; }
+
+    // Gives each of the pieces that plain text is cut into before anything is encoded, as they are shown (`TextModel.words` in
+    // ggufbpe/models/model.py); false, and nothing, if the model cannot.
+    using TakesWord = std::function<void(const unsigned char *word, size_t size)>;
+    virtual bool words(const unsigned char *, size_t, Scratch &, const TakesWord &, const Poll &) const { return false; }
+    // Whether words() is given bytes as they are; else what is not UTF-8 is rewritten before.
+    virtual bool words_read_bytes() const { return reads_bytes(); }
 
     // Cuts a part into parts of about `size` bytes that have the same ids together; may give it back whole.
     virtual void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const = 0;

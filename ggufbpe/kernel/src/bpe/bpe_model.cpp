@@ -12,7 +12,6 @@ namespace {
 constexpr size_t GROUP = 256;              // words whose slots are fetched together
 constexpr size_t FLUSH = 1 << 14;          // words that wait at most until the missing ones are encoded
 constexpr size_t SPACED = 1 << 17;         // bytes of a text without its white space that are encoded at a time
-constexpr size_t BYTES_A_NEW_WORD = 64;    // for a word in so many bytes of a long text, the cache is given room at once
 constexpr size_t POLL_EVERY = 1 << 14;     // k-mers
 constexpr size_t LONG_PIECE = 1 << 17;     // bytes of words that are worth a poll
 
@@ -20,10 +19,10 @@ constexpr size_t LONG_PIECE = 1 << 17;     // bytes of words that are worth a po
 
 BPEModel::BPEModel(std::shared_ptr<const Strings> tokens, const Strings &merges, std::shared_ptr<const Splitter> splitter,
                    const MergeOptions &options, OwnStep own_step, size_t cache_bytes, const Poll &poll)
-    : splitter_(std::move(splitter)),
+    : CachingModel(cache_bytes),
+      splitter_(std::move(splitter)),
       merger_(tokens, merges, options, poll),
-      escape_spaces_(options.escape_spaces),
-      cache_(cache_bytes) {
+      escape_spaces_(options.escape_spaces) {
     if (own_step == OwnStep::k_mers) k_mers_ = KMers::of(std::move(tokens));
     const bool lowers = own_step == OwnStep::lowered_words;
     if (lowers || own_step == OwnStep::spaced_words) {
@@ -36,15 +35,16 @@ BPEModel::BPEModel(std::shared_ptr<const Strings> tokens, const Strings &merges,
 BPEModel::BPEModel(std::shared_ptr<const Strings> tokens, const std::vector<uint32_t> &ranks,
                    std::shared_ptr<const Splitter> splitter, const MergeOptions &options, size_t cache_bytes,
                    const Poll &poll)
-    : splitter_(std::move(splitter)),
+    : CachingModel(cache_bytes),
+      splitter_(std::move(splitter)),
       merger_(std::move(tokens), ranks, options, poll),
-      escape_spaces_(options.escape_spaces),
-      cache_(cache_bytes) {
+      escape_spaces_(options.escape_spaces) {
     part_words();
 }
 
 // Makes words shorter where that changes no id.
 void BPEModel::part_words() {
+    splitter_of_words_ = splitter_;
     if (merger_.parts_at_spaces()) {
         splitter_ = splitter_->parted_at_spaces(merger_.joined_to_spaces());
         const AsciiGroups &groups = merger_.ascii_groups();
@@ -56,24 +56,9 @@ BPEModel::~BPEModel() = default;
 
 std::unique_ptr<TextModel::Scratch> BPEModel::new_scratch() const { return std::make_unique<Scratch>(); }
 
-void BPEModel::begin(TextModel::Scratch &scratch) const {
-    auto &own = static_cast<Scratch &>(scratch);
-    if (!own.tables.current || own.is_outdated()) own.tables = cache_.tables();
-}
-
 void BPEModel::end(TextModel::Scratch &scratch) const {
-    auto &own = static_cast<Scratch &>(scratch);
-    own.replaced.clear();
-    if (own.is_outdated()) own.tables = {};
-}
-
-void BPEModel::expect(size_t bytes) const {
-    if (cache_.expect(bytes / BYTES_A_NEW_WORD)) drop_outdated_tables();
-}
-
-void BPEModel::clear_cache() const {
-    cache_.clear();
-    drop_outdated_tables();
+    static_cast<Scratch &>(scratch).replaced.clear();
+    CachingModel::end(scratch);
 }
 
 void BPEModel::cut_fragments(const unsigned char *text, std::vector<Fragment> &fragments, const Poll &poll) const {
@@ -113,6 +98,7 @@ void BPEModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
 void BPEModel::encode_k_mers(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const {
     const unsigned char *data = part.data;
     size_t size = part.size;
+    if (ids.spans()) write_k_mer_spans(part, scratch, *ids.spans(), poll);
     if (escape_spaces_) {  // this comes first in llama.cpp, and a k-mer is six bytes of what it gives
         scratch.changed.clear();
         Pace pace(poll);
@@ -135,18 +121,45 @@ void BPEModel::encode_k_mers(const Part &part, Scratch &scratch, Sink &ids, cons
     }
 }
 
+// A k-mer of escaped text may begin and end within the same space.
+void BPEModel::write_k_mer_spans(const Part &part, Scratch &, Spans &spans, const Poll &poll) const {
+    Pace pace(poll);
+    const auto size_of = [&](size_t at) -> size_t { return escape_spaces_ && part.data[at] == ' ' ? 3 : 1; };
+    size_t written = 0, first = 0;  // of the k-mer: its bytes so far, and where it begins
+    for (size_t at = 0; at < part.size; ++at) {
+        pace.count(1);
+        for (size_t i = 0; i < size_of(at); ++i) {
+            if (!written) first = at;
+            if (++written < KMers::LENGTH) continue;
+            spans.push(part.data + first, at + 1 - first);
+            written = 0;
+        }
+    }
+    if (written) spans.push(part.data + first, part.size - first);
+}
+
 // Text whose white space is dropped, so that it may be cut in the middle of a run of it.
 void BPEModel::encode_spaced(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const {
     for (size_t at = 0; at < part.size;) {
         const size_t end = part.size - at > SPACED ? spaced_words_->cut(part.data, part.size, at + SPACED, poll) : part.size;
         const unsigned char *data = part.data + at;
         size_t size = end - at;
+        Spans *const spans = spaced_words_->lowers() ? ids.spans() : nullptr;
+        const unsigned char *const origin = spans ? spans->origin : nullptr;
+        const size_t first = spans ? spans->size() : 0;
         if (spaced_words_->lowers()) {
-            spaced_words_->write_lower(data, size, scratch.changed, poll);
+            scratch.lowered.clear();
+            spaced_words_->write_lower(data, size, scratch.changed, spans ? &scratch.lowered : nullptr, poll);
             data = reinterpret_cast<const unsigned char *>(scratch.changed.data());
             size = scratch.changed.size();
+            if (spans) spans->origin = data;
         }
         encode_text(data, size, scratch, ids, poll);
+        if (spans) {
+            Pace pace(poll);
+            scratch.lowered.lead_back(*spans, first, part.data + at - origin, pace);
+            spans->origin = origin;
+        }
         at = end;
         poll();
     }
@@ -170,6 +183,48 @@ void BPEModel::encode_text(const unsigned char *text, size_t size, Scratch &scra
     }
 }
 
+bool BPEModel::words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
+                     const Poll &poll) const {
+    auto &own = static_cast<Scratch &>(scratch);
+    if (spaced_words_ && spaced_words_->lowers()) {
+        spaced_words_->write_lower(text, size, own.changed, nullptr, poll);
+        text = reinterpret_cast<const unsigned char *>(own.changed.data());
+        size = own.changed.size();
+    }
+    split(*splitter_of_words_, text, size, own, take, poll);
+    return true;
+}
+
+void BPEModel::split(const Splitter &splitter, const unsigned char *text, size_t size, Scratch &scratch, const TakesWord &take,
+                     const Poll &poll) const {
+    constexpr unsigned char OVERLONG = 0xC0;  // begins the overlong form of a space, which is not escaped: see Encoder::rewrite
+    const auto show = [&](const unsigned char *word, size_t bytes) {
+        if (spaced_words_ && spaced_words_->is_white_space(word, bytes)) return;
+        if (!escape_spaces_) return take(word, bytes);
+        scratch.shown.clear();
+        for (size_t i = 0; i < bytes; ++i) {
+            if (word[i] == ' ') {
+                scratch.shown += "\xE2\x96\x81";
+            } else if (word[i] == OVERLONG) {
+                scratch.shown += ' ';
+                ++i;
+            } else {
+                scratch.shown += static_cast<char>(word[i]);
+            }
+        }
+        take(reinterpret_cast<const unsigned char *>(scratch.shown.data()), scratch.shown.size());
+    };
+    for (size_t start = 0; start < size;) {
+        const size_t end = splitter.block(text, size, start, scratch.split, poll);
+        while (splitter.words(scratch.split, poll)) {
+            const uint32_t *starts = scratch.split.starts.data();
+            for (size_t i = 0; i < scratch.split.word_count; ++i) show(text + start + starts[i], starts[i + 1] - starts[i]);
+            poll();
+        }
+        start = end;
+    }
+}
+
 // The words of a block, of which `readable` bytes may be read; returns where the ids end that were written from `to` on.
 int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scratch &scratch, int32_t *to, Sink &ids,
                                 const Poll &poll) const {
@@ -180,6 +235,8 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
     WordKey keys[GROUP];
     size_t buckets[GROUP];
     size_t kept = 0;  // words in `found` that wait for one that is missing
+    Spans *const spans = ids.spans();
+    if (spans && scratch.found_words.size() < scratch.found.size()) scratch.found_words.resize(scratch.found.size());
     scratch.missing.clear();
     const auto write_found = [&] {
         if (ids.only_counts()) {
@@ -188,12 +245,17 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
             ids.add(count);
         } else {
             for (size_t i = 0; i < kept; ++i) {
+                const int32_t *const first = to;
                 if (!(found[i].third & WordTable::IN_RECORD)) {
                     found[i].write_ids(to);
                     to += found[i].third >> 32;
                 } else {
                     const WordTable::Record &record = WordTable::record_of(found[i]);
                     to = std::copy(record.ids(), record.ids() + record.count, to);
+                }
+                if (spans) {
+                    const auto count = static_cast<size_t>(to - first);
+                    merger_.append_spans(scratch.found_words[i], first, count, scratch.merge, *spans, poll);
                 }
             }
         }
@@ -226,6 +288,7 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
                 }
                 scratch.missing.push_back({{word, size}, keys[i], kept});
             }
+            if (spans) scratch.found_words[kept] = {word, size};
             ++kept;
         }
         if (scratch.missing.empty()) {
@@ -246,7 +309,9 @@ int32_t *BPEModel::encode_very_long(const unsigned char *word, size_t size, Scra
         scratch.merge.ids.clear();
         merger_.encode(word, size, scratch.merge, poll);
         const int32_t *const made = scratch.merge.ids.data();
-        in_pieces(scratch.merge.ids.size(), poll, [&](size_t from, size_t end) { to = std::copy(made + from, made + end, to); });
+        const size_t count = scratch.merge.ids.size();
+        in_pieces(count, poll, [&](size_t from, size_t end) { to = std::copy(made + from, made + end, to); });
+        if (ids.spans()) merger_.append_spans({word, size}, made, count, scratch.merge, *ids.spans(), poll);
     }
     scratch.merge.ids = Ids();
     return to;

@@ -7,21 +7,19 @@
 
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "cache.h"
 #include "bpe/merger.h"
+#include "caching_model.h"
 #include "own_steps.h"
 #include "split/splitter.h"
-#include "text_model.h"
 
 namespace ggufbpe {
 
-class BPEModel : public TextModel {
+class BPEModel : public CachingModel {
 public:
     static constexpr size_t CACHE_BYTES = size_t(32) << 20;
 
@@ -34,10 +32,9 @@ public:
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
     void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
     bool keeps_overlong_spaces() const override { return escape_spaces_; }
-    void expect(size_t bytes) const override;
-    size_t cache_bytes() const override { return cache_.bytes(); }
-    uint64_t cache_misses() const override { return cache_misses_.load(std::memory_order_relaxed); }
-    void clear_cache() const override;
+    bool has_spans() const override { return true; }
+    bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
+               const Poll &poll) const override;
 
 protected:
     struct Scratch;
@@ -49,14 +46,18 @@ protected:
     const Splitter &splitter() const { return *splitter_; }
     const Merger &merger() const { return merger_; }
 
+    // Gives each word, with spaces as U+2581 where they are so written.
+    void split(const Splitter &splitter, const unsigned char *text, size_t size, Scratch &scratch, const TakesWord &take,
+               const Poll &poll) const;
+
     std::unique_ptr<TextModel::Scratch> new_scratch() const override;
-    void begin(TextModel::Scratch &scratch) const override;
     void end(TextModel::Scratch &scratch) const override;
 
 private:
     struct Missing;
 
     void part_words();
+    void write_k_mer_spans(const Part &part, Scratch &scratch, Spans &spans, const Poll &poll) const;
     void encode_k_mers(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
     void encode_spaced(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const;
     void encode_text(const unsigned char *text, size_t size, Scratch &scratch, Sink &ids, const Poll &poll) const;
@@ -74,15 +75,12 @@ private:
     bool insert(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count, Scratch &scratch, bool &keeps,
                 WordTable::Found &found) const;
     bool take_next_tables(Scratch &scratch) const;
-    void drop_outdated_tables() const;
 
-    std::shared_ptr<const Splitter> splitter_;
+    std::shared_ptr<const Splitter> splitter_, splitter_of_words_;  // with words made shorter where that changes no id; without
     Merger merger_;
     bool escape_spaces_;
     std::unique_ptr<const KMers> k_mers_;              // null in models without this step
     std::unique_ptr<const SpacedWords> spaced_words_;  // as well
-    mutable WordCache cache_;
-    alignas(64) mutable std::atomic<uint64_t> cache_misses_{0};  // words that had to be encoded
 };
 
 }  // namespace ggufbpe

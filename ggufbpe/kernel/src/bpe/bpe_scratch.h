@@ -24,15 +24,16 @@ struct BPEModel::Missing {
     size_t same_as = 0;  // which of the different ones it is
 };
 
-struct BPEModel::Scratch : TextModel::Scratch {
+struct BPEModel::Scratch : CachingModel::Scratch {
     std::string changed;  // by own_steps.h
+    std::string shown;    // a word with spaces as U+2581
     Splitter::Scratch split;
     Merger::Scratch merge;
-    WordTables tables;
-    WordTable::Writer writer;
     std::vector<WordTables> replaced;  // in this block: what was found in them is still to be copied
     // Of the words that are looked up together: what they are, which ones are missing, and the different ones of these.
     std::vector<WordTable::Found> found;
+    std::vector<Merger::Word> found_words;  // the words of these, where spans are wanted
+    ChangedText lowered;                    // as well: what is written in lower case
     std::vector<Missing> missing;
     std::vector<uint32_t> slots;
     std::vector<Merger::Word> words;
@@ -43,9 +44,8 @@ struct BPEModel::Scratch : TextModel::Scratch {
     std::vector<Merger::Word> words_to_encode;  // and these
     std::deque<std::vector<uint32_t>> long_ids;  // records of words that are not in a table
 
-    bool is_outdated() const { return tables.current && tables.current->retired.load(std::memory_order_acquire); }
     size_t bytes() const override {
-        return TextModel::Scratch::bytes() + changed.capacity() + split.bytes() + merge.bytes() +
+        return CachingModel::Scratch::bytes() + changed.capacity() + split.bytes() + merge.bytes() +
                found.capacity() * sizeof(WordTable::Found);
     }
 };

@@ -145,7 +145,7 @@ void SymbolChain::merge_by_queue(const MergeTable &table, const Poll &poll) {
     }
 }
 
-void SymbolChain::append_to_row(uint32_t at) {
+void SymbolChain::add_to_row(uint32_t at) {
     const uint64_t rank = merges_[at].rank;
     Row &row = rows_[rank];
     if (row.first == NOWHERE) {
@@ -155,6 +155,12 @@ void SymbolChain::append_to_row(uint32_t at) {
             row.is_queued = true;
             push(queue_, rank);
         }
+    } else if (at < row.first) {  // stays sorted: where tokens share a score, a merge makes another of its own rank here
+        next_in_row_[at] = row.first;
+        before_in_row_[row.first] = at;
+        before_in_row_[at] = NOWHERE;
+        row.first = at;
+        return;
     } else {
         row.is_sorted = row.is_sorted && row.last < at;
         next_in_row_[row.last] = at;
@@ -218,14 +224,14 @@ bool SymbolChain::merge_by_rank(const MergeTable &table, const Poll &poll) {
     next_in_row_.room(count_);
     before_in_row_.room(count_);
     queue_.clear();
-    const auto update_pair = [&](uint32_t at) {
+    const auto set_merge = [&](uint32_t at, Merge merge) {
         if (merges_[at].exists()) remove_from_row(at);
-        merges_[at] = merge_of_pair_at(table, at);
-        if (merges_[at].exists()) append_to_row(at);
+        merges_[at] = merge;
+        if (merge.exists()) add_to_row(at);
     };
     for (size_t i = 0; i < count_; ++i) {
         pace.count(4);
-        if (merges_[i].exists()) append_to_row(static_cast<uint32_t>(i));
+        if (merges_[i].exists()) add_to_row(static_cast<uint32_t>(i));
     }
     size_t merged = 0, may_sort = SORTS_A_SYMBOL * count_;
     while (!queue_.empty()) {
@@ -248,8 +254,12 @@ bool SymbolChain::merge_by_rank(const MergeTable &table, const Poll &poll) {
             if (merges_[right].exists()) remove_from_row(right);
             join_pair(at);
             merges_[at] = NO_MERGE;
-            if (before_[at] != NOWHERE) update_pair(before_[at]);
-            update_pair(at);
+            // In the order in which rows stay sorted: of this row the places are in front, of others they are last.
+            const Merge merge = merge_of_pair_at(table, at);
+            const bool is_next = merge.exists() && merge.rank == rank;
+            if (is_next) set_merge(at, merge);
+            if (before_[at] != NOWHERE) set_merge(before_[at], merge_of_pair_at(table, before_[at]));
+            if (!is_next) set_merge(at, merge);
         }
     }
     guard.are_empty = true;

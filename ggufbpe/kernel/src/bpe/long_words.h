@@ -39,7 +39,7 @@ private:
     bool merge_by_rank(const MergeTable &table, const Poll &poll);
     void join_pair(uint32_t at);
     Merge merge_of_pair_at(const MergeTable &table, size_t at) const;
-    void append_to_row(uint32_t at);
+    void add_to_row(uint32_t at);
     void remove_from_row(uint32_t at);
     size_t sort_row(Row &row, Pace &pace);
 

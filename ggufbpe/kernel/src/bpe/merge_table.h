@@ -20,6 +20,7 @@
 #include "ids.h"
 #include "memory.h"
 #include "poll.h"
+#include "spans.h"
 #include "string_array.h"
 
 namespace ggufbpe {
@@ -87,8 +88,15 @@ public:
     void append_ids(const Word &word, const Symbol *symbols, const uint32_t *starts, size_t count, Ids &ids,
                     const Poll &poll) const;
 
+    // The spans of the ids that append_ids() gives, of a word that begins `before` bytes before where the text has it.
+    void append_spans(const Word &word, const Symbol *symbols, const uint32_t *starts, size_t count, size_t before, Spans &spans,
+                      const Poll &poll) const;
+
     // Appends the id of a byte that is no part of a symbol, if it has one.
     void append_byte(unsigned char byte, Ids &ids) const;
+
+    // What a byte falls back to; negative if it has no token.
+    int32_t id_of_lone_byte(unsigned char byte) const { return byte_ids_[byte]; }
 
     // Whether words may be cut before every run of U+2581, but not after the characters that merges join to one.
     bool parts_at_spaces() const { return parts_at_spaces_; }
@@ -109,6 +117,8 @@ private:
     template <typename Pacing>
     void append_paced(const Word &word, const Symbol *symbols, const uint32_t *starts, size_t count, Ids &ids, Pacing &pace) const;
     void append_bytes(std::string_view text, Ids &ids) const;
+    template <typename Push>
+    void find_bytes(const Word &symbol, Push push) const;
     static constexpr int32_t NO_BYTE = -1;
 
     std::shared_ptr<const Strings> tokens_;

@@ -87,6 +87,37 @@ void Merger::encode(const unsigned char *word, size_t size, Scratch &scratch, co
     encode(*with_spaces(&own, 1, scratch), scratch, to, poll);
 }
 
+void Merger::append_spans(const Word &word, const int32_t *ids, size_t count, Scratch &scratch, Spans &spans,
+                          const Poll &poll) const {
+    const TokenLengths &lengths = lengths_.get([&] { return std::make_unique<TokenLengths>(table_, poll); });
+    const int64_t start = word.data - spans.origin, end = start + static_cast<int64_t>(word.size);
+    int64_t at = start - (table_.options().prepend_space && gets_space(word));
+    Span *to = spans.room(count);
+    size_t known = 0;
+    Pace pace(poll);
+    for (; known < count && lengths[ids[known]] != TokenLengths::UNCERTAIN; ++known) {
+        const int64_t next = at + lengths[ids[known]];
+        *to++ = {std::max(at, start), std::max(next, start)};
+        at = next;
+        pace.count(1);
+    }
+    if (known == count && at == end) return spans.advance(to);
+    merge_for_spans(word, scratch, spans, poll);
+}
+
+// The same where lengths do not tell.
+void Merger::merge_for_spans(const Word &word, Scratch &scratch, Spans &spans, const Poll &poll) const {
+    const Word written = *with_spaces(&word, 1, scratch);
+    const size_t before = written.size - word.size;
+    if (find_whole_word(table_, written, scratch.written, poll) != Strings::NOT_FOUND) return spans.push(word.data, word.size);
+    check_length(written, table_.options().byte_encode, poll);
+    const size_t count = scratch.chain.merge(table_, written, poll);
+    const unsigned char *const origin = spans.origin;
+    if (before) spans.origin = written.data + before - (word.data - origin);
+    table_.append_spans(written, scratch.chain.symbols(), scratch.chain.starts(), count, before, spans, poll);
+    spans.origin = origin;
+}
+
 size_t Merger::count(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const {
     scratch.ids.clear();
     CertainIds to{scratch.ids, true};

@@ -15,9 +15,11 @@
 #include "bpe/long_words.h"
 #include "bpe/merge_table.h"
 #include "bpe/short_words.h"
+#include "bpe/token_lengths.h"
 #include "bpe/very_long_words.h"
 #include "bpe/word.h"
 #include "ids.h"
+#include "lazy.h"
 #include "poll.h"
 #include "string_array.h"
 
@@ -59,6 +61,9 @@ public:
     // Many words at once. results[i] says where the ids of words[i] are in scratch.ids.
     void encode_many(const Word *words, size_t count, Result *results, Scratch &scratch, const Poll &poll) const;
 
+    // Appends the spans of the ids of a word.
+    void append_spans(const Word &word, const int32_t *ids, size_t count, Scratch &scratch, Spans &spans, const Poll &poll) const;
+
     // Appends the id of a byte that is in no word, if it has one.
     void append_byte(unsigned char byte, Ids &ids) const { table_.append_byte(byte, ids); }
 
@@ -71,7 +76,10 @@ private:
     const Word *with_spaces(const Word *words, size_t count, Scratch &scratch) const;
     void encode(const Word &word, Scratch &scratch, CertainIds &to, const Poll &poll) const;
 
+    void merge_for_spans(const Word &word, Scratch &scratch, Spans &spans, const Poll &poll) const;
+
     MergeTable table_;
+    Lazy<TokenLengths> lengths_;
 };
 
 }  // namespace ggufbpe

@@ -58,7 +58,7 @@ void BPEModel::encode_missing(Scratch &scratch, const Poll &poll) const {
         scratch.words_to_encode.clear();
         for (const uint32_t k : scratch.to_encode) scratch.words_to_encode.push_back(words[k]);
     }
-    cache_misses_.fetch_add(count, std::memory_order_relaxed);
+    count_misses(count);
     scratch.merge.ids.clear();
     scratch.results.resize(count);
     merger_.encode_many(all ? words.data() : scratch.words_to_encode.data(), count, scratch.results.data(), scratch.merge, poll);
@@ -82,18 +82,9 @@ void BPEModel::encode_missing(Scratch &scratch, const Poll &poll) const {
     for (const Missing &missing : scratch.missing) scratch.found[missing.place] = scratch.new_founds[missing.same_as];
 }
 
-// Idle callers keep no table that was replaced: nobody knows when they will be asked again.
-void BPEModel::drop_outdated_tables() const {
-    pool_.each_idle([](TextModel::Scratch &scratch) {
-        auto &own = static_cast<Scratch &>(scratch);
-        if (own.is_outdated()) own.tables = {};
-    });
-}
-
 // Instead of a table that is full. False while another thread is about to replace it: then what is new is not kept.
 bool BPEModel::take_next_tables(Scratch &scratch) const {
-    scratch.writer.count_kept();
-    WordTables next = cache_.replace(scratch.tables.current);
+    WordTables next = next_tables(scratch);
     if (next.current == scratch.tables.current) return false;
     scratch.replaced.push_back(std::move(scratch.tables));
     scratch.tables = std::move(next);

@@ -1,9 +1,11 @@
 // The two ends of merging: a word to its symbols, and symbols to ids.
 
+#include <algorithm>
 #include <cstdio>
 #include <stdexcept>
 #include <string>
 
+#include "bpe/byte_alphabet.h"
 #include "bpe/merge_table.h"
 #include "utf8.h"
 
@@ -93,6 +95,52 @@ void MergeTable::append_ids(const Word &word, const Symbol *symbols, const uint3
                             const Poll &poll) const {
     Pace pace(poll);
     append_paced(word, symbols, starts, count, ids, pace);
+}
+
+// push(start, end) for each byte of a symbol that is no token, if the byte has one: where it is in the symbol. A character that
+// the model writes with another length than the text stands as a whole for each of its bytes.
+template <typename Push>
+void MergeTable::find_bytes(const Word &symbol, Push push) const {
+    const auto push_if_known = [&](unsigned char byte, size_t start, size_t end) {
+        if (byte_ids_[byte] != NO_BYTE) push(start, end);
+    };
+    for (size_t at = 0; at < symbol.size;) {
+        unsigned length = 1;
+        if (options_.byte_encode) {
+            for (const char c : BYTE_ALPHABET.character(symbol.data[at])) push_if_known(static_cast<unsigned char>(c), at, at + 1);
+        } else {
+            uint32_t code_point = code_point_at(symbol.data + at, symbol.data + symbol.size, length);
+            if (options_.escape_spaces && symbol.data[at] == ' ') code_point = ESCAPED_SPACE;
+            unsigned char utf8[4];
+            const unsigned written = write_utf8(code_point, utf8);
+            for (unsigned i = 0; i < written; ++i) {
+                push_if_known(utf8[i], written == length ? at + i : at, written == length ? at + i + 1 : at + length);
+            }
+        }
+        at += length;
+    }
+}
+
+void MergeTable::append_spans(const Word &word, const Symbol *symbols, const uint32_t *starts, size_t count, size_t before,
+                              Spans &spans, const Poll &poll) const {
+    Pace pace(poll);
+    const int64_t origin = word.data - spans.origin;
+    const auto push = [&](size_t start, size_t end) {
+        const auto in_text = [&](size_t at) { return origin + static_cast<int64_t>(std::max(at, before)); };
+        spans.push(in_text(start), in_text(end));
+    };
+    size_t start = 0;
+    for (size_t i = 0; i < count; ++i) {
+        const Word rest{word.data + start, word.size - start};
+        const size_t size = i + 1 < count ? size_of_characters(rest, starts[i + 1] - starts[i]) : rest.size;
+        if (symbols[i] < tokens_->size()) {
+            push(start, start + size);
+        } else {
+            find_bytes({rest.data, size}, [&](size_t from, size_t to) { push(start + from, start + to); });
+        }
+        pace.count(size + 1);
+        start += size;
+    }
 }
 
 void MergeTable::append_bytes(std::string_view text, Ids &ids) const {

@@ -5,11 +5,15 @@
 #include <string_view>
 #include <utility>
 
+#include "machine.h"
+
 namespace ggufbpe {
 
 namespace {
 
 constexpr size_t BLOCK = size_t(1) << 13;  // bytes between two looks at whether there is room
+constexpr size_t PLACES = 64;              // that are looked at together
+constexpr size_t PAIRS = size_t(1) << 16;  // of bytes
 
 // The value of a hexadecimal digit; of what is none, what llama.cpp makes of it on machines with signed char.
 unsigned digit(char c) {
@@ -35,36 +39,112 @@ void unescape(std::string_view token, std::string &to) {
     }
 }
 
-LongestMatch trie_of(const Strings &tokens) {
-    std::string bytes;
-    bytes.reserve(tokens.byte_size());  // unescaped they are no longer, so that none of them moves
-    std::vector<std::pair<std::string_view, int32_t>> numbered;
-    numbered.reserve(tokens.size());
-    for (size_t i = 0; i < tokens.size(); ++i) {
-        const size_t start = bytes.size();
-        unescape(tokens[i], bytes);
-        numbered.emplace_back(std::string_view(bytes.data() + start, bytes.size() - start), static_cast<int32_t>(i));
-    }
-    return LongestMatch(std::move(numbered));
-}
-
 }  // namespace
 
-RWKVModel::RWKVModel(const Strings &tokens, int32_t unknown) : tokens_(trie_of(tokens)), unknown_(unknown) {}
+// The tokens as bytes, and their ids.
+struct RWKVModel::Unescaped {
+    explicit Unescaped(const Strings &tokens) {
+        bytes.reserve(tokens.byte_size());  // unescaped they are no longer, so that none of them moves
+        numbered.reserve(tokens.size());
+        for (size_t i = 0; i < tokens.size(); ++i) {
+            const size_t start = bytes.size();
+            unescape(tokens[i], bytes);
+            numbered.emplace_back(std::string_view(bytes.data() + start, bytes.size() - start), static_cast<int32_t>(i));
+        }
+    }
 
-void RWKVModel::encode(const Part &part, TextModel::Scratch &, Sink &ids, const Poll &poll) const {
-    const unsigned char *at = part.data, *end = part.data + part.size;
+    std::string bytes;
+    std::vector<std::pair<std::string_view, int32_t>> numbered;
+};
+
+struct RWKVModel::Scratch : CachingModel::Scratch {
+    Words words;
+};
+
+RWKVModel::RWKVModel(const Strings &tokens, int32_t unknown, size_t cache_bytes)
+    : RWKVModel(Unescaped(tokens), unknown, cache_bytes) {}
+
+RWKVModel::RWKVModel(const Unescaped &tokens, int32_t unknown, size_t cache_bytes)
+    : CachingModel(cache_bytes), tokens_(tokens.numbered), unknown_(unknown), joined_(PAIRS / 64) {
+    for (const auto &[text, id] : tokens.numbered) {
+        lengths_.push_back(static_cast<uint32_t>(text.size()));
+        for (size_t i = 1; i < text.size(); ++i) {
+            const size_t pair = size_t(static_cast<unsigned char>(text[i - 1])) << 8 | static_cast<unsigned char>(text[i]);
+            joined_[pair >> 6] |= uint64_t(1) << (pair & 63);
+        }
+    }
+}
+
+std::unique_ptr<TextModel::Scratch> RWKVModel::new_scratch() const { return std::make_unique<Scratch>(); }
+
+void RWKVModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
+    auto &own = static_cast<Scratch &>(scratch);
+    const unsigned char *at = part.data, *const end = part.data + part.size;
     Pace pace(poll);
+    const auto match = [&](const unsigned char *word, size_t size) {
+        own.word_ids.clear();
+        for (const unsigned char *const stop = word + size; word < stop;) {
+            const LongestMatch::Match found = tokens_.find(word, stop);
+            own.word_ids.push(found.size ? found.token : unknown_);
+            word += found.size ? found.size : 1;
+        }
+    };
+    const auto append_spans = [&](const unsigned char *word, size_t size, const int32_t *found, size_t count) {
+        const unsigned char *const stop = word + size;
+        for (size_t i = 0; i < count; ++i) {
+            // The unknown token may be one that has a text of its own.
+            const size_t length = found[i] == unknown_ ? std::max<size_t>(tokens_.find(word, stop).size, 1)
+                                                       : lengths_[static_cast<size_t>(found[i])];
+            ids.spans()->push(word, length);
+            word += length;
+        }
+    };
     while (at < end) {
+        const unsigned char *const begin = at;
+        own.words.count = 0;
+        at = find_words(at, end, own.words);
+        encode_words(end, own.words, own, ids, match, append_spans);
+        pace.count(static_cast<size_t>(at - begin));
+        if (!own.words.count) at = encode_long(at, end, ids, pace);
+    }
+}
+
+// The next words, from `at` on; returns where they end. None if the first one is longer than those that are kept.
+const unsigned char *RWKVModel::find_words(const unsigned char *at, const unsigned char *end, Words &words) const {
+    const unsigned char *start = at, *next = at + 1;  // of a word, and the place that is looked at
+    while (words.count < Words::GROUP && next < end && static_cast<size_t>(next - start) <= WordTable::LONGEST) {
+        const size_t places = std::min<size_t>(end - next, PLACES);
+        uint64_t cuts = 0;
+        for (size_t i = 0; i < places; ++i) cuts |= uint64_t(is_cut(next[i - 1], next[i])) << i;
+        for (; cuts; cuts &= cuts - 1) {
+            const unsigned char *const cut = next + lowest_bit(cuts);
+            words.add(start, static_cast<size_t>(cut - start));
+            start = cut;
+        }
+        next += places;
+    }
+    if (next >= end && words.count < Words::MOST && static_cast<size_t>(end - start) <= WordTable::LONGEST) {
+        words.add(start, static_cast<size_t>(end - start));
+        start = end;
+    }
+    return start;
+}
+
+// A word of any length; returns where it ends.
+const unsigned char *RWKVModel::encode_long(const unsigned char *at, const unsigned char *end, Sink &ids, Pace &pace) const {
+    Spans *const spans = ids.spans();
+    for (bool is_at_end = false; !is_at_end;) {
         const unsigned char *begin = at, *stop = at + std::min(BLOCK, static_cast<size_t>(end - at));
         size_t count = 0;
         int32_t *to = ids.room(BLOCK);
-        while (at < stop) {
+        while (at < stop && !is_at_end) {
             const LongestMatch::Match match = tokens_.find(at, end);
             const bool is_known = match.size > 0;
+            if (spans) spans->push(at, is_known ? match.size : 1);
             at += is_known ? match.size : 1;
             if (to) *to++ = is_known ? match.token : unknown_;
             ++count;
+            is_at_end = at == end || is_cut(at[-1], at[0]);
         }
         if (to) {
             ids.advance(to);
@@ -73,9 +153,25 @@ void RWKVModel::encode(const Part &part, TextModel::Scratch &, Sink &ids, const 
         }
         pace.count(static_cast<size_t>(at - begin));
     }
+    return at;
 }
 
-// Whole: where the longest tokens end depends on all that comes before.
-void RWKVModel::divide(const Part &part, size_t, std::vector<Part> &parts, const Poll &) const { parts.push_back(part); }
+// The text as it is: nothing splits it.
+bool RWKVModel::words(const unsigned char *text, size_t size, TextModel::Scratch &, const TakesWord &take, const Poll &) const {
+    if (size) take(text, size);
+    return true;
+}
+
+void RWKVModel::divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const {
+    Pace pace(poll);
+    for (size_t start = 0; start < part.size;) {
+        size_t end = part.size;
+        if (part.size - start > size + size / 2) {
+            end = find_first(start + size, part.size, pace, [&](size_t at) { return is_cut(part.data[at - 1], part.data[at]); });
+        }
+        parts.push_back({part.token, part.data + start, end - start});
+        start = end;
+    }
+}
 
 }  // namespace ggufbpe

@@ -68,6 +68,17 @@ Splitter::Splitter(const std::vector<CharSet> &sets, const std::vector<Rule> &ru
     find_cuts();
 }
 
+std::shared_ptr<const Splitter> Splitter::of_whole_text(bool escape_spaces) {
+    CharSet any;
+    any.terms.emplace_back();
+    any.terms.back().negated = true;
+    Rule rule;
+    rule.rule = {REPEAT, 1, NO_LIMIT, CHARS, 0};
+    const auto made = std::make_shared<Splitter>(std::vector<CharSet>{any}, std::vector<Rule>{rule}, escape_spaces);
+    made->leaves_whole_ = true;
+    return made;
+}
+
 std::shared_ptr<const Splitter> Splitter::parted_at_spaces(const std::vector<uint32_t> &joined) const {
     CharSet space, joining, neither;
     CharSet::Term is_space, is_joining, is_either;
@@ -92,7 +103,7 @@ std::shared_ptr<const Splitter> Splitter::parted_at_spaces(const std::vector<uin
                  REPEAT, 1, NO_LIMIT, CHOICE, 3, CHARS, s, CHARS, x, SEQUENCE, 2, REPEAT, 1, NO_LIMIT, CHARS, n, CHARS, x,
                  REPEAT, 0, NO_LIMIT, CHARS, n,
                  REPEAT, 1, NO_LIMIT, CHARS, n};
-    std::vector<Rule> rules = rules_;
+    std::vector<Rule> rules = rules_to_add_to();
     rules.push_back(rule);
     return std::make_shared<Splitter>(sets, rules, escape_spaces_);
 }
@@ -128,7 +139,7 @@ std::shared_ptr<const Splitter> Splitter::parted_between(const std::vector<std::
     append({CHARS, other, REPEAT, 0, 1});
     append(run);
     append(run);
-    std::vector<Rule> rules = rules_;
+    std::vector<Rule> rules = rules_to_add_to();
     rules.push_back(rule);
     return std::make_shared<Splitter>(sets, rules, escape_spaces_);
 }

@@ -50,6 +50,9 @@ public:
     // Throws std::invalid_argument where the rules cannot be compiled.
     Splitter(const std::vector<CharSet> &sets, const std::vector<Rule> &rules, bool escape_spaces);
 
+    // One that leaves a text whole, until it is parted.
+    static std::shared_ptr<const Splitter> of_whole_text(bool escape_spaces);
+
     // The same with one more stage, which cuts before every run of U+2581 but behind one of `joined`. Where merges join
     // nothing else to a U+2581 behind it, this changes no id, and makes words out of lines.
     std::shared_ptr<const Splitter> parted_at_spaces(const std::vector<uint32_t> &joined) const;
@@ -78,6 +81,9 @@ public:
     static constexpr size_t BLOCK = 1 << 16;  // bytes: what a block has at least, if there are as many
 
 private:
+    // A stage that leaves all text whole would keep it from being cut into blocks as well, so others take its place.
+    std::vector<Rule> rules_to_add_to() const { return leaves_whole_ ? std::vector<Rule>{} : rules_; }
+
     // What a pair of classes tells: whether the text may be cut there, and which stage, if any, has a boundary there.
     static constexpr uint32_t IS_CUT = 1;
     static constexpr uint32_t boundary_bit(size_t stage) { return 2u << stage; }
@@ -86,6 +92,7 @@ private:
 
     const std::vector<CharSet> sets_;
     const std::vector<Rule> rules_;
+    bool leaves_whole_ = false;
     const bool escape_spaces_;
     size_t class_count_ = 0;
     std::unique_ptr<const ClassTable> table_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "bpe/bpe_scratch.h"
@@ -32,22 +33,33 @@ std::vector<uint32_t> ranks_of(const std::vector<float> &scores, size_t count) {
     return ranks;
 }
 
-// All of a text as one word, which the model parts where it may.
-std::shared_ptr<const Splitter> whole_text() {
-    CharSet any;
-    any.terms.emplace_back();
-    any.terms.back().negated = true;
-    Splitter::Rule rule;
-    rule.rule = {REPEAT, 1, NO_LIMIT, CHARS, 0};
-    return std::make_shared<Splitter>(std::vector<CharSet>{any}, std::vector<Splitter::Rule>{rule}, true);
-}
-
 MergeOptions options() {
     MergeOptions options;
     options.byte_encode = false;
     options.escape_spaces = true;
     options.needs_bytes = true;
     return options;
+}
+
+// What tokens have before a U+2581 that does not begin them, ascending.
+std::vector<uint32_t> joined_to_spaces(const Strings &tokens, const Poll &poll) {
+    std::vector<uint32_t> joined;
+    Pace pace(poll);
+    for (size_t id = 0; id < tokens.size(); ++id) {
+        const std::string_view text = tokens[id];
+        pace.count(text.size() + 1);
+        for (size_t at = text.find(WRITTEN_SPACE, 1); at != text.npos; at = text.find(WRITTEN_SPACE, at + 1)) {
+            size_t before = at - 1;
+            while (before > 0 && (text[before] & 0xC0) == 0x80) --before;
+            unsigned length;
+            const auto *data = reinterpret_cast<const unsigned char *>(text.data());
+            const uint32_t code_point = code_point_at(data + before, data + at, length);
+            if (code_point != MergeTable::ESCAPED_SPACE) joined.push_back(code_point);
+        }
+    }
+    std::sort(joined.begin(), joined.end());
+    joined.erase(std::unique(joined.begin(), joined.end()), joined.end());
+    return joined;
 }
 
 // src/unicode.cpp, unicode_len_utf8: by the first byte alone.
@@ -57,7 +69,8 @@ size_t announced_length(unsigned char lead) { return lead < 0xC0 ? 1 : lead < 0x
 
 SpmModel::SpmModel(std::shared_ptr<const Strings> tokens, std::vector<float> scores, bool add_space_prefix, size_t cache_bytes,
                    const Poll &poll)
-    : BPEModel(tokens, ranks_of(scores, tokens->size()), whole_text(), options(), cache_bytes, poll),
+    : BPEModel(tokens, ranks_of(scores, tokens->size()), Splitter::of_whole_text(true), options(), cache_bytes, poll),
+      tokens_(std::move(tokens)),
       add_space_prefix_(add_space_prefix) {}
 
 void SpmModel::cut_fragments(const unsigned char *, std::vector<Fragment> &fragments, const Poll &) const {
@@ -94,7 +107,19 @@ void SpmModel::encode_utf8(const unsigned char *text, size_t size, bool has_pref
         scratch.changed = SPACE;
         scratch.changed.append(reinterpret_cast<const char *>(text), head);
         const auto *begun = reinterpret_cast<const unsigned char *>(scratch.changed.data());
+        Spans *const spans = ids.spans();
+        const unsigned char *const origin = spans ? spans->origin : nullptr;
+        const size_t first = spans ? spans->size() : 0;
+        if (spans) spans->origin = begun + 1;  // so that only the space is at -1
         BPEModel::encode({PLAIN, begun, scratch.changed.size()}, scratch, ids, poll);
+        if (spans) {
+            spans->origin = origin;
+            const size_t count = spans->size();
+            for (size_t i = first; i < count; ++i) {
+                Span &span = spans->data()[i];
+                span = {text - origin + std::max<int64_t>(span.start, 0), text - origin + std::max<int64_t>(span.end, 0)};
+            }
+        }
     }
     if (head < size) BPEModel::encode({PLAIN, text + head, size - head}, scratch, ids, poll);
 }
@@ -103,6 +128,8 @@ void SpmModel::encode_utf8(const unsigned char *text, size_t size, bool has_pref
 // escaped space. Such a character is in no token, so that what is on either side of it is merged by itself.
 void SpmModel::encode_bytes(const unsigned char *text, size_t size, Scratch &scratch, Sink &ids, const Poll &poll) const {
     std::string escaped = add_space_prefix_ ? WRITTEN_SPACE : "";
+    Spans *const spans = ids.spans();
+    std::vector<size_t> ends(spans ? escaped.size() : 0);  // where each escaped byte ends in the text
     Pace pace(poll);
     for (size_t i = 0; i < size; ++i) {
         pace.count(1);
@@ -111,22 +138,60 @@ void SpmModel::encode_bytes(const unsigned char *text, size_t size, Scratch &scr
         } else {
             escaped += static_cast<char>(text[i]);
         }
+        if (spans) ends.resize(escaped.size(), i + 1);
     }
     const auto *data = reinterpret_cast<const unsigned char *>(escaped.data());
+    const unsigned char *const origin = spans ? spans->origin : nullptr;
+    const size_t first = spans ? spans->size() : 0;
+    if (spans) spans->origin = data;
+    ChangedText changes;
+    size_t source_end = 0;
+    const auto note = [&](size_t at, size_t length) {
+        if (!spans) return;
+        changes.add(length, ends[at + length - 1] - source_end);
+        source_end = ends[at + length - 1];
+    };
     Ids bytes;
     for (size_t at = 0, start = 0; at < escaped.size() || start < at;) {
         const size_t length = std::min(announced_length(at < escaped.size() ? data[at] : 0), escaped.size() - at);
         pace.count(length);
         if (length && is_utf8(data + at, length)) {
+            note(at, length);
             at += length;
             continue;
         }
         if (start < at) encode_utf8(data + start, at - start, false, scratch, ids, poll);
-        bytes.clear();
-        for (const size_t end = at + length; at < end; ++at) merger().append_byte(data[at], bytes);
-        for (size_t i = 0; i < bytes.size(); ++i) ids.push(bytes.data()[i]);
+        for (const size_t end = at + length; at < end; ++at) {
+            note(at, 1);
+            bytes.clear();
+            merger().append_byte(data[at], bytes);  // throws where it has no id
+            ids.push(bytes.data()[0]);
+            if (spans) spans->push(data + at, 1);
+        }
         start = at;
     }
+    if (!spans) return;
+    changes.lead_back(*spans, first, text - origin, pace);
+    spans->origin = origin;
+}
+
+bool SpmModel::words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
+                     const Poll &poll) const {
+    if (!is_utf8(text, size, poll)) return false;
+    if (!size) return true;
+    const auto &before_spaces = before_spaces_.get([&] {
+        return std::make_unique<std::shared_ptr<const Splitter>>(
+            Splitter::of_whole_text(true)->parted_at_spaces(joined_to_spaces(*tokens_, poll)));
+    });
+    auto &own = static_cast<Scratch &>(scratch);
+    if (add_space_prefix_) {
+        own.changed = SPACE;
+        own.changed.append(reinterpret_cast<const char *>(text), size);
+        text = reinterpret_cast<const unsigned char *>(own.changed.data());
+        size = own.changed.size();
+    }
+    split(*before_spaces, text, size, own, take, poll);
+    return true;
 }
 
 }  // namespace ggufbpe

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bpe/bpe_model.h"
+#include "lazy.h"
 
 namespace ggufbpe {
 
@@ -29,13 +30,19 @@ public:
     // Throws std::invalid_argument for a text with a byte that has no token and needs one.
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
     void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
+    // Of bytes that are not UTF-8 there are none.
+    bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
+               const Poll &poll) const override;
+    bool words_read_bytes() const override { return true; }
 
 private:
     void encode_utf8(const unsigned char *text, size_t size, bool has_prefix, Scratch &scratch, Sink &ids,
                      const Poll &poll) const;
     void encode_bytes(const unsigned char *text, size_t size, Scratch &scratch, Sink &ids, const Poll &poll) const;
 
+    const std::shared_ptr<const Strings> tokens_;
     const bool add_space_prefix_;
+    Lazy<std::shared_ptr<const Splitter>> before_spaces_;  // words as they are shown
 };
 
 }  // namespace ggufbpe

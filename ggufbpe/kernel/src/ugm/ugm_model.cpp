@@ -15,7 +15,6 @@ constexpr uint16_t UNUSED = 2, NORMAL = 4, USER_DEFINED = 16;  // ggufbpe/vocab/
 constexpr char SPACE[] = "\xE2\x96\x81", REPLACEMENT[] = "\xEF\xBF\xBD";
 constexpr float PENALTY = 10.0f;          // of the unknown token, below the lowest score
 constexpr size_t GROUP = 256;             // words whose slots are fetched together
-constexpr size_t BYTES_A_NEW_WORD = 64;   // for a word in so many bytes of a long text, the cache is given room at once
 constexpr int32_t UNREACHED = INT32_MIN;  // in a path: nothing leads here
 constexpr uint8_t CODE_UNITS[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};  // by the upper half of the first byte
 
@@ -46,8 +45,25 @@ size_t character_size(const unsigned char *p, const unsigned char *end) {
 
 }  // namespace
 
-struct UGMModel::Scratch : TextModel::Scratch {
+struct UGMModel::Scratch : CachingModel::Scratch {
+    // Where spans are wanted: which bytes of the text each normalized byte stands for, and the spaces that the next U+2581 does.
+    struct Sources {
+        bool are_wanted = false;
+        std::vector<const unsigned char *> starts, ends;
+        const unsigned char *space_start = nullptr, *space_end = nullptr, *read = nullptr;
+        std::vector<std::pair<size_t, size_t>> path;  // of normalized bytes, from the last token to the first
+
+        // White space that is in no word.
+        void skip_to(const unsigned char *word) {
+            if (word > read) {
+                space_start = space_start ? space_start : read;
+                space_end = word;
+            }
+        }
+    };
+
     std::string normalized;
+    Sources sources;
     bool is_prefix_due = false;     // a space is still to be put before the first character that is none
     std::vector<double> sums;       // of the last bytes, in a ring
     std::vector<int32_t> path;      // what ends at each byte: a token, or -1 - bytes for an unknown character, or UNREACHED
@@ -55,12 +71,9 @@ struct UGMModel::Scratch : TextModel::Scratch {
     double sum = 0;                 // of the text so far, if it is asked for
     double sum_of_word = 0;
     std::vector<Word> words;
-    WordTables tables;
-    WordTable::Writer writer;
 
-    bool is_outdated() const { return tables.current && tables.current->retired.load(std::memory_order_acquire); }
     size_t bytes() const override {
-        return TextModel::Scratch::bytes() + normalized.capacity() + sums.capacity() * sizeof(double) +
+        return CachingModel::Scratch::bytes() + normalized.capacity() + sums.capacity() * sizeof(double) +
                (path.capacity() + found.capacity()) * sizeof(int32_t);
     }
 };
@@ -69,7 +82,7 @@ struct UGMModel::Scratch : TextModel::Scratch {
 
 UGMModel::UGMModel(const Strings &tokens, std::vector<uint16_t> matched_by, const std::vector<uint16_t> &attributes,
                    std::vector<float> scores, const std::string &charsmap, const UGMOptions &options, size_t cache_bytes)
-    : options_(options), charsmap_(charsmap), cache_(cache_bytes) {
+    : CachingModel(cache_bytes), options_(options), charsmap_(charsmap) {
     const size_t count = tokens.size();
     if (matched_by.size() != count || attributes.size() != count || (!scores.empty() && scores.size() != count)) {
         throw std::invalid_argument("as many attributes and scores as tokens are needed");
@@ -133,7 +146,10 @@ void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t
     for (size_t id = 0; id < tokens.size(); ++id) {
         if (!is_matched(matched_by[id])) continue;
         has_unknown = has_unknown || static_cast<int32_t>(id) == options_.unknown;
-        joins_spaces = joins_spaces || tokens[id].find(SPACE, 1) != std::string_view::npos;
+        for (size_t at = tokens[id].find(SPACE, 1); at != std::string_view::npos; at = tokens[id].find(SPACE, at + 1)) {
+            joins_spaces = true;
+            is_joined_[static_cast<unsigned char>(tokens[id][at - 1])] = true;
+        }
         if (!(matched_by[id] & USER_DEFINED)) continue;
         for (const char c : tokens[id]) {
             is_user_defined[static_cast<unsigned char>(c)] = true;
@@ -167,32 +183,6 @@ void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t
 
 std::unique_ptr<TextModel::Scratch> UGMModel::new_scratch() const { return std::make_unique<Scratch>(); }
 
-void UGMModel::begin(TextModel::Scratch &scratch) const {
-    auto &own = static_cast<Scratch &>(scratch);
-    if (!own.tables.current || own.is_outdated()) own.tables = cache_.tables();
-}
-
-void UGMModel::end(TextModel::Scratch &scratch) const {
-    auto &own = static_cast<Scratch &>(scratch);
-    if (own.is_outdated()) own.tables = {};
-}
-
-void UGMModel::drop_outdated_tables() const {
-    pool_.each_idle([](TextModel::Scratch &scratch) {
-        auto &own = static_cast<Scratch &>(scratch);
-        if (own.is_outdated()) own.tables = {};
-    });
-}
-
-void UGMModel::expect(size_t bytes) const {
-    if (cache_.expect(bytes / BYTES_A_NEW_WORD)) drop_outdated_tables();
-}
-
-void UGMModel::clear_cache() const {
-    cache_.clear();
-    drop_outdated_tables();
-}
-
 // Whether what follows `sum` in so many bytes is the same as if it followed nothing.
 bool UGMModel::may_be_cached(double sum, size_t bytes) const {
     return has_words_ && std::fabs(sum) + (growth_ * double(bytes) + 8) * largest_ < most_;
@@ -220,10 +210,14 @@ void UGMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
     auto &own = static_cast<Scratch &>(scratch);
     own.is_prefix_due = options_.add_space_prefix;
     own.sum = 0;
+    own.sources.are_wanted = ids.spans();
+    own.sources.space_start = nullptr;
+    own.sources.read = part.data;
     if (has_words_) return encode_words(part, own, ids, poll);
     Pace pace(poll);
     encode_word({part.data, part.size}, 0, own, pace);
     emit(own.found.data(), own.found.size(), ids);
+    if (ids.spans()) append_path(own, *ids.spans(), pace);
 }
 
 // The next word: without the spaces around it where these are dropped, else with those before it. Its size is 0 at the end.
@@ -248,6 +242,7 @@ void UGMModel::encode_words(const Part &part, Scratch &scratch, Sink &ids, const
         encode_word(word, scratch.sum, scratch, pace);
         scratch.sum = scratch.sum_of_word;
         emit(scratch.found.data(), scratch.found.size(), ids);
+        if (ids.spans()) append_path(scratch, *ids.spans(), pace);
     }
     Word words[GROUP];
     while (p < end) {
@@ -275,6 +270,7 @@ void UGMModel::encode_group(const Word *words, size_t count, const unsigned char
             encode_word(word, scratch.sum, scratch, pace);
             scratch.sum = scratch.sum_of_word;
             emit(scratch.found.data(), scratch.found.size(), ids);
+            if (ids.spans()) append_path(scratch, *ids.spans(), pace);
             continue;
         }
         const WordTable &table = *scratch.tables.current;
@@ -297,9 +293,10 @@ void UGMModel::encode_group(const Word *words, size_t count, const unsigned char
             }
             if (!tracks || count_sum(known, known_count, scratch)) {
                 emit(known, known_count, ids);
+                if (ids.spans()) append_spans(word, known, known_count, scratch, *ids.spans(), pace);
                 if (!is_current) {
                     scratch.found.assign(known, known + known_count);
-                    keep(word, keys[i], scratch);
+                    keep(word.data, word.size, keys[i], scratch.found.data(), known_count, scratch);
                 }
                 continue;
             }
@@ -307,9 +304,10 @@ void UGMModel::encode_group(const Word *words, size_t count, const unsigned char
         encode_word(word, 0, scratch, pace);
         scratch.sum += scratch.sum_of_word;
         emit(scratch.found.data(), scratch.found.size(), ids);
+        if (ids.spans()) append_path(scratch, *ids.spans(), pace);
         if (!is_known && word.size <= WordTable::LONGEST) {
-            cache_misses_.fetch_add(1, std::memory_order_relaxed);
-            keep(word, keys[i], scratch);
+            count_misses(1);
+            keep(word.data, word.size, keys[i], scratch.found.data(), scratch.found.size(), scratch);
         }
     }
     scratch.writer.count_kept();
@@ -326,21 +324,6 @@ bool UGMModel::count_sum(const int32_t *found, size_t count, Scratch &scratch) c
     return true;
 }
 
-// Puts `scratch.found` into the cache.
-void UGMModel::keep(const Word &word, const WordKey &key, Scratch &scratch) const {
-    WordTable::Found found;
-    for (int turn = 0; turn < 2; ++turn) {
-        scratch.writer.write_to(*scratch.tables.current);
-        const size_t bucket = scratch.tables.current->bucket(key.hash());
-        if (scratch.writer.insert(key, bucket, word.data, word.size, scratch.found.data(), scratch.found.size(), found)) return;
-        scratch.writer.count_kept();
-        WordTables next = cache_.replace(scratch.tables.current);
-        if (next.current == scratch.tables.current) return;  // another thread is about to replace it
-        scratch.tables = std::move(next);
-        drop_outdated_tables();
-    }
-}
-
 void UGMModel::emit(const int32_t *found, size_t count, Sink &ids) const {
     int32_t *to = ids.room(count);
     if (!to) return ids.add(count);
@@ -352,32 +335,65 @@ void UGMModel::emit(const int32_t *found, size_t count, Sink &ids) const {
 
 // The ids of a text that follows others of this sum, into `scratch.found`; and the sum after it.
 void UGMModel::encode_word(const Word &word, double sum, Scratch &scratch, Pace &pace) const {
-    normalize(word, scratch, pace);
+    if (scratch.sources.are_wanted) {
+        normalize<true>(word, scratch, pace);
+    } else {
+        normalize<false>(word, scratch, pace);
+    }
     find_path(sum, scratch, pace);
 }
 
+template <bool KEEPS_SOURCES>
 void UGMModel::normalize(const Word &word, Scratch &scratch, Pace &pace) const {
     const unsigned char *p = word.data, *end = word.data + word.size;
     std::string &made = scratch.normalized;
+    Scratch::Sources &sources = scratch.sources;
     made.clear();
+    if (KEEPS_SOURCES) {
+        sources.starts.clear();
+        sources.ends.clear();
+        sources.skip_to(word.data);
+        sources.read = end;
+    }
     const bool merges = options_.remove_extra_whitespaces;
     bool is_in_word = false;
-    const auto put = [&](char c) {
+    const auto note = [&](size_t bytes, const unsigned char *from, const unsigned char *to) {
+        if (!KEEPS_SOURCES) return;
+        sources.starts.insert(sources.starts.end(), bytes, from);
+        sources.ends.insert(sources.ends.end(), bytes, to);
+    };
+    const auto put_space = [&](const unsigned char *from, const unsigned char *to) {
+        made += SPACE;
+        note(3, from, to);
+    };
+    // A byte that the bytes from `from` to `to` become.
+    const auto put = [&](char c, const unsigned char *from, const unsigned char *to) {
         if (c == ' ') {
             is_in_word = false;
-            if (!merges) made += SPACE;
+            if (!merges) put_space(from, to);
+            if (KEEPS_SOURCES) {
+                sources.space_start = sources.space_start ? sources.space_start : from;
+                sources.space_end = to;
+            }
             return;
         }
         if (!is_in_word) {
             is_in_word = true;
-            if (merges || scratch.is_prefix_due) made += SPACE;
+            if (KEEPS_SOURCES && merges && sources.space_start) {
+                put_space(sources.space_start, sources.space_end);
+            } else if (merges || scratch.is_prefix_due) {
+                put_space(from, from);
+            }
             scratch.is_prefix_due = false;
+            sources.space_start = nullptr;
         }
         made += c;
+        note(1, from, to);
     };
     while (p < end) {
         if (is_copied_[*p] && (p + 1 == end || p[1] < 0x80)) {
-            put(static_cast<char>(*p++));
+            put(static_cast<char>(*p), p, p + 1);
+            ++p;
             pace.count(1);
             continue;
         }
@@ -389,22 +405,105 @@ void UGMModel::normalize(const Word &word, Scratch &scratch, Pace &pace) const {
             }
             if (at > p) {
                 pace.count(static_cast<size_t>(at - p));
-                while (p < at) put(static_cast<char>(*p++));
+                for (const unsigned char *c = p; c < at; ++c) put(static_cast<char>(*c), p, at);
+                p = at;
                 continue;
             }
         }
         const Charsmap::Match match = charsmap_.longest(p, end);
         pace.count(match.length + match.size + 1);
         if (match.length) {
-            for (size_t i = 0; i < match.size; ++i) put(match.text[i]);
+            for (size_t i = 0; i < match.size; ++i) put(match.text[i], p, p + match.length);
             p += match.length;
             continue;
         }
-        const size_t size = character_size(p, end);
-        for (size_t i = 0; i < (size ? size : 3); ++i) put(size ? static_cast<char>(p[i]) : REPLACEMENT[i]);
-        p += size ? size : 1;
+        const size_t size = character_size(p, end), read = size ? size : 1;
+        for (size_t i = 0; i < (size ? size : 3); ++i) put(size ? static_cast<char>(p[i]) : REPLACEMENT[i], p, p + read);
+        p += read;
     }
 }
+
+// ---- spans, and words as they are shown ----
+
+// The spans of the path that was found last.
+void UGMModel::append_path(Scratch &scratch, Spans &spans, Pace &pace) const {
+    auto &path = scratch.sources.path;
+    path.clear();
+    bool was_unknown = false;
+    for (size_t end = scratch.normalized.size(); end;) {
+        const int32_t step = scratch.path[end];
+        const bool is_unknown = step < 0 || step == options_.unknown;
+        const size_t size = step == UNREACHED ? end : step < 0 ? static_cast<size_t>(-1 - step) : lengths_[static_cast<size_t>(step)];
+        if (was_unknown && is_unknown) {
+            path.back().first = end - size;
+        } else {
+            path.emplace_back(end - size, end);
+        }
+        was_unknown = is_unknown;
+        end -= size;
+        pace.count(1);
+    }
+    for (auto token = path.rbegin(); token != path.rend(); ++token) {
+        const unsigned char *const start = scratch.sources.starts[token->first], *const end = scratch.sources.ends[token->second - 1];
+        spans.push(start - spans.origin, end - spans.origin);
+    }
+}
+
+// Those of a word whose ids were known.
+void UGMModel::append_spans(const Word &word, const int32_t *found, size_t count, Scratch &scratch, Spans &spans, Pace &pace) const {
+    if (append_by_lengths(word, found, count, scratch, spans)) return;
+    encode_word(word, 0, scratch, pace);
+    append_path(scratch, spans, pace);
+}
+
+// Of a word that stays as it is, behind one U+2581.
+bool UGMModel::append_by_lengths(const Word &word, const int32_t *found, size_t count, Scratch &scratch, Spans &spans) const {
+    if (!options_.remove_extra_whitespaces) return false;
+    const auto is_kept = [&](unsigned char c) { return is_copied_[c] && c != ' '; };
+    if (!std::all_of(word.data, word.data + word.size, is_kept)) return false;
+    size_t length = 0;
+    for (size_t i = 0; i < count; ++i) {
+        if (found[i] == options_.unknown) return false;
+        length += lengths_[static_cast<size_t>(found[i])];
+    }
+    constexpr size_t BEGIN = 3;
+    if (length != BEGIN + word.size) return false;
+    Scratch::Sources &sources = scratch.sources;
+    sources.skip_to(word.data);
+    const unsigned char *const space_start = sources.space_start ? sources.space_start : word.data;
+    const unsigned char *const space_end = sources.space_start ? sources.space_end : word.data;
+    sources.space_start = nullptr;
+    sources.read = word.data + word.size;
+    size_t at = 0;
+    for (size_t i = 0; i < count; ++i) {
+        const unsigned char *const start = at < BEGIN ? space_start : word.data + (at - BEGIN);
+        at += lengths_[static_cast<size_t>(found[i])];
+        const unsigned char *const end = at <= BEGIN ? space_end : word.data + (at - BEGIN);
+        spans.push(start - spans.origin, end - spans.origin);
+    }
+    return true;
+}
+
+// The normalized text, cut before each U+2581 that no token joins to what is before it.
+bool UGMModel::words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
+                     const Poll &poll) const {
+    auto &own = static_cast<Scratch &>(scratch);
+    Pace pace(poll);
+    own.is_prefix_due = options_.add_space_prefix;
+    normalize<false>({text, size}, own, pace);
+    const std::string &made = own.normalized;
+    const auto *data = reinterpret_cast<const unsigned char *>(made.data());
+    for (size_t start = 0, next; start < made.size(); start = next) {
+        next = made.find(SPACE, start + 1);
+        while (next != made.npos && is_joined_[data[next - 1]]) next = made.find(SPACE, next + 1);
+        next = std::min(next, made.size());
+        take(data + start, next - start);
+        pace.count(next - start);
+    }
+    return true;
+}
+
+// ---- a word to ids by the best path ----
 
 void UGMModel::find_path(double sum, Scratch &scratch, Pace &pace) const {
     const auto *text = reinterpret_cast<const unsigned char *>(scratch.normalized.data());

@@ -11,15 +11,13 @@
 
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "cache.h"
-#include "text_model.h"
+#include "caching_model.h"
 #include "ugm/charsmap.h"
 #include "ugm/token_trie.h"
 
@@ -30,7 +28,7 @@ struct UGMOptions {
     int32_t unknown;  // the id of the unknown token
 };
 
-class UGMModel final : public TextModel {
+class UGMModel final : public CachingModel {
 public:
     // `matched_by` are the attributes that tokens had before special ones were found, `attributes` those after; `scores` may
     // be empty. std::invalid_argument where lengths do not fit.
@@ -40,15 +38,12 @@ public:
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
     void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
     bool reads_bytes() const override { return true; }
-    void expect(size_t bytes) const override;
-    size_t cache_bytes() const override { return cache_.bytes(); }
-    uint64_t cache_misses() const override { return cache_misses_.load(std::memory_order_relaxed); }
-    void clear_cache() const override;
+    bool has_spans() const override { return true; }
+    bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
+               const Poll &poll) const override;
 
 protected:
     std::unique_ptr<TextModel::Scratch> new_scratch() const override;
-    void begin(TextModel::Scratch &scratch) const override;
-    void end(TextModel::Scratch &scratch) const override;
 
 private:
     struct Scratch;
@@ -66,13 +61,15 @@ private:
     void encode_group(const Word *words, size_t count, const unsigned char *end, bool tracks, Scratch &scratch, Sink &ids,
                       Pace &pace) const;
     void encode_word(const Word &word, double sum, Scratch &scratch, Pace &pace) const;
-    void keep(const Word &word, const WordKey &key, Scratch &scratch) const;
     bool count_sum(const int32_t *found, size_t count, Scratch &scratch) const;
     void emit(const int32_t *found, size_t count, Sink &ids) const;
 
+    template <bool KEEPS_SOURCES>
     void normalize(const Word &word, Scratch &scratch, Pace &pace) const;
+    void append_spans(const Word &word, const int32_t *found, size_t count, Scratch &scratch, Spans &spans, Pace &pace) const;
+    void append_path(Scratch &scratch, Spans &spans, Pace &pace) const;
+    bool append_by_lengths(const Word &word, const int32_t *found, size_t count, Scratch &scratch, Spans &spans) const;
     void find_path(double sum, Scratch &scratch, Pace &pace) const;
-    void drop_outdated_tables() const;
 
     UGMOptions options_;
     Charsmap charsmap_;
@@ -86,9 +83,8 @@ private:
     double growth_ = 3;               // tokens that one byte becomes at most
     bool is_separator_[256] = {};     // bytes that are spaces and nothing else, around which words are by themselves
     bool has_words_ = false;
+    bool is_joined_[256] = {};        // what a token has before a U+2581 that does not begin it
     bool is_copied_[256] = {};        // ASCII that stays as it is before other ASCII
-    mutable WordCache cache_;
-    alignas(64) mutable std::atomic<uint64_t> cache_misses_{0};  // words that had to be encoded
 };
 
 }  // namespace ggufbpe

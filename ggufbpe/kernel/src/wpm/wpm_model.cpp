@@ -11,7 +11,6 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t BYTES_A_NEW_WORD = 64;  // for a word in so many bytes of a long text, the cache is given room at once
 constexpr size_t MOST_WITHOUT_POLL = 1 << 16;  // bytes
 constexpr std::string_view BEGIN = "\xE2\x96\x81";  // U+2581, before each word in the texts of tokens
 
@@ -22,56 +21,33 @@ std::vector<std::pair<std::string_view, int32_t>> numbered(const Strings &tokens
     return found;
 }
 
+// Whether a word is ASCII of which nothing is dropped: as many bytes as it is looked up by.
+bool is_plain(const unsigned char *word, size_t size) {
+    return std::all_of(word, word + size, [](unsigned char c) { return c >= 0x20 && c < 0x7F; });
+}
+
 }  // namespace
 
-struct WPMModel::Scratch : TextModel::Scratch {
+struct WPMModel::Scratch : CachingModel::Scratch {
     Words words;
     std::string written;  // a word as it is looked up
-    Ids word_ids;         // of the word that was encoded last
-    WordTables tables;
-    WordTable::Writer writer;
 
-    bool is_outdated() const { return tables.current && tables.current->retired.load(std::memory_order_acquire); }
-    size_t bytes() const override { return TextModel::Scratch::bytes() + written.capacity() + word_ids.bytes(); }
+    size_t bytes() const override { return CachingModel::Scratch::bytes() + written.capacity(); }
 };
 
 WPMModel::WPMModel(const Strings &tokens, int32_t unknown, bool lowercase, bool strip_accents, size_t cache_bytes)
-    : normalizer_(lowercase, strip_accents),
+    : CachingModel(cache_bytes),
+      normalizer_(lowercase, strip_accents),
       tokens_(numbered(tokens)),
       beginning_(tokens_.place_behind(BEGIN)),
-      unknown_(unknown),
-      cache_(cache_bytes) {}
+      unknown_(unknown) {
+    lengths_.reserve(tokens.size());
+    for (size_t i = 0; i < tokens.size(); ++i) lengths_.push_back(static_cast<uint32_t>(tokens[i].size()));
+}
 
 WPMModel::~WPMModel() = default;
 
 std::unique_ptr<TextModel::Scratch> WPMModel::new_scratch() const { return std::make_unique<Scratch>(); }
-
-void WPMModel::begin(TextModel::Scratch &scratch) const {
-    auto &own = static_cast<Scratch &>(scratch);
-    if (!own.tables.current || own.is_outdated()) own.tables = cache_.tables();
-}
-
-void WPMModel::end(TextModel::Scratch &scratch) const {
-    auto &own = static_cast<Scratch &>(scratch);
-    if (own.is_outdated()) own.tables = {};
-}
-
-void WPMModel::expect(size_t bytes) const {
-    if (cache_.expect(bytes / BYTES_A_NEW_WORD)) drop_outdated_tables();
-}
-
-void WPMModel::clear_cache() const {
-    cache_.clear();
-    drop_outdated_tables();
-}
-
-// Idle callers keep no table that was replaced: nobody knows when they will be asked again.
-void WPMModel::drop_outdated_tables() const {
-    pool_.each_idle([](TextModel::Scratch &scratch) {
-        auto &own = static_cast<Scratch &>(scratch);
-        if (own.is_outdated()) own.tables = {};
-    });
-}
 
 // Where a word ends whatever comes before: the first white space at or behind `from`, or a character that stands alone.
 size_t WPMModel::cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const {
@@ -96,12 +72,15 @@ void WPMModel::divide(const Part &part, size_t size, std::vector<Part> &parts, c
 void WPMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
     auto &own = static_cast<Scratch &>(scratch);
     Pace pace(poll);
+    const auto match = [&](const unsigned char *word, size_t size) { match_longest(word, size, own, poll); };
+    const auto append = [&](const unsigned char *word, size_t size, const int32_t *found, size_t count) {
+        append_spans(word, size, found, count, *ids.spans(), pace);
+    };
     for (size_t at = 0; at < part.size;) {
-        if (own.is_outdated()) own.tables = cache_.tables();
         const size_t start = at;
         own.words.count = 0;
         at = find_words(part.data, part.size, at, own.words, pace);
-        encode_words(part.data + part.size, own.words, own, ids, poll);
+        encode_words(part.data + part.size, own.words, own, ids, match, append);
         pace.count(at - start);
     }
 }
@@ -131,80 +110,61 @@ size_t WPMModel::find_words(const unsigned char *text, size_t size, size_t at, W
     return at;
 }
 
-// `end` is where what may be read ends.
-void WPMModel::encode_words(const unsigned char *end, const Words &words, Scratch &scratch, Sink &ids, const Poll &poll) const {
-    WordKey keys[Words::MOST];
-    size_t buckets[Words::MOST];
-    const WordTable *table = scratch.tables.current.get();
-    for (size_t i = 0; i < words.count; ++i) {
-        keys[i] = WordKey::of(words.starts[i], words.sizes[i], static_cast<size_t>(end - words.starts[i]));
-        buckets[i] = table->bucket(keys[i].hash());
-        table->prefetch(buckets[i]);
+// Each token from its first character to its last; what was dropped between two tokens is in neither.
+void WPMModel::append_spans(const unsigned char *word, size_t size, const int32_t *ids, size_t count, Spans &spans,
+                            Pace &pace) const {
+    const bool is_whole = count == 1 && ids[0] == unknown_;
+    constexpr int64_t BEFORE = BEGIN.size();  // in the text of the first token
+    if (is_plain(word, size)) {
+        const int64_t start = word - spans.origin;
+        int64_t at = -BEFORE;
+        Span *to = spans.room(count);
+        for (size_t i = 0; i < count; ++i) {
+            const int64_t begun = std::max<int64_t>(at, 0);
+            at = is_whole ? static_cast<int64_t>(size) : at + lengths_[static_cast<size_t>(ids[i])];
+            *to++ = {start + begun, start + std::max<int64_t>(at, 0)};
+        }
+        pace.count(size);
+        return spans.advance(to);
     }
-    uint64_t misses = 0;
-    size_t counted = 0;
-    int32_t unwanted[4];
-    int32_t *to = ids.room(4 * words.count);
-    const auto write = [&](const int32_t *from, size_t count, size_t left) {
-        counted += count;
-        if (ids.only_counts()) return;
-        ids.advance(to);
-        to = std::copy(from, from + count, ids.room(count + 4 * left));
+    const unsigned char *const end = word + size, *at = word, *last = word;  // of what was read: the end of the last character
+    int64_t written = 0;
+    unsigned length = 0, kept = 0;  // of the next character: its bytes here, and as it is looked up
+    const auto skip_dropped = [&] {
+        for (kept = 0; at < end; at += length) {
+            length = 1;
+            const uint32_t code_point = normalizer_.written(*at < 0x80 ? *at : code_point_at(at, end, length));
+            pace.count(length);
+            unsigned char bytes[4];
+            if (code_point != Normalizer::DROPPED) return void(kept = code_point < 0x80 ? 1 : write_utf8(code_point, bytes));
+        }
     };
-    for (size_t i = 0; i < words.count; ++i) {
-        WordTable::Found found;
-        if (words.sizes[i] <= WordTable::LONGEST && table->find(keys[i], buckets[i], words.starts[i], found)) {
-            if (found.third & WordTable::IN_RECORD) {
-                const WordTable::Record &record = WordTable::record_of(found);
-                write(record.ids(), record.count, words.count - i);
-            } else {
-                const size_t count = found.third >> 32;
-                found.write_ids(to ? to : unwanted);
-                if (to) to += count;
-                counted += count;
-            }
-            continue;
+    int64_t token_end = -BEFORE;
+    for (size_t i = 0; i < count; ++i) {
+        token_end = is_whole ? INT64_MAX : token_end + lengths_[static_cast<size_t>(ids[i])];
+        skip_dropped();
+        const unsigned char *const start = kept ? at : last;
+        while (written < token_end && kept) {
+            written += kept;
+            last = at += length;
+            if (written < token_end) skip_dropped();
         }
-        match_longest(words.starts[i], words.sizes[i], scratch, poll);
-        if (words.sizes[i] <= WordTable::LONGEST) {
-            ++misses;
-            keep(words.starts[i], words.sizes[i], keys[i], scratch);
-            if (scratch.tables.current.get() != table) {  // a larger one since
-                table = scratch.tables.current.get();
-                for (size_t k = i; k < words.count; ++k) buckets[k] = table->bucket(keys[k].hash());
-            }
-        }
-        write(scratch.word_ids.data(), scratch.word_ids.size(), words.count - i);
+        spans.push(start, static_cast<size_t>(std::max(last, start) - start));
     }
-    if (ids.only_counts()) {
-        ids.add(counted);
-    } else {
-        ids.advance(to);
-    }
-    if (!misses) return;
-    scratch.writer.count_kept();
-    cache_misses_.fetch_add(misses, std::memory_order_relaxed);
 }
 
-// Puts the ids of a word that was encoded into the table.
-void WPMModel::keep(const unsigned char *word, size_t size, const WordKey &key, Scratch &scratch) const {
-    const auto insert = [&] {
-        WordTable &table = *scratch.tables.current;
-        WordTable::Found found;
-        scratch.writer.write_to(table);
-        return scratch.writer.insert(key, table.bucket(key.hash()), word, size, scratch.word_ids.data(),
-                                     scratch.word_ids.size(), found);
-    };
-    if (!insert() && take_next_tables(scratch)) insert();
-}
-
-// Instead of a table that is full. False while another thread is about to replace it: then what is new is not kept.
-bool WPMModel::take_next_tables(Scratch &scratch) const {
-    scratch.writer.count_kept();
-    WordTables next = cache_.replace(scratch.tables.current);
-    if (next.current == scratch.tables.current) return false;
-    scratch.tables = std::move(next);
-    drop_outdated_tables();
+bool WPMModel::words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
+                     const Poll &poll) const {
+    auto &own = static_cast<Scratch &>(scratch);
+    Pace pace(poll);
+    for (size_t at = 0; at < size;) {
+        own.words.count = 0;
+        at = find_words(text, size, at, own.words, pace);
+        for (size_t i = 0; i < own.words.count; ++i) {
+            normalizer_.write(own.words.starts[i], own.words.sizes[i], own.written, poll);
+            if (!own.written.empty()) take(reinterpret_cast<const unsigned char *>(own.written.data()), own.written.size());
+        }
+    }
     return true;
 }
 

@@ -6,22 +6,20 @@
 
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "cache.h"
+#include "caching_model.h"
 #include "longest_match.h"
 #include "string_array.h"
-#include "text_model.h"
 #include "wpm/ascii_words.h"
 #include "wpm/normalizer.h"
 
 namespace ggufbpe {
 
-class WPMModel final : public TextModel {
+class WPMModel final : public CachingModel {
 public:
     // `unknown` stands for a word that no tokens make up.
     WPMModel(const Strings &tokens, int32_t unknown, bool lowercase, bool strip_accents, size_t cache_bytes);
@@ -29,33 +27,26 @@ public:
 
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
     void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
-    void expect(size_t bytes) const override;
-    size_t cache_bytes() const override { return cache_.bytes(); }
-    uint64_t cache_misses() const override { return cache_misses_.load(std::memory_order_relaxed); }
-    void clear_cache() const override;
+    bool has_spans() const override { return true; }
+    bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
+               const Poll &poll) const override;
 
 protected:
     std::unique_ptr<TextModel::Scratch> new_scratch() const override;
-    void begin(TextModel::Scratch &scratch) const override;
-    void end(TextModel::Scratch &scratch) const override;
 
 private:
     struct Scratch;
 
     size_t find_words(const unsigned char *text, size_t size, size_t at, Words &words, Pace &pace) const;
     size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const;
-    void encode_words(const unsigned char *end, const Words &words, Scratch &scratch, Sink &ids, const Poll &poll) const;
-    void keep(const unsigned char *word, size_t size, const WordKey &key, Scratch &scratch) const;
+    void append_spans(const unsigned char *word, size_t size, const int32_t *ids, size_t count, Spans &spans, Pace &pace) const;
     void match_longest(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
-    bool take_next_tables(Scratch &scratch) const;
-    void drop_outdated_tables() const;
 
     Normalizer normalizer_;
     LongestMatch tokens_;
+    std::vector<uint32_t> lengths_;  // of tokens, in bytes
     LongestMatch::Place beginning_;  // of words
     int32_t unknown_;
-    mutable WordCache cache_;
-    alignas(64) mutable std::atomic<uint64_t> cache_misses_{0};  // words that had to be encoded
 };
 
 }  // namespace ggufbpe

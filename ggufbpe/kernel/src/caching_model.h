@@ -1,0 +1,163 @@
+// What models share that keep the ids of words: the table in force, how it is replaced, and looking up many words at once.
+//
+//     words -> cache.h -> ids
+//                 ^ what is missing: the model
+//
+// It stands between TextModel and the models: bpe/, wpm/, ugm/, rwkv/.
+
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "cache.h"
+#include "ids.h"
+#include "text_model.h"
+#include "words.h"
+
+namespace ggufbpe {
+
+class CachingModel : public TextModel {
+public:
+    void expect(size_t bytes) const override {
+        if (cache_.expect(bytes / BYTES_A_NEW_WORD)) drop_outdated_tables();
+    }
+    size_t cache_bytes() const override { return cache_.bytes(); }
+    uint64_t cache_misses() const override { return cache_misses_.load(std::memory_order_relaxed); }
+    void clear_cache() const override {
+        cache_.clear();
+        drop_outdated_tables();
+    }
+
+protected:
+    struct Scratch : TextModel::Scratch {
+        WordTables tables;
+        WordTable::Writer writer;
+        Ids word_ids;  // of the word that was encoded last
+
+        bool is_outdated() const { return tables.current && tables.current->retired.load(std::memory_order_acquire); }
+        size_t bytes() const override { return TextModel::Scratch::bytes() + word_ids.bytes(); }
+    };
+
+    explicit CachingModel(size_t cache_bytes) : cache_(cache_bytes) {}
+
+    void begin(TextModel::Scratch &scratch) const override {
+        auto &own = static_cast<Scratch &>(scratch);
+        if (!own.tables.current || own.is_outdated()) own.tables = cache_.tables();
+    }
+    void end(TextModel::Scratch &scratch) const override {
+        auto &own = static_cast<Scratch &>(scratch);
+        if (own.is_outdated()) own.tables = {};
+    }
+
+    // Idle callers keep no table that was replaced: nobody knows when they will be asked again.
+    void drop_outdated_tables() const {
+        pool_.each_idle([](TextModel::Scratch &scratch) {
+            auto &own = static_cast<Scratch &>(scratch);
+            if (own.is_outdated()) own.tables = {};
+        });
+    }
+
+    // The tables in place of those of the scratch, which are full. They are the same while another thread is about to replace
+    // them: then what is new is not kept.
+    WordTables next_tables(Scratch &scratch) const {
+        scratch.writer.count_kept();
+        return cache_.replace(scratch.tables.current);
+    }
+
+    // Puts the ids of a word into the table, or into the next one if it is full.
+    void keep(const unsigned char *word, size_t size, const WordKey &key, const int32_t *ids, size_t count,
+              Scratch &scratch) const {
+        for (int turn = 0; turn < 2; ++turn) {
+            WordTable &table = *scratch.tables.current;
+            WordTable::Found found;
+            scratch.writer.write_to(table);
+            if (scratch.writer.insert(key, table.bucket(key.hash()), word, size, ids, count, found)) return;
+            WordTables next = next_tables(scratch);
+            if (next.current == scratch.tables.current) return;
+            scratch.tables = std::move(next);
+            drop_outdated_tables();
+        }
+    }
+
+    void count_misses(uint64_t words) const { cache_misses_.fetch_add(words, std::memory_order_relaxed); }
+
+    // The ids of words, of which what is before `end` may be read. Those that are new are asked for: encode(word, size) leaves
+    // their ids in `scratch.word_ids`. Where spans are wanted, append_spans(word, size, ids, count) follows each.
+    template <typename Encode, typename AppendSpans>
+    void encode_words(const unsigned char *end, const Words &words, Scratch &scratch, Sink &ids, Encode encode,
+                      AppendSpans append_spans) const;
+
+    static constexpr size_t BYTES_A_NEW_WORD = 64;  // for a word in so many bytes of a long text, there is room at once
+
+    mutable WordCache cache_;
+
+private:
+    alignas(64) mutable std::atomic<uint64_t> cache_misses_{0};  // words that had to be encoded
+};
+
+template <typename Encode, typename AppendSpans>
+void CachingModel::encode_words(const unsigned char *end, const Words &words, Scratch &scratch, Sink &ids, Encode encode,
+                                AppendSpans append_spans) const {
+    WordKey keys[Words::MOST];
+    size_t buckets[Words::MOST];
+    if (scratch.is_outdated()) scratch.tables = cache_.tables();
+    const WordTable *table = scratch.tables.current.get();
+    for (size_t i = 0; i < words.count; ++i) {
+        keys[i] = WordKey::of(words.starts[i], words.sizes[i], static_cast<size_t>(end - words.starts[i]));
+        buckets[i] = table->bucket(keys[i].hash());
+        table->prefetch(buckets[i]);
+    }
+    uint64_t misses = 0;
+    size_t counted = 0;
+    int32_t unwanted[4];
+    int32_t *to = ids.room(4 * words.count);
+    const bool has_spans = ids.spans();
+    const auto write = [&](const int32_t *from, size_t count, size_t left) {
+        counted += count;
+        if (ids.only_counts()) return;
+        ids.advance(to);
+        to = std::copy(from, from + count, ids.room(count + 4 * left));
+    };
+    for (size_t i = 0; i < words.count; ++i) {
+        WordTable::Found found;
+        if (words.sizes[i] <= WordTable::LONGEST && table->find(keys[i], buckets[i], words.starts[i], found)) {
+            if (found.third & WordTable::IN_RECORD) {
+                const WordTable::Record &record = WordTable::record_of(found);
+                write(record.ids(), record.count, words.count - i);
+                if (has_spans) append_spans(words.starts[i], words.sizes[i], record.ids(), record.count);
+            } else {
+                const size_t count = found.third >> 32;
+                found.write_ids(to ? to : unwanted);
+                if (has_spans) append_spans(words.starts[i], words.sizes[i], to, count);
+                if (to) to += count;
+                counted += count;
+            }
+            continue;
+        }
+        encode(words.starts[i], words.sizes[i]);
+        if (words.sizes[i] <= WordTable::LONGEST) {
+            ++misses;
+            keep(words.starts[i], words.sizes[i], keys[i], scratch.word_ids.data(), scratch.word_ids.size(), scratch);
+            if (scratch.tables.current.get() != table) {  // a larger one since
+                table = scratch.tables.current.get();
+                for (size_t k = i; k < words.count; ++k) buckets[k] = table->bucket(keys[k].hash());
+            }
+        }
+        write(scratch.word_ids.data(), scratch.word_ids.size(), words.count - i);
+        if (has_spans) append_spans(words.starts[i], words.sizes[i], scratch.word_ids.data(), scratch.word_ids.size());
+    }
+    if (ids.only_counts()) {
+        ids.add(counted);
+    } else {
+        ids.advance(to);
+    }
+    if (!misses) return;
+    scratch.writer.count_kept();
+    count_misses(misses);
+}
+
+}  // namespace ggufbpe

@@ -1,0 +1,108 @@
+// Which bytes of a text its tokens stand for.
+//
+//     [a TextModel] -> Spans, in bytes of what it encodes -> ChangedText -> Spans, in bytes of the text as given
+//
+// A model gives them as far as it knows the text; where that was changed before (encoder.h: what is not UTF-8; a model's own
+// steps), ChangedText leads back. ggufbpe/utf8.py (Offsets), compiled.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ids.h"
+#include "poll.h"
+
+namespace ggufbpe {
+
+struct Span {
+    int64_t start, end;  // bytes
+};
+
+// Spans that grow at the end, in the memory that ids grow in.
+class Spans {
+public:
+    // Of a model, bytes count from here: the beginning of what is encoded.
+    const unsigned char *origin = nullptr;
+
+    // Where the next spans are written; there is room for `count`. advance() says how many there are then.
+    Span *room(size_t count) { return reinterpret_cast<Span *>(memory_.room(count * UNITS)); }
+    void advance(const Span *end) { memory_.advance(reinterpret_cast<const int32_t *>(end)); }
+
+    void push(int64_t start, int64_t end) {
+        Span *to = room(1);
+        *to = {start, end};
+        advance(to + 1);
+    }
+    void push(const unsigned char *start, size_t size) {
+        const int64_t at = start - origin;
+        push(at, at + static_cast<int64_t>(size));
+    }
+    void shrink() { memory_.shrink(); }
+
+    size_t size() const { return memory_.size() / UNITS; }
+    Span *data() { return room(0) - size(); }
+
+private:
+    static constexpr size_t UNITS = sizeof(Span) / sizeof(int32_t);
+
+    Ids memory_;
+};
+
+// A text that was changed character by character: which of them got another length.
+class ChangedText {
+public:
+    // The next character: its bytes in the changed text, and in the source.
+    void add(size_t size, size_t source_size) {
+        if (size != source_size) changes_.push_back({end_, end_ + size, source_end_, source_end_ + source_size});
+        end_ += size;
+        source_end_ += source_size;
+    }
+
+    // Leads all spans from `first` on back to the source, which begins at `source_start` of another text. What begins or
+    // ends within a character that was changed gets all of it.
+    void lead_back(Spans &spans, size_t first, int64_t source_start, Pace &pace) const {
+        size_t of_start = 0, of_end = 0;
+        for (size_t i = first; i < spans.size(); ++i) {
+            pace.count(4);
+            Span &span = spans.data()[i];
+            span.start = source_start + source_of(static_cast<size_t>(span.start), false, of_start);
+            span.end = source_start + source_of(static_cast<size_t>(span.end), true, of_end);
+        }
+    }
+
+    void clear() {
+        changes_.clear();
+        end_ = source_end_ = 0;
+    }
+
+private:
+    struct Change {
+        size_t start, end, source_start, source_end;
+    };
+
+    // `next` is the first change behind the place that was asked for before, or further back.
+    int64_t source_of(size_t place, bool is_end, size_t &next) const {
+        while (next > 0 && changes_[next - 1].start > place) --next;
+        while (next < changes_.size() && changes_[next].start <= place) ++next;
+        size_t found = place;
+        if (next > 0) {
+            const Change &change = changes_[next - 1];
+            if (place == change.start) {
+                found = change.source_start;
+            } else if (place < change.end) {
+                found = is_end ? change.source_end : change.source_start;
+            } else {
+                found = change.source_end + (place - change.end);
+            }
+        }
+        return static_cast<int64_t>(found);
+    }
+
+    std::vector<Change> changes_;
+    size_t end_ = 0, source_end_ = 0;
+};
+
+}  // namespace ggufbpe

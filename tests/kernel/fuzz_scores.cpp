@@ -1,0 +1,250 @@
+// Vocabularies with scores: SPM and unigram models beside the plainest way, on texts of any bytes; and charsmaps of any bytes.
+
+#include <cfloat>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+
+#include "harness.h"
+#include "spm/spm_model.h"
+#include "ugm/ugm_model.h"
+#include "utf8.h"
+
+using namespace ggufbpe;
+
+namespace {
+
+constexpr uint16_t NORMAL = 4;  // ggufbpe/vocab/vocabulary.py
+constexpr int32_t UNKNOWN = 0;
+const std::string SPACE = "\xE2\x96\x81";
+
+struct Vocabulary {
+    std::vector<std::string> tokens;
+    std::vector<float> scores;
+    std::map<std::string, int32_t> ids;
+
+    void add(const std::string &token, float score) {
+        if (token.empty() || ids.count(token)) return;
+        ids[token] = static_cast<int32_t>(tokens.size());
+        tokens.push_back(token);
+        scores.push_back(score);
+    }
+    int32_t find(const std::string &text) const {
+        const auto found = ids.find(text);
+        return found == ids.end() ? -1 : found->second;
+    }
+    Strings strings() const {
+        Strings strings;
+        for (const std::string &token : tokens) strings.add(token);
+        strings.index();
+        return strings;
+    }
+};
+
+std::string random_characters(Choices &choices, size_t most) {
+    std::string text;
+    const size_t kinds = choices.below(4);
+    for (size_t left = choices.below(most); left > 0; --left) {
+        if (kinds == 3 || choices.one_in(40)) {
+            append_utf8(text, choices.of(characters()));
+        } else {
+            append_utf8(text, choices.one_in(5) ? ' ' : 'a' + static_cast<uint32_t>(choices.below(1 + kinds)));
+        }
+    }
+    return text;
+}
+
+std::string escaped(const std::string &text) {
+    std::string made;
+    for (const char c : text) made += c == ' ' ? SPACE : std::string(1, c);
+    return made;
+}
+
+std::vector<std::string> characters_of(const std::string &text) {
+    std::vector<std::string> found;
+    for (size_t at = 0, size; at < text.size(); at += size) {
+        const auto lead = static_cast<unsigned char>(text[at]);
+        size = std::min<size_t>(lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4, text.size() - at);
+        found.push_back(text.substr(at, size));
+    }
+    return found;
+}
+
+std::string byte_token(char c) {
+    char name[8];
+    std::snprintf(name, sizeof name, "<0x%02X>", static_cast<unsigned char>(c));
+    return name;
+}
+
+// The pair with the best score is merged, the leftmost of equal ones, until there is none.
+std::vector<int32_t> merged(const Vocabulary &vocabulary, const std::string &text) {
+    std::vector<std::string> symbols = characters_of(text);
+    for (;;) {
+        size_t best = symbols.size();
+        float best_score = 0;
+        for (size_t i = 0; i + 1 < symbols.size(); ++i) {
+            const int32_t id = vocabulary.find(symbols[i] + symbols[i + 1]);
+            if (id < 0) continue;
+            const float score = vocabulary.scores[static_cast<size_t>(id)];
+            if (best < symbols.size() && score <= best_score) continue;
+            best = i;
+            best_score = score;
+        }
+        if (best == symbols.size()) break;
+        symbols[best] += symbols[best + 1];
+        symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+    }
+    std::vector<int32_t> ids;
+    for (const std::string &symbol : symbols) {
+        if (vocabulary.find(symbol) >= 0) {
+            ids.push_back(vocabulary.find(symbol));
+        } else {
+            for (const char c : symbol) ids.push_back(vocabulary.find(byte_token(c)));
+        }
+    }
+    return ids;
+}
+
+// The path with the highest sum; of equal ones that whose last token begins first.
+std::vector<int32_t> best_path(const Vocabulary &vocabulary, const std::string &text) {
+    float lowest = FLT_MAX;
+    for (const float score : vocabulary.scores) lowest = std::min(lowest, score);
+    const double unknown = lowest - 10.0f;
+    std::vector<double> sums(text.size() + 1, -DBL_MAX);
+    std::vector<std::pair<size_t, int32_t>> steps(text.size() + 1, {0, UNKNOWN});
+    sums[0] = 0;
+    size_t at = 0;
+    for (const std::string &character : characters_of(text)) {
+        const size_t behind = at + character.size();
+        bool is_found = false;
+        for (size_t end = at + 1; end <= text.size(); ++end) {
+            const int32_t id = vocabulary.find(text.substr(at, end - at));
+            if (id < 0) continue;
+            is_found = is_found || end == behind;
+            const double sum = sums[at] + double(vocabulary.scores[static_cast<size_t>(id)]);
+            if (sum > sums[end]) sums[end] = sum, steps[end] = {at, id};
+        }
+        if (!is_found && sums[at] + unknown > sums[behind]) sums[behind] = sums[at] + unknown, steps[behind] = {at, UNKNOWN};
+        at = behind;
+    }
+    std::vector<int32_t> ids;
+    for (size_t end = text.size(); end; end = steps[end].first) {
+        if (ids.empty() || ids.back() != UNKNOWN || steps[end].second != UNKNOWN) ids.push_back(steps[end].second);
+    }
+    return {ids.rbegin(), ids.rend()};
+}
+
+// What a unigram model without a charsmap makes of UTF-8.
+std::string with_spaces(const std::string &text, const UGMOptions &options) {
+    std::string made;
+    bool is_in_word = false, is_due = options.add_space_prefix;
+    for (const char c : text) {
+        if (c == ' ') {
+            is_in_word = false;
+            if (!options.remove_extra_whitespaces) made += SPACE;
+            continue;
+        }
+        if (!is_in_word && (options.remove_extra_whitespaces || is_due)) made += SPACE;
+        if (!is_in_word) is_due = false;
+        is_in_word = true;
+        made += c;
+    }
+    return made;
+}
+
+// The ids of a text whole, in parts, counted and with spans, which are in the text and in its order; twice, for the second
+// time words are known. `expected` is null if any are right.
+void check(TextModel &model, const std::string &text, int32_t kind, Choices &choices, const std::vector<int32_t> *expected) {
+    const Exact exact(text, choices.below(8));
+    const size_t part_size = 1 + choices.below(300);
+    for (int time = 0; time < 2; ++time) {
+        std::vector<Part> parts;
+        const Part whole{kind, exact.data(), exact.size()};
+        model.divide(whole, part_size, parts, NO_POLL);
+        TextModel::Lease scratch(model);
+        Ids ids, ids_of_parts;
+        Spans spans;
+        spans.origin = exact.data();
+        Sink sink(ids, &spans), sink_of_parts(ids_of_parts), counted;
+        model.encode(whole, *scratch, sink, NO_POLL);
+        model.encode(whole, *scratch, counted, NO_POLL);
+        for (const Part &part : parts) model.encode(part, *scratch, sink_of_parts, NO_POLL);
+        const std::vector<int32_t> found(ids.data(), ids.data() + ids.size());
+        CHECK(!expected || found == *expected);
+        CHECK(std::vector<int32_t>(ids_of_parts.data(), ids_of_parts.data() + ids_of_parts.size()) == found);
+        CHECK(counted.count() == found.size());
+        CHECK(spans.size() == found.size());
+        Span before{0, 0};
+        for (size_t i = 0; i < spans.size(); ++i) {
+            const Span span = spans.data()[i];
+            CHECK(before.start <= span.start && before.end <= span.end && span.start <= span.end);
+            CHECK(span.end <= static_cast<int64_t>(exact.size()));
+            before = span;
+        }
+    }
+}
+
+float random_score(Choices &choices) { return -static_cast<float>(choices.below(6)) * (choices.one_in(3) ? 0.3f : 0.5f); }
+
+void check_spm(Choices &choices) {
+    Vocabulary vocabulary;
+    for (int byte = 0; byte < 256; ++byte) vocabulary.add(byte_token(static_cast<char>(byte)), 0);
+    for (size_t left = choices.below(60); left > 0; --left) {
+        vocabulary.add(escaped(random_characters(choices, choices.one_in(9) ? 30 : 6)), random_score(choices));
+    }
+    const bool has_prefix = choices.one_in(2);
+    std::vector<Fragment> fragments{{-1, 0, 0}};
+    SpmModel model(std::make_shared<Strings>(vocabulary.strings()), vocabulary.scores, has_prefix, size_t(1) << 20);
+    model.cut_fragments(nullptr, fragments, NO_POLL);
+    const std::string text = random_characters(choices, choices.one_in(9) ? 900 : 100);
+    if (text.empty()) return;
+    const std::vector<int32_t> expected = merged(vocabulary, (has_prefix ? SPACE : "") + escaped(text));
+    check(model, text, fragments[0].token, choices, &expected);
+    std::string bytes;
+    for (size_t left = choices.below(200); left > 0; --left) bytes += static_cast<char>(choices.byte());
+    if (!bytes.empty()) check(model, bytes, fragments[0].token, choices, nullptr);
+}
+
+void check_ugm(Choices &choices) {
+    Vocabulary vocabulary;
+    vocabulary.add("<unk>", 0);
+    for (size_t left = choices.below(60); left > 0; --left) {
+        vocabulary.add(escaped(random_characters(choices, choices.one_in(9) ? 30 : 6)), random_score(choices));
+    }
+    if (choices.one_in(2)) vocabulary.add(SPACE, random_score(choices));
+    std::vector<uint16_t> attributes(vocabulary.tokens.size(), NORMAL);
+    attributes[UNKNOWN] = 1;
+    vocabulary.ids.erase("<unk>");
+    const UGMOptions options{choices.one_in(2), choices.one_in(2), UNKNOWN};
+    std::vector<float> scores = vocabulary.scores;
+    UGMModel model(vocabulary.strings(), attributes, attributes, scores, "", options, size_t(1) << 20);
+    vocabulary.scores[UNKNOWN] = FLT_MAX;  // it does not count for the lowest
+    const std::string text = random_characters(choices, choices.one_in(9) ? 2000 : 200);
+    const std::vector<int32_t> expected = best_path(vocabulary, with_spaces(text, options));
+    check(model, text, -1, choices, &expected);
+    // A charsmap of any bytes ends the call, or leads to ids.
+    std::string charsmap(4, '\0');
+    const size_t units = 1 + choices.below(64);
+    charsmap[0] = static_cast<char>(4 * units);
+    charsmap[1] = static_cast<char>(4 * units >> 8);
+    for (size_t i = 0; i < 4 * units + 1 + choices.below(40); ++i) charsmap += static_cast<char>(choices.byte());
+    std::string bytes;
+    for (size_t left = choices.below(200); left > 0; --left) bytes += static_cast<char>(choices.byte());
+    UGMModel damaged(vocabulary.strings(), attributes, attributes, scores, charsmap, options, size_t(1) << 20);
+    try {
+        check(damaged, bytes, -1, choices, nullptr);
+    } catch (const std::invalid_argument &) {
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    Choices choices(data, size);
+    if (choices.one_in(2)) {
+        check_spm(choices);
+    } else {
+        check_ugm(choices);
+    }
+    return 0;
+}

@@ -1,0 +1,128 @@
+"""Offsets and words of the compiled engine are those of the reference engine, for every model, whatever the text is."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from synthetic import tokenizer_as
+from test_blocks import odd_text, special_texts
+
+from ggufbpe import Tokenizer
+from ggufbpe.errors import GGUFError
+from ggufbpe.kernel import native
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.pipeline.pipeline import Pipeline
+from ggufbpe.verify.fuzz import RandomTexts
+
+pytestmark = [
+    pytest.mark.skipif(native is None, reason="there is no compiled engine"),
+    pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning"),  # of opening what is odd
+]
+
+VOCABULARIES = sorted((ROOT / "fixtures" / "vocabs").glob("*.gguf"))
+MODELS = ("llama", "bert", "t5", "rwkv", "gpt2", "gemma4", "hybriddna", "whitespace")
+ONE_OF_EACH = ("spm", "wpm", "nomic-bert-moe", "rwkv")
+TEXTS = (
+    b"",
+    b" ",
+    b"  a  b ",
+    b"plain text, and more of it\n" * 20,
+    "naïve ▁ 😁 ꙮ\n<0x41> \u212bngstr\u00f6m ﬁ é e\u0301 \u3000İ".encode(),
+    b"<dna>ACGTACGTAC gt</dna> A<dna>ac",
+    b"\xe2 \xff\xc0\xa0\xed\xa0\x80 \xe2\x96 \xf0\x9f\x98 a\x81\x82",
+    "中文字 한국어 ひらがな\x00\x01\xad".encode(),
+)
+
+Answer = tuple[list[int], list[tuple[int, int]]] | str
+
+
+def answer(tokenizer: Tokenizer, text: bytes, flag: bool) -> Answer:
+    """Ids and offsets, or that there are none: a byte has no token, or the charsmap is damaged."""
+    try:
+        return tokenizer.encode_with_offsets(text, add_special=flag, parse_special=flag)
+    except ValueError:
+        return "ValueError"
+
+
+def check(tokenizer: Tokenizer, some_texts: list[bytes]) -> None:
+    reference = Tokenizer(tokenizer.vocabulary, "reference")
+    for text in some_texts:
+        for flag in (True, False):
+            assert answer(tokenizer, text, flag) == answer(reference, text, flag), text
+    for text in some_texts:
+        words = reference.words(text)
+        assert tokenizer.words(text) == words, text
+        assert tokenizer.count_words(text) == len(words), text
+
+
+@cache
+def opened() -> dict[str, Tokenizer]:
+    """The recorded vocabularies that llama.cpp takes, by name."""
+    found = {}
+    for path in VOCABULARIES:
+        with suppress(GGUFError):
+            found[path.stem] = Tokenizer.from_gguf(path, "native")
+    return found
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_of_every_vocabulary_of_a_model(model: str) -> None:
+    for name, tokenizer in opened().items():
+        if tokenizer.model != model:
+            continue
+        source = RandomTexts(name, special=special_texts(tokenizer))
+        check(tokenizer, [*TEXTS, *(source.text() for _ in range(30))])
+
+
+@pytest.mark.parametrize("name", PRE_TOKENIZERS)
+def test_of_every_pre_tokenizer(name: str) -> None:
+    tokenizer = tokenizer_as(name)
+    check(tokenizer, [*TEXTS, odd_text(name, special_texts(tokenizer))[:1500]])
+
+
+@pytest.mark.parametrize("size", [63, 64, 511, 1023, 1025, 1 << 14, 40_000])
+@pytest.mark.parametrize("name", ["gpt-2", "gemma4"])
+def test_of_long_words(name: str, size: int) -> None:
+    check(tokenizer_as(name), [b"a" * size + b" \xff" + b"b" * size, ("é" * size).encode()])
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_of_texts_longer_than_a_block(name: str) -> None:
+    tokenizer = Tokenizer.from_gguf(ROOT / "fixtures" / "vocabs" / f"{name}.gguf")
+    check(tokenizer, [b"hello the  world he wor " * 7000, ("hé wor\n" * 20_000).encode()])
+
+
+def test_no_step_of_the_reference_engine_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ids_with_offsets", "words"):
+        monkeypatch.setattr(Pipeline, name, None)
+    text = "naïve café<|endoftext|> 中文, and so on\n".encode() * 99 + b"\xff"
+    paths = [ROOT / "fixtures" / "vocabs" / f"{name}.gguf" for name in ONE_OF_EACH]
+    for tokenizer in [tokenizer_as("gpt-2"), tokenizer_as("whitespace"), *map(Tokenizer.from_gguf, paths)]:
+        ids, offsets = tokenizer.encode_with_offsets(text, add_special=False)
+        assert ids == tokenizer.encode(text, add_special=False)
+        assert len(offsets) == len(ids)
+        assert len(tokenizer.words(text.decode("utf-8", "ignore"))) > 0
+
+
+@pytest.mark.parametrize("text", ["", "Hello world", b"\xff a"])
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_arrays_have_what_lists_have(text: str | bytes, engine: str, gpt2_path: Path) -> None:
+    tokenizer = Tokenizer.from_gguf(gpt2_path, engine=engine)  # type: ignore[arg-type]
+    ids, offsets = tokenizer.encode_with_offsets(text)
+    id_array, offset_array = tokenizer.encode_with_offsets_to_numpy(text)
+    assert (id_array.dtype, offset_array.dtype) == (np.int32, np.int64)
+    assert offset_array.shape == (len(ids), 2)
+    assert (id_array.tolist(), list(map(tuple, offset_array.tolist()))) == (ids, offsets)
+
+
+def test_what_is_no_text() -> None:
+    for method in ("encode_with_offsets", "encode_with_offsets_to_numpy", "words", "count_words"):
+        with pytest.raises(TypeError, match="text must be str or bytes, not int"):
+            getattr(tokenizer_as("gpt-2"), method)(1)
+        with pytest.raises(ValueError, match="lone surrogate"):
+            getattr(tokenizer_as("gpt-2"), method)("a\ud800")
