@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 from conftest import GPT2, missing
-from mending import COMMAND, FIXTURES, fixes_that_fail
+from mending import COMMAND, FIXTURES, done, fixes_that_fail
 from reference import NotPreparedError, vocabulary, with_pre, write_metadata
-from test_diagnose import MENDABLE
-from test_verify import BROKEN
 
 from ggufbpe import Tokenizer
 from ggufbpe.cli import diff, main
 from ggufbpe.doctor import examine as checks
 from ggufbpe.doctor.examine import examine
+from ggufbpe.doctor.facts import Facts
 from ggufbpe.doctor.finding import Finding
 from ggufbpe.doctor.mend import write_fixed
 from ggufbpe.gguf.arguments import parse_set
@@ -241,8 +240,7 @@ def test_a_vocabulary_without_line_breaks(tmp_path: Path) -> None:
     assert {"bytes_missing", "no_line_break"} <= set(ids)
 
 
-def test_every_fix_for_a_fixture_is_taken_and_mends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_every_fix_for_a_fixture_is_taken_and_mends() -> None:
     count = 0
     for path in FIXTURES:
         number, failed = fixes_that_fail(path)
@@ -251,42 +249,14 @@ def test_every_fix_for_a_fixture_is_taken_and_mends(tmp_path: Path, monkeypatch:
     assert count > 100
 
 
-@pytest.mark.parametrize("defect", DEFECTS)
-def test_every_fix_for_a_defect_is_taken_and_mends(
-    defect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert fixes_that_fail(variant(tmp_path, DEFECTS[defect][2]()))[1] == []
-
-
-# What is broken in the copies of other vocabularies that other tests make, done to the one here, which is small.
-OF_OTHER_TESTS: dict[str, Keys] = {
-    **{
-        f"verify, {case}": {**({K.PRE: pre} if pre else {}), **extra}
-        for case, (pre, extra, *_) in BROKEN.items()
-    },
-    **{f"diagnose, {case}": keys for case, (_, keys, *_) in MENDABLE.items() if keys},
-    **{
-        f"pre {name}": {K.PRE: name}
-        for name in ("default", "olmo", "gpt-4o", "chameleon", "glm4", "gemma4", "no")
-    },
-    **{
-        f"model {name}": {K.MODEL: name}
-        for name in ("bert", "llama", "none", "mystery", "gemma4", "hybriddna")
-    },
-    "story": {K.PRE: None},
-    "cli, of another model": {K.MODEL: "llama", K.PRE: None, "tokenizer.ggml.cls_token_id": 9999},
-    "cli, BOS and EOS": {K.ADD_BOS: True, K.ADD_EOS: True},
-    "fix, flag of a number": {K.ADD_BOS: 1},
-}
-
-
-@pytest.mark.parametrize("case", OF_OTHER_TESTS)
-def test_every_fix_for_what_other_tests_break_is_taken_and_mends(
-    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert fixes_that_fail(variant(tmp_path, OF_OTHER_TESTS[case]))[1] == []
+def test_a_fix_that_does_not_mend_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What mending.py does around each test, which makes copies of all defects."""
+    path = variant(tmp_path, {K.ADD_BOS: 1})
+    assert fixes_that_fail(path) == (1, [])
+    monkeypatch.setattr(Facts, "set", lambda self, key, value: self.command("--set", "general.name=x"))
+    assert [failed.split(":")[0] for failed in fixes_that_fail(path)[1]] == ["doctor, wrong_type"]
+    monkeypatch.setattr(Facts, "set", lambda self, key, value: self.command("--set", f"{key}=x"))
+    assert [failed.split(":")[0] for failed in fixes_that_fail(path)[1]] == ["doctor, wrong_type"]
 
 
 FIXED = ("no pre", "pre unknown", "flag of another type", "control token of type normal", "BOS twice")
@@ -327,16 +297,15 @@ OTHER_TYPES: list[tuple[str, GGUFValueType, Any, object]] = [
 
 @pytest.mark.parametrize(("key", "kind", "value", "fixed"), OTHER_TYPES)
 def test_a_value_of_another_type(
-    key: str, kind: GGUFValueType, value: Any, fixed: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    key: str, kind: GGUFValueType, value: Any, fixed: object, tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     path = variant(tmp_path, {key: value if isinstance(value, list) else (value, kind)})
     first = examine(path)[0]
     assert (first.id, first.where.key) == ("wrong_type", key)
     assert main(["doctor", str(path)]) == (first.severity == "error") == (key != K.CHAT_TEMPLATE)
-    assert fixes_that_fail(path)[1] == []
     if fixed is not None:
-        assert read(Path("fixed.gguf"))[key] == fixed
+        [command] = COMMAND.findall(first.fix)
+        assert read(done(command, tmp_path) or path)[key] == fixed
 
 
 def test_a_pre_that_is_not_utf_8(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Sequence
 from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
 from . import causes
-from .agreement import AS_COMMAND, added_as
+from .agreement import AS_COMMAND, AS_LIBRARY, added_as
 from .causes import Cause, Diagnosis, Explanation, to_json
 from .nearest import Nearest
 from .search import Answer, order
@@ -63,6 +63,9 @@ def diagnose(
     found = search(
         tokenizer, text, given, add_special=add_special, parse_special=parse_special, others=others
     )
+    if meaning == AS_COMMAND and any(cause.id == "eos" for cause in found[0].causes):  # a wrong guess
+        meaning = AS_LIBRARY
+        found = search(tokenizer, text, given, parse_special=parse_special, others=others)
     return Diagnosis(False, tuple(Explanation(item.causes, item.explains) for item in found), meaning)
 
 
