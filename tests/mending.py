@@ -179,10 +179,10 @@ def _left_by_diagnose(
         with tempfile.TemporaryDirectory() as folder:
             fixed = done(item.fix, folder)
             again = fixed and diagnose(Tokenizer(load_vocabulary(fixed)), text, ids, **options)
-            left = again and again.explanations[:1]
-            if not again or not (
-                again.match or (elsewhere and {cause.id for cause in left[0].causes} <= elsewhere)
-            ):
+            left = again and [
+                {cause.id for cause in each.causes} for each in again.explanations if each.explains == 1
+            ]
+            if not again or not (again.match or (elsewhere and any(each <= elsewhere for each in left))):
                 yield f"diagnose, {[cause.id for cause in item.causes]}: {item.fix}, then {left}"
 
 

@@ -27,6 +27,7 @@ from ggufbpe.diagnose.agreement import agreement
 from ggufbpe.diagnose.causes import ALWAYS_ADDS_BOS, CAUSES
 from ggufbpe.diagnose.diagnose import Answer, diagnose, search, to_json
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.pipeline.pipeline import Pipeline
 from ggufbpe.vocab import CONTROL, MADE_CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
 
 Ids = list[int]
@@ -37,6 +38,7 @@ BPE_VOCABULARIES = (
     *("gpt-2", "aquila", "command-r", "deepseek-coder", "deepseek-llm", "falcon", "gemma-4", "gpt-neox"),
     *("llama-bpe", "mpt", "qwen2", "qwen35", "refact", "starcoder"),
 )
+OTHER_VOCABULARIES = ("llama-spm", "phi-3", "baichuan", "bert-bge", "nomic-bert-moe")
 
 # Everything that a change can act on: line ends, spaces, escapes, accents, case, digits, special tokens.
 TEXT = (
@@ -440,7 +442,7 @@ def test_there_are_fixes_for_the_ids_of_changed_fixtures() -> None:
         except GGUFError:
             continue
         own = tokenizer.vocabulary
-        if not own.tokenizer_model.has_pre_tokenizer:  # diagnose says that it does not know them
+        if not own.tokenizer_model.has_pre_tokenizer:
             continue
         for what, change in FIXTURE_CHANGES.items():
             if own.special_ids.get(what.lower(), 0) is None:
@@ -461,6 +463,160 @@ def test_a_fix_that_does_not_give_the_ids_is_seen(monkeypatch: pytest.MonkeyPatc
         diagnose(tokenizer, b"a b", ids)
         failed, mending.watch.failed = mending.watch.failed, []
         assert [item.split(": ")[0] for item in failed] == ["diagnose, ['eos']"]
+
+
+# ---- models without a pre-tokenizer ---------------------------------------------------------------------
+
+LOWERCASE, ACCENTS = "tokenizer.ggml.normalizer.lowercase", "tokenizer.ggml.normalizer.strip_accents"
+SCORES, SEP = "tokenizer.ggml.scores", "tokenizer.ggml.seperator_token_id"
+PREFIX, EXTRA = "tokenizer.ggml.add_space_prefix", "tokenizer.ggml.remove_extra_whitespaces"
+CHARSMAP = "tokenizer.ggml.precompiled_charsmap"
+MIXED = "Héllo  World, naïve\n it costs 1234  日本語 \u2603 ABC\ufb01  "
+
+# What is broken in a real vocabulary: its keys, or its model; what must be named; whether a command mends it.
+OTHER_BREAKS: list[tuple[str, str | None, dict[str, Any], list[str], bool]] = [
+    *(("llama-spm", wrong, {}, ["model"], True) for wrong in ("t5", "bert", "rwkv")),
+    *(("bert-bge", wrong, {}, ["model"], True) for wrong in ("t5", "rwkv")),
+    ("nomic-bert-moe", "bert", {}, ["model"], True),
+    *((name, None, {PREFIX: False}, ["space_prefix"], True) for name in ("llama-spm", "phi-3", "baichuan")),
+    ("llama-spm", None, {ADD_BOS: False}, ["bos"], True),
+    *((name, None, {SCORES: None}, ["scores"], False) for name in ("llama-spm", "phi-3", "baichuan")),
+    ("llama-spm", None, {SCORES: [0.5] * 32000}, ["scores"], False),
+    ("llama-spm", None, {ADD_EOS: True}, ["eos"], True),
+    ("llama-spm", None, {ADD_EOS: True, PREFIX: False}, ["eos", "space_prefix"], True),
+    ("llama-spm", None, {"tokenizer.ggml.bos_token_id": 2}, ["bos"], True),
+    ("llama-spm", "t5", {ADD_BOS: False}, ["model", "bos"], True),
+    ("bert-bge", None, {LOWERCASE: False}, ["lower_case"], True),
+    ("bert-bge", None, {LOWERCASE: False, ACCENTS: True}, ["lower_case"], True),
+    ("bert-bge", None, {ACCENTS: False}, ["accents"], True),
+    ("bert-bge", None, {SEP: 100}, ["sep"], True),
+    ("bert-bge", None, {SEP: 100, ACCENTS: False}, ["sep", "accents"], True),
+    ("nomic-bert-moe", None, {EXTRA: False}, ["extra_whitespace"], True),
+    ("nomic-bert-moe", None, {ADD_EOS: False}, ["eos"], True),
+    ("nomic-bert-moe", None, {CHARSMAP: None}, ["charsmap"], False),
+]
+
+
+@pytest.mark.parametrize(("name", "wrong", "keys", "expected", "is_mended"), OTHER_BREAKS)
+def test_what_is_broken_in_other_models_is_named_first(
+    name: str, wrong: str | None, keys: dict[str, Any], expected: list[str], is_mended: bool, tmp_path: Path
+) -> None:
+    """Ids of the sound file, against the broken one; the fixes are done by mending.py."""
+    from reference import with_pre as copy_with
+
+    right = model(name)
+    broken = copy_with(right.vocabulary.path, None, tmp_path / "broken.gguf", model=wrong, extra=keys)
+    best = diagnose(Tokenizer(load_vocabulary(broken)), MIXED.encode(), right.encode(MIXED)).explanations[0]
+    assert ([cause.id for cause in best.causes], best.explains) == (expected, 1.0)
+    assert bool(best.fix) is is_mended
+
+
+def without_fallback(tokenizer: Tokenizer, text: bytes, each: bool = False) -> Ids:
+    """With the unknown token for characters without one, as byte_fallback=false gives them."""
+    found: Ids = []
+    for token in tokenizer.encode(text):
+        written = tokenizer.id_to_token(token)
+        if not re.fullmatch("<0x..>", written):
+            found.append(token)
+        elif found[-1] != 0 or (each and not 0x80 <= int(written[3:5], 16) < 0xC0):
+            found.append(0)
+    return found
+
+
+def spaced_once(tokenizer: Tokenizer, text: bytes) -> Ids:
+    """With a space before the text and none behind special tokens, as legacy=false of transformers has it."""
+    return changed(tokenizer, add_space_prefix=False).encode(b" " + text)
+
+
+def other(**fields: Any) -> Made:
+    """By a vocabulary with other fields."""
+    return lambda tok, text: changed(tok, **fields).encode(text)
+
+
+# What another tool did: the model, the text, how the ids are made, and what must be named.
+OTHER_TOOLS: list[tuple[str, str, Made, list[str]]] = [
+    ("llama-spm", "a \u2603\U0001f71a b", without_fallback, ["byte_fallback"]),
+    ("llama-spm", "a \u2603\U0001f71a b", lambda t, x: without_fallback(t, x, True), ["byte_fallback"]),
+    ("llama-spm", "Hi<s>you there", spaced_once, ["space_prefix"]),
+    ("llama-spm", MIXED, other(add_space_prefix=False), ["space_prefix"]),
+    ("llama-spm", MIXED, other(scores=[0.0] * 32000), ["scores"]),
+    ("llama-spm", MIXED, encoding(bytes, add_special=False), ["bos"]),
+    ("llama-spm", "a<s>b", encoding(bytes, parse_special=False), ["parse_special"]),
+    ("llama-spm", MIXED, lambda t, x: t.encode(x)[:9], ["truncated"]),
+    ("llama-spm", "The story", encoding(lambda text: text.replace(b"story", b"tale")), ["text_differs"]),
+    ("llama-spm", "a\r\nb", encoding(lambda text: text.replace(b"\r", b"")), ["newlines"]),
+    ("bert-bge", MIXED, other(lowercase=False), ["lower_case"]),
+    ("bert-bge", MIXED, other(strip_accents=False), ["accents"]),
+    ("bert-bge", MIXED, other(lowercase=False, strip_accents=False), ["lower_case"]),
+    ("bert-bge", MIXED, lambda t, x: t.encode(x)[:-1], ["sep"]),
+    ("bert-bge", MIXED, lambda t, x: t.encode(x)[1:], ["bos"]),
+    ("bert-bge", MIXED, lambda t, x: t.encode(x)[1:-1], ["bos", "sep"]),
+    ("bert-bge", "a [SEP] b", encoding(bytes, parse_special=False), ["parse_special"]),
+    ("bert-bge", "The story", encoding(lambda text: text.replace(b"story", b"tale")), ["text_differs"]),
+    ("nomic-bert-moe", MIXED, other(charsmap=b""), ["charsmap"]),
+    ("nomic-bert-moe", MIXED, other(remove_extra_whitespaces=False), ["extra_whitespace"]),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "make", "expected"), OTHER_TOOLS)
+def test_what_other_tools_do_otherwise(name: str, text: str, make: Made, expected: list[str]) -> None:
+    tokenizer = model(name)
+    ids = make(tokenizer, text.encode())
+    assert first_ids(tokenizer, text.encode(), ids) == expected
+    assert reproduced(search(tokenizer, text.encode(), ids), ids)
+
+
+def test_spaces_that_are_not_escaped() -> None:
+    """Where the byte of a space is a token, which no tool that escapes spaces ever gives."""
+    tokenizer = model("llama-spm")
+    bare = tokenizer.vocabulary.pre_tokenizer._replace(escape_whitespaces=False)
+    ids = Tokenizer.from_pipeline(
+        Pipeline(tokenizer.vocabulary._replace(pre_tokenizer=bare, add_space_prefix=False))
+    ).encode("a b")
+    assert [tokenizer.id_to_token(token) for token in ids] == ["<s>", "a", "<0x20>", "b"]
+    assert first_ids(tokenizer, b"a b", ids) == ["space_prefix", "escape_whitespaces"]
+    gpt2 = model("gpt-2")
+    assert first_ids(gpt2, b"a b", gpt2.encode("a\u2581b")) == ["escape_whitespaces"]
+
+
+def test_scores_and_charsmap_of_another_file(tmp_path: Path) -> None:
+    for name, field in (("llama-spm", "scores"), ("nomic-bert-moe", "charsmap")):
+        right = model(name)
+        value = [1.0, *right.vocabulary.scores][:-1] if field == "scores" else b""
+        wrong = changed(right, path="wrong.gguf", **{field: value})
+        found = diagnose(wrong, MIXED.encode(), right.encode(MIXED), others=[right]).explanations
+        causes_of = [item.causes[0] for item in found if len(item.causes) == 1]
+        assert (field, right.vocabulary.path) in [(each.id, each.detail.get("model")) for each in causes_of]
+
+
+OTHER_CHANGES: tuple[dict[str, Any], ...] = (
+    *({"add_bos": True}, {"add_eos": True}, {"add_space_prefix": False}, {"add_space_prefix": True}),
+    *({"remove_extra_whitespaces": True}, {"lowercase": False}, {"strip_accents": False}, {"scores": ()}),
+)
+
+
+def test_what_is_claimed_of_other_models_reproduces_the_ids() -> None:
+    """All fixtures of models without a pre-tokenizer, with what may be changed in each; fixes by mending.py."""
+    claimed = 0
+    for path in mending.FIXTURES:
+        try:
+            tokenizer = Tokenizer(load_vocabulary(path))
+        except GGUFError:
+            continue
+        if tokenizer.vocabulary.tokenizer_model.has_pre_tokenizer:
+            continue
+        for change in OTHER_CHANGES:
+            try:
+                ids = changed(tokenizer, **change).encode("a B  ab, É<s>\n")
+                own = tokenizer.encode("a B  ab, É<s>\n")
+            except ValueError:  # a byte without a token
+                continue
+            if ids != own and min(ids) >= 0:
+                found = search(tokenizer, "a B  ab, É<s>\n".encode(), ids)
+                assert reproduced(found, ids)
+                diagnose(tokenizer, "a B  ab, É<s>\n".encode(), ids)
+                claimed += found[0].explains == 1
+    assert claimed > 30
 
 
 # ---- vocabulary and merges ------------------------------------------------------------------------------
@@ -778,7 +934,7 @@ def test_ids_and_texts_from_standard_input(
     assert run(capsysbinary, "-m", GPT2, "--stdin", "--ids", "15496 995")[0] == 0
 
 
-@pytest.mark.parametrize("name", ["add-eos-only", *BPE_VOCABULARIES])
+@pytest.mark.parametrize("name", ["add-eos-only", *BPE_VOCABULARIES, *OTHER_VOCABULARIES])
 def test_what_tokenize_prints_diagnose_takes(name: str) -> None:
     """`tokenize --ids | diagnose --ids -`, as one types it."""
     path = (

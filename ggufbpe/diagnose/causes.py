@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import printable
@@ -26,9 +27,19 @@ from ..vocab import MADE_CONTROL, TokenAttribute, Vocabulary
 # The ids, and the order in which explanations of equally many causes are listed: what is done once around the
 # text, then what changes the text, then what changes the model; what says least comes last.
 CAUSES = (
-    *("bos", "eos", "parse_special", "trailing_newline", "newlines", "bom", "space_prefix", "leading_space"),
+    *("model", "bos", "eos", "sep", "parse_special", "trailing_newline", "newlines", "bom"),
+    *("space_prefix", "leading_space", "extra_whitespace", "lower_case", "accents", "charsmap"),
     *("escapes", "invalid_utf8", "normalization", "truncated", "ignore_merges", "special_token_types"),
-    *("pre_type", "merges", "vocabulary", "text_differs", "unknown"),
+    *(
+        "escape_whitespaces",
+        "byte_fallback",
+        "scores",
+        "pre_type",
+        "merges",
+        "vocabulary",
+        "text_differs",
+        "unknown",
+    ),
 )
 
 _K = TokenizerKey
@@ -80,7 +91,9 @@ def to_json(diagnosis: Diagnosis) -> dict[str, object]:
     }
 
 
-_COMMAND = re.compile(r"(ggufbpe fix .+?)((?: --set\S* \S+)+) -o fixed\.gguf")  # as `_fix` writes it
+_COMMAND = re.compile(
+    r"(ggufbpe fix .+?)((?: --(?:set\S*|remove) \S+)+) -o fixed\.gguf"
+)  # as `_fix` writes it
 
 
 def together(causes: Iterable[Cause]) -> str:
@@ -102,11 +115,14 @@ def framing(
     """
     if ours == theirs:
         return
-    special = vocabulary.special_ids[name]
-    upper, flag = name.upper(), {"bos": _K.ADD_BOS, "eos": _K.ADD_EOS}[name]
-    key = {"bos": _K.BOS_ID, "eos": _K.EOS_ID}[name]
+    added = name_of_added(vocabulary, name)
+    special = vocabulary.special_ids[added]
+    upper, flag = added.upper(), {"bos": _K.ADD_BOS, "eos": _K.ADD_EOS}[name]
+    key = {"bos": _K.BOS_ID, "eos": _K.EOS_ID, "sep": _K.SEP_ID}[added]
     add = f"let the other tool add {upper}"
-    if name == "bos" and vocabulary.pre_tokenizer.always_add_bos:
+    if not _heeds(vocabulary, name):
+        add += f", which llama.cpp adds to every text of this model, whatever {flag} says"
+    elif name == "bos" and vocabulary.pre_tokenizer.always_add_bos:
         add += f", which llama.cpp adds under this pre-tokenizer whatever {flag} says"
     else:
         add += f", or make the model add none: {_set(vocabulary, flag, 'false')}"
@@ -122,16 +138,37 @@ def framing(
         problem, what = "other", f"the given ids have {_token(vocabulary, theirs[0])} as {upper}"
         what += f", the model has {_token(vocabulary, ours[0])}" if ours else ", the model adds none"
         fix = f"if that is right: {_set(vocabulary, key, theirs[0])}"
-        if not ours:
+        if not ours and not _heeds(vocabulary, name):
+            fix = f"{remove}: llama.cpp adds none for this model"
+        elif not ours:
             flags = f"--set {key}={theirs[0]} --set {flag}=true"
             fix = f"{remove}, or make the model add it: {_fix(vocabulary, flags)}"
     else:
         problem, what = "added", f"the given ids have {upper}, and the model adds none"
         fix = f"{remove}, or make the model add it: {_set(vocabulary, flag, 'true')}"
-        if getattr(vocabulary, f"add_{name}"):
+        if not _heeds(vocabulary, name) and not _adds(vocabulary, name):
+            fix = f"{remove}: llama.cpp adds none for this model, whatever {flag} says"
+        elif _adds(vocabulary, name):
             fix = f"{remove}, or add special tokens here, too (leave out --no-bos)"
     detail: dict[str, object] = {"what": what, "problem": problem}
-    yield Cause(name, {**detail, "ours": list(ours), "theirs": list(theirs)}, fix)
+    yield Cause(added, {**detail, "ours": list(ours), "theirs": list(theirs)}, fix)
+
+
+def name_of_added(vocabulary: Vocabulary, name: str) -> str:
+    """What the model calls the token that it adds at the beginning, "bos", or at the end, "eos": in some, "sep"."""
+    found = vocabulary.tokenizer_model.added_names(True, True)[name != "bos"]
+    return found[0] if found else name
+
+
+def _adds(vocabulary: Vocabulary, name: str) -> bool:
+    """Whether the model adds a token there, if asked for special tokens."""
+    return bool(vocabulary.added[name != "bos"])
+
+
+def _heeds(vocabulary: Vocabulary, name: str) -> bool:
+    """Whether that depends on what the file says."""
+    model, at = vocabulary.tokenizer_model, name != "bos"
+    return bool(model.added_names(True, True)[at]) != bool(model.added_names(False, False)[at])
 
 
 def truncated(kept: int, of: int, side: str) -> Cause:
@@ -350,6 +387,14 @@ def _fix(vocabulary: Vocabulary, flags: str) -> str:
     if vocabulary.path and is_of_version_1(vocabulary.path):
         return CONVERT_VERSION_1
     return f"ggufbpe fix {_path(vocabulary)} {flags} -o fixed.gguf"
+
+
+def set_keys(
+    vocabulary: Vocabulary, keys: Mapping[str, object] = MappingProxyType({}), remove: Iterable[str] = ()
+) -> str:
+    """The command that sets `keys` and takes those in `remove` out."""
+    flags = [f"--set {key}={value}" for key, value in keys.items()] + [f"--remove {key}" for key in remove]
+    return _fix(vocabulary, " ".join(flags))
 
 
 def _set(vocabulary: Vocabulary, key: str, value: object) -> str:

@@ -83,7 +83,8 @@ class Search(Changes):
 
         `whole` is what explains them without asking the tokens; nothing, where that needs fewer other causes.
         """
-        if self.vocabulary.tokenizer_model.ignores_pre or not (whole and self._may_be_doubted(whole)):
+        model = self.vocabulary.tokenizer_model
+        if model.ignores_pre or not (model.has_pre_tokenizer and whole and self._may_be_doubted(whole)):
             return []
         evidence = self.variants.evidence
         if not evidence.is_against:
@@ -115,7 +116,7 @@ class Search(Changes):
             targets = [target for target in targets if target.fits(text.key)]
         if not targets:
             return
-        tokenizer = self.variants.tokenizer(encoding.vocabulary, encoding.by_id)
+        tokenizer = self.variants.tokenizer(encoding.vocabulary, encoding.way)
         ids = encoded(tokenizer, text.data, encoding.parse_special)
         for target in targets:
             count = len(target.core)
@@ -165,9 +166,9 @@ class Search(Changes):
     def _variant(self, encoding: Encoding, text: ChangedText, target: Target, cut: str) -> Variant:
         count = len(target.core)
         kept = {"": (None, None), "end": (0, count), "start": (-count or None, None)}[cut]
-        vocabulary, parse_special, by_id, _ = encoding
+        vocabulary, parse_special, way, _ = encoding
         head, tail, shift = target.head, target.tail, target.shift
-        return Variant(vocabulary, text.data, parse_special, by_id, head, tail, kept, shift)
+        return Variant(vocabulary, text.data, parse_special, way, head, tail, kept, shift)
 
     def _merged(self, found: list[Answer]) -> list[Answer]:
         """`found` with the fewest causes, checked, and without what only comes of a wrong kind of vocabulary."""

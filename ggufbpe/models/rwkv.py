@@ -22,6 +22,7 @@ from .trie import Trie
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
     from .steps import Tracer
+    from .looks import Looks
 
 _FLAGS = PreTokenizer("", "", byte_encode=False, clean_spaces=False)
 _NAMED = {ord("t"): 0x09, ord("n"): 0x0A, ord("r"): 0x0D}
@@ -37,6 +38,10 @@ class RWKVModel(TokenizerModel):
     algorithm = "longest match"
     architecture = "rwkv6"
     has_pre_tokenizer = False
+
+    def recognizes(self, looks: Looks) -> bool:
+        """Bytes written as escapes, and nothing of other models."""
+        return looks.has_escapes and not (looks.has_merges or looks.begins_words or looks.is_byte_level)
 
     def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
         """Only flags."""
