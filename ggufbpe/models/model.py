@@ -78,6 +78,8 @@ class TokenizerModel:
     flags: tuple[
         str, ...
     ] = ()  # fields of `Vocabulary` that a key sets and that change the ids of plain text
+    needs_bytes = False  # what has no token is written by the tokens of its bytes
+    needs_unknown = False  # or is the unknown token, and nothing else
     has_charsmap = False  # text is normalized by one that the file has
     has_scores = False  # tokens have scores, which make the ids
     has_sequences = False  # parts of a text are cut by counting bytes (DNA)

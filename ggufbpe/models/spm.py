@@ -64,6 +64,7 @@ class SpmModel(TokenizerModel):
     has_pre_tokenizer = False
     add_space_prefix = True
     has_scores = True
+    needs_bytes = True
     flags = ("add_space_prefix",)
 
     @property

@@ -66,6 +66,7 @@ class UnigramModel(TokenizerModel):
     keepsfirst_attributes = True
     keeps_first_attributes = True
     has_charsmap = True
+    needs_unknown = True
     flags = ("add_space_prefix", "remove_extra_whitespaces")
 
     def recognizes(self, looks: Looks) -> bool:

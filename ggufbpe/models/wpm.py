@@ -52,6 +52,7 @@ class WordPieceModel(TokenizerModel):
     default_ids = MappingProxyType({"bos": 101, "unk": 100, "sep": 102, "pad": 0, "mask": 103})
     normalizes = True
     has_pre_tokenizer = False
+    needs_unknown = True
     flags = ("lowercase", "strip_accents")
 
     def recognizes(self, looks: Looks) -> bool:
