@@ -22,7 +22,7 @@ from reference import NotPreparedError, vocabulary
 from synthetic import bounded, broken_bytes, byte_tokens, gpt2_vocabulary, make_vocabulary, texts
 
 from ggufbpe import GGUFError, Tokenizer, cli
-from ggufbpe.diagnose import causes
+from ggufbpe.diagnose import framing
 from ggufbpe.diagnose.agreement import agreement
 from ggufbpe.diagnose.causes import ALWAYS_ADDS_BOS, CAUSES
 from ggufbpe.diagnose.diagnose import Answer, diagnose, search, to_json
@@ -459,7 +459,7 @@ def test_a_fix_that_does_not_give_the_ids_is_seen(monkeypatch: pytest.MonkeyPatc
     ids = [*tokenizer.encode("a b"), tokenizer.eos_id or 0]
     for changes in (f"--set {ADD_BOS}=true", "--set general.name=x", f"--set {ADD_EOS}=no-flag"):
         fix = f"ggufbpe fix {tokenizer.vocabulary.path} {changes} -o fixed.gguf"
-        monkeypatch.setattr(causes, "_set", lambda *_, fix=fix: fix)
+        monkeypatch.setattr(framing, "set_keys", lambda *_, fix=fix: fix)
         diagnose(tokenizer, b"a b", ids)
         failed, mending.watch.failed = mending.watch.failed, []
         assert [item.split(": ")[0] for item in failed] == ["diagnose, ['eos']"]

@@ -31,6 +31,7 @@ from .encodings import (
     with_types,
 )
 from .evidence import Target, is_lossless, shifts
+from .framing import name_of_added
 from .model_changes import RARE, model_changes
 from .text_changes import CHARSMAP_MISSING, OF_FLAGS, TEXT_CHANGES, TextChange, space_prefix
 from .variants import BY_ID, Variants, variants_of
@@ -106,7 +107,7 @@ class Changes:
     def _ends(self, ids: list[int], name: str) -> Iterator[tuple[int, ...]]:
         """What at the beginning of `ids` may be BOS (at the end of the reversed, EOS)."""
         yield ()
-        special = self.vocabulary.special_ids[causes.name_of_added(self.vocabulary, name)]
+        special = self.vocabulary.special_ids[name_of_added(self.vocabulary, name)]
         added = self._frame(self.vocabulary, name) != ()
         is_special = bool(ids) and 0 <= ids[0] < len(self.vocabulary.tokens)
         is_special = is_special and self.vocabulary.attributes[ids[0]] & _SPECIAL != 0

@@ -19,6 +19,7 @@ from .encodings import (
     Encoding,
 )
 from .evidence import Target
+from .framing import framing
 from .variants import Variant, encoded
 
 
@@ -154,9 +155,9 @@ class Search(Changes):
             by_name = named and target.head == self._frame(vocabulary._replace(add_bos=True), "bos")
             is_pre = any(cause.id == "pre_type" for cause in encoding.causes)
             if ours == target.head or not (is_pre and by_name and self._bos_is_by_name):
-                yield from causes.framing(vocabulary, "bos", ours, target.head)
+                yield from framing(vocabulary, "bos", ours, target.head)
         if cut != "end" or target.tail:
-            yield from causes.framing(vocabulary, "eos", eos, target.tail)
+            yield from framing(vocabulary, "eos", eos, target.tail)
 
     @property
     def _bos_is_by_name(self) -> bool:

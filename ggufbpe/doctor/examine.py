@@ -22,7 +22,7 @@ from ..models import SUPPORTED
 from .facts import Facts
 from .finding import SEVERITIES, Finding, Where
 from .merges import merge_parts, unreachable
-from .models import charsmap, missing_bytes, missing_unknown, other_model, scores, unconverted_pieces
+from .models import charsmap, missing_bytes, missing_unknown, scores, unconverted_pieces, wrong_model
 from .pre_tokenizer import hugging_face_splitting, pre_tokenizer
 from .round_trips import dropped_spaces, line_break, lost_bytes, round_trips
 from .special_ids import generation_ends, missing_special_ids, wrong_special_ids
@@ -89,7 +89,7 @@ Check = Callable[[Facts], Iterator[Finding]]
 # Of tokenizers that cannot be opened: what they have in common with all.
 COMMON_CHECKS: tuple[Check, ...] = (
     _other_tokenizer,
-    other_model,
+    wrong_model,
     wrong_types,
     duplicates,
     lengths,
@@ -100,7 +100,7 @@ COMMON_CHECKS: tuple[Check, ...] = (
 )
 # Of all others. A new check is a function in the file of its group, and a line here.
 CHECKS: tuple[Check, ...] = (
-    other_model,
+    wrong_model,
     unconverted_pieces,
     pre_tokenizer,
     scores,

@@ -55,7 +55,9 @@ def _problems(copy: str, metadata: bytes | None, target: str, source: str, edite
     before = _errors(source)[0] if found else {}
     for at, error in found.items():
         error.path = target
-        is_hidden = not at and "" in before  # opening ends at the first error, which may have been another one
+        is_hidden = (
+            not at and "" in before
+        )  # opening ends at the first error, which may have been another one
         if error.key in edited or not (at in before or is_hidden):
             error.remedy = (
                 f"{error.remedy or 'change something else'} (nothing was written; --force writes it)"

@@ -18,7 +18,7 @@ from .round_trips import UTF8_BYTES
 _K = TokenizerKey
 
 
-def other_model(model: Facts) -> Iterator[Finding]:
+def wrong_model(model: Facts) -> Iterator[Finding]:
     """Tokens that were made for another tokenizer model than the one that is named."""
     if not model.kind.has_vocabulary or not model.model:
         return
