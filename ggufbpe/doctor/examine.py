@@ -22,7 +22,7 @@ from ..models import SUPPORTED
 from .facts import Facts
 from .finding import SEVERITIES, Finding, Where
 from .merges import merge_parts, unreachable
-from .models import charsmap, missing_bytes, missing_unknown, scores, unconverted_pieces, wrong_model
+from .models import charsmap, missing_unknown, scores, unconverted_pieces, unwritable_bytes, wrong_model
 from .pre_tokenizer import hugging_face_splitting, pre_tokenizer
 from .round_trips import dropped_spaces, line_break, lost_bytes, round_trips
 from .special_ids import generation_ends, missing_special_ids, wrong_special_ids
@@ -105,7 +105,7 @@ CHECKS: tuple[Check, ...] = (
     pre_tokenizer,
     scores,
     charsmap,
-    missing_bytes,
+    unwritable_bytes,
     missing_unknown,
     wrong_types,
     duplicates,

@@ -84,7 +84,7 @@ def scores(model: Facts) -> Iterator[Finding]:
     )
 
 
-def missing_bytes(model: Facts) -> Iterator[Finding]:
+def unwritable_bytes(model: Facts) -> Iterator[Finding]:
     """Bytes that no token stands for, of models that write with them what has no token."""
     tokenizer = model.tokenizer
     if tokenizer is None or not model.kind.needs_bytes:
