@@ -21,8 +21,8 @@ from .trie import Trie
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
-    from .steps import Tracer
     from .looks import Looks
+    from .steps import Tracer
 
 _FLAGS = PreTokenizer("", "", byte_encode=False, clean_spaces=False)
 _NAMED = {ord("t"): 0x09, ord("n"): 0x0A, ord("r"): 0x0D}

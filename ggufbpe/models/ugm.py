@@ -31,8 +31,8 @@ from .model import TokenizerModel, Warn
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
-    from .steps import Tracer
     from .looks import Looks
+    from .steps import Tracer
 
 _NORMAL, _UNUSED, _USER_DEFINED = 4, 2, 16  # vocab/vocabulary.py, which imports this room
 _MATCHED = _NORMAL | _USER_DEFINED | _UNUSED  # what plain text may become

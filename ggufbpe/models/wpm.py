@@ -23,8 +23,8 @@ from .word_cache import WordCache
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
-    from .steps import Tracer
     from .looks import Looks
+    from .steps import Tracer
 
 _FLAGS = PreTokenizer("", "", byte_encode=False, add_bos=True, add_sep=True)
 _BEGIN = SPACE  # before each word, in the texts of tokens

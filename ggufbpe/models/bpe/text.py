@@ -54,7 +54,6 @@ def byte_pair_text(tokenizer: Tokenizer) -> BytePairText:
         path=tokenizer.vocabulary.path,
         key=TokenizerKey.MODEL,
         remedy="tokenize, detokenize, count, explain, info, stats, diff and verify work for it",
-        remedy="tokenize, detokenize, count, info, stats, diff, verify, diagnose and doctor work for it",
     )
     error.model = tokenizer.model
     raise error
