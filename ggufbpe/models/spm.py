@@ -215,8 +215,6 @@ class SpmText:
     def plain(self, fragment: str | bytes) -> str:
         """A fragment as it is merged. Bytes that are no character are `_bare_byte`s, which are in no token."""
         if isinstance(fragment, str):
-            return self.prefix + escape_spaces(fragment)
-        return self.prefix + fragment.replace(b" ", SPACE.encode()).decode("utf-8", _ERRORS)
             return self.prefix + (escape_spaces(fragment) if self._space == SPACE else fragment)
         return self.prefix + fragment.replace(b" ", self._space.encode()).decode("utf-8", _ERRORS)
 
