@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,6 +13,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))  # the makers of the fixtures; they also read them
+
+import mending  # noqa: E402 - it needs the scripts, too
+
+mending.watch_everything()
 
 GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"
 RAW_UTF8 = ROOT / "fixtures" / "raw-utf8.gguf"
@@ -57,3 +62,16 @@ def gpt2_path() -> Path:
 def raw_utf8_path() -> Path:
     """The small vocabulary in raw UTF-8, for the names that do not byte-encode."""
     return RAW_UTF8
+
+
+@pytest.fixture(autouse=True)
+def every_fix_mends(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Each fix that a command has for the files that a test makes is done, and does what it is for (mending.py)."""
+    base = tmp_path_factory.getbasetemp()
+    mending.watch.folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "fixes"
+    mending.watch.folder.mkdir(exist_ok=True)
+    yield
+    failed = mending.watch.end(request.node.funcargs.get("tmp_path"))
+    assert not failed, "\n".join(failed)

@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GPT2, missing
-from mending import COMMAND, FIXTURES, fixes_that_fail
+from conftest import GPT2, ROOT, UNIGRAM, missing
+from mending import COMMAND, FIXTURES, done, fixes_that_fail
 from reference import NotPreparedError, vocabulary, with_pre, write_metadata
-from test_diagnose import MENDABLE
-from test_verify import BROKEN
 
 from ggufbpe import Tokenizer
 from ggufbpe.cli import diff, main
 from ggufbpe.doctor import examine as checks
 from ggufbpe.doctor.examine import examine
+from ggufbpe.doctor.facts import Facts
 from ggufbpe.doctor.finding import Finding
 from ggufbpe.doctor.mend import write_fixed
 from ggufbpe.gguf.arguments import parse_set
@@ -32,6 +31,7 @@ from ggufbpe.models.bpe.merge import parts
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.split import splitter
 from ggufbpe.models.bpe.telltales import CUT_BY, FEATURES, telltales
+from ggufbpe.models.charsmap import Charsmap
 from ggufbpe.vocab import load_vocabulary
 
 K = TokenizerKey
@@ -211,6 +211,7 @@ def test_every_finding_that_there_is_has_a_defect() -> None:
     ]
     ids = {node.value for node in findings if isinstance(node, ast.Constant)}
     tested = {expected for expected, _, _ in DEFECTS.values()} | {"not_bpe", "no_line_break", "clean_spaces"}
+    tested |= {expected for _, _, expected, _ in OTHER_DEFECTS.values()}
     assert len(ids) > 24
     assert ids <= tested  # but for pre_doubtful, on whole vocabularies, below
 
@@ -241,8 +242,7 @@ def test_a_vocabulary_without_line_breaks(tmp_path: Path) -> None:
     assert {"bytes_missing", "no_line_break"} <= set(ids)
 
 
-def test_every_fix_for_a_fixture_is_taken_and_mends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_every_fix_for_a_fixture_is_taken_and_mends() -> None:
     count = 0
     for path in FIXTURES:
         number, failed = fixes_that_fail(path)
@@ -251,42 +251,14 @@ def test_every_fix_for_a_fixture_is_taken_and_mends(tmp_path: Path, monkeypatch:
     assert count > 100
 
 
-@pytest.mark.parametrize("defect", DEFECTS)
-def test_every_fix_for_a_defect_is_taken_and_mends(
-    defect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert fixes_that_fail(variant(tmp_path, DEFECTS[defect][2]()))[1] == []
-
-
-# What is broken in the copies of other vocabularies that other tests make, done to the one here, which is small.
-OF_OTHER_TESTS: dict[str, Keys] = {
-    **{
-        f"verify, {case}": {**({K.PRE: pre} if pre else {}), **extra}
-        for case, (pre, extra, *_) in BROKEN.items()
-    },
-    **{f"diagnose, {case}": keys for case, (_, keys, *_) in MENDABLE.items() if keys},
-    **{
-        f"pre {name}": {K.PRE: name}
-        for name in ("default", "olmo", "gpt-4o", "chameleon", "glm4", "gemma4", "no")
-    },
-    **{
-        f"model {name}": {K.MODEL: name}
-        for name in ("bert", "llama", "none", "mystery", "gemma4", "hybriddna")
-    },
-    "story": {K.PRE: None},
-    "cli, of another model": {K.MODEL: "llama", K.PRE: None, "tokenizer.ggml.cls_token_id": 9999},
-    "cli, BOS and EOS": {K.ADD_BOS: True, K.ADD_EOS: True},
-    "fix, flag of a number": {K.ADD_BOS: 1},
-}
-
-
-@pytest.mark.parametrize("case", OF_OTHER_TESTS)
-def test_every_fix_for_what_other_tests_break_is_taken_and_mends(
-    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert fixes_that_fail(variant(tmp_path, OF_OTHER_TESTS[case]))[1] == []
+def test_a_fix_that_does_not_mend_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What mending.py does around each test, which makes copies of all defects."""
+    path = variant(tmp_path, {K.ADD_BOS: 1})
+    assert fixes_that_fail(path) == (1, [])
+    monkeypatch.setattr(Facts, "set", lambda self, key, value: self.command("--set", "general.name=x"))
+    assert [failed.split(":")[0] for failed in fixes_that_fail(path)[1]] == ["doctor, wrong_type"]
+    monkeypatch.setattr(Facts, "set", lambda self, key, value: self.command("--set", f"{key}=x"))
+    assert [failed.split(":")[0] for failed in fixes_that_fail(path)[1]] == ["doctor, wrong_type"]
 
 
 FIXED = ("no pre", "pre unknown", "flag of another type", "control token of type normal", "BOS twice")
@@ -327,16 +299,15 @@ OTHER_TYPES: list[tuple[str, GGUFValueType, Any, object]] = [
 
 @pytest.mark.parametrize(("key", "kind", "value", "fixed"), OTHER_TYPES)
 def test_a_value_of_another_type(
-    key: str, kind: GGUFValueType, value: Any, fixed: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    key: str, kind: GGUFValueType, value: Any, fixed: object, tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     path = variant(tmp_path, {key: value if isinstance(value, list) else (value, kind)})
     first = examine(path)[0]
     assert (first.id, first.where.key) == ("wrong_type", key)
     assert main(["doctor", str(path)]) == (first.severity == "error") == (key != K.CHAT_TEMPLATE)
-    assert fixes_that_fail(path)[1] == []
     if fixed is not None:
-        assert read(Path("fixed.gguf"))[key] == fixed
+        [command] = COMMAND.findall(first.fix)
+        assert read(done(command, tmp_path) or path)[key] == fixed
 
 
 def test_a_pre_that_is_not_utf_8(tmp_path: Path) -> None:
@@ -361,6 +332,116 @@ def test_defaults_of_special_ids_are_those_of_the_tokenizer(
     path = variant(tmp_path, {K.MODEL: model, key: 999_999})
     [found] = [finding for finding in examine(path) if finding.id == "special_id_out_of_range"]
     assert f"llama.cpp ignores it, and {default}. " in found.why
+
+
+# ---- models without a pre-tokenizer ---------------------------------------------------------------------
+
+VOCABS = ROOT / "fixtures" / "vocabs"
+SPM, WPM, RWKV = (VOCABS / f"{name}.gguf" for name in ("spm", "wpm", "rwkv"))
+NAN = float("nan")
+
+
+def scores_of(path: Path, *first: float, rest: float | None = None) -> Keys:
+    """Changes to scores: the first ones, and all others where `rest` says so."""
+    own = read(path)[K.SCORES]
+    return {K.SCORES: [*first, *(own if rest is None else [rest] * len(own))[len(first) :]]}
+
+
+def charsmap_of(at: int, *units: int) -> Keys:
+    """Changes to the charsmap of the unigram vocabulary: units of its double array, from one on."""
+    data = bytearray(byte & 0xFF for byte in read(UNIGRAM)[K.PRECOMPILED_CHARSMAP])
+    data[4 + 4 * at : 4 + 4 * (at + len(units))] = b"".join(unit.to_bytes(4, "little") for unit in units)
+    return {K.PRECOMPILED_CHARSMAP: (list(data), T.ARRAY, T.UINT8)}
+
+
+def raw_pieces() -> Keys:
+    """BERT's tokens as its own vocab.txt has them."""
+    tokens = read(cached("bert-bge"))[K.LIST]
+    named = [token for token in tokens if token.startswith("[")]
+    return {
+        K.LIST: [
+            token if token in named else token[1:] if token.startswith("\u2581") else f"##{token}"
+            for token in tokens
+        ]
+    }
+
+
+# A file, its changes, the finding, and its severity.
+OTHER_DEFECTS: dict[str, tuple[Path | str, Callable[[], Keys], str, str]] = {
+    "SPM without scores": (SPM, lambda: {K.SCORES: None}, "scores_missing", "warning"),
+    "SPM, scores of zero": (SPM, lambda: scores_of(SPM, rest=0.0), "scores_flat", "warning"),
+    "SPM, a score that is no number": (SPM, lambda: scores_of(SPM, NAN), "scores_not_numbers", "error"),
+    "SPM, too few scores": (SPM, lambda: {K.SCORES: [0.0] * 7}, "scores_length", "error"),
+    "SPM without bytes": (VOCABS / "spm-without-bytes.gguf", dict, "bytes_missing", "warning"),
+    "UGM without scores": (UNIGRAM, lambda: {K.SCORES: None}, "scores_missing", "warning"),
+    "UGM, a score that is no number": (
+        UNIGRAM,
+        lambda: scores_of(UNIGRAM, NAN),
+        "scores_not_numbers",
+        "error",
+    ),
+    "UGM without charsmap": (UNIGRAM, lambda: {K.PRECOMPILED_CHARSMAP: None}, "charsmap_missing", "note"),
+    "UGM, first offset out": (UNIGRAM, lambda: charsmap_of(0, 0xFFFFFC00), "charsmap_damaged", "error"),
+    "WPM without unknown token": (
+        VOCABS / "wpm-unknown-missing.gguf",
+        dict,
+        "unknown_missing",
+        "warning",
+    ),
+    "WPM without SEP": (WPM, lambda: {K.SEP_ID: None}, "special_id_missing", "warning"),
+    "WPM with ##": ("bert-bge", raw_pieces, "pieces_unconverted", "error"),
+    "RWKV without bytes": (VOCABS / "rwkv-without-bytes.gguf", dict, "bytes_missing", "warning"),
+    "Llama 2 as GPT-2": ("llama-spm", lambda: {K.MODEL: "gpt2"}, "model_doubtful", "error"),
+    "Llama 2 as T5": ("llama-spm", lambda: {K.MODEL: "t5"}, "model_doubtful", "warning"),
+    "BERT as T5": ("bert-bge", lambda: {K.MODEL: "t5"}, "model_doubtful", "warning"),
+    "BERT as Llama": ("bert-bge", lambda: {K.MODEL: "llama"}, "model_doubtful", "warning"),
+    "BERT as RWKV": ("bert-bge", lambda: {K.MODEL: "rwkv"}, "model_doubtful", "warning"),
+    "Llama 3 as Llama 2": ("llama-bpe", lambda: {K.MODEL: "llama"}, "model_doubtful", "warning"),
+    "GPT-2 as BERT": ("gpt-2", lambda: {K.MODEL: "bert"}, "model_doubtful", "warning"),
+    "GPT-2 as T5": ("gpt-2", lambda: {K.MODEL: "t5"}, "model_doubtful", "warning"),
+}
+
+
+@pytest.mark.parametrize("defect", OTHER_DEFECTS)
+def test_defects_of_other_models_are_found(defect: str, tmp_path: Path) -> None:
+    base, changes, expected, severity = OTHER_DEFECTS[defect]
+    path = base if isinstance(base, Path) else cached(base)
+    found = examine(with_pre(path, None, tmp_path / "model.gguf", extra=changes()))
+    assert (expected, severity) in [(finding.id, finding.severity) for finding in found]
+    if expected == "model_doubtful":
+        assert (found[0].id, bool(COMMAND.search(found[0].fix))) == (expected, True)
+
+
+@pytest.mark.parametrize("path", [SPM, WPM, RWKV, UNIGRAM], ids=lambda path: path.stem)
+def test_sound_files_of_other_models_have_no_warning(path: Path) -> None:
+    """But that RWKV's names no EOS, which ends a generation."""
+    found = {finding.id for finding in examine(path) if finding.severity != "note"}
+    assert found == ({"special_id_missing"} if path == RWKV else set())
+
+
+def test_offsets_of_a_charsmap_are_looked_at() -> None:
+    """Units all over the array overwritten by one that leads out: the texts named do, and else none."""
+    data = bytes(byte & 0xFF for byte in read(UNIGRAM)[K.PRECOMPILED_CHARSMAP])
+    sound = Charsmap(data)
+    assert list(sound.damaged()) == []
+    keys = list(map(str.encode, map(chr, (*range(0x80, 0x200), *range(0xFB00, 0xFB07)))))
+    size = int.from_bytes(data[:4], "little") // 4
+    hit = 0
+    used = [at for at in range(size) if int.from_bytes(data[4 + 4 * at : 8 + 4 * at], "little")]
+    for at in used[:: len(used) // 30]:
+        unit = int.from_bytes(data[4 + 4 * at : 8 + 4 * at], "little")
+        broken = Charsmap(
+            data[: 4 + 4 * at] + (unit & 0x3FF | 0xFFFFFC00).to_bytes(4, "little") + data[8 + 4 * at :]
+        )
+        damaged = list(broken.damaged())
+        hit += bool(damaged)
+        for text in damaged:
+            with pytest.raises(ValueError, match="damaged"):
+                broken.longest(text, 0)
+        if not damaged:
+            for text in keys:
+                broken.longest(text + b"\xff\x01", 0)
+    assert hit > 5
 
 
 # ---- real models ----------------------------------------------------------------------------------------

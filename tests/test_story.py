@@ -1,7 +1,8 @@
 """The whole story, as a new user lives it, with the real commands.
 
-A GGUF has lost its `tokenizer.ggml.pre`. The ids that the real llama-tokenize gives with the right one are at
-hand. `verify` says that and where they differ, `diagnose` says why, `fix` mends the file, and `verify` passes.
+The first: a GGUF has lost its `tokenizer.ggml.pre`. The ids that the real llama-tokenize gives with the right one are
+at hand. `verify` says that and where they differ, `diagnose` says why, `fix` mends the file, and `verify` passes. The
+others: Llama 2 and bge, opened, found to be right, broken by a flag or a wrong model, diagnosed, and mended.
 """
 
 from __future__ import annotations
@@ -121,3 +122,58 @@ def test_the_broken_model_is_what_llama_cpp_makes_of_it(command: Path, right: Pa
     broken = with_pre(right, None, tmp_path / "model.gguf", extra={"tokenizer.ggml.pre": None})
     found = ggufbpe("verify", "-m", broken, "--against", f"llama-tokenize:{command}", "-p", PROMPT)
     assert found.returncode == 0, found.stdout
+
+
+LLAMA_2, BGE = "llama-spm", "bert-bge"
+SPACED = "The  naïve Café,\n  in 1984: it's 日本 \u2603!"
+
+
+@pytest.mark.parametrize(
+    ("name", "broken_by", "cause"),
+    [
+        (LLAMA_2, "tokenizer.ggml.add_space_prefix=false", "space_prefix"),
+        (LLAMA_2, "tokenizer.ggml.model=t5", "model"),
+        (BGE, "tokenizer.ggml.normalizer.lowercase=false", "lower_case"),
+        (BGE, "tokenizer.ggml.seperator_token_id=100", "sep"),
+    ],
+)
+def test_other_models_opened_verified_broken_diagnosed_and_mended(
+    name: str, broken_by: str, cause: str, command: Path, tmp_path: Path
+) -> None:
+    try:
+        right = vocabulary(name)
+    except NotPreparedError as error:
+        missing(str(error))
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_bytes(SPACED.encode())
+    path = os.pathsep.join([str(command.parent), os.environ["PATH"]])
+
+    # It opens, the doctor has nothing to warn of, and its ids are those of the real command.
+    assert "SentencePiece" in (shown := ggufbpe("info", "-m", right).stdout) or "WordPiece" in shown
+    assert ggufbpe("doctor", right, "--strict").returncode == 0
+    found = ggufbpe("verify", "-m", right, "--against", "llama-tokenize", prompt, "-p", "In 1984", PATH=path)
+    assert found.returncode == 0, found.stdout
+
+    # Somebody changes one key. The ids that were right are at hand; those of the broken file are others.
+    recorded = run(command, "-m", right, "-f", prompt, "--ids", "--no-escape")
+    ids = tmp_path / "ids.json"
+    ids.write_text(recorded.stdout)
+    broken = tmp_path / "model.gguf"
+    assert ggufbpe("fix", right, "--set", broken_by, "-o", broken).returncode == 0
+    found = ggufbpe("verify", "-m", broken, "--against", f"ids:{ids}", prompt)
+    assert found.returncode == 1
+    assert f"cause: {cause}: " in found.stdout
+
+    # diagnose says why, and how to mend it; the command is taken as it is given.
+    found = ggufbpe("diagnose", "-m", broken, "-f", prompt, "--ids", ids, "--json")
+    best = json.loads(found.stdout)["explanations"][0]
+    assert ([each["id"] for each in best["causes"]], best["explains"]) == ([cause], 1.0)
+    assert ggufbpe(*shlex.split(best["fix"])[1:], folder=tmp_path).returncode == 0
+
+    # Now all agree again.
+    fixed = tmp_path / "fixed.gguf"
+    assert ggufbpe("verify", "-m", fixed, "--against", f"ids:{ids}", prompt).returncode == 0
+    found = ggufbpe("verify", "-m", fixed, "--against", "llama-tokenize", prompt, PATH=path)
+    assert found.returncode == 0, found.stdout
+    found = ggufbpe("diagnose", "-m", fixed, "-f", prompt, "--ids", ids)
+    assert found.stdout.startswith("match: ")

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from ..vocab import CONTROL
+
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
@@ -83,4 +85,8 @@ def added_as(tokenizer: Tokenizer, text: bytes, ids: list[int], parse_special: b
     )
     if ids in (with_eos, without):
         return AS_LIBRARY if ids == with_eos else AS_COMMAND
+    vocabulary = tokenizer.vocabulary
+    ends = {*ids[:1], *ids[-1:]} - {tokenizer.eos_id}
+    if any(0 <= end < len(vocabulary.tokens) and vocabulary.attributes[end] & CONTROL for end in ends):
+        return ""  # something else is added, by another tokenizer
     return AS_LIBRARY if ids[-1:] == [tokenizer.eos_id] else AS_COMMAND

@@ -11,7 +11,8 @@ But: nothing is tried here, and no ids are compared.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import printable
@@ -26,9 +27,19 @@ from ..vocab import MADE_CONTROL, TokenAttribute, Vocabulary
 # The ids, and the order in which explanations of equally many causes are listed: what is done once around the
 # text, then what changes the text, then what changes the model; what says least comes last.
 CAUSES = (
-    *("bos", "eos", "parse_special", "trailing_newline", "newlines", "bom", "space_prefix", "leading_space"),
+    *("model", "bos", "eos", "sep", "parse_special", "trailing_newline", "newlines", "bom"),
+    *("space_prefix", "leading_space", "extra_whitespace", "lower_case", "accents", "charsmap"),
     *("escapes", "invalid_utf8", "normalization", "truncated", "ignore_merges", "special_token_types"),
-    *("pre_type", "merges", "vocabulary", "text_differs", "unknown"),
+    *(
+        "escape_whitespaces",
+        "byte_fallback",
+        "scores",
+        "pre_type",
+        "merges",
+        "vocabulary",
+        "text_differs",
+        "unknown",
+    ),
 )
 
 _K = TokenizerKey
@@ -80,7 +91,9 @@ def to_json(diagnosis: Diagnosis) -> dict[str, object]:
     }
 
 
-_COMMAND = re.compile(r"(ggufbpe fix .+?)((?: --set\S* \S+)+) -o fixed\.gguf")  # as `_fix` writes it
+_COMMAND = re.compile(
+    r"(ggufbpe fix .+?)((?: --(?:set\S*|remove) \S+)+) -o fixed\.gguf"
+)  # as `_fix` writes it
 
 
 def together(causes: Iterable[Cause]) -> str:
@@ -91,47 +104,6 @@ def together(causes: Iterable[Cause]) -> str:
 
 
 # ---- around the text ------------------------------------------------------------------------------------
-
-
-def framing(
-    vocabulary: Vocabulary, name: str, ours: tuple[int, ...], theirs: tuple[int, ...]
-) -> Iterator[Cause]:
-    """The cause that `ours` stands at an end of the ids and `theirs` at an end of the given ones, if any.
-
-    `name` is "bos" or "eos".
-    """
-    if ours == theirs:
-        return
-    special = vocabulary.special_ids[name]
-    upper, flag = name.upper(), {"bos": _K.ADD_BOS, "eos": _K.ADD_EOS}[name]
-    key = {"bos": _K.BOS_ID, "eos": _K.EOS_ID}[name]
-    add = f"let the other tool add {upper}"
-    if name == "bos" and vocabulary.pre_tokenizer.always_add_bos:
-        add += f", which llama.cpp adds under this pre-tokenizer whatever {flag} says"
-    else:
-        add += f", or make the model add none: {_set(vocabulary, flag, 'false')}"
-    remove = f"let the other tool add no {upper}"
-    if not theirs:
-        problem, what, fix = "missing", f"the model adds {upper}, and the given ids have none", add
-        if name == "bos":
-            fix += "; for one call, --no-bos"
-    elif len(theirs) > 1:
-        problem, what = "twice", f"{upper} stands there {len(theirs)} times"
-        fix = f"{remove}: the text or its chat template has one already"
-    elif theirs[0] != special:
-        problem, what = "other", f"the given ids have {_token(vocabulary, theirs[0])} as {upper}"
-        what += f", the model has {_token(vocabulary, ours[0])}" if ours else ", the model adds none"
-        fix = f"if that is right: {_set(vocabulary, key, theirs[0])}"
-        if not ours:
-            flags = f"--set {key}={theirs[0]} --set {flag}=true"
-            fix = f"{remove}, or make the model add it: {_fix(vocabulary, flags)}"
-    else:
-        problem, what = "added", f"the given ids have {upper}, and the model adds none"
-        fix = f"{remove}, or make the model add it: {_set(vocabulary, flag, 'true')}"
-        if getattr(vocabulary, f"add_{name}"):
-            fix = f"{remove}, or add special tokens here, too (leave out --no-bos)"
-    detail: dict[str, object] = {"what": what, "problem": problem}
-    yield Cause(name, {**detail, "ours": list(ours), "theirs": list(theirs)}, fix)
 
 
 def truncated(kept: int, of: int, side: str) -> Cause:
@@ -352,6 +324,14 @@ def _fix(vocabulary: Vocabulary, flags: str) -> str:
     return f"ggufbpe fix {_path(vocabulary)} {flags} -o fixed.gguf"
 
 
+def set_keys(
+    vocabulary: Vocabulary, keys: Mapping[str, object] = MappingProxyType({}), remove: Iterable[str] = ()
+) -> str:
+    """The command that sets `keys` and takes those in `remove` out."""
+    flags = [f"--set {key}={value}" for key, value in keys.items()] + [f"--remove {key}" for key in remove]
+    return _fix(vocabulary, " ".join(flags))
+
+
 def _set(vocabulary: Vocabulary, key: str, value: object) -> str:
     return _fix(vocabulary, f"--set {key}={value}")
 
@@ -360,11 +340,6 @@ def _path(vocabulary: Vocabulary) -> str:
     import shlex
 
     return shlex.quote(vocabulary.path) if vocabulary.path else "model.gguf"
-
-
-def _token(vocabulary: Vocabulary, token: int) -> str:
-    known = 0 <= token < len(vocabulary.tokens)
-    return f"{token} ({vocabulary.tokens[token]})" if known else str(token)
 
 
 def _type_name(attribute: int) -> str:

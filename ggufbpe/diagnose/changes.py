@@ -14,7 +14,6 @@ from typing import NamedTuple
 from .. import utf8
 from ..models.bpe.merge import CHAR_BYTES
 from ..models.bpe.registry import PRE_TOKENIZERS
-from ..models.bpe.text import byte_pair_text
 from ..spelling import SPACE
 from ..tokenizer import Tokenizer
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
@@ -32,8 +31,10 @@ from .encodings import (
     with_types,
 )
 from .evidence import Target, is_lossless, shifts
-from .text_changes import TEXT_CHANGES, TextChange, space_prefix
-from .variants import Variants, variants_of
+from .framing import name_of_added
+from .model_changes import RARE, model_changes
+from .text_changes import CHARSMAP_MISSING, OF_FLAGS, TEXT_CHANGES, TextChange, space_prefix
+from .variants import BY_ID, Variants, variants_of
 
 _SPECIAL = CONTROL | USER_DEFINED | UNKNOWN
 _HAS_PIECE = _SPECIAL | NORMAL | BYTE
@@ -71,7 +72,6 @@ class Changes:
         self.text = ChangedText(text, self.key(text))
         self.tokenizer = tokenizer
         self._pipeline = tokenizer.pipeline
-        self._plain_text = byte_pair_text(tokenizer)
         self.ours = tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
         self.lossless = is_lossless(self.vocabulary)
         self.targets = list(self._targets(ids, (0, 0), ()))
@@ -107,7 +107,7 @@ class Changes:
     def _ends(self, ids: list[int], name: str) -> Iterator[tuple[int, ...]]:
         """What at the beginning of `ids` may be BOS (at the end of the reversed, EOS)."""
         yield ()
-        special = self.vocabulary.special_ids[name]
+        special = self.vocabulary.special_ids[name_of_added(self.vocabulary, name)]
         added = self._frame(self.vocabulary, name) != ()
         is_special = bool(ids) and 0 <= ids[0] < len(self.vocabulary.tokens)
         is_special = is_special and self.vocabulary.attributes[ids[0]] & _SPECIAL != 0
@@ -117,10 +117,9 @@ class Changes:
             yield (ids[0], ids[1])
 
     def _frame(self, vocabulary: Vocabulary, name: str) -> tuple[int, ...]:
-        """The BOS or EOS that a vocabulary adds."""
-        token = vocabulary.special_ids[name]
-        added = vocabulary.add_bos if name == "bos" else vocabulary.add_eos
-        return (token,) if self.add_special and added and token is not None else ()
+        """What a vocabulary adds: "bos" before a text, "eos" behind it, which may be SEP."""
+        before, behind = vocabulary.added
+        return tuple(before if name == "bos" else behind) if self.add_special else ()
 
     def key(self, data: bytes) -> bytes:
         """A text as the model's ids decode to it."""
@@ -134,7 +133,13 @@ class Changes:
 
     @cached_property
     def _text_changes(self) -> list[TextChange]:
-        changes = list(TEXT_CHANGES)
+        changes, model = list(TEXT_CHANGES), self.vocabulary.tokenizer_model
+        if "lowercase" in model.flags:
+            changes = [change for change in changes if change.cause.detail["change"] not in OF_FLAGS]
+        if model.has_charsmap and not self.vocabulary.charsmap:
+            changes.append(CHARSMAP_MISSING)
+        if "add_space_prefix" in model.flags:  # which is changed then, not the text
+            return changes
         if not self.text.data.startswith(b" "):  # add_prefix_space adds none to one that is there
             changes.append(space_prefix("at the beginning", lambda data: b" " + data))
         if self._spaced(self.text.data) != b" " + self.text.data:
@@ -189,9 +194,11 @@ class Changes:
         partition = self._pipeline.special.partition
         if partition(source, parse) != partition(source, not parse):
             changes.append(("parse_special", with_parse_special))
-        changes.append(("ignore_merges", with_ignore_merges))
         changes += [("special_token_types", change) for change in self._type_changes(source)]
-        changes.append(("merges", lambda e: e.with_cause(causes.merges_by_id(), by_id=True)))
+        if not self.vocabulary.tokenizer_model.has_pre_tokenizer:
+            return changes + list(model_changes(self.vocabulary, self.merges_of))
+        changes.append(("ignore_merges", with_ignore_merges))
+        changes.append(("merges", lambda e: e.with_cause(causes.merges_by_id(), way=BY_ID)))
         changes += [("merges", with_merges(other.vocabulary)) for other in self.merges_of]
         return changes
 
@@ -220,12 +227,19 @@ class Changes:
             return False
         if self._is_sure(token) and self.tokenizer.token_to_piece(token) != written:
             return False  # byte-level: stands for another text than its own
-        words = self.tokenizer.words(written)
-        return len(words) != 1 or self._plain_text.word_ids[words[0]] != (token,)
+        if self.vocabulary.tokenizer_model.has_pre_tokenizer:
+            return list(self._pipeline.plain_ids(self.vocabulary.tokens[token])) != [token]
+        try:
+            found = self.tokenizer.encode(written, add_special=False, parse_special=False)
+        except ValueError:  # a byte without a token
+            return True
+        return len([each for each in found if each >= 0 and self.vocabulary.tokens[each] != SPACE]) > 1
 
     @cached_property
     def _pre_changes(self) -> list[EncodingChange]:
         """A change to each pre-tokenizer that is not the one in force, those that act alike in one."""
+        if not self.vocabulary.tokenizer_model.has_pre_tokenizer:
+            return []
         masks = b"<mask>" in self.text.data and "<mask>" in self.vocabulary.token_to_id
         groups: dict[tuple[object, ...], list[str]] = {}
         for name, entry in PRE_TOKENIZERS.items():
@@ -250,5 +264,5 @@ class Changes:
             for pre in pre_changes:
                 yield change(pre(base))
             for other, second in small[at + 1 :]:
-                if other != cause:
+                if other != cause and not {other, cause} <= RARE:
                     yield second(change(base))

@@ -28,8 +28,9 @@ from collections.abc import Iterable, Sequence
 from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
 from . import causes
-from .agreement import AS_COMMAND, added_as
+from .agreement import AS_COMMAND, AS_LIBRARY, added_as
 from .causes import Cause, Diagnosis, Explanation, to_json
+from .model_changes import other_models
 from .nearest import Nearest
 from .search import Answer, order
 
@@ -63,6 +64,10 @@ def diagnose(
     found = search(
         tokenizer, text, given, add_special=add_special, parse_special=parse_special, others=others
     )
+    if meaning == AS_COMMAND and any(cause.id in ("bos", "eos", "sep") for cause in found[0].causes):
+        # a wrong guess
+        meaning = AS_LIBRARY
+        found = search(tokenizer, text, given, parse_special=parse_special, others=others)
     return Diagnosis(False, tuple(Explanation(item.causes, item.explains) for item in found), meaning)
 
 
@@ -84,6 +89,8 @@ def search(
         if other not in same:
             cause = causes.other_vocabulary(other.vocabulary.path)
             searches.append(Nearest(other, text, ids, *flags, cause=cause))
+    for other, cause in other_models(vocabulary):
+        searches.append(Nearest(other, text, ids, *flags, cause=cause))
     try:
         return _best(searches)
     finally:

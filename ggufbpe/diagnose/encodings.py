@@ -22,7 +22,7 @@ class Encoding(NamedTuple):
 
     vocabulary: Vocabulary
     parse_special: bool
-    by_id: bool = False
+    way: str = ""  # how words become ids, where that is not the model's own way (variants.py)
     causes: tuple[Cause, ...] = ()
 
     def with_cause(self, cause: Cause, **fields: object) -> Encoding:
@@ -69,6 +69,8 @@ def with_types(vocabulary: Vocabulary, types: dict[int, int]) -> EncodingChange:
 
     def change(encoding: Encoding) -> Encoding:
         changed = encoding.vocabulary._replace(attributes=attributes, special_token_ids=special)
+        if changed.first_attributes:  # by which user-defined tokens are found in plain text
+            changed = changed._replace(first_attributes=attributes)
         return encoding.with_cause(cause, vocabulary=changed)
 
     return change

@@ -6,8 +6,10 @@ search.py -> [this file] -> answers that explain a part -> diagnose.py
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import accumulate
 
+from ..models.bpe.text import BytePairText
 from ..spelling import unescape_spaces
 from . import causes
 from .agreement import agreement, first_difference
@@ -26,14 +28,18 @@ class Nearest(Search):
 
     def other_text(self) -> list[Answer]:
         """The text that the ids stand for, if it gives them."""
-        targets = [target for target in self.targets if target.shift == (0, 0)]
+        targets = [
+            target if self.lossless else target._replace(text=self._decoded(target.core))
+            for target in self.targets
+            if target.shift == (0, 0)
+        ]
         targets.sort(key=lambda target: -len(target.head) - len(target.tail))
         # Of a text that has nothing to do with the given one, only that it gives the ids is worth saying.
         rounds = [[self.base]] if self.says_something_else() else [[self.base], self.encodings]
         for encodings in rounds:
             found: list[Answer] = []
             for target in targets:
-                if target.text is not None and target.text != self.text.key:
+                if target.text is not None and target.text != self._own_text:
                     text = self._text_of(target.text)
                     some = [item for encoding in encodings for item in self._tried(encoding, text, [target])]
                     some = [item for item in some if all(cause.id != "truncated" for cause in item.causes)]
@@ -44,14 +50,33 @@ class Nearest(Search):
                 return self._merged(found)
         return []
 
+    @cached_property
+    def _own_text(self) -> bytes:
+        """The text as its own ids give it back."""
+        if self.lossless:
+            return self.text.key
+        parse_special = self.base.parse_special
+        return self._decoded(
+            self.tokenizer.encode(self.text.data, add_special=False, parse_special=parse_special)
+        )
+
+    def _decoded(self, ids: list[int]) -> bytes:
+        """What ids of a model that does not keep every text decode to."""
+        return self.tokenizer.decode_bytes(ids) if all(map(self._is_known, ids)) else b""
+
+    def _is_known(self, token: int) -> bool:
+        return 0 <= token < len(self.vocabulary.tokens)
+
     def _text_of(self, data: bytes) -> ChangedText:
-        detail = difference(self.text.data, self.text.key, data)
+        detail = difference(self.text.data if self.lossless else self._own_text, self._own_text, data)
         return ChangedText(data, data, (causes.text_differs(detail),))
 
     def says_something_else(self) -> bool:
         """Whether the ids decode to what has nothing to do with the text."""
         text = self.targets[0].text if self.targets else None
-        return text is not None and not are_alike(self.text.key, text)
+        if self.targets and not self.lossless:
+            text = self._decoded(self.targets[0].core)
+        return text is not None and not are_alike(self._own_text, text)
 
     def partial(self) -> list[Answer]:
         """What comes nearest, the best first; `unknown` where nothing does."""
@@ -62,7 +87,7 @@ class Nearest(Search):
         if outside:
             return [Answer((causes.out_of_range(outside, size),), as_it_is)]
         if self.says_something_else():
-            text = self.targets[0].text or b""
+            text = self.targets[0].text or self._decoded(self.targets[0].core)
             foreign = Answer((causes.foreign(shown(text[:EXCERPT])),), as_it_is)
             return [foreign, unknown] if self._repeat_as_ours() else [unknown]
         other_merges = self._other_merges()
@@ -85,7 +110,9 @@ class Nearest(Search):
         return causes.unknown({"what": what, "index": at, "ours": ours, "theirs": theirs})
 
     def _other_merges(self) -> tuple[Cause, ...]:
-        """The causes, if the ids part only within words."""
+        """The causes, if the ids part only within words; of models that merge words by merges."""
+        if not isinstance(self._pipeline.plain_text, BytePairText):
+            return ()
         for target in self.targets:
             if target.text == self.text.key and target.shift == (0, 0):
                 words = self._differing_words(target.core)
@@ -124,7 +151,8 @@ class Nearest(Search):
 
     def _words(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """The words of the text with their ids; special tokens are words of their own."""
-        plain_text = self._plain_text
+        plain_text = self._pipeline.plain_text
+        assert isinstance(plain_text, BytePairText)
         source = self._pipeline.source(self.text.data)
         for token, start, end in self._pipeline.special.partition(source, self.base.parse_special):
             if token is not None:

@@ -19,6 +19,7 @@ from .encodings import (
     Encoding,
 )
 from .evidence import Target
+from .framing import framing
 from .variants import Variant, encoded
 
 
@@ -83,7 +84,8 @@ class Search(Changes):
 
         `whole` is what explains them without asking the tokens; nothing, where that needs fewer other causes.
         """
-        if self.vocabulary.tokenizer_model.ignores_pre or not (whole and self._may_be_doubted(whole)):
+        model = self.vocabulary.tokenizer_model
+        if model.ignores_pre or not (model.has_pre_tokenizer and whole and self._may_be_doubted(whole)):
             return []
         evidence = self.variants.evidence
         if not evidence.is_against:
@@ -115,7 +117,7 @@ class Search(Changes):
             targets = [target for target in targets if target.fits(text.key)]
         if not targets:
             return
-        tokenizer = self.variants.tokenizer(encoding.vocabulary, encoding.by_id)
+        tokenizer = self.variants.tokenizer(encoding.vocabulary, encoding.way)
         ids = encoded(tokenizer, text.data, encoding.parse_special)
         for target in targets:
             count = len(target.core)
@@ -153,9 +155,9 @@ class Search(Changes):
             by_name = named and target.head == self._frame(vocabulary._replace(add_bos=True), "bos")
             is_pre = any(cause.id == "pre_type" for cause in encoding.causes)
             if ours == target.head or not (is_pre and by_name and self._bos_is_by_name):
-                yield from causes.framing(vocabulary, "bos", ours, target.head)
+                yield from framing(vocabulary, "bos", ours, target.head)
         if cut != "end" or target.tail:
-            yield from causes.framing(vocabulary, "eos", eos, target.tail)
+            yield from framing(vocabulary, "eos", eos, target.tail)
 
     @property
     def _bos_is_by_name(self) -> bool:
@@ -165,9 +167,9 @@ class Search(Changes):
     def _variant(self, encoding: Encoding, text: ChangedText, target: Target, cut: str) -> Variant:
         count = len(target.core)
         kept = {"": (None, None), "end": (0, count), "start": (-count or None, None)}[cut]
-        vocabulary, parse_special, by_id, _ = encoding
+        vocabulary, parse_special, way, _ = encoding
         head, tail, shift = target.head, target.tail, target.shift
-        return Variant(vocabulary, text.data, parse_special, by_id, head, tail, kept, shift)
+        return Variant(vocabulary, text.data, parse_special, way, head, tail, kept, shift)
 
     def _merged(self, found: list[Answer]) -> list[Answer]:
         """`found` with the fewest causes, checked, and without what only comes of a wrong kind of vocabulary."""

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from .. import utf8
 from ..escapes import process_escapes
+from ..spelling import SPACE
 from .causes import UTF8_FIX, Cause
 
 
@@ -83,7 +84,7 @@ def _normalization() -> Iterator[TextChange]:
             form,
             f"the other tool normalizes the text: {form}",
             "switch the normalizer of the other tool off; where the model was trained with it, normalize the text "
-            "before it goes to llama.cpp, which does not",
+            "before it goes to llama.cpp, which does not do that",
             _as_text(apply),
         )
 
@@ -166,6 +167,21 @@ TEXT_CHANGES: tuple[TextChange, ...] = (
     ),
     *_normalization(),
     *(
+        _change("escape_whitespaces", change, what, "let both tools be given spaces as spaces", apply)
+        for change, what, apply in (
+            (
+                "written",
+                "spaces are written as U+2581",
+                lambda data: data.replace(b" ", SPACE.encode()),
+            ),
+            (
+                "read",
+                "U+2581 in the text are read as spaces",
+                lambda data: data.replace(SPACE.encode(), b" "),
+            ),
+        )
+    ),
+    *(
         _change("leading_space", change, f"at the beginning, {change}", _SPACE_FIX, apply)
         for change, apply in (
             ("a space is removed", lambda data: data.removeprefix(b" ")),
@@ -175,6 +191,27 @@ TEXT_CHANGES: tuple[TextChange, ...] = (
     ),
 )
 
+
+def _as_charsmap(text: str) -> str:
+    """Nearly what sentencepiece's own maps do: white space to spaces, control characters away, then NFKC."""
+    kept = (
+        " " if c in "\t\n\r\u2028\u2029" else c
+        for c in text
+        if c in "\t\n\r" or unicodedata.category(c) != "Cc"
+    )
+    return unicodedata.normalize("NFKC", "".join(kept))
+
+
+# For a model that normalizes by a charsmap, and has none.
+CHARSMAP_MISSING = _change(
+    "charsmap",
+    "missing",
+    "the model has no charsmap, and the given ids are of text that is normalized (white space, NFKC)",
+    "convert the model again, with the precompiled charsmap of its own tokenizer",
+    _as_text(_as_charsmap),
+)
+# Forms that a model may make itself, by its flags.
+OF_FLAGS = ("lower case", "accents stripped", "accents stripped, lower case", "accents stripped, NFC")
 
 SPACE_PREFIX_FIX = (
     "switch add_prefix_space or add_dummy_prefix of the other tool off; where the model was trained with it, put the "

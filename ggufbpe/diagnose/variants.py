@@ -19,12 +19,14 @@ from ..models.bpe.families import Evidence, evidence
 from ..models.bpe.merge import NO_MERGE, PairRanks, WordEncoder
 from ..models.bpe.registry import PreTokenizer
 from ..models.bpe.split import splitter
-from ..models.bpe.text import BytePairText, byte_pair_text
+from ..models.bpe.text import BytePairText
+from ..models.model import NO_TOKEN, TextModel, unknown_of
 from ..models.word_cache import WordCache
-from ..pipeline.pipeline import Pipeline
+from ..pipeline.pipeline import Pipeline, Text
 from ..pipeline.special import SpecialTokens
+from ..spelling import BYTE_TOKENS
 from ..tokenizer import Tokenizer
-from ..vocab import Vocabulary
+from ..vocab import BYTE, Vocabulary
 
 _REMEMBERED, _REMEMBERED_LENGTH = 512, 1 << 16  # texts and characters; at the most some 300 MB of odd texts
 
@@ -41,13 +43,22 @@ class RanksById(PairRanks):
         return rank
 
 
+# Ways of words to ids that are not a model's own.
+BY_ID = "merged in the order of token ids"
+UNKNOWN_FOR_BYTES = "the unknown token for what has no token, one for all in a row"
+EACH_UNKNOWN = "the unknown token for each character that has no token"
+BYTES_FOR_UNKNOWN = "the tokens of the bytes of what has no token"
+SPACE_ONCE = "with a space before the text, wherever special tokens stand"
+READ_AS_REFERENCE = "by the engine in Python, which heeds more flags"
+
+
 class Variant(NamedTuple):
     """All that makes ids: vocabulary, text, flags, and what is done to the ids of the text afterwards."""
 
     vocabulary: Vocabulary
     text: bytes
     parse_special: bool
-    by_id: bool = False  # merged in the order of token ids
+    way: str = ""  # one of those above, in place of the model's own
     head: tuple[int, ...] = ()  # BOS
     tail: tuple[int, ...] = ()  # EOS
     kept: tuple[int | None, int | None] = (None, None)  # the slice of the ids that is left
@@ -55,13 +66,13 @@ class Variant(NamedTuple):
 
     def ids(self, variants: Variants | None = None) -> list[int]:
         """The ids that it gives, by a tokenizer of `variants` or by one made anew."""
-        tokenizer = (variants or Variants(Tokenizer(self.vocabulary))).tokenizer(self.vocabulary, self.by_id)
+        tokenizer = (variants or Variants(Tokenizer(self.vocabulary))).tokenizer(self.vocabulary, self.way)
         core = tokenizer.encode(self.text, add_special=False, parse_special=self.parse_special)
         return self._around(core)
 
     def start(self, variants: Variants, count: int) -> list[int]:
         """About the first `count` of the ids; the text is not encoded much further."""
-        tokenizer = variants.tokenizer(self.vocabulary, self.by_id)
+        tokenizer = variants.tokenizer(self.vocabulary, self.way)
         return self._around(encoded(tokenizer, self.text, self.parse_special).first(count))[:count]
 
     def _around(self, core: list[int]) -> list[int]:
@@ -95,18 +106,28 @@ class Variants:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         vocabulary = tokenizer.vocabulary
-        words = byte_pair_text(tokenizer).word_ids
         self._splits: dict[tuple[str, str], list[str]] = {}
         self._vocabulary = vocabulary
+        self._special = {id(vocabulary.attributes): (vocabulary.attributes, tokenizer.pipeline.special)}
+        self._tokenizers = {_heeded(vocabulary, ""): tokenizer}
+        plain_text = tokenizer.pipeline.plain_text
+        self._shares_words = isinstance(plain_text, BytePairText)
+        if not isinstance(plain_text, BytePairText):
+            return
+        words = plain_text.word_ids
         self._encoder = words.encoder
         # Keys have the identity of an object; the object stands beside what belongs to it, and so stays alive.
         self._ranks: dict[tuple[int, bool], tuple[Sequence[str], PairRanks]] = {}
         self._ranks[id(vocabulary.merges), False] = vocabulary.merges, words.encoder.ranks
         self._words = {(*_flags(vocabulary), id(vocabulary.merges), False): words}
-        self._special = {id(vocabulary.attributes): (vocabulary.attributes, tokenizer.pipeline.special)}
 
-    def tokenizer(self, vocabulary: Vocabulary, by_id: bool = False) -> Tokenizer:
-        """The tokenizer of `vocabulary`, which has the same tokens; `by_id` merges in the order of their ids."""
+    def tokenizer(self, vocabulary: Vocabulary, way: str = "") -> Tokenizer:
+        """The tokenizer of `vocabulary`, which has the same tokens, in one of the ways above."""
+        if not self._shares_words:
+            key = _heeded(vocabulary, way)
+            if key not in self._tokenizers:
+                self._tokenizers[key] = _made(vocabulary, way)
+            return self._tokenizers[key]
         found = self._special.get(id(vocabulary.attributes))
         if found is None:
             found = vocabulary.attributes, SpecialTokens(vocabulary)
@@ -115,7 +136,7 @@ class Variants:
         plain_text = vocabulary.tokenizer_model.text_model(vocabulary)
         if not isinstance(plain_text, BytePairText):
             raise TypeError(f"the tokenizer is {vocabulary.model}, not byte pair encoding")
-        plain_text = plain_text.sharing(splits, self._words_of(vocabulary, by_id))
+        plain_text = plain_text.sharing(splits, self._words_of(vocabulary, way == BY_ID))
         return Tokenizer.from_pipeline(Pipeline(vocabulary).sharing(found[1], plain_text))
 
     def forget_texts(self) -> None:
@@ -143,6 +164,77 @@ class Variants:
             ranks = RanksById(vocabulary.token_to_id) if by_id else PairRanks(merges)
             self._ranks[key] = merges, ranks
         return self._ranks[key][1]
+
+
+def _heeded(vocabulary: Vocabulary, way: str) -> tuple[object, ...]:
+    """All that ids depend on but the tokens. The objects are kept alive by the tokenizers that belong to it."""
+    own = vocabulary
+    objects = id(own.attributes), id(own.scores), id(own.charsmap)
+    flags = own.add_space_prefix, own.remove_extra_whitespaces, own.lowercase, own.strip_accents
+    return (*objects, *flags, own.pre_tokenizer, way)
+
+
+def _made(vocabulary: Vocabulary, way: str) -> Tokenizer:
+    if way in ("", SPACE_ONCE):
+        return SpacedTokenizer(vocabulary) if way else Tokenizer(vocabulary)
+    pipeline = Pipeline(vocabulary)
+    if way != READ_AS_REFERENCE:
+        pipeline = pipeline.sharing(pipeline.special, Fallback(pipeline.plain_text, vocabulary, way))
+    return Tokenizer.from_pipeline(pipeline)
+
+
+class SpacedTokenizer(Tokenizer):
+    """Puts a space before each text."""
+
+    def encode(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> list[int]:
+        """The ids of the text, given as bytes, with the space."""
+        return super().encode(b" " + bytes(text), add_special=add_special, parse_special=parse_special)  # type: ignore[arg-type]
+
+
+class Fallback:
+    """The `TextModel` (models/model.py) of another one, which does otherwise with characters that have no token."""
+
+    def __init__(self, plain_text: TextModel, vocabulary: Vocabulary, way: str) -> None:
+        self._plain_text = plain_text
+        self._way = way
+        self._attributes = vocabulary.attributes
+        self._tokens = vocabulary.tokens
+        self._unknown = unknown_of(vocabulary)
+        self._bytes = [vocabulary.token_to_id.get(token, self._unknown) for token in BYTE_TOKENS]
+
+    def words(self, fragment: str | bytes) -> list[str]:
+        """Those of the other."""
+        return self._plain_text.words(fragment)
+
+    def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
+        """The ids: all of them are one tuple."""
+        yield (tuple(token for token, _, _ in self.spans(fragment)),)
+
+    def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
+        """(id, start, end) of each token, in bytes of the fragment."""
+        data = fragment.encode() if isinstance(fragment, str) else fragment
+        is_unknown = False
+        for token, start, end in self._plain_text.spans(fragment):
+            if self._way == BYTES_FOR_UNKNOWN:
+                is_bare = token == self._unknown
+                yield from (
+                    [(self._bytes[data[at]], at, at + 1) for at in range(start, end)]
+                    if is_bare
+                    else [(token, start, end)]
+                )
+                continue
+            if not self._attributes[token] & BYTE:
+                is_unknown = False
+                yield token, start, end
+                continue
+            begins = not 0x80 <= int(self._tokens[token][3:5], 16) < 0xC0
+            if not is_unknown or (begins and self._way == EACH_UNKNOWN):
+                yield self._unknown, start, end
+            is_unknown = True
+
+    def forget_words(self) -> None:
+        """Empty what is remembered of texts."""
+        self._plain_text.forget_words()
 
 
 def _flags(vocabulary: Vocabulary) -> tuple[bool, ...]:
@@ -206,5 +298,10 @@ class GrowingIds:
 
 
 def encoded(tokenizer: Tokenizer, text: bytes, parse_special: bool) -> GrowingIds:
-    """The ids of `text` without BOS and EOS, encoded when asked for."""
+    """The ids of `text` without BOS and EOS, encoded when asked for; none where the model has no ids for it."""
+    if not tokenizer.vocabulary.tokenizer_model.has_pre_tokenizer:
+        try:
+            return GrowingIds([tuple(tokenizer.encode(text, add_special=False, parse_special=parse_special))])
+        except ValueError:  # a byte without a token, a damaged charsmap
+            return GrowingIds([(NO_TOKEN - 1,)])
     return GrowingIds(tokenizer.pipeline.encoded(text, False, parse_special))

@@ -9,6 +9,7 @@
 | `mend` | a corrected copy that is examined before it takes its place |
 | `facts` | what a check looks at: keys, tokens, merges, the opened tokenizer; commands that mend |
 | `values` | types of values, and lengths of arrays |
+| `models` | what models without a pre-tokenizer need; tokens of another model |
 | `pre_tokenizer` | the name of the pre-tokenizer against the tokens; differences from Hugging Face |
 | `tokens` | duplicates, empty tokens, padding, control tokens |
 | `merges` | merges of no tokens, tokens that no merges lead to |

@@ -22,6 +22,7 @@ from ..models import SUPPORTED
 from .facts import Facts
 from .finding import SEVERITIES, Finding, Where
 from .merges import merge_parts, unreachable
+from .models import charsmap, missing_unknown, scores, unconverted_pieces, unwritable_bytes, wrong_model
 from .pre_tokenizer import hugging_face_splitting, pre_tokenizer
 from .round_trips import dropped_spaces, line_break, lost_bytes, round_trips
 from .special_ids import generation_ends, missing_special_ids, wrong_special_ids
@@ -53,7 +54,7 @@ def examine(path: str | os.PathLike[str], overrides: Overrides | None = None) ->
 
 
 def _other_tokenizer(model: Facts) -> Iterator[Finding]:
-    if isinstance(model.refusal, UnsupportedTokenizerError) or not model.kind.has_pre_tokenizer:
+    if isinstance(model.refusal, UnsupportedTokenizerError):
         yield Finding(
             "note",
             "not_bpe",
@@ -85,9 +86,10 @@ def _refusal(model: Facts, found: list[Finding]) -> Iterator[Finding]:
 
 Check = Callable[[Facts], Iterator[Finding]]
 
-# Of tokenizers that are not byte pair encoding: what they have in common with it.
+# Of tokenizers that cannot be opened: what they have in common with all.
 COMMON_CHECKS: tuple[Check, ...] = (
     _other_tokenizer,
+    wrong_model,
     wrong_types,
     duplicates,
     lengths,
@@ -98,7 +100,13 @@ COMMON_CHECKS: tuple[Check, ...] = (
 )
 # Of all others. A new check is a function in the file of its group, and a line here.
 CHECKS: tuple[Check, ...] = (
+    wrong_model,
+    unconverted_pieces,
     pre_tokenizer,
+    scores,
+    charsmap,
+    unwritable_bytes,
+    missing_unknown,
     wrong_types,
     duplicates,
     lengths,

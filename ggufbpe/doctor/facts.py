@@ -32,7 +32,7 @@ _K = TokenizerKey
 _TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
     _K.BOS_ID: (
         *("<|begin_of_text|>", "<bos>", "<s>", "<|startoftext|>", "<｜begin▁of▁sentence｜>", "<BOS_TOKEN>"),
-        *("[BOS]", "<|endoftext|>"),
+        *("[BOS]", "<|endoftext|>", "[CLS]"),
     ),
     _K.EOS_ID: (
         *(
@@ -46,6 +46,8 @@ _TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
         ),
         *("<|im_end|>", "<|eot_id|>", "<|end|>"),
     ),
+    _K.SEP_ID: ("[SEP]", "</s>"),
+    _K.UNK_ID: ("<unk>", "[UNK]", "<|unk|>"),
 }
 
 

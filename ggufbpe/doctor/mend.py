@@ -52,25 +52,32 @@ def _problems(copy: str, metadata: bytes | None, target: str, source: str, edite
     All in the name that the copy is to have.
     """
     found, told = _errors(copy, metadata)
-    before = {(type(error), error.key) for error in _errors(source)[0]} if found else set()
-    for error in found:
+    before = _errors(source)[0] if found else {}
+    for at, error in found.items():
         error.path = target
-        if error.key in edited or (type(error), error.key) not in before:
+        is_hidden = (
+            not at and "" in before
+        )  # opening ends at the first error, which may have been another one
+        if error.key in edited or not (at in before or is_hidden):
             error.remedy = (
                 f"{error.remedy or 'change something else'} (nothing was written; --force writes it)"
             )
             raise error
-    return [*map(str, found), *(f"{target}: {problem}" for problem in told)]
+    return [*map(str, found.values()), *(f"{target}: {problem}" for problem in told)]
 
 
-def _errors(path: str, data: bytes | None = None) -> tuple[list[GGUFError], tuple[str, ...]]:
-    """What is wrong with the tokenizer of a file, or of `data` in its place, and what opening it warns of."""
-    found: list[GGUFError] = []
+def _errors(path: str, data: bytes | None = None) -> tuple[dict[str | None, GGUFError], tuple[str, ...]]:
+    """What is wrong with the tokenizer of a file, or of `data` in its place, by key, and what opening it warns of.
+
+    What ends its opening is under "".
+    """
+    found: dict[str | None, GGUFError] = {}
     try:
         with GGUFFile(path, data) as file:
-            found += errors_in(file)
+            found = {error.key: error for error in errors_in(file)}
         return found, load(path, data=data)[0].warnings
     except UnsupportedTokenizerError:
         return found, ()
     except GGUFError as error:
-        return [*(other for other in found if other.key != error.key), error], ()
+        found.pop(error.key, None)
+        return {**found, "": error}, ()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..errors import printable
 from ..gguf.constants import TokenizerKey
 from ..gguf.schema import ids_out_of_range
-from ..vocab import SPECIAL_IDS
+from ..vocab import SPECIAL_IDS, Vocabulary
 from .facts import Facts
 from .finding import Finding, Where
 
@@ -56,26 +56,36 @@ def missing_special_ids(model: Facts) -> Iterator[Finding]:
     if model.tokenizer is None:
         return
     vocabulary = model.tokenizer.vocabulary
-    for name, key in (("bos", _K.BOS_ID), ("eos", _K.EOS_ID)):
+    added = {name for names in model.kind.added_names(True, True) for name in names}
+    for name, key in (("bos", _K.BOS_ID), ("eos", _K.EOS_ID), ("sep", _K.SEP_ID)):
         token = vocabulary.special_ids[name]
-        if key not in model.file:
+        is_wanted = name in added or (name == "eos" and "sep" not in added)  # which ends a generation
+        if not is_wanted or (name == "sep" and token is not None):
+            continue
+        # The default of a model of its own, such as BERT's, mostly is the right one; that of GPT-2 is a comma.
+        is_right = token is not None and not model.kind.has_pre_tokenizer and not model.is_normal(token)
+        if key not in model.file and not is_right:
             default = (
                 "there is none"
                 if token is None
                 else f"llama.cpp takes {token}, {printable(vocabulary.tokens[token])}"
             )
             yield Finding(
-                "warning" if name == "eos" or vocabulary.add_bos else "note",
+                "warning" if name != "bos" or vocabulary.add_bos else "note",
                 "special_id_missing",
                 f"{key} is missing, so {default}",
                 _SPECIAL_WHY,
                 model.set_id(key),
                 model.key(key),
             )
-        if token is None and getattr(vocabulary, f"add_{name}"):
+        if token is None and name in {each for names in _added_by(vocabulary) for each in names}:
             fix = model.set_id(key)
-            if not (name == "bos" and vocabulary.pre_tokenizer.always_add_bos):
-                fix += f", or {model.set(_K.ADD_BOS if name == 'bos' else _K.ADD_EOS, 'false')}"
+            flag = _K.ADD_BOS if name == "bos" else _K.ADD_EOS
+            can_be_off = name not in {
+                each for names in model.kind.added_names(False, False) for each in names
+            }
+            if can_be_off and not (name == "bos" and vocabulary.pre_tokenizer.always_add_bos):
+                fix += f", or {model.set(flag, 'false')}"
             yield Finding(
                 "error",
                 "special_id_wanted",
@@ -84,6 +94,11 @@ def missing_special_ids(model: Facts) -> Iterator[Finding]:
                 fix,
                 model.key(key),
             )
+
+
+def _added_by(vocabulary: Vocabulary) -> tuple[Sequence[str], Sequence[str]]:
+    """What is added before and behind every text."""
+    return vocabulary.tokenizer_model.added_names(vocabulary.add_bos, vocabulary.add_eos)
 
 
 def generation_ends(model: Facts) -> Iterator[Finding]:

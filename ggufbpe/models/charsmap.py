@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import sys
 from array import array
+from collections import deque
+from collections.abc import Iterator
 
 
 class Charsmap:
@@ -50,6 +52,29 @@ class Charsmap:
         if end < 0:
             raise _damaged(text[start : start + length])
         return self._strings[value:end], length
+
+    def damaged(self) -> Iterator[bytes]:
+        """Texts that lead out of it: a shortest one for each place where that happens."""
+        size = len(self._units)
+        children: dict[int, list[int]] = {}
+        for index, unit in enumerate(self._units):
+            if unit & 0xFF and not unit & 0x80000000:
+                children.setdefault(index ^ (unit & 0xFF), []).append(index)
+        waiting = deque([(_base(self._units[0]), b"")] if size else [])
+        seen = {at for at, _ in waiting}
+        while waiting:
+            at, text = waiting.popleft()
+            if at | 0xFF >= size and (out := next((b for b in range(1, 256) if at ^ b >= size), None)):
+                yield text + bytes([out])
+            for index in children.get(at, ()):
+                unit = self._units[index]
+                below, longer = index ^ _base(unit), text + bytes([unit & 0xFF])
+                value = self._units[below] & 0x7FFFFFFF if below < size else len(self._strings)
+                if unit & 0x100 and self._strings.find(b"\0", value) < 0:
+                    yield longer
+                if below not in seen:
+                    seen.add(below)
+                    waiting.append((below, longer))
 
     def _unit(self, index: int, seen: bytes) -> int:
         if index >= len(self._units):

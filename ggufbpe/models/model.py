@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..gguf.metadata import Metadata
     from ..vocab import Vocabulary
     from .bpe.registry import PreTokenizer
+    from .looks import Looks
 
 Warn = Callable[[str], None]
 Tokens = tuple[Sequence[str], Mapping[str, int]]  # the tokens, and the id of each
@@ -74,6 +75,12 @@ class TokenizerModel:
     )
     keeps_first_attributes = False  # attributes count as they were before special tokens were found, too
     refuses_short_byte_tokens = True  # a token of type BYTE has the form <0xXX>, whether it is used or not
+    flags: tuple[
+        str, ...
+    ] = ()  # fields of `Vocabulary` that a key sets and that change the ids of plain text
+    needs_bytes = False  # what has no token is written by the tokens of its bytes
+    needs_unknown = False  # or is the unknown token, and nothing else
+    has_charsmap = False  # text is normalized by one that the file has
     has_scores = False  # tokens have scores, which make the ids
     has_sequences = False  # parts of a text are cut by counting bytes (DNA)
     hidden_suffix = ""  # of tokens that are looked up by a longer text than they have
@@ -82,6 +89,10 @@ class TokenizerModel:
     def keeps_text(self) -> bool:
         """Whether every byte of a text is in some token, as far as there are tokens for it."""
         return not self.drops_white_space and not self.has_sequences and not self.normalizes
+
+    def recognizes(self, looks: Looks) -> bool | None:
+        """Whether a file that looks so (looks.py) is one of this model; None where that cannot be told."""
+        return None
 
     # ---- loading: see vocab/loading.py --------------------------------------------------------------
 

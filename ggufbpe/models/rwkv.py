@@ -21,6 +21,7 @@ from .trie import Trie
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
+    from .looks import Looks
     from .steps import Tracer
 
 _FLAGS = PreTokenizer("", "", byte_encode=False, clean_spaces=False)
@@ -37,6 +38,11 @@ class RWKVModel(TokenizerModel):
     algorithm = "longest match"
     architecture = "rwkv6"
     has_pre_tokenizer = False
+    needs_bytes = True
+
+    def recognizes(self, looks: Looks) -> bool:
+        """Bytes written as escapes, and nothing of other models."""
+        return looks.has_escapes and not (looks.has_merges or looks.begins_words or looks.is_byte_level)
 
     def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
         """Only flags."""

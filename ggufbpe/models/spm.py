@@ -39,6 +39,7 @@ from .word_cache import WordCache
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
+    from .looks import Looks
     from .steps import Tracer
 
 _FLAGS = PreTokenizer(
@@ -63,11 +64,19 @@ class SpmModel(TokenizerModel):
     has_pre_tokenizer = False
     add_space_prefix = True
     has_scores = True
+    needs_bytes = True
+    flags = ("add_space_prefix",)
 
     @property
     def keeps_text(self) -> bool:
         """Not where a space is put before it."""
         return False
+
+    def recognizes(self, looks: Looks) -> bool:
+        """Words begin with U+2581, and scores are ranks; where they tell nothing, there are tokens for bytes."""
+        if not looks.begins_words or looks.has_merges or looks.has_charsmap:
+            return False
+        return looks.has_ranks or (looks.has_bytes and not looks.has_logarithms)
 
     def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
         """The flags of SPM."""
@@ -171,7 +180,10 @@ class SpmText:
     def __init__(self, vocabulary: Vocabulary, most_words: int | None = None) -> None:
         self.vocabulary = vocabulary
         self._most_words = most_words
-        self.prefix = SPACE if vocabulary.add_space_prefix else ""
+        self._space = (
+            SPACE if vocabulary.pre_tokenizer.escape_whitespaces else " "
+        )  # always, but for `diagnose`
+        self.prefix = self._space if vocabulary.add_space_prefix else ""
 
     @made_once
     def word_ids(self) -> WordCache[ScoreEncoder]:
@@ -203,8 +215,8 @@ class SpmText:
     def plain(self, fragment: str | bytes) -> str:
         """A fragment as it is merged. Bytes that are no character are `_bare_byte`s, which are in no token."""
         if isinstance(fragment, str):
-            return self.prefix + escape_spaces(fragment)
-        return self.prefix + fragment.replace(b" ", SPACE.encode()).decode("utf-8", _ERRORS)
+            return self.prefix + (escape_spaces(fragment) if self._space == SPACE else fragment)
+        return self.prefix + fragment.replace(b" ", self._space.encode()).decode("utf-8", _ERRORS)
 
     def words(self, fragment: str | bytes) -> list[str]:
         """The parts of a fragment that nothing is merged across; llama.cpp knows no words here."""
@@ -230,7 +242,7 @@ class SpmText:
             return bounds + utf8.char_ends(fragment)
         ends: list[int] = []  # in the fragment, of each byte after spaces were escaped
         for end, byte in enumerate(fragment, 1):
-            ends += [end] * (len(SPACE.encode()) if byte == ord(" ") else 1)
+            ends += [end] * (len(self._space.encode()) if byte == ord(" ") else 1)
         last = -1
         for char in self.plain(fragment)[len(self.prefix) :]:
             last += 1 if _is_bare(char) else len(char.encode())

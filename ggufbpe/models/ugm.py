@@ -31,6 +31,7 @@ from .model import TokenizerModel, Warn
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
+    from .looks import Looks
     from .steps import Tracer
 
 _NORMAL, _UNUSED, _USER_DEFINED = 4, 2, 16  # vocab/vocabulary.py, which imports this room
@@ -63,6 +64,14 @@ class UnigramModel(TokenizerModel):
     has_pre_tokenizer = False
     normalizes = True
     keepsfirst_attributes = True
+    keeps_first_attributes = True
+    has_charsmap = True
+    needs_unknown = True
+    flags = ("add_space_prefix", "remove_extra_whitespaces")
+
+    def recognizes(self, looks: Looks) -> bool:
+        """Words begin with U+2581, and scores are logarithms, or there is a charsmap."""
+        return looks.begins_words and not looks.has_merges and (looks.has_logarithms or looks.has_charsmap)
 
     def charsmap(self, file: Metadata) -> bytes:
         """`VocabularyError` for one whose size is not what it says, which llama.cpp refuses as well."""

@@ -23,6 +23,7 @@ from .word_cache import WordCache
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
+    from .looks import Looks
     from .steps import Tracer
 
 _FLAGS = PreTokenizer("", "", byte_encode=False, add_bos=True, add_sep=True)
@@ -51,6 +52,17 @@ class WordPieceModel(TokenizerModel):
     default_ids = MappingProxyType({"bos": 101, "unk": 100, "sep": 102, "pad": 0, "mask": 103})
     normalizes = True
     has_pre_tokenizer = False
+    needs_unknown = True
+    flags = ("lowercase", "strip_accents")
+
+    def recognizes(self, looks: Looks) -> bool:
+        """BERT's names, and words that begin with U+2581, or parts of them with ##, and nothing to merge them by."""
+        pieces = looks.begins_words or looks.continues_words
+        return (
+            pieces
+            and looks.has_bert_names
+            and not (looks.has_merges or looks.has_charsmap or looks.has_logarithms)
+        )
 
     def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
         """Only flags."""

@@ -28,11 +28,12 @@ WORDS, MERGES, VOCABULARY, SPECIAL, ENDS, TEXT = (
 )
 STEP_OF_CAUSE = {
     **dict.fromkeys(["pre_type"], WORDS),
-    **dict.fromkeys(["ignore_merges", "merges"], MERGES),
-    **dict.fromkeys(["vocabulary"], VOCABULARY),
+    **dict.fromkeys(["ignore_merges", "merges", "scores"], MERGES),
+    **dict.fromkeys(["vocabulary", "model", "byte_fallback", "escape_whitespaces"], VOCABULARY),
     **dict.fromkeys(["parse_special", "special_token_types"], SPECIAL),
-    **dict.fromkeys(["bos", "eos", "truncated"], ENDS),
+    **dict.fromkeys(["bos", "eos", "sep", "truncated"], ENDS),
     **dict.fromkeys(["space_prefix", "normalization", "newlines", "trailing_newline", "leading_space"], TEXT),
+    **dict.fromkeys(["extra_whitespace", "lower_case", "accents", "charsmap"], TEXT),
     **dict.fromkeys(["bom", "escapes", "invalid_utf8", "text_differs"], TEXT),
 }
 
@@ -192,8 +193,8 @@ class Examining(Comparing):
 
     def _explanation(self, evidence: _Evidence) -> Explanation | None:
         text, ids, add_special = evidence
-        if isinstance(ids, Failure) or not self._tokenizer.vocabulary.tokenizer_model.has_pre_tokenizer:
-            return None  # no causes are known yet of models without pre-tokenizers
+        if isinstance(ids, Failure):
+            return None
         from ..diagnose.diagnose import diagnose
 
         others = [self._oracle.tokenizer] if self._oracle.tokenizer else []

@@ -24,6 +24,7 @@ from .telltales import telltales
 
 if TYPE_CHECKING:
     from ...vocab import Vocabulary
+    from ..looks import Looks
     from .text import BytePairText
 
 _LIKELY_WRONG = (
@@ -40,6 +41,12 @@ class BytePairModel(TokenizerModel):
     is_supported = True
     algorithm = "merges"
     default_ids = MappingProxyType({"bos": 11, "eos": 11})
+
+    def recognizes(self, looks: Looks) -> bool | None:
+        """Byte-level tokens; what else has merges may be of several models."""
+        if looks.is_byte_level or looks.has_merges:
+            return True if looks.is_byte_level and not (self.own_pre or self.has_sequences) else None
+        return False
 
     def merges(self, file: Metadata, named_pre: str) -> Sequence[str]:
         """The merges, "left right" by rank. `MissingKeyError` where the file has none."""

@@ -1,0 +1,85 @@
+"""What stands before and behind the ids of a text, BOS, EOS or SEP, where it is not as the model has it.
+
+search.py -> [this file] -> the cause, and how to mend it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..gguf.constants import TokenizerKey
+from ..vocab import Vocabulary
+from .causes import Cause, set_keys
+
+_K = TokenizerKey
+
+
+def framing(
+    vocabulary: Vocabulary, name: str, ours: tuple[int, ...], theirs: tuple[int, ...]
+) -> Iterator[Cause]:
+    """The cause that `ours` stands at an end of the ids and `theirs` at an end of the given ones, if any.
+
+    `name` is "bos" or "eos".
+    """
+    if ours == theirs:
+        return
+    added = name_of_added(vocabulary, name)
+    special = vocabulary.special_ids[added]
+    upper, flag = added.upper(), {"bos": _K.ADD_BOS, "eos": _K.ADD_EOS}[name]
+    key = {"bos": _K.BOS_ID, "eos": _K.EOS_ID, "sep": _K.SEP_ID}[added]
+    add = f"let the other tool add {upper}"
+    if not _heeds(vocabulary, name):
+        add += f", which llama.cpp adds to every text of this model, whatever {flag} says"
+    elif name == "bos" and vocabulary.pre_tokenizer.always_add_bos:
+        add += f", which llama.cpp adds under this pre-tokenizer whatever {flag} says"
+    else:
+        add += f", or make the model add none: {set_keys(vocabulary, {flag: 'false'})}"
+    remove = f"let the other tool add no {upper}"
+    if not theirs:
+        problem, what, fix = "missing", f"the model adds {upper}, and the given ids have none", add
+        if name == "bos":
+            fix += "; for one call, --no-bos"
+    elif len(theirs) > 1:
+        problem, what = "twice", f"{upper} stands there {len(theirs)} times"
+        fix = f"{remove}: the text or its chat template has one already"
+    elif theirs[0] != special:
+        problem, what = "other", f"the given ids have {_token(vocabulary, theirs[0])} as {upper}"
+        what += f", the model has {_token(vocabulary, ours[0])}" if ours else ", the model adds none"
+        fix = f"if that is right: {set_keys(vocabulary, {key: theirs[0]})}"
+        if not ours and not _heeds(vocabulary, name):
+            fix = f"{remove}: llama.cpp adds none for this model"
+        elif not ours:
+            fix = (
+                f"{remove}, or make the model add it: {set_keys(vocabulary, {key: theirs[0], flag: 'true'})}"
+            )
+    else:
+        problem, what = "added", f"the given ids have {upper}, and the model adds none"
+        fix = f"{remove}, or make the model add it: {set_keys(vocabulary, {flag: 'true'})}"
+        if not _heeds(vocabulary, name) and not _adds(vocabulary, name):
+            fix = f"{remove}: llama.cpp adds none for this model, whatever {flag} says"
+        elif _adds(vocabulary, name):
+            fix = f"{remove}, or add special tokens here, too (leave out --no-bos)"
+    detail: dict[str, object] = {"what": what, "problem": problem}
+    yield Cause(added, {**detail, "ours": list(ours), "theirs": list(theirs)}, fix)
+
+
+def name_of_added(vocabulary: Vocabulary, name: str) -> str:
+    """What the model calls the token that it adds at the beginning, "bos", or at the end, "eos": in some, "sep"."""
+    found = vocabulary.tokenizer_model.added_names(True, True)[name != "bos"]
+    return found[0] if found else name
+
+
+def _adds(vocabulary: Vocabulary, name: str) -> bool:
+    """Whether the model adds a token there, if asked for special tokens."""
+    return bool(vocabulary.added[name != "bos"])
+
+
+def _heeds(vocabulary: Vocabulary, name: str) -> bool:
+    """Whether that depends on what the file says."""
+    model, at = vocabulary.tokenizer_model, name != "bos"
+    return bool(model.added_names(True, True)[at]) != bool(model.added_names(False, False)[at])
+
+
+def _token(vocabulary: Vocabulary, token: int) -> str:
+    known = 0 <= token < len(vocabulary.tokens)
+    return f"{token} ({vocabulary.tokens[token]})" if known else str(token)

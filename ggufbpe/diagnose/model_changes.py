@@ -1,0 +1,214 @@
+"""What may be otherwise in models without a pre-tokenizer: flags, charsmap, scores, bytes, and the model itself.
+
+    vocabulary, file -> [this file] -> changes of an encoding, with their causes -> changes.py, diagnose.py
+
+The model says which flags it heeds (`TokenizerModel.flags`), and which file is one of its own (`recognizes`).
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from ..errors import GGUFError
+from ..gguf.constants import TokenizerKey
+from ..gguf.reader import GGUFFile
+from ..models.looks import looks_of, models_like
+from ..spelling import BYTE_TOKENS, SPACE
+from ..tokenizer import Tokenizer
+from ..vocab import BYTE, Vocabulary, load
+from .causes import Cause, set_keys
+from .encodings import Encoding, EncodingChange
+from .variants import BYTES_FOR_UNKNOWN, EACH_UNKNOWN, READ_AS_REFERENCE, SPACE_ONCE, UNKNOWN_FOR_BYTES
+
+_K = TokenizerKey
+
+# Of a field of `Vocabulary`: the cause's id, the key, and what is said of it set and not set.
+_FLAGS = {
+    "add_space_prefix": (
+        *("space_prefix", _K.ADD_PREFIX),
+        *("a space is put before the text", "none is put before the text"),
+    ),
+    "remove_extra_whitespaces": (
+        *("extra_whitespace", _K.REMOVE_EXTRA_WS),
+        *("of several spaces one is left, and none at the ends", "all spaces are kept"),
+    ),
+    "lowercase": (
+        *("lower_case", _K.NORMALIZER_LOWERCASE),
+        *("letters are made lower case", "letters keep their case"),
+    ),
+    "strip_accents": (
+        *("accents", _K.NORMALIZER_STRIP_ACCENTS),
+        *("accents are taken away", "accents are kept"),
+    ),
+}
+_SET_TOGETHER = ("lowercase", "strip_accents")  # the second follows the first where no key says otherwise
+
+RARE = frozenset(("charsmap", "scores", "byte_fallback", "escape_whitespaces"))  # not two of them at once
+
+Change = tuple[str, EncodingChange]  # those with the same name exclude each other
+
+
+def model_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Iterator[Change]:
+    """The changes that make sense for a vocabulary; `others` are models with the same tokens."""
+    yield from _flag_changes(vocabulary)
+    if vocabulary.charsmap:
+        cause = Cause(
+            "charsmap",
+            {"what": "the text is not normalized by the model's charsmap", "change": "none"},
+            "switch the normalizer of the other tool on; if that is right: "
+            + set_keys(vocabulary, remove=(_K.PRECOMPILED_CHARSMAP,)),
+        )
+        yield "charsmap", _with(cause, charsmap=b"")
+    for other in others:
+        if other.vocabulary.charsmap != vocabulary.charsmap:
+            yield "charsmap", _of_other("charsmap", vocabulary, other.vocabulary)
+    yield from _score_changes(vocabulary, others)
+    yield from _byte_changes(vocabulary)
+
+
+def _flag_changes(vocabulary: Vocabulary) -> Iterator[Change]:
+    flags = vocabulary.tokenizer_model.flags
+    together = flags if flags == _SET_TOGETHER else ()
+    for one in flags:
+        if not together:
+            yield one, _flipped(vocabulary, (one,))
+    if vocabulary.add_space_prefix and "add_space_prefix" in flags:
+        what = "a space is put before the text and not after special tokens, as some tools do (legacy=false)"
+        fix = "llama.cpp puts one there, too, and has no switch for it: set legacy=true in the other tool"
+        once = Cause("space_prefix", {"what": what, "theirs": "once"}, fix)
+        bare = vocabulary._replace(add_space_prefix=False)
+        yield "add_space_prefix", lambda e: e.with_cause(once, vocabulary=bare, way=SPACE_ONCE)
+    for choice in product((False, True), repeat=len(together)):
+        if any(choice):
+            yield "normalizer", _flipped(vocabulary, tuple(flag for flag, on in zip(together, choice) if on))
+
+
+def _flipped(vocabulary: Vocabulary, flags: tuple[str, ...]) -> EncodingChange:
+    """A change of all of `flags` to the contrary."""
+    new = {flag: not getattr(vocabulary, flag) for flag in flags}
+    keys: dict[str, object] = {_FLAGS[flag][1]: str(value).lower() for flag, value in new.items()}
+    if flags == _SET_TOGETHER[:1]:
+        keys[_K.NORMALIZER_STRIP_ACCENTS] = str(vocabulary.strip_accents).lower()
+    theirs, ours = (
+        " and ".join(_FLAGS[flag][2 if value == on else 3] for flag, value in new.items())
+        for on in (True, False)
+    )
+    cause = Cause(
+        _FLAGS[flags[0]][0],
+        {"what": f"in the given ids, {theirs}; in the model, {ours}", "theirs": new},
+        f"if that is right: {set_keys(vocabulary, keys)}",
+    )
+    return _with(cause, **new)
+
+
+def _score_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Iterator[Change]:
+    if not vocabulary.tokenizer_model.has_scores:
+        return
+    size = len(vocabulary.tokens)
+    if is_flat(vocabulary.scores):
+        what = "the scores of the model are all the same, and the given ids are those of scores that fall with the id"
+        fix = "convert the model again, with the scores of its own tokenizer (tokenizer.model)"
+        cause = Cause("scores", {"what": what, "problem": "flat", "theirs": "by id"}, fix)
+        by_id = array("f", map(float, range(0, -size, -1)))
+        spaces = [token for token, text in enumerate(vocabulary.tokens) if not text.strip(SPACE)]
+        yield "scores", _with(cause, scores=by_id)
+        last = by_id[:]
+        for token in spaces:  # which sentencepiece was given beside what it learned
+            last[token] = float(-2 * size)
+        yield "scores", _with(cause, scores=last)
+    else:
+        what = "the given ids are those of scores that are all the same"
+        fix = "the model file of the other tool has lost its scores: convert it again"
+        yield (
+            "scores",
+            _with(
+                Cause("scores", {"what": what, "problem": "other", "theirs": "flat"}, fix),
+                scores=array("f", bytes(4 * size)),
+            ),
+        )
+    for other in others:
+        if other.vocabulary.scores != vocabulary.scores:
+            yield "scores", _of_other("scores", vocabulary, other.vocabulary)
+
+
+def is_flat(scores: Sequence[float]) -> bool:
+    """Whether scores tell nothing."""
+    return not scores or min(scores) == max(scores)
+
+
+def _byte_changes(vocabulary: Vocabulary) -> Iterator[Change]:
+    """A character without a token: its bytes or the unknown token; and spaces that are looked up as they are."""
+    fix = "switch byte_fallback of the other tool {}; llama.cpp has no switch for it"
+    if any(kind & BYTE for kind in vocabulary.attributes):
+        what = "characters without a token are the unknown token, and not the tokens of their bytes"
+        cause = Cause("byte_fallback", {"what": what, "theirs": False}, fix.format("on"))
+        yield "byte_fallback", lambda e: e.with_cause(cause, way=UNKNOWN_FOR_BYTES)
+        each = cause._replace(detail={**cause.detail, "what": f"{what}, one for each"})
+        yield "byte_fallback", lambda e: e.with_cause(each, way=EACH_UNKNOWN)
+    if all(token in vocabulary.token_to_id for token in BYTE_TOKENS):
+        what = "characters without a token are the tokens of their bytes, and not the unknown token"
+        on = Cause("byte_fallback", {"what": what, "theirs": True}, fix.format("off"))
+        yield "byte_fallback", lambda e: e.with_cause(on, way=BYTES_FOR_UNKNOWN)
+    entry = vocabulary.pre_tokenizer
+    if entry.escape_whitespaces and not vocabulary.tokenizer_model.has_charsmap:
+        cause_of_spaces = Cause(
+            "escape_whitespaces",
+            {"what": "spaces are looked up as they are, and not as U+2581", "theirs": False},
+            "let the other tool write spaces as U+2581 before it looks tokens up",
+        )
+        unescaped = entry._replace(escape_whitespaces=False)
+        yield (
+            "escape_whitespaces",
+            lambda e: e.with_cause(
+                cause_of_spaces,
+                vocabulary=e.vocabulary._replace(pre_tokenizer=unescaped),
+                way=READ_AS_REFERENCE,
+            ),
+        )
+
+
+def _of_other(field: str, vocabulary: Vocabulary, other: Vocabulary) -> EncodingChange:
+    """A change to the scores or the charsmap of another vocabulary with the same tokens."""
+    what = f"the given ids are those of the {field} of {other.path}"
+    if field == "charsmap" and not vocabulary.charsmap:
+        what += ", and the model has none"
+    cause = Cause(
+        field,
+        {"what": what, "problem": "other model", "model": other.path},
+        f"convert the model again with the {field} of {other.path}",
+    )
+    return _with(cause, **{field: getattr(other, field)})
+
+
+def _with(cause: Cause, **fields: object) -> EncodingChange:
+    def change(encoding: Encoding) -> Encoding:
+        changed = encoding.vocabulary._replace(**fields)  # type: ignore[arg-type]
+        return encoding.with_cause(cause, vocabulary=changed)
+
+    return change
+
+
+def other_models(vocabulary: Vocabulary) -> Iterator[tuple[Tokenizer, Cause]]:
+    """The file as it is under the models that its tokens look like, if they do not look like its own."""
+    if not os.path.isfile(vocabulary.path):
+        return
+    try:
+        with GGUFFile(vocabulary.path) as file:
+            names = models_like(looks_of(file), vocabulary.model)
+    except (OSError, GGUFError):
+        return
+    for name in names:
+        try:
+            found = load(vocabulary.path, {_K.MODEL: name})[0]
+        except GGUFError:
+            continue
+        what = f"the model is {name} ({found.tokenizer_model.description}), not {vocabulary.model}: its tokens look so"
+        cause = Cause(
+            "model",
+            {"what": what, "model": name, "ours": vocabulary.model},
+            set_keys(vocabulary, {_K.MODEL: name}),
+        )
+        yield Tokenizer(found), cause

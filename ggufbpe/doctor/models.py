@@ -1,0 +1,162 @@
+"""What models without a pre-tokenizer need: tokens of their kind, scores, bytes, an unknown token, a sound charsmap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from ..errors import printable
+from ..gguf.constants import TokenizerKey
+from ..models import tokenizer_model
+from ..models.looks import looks_of, models_like
+from ..spelling import SPACE
+from ..wording import counted, listed
+from .facts import Facts
+from .finding import Finding
+from .round_trips import UTF8_BYTES
+
+_K = TokenizerKey
+
+
+def wrong_model(model: Facts) -> Iterator[Finding]:
+    """Tokens that were made for another tokenizer model than the one that is named."""
+    if not model.kind.has_vocabulary or not model.model:
+        return
+    looks = looks_of(model.file)
+    likely = models_like(looks, model.model)
+    if not likely:
+        return
+    said = " or ".join(f"{name} ({tokenizer_model(name).description})" for name in likely)
+    yield Finding(
+        "error" if model.refusal else "warning",
+        "model_doubtful",
+        f"{_K.MODEL} is {printable(model.model)}, but the tokens look like those of {said}",
+        "Another model cuts text in another way, so the ids are not those that the model was trained with.",
+        ", or ".join(model.set(_K.MODEL, name) for name in likely),
+        model.key(_K.MODEL),
+        {"likely": likely, "looks": looks._asdict()},
+    )
+
+
+def unconverted_pieces(model: Facts) -> Iterator[Finding]:
+    """WordPiece as BERT's own files have it, with ## before what continues a word."""
+    looks = looks_of(model.file)
+    if "lowercase" not in model.kind.flags or not looks.continues_words or looks.begins_words:
+        return
+    raw = [index for index, token in enumerate(model.tokens) if token.startswith("##")]
+    yield Finding(
+        "error",
+        "pieces_unconverted",
+        f"{counted(len(raw), 'token begins', 'tokens begin')} with ##, as in vocab.txt, and hardly any with U+2581",
+        f"llama.cpp looks for {SPACE} before what begins a word, and for nothing before what continues one; so nearly "
+        "every word becomes the unknown token.",
+        "convert the model again with llama.cpp's own converter, which rewrites them",
+        model.token(raw[0]),
+        {"count": len(raw), "ids": raw[:100]},
+    )
+
+
+def scores(model: Facts) -> Iterator[Finding]:
+    """Scores that are missing, tell nothing, or are no numbers, of models that go by them."""
+    if not model.kind.has_scores or not model.tokens:
+        return
+    found = model.array(_K.SCORES)
+    if _K.SCORES in model.file and not found:  # of a wrong type: said of all keys alike
+        return
+    wrong = [index for index, score in enumerate(found) if math.isnan(score)]
+    if wrong:
+        problem, what = "scores_not_numbers", f"{counted(len(wrong), 'score')} of tokens that are no numbers"
+        what += f": {listed(wrong, len(wrong))}"
+    elif not found:
+        problem, what = "scores_missing", f"{_K.SCORES} is missing"
+    elif min(found) == max(found) and len(found) > 1:
+        problem, what = "scores_flat", f"the scores of all tokens are {found[0]:g}"
+    else:
+        return
+    yield Finding(
+        "error" if wrong else "warning",
+        problem,
+        what,
+        "Of all ways to cut a word, llama.cpp takes the one with the best scores; these cannot tell it which.",
+        "convert the model again, with the scores of its own tokenizer (tokenizer.model)",
+        model.key(_K.SCORES),
+        {"count": len(wrong)},
+    )
+
+
+def unwritable_bytes(model: Facts) -> Iterator[Finding]:
+    """Bytes that no token stands for, of models that write with them what has no token."""
+    tokenizer = model.tokenizer
+    if tokenizer is None or not model.kind.needs_bytes:
+        return
+    short = (index for index, token in enumerate(model.tokens) if len(token) <= len("<0x00>"))
+    known = set(map(tokenizer.token_to_piece, short))
+    missing = [byte for byte in UTF8_BYTES if bytes([byte]) not in known]
+    if missing:
+        shown = [f"0x{byte:02X}" for byte in missing]
+        yield Finding(
+            "warning",
+            "bytes_missing",
+            f"{counted(len(missing), 'byte has', 'bytes have')} no token: {listed(shown, len(missing))}".replace(
+                "'", ""
+            ),
+            "A character without a token is written by its bytes. Where one has no token, llama.cpp throws an "
+            "exception, or runs without an end.",
+            "convert the model again, with the byte tokens of its own tokenizer",
+            model.key(_K.LIST),
+            {"bytes": missing},
+        )
+
+
+def missing_unknown(model: Facts) -> Iterator[Finding]:
+    """No token for what is unknown, of models that have nothing else for it."""
+    tokenizer = model.tokenizer
+    if (
+        tokenizer is None
+        or not model.kind.needs_unknown
+        or tokenizer.vocabulary.special_ids["unk"] is not None
+    ):
+        return
+    yield Finding(
+        "warning",
+        "unknown_missing",
+        f"{_K.UNK_ID} is missing, so there is no token for what is unknown",
+        "llama.cpp then gives the id -1, which no model can take.",
+        model.set_id(_K.UNK_ID),
+        model.key(_K.UNK_ID),
+    )
+
+
+def charsmap(model: Facts) -> Iterator[Finding]:
+    """A charsmap that is missing, or of which an offset leads out of it."""
+    if not model.kind.has_charsmap or not model.tokens:
+        return
+    key = _K.PRECOMPILED_CHARSMAP
+    if key not in model.file:
+        yield Finding(
+            "note",
+            "charsmap_missing",
+            f"{key} is missing",
+            "sentencepiece's models normalize text by it, but for those that were trained to take text as it is.",
+            "nothing to do if the model's own tokenizer normalizes nothing; else convert the model again",
+            model.key(key),
+        )
+        return
+    from ..models.charsmap import Charsmap
+
+    data = bytes(byte & 0xFF for byte in model.array(key))
+    if len(data) <= 4 + int.from_bytes(data[:4], "little"):  # opening the tokenizer says so
+        return
+    damaged = list(Charsmap(data).damaged())
+    if damaged:
+        shown = [text.decode("utf-8", "backslashreplace") for text in damaged]
+        yield Finding(
+            "error",
+            "charsmap_damaged",
+            f"{counted(len(damaged), 'place')} of the charsmap at which it leads out of itself: behind "
+            f"{listed(shown, len(shown))}",
+            "llama.cpp ends with an exception at a text that leads there.",
+            f"convert the model again, or do without it: {model.remove(key)}",
+            model.key(key),
+            {"count": len(damaged), "behind": [text.hex() for text in damaged[:100]]},
+        )

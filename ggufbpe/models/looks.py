@@ -1,0 +1,90 @@
+"""What the tokens of a file look like, whatever its `tokenizer.ggml.model` says: the model that they were made for.
+
+    metadata -> [this file] -> `TokenizerModel.recognizes` -> diagnose/, doctor/
+
+Byte pair encoding has merges. What sentencepiece makes begins words with U+2581 and has scores: of its byte pair
+encoding they are the ranks of merges, whole numbers; of its unigram models they are logarithms. WordPiece has the names
+of BERT's special tokens. RWKV writes bytes as escapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from ..errors import GGUFError
+from ..gguf.constants import TokenizerKey
+from ..gguf.metadata import Metadata
+from ..gguf.reader import GGUFFile
+from ..spelling import BYTE_TOKENS, SPACE
+
+_SAMPLE = 20000  # tokens
+_LEAST = 500  # tokens of a vocabulary that says something
+_SOME = 0.1  # of the tokens, that have what is looked for
+_BYTE_LEVEL_SPACE = "\u0120"
+
+
+class Looks(NamedTuple):
+    """What of a file tells one tokenizer model from another; shares are of a sample of its tokens."""
+
+    is_telling: bool = False  # else there are too few tokens
+    begins_words: bool = False  # many tokens begin with U+2581
+    is_byte_level: bool = False  # many begin with a space as GPT-2's alphabet writes it
+    continues_words: bool = False  # many begin with ##, as in BERT's own files
+    has_escapes: bool = False  # many have bytes written as \\x..
+    has_bytes: bool = False  # <0x00> to <0xFF>
+    has_bert_names: bool = False  # [CLS], [SEP] and [UNK]
+    has_merges: bool = False
+    has_charsmap: bool = False
+    has_ranks: bool = False  # scores that differ, all of them whole numbers
+    has_logarithms: bool = False  # scores that are not
+
+
+def looks_of(file: GGUFFile | Metadata) -> Looks:
+    """The looks of a file; of one whose tokens cannot be read, nothing."""
+    tokens, scores = _list(file, TokenizerKey.LIST), _list(file, TokenizerKey.SCORES)
+    sample = list(islice(tokens, 0, None, max(len(tokens) // _SAMPLE, 1)))
+    if len(tokens) < _LEAST or not all(isinstance(token, str) for token in sample):
+        return Looks()
+
+    def some(of: Sequence[bool]) -> bool:
+        return sum(of) > _SOME * len(sample)
+
+    known = frozenset(tokens)
+    telling = (
+        scores if len(set(islice(scores, 0, None, max(len(scores) // _SAMPLE, 1)))) > _LEAST // 2 else []
+    )
+    whole = all(float(score).is_integer() for score in telling)
+    return Looks(
+        is_telling=True,
+        begins_words=some([token.startswith(SPACE) for token in sample]),
+        is_byte_level=some([token.startswith(_BYTE_LEVEL_SPACE) for token in sample]),
+        continues_words=some([token.startswith("##") for token in sample]),
+        has_escapes=some(["\\x" in token for token in sample]),
+        has_bytes=known.issuperset(BYTE_TOKENS),
+        has_bert_names=known.issuperset(("[CLS]", "[SEP]", "[UNK]")),
+        has_merges=bool(_list(file, TokenizerKey.MERGES)),
+        has_charsmap=TokenizerKey.PRECOMPILED_CHARSMAP in file,
+        has_ranks=bool(telling) and whole,
+        has_logarithms=bool(telling) and not whole,
+    )
+
+
+def models_like(looks: Looks, own: str) -> list[str]:
+    """The models that a file is likely of, where its looks speak against `own`; else none."""
+    from . import SUPPORTED, tokenizer_model
+
+    if not looks.is_telling or tokenizer_model(own).recognizes(looks) is not False:
+        return []
+    return [name for name in SUPPORTED if tokenizer_model(name).recognizes(looks)]
+
+
+def _list(file: GGUFFile | Metadata, key: str) -> Sequence[Any]:
+    if key not in file:
+        return ()
+    try:
+        value = file[key]
+    except GGUFError:  # not UTF-8
+        return ()
+    return value if isinstance(value, list) else ()
