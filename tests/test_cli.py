@@ -535,6 +535,8 @@ def test_what_git_ignores_is_not_counted(run: Run, repository: Path) -> None:
     named = run("count", repository / "build", repository / "src" / "a.log")
     assert rows_of(named) == ["b.txt", "a.log", "total"]
     assert "2 ignored by git" in run("verify", "--against", f"gguf:{GPT2}", repository).err
+    totals = [json.loads(run(command, "--json", repository).out)["total"] for command in ("count", "stats")]
+    assert totals[0]["tokens"] == totals[1][0]["tokens"]
 
 
 def test_a_repository_names_no_program_that_is_run(run: Run, repository: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from ..diagnose.agreement import AS_COMMAND, SAID_OF, agreement, first_difference
+from ..diagnose.agreement import AS_COMMAND, SAID_OF, agreeing_share, first_difference
 from ..diagnose.causes import Diagnosis, Explanation, to_json
 from ..diagnose.diagnose import diagnose
 from ..escapes import process_escapes
@@ -140,7 +140,7 @@ class _View:
             )
             return
         at = first_difference(ours, theirs)
-        share = _percent(agreement(ours, theirs))
+        share = _percent(agreeing_share(ours, theirs))
         text = f": the model gives {_count(len(ours))}, and {_count(len(theirs))} are given"
         yield from self._wrapped(
             f"no match{text}; {share} agree, and from number {at} on they part", 0, _BAD, 8
