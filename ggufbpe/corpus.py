@@ -91,7 +91,7 @@ def ignored_by_git(folder: str) -> frozenset[str]:
     """
     import subprocess
 
-    # fsmonitor: a program that a repository may name, and git would run. Hooks run with variables that name another place.
+    # fsmonitor: a program that a repository may name, and git would run. In hooks, variables name another place.
     git = ["git", "-C", folder, "-c", "core.fsmonitor=false"]
     environment = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
 

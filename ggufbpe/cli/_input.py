@@ -54,7 +54,7 @@ def _has_something() -> bool:
     with suppress(OSError, ValueError):  # not on Windows, whose pipes cannot be asked
         if not select.select([sys.stdin], [], [], _PATIENCE)[0]:
             _output.note("ggufbpe: reading standard input")
-    return bool(sys.stdin.buffer.peek(1))  # type: ignore[attr-defined]
+    return bool(sys.stdin.buffer.peek(1))  # type: ignore[union-attr]
 
 
 def read_stdin() -> bytes:

@@ -138,7 +138,8 @@ class _View:
             return
         at = first_difference(ours, theirs)
         share = _percent(agreeing_share(ours, theirs))
-        text = f": the model gives {_count(len(ours))}, and {_count(len(theirs))} {'is' if len(theirs) == 1 else 'are'} given"
+        verb = "is" if len(theirs) == 1 else "are"
+        text = f": the model gives {_count(len(ours))}, and {_count(len(theirs))} {verb} given"
         yield from self._wrapped(
             f"no match{text}; {share} agree, and from number {at} on they part", 0, _BAD, 8
         )
