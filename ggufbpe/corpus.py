@@ -27,6 +27,7 @@ _BLOCK = 1 << 20
 _HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
 _JSON_LINES = (".jsonl", ".ndjson")
 _ZSTD = (".zst", ".zstd")
+_OF_A_REPOSITORY = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"})
 DEFAULT_FIELD = "text"  # of JSON lines
 
 Report = Callable[[str, Exception], object]
@@ -90,17 +91,23 @@ def ignored_by_git(folder: str) -> frozenset[str]:
     """
     import subprocess
 
-    # fsmonitor: a program that a repository may name, and git would run
-    asked = ["git", "-C", folder, "-c", "core.fsmonitor=false", "ls-files", "-z"]
-    which = ["--others", "--ignored", "--exclude-standard", "--directory"]
+    # fsmonitor: a program that a repository may name, and git would run. In hooks, variables name another place.
+    git = ["git", "-C", folder, "-c", "core.fsmonitor=false"]
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
+
+    def asked(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [*git, *arguments], stdin=subprocess.DEVNULL, capture_output=True, env=environment
+        )
+
     try:
-        told = subprocess.run(
-            [*asked, *which], stdin=subprocess.DEVNULL, capture_output=True, check=True
-        ).stdout
-    except (OSError, subprocess.CalledProcessError):
+        listed = asked("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+        if listed.returncode or not asked("check-ignore", "-q", ".").returncode:
+            return frozenset()
+    except OSError:
         return frozenset()
-    names = [os.fsdecode(name).rstrip("/") for name in told.split(b"\0") if name]
-    return frozenset() if "." in names else frozenset(os.path.join(folder, name) for name in names)
+    names = (os.fsdecode(name).rstrip("/") for name in listed.stdout.split(b"\0"))
+    return frozenset(os.path.join(folder, name) for name in names if name not in ("", "."))
 
 
 def _is_binary(path: str) -> bool:

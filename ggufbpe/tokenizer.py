@@ -19,6 +19,7 @@ from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
+from . import utf8
 from .gguf.metadata import Metadata, Overrides
 from .kernel import native, why_not_native
 from .once import made_once, making
@@ -39,6 +40,7 @@ CACHE_BYTES = 32 << 20  # as of src/bpe/bpe_model.h
 _LEAST_CACHE_BYTES = 1 << 20
 
 Engine = Literal["auto", "native", "reference"]
+Unit = Literal["bytes", "characters"]  # of offsets
 Text = str | bytes | bytearray | memoryview
 
 
@@ -180,30 +182,42 @@ class Tokenizer(VocabularyFacts):
         return array
 
     def encode_with_offsets(
-        self, text: Text, *, add_special: bool = True, parse_special: bool = True
+        self, text: Text, *, add_special: bool = True, parse_special: bool = True, unit: Unit = "bytes"
     ) -> tuple[list[int], list[tuple[int, int]]]:
         """The ids, and for each the (start, end) of what it stands for, in bytes of the UTF-8 of `text`.
 
         `text_bytes[start:end]` is the token's own text unless the text was changed on the way. BOS and EOS
         have empty spans at the ends. Tokens that share one byte sequence that is not UTF-8, or one escaped
-        space, have the span of all of it.
+        space, have the span of all of it. With `unit="characters"`, offsets count characters, as those of a `str`;
+        a token that is a part of one has all of it, and each byte that is not UTF-8 is one.
         """
+        _check_unit(unit)
         found = self._with_offsets(text, add_special, parse_special, as_buffers=False)
-        return found or self.pipeline.ids_with_offsets(text, add_special, parse_special)
+        ids, offsets = found or self.pipeline.ids_with_offsets(text, add_special, parse_special)
+        return ids, offsets if unit == "bytes" else utf8.in_characters(self.pipeline.source(text), offsets)
 
     def encode_with_offsets_to_numpy(
-        self, text: Text, *, add_special: bool = True, parse_special: bool = True
+        self, text: Text, *, add_special: bool = True, parse_special: bool = True, unit: Unit = "bytes"
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """The same as arrays: ids, shape (number of tokens,), and offsets, shape (number of tokens, 2).
 
         The native engine takes a fraction of the time and of the memory for them that lists take.
         """
+        _check_unit(unit)
         numpy = _numpy()
         found = self._with_offsets(text, add_special, parse_special, as_buffers=True)
         if found is None:
-            ids, offsets = self.pipeline.ids_with_offsets(text, add_special, parse_special)
-            return numpy.array(ids, numpy.int32), numpy.array(offsets, numpy.int64).reshape(-1, 2)
-        return numpy.frombuffer(found[0], numpy.int32), numpy.frombuffer(found[1], numpy.int64).reshape(-1, 2)
+            given = self.pipeline.ids_with_offsets(text, add_special, parse_special)
+            ids, flat = numpy.array(given[0], numpy.int32), numpy.array(given[1], numpy.int64)
+        else:
+            ids, flat = numpy.frombuffer(found[0], numpy.int32), numpy.frombuffer(found[1], numpy.int64)
+        offsets = flat.reshape(-1, 2)
+        source = self.pipeline.source(text) if unit == "characters" else ""
+        if not source.isascii():
+            at, (starts, ends) = numpy.array(utf8.characters_at(source)), offsets.T
+            last = numpy.where(starts < ends, at[ends - 1] + 1, at[starts])
+            offsets = numpy.stack([at[starts], last], axis=1)
+        return ids, offsets
 
     def encode_batch(
         self,
@@ -451,6 +465,11 @@ def _checked_cache_bytes(cache_bytes: int) -> int:
     if isinstance(cache_bytes, bool) or operator.index(cache_bytes) < _LEAST_CACHE_BYTES:
         raise ValueError(f"cache_bytes must be {_LEAST_CACHE_BYTES} or more, not {cache_bytes}")
     return operator.index(cache_bytes)
+
+
+def _check_unit(unit: str) -> None:
+    if unit not in ("bytes", "characters"):
+        raise ValueError(f"unit is 'bytes' or 'characters', not {unit!r}")
 
 
 def _check_threads(threads: int) -> None:

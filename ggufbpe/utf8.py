@@ -8,6 +8,7 @@ sequence counts as undecodable here.
 from __future__ import annotations
 
 import codecs
+from array import array
 from bisect import bisect_right
 
 _ERRORS = "ggufbpe.llama.cpp"
@@ -44,6 +45,32 @@ def char_ends(source: str | bytes) -> list[int]:
         end += 1 if char < "\x80" else 2 if char < "\u0800" else 3 if char < "\U00010000" else 4
         ends.append(end)
     return ends
+
+
+def characters_at(source: str | bytes) -> array[int]:
+    """The number of the character that each byte belongs to, and at the end how many there are.
+
+    >>> list(characters_at("aé"))
+    [0, 1, 1, 2]
+    """
+    ends = char_ends(source)
+    found = array("q")
+    for number, (start, end) in enumerate(zip([0, *ends], ends)):
+        found.extend((number,) * (end - start))
+    found.append(len(ends))
+    return found
+
+
+def in_characters(source: str | bytes, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans in bytes as spans in characters; one that has a part of a character has all of it.
+
+    >>> in_characters("aé", [(0, 1), (1, 2), (2, 3), (3, 3)])
+    [(0, 1), (1, 2), (1, 2), (2, 2)]
+    """
+    if source.isascii():
+        return spans
+    at = characters_at(source)
+    return [(at[start], at[end - 1] + 1 if start < end else at[start]) for start, end in spans]
 
 
 def byte_length(source: str | bytes) -> int:

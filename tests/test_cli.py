@@ -526,15 +526,24 @@ def rows_of(result: Result) -> list[str]:
     return [line.split()[-1].rpartition("/")[2] for line in result.text.splitlines()[1:]]
 
 
-def test_what_git_ignores_is_not_counted(run: Run, repository: Path) -> None:
+def test_what_git_ignores_is_not_counted(run: Run, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_DIR", "/nonexistent")  # as of a hook
     found = run("count", repository)
     assert rows_of(found) == ["bad.txt", "c.txt", "a.txt", "total"]
     assert "2 ignored by git" in found.err
     everything = ["bad.txt", "b.txt", "c.txt", "a.log", "a.txt", "total"]
     assert rows_of(run("count", "--no-ignore", repository)) == everything
+    below = repository / "logs"  # not ignored itself, but all that is in it
+    below.mkdir()
+    (repository / ".gitignore").write_text("build/\n*.log\n")
+    (below / "b.log").write_text("x")
+    assert rows_of(run("count", below)) == []
     named = run("count", repository / "build", repository / "src" / "a.log")
     assert rows_of(named) == ["b.txt", "a.log", "total"]
+    (below / "b.log").unlink()
     assert "2 ignored by git" in run("verify", "--against", f"gguf:{GPT2}", repository).err
+    totals = [json.loads(run(command, "--json", repository).out)["total"] for command in ("count", "stats")]
+    assert totals[0]["tokens"] == totals[1][0]["tokens"]
 
 
 def test_a_repository_names_no_program_that_is_run(run: Run, repository: Path) -> None:
@@ -610,10 +619,23 @@ def test_without_a_pipe_a_text_is_asked_for(command: str) -> None:
     assert (done.returncode, done.stdout) == (2, b"")
 
 
-def test_diagnose_reads_ids_from_a_pipe() -> None:
-    arguments = ["diagnose", "-m", str(GPT2), "-p", "Hello"]
-    done = subprocess.run([*COMMAND, *arguments], input=b"[15496]", capture_output=True)
-    assert (done.returncode, b"match" in done.stdout) == (0, True)
+@posix_only
+@pytest.mark.parametrize("command", READ)
+def test_an_empty_pipe_is_no_text(command: str) -> None:
+    """What was compared with nothing is not the same."""
+    arguments = [] if command == "diagnose" else READ[command][0]
+    done = subprocess.run([*COMMAND, command, *arguments], input=b"", capture_output=True)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+@posix_only
+def test_a_command_says_that_it_waits_for_a_text() -> None:
+    with subprocess.Popen([*COMMAND, "count"], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stderr is not None
+        assert child.stderr.readline() == b"ggufbpe: reading standard input\n"
+        child.stdin.close()
+        assert child.wait(timeout=60) == 2
 
 
 @pytest.mark.parametrize("command", ["info", "doctor", "fix", "export"])

@@ -23,7 +23,7 @@ from synthetic import bounded, broken_bytes, byte_tokens, gpt2_vocabulary, make_
 
 from ggufbpe import GGUFError, Tokenizer, cli
 from ggufbpe.diagnose import framing
-from ggufbpe.diagnose.agreement import agreement
+from ggufbpe.diagnose.agreement import agreeing_share
 from ggufbpe.diagnose.causes import ALWAYS_ADDS_BOS, CAUSES
 from ggufbpe.diagnose.diagnose import Answer, diagnose, search, to_json
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
@@ -657,7 +657,7 @@ def test_merges_of_another_model() -> None:
     ids = other.encode(TEXT)
     best = diagnose(tokenizer, TEXT, ids).explanations[0]
     assert [cause.id for cause in best.causes] == ["merges"]
-    assert best.explains == agreement(tokenizer.encode(TEXT), ids) < 1
+    assert best.explains == agreeing_share(tokenizer.encode(TEXT), ids) < 1
     known = diagnose(tokenizer, TEXT, ids, others=[other]).explanations[0]
     assert ([cause.id for cause in known.causes], known.explains) == (["merges"], 1.0)
     assert known.causes[0].detail["model"] == "other.gguf"
@@ -846,11 +846,11 @@ def test_what_is_not_whole_says_how_far_it_leads() -> None:
     findings = search(tokenizer, text, ids)
     assert reproduced(findings, ids)
     assert [cause.id for cause in findings[-1].causes] == ["merges"]
-    assert findings[-1].explains == agreement(tokenizer.encode(text), ids)
+    assert findings[-1].explains == agreeing_share(tokenizer.encode(text), ids)
     pre = next(item for item in findings if [cause.id for cause in item.causes] == ["pre_type"])
     assert "qwen2" in str(pre.causes[0].detail)
     assert findings[-1].explains < pre.explains < 1
-    assert pre.explains == agreement(with_pre(tokenizer, "qwen2").encode(text), ids)
+    assert pre.explains == agreeing_share(with_pre(tokenizer, "qwen2").encode(text), ids)
 
 
 def test_invalid_bytes_that_are_kept_are_named_if_not_reproduced() -> None:
@@ -880,8 +880,8 @@ def test_agreement() -> None:
         ([1, 2, 1, 2], [2, 1, 2, 1], 0.75),
     ]
     for ours, theirs, share in cases:
-        assert agreement(ours, theirs) == agreement(theirs, ours) == share
-    assert 0.9999 < agreement(range(40000), range(1, 40001)) < 1
+        assert agreeing_share(ours, theirs) == agreeing_share(theirs, ours) == share
+    assert 0.9999 < agreeing_share(range(40000), range(1, 40001)) < 1
 
 
 @bounded(60)
@@ -892,7 +892,7 @@ def test_agreement_is_the_longest_common_subsequence(ours: Ids, theirs: Ids) -> 
         for j, b in enumerate(theirs):
             table[i + 1][j + 1] = table[i][j] + 1 if a == b else max(table[i][j + 1], table[i + 1][j])
     longest = max(len(ours), len(theirs))
-    assert agreement(ours, theirs) == (table[-1][-1] / longest if longest else 1.0)
+    assert agreeing_share(ours, theirs) == (table[-1][-1] / longest if longest else 1.0)
 
 
 # ---- the command ----------------------------------------------------------------------------------------

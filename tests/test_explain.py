@@ -36,8 +36,8 @@ from ggufbpe.models.steps import (
     Fragment,
     Match,
     Merge,
-    Stage,
     Symbol,
+    TracedStage,
     TriedToken,
     Word,
     WordLattice,
@@ -171,7 +171,7 @@ def test_every_reason_has_a_case() -> None:
 
 def test_names_in_json_are_documented() -> None:
     documented = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")))
-    records = (Trace, Stage, Fragment, Change, Word, Cut, Merge, Match, TriedToken, WordLattice, Edge)
+    records = (Trace, TracedStage, Fragment, Change, Word, Cut, Merge, Match, TriedToken, WordLattice, Edge)
     more = (LatticePath, Symbol, Token, WhyNot, Place)
     assert not {name for record in (*records, *more) for name in record._fields} - documented
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import signal
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,9 @@ from ggufbpe.gguf import edit as fix
 from ggufbpe.gguf import in_place
 from ggufbpe.gguf.arguments import parse_remove, parse_set, set_token_types
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
-from ggufbpe.gguf.in_place import recover
+from ggufbpe.gguf.in_place import recover, undo_record
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.schema import ID_KEYS, KEY_TYPES
-from ggufbpe.gguf.source import undo_record
 
 T = GGUFValueType
 PRE, EOS, ADD_BOS, TYPES = (
@@ -554,87 +555,193 @@ def test_in_place_writes_the_metadata_alone(model: Path, capfd: pytest.CaptureFi
 CRASH = """if True:
     import os, sys
     from ggufbpe.gguf import in_place
-    write, at = in_place._write, int(sys.argv.pop(1))
+    step, size = int(sys.argv.pop(1)), int(sys.argv.pop(1))
+    write, remove = in_place._write, in_place._remove
+    calls = []
     def half(file, offset, data):
-        write(file, offset, data[:at])
-        os._exit(9)
+        calls.append(offset)
+        write(file, offset, data[:size] if len(calls) == step else data)
+        if len(calls) == step:
+            os._exit(9)
     in_place._write = half
+    in_place._remove = lambda record: os._exit(9)
     from ggufbpe.cli import main
     sys.exit(main(sys.argv[1:]))
 """
 
 
-def crashed(model: Path, at: int) -> bytes:
-    """The bytes of the model before a fix in place whose process ended after `at` bytes."""
+def crashed(model: Path, step: int, size: int) -> bytes:
+    """The bytes of the model before a fix in place whose process ended `size` bytes into a step of it."""
     before = model.read_bytes()
     settings = ["--set", f"{PRE}=olmo", "--set", "general.name=b"]
-    command = [sys.executable, "-c", CRASH, str(at), "fix", str(model), *settings, "--in-place"]
+    command = [sys.executable, "-c", CRASH, str(step), str(size), "fix", str(model), *settings, "--in-place"]
     assert subprocess.run(command, timeout=60).returncode == 9
     assert sorted(os.listdir(model.parent)) == [f".{model.name}.undo", model.name]
     return before
 
 
-@pytest.mark.parametrize("at", [0, 1, 40, 10**6])
+STEPS = {  # what is being written: the magic away, the bytes, the magic back; or the record is still to go
+    "magic": (1, 0),
+    "some of the magic": (1, 2),
+    "nothing": (2, 0),
+    "some": (2, 40),
+    "all": (2, 10**6),
+    "some of the new magic": (3, 3),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
 def test_a_crash_in_place_is_found_by_the_next_run(
-    model: Path, at: int, capfd: pytest.CaptureFixture[str]
+    model: Path, step: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    before = crashed(model, at)
+    before = crashed(model, *STEPS[step])
     half = model.read_bytes()
-    assert (half != before) is (at > 0)
-    with pytest.raises(InterruptedChangeError, match="`ggufbpe fix MODEL` ends it"):
-        Tokenizer.from_gguf(model)
+    if step == "magic":
+        assert half == before
+        Tokenizer.from_gguf(model)  # it is whole
+    else:
+        assert half[:4] != b"GGUF"  # so no program takes it for a model
+        with pytest.raises(InterruptedChangeError, match="`ggufbpe fix MODEL` ends it"):
+            Tokenizer.from_gguf(model)
     assert main(["fix", str(model)]) == 0
-    if at == 10**6:  # all was written, and only the record is left
+    if step in ("all", "some of the new magic"):
         assert "it is finished now" in capfd.readouterr().err
-        assert (model.read_bytes(), metadata(model)[PRE]) == (half, "olmo")
+        assert metadata(model)[PRE] == "olmo"
     else:
         assert "it is undone now" in capfd.readouterr().err
         assert model.read_bytes() == before
     assert os.listdir(model.parent) == [model.name]
 
 
+def test_a_record_that_was_left_behind_does_no_harm(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    crashed(model, 9, 0)  # all is done but for the record
+    assert Tokenizer.from_gguf(model).pre == "olmo"
+    assert main(["fix", str(model)]) == 0
+    assert "it is finished now" in capfd.readouterr().err
+    assert os.listdir(model.parent) == [model.name]
+
+
 def test_a_fix_after_a_crash_undoes_and_goes_on(model: Path) -> None:
-    crashed(model, 40)
+    crashed(model, 2, 40)
     assert main(["fix", str(model), "--set", f"{PRE}=mpt", "--in-place"]) == 0
     assert metadata(model)[PRE] == "mpt"
 
 
-def test_a_record_of_another_file_is_not_written_into_this_one(model: Path) -> None:
-    crashed(model, 40)
-    other = b"GGUF" + bytes(model.stat().st_size - 4)
-    model.write_bytes(other)
-    with pytest.raises(InterruptedChangeError, match="of another file"):
+def test_a_change_of_something_else_is_not_overwritten(model: Path) -> None:
+    crashed(model, 2, 40)
+    with model.open("r+b") as file:
+        file.write(b"GGUF" + bytes(model.stat().st_size - 4))
+    found = model.read_bytes()
+    with pytest.raises(InterruptedChangeError, match="does not fit it"):
         recover(model)
-    assert model.read_bytes() == other
+    assert model.read_bytes() == found
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: b"x" + data[1:], lambda data: b""])
-def test_a_damaged_record_is_not_used(model: Path, damage: Any) -> None:
-    crashed(model, 40)
-    record = Path(undo_record(model))
-    record.write_bytes(damage(record.read_bytes()))
-    half = model.read_bytes()
-    with pytest.raises(InterruptedChangeError, match="no undo record, or a damaged one"):
-        recover(model)
-    assert model.read_bytes() == half
+def planted(model: Path, offset: int, before: bytes, after: bytes, **other: int) -> bytes:
+    """A record as somebody may write one."""
+    status = model.stat()
+    head = {
+        "number": status.st_ino,
+        "file_size": status.st_size,
+        "offset": offset,
+        "size": len(before),
+        **other,
+    }
+    content = struct.pack("<QQQQ", *head.values()) + before + after
+    return b"ggufbpe undo 1\n" + hashlib.sha256(content).digest() + content
 
 
+NO_RECORDS: dict[str, Callable[[Path], bytes]] = {
+    "empty": lambda model: b"",
+    "text": lambda model: b"x" * 200,
+    "cut off": lambda model: planted(model, 20, b"abcd", b"efgh")[:-1],
+    "damaged": lambda model: planted(model, 20, b"abcd", b"efgh")[:-1] + b"x",
+    "a size that lies": lambda model: planted(model, 20, b"aaaabbbb", b"", size=1 << 60),
+    "a place that lies": lambda model: planted(model, 20, b"aaaa", b"bbbb", offset=(1 << 64) - 1),
+    "the magic": lambda model: planted(model, 0, b"GGUF", b"XXXX"),
+    "of another file": lambda model: planted(model, 20, b"aaaa", b"bbbb", number=7),
+    "of another size": lambda model: planted(model, 20, b"aaaa", b"bbbb", file_size=7),
+}
+
+
+@pytest.mark.parametrize("kind", NO_RECORDS)
+def test_what_is_no_record_of_the_file_does_nothing(kind: str, model: Path) -> None:
+    """Somebody may have put it there, or the model was downloaded again."""
+    before = model.read_bytes()
+    Path(undo_record(model)).write_bytes(NO_RECORDS[kind](model))
+    assert recover(model) is None
+    assert Tokenizer.from_gguf(model).pre == "gpt-2"
+    assert model.read_bytes() == before
+    assert main(["fix", str(model), "--set", f"{PRE}=olmo", "--in-place"]) == 0
+    assert (metadata(model)[PRE], os.listdir(model.parent)) == ("olmo", [model.name])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes with names")
+@pytest.mark.parametrize(
+    "make", [os.mkdir, getattr(os, "mkfifo", None), lambda path: os.symlink("/dev/zero", path)]
+)
+def test_a_record_is_a_regular_file(make: Any, model: Path) -> None:
+    make(undo_record(model))
+    assert recover(model) is None
+    assert Tokenizer.from_gguf(model).pre == "gpt-2"
+
+
+def test_a_change_meanwhile_is_noticed(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between reading and writing, another fix of the same file was done."""
+    inner, calls = fix.rewrite, []
+
+    def later(*arguments: Any) -> None:
+        calls.append(arguments)
+        if len(calls) == 1:
+            assert main(["fix", str(model), "--set", f"{PRE}=olmo", "--in-place"]) == 0
+        inner(*arguments)
+
+    monkeypatch.setattr(fix, "rewrite", later)
+    with GGUFFile(model) as file:
+        edits = [parse_set(file, "general.name=b")]
+    with pytest.raises(InterruptedChangeError, match="another process has changed it meanwhile"):
+        write_fixed(model, model, edits)
+    assert metadata(model)[PRE] == "olmo"
+    assert os.listdir(model.parent) == [model.name]
+
+
+def test_a_record_is_for_nobody_else_to_read(model: Path) -> None:
+    model.chmod(0o600)
+    crashed(model, 2, 40)
+    assert Path(undo_record(model)).stat().st_mode & 0o777 == 0o600
+
+
+def test_other_names_of_a_file_keep_what_they_had(model: Path) -> None:
+    other = model.parent.parent / "other.gguf"
+    os.link(model, other)
+    before = other.read_bytes()
+    assert main(["fix", str(model), "--set", f"{PRE}=olmo", "--in-place"]) == 0
+    assert (metadata(model)[PRE], other.read_bytes() == before) == ("olmo", True)
+
+
+def test_a_long_name(tmp_path: Path) -> None:
+    model = write_model(tmp_path / ("x" * 245 + ".gguf"))
+    assert main(["fix", str(model), "--set", f"{PRE}=olmo", "--in-place"]) == 0
+    assert (metadata(model)[PRE], len(os.listdir(tmp_path))) == ("olmo", 1)
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
 @pytest.mark.parametrize("failure", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
 def test_a_failure_in_place_is_undone_at_once(
-    model: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+    model: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException, at: int
 ) -> None:
     before, write, calls = model.read_bytes(), in_place._write, []
 
     def once(file: Any, offset: int, data: bytes) -> None:
         calls.append(offset)
-        write(file, offset, data[:5] if len(calls) == 1 else data)
-        if len(calls) == 1:
+        write(file, offset, data[:3] if len(calls) == at else data)
+        if len(calls) == at:
             raise failure
 
     monkeypatch.setattr(in_place, "_write", once)
     code = main(["fix", str(model), "--set", f"{PRE}=olmo", "--in-place"])
     assert code == (2 if isinstance(failure, OSError) else 130)
-    assert (len(calls), unchanged(model, before)) == (2, True)
+    assert (len(calls), unchanged(model, before)) == (at + 3, True)
 
 
 def test_a_fix_in_place_that_is_refused_writes_nothing(model: Path) -> None:

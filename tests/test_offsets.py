@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from conftest import GPT2, ROOT
 from synthetic import tokenizer_as
 from test_blocks import odd_text, special_texts
 
@@ -126,3 +126,42 @@ def test_what_is_no_text() -> None:
             getattr(tokenizer_as("gpt-2"), method)(1)
         with pytest.raises(ValueError, match="lone surrogate"):
             getattr(tokenizer_as("gpt-2"), method)("a\ud800")
+
+
+# ---- in characters --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [text for text in TEXTS if text not in TEXTS[6:7]])
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_offsets_in_characters_count_those_of_a_str(name: str, text: bytes) -> None:
+    """A token that has a part of a character has all of it; the same for `str` and bytes, lists and arrays."""
+    tok = Tokenizer.from_gguf(ROOT / "fixtures" / "vocabs" / f"{name}.gguf")
+    string = text.decode()
+    ids, in_bytes = tok.encode_with_offsets(text)
+    found = tok.encode_with_offsets(string, unit="characters")
+    assert found == tok.encode_with_offsets(text, unit="characters")
+    ends = [len(string[: number + 1].encode()) for number in range(len(string))]
+    begun = [0, *ends]
+    expected = [
+        (
+            sum(e <= start for e in ends),
+            sum(b < end for b in begun[:-1]) if start < end else sum(e <= start for e in ends),
+        )
+        for start, end in in_bytes
+    ]
+    assert found == (ids, expected)
+    arrays = tok.encode_with_offsets_to_numpy(string, unit="characters")
+    assert (arrays[0].tolist(), list(map(tuple, arrays[1].tolist()))) == found
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_a_byte_that_is_not_utf8_is_a_character(engine: str) -> None:
+    tok = Tokenizer.from_gguf(GPT2, engine=engine)  # type: ignore[arg-type]
+    _, offsets = tok.encode_with_offsets("é".encode() + b"\xffab", unit="characters")
+    assert (offsets[0][0], offsets[-1][1]) == (0, 4)
+    assert all(0 <= start <= end <= 4 for start, end in offsets)
+
+
+def test_a_unit_that_there_is_not() -> None:
+    with pytest.raises(ValueError, match="unit is 'bytes' or 'characters', not 'words'"):
+        Tokenizer.from_gguf(GPT2).encode_with_offsets("a", unit="words")  # type: ignore[arg-type]

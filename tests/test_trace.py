@@ -27,7 +27,7 @@ from ggufbpe.models.bpe.pattern import option_texts, options, parse
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.split import splitter
 from ggufbpe.models.bpe.text import byte_pair_text
-from ggufbpe.models.steps import Cut, Merge, Stage
+from ggufbpe.models.steps import Cut, Merge, TracedStage
 from ggufbpe.trace.trace import Trace, to_json
 from ggufbpe.vocab import CONTROL, LSTRIP, RSTRIP, USER_DEFINED, TokenAttribute, load_vocabulary
 
@@ -92,10 +92,10 @@ def test_alternatives(name: str, text: str, expected: list[tuple[str, list[int |
 
 def test_stages_show_what_is_matched_and_for_steps_llama_cpps_pattern() -> None:
     assert tokenizer_as("kimi-k2").trace("").stages[0].alternatives[0] == r"\p{Han}+"
-    assert tokenizer_as("tiny_aya").trace("").stages[0] == Stage(
+    assert tokenizer_as("tiny_aya").trace("").stages[0] == TracedStage(
         (r"\d{1,3}(?=(?:\d{3})*\b)",), "digit_groups", 1
     )
-    assert tokenizer_as("jais-2").trace("").stages[0] == Stage((), "blocks_of_white_space", 0)
+    assert tokenizer_as("jais-2").trace("").stages[0] == TracedStage((), "blocks_of_white_space", 0)
 
 
 def test_piece_before_a_later_stage_cuts_it() -> None:

@@ -6,7 +6,12 @@ import argparse
 import os
 import stat
 import sys
+from contextlib import suppress
 from typing import BinaryIO
+
+from . import _output
+
+_PATIENCE = 1.0  # seconds
 
 
 def read_file(path: str) -> bytes:
@@ -17,7 +22,8 @@ def read_file(path: str) -> bytes:
 def settle_stdin(arguments: argparse.Namespace, *names: str) -> None:
     """Set `arguments.stdin` where "-" is among the sources `names`, or none of them is given and a pipe is there.
 
-    A pipe is all that gives a text by itself: a terminal, /dev/null and a closed standard input do not.
+    A pipe with something in it is all that gives a text by itself: a terminal, /dev/null, an empty pipe and a closed
+    standard input do not.
     """
     for name in names:
         given = getattr(arguments, name)
@@ -28,16 +34,27 @@ def settle_stdin(arguments: argparse.Namespace, *names: str) -> None:
             setattr(arguments, name, [each for each in given if each != "-"])
             arguments.stdin = True
     if not arguments.stdin and all(getattr(arguments, name) in (None, []) for name in names):
-        arguments.stdin = is_piped()
+        arguments.stdin = pipe_has_text()
 
 
-def is_piped() -> bool:
-    """Whether standard input is a pipe, a socket or a file."""
+def pipe_has_text() -> bool:
+    """Whether standard input is a pipe, a socket or a file with something in it."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (AttributeError, OSError, ValueError):  # closed, or none of the system's
         return False
-    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+    is_piped = stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+    return is_piped and _has_something()
+
+
+def _has_something() -> bool:
+    """Whether there is a first byte; says what is waited for where none comes at once."""
+    import select
+
+    with suppress(OSError, ValueError):  # not on Windows, whose pipes cannot be asked
+        if not select.select([sys.stdin], [], [], _PATIENCE)[0]:
+            _output.note("ggufbpe: reading standard input")
+    return bool(sys.stdin.buffer.peek(1))  # type: ignore[union-attr]
 
 
 def read_stdin() -> bytes:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from ..diagnose.agreement import AS_COMMAND, SAID_OF, agreement, first_difference
+from ..diagnose.agreement import AS_COMMAND, SAID_OF, agreeing_share, first_difference
 from ..diagnose.causes import Diagnosis, Explanation, to_json
 from ..diagnose.diagnose import diagnose
 from ..escapes import process_escapes
@@ -25,7 +25,7 @@ from ._arguments import (
     model_paths,
     overrides_of,
 )
-from ._input import is_piped, read_file, read_stdin, settle_stdin
+from ._input import read_file, read_stdin, settle_stdin
 
 _DESCRIPTION = """\
 Find why ids from elsewhere are not those of a model: what together turns what the model gives into these ids. \
@@ -97,9 +97,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _given_text(arguments: argparse.Namespace) -> bytes:
-    texts_given = arguments.prompt is not None or arguments.file not in (None, "-") or arguments.stdin
-    if texts_given and arguments.ids is None and is_piped():
-        arguments.ids = "-"
     if arguments.ids != "-":
         settle_stdin(arguments, "prompt", "file")
     given = [arguments.prompt, arguments.file, arguments.stdin or None]
@@ -140,8 +137,9 @@ class _View:
             )
             return
         at = first_difference(ours, theirs)
-        share = _percent(agreement(ours, theirs))
-        text = f": the model gives {_count(len(ours))}, and {_count(len(theirs))} are given"
+        share = _percent(agreeing_share(ours, theirs))
+        verb = "is" if len(theirs) == 1 else "are"
+        text = f": the model gives {_count(len(ours))}, and {_count(len(theirs))} {verb} given"
         yield from self._wrapped(
             f"no match{text}; {share} agree, and from number {at} on they part", 0, _BAD, 8
         )

@@ -66,14 +66,12 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     source = required_model(arguments, "fix")
-    recovered = recover(source)
-    if recovered is not None:
-        _output.note(
-            f"ggufbpe: a change of {terminal.one_line(source)} had been interrupted; it is {recovered} now"
-        )
-        if not _is_to_change(arguments):
-            return 0
+    is_change = _is_to_change(arguments)
+    if not is_change and _was_recovered(source):
+        return 0
     target = _target(arguments, source)
+    if is_change and arguments.in_place:
+        _was_recovered(source)
     with GGUFFile(source) as file:
         edits = [parse_set(file, argument) for argument in arguments.set]
         edits += [parse_remove(file, key) for key in arguments.remove]
@@ -96,6 +94,15 @@ def run(arguments: argparse.Namespace) -> int:
     lines.append(f"wrote {terminal.one_line(target)} ({how}{size} bytes, {tensors} tensors as they were)")
     _output.write("".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))
     return 0
+
+
+def _was_recovered(source: str) -> bool:
+    """End a change that was interrupted, if there was one."""
+    found = recover(source)
+    if found is not None:
+        name = terminal.one_line(source)
+        _output.note(f"ggufbpe: a change of {name} had been interrupted; it is {found} now")
+    return found is not None
 
 
 def _is_to_change(arguments: argparse.Namespace) -> bool:

@@ -23,7 +23,7 @@ from ._arguments import (
     overrides_of,
     require_no_models,
 )
-from ._files import problem_with, require_free, say_what_is_not_utf8, say_what_was_left_out
+from ._files import add_no_ignore, problem_with, require_free, say_what_is_not_utf8, say_what_was_left_out
 from ._input import settle_stdin, stdin
 from ._progress import Bar
 from ._signals import termination_as_exit
@@ -70,6 +70,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
     )
+    add_no_ignore(parser)
     add_special_flags(parser)
     parser.add_argument(
         "--json", action="store_true", help="print one object: tokenizers, rows, total, errors"
@@ -141,6 +142,7 @@ class _Job:
             parse_special=arguments.parse_special,
             add_bos=not arguments.no_bos,
             report=self._report,
+            read_ignored=arguments.no_ignore,
             progress=self._show,
         )
 

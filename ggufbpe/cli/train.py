@@ -20,7 +20,7 @@ from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_override_kv, overrides_of
 from ._files import require_folder, require_free, say_what_was_left_out
-from ._input import is_piped, read_file
+from ._input import pipe_has_text, read_file
 from ._signals import termination_as_exit
 
 _DESCRIPTION = """\
@@ -163,7 +163,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     """What would otherwise go wrong only after a long time."""
-    if not arguments.corpus and arguments.word_counts is None and is_piped():
+    if not arguments.corpus and arguments.word_counts is None and pipe_has_text():
         arguments.corpus = ["-"]
     if not arguments.corpus and arguments.word_counts is None:
         raise UsageError(

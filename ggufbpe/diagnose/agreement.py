@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 14  # ids; the time grows with the square, a tenth of a second for a block
 
 
-def agreement(ours: Sequence[int], theirs: Sequence[int]) -> float:
+def agreeing_share(ours: Sequence[int], theirs: Sequence[int]) -> float:
     """The length of the longest common subsequence by that of the longer row; 1.0 for two empty ones.
 
     Beyond 16384 differing ids it is a lower bound: the rows are then cut into as many blocks each, compared one by
     one.
 
-    >>> agreement([1, 2, 3, 4], [1, 3, 4, 5])
+    >>> agreeing_share([1, 2, 3, 4], [1, 3, 4, 5])
     0.75
     """
     longest = max(len(ours), len(theirs))

@@ -80,7 +80,7 @@ def shifts(ours: list[int], theirs: list[int]) -> Iterator[tuple[int, int]]:
         yield min(moved)
 
 
-def difference(text: bytes, ours: bytes, theirs: bytes) -> dict[str, object]:
+def text_difference(text: bytes, ours: bytes, theirs: bytes) -> dict[str, object]:
     """Where and how the text of the ids differs; `ours` is `text` as ids give it back."""
     start = _character(ours, first_difference(ours, theirs))
     start = min(start, _character(theirs, start))

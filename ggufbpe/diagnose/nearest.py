@@ -12,10 +12,10 @@ from itertools import accumulate
 from ..models.bpe.text import BytePairText
 from ..spelling import unescape_spaces
 from . import causes
-from .agreement import agreement, first_difference
+from .agreement import agreeing_share, first_difference
 from .causes import Cause
 from .changes import ChangedText
-from .evidence import EXCERPT, Target, are_alike, difference, shown
+from .evidence import EXCERPT, Target, are_alike, shown, text_difference
 from .search import Answer, Search
 
 _SAMPLE = 4000  # bytes of a longer text by which partial explanations are chosen
@@ -68,7 +68,7 @@ class Nearest(Search):
         return 0 <= token < len(self.vocabulary.tokens)
 
     def _text_of(self, data: bytes) -> ChangedText:
-        detail = difference(self.text.data if self.lossless else self._own_text, self._own_text, data)
+        detail = text_difference(self.text.data if self.lossless else self._own_text, self._own_text, data)
         return ChangedText(data, data, (causes.text_differs(detail),))
 
     def says_something_else(self) -> bool:
@@ -80,7 +80,7 @@ class Nearest(Search):
 
     def partial(self) -> list[Answer]:
         """What comes nearest, the best first; `unknown` where nothing does."""
-        as_it_is = agreement(self.ours, self.ids)
+        as_it_is = agreeing_share(self.ours, self.ids)
         unknown = Answer((self._unknown(),), as_it_is)
         size = len(self.vocabulary.tokens)
         outside = [token for token in self.ids if not 0 <= token < size]
@@ -169,9 +169,9 @@ class Nearest(Search):
         for item in self._candidates():
             if item.variant:
                 groups.setdefault(tuple(item.variant.start(self.variants, count)), []).append(item)
-        nearest = sorted(groups, key=lambda ids: -agreement(ids, start))[: 2 * _PARTIAL]
+        nearest = sorted(groups, key=lambda ids: -agreeing_share(ids, start))[: 2 * _PARTIAL]
         measured = [
-            (item._replace(explains=agreement(ids, self.ids)), ids)
+            (item._replace(explains=agreeing_share(ids, self.ids)), ids)
             for group in nearest
             for item in groups[group]
             for ids in ([item.variant.ids(self.variants)] if item.variant else [])

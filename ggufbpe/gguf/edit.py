@@ -27,7 +27,7 @@ from typing import IO, Any, Literal, NamedTuple
 from ..errors import CorruptMetadataError, TruncatedFileError
 from ..files import replacing
 from .constants import GGUFValueType
-from .in_place import rewrite
+from .in_place import CannotRewriteError, rewrite
 from .reader import GGUFFile
 from .source import SHARED_BLOCK, ByteRange
 from .values import Field
@@ -77,18 +77,11 @@ def write_edited(
     metadata, where that is all that is to be written. An `OSError`, such as a full disk, and an interruption leave
     `target` as it was and nothing beside it. Returns what became of the tensors.
     """
+    is_itself = os.path.exists(target) and os.path.samefile(source, target)
+    if is_itself and os.stat(source).st_nlink == 1 and _rewritten(source, edits, examine):
+        return "in place"
     with GGUFFile(source) as model:
         layout = _Layout(model, edits)
-        if os.path.exists(target) and os.path.samefile(source, target):
-            head = layout.head(layout.data_start)
-            if head is not None:
-                after = b"".join(_bytes_of(model, head))
-                if examine is not None:
-                    examine(source, after)
-                before = b"".join(model.blocks(ByteRange(0, layout.data_start)))
-                model.close()
-                rewrite(source, 0, before, after)
-                return "in place"
         with replacing(target) as (file, temporary):
             shares = _copy(model, layout, file)
             model.close()  # the target may be the source, and some systems do not replace an open file
@@ -96,6 +89,24 @@ def write_edited(
             if examine is not None and temporary != target:  # not a device or a pipe
                 examine(temporary, None)
     return "shared" if shares else "copied"
+
+
+def _rewritten(source: str, edits: list[Edit], examine: Callable[[str, bytes | None], None] | None) -> bool:
+    """Write the metadata alone; False where it has no room, or the file can only be replaced."""
+    with GGUFFile(source) as model:
+        layout = _Layout(model, edits)
+        head = layout.head(layout.data_start)
+        if head is None:
+            return False
+        after = b"".join(_bytes_of(model, head))
+        if examine is not None:
+            examine(source, after)
+        before = b"".join(model.blocks(ByteRange(0, layout.data_start)))
+    try:
+        rewrite(source, 0, before, after)
+    except CannotRewriteError:
+        return False
+    return True
 
 
 class _Layout:

@@ -1,54 +1,84 @@
-"""Some bytes of a file written anew where they stand, with an undo record beside it until they are whole.
+"""Some bytes of a GGUF written anew where they stand, with an undo record beside it until they are whole.
 
     file, offset, new bytes -> [this file] -> the same file
 
-The record holds what stood there and what is to stand there. It is on the disk before the file is touched, and goes
-when the file is whole on the disk; so whoever finds one finds a change that was interrupted, or is under way, and
-`recover` ends it. A file with a record is not opened (source.py): it may be half of each.
+Three things are brought to the disk one after the other: the record, with what stood there and what is to stand there;
+a magic that no program takes for a GGUF's; the new bytes. Then the magic is mended and the record goes. So a crash at
+any moment leaves a file that is whole, or one that nobody loads and that `recover` makes whole. Whether a record is of
+the file beside it, the file's own number says: a copy, another download of that name, is not touched.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Literal, NamedTuple
 
 from ..errors import InterruptedChangeError
-from ..files import replacing, sync, sync_folder
-from .source import undo_record
+from ..files import sync, sync_folder
+from .constants import GGUF_MAGIC
 
 _MAGIC = b"ggufbpe undo 1\n"
-_LENGTHS = struct.Struct("<QQ")  # where the bytes stand, and how many there are
+_HEAD = struct.Struct("<QQQQ")  # the file's number and size, where the bytes stand, and how many there are
+_START = len(_MAGIC) + 32  # behind the magic and the hash of all that follows
 _BLOCK = 1 << 16
+HALF_WRITTEN = b"\0GGU"  # in the place of the magic
+
+
+class CannotRewriteError(OSError):
+    """The file cannot be changed in its place, and nothing of it was: it may be replaced by a copy."""
 
 
 class _Record(NamedTuple):
+    number: int  # of the file: its inode
+    file_size: int
     offset: int
     before: bytes
     after: bytes
+
+
+def undo_record(path: str | os.PathLike[str]) -> str:
+    """Where the record of a change of the file is, while there is one."""
+    folder, name = os.path.split(os.path.realpath(path))
+    if len(os.fsencode(name)) > 200:  # most file systems have 255 bytes for a name
+        name = hashlib.sha256(os.fsencode(name)).hexdigest()
+    return os.path.join(folder, f".{name}.undo")
+
+
+def is_half_written(path: str | os.PathLike[str]) -> bool:
+    """Whether a change of the file was interrupted, or is under way. What is no record of this file does not count."""
+    change = _record_of(path)
+    if change is None:
+        return False
+    with open(path, "rb", buffering=0) as file:
+        magic, found = _found(file, change)
+    return magic != GGUF_MAGIC or found not in (change.before, change.after)
 
 
 def rewrite(path: str | os.PathLike[str], offset: int, before: bytes, after: bytes) -> None:
     """Write `after` over `before`, which is as long and stands at `offset` of the file.
 
     An error and an interruption write `before` again; where that cannot be done either, the record stays, and
-    `recover` does it later. Raises `OSError`, and `InterruptedChangeError` where another process is at it.
+    `recover` does it later. Raises `CannotRewriteError` where the file or its folder cannot be written so,
+    `InterruptedChangeError` where another process is or was at it, and `OSError`.
     """
     first, last = _differing(before, after)
     if first == last:
         return
-    change = _Record(offset + first, before[first:last], after[first:last])
     with _open_alone(path) as file:
-        record = undo_record(path)
-        with replacing(record) as (written, _):
-            written.write(_packed(change))
+        status = os.fstat(file.fileno())
+        change = _Record(status.st_ino, status.st_size, offset + first, before[first:last], after[first:last])
+        if _record_of(path) is not None or _found(file, change) != (GGUF_MAGIC, change.before):
+            raise InterruptedChangeError("another process has changed it meanwhile", path=os.fspath(path))
+        record = _written(path, change)
         try:
-            _write(file, change.offset, change.after)
+            _write_guarded(file, change.offset, change.after)
         except BaseException:  # an interruption, too
-            _write(file, change.offset, change.before)
+            _write_guarded(file, change.offset, change.before)
             _remove(record)
             raise
         _remove(record)
@@ -57,42 +87,65 @@ def rewrite(path: str | os.PathLike[str], offset: int, before: bytes, after: byt
 def recover(path: str | os.PathLike[str]) -> Literal["undone", "finished"] | None:
     """End a change of the file that was interrupted: what was not yet written whole is undone. None: there was none.
 
-    Raises `OSError`, and `InterruptedChangeError` where the change is under way, or the file is another one by now.
+    Raises `InterruptedChangeError` where the change is under way, or what stands in the file is neither what was there
+    nor what was to be; `OSError`.
     """
-    record = undo_record(path)
-    if not os.path.exists(record):
+    change = _record_of(path)
+    if change is None:
         return None
     with _open_alone(path) as file:
-        with open(record, "rb") as written:
-            change = _unpacked(written.read(), record)
-        file.seek(change.offset)
-        found = file.read(len(change.before))
-        if len(found) != len(change.before) or not _is_mixed(found, change):
+        _, found = _found(file, change)
+        if not _is_mixed(found, change):
             raise InterruptedChangeError(
-                f"{os.path.basename(record)} beside it is of another file than this one is by now",
+                f"{undo_record(path)} does not fit it: something else has changed it since",
                 path=os.fspath(path),
-                remedy="if the file is sound, remove the record",
+                remedy="if the file is sound, remove that record",
             )
-        if found != change.after:
-            _write(file, change.offset, change.before)
-        _remove(record)
-    return "finished" if found == change.after else "undone"
+        is_whole = found == change.after
+        _write_guarded(file, change.offset, change.after if is_whole else change.before)
+        _remove(undo_record(path))
+    return "finished" if is_whole else "undone"
 
 
 @contextmanager
 def _open_alone(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """The file, to be changed by nobody else who asks in this way."""
-    with open(path, "r+b", buffering=0) as file:
+    try:
+        file = open(path, "r+b", buffering=0)  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise CannotRewriteError(str(error)) from error
+    with file:
         try:
             import fcntl
-        except ImportError:  # Windows
-            yield file
-            return
-        try:
+
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # Windows
+            pass
         except BlockingIOError:
             raise InterruptedChangeError("another process is changing it", path=os.fspath(path)) from None
+        except OSError as error:  # a file system without locks
+            raise CannotRewriteError(str(error)) from error
         yield file
+
+
+def _found(file: IO[bytes], change: _Record) -> tuple[bytes, bytes]:
+    """The magic of the file, and what stands where the change is."""
+    file.seek(0)
+    magic = file.read(len(GGUF_MAGIC))
+    file.seek(change.offset)
+    parts = []
+    left = len(change.before)
+    while left and (part := file.read(left)):
+        parts.append(part)
+        left -= len(part)
+    return magic, b"".join(parts)
+
+
+def _write_guarded(file: IO[bytes], offset: int, data: bytes) -> None:
+    """Write `data` so that at no moment the file looks like a GGUF and is none."""
+    _write(file, 0, HALF_WRITTEN)
+    _write(file, offset, data)
+    _write(file, 0, GGUF_MAGIC)
 
 
 def _write(file: IO[bytes], offset: int, data: bytes) -> None:
@@ -103,34 +156,77 @@ def _write(file: IO[bytes], offset: int, data: bytes) -> None:
     sync(file)
 
 
+# ---- the record -----------------------------------------------------------------------------------------
+
+
+def _written(path: str | os.PathLike[str], change: _Record) -> str:
+    """Bring the record of a change to the disk, for nobody else to read; where it is."""
+    record = undo_record(path)
+    content = _HEAD.pack(change.number, change.file_size, change.offset, len(change.before))
+    content += change.before + change.after
+    temporary = f"{record}.{os.urandom(4).hex()}"
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+            file.write(_MAGIC + hashlib.sha256(content).digest() + content)
+            sync(file)
+        os.replace(temporary, record)
+        sync_folder(os.path.dirname(record))
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise CannotRewriteError(str(error)) from error
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return record
+
+
+def _record_of(path: str | os.PathLike[str]) -> _Record | None:
+    """The record of a change of this very file; None where there is none, or what is there is something else.
+
+    Others may have put it there: it counts only if it belongs to the owner of the file or to the user, and fits.
+    """
+    flags = (
+        os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    )
+    try:
+        with os.fdopen(os.open(undo_record(path), flags), "rb") as file:
+            status, model = os.fstat(file.fileno()), os.stat(path)
+            owners = (model.st_uid, os.geteuid()) if hasattr(os, "geteuid") else (status.st_uid,)
+            head = file.read(_START + _HEAD.size) if stat.S_ISREG(status.st_mode) else b""
+            if (
+                len(head) != _START + _HEAD.size
+                or head[: len(_MAGIC)] != _MAGIC
+                or status.st_uid not in owners
+            ):
+                return None
+            number, file_size, offset, size = _HEAD.unpack_from(head, _START)
+            fits = (number, file_size) == (model.st_ino, model.st_size) and offset >= len(GGUF_MAGIC)
+            if not fits or offset + size > file_size or status.st_size != len(head) + 2 * size:
+                return None
+            both = file.read(2 * size)
+    except OSError:
+        return None
+    if hashlib.sha256(head[_START:] + both).digest() != head[len(_MAGIC) : _START]:
+        return None
+    return _Record(number, file_size, offset, both[:size], both[size:])
+
+
 def _remove(record: str) -> None:
     os.unlink(record)
     with suppress(OSError):
         sync_folder(os.path.dirname(record))
 
 
-def _packed(change: _Record) -> bytes:
-    content = _LENGTHS.pack(change.offset, len(change.before)) + change.before + change.after
-    return _MAGIC + hashlib.sha256(content).digest() + content
-
-
-def _unpacked(data: bytes, path: str) -> _Record:
-    start = len(_MAGIC) + 32
-    content = data[start:]
-    if data[: len(_MAGIC)] != _MAGIC or hashlib.sha256(content).digest() != data[len(_MAGIC) : start]:
-        raise InterruptedChangeError("this is no undo record, or a damaged one", path=path)
-    offset, size = _LENGTHS.unpack_from(content)
-    both = content[_LENGTHS.size :]
-    return _Record(offset, both[:size], both[size:])
-
-
 def _is_mixed(found: bytes, change: _Record) -> bool:
     """Whether each byte is one of those before or one of those after."""
-    for start in range(0, len(found), _BLOCK):
-        parts = [data[start : start + _BLOCK] for data in (found, change.before, change.after)]
-        if parts[0] not in parts[1:] and not all(byte in either for byte, *either in zip(*parts)):
+    for start in range(0, len(change.before), _BLOCK):
+        one, *others = (data[start : start + _BLOCK] for data in (found, change.before, change.after))
+        if one not in others and not all(byte in either for byte, *either in zip(one, *others)):
             return False
-    return True
+    return len(found) == len(change.before)
 
 
 def _differing(a: bytes, b: bytes) -> tuple[int, int]:

@@ -54,12 +54,6 @@ _FOREIGN_FILES = (  # how other files that are taken for a GGUF begin: (pattern,
 )
 
 
-def undo_record(path: str | os.PathLike[str]) -> str:
-    """Where the record of a change of the file is, while there is one: see in_place.py."""
-    folder, name = os.path.split(os.path.realpath(path))
-    return os.path.join(folder, f".{name}.undo")
-
-
 class ByteRange(NamedTuple):
     """Bytes of a file, from offset `start` up to `end`."""
 
@@ -199,7 +193,7 @@ def _open_file(path: str) -> io.FileIO:
     """The file, open for reading; `NotGGUFError` for what is no file."""
     if os.path.isdir(path):
         raise NotGGUFError("this is a directory", path=path, remedy="give the .gguf file in it")
-    if os.path.exists(undo_record(path)):
+    if _has_record(path):
         raise InterruptedChangeError(
             "a change of this file was interrupted, or is under way",
             path=path,
@@ -212,6 +206,16 @@ def _open_file(path: str) -> io.FileIO:
             remedy="save it to a file first",
         )
     return open(path, "rb", buffering=0)
+
+
+def _has_record(path: str) -> bool:
+    """Whether a change was interrupted. Nearly no file has such a record, so what reads it is imported for those."""
+    folder, name = os.path.split(os.path.realpath(path))
+    if len(name) <= 50 and not os.path.lexists(os.path.join(folder, f".{name}.undo")):
+        return False
+    from .in_place import is_half_written
+
+    return is_half_written(path)
 
 
 def not_gguf(path: str, head: bytes, size: int) -> NotGGUFError | TruncatedFileError:

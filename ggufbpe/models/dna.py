@@ -12,7 +12,7 @@ from ..gguf.metadata import Metadata
 from ..spelling import SPACE
 from ..vocab.tokens import named_tokens
 from .bpe.model import BytePairModel
-from .bpe.text import BytePairText, Part
+from .bpe.text import BytePairText, PlainPart
 from .model import Tokens, Warn
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class DnaModel(BytePairModel):
 class DnaText(BytePairText):
     """Takes the sequences out of plain text before the rest is split."""
 
-    def parts(self, fragment: str | bytes) -> Iterator[Part]:
+    def parts(self, fragment: str | bytes) -> Iterator[PlainPart]:
         """Plain text, tags, and the k-mers between them."""
         known = self.vocabulary.token_to_id.get
         begin, close, unknown = known(_BEGIN), known(_CLOSE), known(_UNKNOWN)
@@ -62,21 +62,21 @@ class DnaText(BytePairText):
             start = fragment.find(_BEGIN.encode(), position)
             if start != position:
                 stop = len(fragment) if start < 0 else start
-                yield Part(None, self.plain(fragment[position:stop]), position, stop)
+                yield PlainPart(None, self.plain(fragment[position:stop]), position, stop)
             if start < 0:
                 return
             first = start + len(_BEGIN)
-            yield Part(begin, "", start, first)
+            yield PlainPart(begin, "", start, first)
             end = fragment.find(_CLOSE.encode(), first)
             last = len(fragment) if end < 0 else end
             for k_mer, at, behind in self._k_mers(fragment[first:last], first):
                 written = k_mer.upper().ljust(_LENGTH, b"A").decode("utf-8", "surrogateescape")
                 token = known(written + K_MER_MARKER)
-                yield Part(unknown if token is None else token, "", at, behind)
+                yield PlainPart(unknown if token is None else token, "", at, behind)
             if end < 0:
                 return
             position = end + len(_CLOSE)
-            yield Part(close, "", end, position)
+            yield PlainPart(close, "", end, position)
 
     def _k_mers(self, sequence: bytes, position: int) -> Iterator[tuple[bytes, int, int]]:
         """Each k-mer of a sequence that begins at `position`, and where it begins and ends.

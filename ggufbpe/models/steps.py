@@ -18,7 +18,7 @@ from math import fsum
 from typing import NamedTuple, Protocol, runtime_checkable
 
 
-class Stage(NamedTuple):
+class TracedStage(NamedTuple):
     """One stage of the pre-tokenizer: the alternatives of its pattern, in the order in which they are tried.
 
     As llama.cpp writes them, which with a `step`, a function of split.py, is not how the work is done. Those after the
@@ -215,7 +215,7 @@ class Tracer:
     unknown: int | None = None  # the token of what no token makes up
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[TracedStage, ...]:
         """The stages of the pre-tokenizer, with what is matched in each; none where there are no patterns."""
         return ()
 

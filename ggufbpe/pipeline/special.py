@@ -26,7 +26,7 @@ SPACES = " \t\n\v\f\r"  # isspace in the C locale
 _INSERTION_SORT_UP_TO = 16  # elements; libstdc++'s _S_threshold
 
 
-class Fragment(NamedTuple):
+class TextFragment(NamedTuple):
     """`text[start:end]`: the special token `token`, or plain text where that is None."""
 
     token: int | None
@@ -41,7 +41,7 @@ class SpecialTokens:
         self._vocabulary = vocabulary
         self._searches: dict[tuple[bool, bool], _Search] = {}
 
-    def partition(self, source: str | bytes, parse_special: bool) -> list[Fragment]:
+    def partition(self, source: str | bytes, parse_special: bool) -> list[TextFragment]:
         """The fragments of `source`, in order, none empty. White space that a token strips is in none.
 
         Without `parse_special`, control and unknown tokens are plain text; user-defined ones never are.
@@ -49,22 +49,24 @@ class SpecialTokens:
         as_bytes = isinstance(source, bytes)
         text = source.decode("latin-1") if isinstance(source, bytes) else source
         search = self._search(parse_special, as_bytes)
-        fragments: list[Fragment] = []
+        fragments: list[TextFragment] = []
 
-        def add(fragment: Fragment) -> None:
+        def add(fragment: TextFragment) -> None:
             last = fragments[-1] if fragments else None
             if last is not None and last.token is fragment.token is None and last.end == fragment.start:
-                fragments[-1] = Fragment(None, last.start, fragment.end)  # cut only by where a region ended
+                fragments[-1] = TextFragment(
+                    None, last.start, fragment.end
+                )  # cut only by where a region ended
             elif fragment.start < fragment.end:
                 fragments.append(fragment)
 
         end = 0
         for region in search.regions(text):
-            add(Fragment(None, end, region.start))
+            add(TextFragment(None, end, region.start))
             for fragment in search.cut(text, region):
                 add(fragment)
             end = region.end
-        add(Fragment(None, end, len(text)))
+        add(TextFragment(None, end, len(text)))
         return fragments
 
     def places(self, data: bytes, parse_special: bool) -> list[tuple[int, int]]:
@@ -224,7 +226,7 @@ class _Search:
             children = node.children
         return longest
 
-    def cut(self, text: str, region: _Region) -> Iterator[Fragment]:
+    def cut(self, text: str, region: _Region) -> Iterator[TextFragment]:
         """The fragments of a region, some of them empty.
 
         In the order of ranks, and those of one rank from the left, each match is taken if all of it is free.
@@ -238,7 +240,7 @@ class _Search:
         if (
             not self._strips and first + len(self._tokens[rank].text) == end
         ):  # what else begins in it is shorter
-            yield Fragment(self._tokens[rank].index, start, end)
+            yield TextFragment(self._tokens[rank].index, start, end)
             return
         is_taken = bytearray(end - start)
         found: list[tuple[int, int]] = []
@@ -267,16 +269,16 @@ class _Search:
                     high += 1
             is_taken[low:high] = b"\1" * (high - low)
 
-        def plain(low: int, high: int) -> Fragment:
+        def plain(low: int, high: int) -> TextFragment:
             first, last = is_taken.find(False, low, high), is_taken.rfind(False, low, high)
-            return Fragment(None, start + max(first, low), start + max(last + 1, low))
+            return TextFragment(None, start + max(first, low), start + max(last + 1, low))
 
         done = 0
         for at, rank in sorted(found):
             token = self._tokens[rank]
             yield plain(done, at - start)
             done = at - start + len(token.text)
-            yield Fragment(token.index, at, start + done)
+            yield TextFragment(token.index, at, start + done)
         yield plain(done, len(is_taken))
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from ..corpus import Report
+from ..corpus import Report, ignored_by_git
 from ..errors import printable
 from ..pipeline.blocks import blocks
 from ..tokenizer import Tokenizer
@@ -37,6 +37,7 @@ def stats(
     add_bos: bool = True,
     report: Report | None = None,
     progress: Progress | None = None,
+    read_ignored: bool = True,
 ) -> Stats:
     """Measure how tokenizers cut a corpus: bytes and characters a token, tokens a word, use of the vocabulary.
 
@@ -51,7 +52,8 @@ def stats(
     tokens.
 
     A file that cannot be read is an exception, unless `report(name, error)` is there to take it. `progress` is
-    called with the bytes of files read, those of all files, and the name of the file in hand. `ValueError` for
+    called with the bytes of files read, those of all files, and the name of the file in hand. Without `read_ignored`,
+    what git ignores of directories in a repository is left out, as the command does. `ValueError` for
     options that do not exist, `TypeError` for what is no corpus, `GGUFError` for models that cannot be used.
 
     >>> [row] = stats("gpt2.gguf", ["Hello world, it's naïve"]).total        # doctest: +SKIP
@@ -64,6 +66,8 @@ def stats(
     measurer = Measurer(named, parse_special, add_bos)
     skipped: Counter[str] = Counter()
     reading = Reading(by, by_field, field, skipped, report or _raise, progress or _silent)
+    if not read_ignored:
+        reading = reading._replace(ignored_in=ignored_by_git)
     for batch in batches(corpus, reading, lambda stream: blocks(stream, named.values(), parse_special)):
         measurer.add(batch)
     return measurer.result(skipped)

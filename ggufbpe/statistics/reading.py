@@ -45,6 +45,7 @@ class Reading(NamedTuple):
     skipped: Counter[str]  # what directories have that is not read
     report: Report
     progress: Progress
+    ignored_in: Callable[[str], frozenset[str]] | None = None  # see `files_of`
 
 
 class Batch(NamedTuple):
@@ -105,7 +106,9 @@ def _sources(corpus: object, reading: Reading) -> Iterator[_Source]:
             name = f"text {number}"
             yield _Source(name, _group(name, None, reading), partial(io.BytesIO, utf8(item)))
         elif isinstance(item, os.PathLike):
-            for path, size, root in files_of([os.fsdecode(item)], reading.skipped, reading.report):
+            for path, size, root in files_of(
+                [os.fsdecode(item)], reading.skipped, reading.report, reading.ignored_in
+            ):
                 yield _Source(path, _group(path, root, reading), partial(open, path, "rb"), size)
         elif hasattr(item, "read"):
             name = str(getattr(item, "name", "(stream)"))

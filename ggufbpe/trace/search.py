@@ -126,11 +126,15 @@ class PieceSearch:
 
     def _add_produced(self, piece: bytes, tokens: int, start: int) -> int:
         """The tokens of a part of the text, of which there are so many before; their number."""
-        flags = {"add_special": False, "parse_special": self._parse_special}
-        ids = self._tokenizer.encode(piece, **flags)
+        special = self._parse_special
+        ids = self._tokenizer.encode(piece, add_special=False, parse_special=special)
         if self._token in ids:
             more = len(self._tokens) < PLACES
-            spans = self._tokenizer.encode_with_offsets(piece, **flags)[1] if more else [(0, 0)] * len(ids)
+            spans = [(0, 0)] * len(ids)
+            if more:
+                _, spans = self._tokenizer.encode_with_offsets(
+                    piece, add_special=False, parse_special=special
+                )
             for number, (token, span) in enumerate(zip(ids, spans)):
                 if token == self._token:
                     self._add(token, tokens + number, start + span[0], start + span[1])

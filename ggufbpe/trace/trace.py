@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UnsupportedTokenizerError
 from ..gguf.constants import TokenizerKey
-from ..models.steps import Change, EncodedWord, Fragment, Stage, Traceable, Tracer, Word
+from ..models.steps import Change, EncodedWord, Fragment, Traceable, TracedStage, Tracer, Word
 from ..utf8 import byte_length
 from ..vocab import LSTRIP, RSTRIP, TokenAttribute
 
@@ -65,7 +65,7 @@ class Trace(NamedTuple):
     parse_special: bool
     model: str
     pre: str
-    stages: tuple[Stage, ...]
+    stages: tuple[TracedStage, ...]
     fragments: tuple[Fragment, ...]
     words: tuple[Word, ...]
     tokens: tuple[Token, ...]

@@ -65,7 +65,8 @@ def shown_lines(compared: Compared, *, ids: bool, everything: bool, color: bool,
     for name, count in zip(compared.names, compared.counts):
         ratio = f"{characters / count:.2f}" if count else "-"
         yield f"{count:>{digits}}  {ratio:>11}  {terminal.safe_line(name)}"
-    label = min(max(map(len, compared.names)), max(width // 3, 8))
+    names = [terminal.one_line(name) for name in compared.names]
+    label = min(max(map(len, names)), max(width // 3, 8))
     shown = 0
     for stretch in compared.stretches:
         if stretch.is_same and not everything:
@@ -78,8 +79,8 @@ def shown_lines(compared: Compared, *, ids: bool, everything: bool, color: bool,
         head = f"byte {stretch.start}: {terminal.shown_text(data, max(width - 20, 20))}"
         yield ""
         yield f"{terminal.BOLD}{head}{terminal.RESET}" if color and not stretch.is_same else head
-        for name, row in zip(compared.names, stretch.tokens):
-            start = f"  {terminal.one_line(name)[:label]:{label}}  "
+        for name, row in zip(names, stretch.tokens):
+            start = f"  {name if len(name) <= label else name[: label - 1] + '…':{label}}  "
             yield start + terminal.wrapped(_row(row, ids), width, len(start), start=len(start))
 
 

@@ -21,9 +21,9 @@ from ..steps import (
     EncodedWord,
     Fragment,
     Merge,
-    Stage,
     Step,
     Symbol,
+    TracedStage,
     Tracer,
     Word,
     WordToken,
@@ -100,7 +100,7 @@ class BytePairTracer(MergeTracer):
         self._text = text
 
     @made_once
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[TracedStage, ...]:
         """Those of the vocabulary's pre-tokenizer."""
         return stages_of(self._text.vocabulary.pre_tokenizer)
 
@@ -156,7 +156,7 @@ class BytePairTracer(MergeTracer):
         return text.encode("utf-8", "surrogateescape").decode("latin-1").translate(BYTE_CHARS)
 
 
-def stages_of(entry: PreTokenizer) -> tuple[Stage, ...]:
+def stages_of(entry: PreTokenizer) -> tuple[TracedStage, ...]:
     """The stages of a pre-tokenizer, with what is matched in each."""
     patterns = [tuple(filter(None, option_texts(stage.pattern))) for stage in entry.stages]
     added = [
@@ -164,7 +164,7 @@ def stages_of(entry: PreTokenizer) -> tuple[Stage, ...]:
         for stage, pattern in zip(entry.stages, patterns)
     ]
     return tuple(
-        Stage(pattern + more, stage.step, len(pattern))
+        TracedStage(pattern + more, stage.step, len(pattern))
         for stage, pattern, more in zip(entry.stages, patterns, added)
     )
 

@@ -34,7 +34,7 @@ class Splits(Protocol):
         ...
 
 
-class Part(NamedTuple):
+class PlainPart(NamedTuple):
     """`fragment[start:end]`: a token, or the plain text `text`."""
 
     token: int | None
@@ -95,9 +95,9 @@ class BytePairText:
 
         return BytePairTracer(self)
 
-    def parts(self, fragment: str | bytes) -> Iterator[Part]:
+    def parts(self, fragment: str | bytes) -> Iterator[PlainPart]:
         """The plain text of a fragment, and the tokens in it that are found by counting."""
-        yield Part(None, self.plain(fragment), 0, len(fragment))
+        yield PlainPart(None, self.plain(fragment), 0, len(fragment))
 
     def pieces(self, text: str) -> Iterator[tuple[str, int]]:
         """What of plain text is split, and at which character each piece begins."""
