@@ -35,6 +35,7 @@ from .model import TokenizerModel, Warn
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
+    from .looks import Looks
     from .steps import Tracer
 
 _BYTE = 32  # vocab/vocabulary.py, which imports this room
@@ -58,6 +59,11 @@ class Plamo2Model(TokenizerModel):
     keeps_first_attributes = True
     refuses_short_byte_tokens = False
     cuts_segments = False  # before anything else
+
+    def recognizes(self, looks: Looks) -> bool | None:
+        """PLaMo-2 and 3 look alike."""
+        is_other = looks.has_merges or looks.begins_words or looks.is_byte_level
+        return True if looks.has_plamo_names and looks.has_bytes and not is_other else None
 
     def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
         """None, whatever the file says."""
@@ -318,10 +324,9 @@ class PlamoText:
 
     def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the fragment."""
-        read = self.read(fragment)
-        bounds = read.bounds
-        for first, last in self.segments(read.text):
-            for token, start, end in self.suffixes.best_path(read.text[first:last]):
+        _, text, bounds, _ = read = self.read(fragment)
+        for first, last in self.segments(text):
+            for token, start, end in self.suffixes.best_path(text[first:last]):
                 if token != _NO_TOKEN:
                     yield token, bounds[first + start], bounds[first + end]
                 else:
