@@ -15,7 +15,7 @@ from typing import Any
 
 import mending
 import pytest
-from conftest import GPT2, ROOT, UNSPLIT, missing
+from conftest import GPT2, PLAMO, ROOT, UNSPLIT, missing
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import NotPreparedError, vocabulary
@@ -54,7 +54,7 @@ TEXT = (
 def model(name: str) -> Tokenizer:
     """A real vocabulary: the package's, or one of llama.cpp's."""
     try:
-        path = GPT2 if name == "gpt-2" else vocabulary(name)
+        path = {"gpt-2": GPT2, "plamo": PLAMO}.get(name) or vocabulary(name)
     except NotPreparedError as error:
         missing(str(error))
     return Tokenizer(load_vocabulary(path))
@@ -494,6 +494,11 @@ OTHER_BREAKS: list[tuple[str, str | None, dict[str, Any], list[str], bool]] = [
     ("nomic-bert-moe", None, {EXTRA: False}, ["extra_whitespace"], True),
     ("nomic-bert-moe", None, {ADD_EOS: False}, ["eos"], True),
     ("nomic-bert-moe", None, {CHARSMAP: None}, ["charsmap"], False),
+    *(("plamo", wrong, {}, ["model"], True) for wrong in ("llama", "t5", "bert", "rwkv")),
+    ("plamo", None, {ADD_BOS: False}, ["bos"], True),
+    ("plamo", None, {ADD_EOS: True}, ["eos"], True),
+    ("plamo", None, {"tokenizer.ggml.bos_token_id": 2}, ["bos"], True),
+    ("plamo", "llama", {ADD_EOS: True}, ["model", "eos"], True),
 ]
 
 
@@ -543,6 +548,7 @@ OTHER_TOOLS: list[tuple[str, str, Made, list[str]]] = [
     ("llama-spm", MIXED, encoding(bytes, add_special=False), ["bos"]),
     ("llama-spm", "a<s>b", encoding(bytes, parse_special=False), ["parse_special"]),
     ("llama-spm", MIXED, lambda t, x: t.encode(x)[:9], ["truncated"]),
+    ("plamo", MIXED, lambda t, x: t.encode(x)[:9], ["truncated"]),
     ("llama-spm", "The story", encoding(lambda text: text.replace(b"story", b"tale")), ["text_differs"]),
     ("llama-spm", "a\r\nb", encoding(lambda text: text.replace(b"\r", b"")), ["newlines"]),
     ("bert-bge", MIXED, other(lowercase=False), ["lower_case"]),

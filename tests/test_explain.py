@@ -142,6 +142,9 @@ REASONS: list[tuple[str, Callable[[], Tokenizer], str, str, dict[str, bool], str
      r"with it has the sum -5: «▁a» \(-2\) \+ «b» \(-3\); .* the sum -4.5: «▁ab» \(-4.5\), which is more"),
     ("path", unigram, "b", "b", {}, r"taken has the sum -7: «▁b» \(-7\), which is no less"),
     ("normalized", unigram, "a\tb", "\t", {}, r"«b'\\t'» becomes «▁» \(charsmap, space written as U\+2581\)"),
+    ("path", lambda: opened("plamo2"), "hello", "hello", {},
+     r"with it has the sum -90000: «hello» .* the sum -60000: «hel» \(-30000\) \+ «lo» \(-30000\), which is more"),
+    ("not_tried", lambda: opened("plamo2-score-of-1000"), "hello", "h", {}, "of score -1000 ends what is tried"),
     ("not_for_text", unigram, "a<0x41>", "<0x41>", {}, "plain text never becomes a token of this kind"),
 ]  # fmt: skip
 

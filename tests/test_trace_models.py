@@ -1,4 +1,4 @@
-"""What a trace says of SPM, WPM, UGM and RWKV, held to `encode` and to the vocabulary, read in the plainest way.
+"""What a trace says of SPM, WPM, UGM, RWKV and PLaMo, held to `encode` and to the vocabulary, read in the plainest way.
 
 Merges are run by hand, matches looked for among all tokens, and all paths through a lattice are tried. So is what
 `--why-not` claims.
@@ -29,6 +29,7 @@ from synthetic import bounded, broken_bytes, make_vocabulary, texts
 from test_trace import check_fragments, replayed
 
 from ggufbpe import GGUFWarning, Tokenizer, UnsupportedTokenizerError
+from ggufbpe.models.plamo import in_ten_thousandths
 from ggufbpe.models.spm import ScoreRanks, ranks_of
 from ggufbpe.models.steps import Edge, Word, WordLattice
 from ggufbpe.pipeline.pipeline import Pipeline
@@ -42,13 +43,15 @@ from ggufbpe.views.explain_json import of_parts
 from ggufbpe.views.explain_lines import ExplainLines
 from ggufbpe.views.explain_page import html
 from ggufbpe.views.terminal import json_bytes
-from ggufbpe.vocab import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
+from ggufbpe.vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 
 NAMES = [
     "spm", "spm-without-prefix", "spm-equal-scores", "spm-user-defined", "spm-without-space", "spm-infinite-scores",
     "spm-bytes-as-characters", "spm-without-scores", "wpm", "wpm-cased", "wpm-with-accents", "wpm-special-tokens",
     "wpm-unknown-missing", "wpm-begins-alone", "rwkv", "rwkv-without-bytes", "rwkv-unknown-missing", "unigram",
-    "unigram-neither", "unigram-joined", "unigram-infinite",
+    "unigram-neither", "unigram-joined", "unigram-infinite", "plamo2", "plamo2-equal-scores", "plamo2-byte-twice",
+    "plamo2-score-of-1000", "plamo2-score-of-1000-within-another", "plamo2-scores-beyond-all",
+    "plamo2-special-tokens", "plamo3", "plamo3-score-of-1000", "plamo3-user-defined",
 ]  # fmt: skip
 
 
@@ -104,6 +107,15 @@ def texts_of(tok: Tokenizer) -> st.SearchStrategy[str | bytes]:
         "É".encode(),
         b"\xff",
     ]
+    if tok.model.startswith("plamo"):
+        own += [
+            "\ufeff".encode(),
+            "\uee00".encode(),
+            b"aaaa",
+            b"\xc1\xa1",
+            b"\xf7\x80\x80\x80",
+            b"<|plamo:x|>",
+        ]
     return st.one_of(st.lists(st.sampled_from(own), max_size=12).map(b"".join), texts, broken_bytes)
 
 
@@ -226,11 +238,19 @@ def check_lattice(tok: Tokenizer, word: Word, lattice: WordLattice) -> None:
         assert set(path.edges) <= set(lattice.edges)
         assert path.total == sum_in_order(lattice.before, path.edges)
     scores = {(edge.token, edge.position, edge.length): edge.score for edge in lattice.edges}
-    assert scores == pytest.approx(edges_of(tok, word.written))
+    if not lattice.is_from_end:
+        assert scores == pytest.approx(edges_of(tok, word.written))
+    elif not any("\ud800" <= char < "\ue000" for char in word.written):
+        assert scores == suffix_edges_of(tok, word.written)
     everything = list(all_paths(lattice.edges, size)) if len(lattice.edges) < 16 else []
     if everything:
         totals = sorted((sum_in_order(lattice.before, path) for path in everything), reverse=True)
         assert lattice.best.total == totals[0]
+        if lattice.is_from_end:  # of equal ones, the one whose first edges are the longest
+            assert lattice.best.edges == max(
+                sorted(everything, key=lambda path: [-edge.length for edge in path]),
+                key=lambda path: sum_in_order(lattice.before, path),
+            )
         assert (lattice.next_best is None) == (len(totals) == 1)
         assert lattice.next_best is None or lattice.next_best.total == totals[1]
 
@@ -271,6 +291,49 @@ def edges_of(tok: Tokenizer, written: str) -> dict[tuple[int, int, int], float]:
         if not any(vocabulary.tokens[token] == char for token in here):
             found[vocabulary.special_ids["unk"] or 0, at, width] = lowest - 10
         at += width
+    return found
+
+
+_ENDS, _NEVER, _BYTES = -10_000_000, -20_000_000, -10_000_000  # in ten-thousandths, as llama.cpp has them
+
+
+@cache
+def _suffixes(tok: Tokenizer) -> tuple[dict[str, tuple[int, int]], set[str]]:
+    """Tokens with their ids and scores, of equal ones the last, and all that they end in."""
+    vocabulary = tok.vocabulary
+    kinds = vocabulary.first_attributes or vocabulary.attributes
+    scores = vocabulary.scores or [0.0] * len(kinds)
+    tokens = {
+        text: (token, in_ten_thousandths(score))
+        for token, (text, score, kind) in enumerate(zip(vocabulary.tokens, scores, kinds))
+        if not kind & BYTE
+    }
+    return tokens, {text[at:] for text in tokens for at in range(len(text))} | {""}
+
+
+def suffix_edges_of(tok: Tokenizer, written: str) -> dict[tuple[int | None, int, int], float]:
+    """What llama.cpp's table has at each character, with strings for its rows."""
+    tokens, suffixes = _suffixes(tok)
+
+    def shorter(row: str) -> Iterator[str]:
+        """A row and the shorter ones that are looked at."""
+        for length in range(len(row), -1, -1):
+            if row[:length] in suffixes:
+                yield row[:length]
+                if tokens.get(row[:length], (0, 0))[1] == _ENDS:
+                    return
+
+    found: dict[tuple[int | None, int, int], float] = {}
+    row = ""
+    for place in range(len(written) - 1, -1, -1):
+        char, at = written[place], len(written[:place].encode())
+        row = next((char + each for each in shorter(row) if char + each in suffixes), "")
+        for each in shorter(row):
+            token, score = tokens.get(each, (None, _NEVER))
+            if score > _NEVER:
+                found[token, at, len(each.encode())] = score
+            elif not each:
+                found[None, at, len(char.encode())] = _BYTES
     return found
 
 
@@ -322,6 +385,8 @@ CHANGES = [
     ]),
     ("unigram-joined", "a", [("", "▁", "space_prefix")]),
     ("rwkv", "É  a", []),
+    ("plamo2", "\ufeffa\ufeff", [("\ufeff", "", "left_out")]),
+    ("plamo3", "\ufeffa\uee00\uee00b", [("\uee00\uee00", "", "left_out")]),
 ]  # fmt: skip
 
 
@@ -333,7 +398,7 @@ def test_what_normalization_changed(name: str, text: str, expected: list[tuple[s
     assert [(change.text.decode(), change.became, " ".join(change.reasons)) for change in found] == expected
 
 
-@pytest.mark.parametrize("name", ["wpm", "unigram-neither"])
+@pytest.mark.parametrize("name", ["wpm", "unigram-neither", "plamo2"])
 def test_a_byte_that_is_no_utf8_is_said_to_be_changed(name: str) -> None:
     [change] = [change for change in opened(name).trace(b"a\xff").changes if change.text == b"\xff"]
     assert change.reasons[0] == "not_utf8"
@@ -369,7 +434,7 @@ def test_a_model_that_cannot_tell_its_steps_says_so(monkeypatch: pytest.MonkeyPa
 
 # ---- part by part ---------------------------------------------------------------------------------------
 
-PARTED = ["spm", "wpm", "rwkv", "unigram", "unigram-joined"]
+PARTED = ["spm", "wpm", "rwkv", "unigram", "unigram-joined", "plamo2", "plamo3"]
 
 
 def long_text(tok: Tokenizer, size: int) -> bytes:
@@ -392,7 +457,12 @@ def test_parts_are_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None
             ExplainLines(80, False, True).lines(whole, None, None, None)
         )
         assert "".join(html(found, 9**9)) == "".join(html(whole, 9**9))
-        assert max(sum(word.end - word.start for word in part.words) for _, part in found.parts) < 64 + 256
+        longest = max(
+            (word.end - word.start for word in whole.words), default=0
+        )  # in PLaMo-2, all of the text
+        assert max(sum(word.end - word.start for word in part.words) for _, part in found.parts) < 64 + max(
+            256, longest
+        )
 
 
 @pytest.mark.parametrize("name", PARTED)
@@ -459,7 +529,8 @@ def test_what_is_said_of_a_piece_is_so(name: str) -> None:
         except ValueError:
             return
         here = [each.token for word in found.words for match in word.matches for each in match.tried]
-        here += [edge.token for word in found.words if word.lattice for edge in word.lattice.edges]
+        edges = [edge for word in found.words if word.lattice for edge in word.lattice.edges]
+        here += [edge.token for edge in edges if edge.token is not None]
         token = dice.choice([token, *here])
         answer = why_not(tok, text, tok.id_to_token(token), add_special=False)
         assert answer.token is not None
@@ -518,6 +589,12 @@ def check_place(tok: Tokenizer, found: Trace, token: int, place: Place) -> None:
             ways = all_paths(word.lattice.edges, len(written))
             with_it = [way for way in ways if any((e.token, e.position) == (token, at) for e in way)]
             assert place.path.total == max(sum_in_order(word.lattice.before, way) for way in with_it)
+    elif place.reason == "not_tried":
+        assert word.lattice is not None
+        assert written.find(piece) >= 0
+        positions = [at for at in range(len(written)) if written.startswith(piece, at)]
+        taken = [edge.position for edge in word.lattice.edges if edge.token == token]
+        assert set(positions) - set(taken)
     elif place.merge is not None:
         check_merge_claim(tok, word, token, place)
     else:

@@ -4,7 +4,7 @@
 
 Byte pair encoding has merges. What sentencepiece makes begins words with U+2581 and has scores: of its byte pair
 encoding they are the ranks of merges, whole numbers; of its unigram models they are logarithms. WordPiece has the names
-of BERT's special tokens. RWKV writes bytes as escapes.
+of BERT's special tokens. RWKV writes bytes as escapes. PLaMo has names of its own, and spaces as they are.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Looks(NamedTuple):
     has_escapes: bool = False  # many have bytes written as \\x..
     has_bytes: bool = False  # <0x00> to <0xFF>
     has_bert_names: bool = False  # [CLS], [SEP] and [UNK]
+    has_plamo_names: bool = False  # <|plamo:bos|> and <|plamo:eos|>
     has_merges: bool = False
     has_charsmap: bool = False
     has_ranks: bool = False  # scores that differ, all of them whole numbers
@@ -64,6 +65,7 @@ def looks_of(file: GGUFFile | Metadata) -> Looks:
         has_escapes=some(["\\x" in token for token in sample]),
         has_bytes=known.issuperset(BYTE_TOKENS),
         has_bert_names=known.issuperset(("[CLS]", "[SEP]", "[UNK]")),
+        has_plamo_names=known.issuperset(("<|plamo:bos|>", "<|plamo:eos|>")),
         has_merges=bool(_list(file, TokenizerKey.MERGES)),
         has_charsmap=TokenizerKey.PRECOMPILED_CHARSMAP in file,
         has_ranks=bool(telling) and whole,

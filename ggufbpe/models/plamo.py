@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import utf8
 from ..errors import VocabularyError
@@ -35,6 +35,8 @@ from .model import TokenizerModel, Warn
 
 if TYPE_CHECKING:
     from ..vocab import Vocabulary
+    from .looks import Looks
+    from .steps import Tracer
 
 _BYTE = 32  # vocab/vocabulary.py, which imports this room
 _BYTE_TOKEN = re.compile("<0x([0-9a-fA-F]{2})>")
@@ -57,6 +59,11 @@ class Plamo2Model(TokenizerModel):
     keeps_first_attributes = True
     refuses_short_byte_tokens = False
     cuts_segments = False  # before anything else
+
+    def recognizes(self, looks: Looks) -> bool | None:
+        """PLaMo-2 and 3 look alike."""
+        is_other = looks.has_merges or looks.begins_words or looks.is_byte_level
+        return True if looks.has_plamo_names and looks.has_bytes and not is_other else None
 
     def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
         """None, whatever the file says."""
@@ -218,25 +225,30 @@ class Suffixes:
             found = self._steps[node] = tuple(made)
         return found
 
-    def best_path(self, text: str) -> list[tuple[int, int, int]]:
-        """(id, start, end) of the tokens with the highest sum, `_NO_TOKEN` for characters that become bytes.
-
-        Of equal sums the one with the longest token in front counts, at every place.
-        """
+    def steps_from_end(self, text: str) -> Iterator[tuple[int, tuple[tuple[int, int, int], ...]]]:
+        """Each place of a text, the last first, with the `steps` there."""
         following, shorter, ends = self._next.get, self._shorter, self._ends
-        size = len(text)
-        costs = [0] * (size + 1)
-        taken: list[tuple[int, int]] = [(0, 0)] * size
         node = _ROOT
-        for at in range(size - 1, -1, -1):
+        for at in range(len(text) - 1, -1, -1):
             char = ord(text[at])
             found = following(node * _NODE + char)
             while found is None and not ends[node]:
                 node = shorter[node]
                 found = following(node * _NODE + char)
             node = _ROOT if found is None else found
+            yield at, self._steps.get(node) or self.steps(node)
+
+    def best_path(self, text: str) -> list[tuple[int, int, int]]:
+        """(id, start, end) of the tokens with the highest sum, `_NO_TOKEN` for characters that become bytes.
+
+        Of equal sums the one with the longest token in front counts, at every place.
+        """
+        size = len(text)
+        costs = [0] * (size + 1)
+        taken: list[tuple[int, int]] = [(0, 0)] * size
+        for at, steps in self.steps_from_end(text):
             least = 1 << 60
-            for length, token, score in self._steps.get(node) or self.steps(node):
+            for length, token, score in steps:
                 cost = costs[at + length] - score
                 if cost < least:
                     least, taken[at] = cost, (token, at + length)
@@ -255,6 +267,21 @@ class Suffixes:
 _BYTE_ORDER_MARK, _BOUNDARY = "\ufeff", "\uee00"
 _BEYOND_UNICODE = re.compile(rb"(?:\xf4[\x90-\xbf]|[\xf5-\xf7][\x80-\xbf])[\x80-\xbf]{2}")
 _RUN = re.compile(r"([^\n])\1{3,}|  +")
+
+
+class Characters(NamedTuple):
+    """A fragment in characters: `bounds` has where each begins, in bytes of the fragment, and the end."""
+
+    data: bytes
+    text: str
+    bounds: list[int]
+    stranger: str  # stands for characters beyond Unicode, too
+
+    def seen(self, at: int) -> bytes:
+        """The bytes that llama.cpp makes of a character."""
+        if self.text[at] == self.stranger:
+            return self.data[self.bounds[at] : self.bounds[at + 1]]
+        return self.text[at].encode("utf-8", "surrogatepass")
 
 
 class PlamoText:
@@ -297,24 +324,33 @@ class PlamoText:
 
     def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the fragment."""
-        text = self._characters(fragment)
-        bounds = [
-            0,
-            *utf8.char_ends(fragment if isinstance(fragment, str) else self._within_unicode(fragment)),
-        ]
+        _, text, bounds, _ = read = self.read(fragment)
         for first, last in self.segments(text):
             for token, start, end in self.suffixes.best_path(text[first:last]):
-                begin, stop = bounds[first + start], bounds[first + end]
                 if token != _NO_TOKEN:
-                    yield token, begin, stop
-                    continue
-                char = text[first + start]
-                data = char.encode("utf-8", "surrogatepass")
-                if isinstance(fragment, bytes) and char == self._stranger:
-                    data = fragment[begin:stop]
-                same = len(data) == stop - begin  # else the text wrote it in another way
-                for at, byte in enumerate(data):
-                    yield self._byte_tokens[byte], begin + at * same, begin + at + 1 if same else stop
+                    yield token, bounds[first + start], bounds[first + end]
+                else:
+                    yield from self.byte_spans(read, first + start)
+
+    def byte_spans(self, read: Characters, at: int) -> Iterator[tuple[int, int, int]]:
+        """The same of the bytes of a character that is in no token."""
+        begin, stop = read.bounds[at], read.bounds[at + 1]
+        data = read.seen(at)
+        same = len(data) == stop - begin  # else the text wrote it in another way
+        for number, byte in enumerate(data):
+            yield self._byte_tokens[byte], begin + number * same, begin + number + 1 if same else stop
+
+    def read(self, fragment: str | bytes) -> Characters:
+        """A fragment in characters."""
+        data = fragment.encode("utf-8", "surrogatepass") if isinstance(fragment, str) else fragment
+        bounds = [0, *utf8.char_ends(self._within_unicode(data))]
+        return Characters(data, self._characters(fragment), bounds, self._stranger)
+
+    def tracer(self) -> Tracer:
+        """What tells the steps."""
+        from .tracers.plamo import PlamoTracer
+
+        return PlamoTracer(self)
 
     def segments(self, text: str) -> Iterator[tuple[int, int]]:
         """Where the parts that are encoded by themselves begin and end.

@@ -57,7 +57,8 @@ class Change(NamedTuple):
     - "control": a control character, U+0000 or U+FFFD goes
     - "alone": punctuation or a CJK character is a word of its own, with spaces around it
     - "charsmap": the model's precompiled map replaces it
-    - "not_utf8": a byte that is not UTF-8 is U+FFFD
+    - "not_utf8": a byte that is not UTF-8 is U+FFFD; PLaMo reads characters in longer forms, too, as they are meant
+    - "left_out": PLaMo does not look at a byte order mark in front, or at U+EE00
     """
 
     start: int
@@ -110,9 +111,12 @@ class Match(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """One way on in a lattice: a token over `length` bytes. The unknown token's has the text that it stands for."""
+    """One way on in a lattice: a token over `length` bytes. The unknown token's has the text that it stands for.
 
-    token: int
+    None for the token: a character as the tokens of its bytes.
+    """
+
+    token: int | None
     text: str
     position: int
     length: int
@@ -133,13 +137,15 @@ class Path(NamedTuple):
 class WordLattice(NamedTuple):
     """All ways to make a word of tokens: `edges` in the order in which they are tried.
 
-    The path of the highest total counts; of equal ones at a position, the one whose last edge is tried first.
+    The path of the highest total counts; of equal ones at a position, the one whose last edge is tried first. Where it
+    `is_from_end`, paths grow from the end of the word to its beginning, so that the edge in front is the last one.
     """
 
     before: float  # the total of the words before this one
     edges: tuple[Edge, ...]
     best: Path
     next_best: Path | None  # None where there is no other
+    is_from_end: bool = False
 
 
 class Symbol(NamedTuple):
@@ -289,43 +295,51 @@ def joined(changes: Iterator[Change]) -> Iterator[Change]:
 _LEAST = -1.7976931348623157e308  # the total of what cannot be reached
 
 
-def word_lattice(edges: tuple[Edge, ...], size: int, before: float) -> WordLattice | None:
-    """The best two paths over edges that come in the order in which they are tried, positions ascending.
+def word_lattice(
+    edges: tuple[Edge, ...], size: int, before: float, is_from_end: bool = False
+) -> WordLattice | None:
+    """The best two paths over edges that come in the order in which they are tried.
 
-    None where no path reaches the end, as with scores that are not finite.
+    Their positions ascend, or from the end descend. None where no path reaches the other end, as with scores that are
+    not finite.
     """
+    begin, goal = (size, 0) if is_from_end else (0, size)
     # Of each position the best two: the total, the last edge, and which of the two paths to its beginning.
-    nodes: dict[int, list[tuple[float, int, int]]] = {0: [(before, -1, 0)]}
+    nodes: dict[int, list[tuple[float, int, int]]] = {begin: [(before, -1, 0)]}
     for number, edge in enumerate(edges):
-        there = nodes.setdefault(edge.position + edge.length, [])
-        for which, (so_far, _, _) in enumerate(nodes.get(edge.position, ())):
+        come, go = edge.position, edge.position + edge.length
+        if is_from_end:
+            come, go = go, come
+        there = nodes.setdefault(go, [])
+        for which, (so_far, _, _) in enumerate(nodes.get(come, ())):
             total = so_far + edge.score
             if not total > _LEAST:
                 continue
             at = sum(total <= entry[0] for entry in there)  # behind equal ones
             there.insert(at, (total, number, which))
             del there[2:]
-    ends = nodes.get(size, [])
+    ends = nodes.get(goal, [])
 
     def path(which: int) -> Path:
-        position = size
+        position = goal
         found: list[Edge] = []
-        while position:
+        while position != begin:
             _, number, which = nodes[position][which]
-            found.append(edges[number])
-            position = edges[number].position
-        return path_of(tuple(reversed(found)), before)
+            edge = edges[number]
+            found.append(edge)
+            position = edge.position + edge.length if is_from_end else edge.position
+        return path_of(tuple(found if is_from_end else reversed(found)), before)
 
     if not ends:
         return None
-    return WordLattice(before, edges, path(0), path(1) if len(ends) > 1 else None)
+    return WordLattice(before, edges, path(0), path(1) if len(ends) > 1 else None, is_from_end)
 
 
 def path_of(edges: tuple[Edge, ...], before: float) -> Path:
     """A path over these edges, behind words of this total."""
     scores = [edge.score for edge in edges]
     *_, total = accumulate(scores, initial=before)
-    return Path(edges, fsum(scores), total)
+    return Path(edges, sum(scores) if isinstance(total, int) else fsum(scores), total)
 
 
 def best_path_with(lattice: WordLattice, token: int, position: int, length: int) -> Path | None:
@@ -339,5 +353,6 @@ def best_path_with(lattice: WordLattice, token: int, position: int, length: int)
         or edge.position >= end
     ]
     last = lattice.best.edges[-1]
-    found = word_lattice(tuple(through), last.position + last.length, lattice.before)
+    size = last.position + last.length
+    found = word_lattice(tuple(through), size, lattice.before, lattice.is_from_end)
     return None if found is None else found.best

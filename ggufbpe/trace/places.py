@@ -230,9 +230,12 @@ def _in_lattice(word: Word, span: tuple[int, int], piece: Sought, is_compared: b
     """
     assert word.lattice is not None
     edge = piece.token, span[0], span[1] - span[0]
+    stands = any((each.token, each.position, each.length) == edge for each in word.lattice.edges)
+    if not stands:
+        is_character = any(each.position == span[0] for each in word.lattice.edges)
+        return Place("not_tried", 0, 0) if is_character else None
     if not is_compared and len(word.lattice.edges) > _MANY_EDGES:
-        stands = any((each.token, each.position, each.length) == edge for each in word.lattice.edges)
-        return Place("path", 0, 0) if stands else None
+        return Place("path", 0, 0)
     path = best_path_with(word.lattice, *edge)
     if path is None:
         return None

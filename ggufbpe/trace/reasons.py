@@ -29,6 +29,7 @@ class Place(NamedTuple):
       the unknown token
     - "path": `path` is the best way through the word's lattice that takes it, and `best` the one that was taken; both
       are left out at all but the first places of a very long word
+    - "not_tried": its text stands there, but the model's table does not have the token at this place
     - "not_for_text": plain text never becomes this token, whose attributes are no token's for text
     - "normalized": the text has it, and `changes` made something else of it before tokens were looked for
 

@@ -121,6 +121,7 @@ _REASONS = {
     "alone": "a word of its own",
     "charsmap": "charsmap",
     "not_utf8": "not UTF-8",
+    "left_out": "left out by the model",
 }
 
 
@@ -130,8 +131,8 @@ def why_changed(change: Change) -> str:
 
 
 def rounded(score: float) -> str:
-    """A score to six digits."""
-    return f"{score:.6g}"
+    """A score to six digits; a whole number as it is."""
+    return str(score) if isinstance(score, int) else f"{score:.6g}"
 
 
 def weight_of(merge: Merge) -> str:
@@ -174,7 +175,8 @@ def _path(path: Path, shown: tuple[int, int]) -> Sentence:
     first, end = shown
     said: Sentence = [f"sum {rounded(path.score)}: ", "… + " * (first > 0)]
     for number, edge in enumerate(path.edges[first:end]):
-        said += [" + " * (number > 0), Quote(edge.text), f" ({rounded(edge.score)})"]
+        as_bytes = " as bytes" * (edge.token is None)
+        said += [" + " * (number > 0), Quote(edge.text), f"{as_bytes} ({rounded(edge.score)})"]
     return [*said, " + …" * (end < len(path.edges))]
 
 
@@ -254,6 +256,12 @@ def _reason(found: Trace, answer: WhyNot, place: Place) -> Sentence:
         return _outweighed(place.path, place.best, word)
     if place.reason == "path":
         return ["in ", *word, ", no path with it is better than the one that was taken."]
+    if place.reason == "not_tried":
+        return [
+            *word,
+            " has its text, but the model does not try it there: its score is one that is never taken, a token of"
+            " score -1000 ends what is tried, or another token has the same text.",
+        ]
     if place.reason == "whole":
         return [*word, f" is a token itself, and taken whole, without merging ({place.whole})."]
     if place.reason == "merges":

@@ -1,0 +1,119 @@
+"""The steps of PLaMo: what is left out or read in another way, the segments, and the lattice of each.
+
+    PlamoText (models/plamo.py) -> [this file] -> models/steps.py -> trace/
+
+A segment is a word here. Its lattice has what the table of suffixes gives at each character, from the last to the
+first, and scores are counted as llama.cpp counts them, in whole ten-thousandths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from ...vocab import BYTE
+from ..steps import (
+    Change,
+    Edge,
+    EncodedWord,
+    Fragment,
+    Step,
+    Symbol,
+    Tracer,
+    Word,
+    WordToken,
+    joined,
+    word_lattice,
+)
+
+if TYPE_CHECKING:
+    from ..plamo import Characters, PlamoText
+
+
+class PlamoTracer(Tracer):
+    """The `Tracer` (models/steps.py) of PLaMo."""
+
+    def __init__(self, text: PlamoText) -> None:
+        self._text = text
+
+    def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
+        """Changes, and segments with their lattices."""
+        read = self._text.read(fragment)
+        yield Fragment("text", start, start + read.bounds[-1])
+        segments = list(self._text.segments(read.text))
+        changes = joined(_changes(read, segments, start))
+        change = next(changes, None)
+        for first, end in segments:
+            while change is not None and change.start < start + read.bounds[end]:
+                yield change
+                change = next(changes, None)
+            yield self._word(read, first, end, start)
+        if change is not None:
+            yield change
+            yield from changes
+
+    def _word(self, read: Characters, first: int, end: int, start: int) -> EncodedWord:
+        data = [read.seen(at) for at in range(first, end)]
+        places = [0, *accumulate(map(len, data))]  # in the word's bytes, by character
+        edges = tuple(self._edges(read.text[first:end], data, places))
+        lattice = word_lattice(edges, places[-1], 0, is_from_end=True)
+        assert lattice is not None
+        characters = {place: first + at for at, place in enumerate(places)}
+        symbols: list[Symbol] = []
+        tokens: list[WordToken] = []
+        for edge in lattice.best.edges:
+            at, behind = characters[edge.position], characters[edge.position + edge.length]
+            span = start + read.bounds[at], start + read.bounds[behind]
+            if edge.token is not None:
+                symbols.append(Symbol(edge.text, *span, (edge.token,), True))
+                tokens.append(WordToken(edge.token, *span, "symbol"))
+                continue
+            found = list(self._text.byte_spans(read, at))
+            symbols.append(Symbol(edge.text, *span, tuple(token for token, _, _ in found), False))
+            tokens += (WordToken(token, start + a, start + b, "byte") for token, a, b in found)
+        whole = b"".join(data)
+        text, written = whole.decode("utf-8", "replace"), _written(whole)
+        span = start + read.bounds[first], start + read.bounds[end]
+        word = Word(text, *span, 0, (), written, None, (), tuple(symbols), lattice=lattice)
+        return EncodedWord(word, tuple(tokens))
+
+    def _edges(self, text: str, data: list[bytes], places: list[int]) -> Iterator[Edge]:
+        """All that the table gives, in the order in which it is tried."""
+        for at, steps in self._text.suffixes.steps_from_end(text):
+            for length, token, score in steps:
+                piece = text[at : at + length] if token >= 0 else _written(data[at])
+                size = places[at + length] - places[at]
+                yield Edge(token if token >= 0 else None, piece, places[at], size, score)
+
+    def count_words(self, fragment: str | bytes) -> int:
+        return sum(1 for _ in self._text.segments(self._text.read(fragment).text))
+
+    def spellings(self, piece: str) -> list[str]:
+        return [piece]
+
+    def looked_up(self, token: int) -> str:
+        return self._text.vocabulary.tokens[token]
+
+    def is_for_text(self, token: int) -> bool:
+        vocabulary = self._text.vocabulary
+        return not (vocabulary.first_attributes or vocabulary.attributes)[token] & BYTE
+
+
+def _written(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _changes(read: Characters, segments: list[tuple[int, int]], start: int) -> Iterator[Change]:
+    """What is in no segment, and bytes that are read as another character than they are."""
+    done = 0
+    for first, end in [*segments, (len(read.text),) * 2]:
+        for at in range(done, end):
+            span = start + read.bounds[at], start + read.bounds[at + 1]
+            given = read.data[read.bounds[at] : read.bounds[at + 1]]
+            if at < first:
+                yield Change(*span, given, "", ("left_out",))
+            elif given != read.seen(at):
+                became = _written(read.seen(at))
+                yield Change(*span, given, became, ("not_utf8",))
+        done = end
