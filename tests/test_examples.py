@@ -24,6 +24,7 @@ from typing import NamedTuple
 import pytest
 from conftest import ROOT, missing
 from reference import NotPreparedError, library_is_installed, llama_tokenize_command
+from reference import vocabulary as real_vocabulary
 from synthetic import gpt2_vocabulary
 
 from ggufbpe import Tokenizer
@@ -138,7 +139,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = json.loads(export.files["tokenizer_config.json"])
     model = folder / "model.gguf"
     model.write_bytes(pack(import_tokenizer(document, config).metadata))
-    for name in ("a", "b", "other", "gpt-2", "llama-3"):
+    for name in ("a", "b", "c", "other", "gpt-2", "llama-3"):
         shutil.copy(model, folder / f"{name}.gguf")
     for name, other in (("llama-2", "spm"), ("bge", "wpm")):
         shutil.copy(ROOT / "fixtures" / "vocabs" / f"{other}.gguf", folder / f"{name}.gguf")
@@ -198,6 +199,11 @@ def prepare(example: Example, folder: Path) -> None:
             (folder / name).unlink(missing_ok=True)
     if "recorded.json -p" in example.text:
         (folder / "recorded.json").write_text("[15496, 995]")
+    if example.home == "explain.md":  # whose merges and scores it shows
+        try:
+            shutil.copy(real_vocabulary("llama-spm"), folder / "llama-2.gguf")
+        except NotPreparedError as error:
+            missing(str(error))
     if example in OTHER_FILES:
         name, other = OTHER_FILES[example]
         if name.endswith(".json"):

@@ -8,6 +8,7 @@ import os
 import random
 import sys
 import warnings
+from array import array
 from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
@@ -525,7 +526,9 @@ def test_gguf_of_metadata_alone_has_the_same_vocabulary(path: Path, tmp_path: Pa
     target.write_bytes(to_vocab_gguf(path).files["vocab.gguf"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GGUFWarning)
-        assert load_vocabulary(target) == load_vocabulary(path)._replace(path=str(target))
+        found, given = load_vocabulary(target), load_vocabulary(path)._replace(path=str(target))
+    assert array("f", found.scores).tobytes() == array("f", given.scores).tobytes()  # some are no numbers
+    assert found._replace(scores=()) == given._replace(scores=())
 
 
 def test_gguf_of_metadata_alone_leaves_out_tensors_and_what_speaks_of_them(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tracemalloc
+from array import array
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -53,6 +54,7 @@ def opened(path: Path) -> object:
     except GGUFError as error:
         return type(error), str(error)
     return found._replace(
+        scores=array("f", found.scores).tobytes(),  # one that is no number is itself
         tokens=list(found.tokens),
         token_to_id=dict(found.token_to_id),
         attributes=list(found.attributes),

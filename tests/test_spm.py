@@ -180,7 +180,6 @@ def test_pickle_has_the_scores(engine: str) -> None:
         (["verify", "--against", "gguf:spm-equal-scores.gguf", "-p", "xhello"], 1, "differ"),
         (["explain", "-p", "hello"], 0, "▁he + llo"),
         (["diagnose", "-p", "hello", "--ids", "[1]"], 1, "truncated: explains all ids"),
-        (["export", "--to", "tokenizer.json", "-o", "-"], 2, "byte pair encoding"),
     ],
 )
 def test_commands(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import UnsupportedTokenizerError
 from ..gguf.constants import TokenizerKey
 from ..models.steps import Change, EncodedWord, Fragment, Traceable, TracedStage, Tracer, Word
+from ..once import making
 from ..utf8 import byte_length
 from ..vocab import LSTRIP, RSTRIP, TokenAttribute
 
@@ -98,7 +99,8 @@ def tracer_of(tokenizer: Tokenizer) -> Tracer:
     """What tells the steps of plain text. `UnsupportedTokenizerError` for a model that cannot tell them."""
     found = tokenizer.pipeline.plain_text
     if isinstance(found, Traceable):
-        return found.tracer()
+        with making:  # it is imported now
+            return found.tracer()
     error = UnsupportedTokenizerError(
         f"the tokenizer is {tokenizer.model} ({tokenizer.vocabulary.tokenizer_model.description}), whose steps cannot "
         "be told yet",
