@@ -637,7 +637,7 @@ def test_a_change_of_something_else_is_not_overwritten(model: Path) -> None:
     assert model.read_bytes() == found
 
 
-def planted(model: Path, offset: int, before: bytes, after: bytes, **other: int) -> bytes:
+def planted(model: Path, offset: int, before: bytes, after: bytes, /, **other: int) -> bytes:
     """A record as somebody may write one."""
     status = model.stat()
     head = {
