@@ -39,8 +39,9 @@ two is empty. Only on a terminal are the pieces coloured, with control character
 
 Like llama-tokenize, it adds no EOS where the model adds no BOS; `Tokenizer.encode` does, as llama_tokenize.
 
-The text is taken from standard input with --stdin, else from the file of -f, else from -p. Escape sequences \
-(\\n \\r \\t \\' \\" \\\\ \\xHH) are processed in all three, unless --no-escape is given."""
+The text is taken from standard input with --stdin, else from the file of -f, else from -p; and from a pipe where \
+none of them is given, where llama-tokenize asks for a text. Escape sequences (\\n \\r \\t \\' \\" \\\\ \\xHH) are \
+processed in all of them, unless --no-escape is given."""
 _EXAMPLES = """\
 examples:
   ggufbpe tokenize "Hello world"
