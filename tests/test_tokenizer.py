@@ -57,7 +57,7 @@ DECODING = "(self, ids, *, remove_special=False, unparse_special=False)"
     [
         ("encode", ENCODING),
         ("encode_to_numpy", ENCODING.replace(")", ", threads=1)")),
-        ("encode_with_offsets", ENCODING),
+        ("encode_with_offsets", ENCODING.replace(")", ", unit='bytes')")),
         ("encode_batch", ENCODING.replace("text", "texts").replace(")", ", threads=None)")),
         ("encode_batch_to_numpy", ENCODING.replace("text", "texts").replace(")", ", threads=None)")),
         ("count", ENCODING.replace(")", ", threads=1)")),
