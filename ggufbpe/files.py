@@ -22,11 +22,12 @@ _OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # told wit
 
 
 @contextmanager
-def replacing(target: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], str]]:
+def replacing(target: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tuple[IO[bytes], str]]:
     """A new file, open, and its temporary path; it takes the place of `target` if all goes well, and else goes itself.
 
-    In the place of another file it is nobody else's to read until it is whole; then it has that one's permissions, and
-    its owner where that is allowed. A link stays one, to the new file.
+    Where there was none, it has the permissions `mode` without those that the user's umask takes. In the place of
+    another file it is nobody else's to read until it is whole; then it has that one's permissions, and its owner where
+    that is allowed. A link stays one, to the new file.
     """
     if is_special(target):
         with _naming(target, os.fspath(target)), open(target, "wb") as file:
@@ -39,7 +40,7 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], str]]
     is_new = not os.path.exists(place)
     try:
         with _naming(target, temporary):
-            with os.fdopen(os.open(temporary, flags, 0o666 if is_new else 0o600), "wb") as file:
+            with os.fdopen(os.open(temporary, flags, mode if is_new else 0o600), "wb") as file:
                 yield file, temporary
                 sync(file)
                 if not is_new:

@@ -26,9 +26,10 @@ from ggufbpe.gguf import edit as fix
 from ggufbpe.gguf import in_place
 from ggufbpe.gguf.arguments import parse_remove, parse_set, set_token_types
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
-from ggufbpe.gguf.in_place import recover, undo_record
+from ggufbpe.gguf.in_place import recover
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.schema import ID_KEYS, KEY_TYPES
+from ggufbpe.gguf.source import undo_record
 
 T = GGUFValueType
 PRE, EOS, ADD_BOS, TYPES = (

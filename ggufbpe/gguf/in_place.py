@@ -19,8 +19,9 @@ from contextlib import contextmanager, suppress
 from typing import IO, Literal, NamedTuple
 
 from ..errors import InterruptedChangeError
-from ..files import sync, sync_folder
+from ..files import replacing, sync, sync_folder
 from .constants import GGUF_MAGIC
+from .source import undo_record
 
 _MAGIC = b"ggufbpe undo 1\n"
 _HEAD = struct.Struct("<QQQQ")  # the file's number and size, where the bytes stand, and how many there are
@@ -39,14 +40,6 @@ class _Record(NamedTuple):
     offset: int
     before: bytes
     after: bytes
-
-
-def undo_record(path: str | os.PathLike[str]) -> str:
-    """Where the record of a change of the file is, while there is one."""
-    folder, name = os.path.split(os.path.realpath(path))
-    if len(os.fsencode(name)) > 200:  # most file systems have 255 bytes for a name
-        name = hashlib.sha256(os.fsencode(name)).hexdigest()
-    return os.path.join(folder, f".{name}.undo")
 
 
 def is_half_written(path: str | os.PathLike[str]) -> bool:
@@ -164,22 +157,11 @@ def _written(path: str | os.PathLike[str], change: _Record) -> str:
     record = undo_record(path)
     content = _HEAD.pack(change.number, change.file_size, change.offset, len(change.before))
     content += change.before + change.after
-    temporary = f"{record}.{os.urandom(4).hex()}"
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+        with replacing(record, 0o600) as (file, _):
             file.write(_MAGIC + hashlib.sha256(content).digest() + content)
-            sync(file)
-        os.replace(temporary, record)
-        sync_folder(os.path.dirname(record))
     except OSError as error:
-        with suppress(OSError):
-            os.unlink(temporary)
         raise CannotRewriteError(str(error)) from error
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
     return record
 
 

@@ -193,7 +193,7 @@ def _open_file(path: str) -> io.FileIO:
     """The file, open for reading; `NotGGUFError` for what is no file."""
     if os.path.isdir(path):
         raise NotGGUFError("this is a directory", path=path, remedy="give the .gguf file in it")
-    if _has_record(path):
+    if _is_half_written(path):
         raise InterruptedChangeError(
             "a change of this file was interrupted, or is under way",
             path=path,
@@ -208,10 +208,19 @@ def _open_file(path: str) -> io.FileIO:
     return open(path, "rb", buffering=0)
 
 
-def _has_record(path: str) -> bool:
-    """Whether a change was interrupted. Nearly no file has such a record, so what reads it is imported for those."""
+def undo_record(path: str | os.PathLike[str]) -> str:
+    """Where the record of a change of the file is, while there is one."""
     folder, name = os.path.split(os.path.realpath(path))
-    if len(name) <= 50 and not os.path.lexists(os.path.join(folder, f".{name}.undo")):
+    if len(os.fsencode(name)) > 200:  # most file systems have 255 bytes for a name
+        import hashlib
+
+        name = hashlib.sha256(os.fsencode(name)).hexdigest()
+    return os.path.join(folder, f".{name}.undo")
+
+
+def _is_half_written(path: str) -> bool:
+    """Whether a change was interrupted. Nearly no file has a record of one, so what reads it is imported for those."""
+    if not os.path.lexists(undo_record(path)):
         return False
     from .in_place import is_half_written
 
