@@ -54,6 +54,16 @@ def replacing(target: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tup
         sync_folder(folder)
 
 
+def undo_record(path: str | os.PathLike[str]) -> str:
+    """Where the record of a change of the file in place is, while there is one: beside it, hidden."""
+    folder, name = os.path.split(os.path.realpath(path))
+    if len(os.fsencode(name)) > 200:  # most file systems have 255 bytes for a name
+        import hashlib
+
+        name = hashlib.sha256(os.fsencode(name)).hexdigest()
+    return os.path.join(folder, f".{name}.undo")
+
+
 def write_files(files: Mapping[str, bytes]) -> None:
     """Write `files`, by path; those that are there are replaced. An `OSError` leaves all as they were."""
     with ExitStack() as stack:

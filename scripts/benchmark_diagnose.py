@@ -20,7 +20,7 @@ from fixture_texts import texts
 from reference import vocabulary
 
 from ggufbpe import Tokenizer
-from ggufbpe.diagnose.diagnose import diagnose
+from ggufbpe.diagnosis.diagnose import diagnose
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.split import splitter
 

@@ -1,6 +1,6 @@
 """Random texts and random vocabularies, for comparisons that go on where the fixtures end.
 
-Everything follows from a seed. The texts are those of ggufbpe/verify/fuzz.py, and changed fixture texts; they are
+Everything follows from a seed. The texts are those of ggufbpe/verification/fuzz.py, and changed fixture texts; they are
 short ones for the most part, for what goes wrong goes wrong within a few characters, and so there can be more of them.
 """
 
@@ -18,7 +18,7 @@ from gguf import GGUFValueType, TokenType
 from loading_rules import byte_alphabet
 
 from ggufbpe.models.rwkv import unescape
-from ggufbpe.verify import fuzz
+from ggufbpe.verification import fuzz
 
 _LENGTHS = (1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 10, 12, 16, 40)
 ATOMS = [*KINDS.values(), *CONTRACTIONS, *WHITE_SPACE, *NOT_WHITE_SPACE, *fuzz.ATOMS]

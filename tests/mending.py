@@ -29,12 +29,12 @@ import reference
 
 from ggufbpe import GGUFError, Tokenizer
 from ggufbpe.cli import main
-from ggufbpe.diagnose import diagnose as diagnosing
-from ggufbpe.doctor import examine as examining
-from ggufbpe.doctor.finding import Finding
-from ggufbpe.doctor.merges import unreachable
+from ggufbpe.diagnosis import diagnose as diagnosing
+from ggufbpe.examination import examine as examining
+from ggufbpe.examination.finding import Finding
+from ggufbpe.examination.merges import unreachable
 from ggufbpe.models.bpe import families
-from ggufbpe.verify import verify as verifying
+from ggufbpe.verification import verify as verifying
 from ggufbpe.vocab import Vocabulary, load_vocabulary
 
 COMMAND = re.compile(r"ggufbpe fix .+? -o fixed\.gguf")

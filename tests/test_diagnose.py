@@ -22,10 +22,10 @@ from reference import NotPreparedError, vocabulary
 from synthetic import bounded, broken_bytes, byte_tokens, gpt2_vocabulary, make_vocabulary, texts
 
 from ggufbpe import GGUFError, Tokenizer, cli
-from ggufbpe.diagnose import framing
-from ggufbpe.diagnose.agreement import agreeing_share
-from ggufbpe.diagnose.causes import ALWAYS_ADDS_BOS, CAUSES
-from ggufbpe.diagnose.diagnose import Answer, diagnose, search, to_json
+from ggufbpe.diagnosis import framing
+from ggufbpe.diagnosis.agreement import agreeing_share
+from ggufbpe.diagnosis.causes import ALWAYS_ADDS_BOS, CAUSES
+from ggufbpe.diagnosis.diagnose import Answer, diagnose, search, to_json
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.pipeline.pipeline import Pipeline
 from ggufbpe.vocab import CONTROL, MADE_CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
@@ -410,7 +410,7 @@ MENDABLE: dict[str, tuple[str, dict[str, Any], str, Made]] = {
 @pytest.mark.parametrize("case", MENDABLE)
 def test_there_is_a_fix_in_the_file(case: str, tmp_path: Path) -> None:
     """Each is done, and makes the model give the ids: mending.py does so for whatever any test lets diagnose."""
-    from ggufbpe.doctor.mend import write_fixed
+    from ggufbpe.examination.mend import write_fixed
     from ggufbpe.gguf.arguments import parse_set
     from ggufbpe.gguf.reader import GGUFFile
 

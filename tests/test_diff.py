@@ -19,8 +19,8 @@ from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe.cli import main
 from ggufbpe.gguf.constants import TokenizerKey
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.verify.side_by_side import compare
-from ggufbpe.verify.vocabulary_diff import _out_of_order, diff
+from ggufbpe.verification.side_by_side import compare
+from ggufbpe.verification.vocabulary_diff import _out_of_order, diff
 from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
 
 K = TokenizerKey

@@ -17,11 +17,11 @@ from reference import NotPreparedError, vocabulary, with_pre, write_metadata
 
 from ggufbpe import Tokenizer
 from ggufbpe.cli import diff, main
-from ggufbpe.doctor import examine as checks
-from ggufbpe.doctor.examine import examine
-from ggufbpe.doctor.facts import Facts
-from ggufbpe.doctor.finding import Finding
-from ggufbpe.doctor.mend import write_fixed
+from ggufbpe.examination import examine as checks
+from ggufbpe.examination.examine import examine
+from ggufbpe.examination.facts import Facts
+from ggufbpe.examination.finding import Finding
+from ggufbpe.examination.mend import write_fixed
 from ggufbpe.gguf.arguments import parse_set
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.gguf.reader import GGUFFile

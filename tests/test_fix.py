@@ -21,7 +21,8 @@ from reference import LoadError, NotPreparedError, Oracle, with_pre
 
 from ggufbpe import GGUFError, GGUFWarning, InterruptedChangeError, Tokenizer
 from ggufbpe.cli import main
-from ggufbpe.doctor.mend import write_fixed
+from ggufbpe.examination.mend import write_fixed
+from ggufbpe.files import undo_record
 from ggufbpe.gguf import edit as fix
 from ggufbpe.gguf import in_place
 from ggufbpe.gguf.arguments import parse_remove, parse_set, set_token_types
@@ -29,7 +30,6 @@ from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.gguf.in_place import recover
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.schema import ID_KEYS, KEY_TYPES
-from ggufbpe.gguf.source import undo_record
 
 T = GGUFValueType
 PRE, EOS, ADD_BOS, TYPES = (

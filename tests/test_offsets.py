@@ -17,7 +17,7 @@ from ggufbpe.errors import GGUFError
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.pipeline.pipeline import Pipeline
-from ggufbpe.verify.fuzz import RandomTexts
+from ggufbpe.verification.fuzz import RandomTexts
 
 pytestmark = [
     pytest.mark.skipif(native is None, reason="there is no compiled engine"),

@@ -23,7 +23,7 @@ from ggufbpe import (
     train,
 )
 from ggufbpe.cli import main
-from ggufbpe.doctor.mend import write_fixed
+from ggufbpe.examination.mend import write_fixed
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey
 from ggufbpe.gguf.edit import Edit
 from ggufbpe.gguf.kv_override import applicable, parse_kv_overrides

@@ -43,11 +43,11 @@ from ggufbpe.corpus import files_of
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.oracles.oracle import Answer, Failure, Oracle
 from ggufbpe.oracles.recorded_ids import OtherModel
-from ggufbpe.verify.align import Placed, align, own_row, place
-from ggufbpe.verify.fuzz import RandomTexts, texts_for
-from ggufbpe.verify.result import Result, Text
-from ggufbpe.verify.shrink import Shrinking, shrink
-from ggufbpe.verify.verify import verify
+from ggufbpe.verification.align import Placed, align, own_row, place
+from ggufbpe.verification.fuzz import RandomTexts, texts_for
+from ggufbpe.verification.result import Result, Text
+from ggufbpe.verification.shrink import Shrinking, shrink
+from ggufbpe.verification.verify import verify
 from ggufbpe.views.terminal import display_width, isolated
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="fake commands are shell scripts")

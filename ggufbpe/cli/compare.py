@@ -7,7 +7,7 @@ import os
 
 from ..escapes import process_escapes
 from ..tokenizer import Tokenizer
-from ..verify.side_by_side import compare
+from ..verification.side_by_side import compare
 from ..views import compare_lines, terminal
 from ..wording import short_names
 from . import _output

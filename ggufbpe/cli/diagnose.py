@@ -7,9 +7,9 @@ import os
 import re
 from collections.abc import Iterator
 
-from ..diagnose.agreement import AS_COMMAND, SAID_OF, agreeing_share, first_difference
-from ..diagnose.causes import Diagnosis, Explanation, to_json
-from ..diagnose.diagnose import diagnose
+from ..diagnosis.agreement import AS_COMMAND, SAID_OF, agreeing_share, first_difference
+from ..diagnosis.causes import Diagnosis, Explanation, to_json
+from ..diagnosis.diagnose import diagnose
 from ..escapes import process_escapes
 from ..oracles.recorded import parse_ids
 from ..tokenizer import Tokenizer

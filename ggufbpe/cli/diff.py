@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import printable
 from ..escapes import process_escapes
 from ..tokenizer import Tokenizer
-from ..verify.vocabulary_diff import Sections, VocabularyDifference, diff, to_json
+from ..verification.vocabulary_diff import Sections, VocabularyDifference, diff, to_json
 from ..views import terminal
 from ..wording import short_names
 from . import _output
@@ -96,8 +96,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _encoded(a: Tokenizer, b: Tokenizer, texts: list[tuple[str, bytes]], name: str = "other") -> Any:
     """How the two encode the texts: verify, with b for an oracle. That the ids are b's goes without saying."""
     from ..oracles.recorded_ids import OtherModel
-    from ..verify.result import Text
-    from ..verify.verify import verify
+    from ..verification.result import Text
+    from ..verification.verify import verify
 
     with OtherModel(b) as oracle:
         oracle.name = name

@@ -6,8 +6,8 @@ import argparse
 import re
 from collections import Counter
 
-from ..doctor.examine import examine
-from ..doctor.finding import Finding, findings_to_json
+from ..examination.examine import examine
+from ..examination.finding import Finding, findings_to_json
 from ..views import terminal
 from . import _output
 from ._arguments import Parser, add_model_first, add_override_kv, overrides_of, required_model

@@ -6,8 +6,8 @@ import argparse
 import os
 from collections.abc import Iterator
 
-from ..doctor.mend import write_fixed
 from ..errors import InvalidUTF8Error, printable
+from ..examination.mend import write_fixed
 from ..gguf.arguments import parse_remove, parse_set, set_token_types
 from ..gguf.constants import GGUFValueType, TokenType
 from ..gguf.edit import Edit

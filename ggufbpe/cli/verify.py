@@ -15,8 +15,8 @@ from ..gguf.metadata import Overrides
 from ..oracles.oracle import Oracle
 from ..oracles.oracles import USAGES, open_oracle
 from ..tokenizer import Tokenizer
-from ..verify.result import Progress, Result, Text
-from ..verify.verify import verify
+from ..verification.result import Progress, Result, Text
+from ..verification.verify import verify
 from ..views import terminal
 from ..views.report import to_html, to_json
 from ..views.report_lines import ReportLines
@@ -207,7 +207,7 @@ class _Texts:
         if arguments.stdin:
             yield from self._of_stream("standard input", stdin())
         if arguments.fuzz is not None:
-            from ..verify.fuzz import texts_for
+            from ..verification.fuzz import texts_for
 
             source = texts_for(self._tokenizer, arguments.seed)
             for number in range(arguments.fuzz):

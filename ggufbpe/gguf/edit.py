@@ -14,7 +14,7 @@ only the metadata is written (in_place.py); a key without a meaning fills what i
 can share blocks the copy shares the tensors' with the source, and such a key puts them where that can be done.
 
 But: files of version 1, which llama.cpp no longer reads. What --set and --remove say is in arguments.py, what a
-tokenizer may be in doctor/mend.py.
+tokenizer may be in examination/mend.py.
 """
 
 from __future__ import annotations

@@ -19,9 +19,8 @@ from contextlib import contextmanager, suppress
 from typing import IO, Literal, NamedTuple
 
 from ..errors import InterruptedChangeError
-from ..files import replacing, sync, sync_folder
+from ..files import replacing, sync, sync_folder, undo_record
 from .constants import GGUF_MAGIC
-from .source import undo_record
 
 _MAGIC = b"ggufbpe undo 1\n"
 _HEAD = struct.Struct("<QQQQ")  # the file's number and size, where the bytes stand, and how many there are

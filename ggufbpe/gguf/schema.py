@@ -1,6 +1,6 @@
 """What llama.cpp takes for the keys of a tokenizer: types, and ids that must be in the vocabulary.
 
-    reader.py -> [this file] -> vocab/ (opening), metadata.py (overrides), arguments.py (edits), doctor/
+    reader.py -> [this file] -> vocab/ (opening), metadata.py (overrides), arguments.py (edits), examination/
 
 Source: src/llama-vocab.cpp, llama_vocab::impl::load. Each value has one type and no other (GKV in
 src/llama-model-loader.cpp).

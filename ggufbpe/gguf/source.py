@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import IO, NamedTuple
 
 from ..errors import InterruptedChangeError, NotGGUFError, TruncatedFileError
+from ..files import undo_record
 from .constants import GGUF_MAGIC
 
 DOWNLOAD_AGAIN = "the file is damaged or its download is unfinished: compare its size and hash, get it again"
@@ -206,16 +207,6 @@ def _open_file(path: str) -> io.FileIO:
             remedy="save it to a file first",
         )
     return open(path, "rb", buffering=0)
-
-
-def undo_record(path: str | os.PathLike[str]) -> str:
-    """Where the record of a change of the file is, while there is one."""
-    folder, name = os.path.split(os.path.realpath(path))
-    if len(os.fsencode(name)) > 200:  # most file systems have 255 bytes for a name
-        import hashlib
-
-        name = hashlib.sha256(os.fsencode(name)).hexdigest()
-    return os.path.join(folder, f".{name}.undo")
 
 
 def _is_half_written(path: str) -> bool:

@@ -19,8 +19,8 @@ from ..extras import imported
 from ..oracles import adapters
 from ..tokenizer import Tokenizer
 from ..unicode_classes import STARTS, class_of
-from ..verify.fuzz import texts_for
-from ..verify.shrink import Shrinking, shrink
+from ..verification.fuzz import texts_for
+from ..verification.shrink import Shrinking, shrink
 from ..vocab import Vocabulary
 from .export import FORMATS, Export
 from .import_files import format_of

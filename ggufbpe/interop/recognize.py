@@ -21,7 +21,7 @@ from ..models.bpe.families import families, one_of_each
 from ..models.bpe.pattern import parse
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..models.bpe.split import splitter
-from ..verify.fuzz import RandomTexts
+from ..verification.fuzz import RandomTexts
 from .originals import ORIGINALS, PORTABLE
 from .splitting import oniguruma
 

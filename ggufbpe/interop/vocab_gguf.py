@@ -6,7 +6,7 @@ Every key that is kept is copied byte for byte, so that what llama.cpp makes of 
 tokenizer, and of `general.*` what does not speak of tensors (the architecture and the name have a say in how
 tokens strip white space). The model's dimensions are not asked for while only its vocabulary is loaded.
 
-But: nothing is corrected; doctor/mend.py does that.
+But: nothing is corrected; examination/mend.py does that.
 """
 
 from __future__ import annotations

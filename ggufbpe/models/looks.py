@@ -1,6 +1,6 @@
 """What the tokens of a file look like, whatever its `tokenizer.ggml.model` says: the model that they were made for.
 
-    metadata -> [this file] -> `TokenizerModel.recognizes` -> diagnose/, doctor/
+    metadata -> [this file] -> `TokenizerModel.recognizes` -> diagnosis/, examination/
 
 Byte pair encoding has merges. What sentencepiece makes begins words with U+2581 and has scores: of its byte pair
 encoding they are the ranks of merges, whole numbers; of its unigram models they are logarithms. WordPiece has the names

@@ -1,6 +1,6 @@
 """A text as several tokenizers cut it: as lines for a terminal, and as JSON.
 
-verify/side_by_side.py -> [this file] -> cli/compare.py
+verification/side_by_side.py -> [this file] -> cli/compare.py
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..verify.align import Row
-from ..verify.side_by_side import Stretch
+from ..verification.align import Row
+from ..verification.side_by_side import Stretch
 from ..wording import counted
 from . import terminal
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..verify.result import Difference, Example, FailureGroup, Result, Shown, Text
+from ..verification.result import Difference, Example, FailureGroup, Result, Shown, Text
 from ..wording import counted
 from .page import marked, page, safe, token
 from .terminal import visible_text

@@ -1,6 +1,6 @@
 """What `verify` found, as lines for a terminal.
 
-verify/ -> Result -> [this file] -> cli/verify.py
+verification/ -> Result -> [this file] -> cli/verify.py
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..verify.result import Difference, Example, FailureGroup, Result, Shown, Text
+from ..verification.result import Difference, Example, FailureGroup, Result, Shown, Text
 from ..wording import counted
 from . import terminal
 from .report import all_fixes, verdict

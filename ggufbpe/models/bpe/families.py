@@ -1,6 +1,6 @@
 r"""Which family of pre-tokenizers a vocabulary was trained with, told from its own tokens.
 
-    tokens, merges -> [this file] -> doctor/; variants.py -> diagnose.py -> verify.py
+    tokens, merges -> [this file] -> examination/; variants.py -> diagnose.py -> verify.py
 
 A merge never crosses the edge of a word, so the tokens of a vocabulary say how its training text was cut.
 Two kinds of evidence count. A token that a family would cut in two is proof against it: with "2019" for a

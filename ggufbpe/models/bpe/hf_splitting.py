@@ -1,6 +1,6 @@
 """Where llama.cpp is known to split text otherwise than Hugging Face does with the model's own pattern. Data.
 
-    family of pre-tokenizers -> [this file] -> doctor/pre_tokenizer.py
+    family of pre-tokenizers -> [this file] -> examination/pre_tokenizer.py
 
 What a model was trained on is what its `tokenizer.json` gives; llama.cpp cannot run every pattern in there as it
 is written (src/llama-vocab.cpp has the originals beside its own, as "original regex from tokenizer.json").

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ..doctor.round_trips import SAMPLES
 from ..errors import printable
+from ..examination.round_trips import SAMPLES
 from ..models.bpe.merge import parts
 from ..models.bpe.registry import PreTokenizer
 from ..models.bpe.split import splitter

@@ -16,7 +16,7 @@ from .result import Difference, Example, Shown, Text
 from .shrink import Shrinking, shrink
 
 if TYPE_CHECKING:
-    from ..diagnose.causes import Explanation
+    from ..diagnosis.causes import Explanation
 
 EXAMINED = 12  # kinds that are shrunk, those with most places first
 SHRINK_SECONDS = 40.0  # for all of them; each gets 10 at most
@@ -195,7 +195,7 @@ class Examining(Comparing):
         text, ids, add_special = evidence
         if isinstance(ids, Failure):
             return None
-        from ..diagnose.diagnose import diagnose
+        from ..diagnosis.diagnose import diagnose
 
         others = [self._oracle.tokenizer] if self._oracle.tokenizer else []
         diagnosis = diagnose(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..oracles.oracle import Failure
 
 if TYPE_CHECKING:
-    from ..diagnose.causes import Cause
+    from ..diagnosis.causes import Cause
 
 
 class Text(NamedTuple):
@@ -100,7 +100,7 @@ class Result:
     @property
     def fix(self) -> str:
         """The one command that makes all changes to the model file that the causes call for; "" for none."""
-        from ..diagnose.causes import together
+        from ..diagnosis.causes import together
 
         return together(cause for difference in self.differences for cause in difference.causes)
 

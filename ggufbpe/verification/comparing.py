@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..diagnose.agreement import AS_COMMAND, SAID_OF, added_as
+from ..diagnosis.agreement import AS_COMMAND, SAID_OF, added_as
 from ..oracles.oracle import Failure, Oracle
 from ..tokenizer import Tokenizer
 from ..unicode_classes import class_of
