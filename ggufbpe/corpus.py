@@ -57,11 +57,12 @@ def files_of(
     """The files named, and those in directories named, in each by name.
 
     What directories have beside is counted in `skipped`, by kind. What cannot be read goes to `report`.
-    `ignored_in` tells of a directory that is named which paths below it are left out, too.
+    `ignored_in` tells which paths below a directory are left out, too. It is asked of each that is named, and of each
+    repository below it: what git says of a directory says nothing of other repositories in it.
     """
     for root in paths:
         to_visit = [root]
-        ignored = ignored_in(root) if ignored_in is not None and os.path.isdir(root) else frozenset()
+        ignored: set[str] = set()
         while to_visit:
             path = to_visit.pop()
             if path in ignored:
@@ -71,6 +72,8 @@ def files_of(
                 status = os.stat(path) if path == root else os.lstat(path)
                 if stat.S_ISDIR(status.st_mode):
                     names = sorted(os.listdir(path), reverse=True)
+                    if ignored_in is not None and (path == root or ".git" in names):
+                        ignored |= ignored_in(path)
                     shown = [name for name in names if not name.startswith(".")]
                     skipped["hidden"] += len(names) - len(shown)
                     to_visit += [os.path.join(path, name) for name in shown]

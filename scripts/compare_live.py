@@ -37,6 +37,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "makers"))
+
 from random_texts import ATOMS_OF_MODEL, OTHER_MODELS, RandomTexts, random_vocabulary
 from record_fixtures import GPT2, MODELS, RAW, RAW_NAMES, UNSPLIT, VOCABULARIES
 from reference import (

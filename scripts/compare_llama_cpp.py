@@ -25,6 +25,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "makers"))
+
 from random_texts import RandomTexts
 from record_fixtures import GPT2, MODELS, RAW, RAW_NAMES
 from reference import NEWER, OLDER, NotPreparedError, library, with_pre

@@ -12,7 +12,10 @@ from typing import NoReturn
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))  # the makers of the fixtures; they also read them
+sys.path[:0] = [
+    str(ROOT / "scripts"),
+    str(ROOT / "tests" / "makers"),
+]  # the makers of the fixtures also read them
 
 import mending  # noqa: E402 - it needs the scripts, too
 

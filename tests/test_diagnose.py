@@ -250,7 +250,7 @@ def test_bos_that_the_other_pre_tokenizer_adds_by_its_name_is_no_second_cause(tm
     assert "--set tokenizer.ggml.add_bos_token=false" in plain.causes[0].fix
 
 
-# Texts that families split differently, found among those of scripts/fixture_texts.py.
+# Texts that families split differently, found among those of tests/makers/fixture_texts.py.
 TELLING = (
     "Don't DON'T it's 'tis I'M'x 1234567 12 x9 ½٣²Ⅳ12 (word) .com/bin/\n//\n\n ; ;\n\n\n  \n   \n\n \t\tif\r\n\r\n"
     "   end getElement HTMLParser éÉcole naïve\u0301s a\u0301b of the in 日本語かなカナ、。中文字，我 가나다ㅏ "

@@ -1,7 +1,7 @@
 """The reader of the key/value section: what it says of sound files, and what it leaves alone.
 
 Held to the `gguf` package's own reader on every file that one can read, and to known values
-(fixtures/variants, made by scripts/make_gguf_variants.py) on the rest. Unsound files: test_malformed.py.
+(fixtures/variants, made by tests/makers/make_gguf_variants.py) on the rest. Unsound files: test_malformed.py.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def test_value_types_are_those_of_the_gguf_package() -> None:
 
 
 def test_variants_are_what_the_script_writes(tmp_path: Path) -> None:
-    script = ROOT / "scripts" / "make_gguf_variants.py"
+    script = ROOT / "tests" / "makers" / "make_gguf_variants.py"
     subprocess.run([sys.executable, script, "--out", tmp_path], check=True)
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert written == {path.name: path.read_bytes() for path in VARIANTS.iterdir()}

@@ -1,6 +1,6 @@
-"""Each loading rule of llama.cpp, on a vocabulary made for it (scripts/loading_rules.py).
+"""Each loading rule of llama.cpp, on a vocabulary made for it (tests/makers/loading_rules.py).
 
-The answers are in fixtures/recorded/loading_rules.json.gz, made by scripts/record_fixtures.py.
+The answers are in fixtures/recorded/loading_rules.json.gz, made by tests/makers/record_fixtures.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Files that lie: each has a named error that says where and what to do, and nothing worse happens.
 
 fixtures/malformed has one file for each way to lie, and `expected.json` beside them says what must come of
-each; both are made by scripts/make_malformed.py. Behind them come random damage to a sound vocabulary, and
+each; both are made by tests/makers/make_malformed.py. Behind them come random damage to a sound vocabulary, and
 random sound sections, which must read back as written.
 """
 
@@ -67,7 +67,7 @@ def read_all(path: Path) -> dict[str, Any]:
 
 
 def test_folder_is_what_the_script_writes(tmp_path: Path) -> None:
-    script = ROOT / "scripts" / "make_malformed.py"
+    script = ROOT / "tests" / "makers" / "make_malformed.py"
     subprocess.run([sys.executable, script, "--out", tmp_path], check=True)
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert written == {path.name: path.read_bytes() for path in MALFORMED.iterdir()}

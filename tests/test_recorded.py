@@ -1,6 +1,6 @@
 """Each of the pre-tokenizer names, and a unigram model and PLaMo with their flags, give what llama.cpp gave.
 
-The texts reach every branch of every pattern. The answers are in fixtures/recorded, made by scripts/record_fixtures.py.
+The texts reach every branch of every pattern. The answers are in fixtures/recorded, made by makers/record_fixtures.py.
 Where llama.cpp itself crashed there is none to hold to, but ids must come all the same.
 """
 

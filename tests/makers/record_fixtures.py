@@ -1,7 +1,7 @@
 """Records llama.cpp's answers in fixtures/recorded/, for tests that need nothing but the repository.
 
     python scripts/reference.py prepare --newer
-    python scripts/record_fixtures.py [--only names|rules|unigram|plamo|real]
+    python tests/makers/record_fixtures.py [--only names|rules|unigram|plamo|real]
 
 Eight files, JSON in gzip, the same bytes at every run:
 
@@ -33,6 +33,9 @@ from typing import Any
 
 from fixture_texts import texts
 from loading_rules import RULES
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
 from reference import NEWER, ROOT, Crash, LoadError, Oracle, vocabulary, with_pre, write_metadata
 
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS

@@ -1,6 +1,6 @@
 """Writes fixtures/unsplit.gguf: a byte-level vocabulary learned from texts that no pre-tokenizer had split.
 
-    python scripts/make_unsplit_vocab.py [--out PATH]
+    python tests/makers/make_unsplit_vocab.py [--out PATH]
 
 Merges of a real vocabulary stay within the words of its own pre-tokenizer, so under another one much of the
 splitting does not show: GPT-2's has no merge of "." and a line break, and gives the same ids wherever the
@@ -13,12 +13,16 @@ But: new fixture texts may call for a new file, and then for new recorded answer
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from fixture_texts import texts
 from gguf import TokenType
 from loading_rules import byte_alphabet
 from make_raw_vocab import learn
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
 from reference import ROOT, write_metadata
 
 MERGES = 4000

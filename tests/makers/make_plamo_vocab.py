@@ -1,6 +1,6 @@
 """Writes fixtures/plamo.gguf: the tokens of fixtures/unigram.gguf as a vocabulary of PLaMo, as its converter makes it.
 
-    python scripts/make_plamo_vocab.py [--large] [--out PATH]
+    python tests/makers/make_plamo_vocab.py [--large] [--out PATH]
 
 With `--large`, a vocabulary of about the size of PLaMo's own, for benchmarks: the tokens of Llama 2, and those of
 Gemma 4 that have Japanese in them, out of the vocabularies that `reference.py prepare` gets. Theirs are merged by rank,
@@ -14,12 +14,16 @@ from __future__ import annotations
 import argparse
 import math
 import re
+import sys
 import warnings
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from gguf import TokenType
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
 from reference import ROOT, cache_directory, vocabulary, write_metadata
 
 from ggufbpe.spelling import BYTE_TOKENS, SPACE

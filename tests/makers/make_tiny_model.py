@@ -1,6 +1,6 @@
 """Writes a whole model with random weights: small enough for a test, sound enough for llama.cpp to run.
 
-    python scripts/make_tiny_model.py --out tiny.gguf [--vocabulary model.gguf]
+    python tests/makers/make_tiny_model.py --out tiny.gguf [--vocabulary model.gguf]
 
 What needs weights cannot be tested with a vocabulary alone: `llama-server` loads no file without them, and a
 corrected copy of a model must keep every tensor byte for byte and aligned. This model has one layer of the
@@ -14,11 +14,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gguf import GGUFValueType, GGUFWriter
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
 from reference import ROOT
 
 from ggufbpe.gguf.reader import GGUFFile

@@ -1,7 +1,7 @@
 """Write fixtures/variants: sound GGUF files in every version and byte order, and what they hold.
 
-    python scripts/make_gguf_variants.py              # writes the folder
-    python scripts/make_gguf_variants.py --out DIR    # writes it elsewhere
+    python tests/makers/make_gguf_variants.py              # writes the folder
+    python tests/makers/make_gguf_variants.py --out DIR    # writes it elsewhere
 
 Three contents, each in versions 1, 2 and 3 and in both byte orders: `types` has all 13 value types with
 their least and greatest values, arrays of each, empty ones, and odd keys; `vocabulary` is a whole byte pair
@@ -29,7 +29,7 @@ from gguf_by_hand import TINY_VOCABULARY, Field, Section, array_of, section_of
 from ggufbpe.gguf.constants import GGUFValueType
 from ggufbpe.gguf.values import SCALARS
 
-TARGET = Path(__file__).resolve().parent.parent / "fixtures" / "variants"
+TARGET = Path(__file__).resolve().parents[2] / "fixtures" / "variants"
 
 T = GGUFValueType
 ORDERS = ("little", "big")

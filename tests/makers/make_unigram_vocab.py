@@ -1,7 +1,7 @@
 """Writes fixtures/unigram.gguf: a unigram vocabulary that sentencepiece learned, with its charsmap nmt_nfkc.
 
     pip install sentencepiece protobuf
-    python scripts/make_unigram_vocab.py [--out PATH]
+    python tests/makers/make_unigram_vocab.py [--out PATH]
 
 It learns from the texts of the recorded answers, so that its tokens are what these have, in every script.
 
@@ -12,10 +12,14 @@ from __future__ import annotations
 
 import argparse
 import io
+import sys
 from pathlib import Path
 
 from fixture_texts import texts
 from gguf import GGUFValueType, TokenType
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
 from reference import ROOT, write_metadata
 
 TOKENS = 1200

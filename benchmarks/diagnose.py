@@ -1,6 +1,6 @@
 """How long `diagnose` searches: seconds for causes alone, in twos, and for ids that nothing explains.
 
-    python scripts/benchmark_diagnose.py [--model model.gguf] [--bytes 10000]
+    python benchmarks/diagnose.py [--model model.gguf] [--bytes 10000]
 
 By default over Llama 3's vocabulary, where the search has two seconds for 10 kB. Every case begins cold: no word
 is encoded, no merge looked up and no pattern compiled. What takes part of the time but is not searching, opening
@@ -11,18 +11,23 @@ from __future__ import annotations
 
 import argparse
 import random
+import sys
 import time
 import unicodedata
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
-from fixture_texts import texts
-from reference import vocabulary
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "makers")]
 
-from ggufbpe import Tokenizer
-from ggufbpe.diagnosis.diagnose import diagnose
-from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
-from ggufbpe.models.bpe.split import splitter
+from fixture_texts import texts  # noqa: E402
+from reference import vocabulary  # noqa: E402
+
+from ggufbpe import Tokenizer  # noqa: E402
+from ggufbpe.diagnosis.diagnose import diagnose  # noqa: E402
+from ggufbpe.models.bpe.registry import PRE_TOKENIZERS  # noqa: E402
+from ggufbpe.models.bpe.split import splitter  # noqa: E402
 
 Made = Callable[[Tokenizer, bytes], list[int]]
 

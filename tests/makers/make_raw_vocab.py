@@ -1,6 +1,6 @@
 """Writes fixtures/raw-utf8.gguf: a small vocabulary in raw UTF-8, for the names that do not byte-encode.
 
-    python scripts/make_raw_vocab.py [--out PATH]
+    python tests/makers/make_raw_vocab.py [--out PATH]
 
 The pre-tokenizers gemma4, granite-embed-multi-311m, sarvam-moe and whitespace look words up as they are
 written, with "▁" (U+2581) for a space and `<0xXX>` tokens for bytes, so GPT-2's vocabulary says nothing about
@@ -14,11 +14,15 @@ But: it is not a good vocabulary. It has to hold merges of many lengths in many 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
 from gguf import TokenType
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
 from reference import ROOT, write_metadata
 
 MERGES = 1200

@@ -1,8 +1,8 @@
 """Write fixtures/malformed: one small file for each way in which a GGUF can lie, and what must come of it.
 
-    python scripts/make_malformed.py                            # writes the folder
-    python scripts/make_malformed.py --out DIR                  # writes it elsewhere
-    python scripts/make_malformed.py --check llama-tokenize     # asks llama.cpp what it makes of each file
+    python tests/makers/make_malformed.py                            # writes the folder
+    python tests/makers/make_malformed.py --out DIR                  # writes it elsewhere
+    python tests/makers/make_malformed.py --check llama-tokenize     # asks llama.cpp what it makes of each file
 
 `expected.json` beside the files says for each of them: the error class of ggufbpe.errors (null where
 llama.cpp goes on and so must we), the key, the range in which the byte offset must lie, words that the
@@ -43,7 +43,7 @@ from gguf_by_hand import (
 from ggufbpe.gguf.constants import GGUFValueType, TokenType
 from ggufbpe.gguf.writer import Packer
 
-TARGET = Path(__file__).resolve().parent.parent / "fixtures" / "malformed"
+TARGET = Path(__file__).resolve().parents[2] / "fixtures" / "malformed"
 
 T = GGUFValueType
 KEY = "a.key"
