@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NoReturn
@@ -230,6 +229,8 @@ def require_no_models(texts: Iterable[str], command: str, arguments: argparse.Na
         return
     for text in texts:
         if text.endswith(".gguf") and os.path.isfile(text):
+            import shlex
+
             name = shlex.quote(text)
             raise UsageError(f"{name} is a model, not a text; was -m meant? ggufbpe {command} -m {name} ...")
 

@@ -22,7 +22,6 @@ from .constants import GGUFValueType
 from .reader import GGUFFile
 from .schema import KEY_TYPES
 from .values import Field, Value, numbers_of
-from .writer import Packer, packed_file
 
 _T = GGUFValueType
 _UNREAD = object()
@@ -103,6 +102,8 @@ class Metadata:
 
     def to_bytes(self) -> bytes:
         """A GGUF of these keys, in their order by name: the same bytes wherever the same values come from."""
+        from .writer import packed_file
+
         entries = sorted((key, entry) for key, entry in self._entries.items() if entry is not None)
         return packed_file({key: Field(entry.type, entry.value, entry.element) for key, entry in entries})
 
@@ -167,6 +168,8 @@ def _entry_of(key: str, value: Value) -> _Entry:
 
 def _fits(value_type: GGUFValueType, value: Any) -> bool:
     """Whether a value of `value_type` can be `value`, in kind and range."""
+    from .writer import Packer
+
     if value_type is _T.STRING:
         return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
     if value_type is _T.BOOL:
