@@ -59,13 +59,36 @@ def _rebuild(
     return kind(problem, path=path, offset=offset, key=key, remedy=remedy)
 
 
+# Characters that show as nothing, or as a space, though `str.isprintable` is true of them: joiners and fillers,
+# variation selectors, the empty Braille pattern (Unicode, Default_Ignorable_Code_Point).
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0").union(
+    map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+)
+
+
+def is_visible(char: str) -> bool:
+    """Whether a character has no effect on a terminal and can be told from nothing."""
+    return char.isprintable() and char not in _INVISIBLE
+
+
+def escape_invisible(text: str) -> str:
+    r"""`text` with all that takes effect or cannot be seen escaped, as in Python and JSON; backslashes stay.
+
+    >>> escape_invisible("a\n\u200b\ufe0f")
+    'a\\n\\u200b\\ufe0f'
+    """
+    if text.isprintable() and (text.isascii() or _INVISIBLE.isdisjoint(text)):
+        return text
+    return "".join(c if is_visible(c) else c.encode("unicode_escape").decode() for c in text)
+
+
 def printable(text: str, limit: int = 80) -> str:
-    """`text` quoted for one line of a message: control characters escaped, a long one cut.
+    """`text` quoted for one line of a message: control and invisible characters escaped, a long one cut.
 
     >>> printable("a\\nb")
     "'a\\\\nb'"
     """
-    return repr(text if len(text) <= limit else text[: limit - 1] + "…")
+    return escape_invisible(repr(text if len(text) <= limit else text[: limit - 1] + "…"))
 
 
 class NotGGUFError(GGUFError):

@@ -341,10 +341,18 @@ def test_colours_can_be_had_without_a_terminal(run: Run) -> None:
         (b"\xf0\x9f", r"\xf0\x9f"),
         ("\u202eabc\u009b".encode(), r"\u202eabc\x9b"),
         (rb"\n", r"\\n"),  # a backslash in the text is not taken for one of ours
+        ("❤\ufe0f\u3164\u034f\u2800".encode(), r"❤\ufe0f\u3164\u034f\u2800"),  # printable, and not to be seen
     ],
 )
 def test_visible_pieces(piece: bytes, expected: str) -> None:
     assert terminal.visible(piece) == expected
+
+
+def test_json_escapes_what_cannot_be_seen() -> None:
+    text = "é者\\\n\x85\u00a0\u00ad\u200b\ufe0f\U000e0061\ud800"
+    shown = terminal.json_text({"text": text}, indent=2)
+    assert json.loads(shown) == {"text": text}
+    assert shown == '{\n  "text": "é者\\\\\\n\\u0085\\u00a0\\u00ad\\u200b\\ufe0f\\udb40\\udc61\\ud800"\n}'
 
 
 # ---- detokenize -----------------------------------------------------------------------------------------

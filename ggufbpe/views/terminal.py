@@ -6,27 +6,23 @@ But: writes nothing; cli/_output.py does.
 from __future__ import annotations
 
 from .. import utf8
+from ..errors import escape_invisible, is_visible
 
 RESET, DIM, BOLD = "\x1b[0m", "\x1b[2m", "\x1b[1m"
 _PIECE_WIDTH = 28  # columns of a piece in a row
 
 
 def one_line(text: str) -> str:
-    r"""`text` with all that is not printable escaped.
+    r"""`text` with all that takes effect on a terminal or cannot be seen escaped.
 
     >>> one_line("a\nb")
     'a\\nb'
     """
-    return text if text.isprintable() else "".join(c if c.isprintable() else escaped(c) for c in text)
-
-
-def escaped(char: str) -> str:
-    """A character as an escape sequence of Python and JSON."""
-    return char.encode("unicode_escape").decode() if char != "\\" else char
+    return escape_invisible(text)
 
 
 def visible(piece: bytes) -> str:
-    r"""The bytes of a token, with backslashes and all that is not printable or not UTF-8 escaped.
+    r"""The bytes of a token, with backslashes and all that cannot be seen or is not UTF-8 escaped.
 
     >>> visible(b"\x1b[31m\xe4 ")
     '\\x1b[31m\\xe4 '
@@ -35,7 +31,7 @@ def visible(piece: bytes) -> str:
 
 
 def json_bytes(value: object) -> bytes:
-    """JSON for people and programs: a list has an element a line; only what is not printable is escaped."""
+    """JSON for people and programs: a list has an element a line; only what cannot be seen is escaped."""
     if isinstance(value, list):
         text = "[\n" + ",\n".join(map(json_text, value)) + "\n]" if value else "[]"
     else:
@@ -46,11 +42,12 @@ def json_bytes(value: object) -> bytes:
 def json_text(value: object, indent: int | None = None) -> str:
     """The same as text, in one line without `indent`."""
     import json
-    import re
 
-    risky = "[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
     text = json.dumps(value, ensure_ascii=False, indent=indent)
-    return re.sub(risky, lambda match: f"\\u{ord(match[0]):04x}", text)
+    unseen = {
+        ord(char): json.dumps(char)[1:-1] for char in set(text) if not is_visible(char) and char != "\n"
+    }
+    return text.translate(unseen) if unseen else text
 
 
 def wrapped(text: str, width: int | None, indent: int, breaks: str = " ", start: int | None = None) -> str:
