@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from typing import TypeVar
 
 from .errors import printable
 
+T = TypeVar("T")
+
 _SHOWN = 5  # of a list
+_BACKSLASHES_OR_BYTE = re.compile(r"\\\\|\\udc(?=[89a-f][0-9a-f])")  # in what repr makes of a text
+
+
+def quoted_piece(piece: bytes, limit: int = 40) -> str:
+    r"""The bytes of a token quoted as `printable` quotes a text; those that are not UTF-8 are escaped.
+
+    >>> quoted_piece(" 者".encode() + b"\xe8\x00")
+    "' 者\\xe8\\x00'"
+    """
+    shown = printable(piece.decode("utf-8", "surrogateescape"), limit)
+    return _BACKSLASHES_OR_BYTE.sub(lambda found: found[0] if found[0] == r"\\" else r"\x", shown)
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -21,14 +36,18 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def listed(items: Iterable[object], number: int, more: str = " …") -> str:
+def _quoted(item: object) -> str:
+    return printable(item, 40) if isinstance(item, str) else str(item)
+
+
+def listed(items: Iterable[T], number: int, more: str = " …", shown: Callable[[T], str] = _quoted) -> str:
     """The first five of `number` items, texts in quotes; `more` stands for the others, with their number in it.
 
     >>> listed("abcdefg", 7, " and {} more")
     "'a', 'b', 'c', 'd', 'e' and 2 more"
     """
-    shown = [printable(item, 40) if isinstance(item, str) else str(item) for item in islice(items, _SHOWN)]
-    return ", ".join(shown) + (more.format(number - len(shown)) if number > len(shown) else "")
+    some = list(map(shown, islice(items, _SHOWN)))
+    return ", ".join(some) + (more.format(number - len(some)) if number > len(some) else "")
 
 
 def short_names(paths: Sequence[str]) -> list[str]:

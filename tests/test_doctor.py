@@ -221,6 +221,28 @@ def test_the_harmless_variant_has_no_error_or_warning(tmp_path: Path) -> None:
     assert [finding.id for finding in findings] == ["clean_spaces"]
 
 
+@pytest.mark.parametrize(
+    ("finding", "shown", "changes"),
+    [
+        ("duplicate_tokens", "is ' the', as is", lambda: with_tokens("Ġthe")),
+        ("special_id_is_normal", "' the', a normal", lambda: {K.EOS_ID: trained()[K.LIST].index("Ġthe")}),
+        ("unreachable_tokens", "' 者\\xe8\\x00'", lambda: with_tokens("ĠèĢħèĀ")),
+        ("merges_not_in_vocabulary", "' q' + 'ÿ', whose ' q' is", lambda: {K.MERGES: ["Ġq Ã¿"]}),
+        (
+            "control_type",
+            "'<｜end▁of｜>'",
+            lambda: with_tokens("<｜end▁of｜>"),
+        ),  # in no alphabet, so as it is
+        ("control_type", "'<|\\ufe0f|>'", lambda: with_tokens("<|\ufe0f|>")),
+    ],
+)
+def test_tokens_are_shown_decoded(
+    finding: str, shown: str, changes: Callable[[], Keys], tmp_path: Path
+) -> None:
+    said = {found.id: found.what for found in examine(variant(tmp_path, changes()))}
+    assert shown in said[finding]
+
+
 def test_findings_say_where(tmp_path: Path) -> None:
     path = variant(tmp_path, with_tokens("Ġthe"))
     where = examine(path)[0].where

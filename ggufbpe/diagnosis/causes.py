@@ -22,6 +22,7 @@ from ..gguf.edit import CONVERT_VERSION_1, is_of_version_1
 from ..models.bpe.families import Evidence
 from ..models.bpe.model import WITHOUT_MERGES
 from ..models.bpe.registry import PRE_TOKENIZERS
+from ..pipeline.detokenize import quoted_token
 from ..vocab import MADE_CONTROL, TokenAttribute, Vocabulary
 
 # The ids, and the order in which explanations of equally many causes are listed: what is done once around the
@@ -198,7 +199,7 @@ def special_token_types(vocabulary: Vocabulary, types: dict[int, int]) -> Cause:
         }
         for token, kind in changes
     ]
-    shown = ", ".join(f"{vocabulary.tokens[token]} as {kind}" for token, kind in changes[:5])
+    shown = ", ".join(f"{quoted_token(vocabulary, token)} as {kind}" for token, kind in changes[:5])
     what = f"the given ids have {shown}" + (f" and {len(changes) - 5} more" if len(changes) > 5 else "")
     by_kind = {kind: sorted(token for token, other in changes if other == kind) for _, kind in changes}
     flags = " ".join(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..gguf.constants import TokenizerKey
+from ..pipeline.detokenize import quoted_token
 from ..vocab import Vocabulary
 from .causes import Cause, set_keys
 
@@ -82,4 +83,4 @@ def _heeds(vocabulary: Vocabulary, name: str) -> bool:
 
 def _token(vocabulary: Vocabulary, token: int) -> str:
     known = 0 <= token < len(vocabulary.tokens)
-    return f"{token} ({vocabulary.tokens[token]})" if known else str(token)
+    return f"{token} ({quoted_token(vocabulary, token)})" if known else str(token)

@@ -22,8 +22,11 @@ from ..gguf.schema import has_right_type
 from ..models import tokenizer_model
 from ..models.bpe.families import Evidence, evidence
 from ..models.bpe.merge import parts
+from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
+from ..pipeline.detokenize import quoted_text
 from ..tokenizer import Tokenizer
-from ..vocab import END_OF_GENERATION, NORMAL, load
+from ..vocab import END_OF_GENERATION, NORMAL, UNUSED, load
+from ..vocab.tokens import ATTRIBUTE_OF_TYPE
 from .finding import Where
 
 _K = TokenizerKey
@@ -76,6 +79,21 @@ class Facts:
     def ids(self) -> dict[str, int]:
         """The id of each token; of duplicates the first."""
         return dict(zip(reversed(self.tokens), range(len(self.tokens) - 1, -1, -1)))
+
+    @cached_property
+    def entry(self) -> PreTokenizer:
+        """The pre-tokenizer in force; the default one where llama.cpp knows none of that name."""
+        name = self.kind.own_pre if self.kind.ignores_pre else self.pre
+        return PRE_TOKENIZERS.get(name or "default", PRE_TOKENIZERS["default"])
+
+    def quoted(self, token: int) -> str:
+        """A token as a person reads it, quoted: the text that it stands for."""
+        kind = NORMAL if self.is_normal(token) else ATTRIBUTE_OF_TYPE.get(self.type_of(token), UNUSED)
+        return quoted_text(self.kind, self.entry, self.tokens[token], kind)
+
+    def quoted_text(self, text: str) -> str:
+        """The text of a normal token, or of a part of a merge, in the same way."""
+        return quoted_text(self.kind, self.entry, text)
 
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..errors import printable
 from ..gguf.constants import TokenizerKey, TokenType
 from ..models.bpe.merge import WordEncoder
-from ..models.bpe.registry import PRE_TOKENIZERS
 from ..wording import counted, listed
 from .facts import Facts
 from .finding import Finding, Where
@@ -21,12 +19,12 @@ _SHARE_UNREACHABLE = 0.01  # from here on, it is not a few leftovers of the trai
 def merge_parts(model: Facts) -> Iterator[Finding]:
     """Merges with a part or a result that is no token, and merges that stand twice."""
     bad: list[int] = []
-    first = ""
+    first, shown = "", model.quoted_text
     for index, (left, right) in enumerate(model.pairs):
         if left in model.ids and right in model.ids and left + right in model.ids:
             continue
         missing = next(text for text in (left, right, left + right) if text not in model.ids)
-        first = first or f"{printable(model.merges[index])}, whose {printable(missing)} is not"
+        first = first or f"{shown(left)} + {shown(right)}, whose {shown(missing)} is not"
         bad.append(index)
     if bad and model.tokens:
         yield Finding(
@@ -59,8 +57,7 @@ def unreachable(model: Facts) -> Iterator[Finding]:
     """Tokens that merging the characters of their own text does not give back."""
     if not model.merges or not model.kind.is_supported:
         return
-    entry = PRE_TOKENIZERS.get(model.kind.own_pre if model.kind.ignores_pre else model.pre or "default")
-    encoder = WordEncoder(entry or PRE_TOKENIZERS["default"], model.ids, model.merges)
+    encoder = WordEncoder(model.entry, model.ids, model.merges)
     found = [
         index
         for index, token in enumerate(model.tokens)
@@ -69,13 +66,13 @@ def unreachable(model: Facts) -> Iterator[Finding]:
     ]
     if not found:
         return
-    whole = entry is not None and entry.ignore_merges
+    whole = model.entry.ignore_merges
     many = len(found) > _SHARE_UNREACHABLE * len(model.tokens)
     texts = [model.tokens[index] for index in found]
     yield Finding(
         "note" if whole or not many else "warning",
         "unreachable_tokens",
-        f"{counted(len(found), 'token')} that no merges lead to: {listed(texts, len(texts))}",
+        f"{counted(len(found), 'token')} that no merges lead to: {listed(found, len(found), shown=model.quoted)}",
         f"{model.pre} takes a whole word that is a token for that token, so they are found there, but not as parts "
         "of words."
         if whole

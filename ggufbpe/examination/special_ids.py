@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..errors import printable
 from ..gguf.constants import TokenizerKey
 from ..gguf.schema import ids_out_of_range
 from ..vocab import SPECIAL_IDS, Vocabulary
@@ -41,7 +40,7 @@ def wrong_special_ids(model: Facts) -> Iterator[Finding]:
                 yield Finding(
                     "warning" if name in ("bos", "eos", "eot", "eom") else "note",
                     "special_id_is_normal",
-                    f"{key} is {token}, {printable(model.tokens[token])}, a normal token",
+                    f"{key} is {token}, {model.quoted(token)}, a normal token",
                     "Its text in a prompt is not found as a token, and when it is generated, it is shown as text. "
                     "Perhaps the id is wrong.",
                     model.set_id(key)
@@ -65,11 +64,7 @@ def missing_special_ids(model: Facts) -> Iterator[Finding]:
         # The default of a model of its own, such as BERT's, mostly is the right one; that of GPT-2 is a comma.
         is_right = token is not None and not model.kind.has_pre_tokenizer and not model.is_normal(token)
         if key not in model.file and not is_right:
-            default = (
-                "there is none"
-                if token is None
-                else f"llama.cpp takes {token}, {printable(vocabulary.tokens[token])}"
-            )
+            default = "there is none" if token is None else f"llama.cpp takes {token}, {model.quoted(token)}"
             yield Finding(
                 "warning" if name != "bos" or vocabulary.add_bos else "note",
                 "special_id_missing",
@@ -111,7 +106,7 @@ def generation_ends(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "eos_not_end_of_generation",
-            f"the EOS token {eos}, {printable(vocabulary.tokens[eos])}, does not end a generation",
+            f"the EOS token {eos}, {model.quoted(eos)}, does not end a generation",
             "llama.cpp takes it out of the set, because other tokens of the vocabulary show a model family in which "
             "it does not end one. Generation then runs on after it.",
             f"set another one: {model.set(_K.EOS_ID, min(vocabulary.eog_ids))}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..errors import printable
 from ..gguf.constants import TokenType
 from ..vocab import CONTROL
 from ..wording import counted, listed
@@ -39,7 +38,7 @@ def duplicates(model: Facts) -> Iterator[Finding]:
     yield Finding(
         "error",
         "duplicate_tokens",
-        f"{counted(len(again), 'token stands', 'tokens stand')} a second time: {index} is {printable(token)}, as is "
+        f"{counted(len(again), 'token stands', 'tokens stand')} a second time: {index} is {model.quoted(index)}, as is "
         f"{model.ids[token]}",
         "llama.cpp aborts on a vocabulary in which two tokens are the same.",
         "convert the model again with a fixed tokenizer: its tokens must differ",
@@ -74,7 +73,7 @@ def padding_tokens(model: Facts) -> Iterator[Finding]:
             "note",
             "padding_tokens",
             f"{counted(len(found), 'token')} only fill up the vocabulary, from {found[0]}, "
-            f"{printable(model.tokens[found[0]])}, on; of type {', '.join(kinds)}",
+            f"{model.quoted(found[0])}, on; of type {', '.join(kinds)}",
             "The model has rows for them, but no text becomes such an id unless it has their names in it.",
             "nothing to do",
             model.token(found[0]),
@@ -106,7 +105,7 @@ def control_types(model: Facts) -> Iterator[Finding]:
                 "token looks like a control token but is",
                 "tokens look like control tokens but are",
             )
-            + f" of type NORMAL: {listed(names, len(names))}",
+            + f" of type NORMAL: {listed(found, len(found), shown=model.quoted)}",
             "A normal token is never found in a prompt: its text is cut into pieces like any other, and when the "
             "model generates it, it is shown as text. (llama.cpp mends a few that end a generation, by name.)",
             model.set_types(CONTROL=found),
@@ -126,7 +125,7 @@ def made_control(model: Facts) -> Iterator[Finding]:
             yield Finding(
                 "note",
                 "made_control",
-                f"llama.cpp takes token {index}, {printable(model.tokens[index])}, for a control token"
+                f"llama.cpp takes token {index}, {model.quoted(index)}, for a control token"
                 + (", and one that ends a generation" if ends else "")
                 + ", though its type is NORMAL",
                 "Other tokenizers cut this text into pieces, or go on after it.",

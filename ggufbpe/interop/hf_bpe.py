@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import printable
 from ..models.bpe.merge import CHAR_BYTES, WordEncoder
+from ..pipeline.detokenize import quoted_token
 from ..spelling import SPACE
 from ..unicode_classes import LOWER
 from ..vocab import Vocabulary
@@ -152,8 +152,8 @@ def _readers(vocabulary: Vocabulary, code_points: bool) -> Iterator[Limit]:
     elif found := _characters_of_their_own(vocabulary):
         yield Limit(
             "tokens_of_one_character",
-            f"{len(found)} tokens of a character that merges do not make, such as {printable(found[0])}, are only "
-            "found by tokenizers 1.0",
+            f"{len(found)} tokens of a character that merges do not make, such as "
+            f"{quoted_token(vocabulary, found[0])}, are only found by tokenizers 1.0",
             len(found),
         )
     if known is not None and family in BY_ITS_UNICODE:
@@ -172,14 +172,14 @@ def _readers(vocabulary: Vocabulary, code_points: bool) -> Iterator[Limit]:
         )
 
 
-def _characters_of_their_own(vocabulary: Vocabulary) -> list[str]:
+def _characters_of_their_own(vocabulary: Vocabulary) -> list[int]:
     """Tokens of one character that its bytes do not merge to, written in bytes or as the character itself."""
     if not vocabulary.pre_tokenizer.byte_encode:
         return []
     special = set(vocabulary.special_token_ids)
     encoder = WordEncoder(vocabulary.pre_tokenizer, vocabulary.token_to_id, vocabulary.merges)
     return [
-        text
+        token
         for text, token in vocabulary.token_to_id.items()
         if (
             len(text) <= 4

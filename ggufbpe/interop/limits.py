@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ..errors import printable
 from ..models.bpe.merge import BYTE_CHARS, parts
 from ..pipeline.special import sort_longest_first
-from ..spelling import BYTE_TOKENS
+from ..spelling import BYTE_TOKENS, unescape_spaces
 from ..vocab import CONTROL, LSTRIP, RSTRIP, UNKNOWN, USER_DEFINED, Vocabulary
 from ..wording import counted, listed
 
@@ -229,7 +229,7 @@ def texts_of_spaces(vocabulary: Vocabulary) -> Iterator[Limit]:
 def counted_tokens(texts: Sequence[str], one: str, more: str) -> str:
     """How many tokens there are, and some of them, with the verb that follows."""
     verb = one if len(texts) == 1 else more
-    return f"{counted(len(texts), 'token')}, such as {printable(texts[0], 40)}, {verb}"
+    return f"{counted(len(texts), 'token')}, such as {printable(unescape_spaces(texts[0]), 40)}, {verb}"
 
 
 def _some(texts: Iterable[str]) -> str:

@@ -29,6 +29,7 @@ from itertools import pairwise
 
 from ..errors import printable
 from ..models.bpe.merge import BYTE_CHARS, CHAR_BYTES, WordEncoder
+from ..pipeline.detokenize import quoted_token
 from ..vocab import CONTROL, UNKNOWN, Vocabulary
 from . import limits
 from .export import Export, json_file, require_expressible
@@ -179,7 +180,7 @@ class _Ranks:
             texts = {token: self._vocabulary.tokens[token] for token in ranks}
             cuts = {t: [(x[:at], x[at:]) for at in range(1, len(x))] for t, x in texts.items()}
         found = [
-            self._vocabulary.tokens[token]
+            token
             for token, ways in cuts.items()
             if any(known.get(a) in ranks and known.get(b) in ranks and (a, b) not in pairs for a, b in ways)
         ]
@@ -187,7 +188,7 @@ class _Ranks:
             yield Limit(
                 "pairs_without_merges",
                 f"{len(found)} tokens that tiktoken can also make of two tokens which the model has no merge for, "
-                f"such as {printable(found[0], 40)}",
+                f"such as {quoted_token(self._vocabulary, found[0])}",
                 len(found),
             )
 
@@ -205,10 +206,12 @@ class _Ranks:
             )
         ]
         if found:
+            token = self._vocabulary.token_to_id[found[0]]
             yield Limit(
                 "order_of_equal_tokens",
                 f"{len(found)} tokens that overlap themselves and have several merges, such as "
-                f"{printable(found[0], 40)}: in a repetitive text, llama.cpp may join another pair first than tiktoken",
+                f"{quoted_token(self._vocabulary, token)}: in a repetitive text, llama.cpp may join another pair first "
+                "than tiktoken",
                 len(found),
             )
 

@@ -11,11 +11,17 @@ import codecs
 import operator
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ..vocab import BYTE, CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary
 
+if TYPE_CHECKING:
+    from ..models.bpe.registry import PreTokenizer
+    from ..models.model import TokenizerModel
+
 _SHOWN_AS_THEY_ARE = CONTROL | USER_DEFINED | UNKNOWN
 _HIDDEN = CONTROL | UNKNOWN
+_NOT_IN_ALPHABET = b"[UNK_BYTE_0x"  # what llama.cpp makes of characters that GPT-2's alphabet does not have
 
 # The three passes over the text of vocabularies with clean_spaces.
 _SPACE_BEFORE_MARK = re.compile(rb" (?=[?!.,])")
@@ -48,17 +54,39 @@ class Pieces(dict[int, bytes]):
 
 def _piece(vocabulary: Vocabulary, token: int) -> bytes:
     text, attribute = vocabulary.tokens[token], vocabulary.attributes[token]
-    model = vocabulary.tokenizer_model
+    return piece_of(vocabulary.tokenizer_model, vocabulary.pre_tokenizer, text, attribute)
+
+
+def piece_of(model: TokenizerModel, entry: PreTokenizer, text: str, attribute: int) -> bytes:
+    """The bytes of a token of this text; none for one that is unused or of no type."""
     own = model.piece(text, attribute)
     if own is not None:
         return own
     if attribute & _SHOWN_AS_THEY_ARE:
         return text.encode()
     if attribute & NORMAL:
-        return model.plain_piece(text, vocabulary.pre_tokenizer)
+        return model.plain_piece(text, entry)
     if attribute & BYTE:
         return bytes([_byte_of(text)])
-    return b""  # unused or of no type
+    return b""
+
+
+def quoted_text(model: TokenizerModel, entry: PreTokenizer, text: str, attribute: int = NORMAL) -> str:
+    """The text of a token, or of a part of a merge, as a person reads it, quoted: what it stands for.
+
+    So 'Ġthe' of a byte-level vocabulary is ' the'. A text that stands for nothing is shown as it is.
+    """
+    from ..wording import quoted_piece  # what only gives ids does without it
+
+    written = text.encode("utf-8", "surrogatepass")
+    piece = piece_of(model, entry, text, attribute)
+    return quoted_piece(written if not piece or _NOT_IN_ALPHABET in piece else piece)
+
+
+def quoted_token(vocabulary: Vocabulary, token: int) -> str:
+    """A token of a vocabulary in the same way."""
+    text, attribute = vocabulary.tokens[token], vocabulary.attributes[token]
+    return quoted_text(vocabulary.tokenizer_model, vocabulary.pre_tokenizer, text, attribute)
 
 
 def _byte_of(text: str) -> int:

@@ -19,7 +19,7 @@ from ..examination.round_trips import SAMPLES
 from ..models.bpe.merge import parts
 from ..models.bpe.registry import PreTokenizer
 from ..models.bpe.split import splitter
-from ..pipeline.detokenize import Pieces
+from ..pipeline.detokenize import quoted_text, quoted_token
 from ..spelling import escape_spaces
 from ..vocab import TokenAttribute, Vocabulary
 
@@ -58,7 +58,7 @@ def diff(a: Vocabulary, b: Vocabulary, names: tuple[str, str] = ("a", "b")) -> S
 
     `names` are what the sides are called in words.
     """
-    one, other = (_Side(name, v, Pieces(v, special=True)) for name, v in zip(names, (a, b)))
+    one, other = (_Side(name, v) for name, v in zip(names, (a, b)))
     sections = {
         "tokens": _tokens(one, other),
         "types": _types(one, other),
@@ -86,20 +86,15 @@ class _Side(NamedTuple):
 
     name: str
     vocabulary: Vocabulary
-    pieces: Pieces
 
     def shown(self, token: int) -> str:
-        """The text of a token, quoted; bytes that are not UTF-8 are escaped."""
-        return printable(self.pieces[token].decode("utf-8", "backslashreplace"), 40)
+        """The text of a token, quoted."""
+        return quoted_token(self.vocabulary, token)
 
     def shown_merge(self, merge: str) -> str:
-        """The two sides of a merge in the same way; as they are written where one is no token."""
-        ids = [self.vocabulary.token_to_id.get(part) for part in parts(merge)]
-        return (
-            " + ".join(self.shown(i) for i in ids if i is not None)
-            if None not in ids
-            else printable(merge, 40)
-        )
+        """The two sides of a merge in the same way."""
+        model, entry = self.vocabulary.tokenizer_model, self.vocabulary.pre_tokenizer
+        return " + ".join(quoted_text(model, entry, part) for part in parts(merge))
 
 
 def _tokens(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:

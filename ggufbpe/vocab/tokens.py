@@ -20,7 +20,7 @@ from ..kernel.lazy import LazyIds
 from ..models.model import Tokens, Warn
 from .vocabulary import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
 
-_ATTRIBUTE_OF_TYPE = {
+ATTRIBUTE_OF_TYPE = {
     int(TokenType.NORMAL): NORMAL,
     int(TokenType.UNKNOWN): UNKNOWN,
     int(TokenType.CONTROL): CONTROL,
@@ -81,9 +81,9 @@ def attributes_of(file: Metadata, token_count: int) -> array[int]:
     if not _check_parallel(file, TokenizerKey.TOKEN_TYPE, token_count):
         return array("H", [NORMAL]) * token_count
     types = cast("array[int]", file.numbers(TokenizerKey.TOKEN_TYPE))[:token_count]
-    attribute = _ATTRIBUTE_OF_TYPE.get
+    attribute = ATTRIBUTE_OF_TYPE.get
     if native is not None and types.itemsize == 4:
-        table = bytes(attribute(token_type, 0) for token_type in range(max(_ATTRIBUTE_OF_TYPE) + 1))
+        table = bytes(attribute(token_type, 0) for token_type in range(max(ATTRIBUTE_OF_TYPE) + 1))
         return array("H", native.attributes_of(types, table))
     return array("H", [attribute(token_type, 0) for token_type in types])
 
