@@ -903,6 +903,25 @@ def test_info_of_every_malformed_file_is_an_answer_or_one_line(run: Run) -> None
         assert "\x1b" not in result.text + result.err, path
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compare", "MODEL", "MODEL", "-p", "hi"],
+        ["diff", "MODEL", "MODEL"],
+        ["stats", "-m", "MODEL", "-m", "MODEL", __file__],
+        ["verify", "-m", "MODEL", "--against", "gguf:MODEL", __file__],
+        ["diagnose", "-m", "MODEL", "-m", "MODEL", "-p", "hi", "--ids", "1"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_warning_is_shown_once_a_run(arguments: list[str], run: Run, tmp_path: Path) -> None:
+    path = write_model(tmp_path / "model.gguf", pre=None)
+    given = [argument.replace("MODEL", str(path)) for argument in arguments]
+    shown = [line for line in run(*given).err.splitlines() if "tokenizer.ggml.pre is missing" in line]
+    assert len(shown) == 1
+    assert len([line for line in run(*given).err.splitlines() if line in shown]) == 1  # in each run
+
+
 def test_info_shows_warnings_as_one_line_each(run: Run, tmp_path: Path) -> None:
     path = write_model(tmp_path / "model.gguf", pre=None)
     result = run("info", "-m", path)

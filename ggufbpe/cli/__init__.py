@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, TextIO, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, cast
 
 from . import _output
 from ._arguments import Parser, UsageError, parse_arguments
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)  # GGUFWarning is one; not imported, to start fast
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _shown_once()
             head, name, tail = _split(arguments)
             debug = "--debug" in head
             parsed = _parse(head, name, tail)
@@ -200,13 +200,17 @@ def _flushed(code: int) -> int:
     return code
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """One line on stderr in place of Python's two, whose second one is a line of our own source."""
-    _output.warning(str(message))
+def _shown_once() -> Callable[..., None]:
+    """What shows a warning: one line on stderr, once a run, though several models or steps may have the same.
+
+    In place of Python's two lines, whose second one is a line of our own source.
+    """
+    told: set[str] = set()
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        text = str(message)
+        if text not in told:
+            told.add(text)
+            _output.warning(text)
+
+    return show
