@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -552,6 +553,31 @@ def test_what_git_ignores_is_not_counted(run: Run, repository: Path, monkeypatch
     assert "2 ignored by git" in run("verify", "--against", f"gguf:{GPT2}", repository).err
     totals = [json.loads(run(command, "--json", repository).out)["total"] for command in ("count", "stats")]
     assert totals[0]["tokens"] == totals[1][0]["tokens"]
+
+
+@pytest.mark.parametrize("folder", ["no repository", "repository", "repository with a submodule"])
+@pytest.mark.parametrize("command", ["count", "verify"])
+def test_a_repository_inside_a_folder_has_its_own_rules(
+    command: str, folder: str, run: Run, repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The ignored file of the outer one is ignored by that one alone, and those of the inner one by the inner one."""
+    outer = tmp_path_factory.mktemp("outer")
+    if folder != "no repository":
+        subprocess.run(["git", "init", "-q", str(outer)], check=True)
+        (outer / ".gitignore").write_text("*.tmp\n")
+    (outer / "d.tmp").write_text("d")
+    shutil.copytree(repository, outer / "inner")
+    (outer / "inner" / "e.tmp").write_text("e")
+    if folder == "repository with a submodule":
+        shutil.move(outer / "inner" / ".git", outer / ".git" / "inner")
+        (outer / "inner" / ".git").write_text("gitdir: ../.git/inner\n")
+    arguments = [] if command == "count" else ["--against", f"gguf:{GPT2}"]
+    ignored = 2 + (folder != "no repository")
+    found = run(command, *arguments, outer)
+    assert f"{ignored} ignored by git" in found.err
+    if command == "count":
+        shown = ["bad.txt", "c.txt", "e.tmp", "a.txt", "total"]
+        assert rows_of(found) == (["d.tmp", *shown] if folder == "no repository" else shown)
 
 
 def test_a_repository_names_no_program_that_is_run(run: Run, repository: Path) -> None:
