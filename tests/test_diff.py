@@ -19,6 +19,8 @@ from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe.cli import main
 from ggufbpe.gguf.constants import TokenizerKey
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.verification import stretches
+from ggufbpe.verification.align import Placed
 from ggufbpe.verification.side_by_side import compare
 from ggufbpe.verification.vocabulary_diff import _out_of_order, diff
 from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
@@ -295,12 +297,35 @@ def test_compare_prints_who_cuts_how(other: Path, capfd: pytest.CaptureFixture[s
 
 def test_compare_as_json(other: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(GPT2), "-m", str(other), "-p", "a 12", "--json"]) == 1
-    found = json.loads(capfd.readouterr().out)
+    out = capfd.readouterr().out
+    found = json.loads(out)
+    assert out == json.dumps(found, indent=2) + "\n"  # though it is written piece by piece
     assert [model["name"] for model in found["models"]] == ["other", "gpt2"]
     tokens = [
         [token["piece"] for row in stretch["tokens"] for token in row] for stretch in found["stretches"]
     ]
     assert tokens == [["a", "a"], [" ", "1", "2", " 12"]]
+
+
+def test_compare_of_no_text_is_json_too(other: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(GPT2), str(other), "-p", "", "--json"]) == 0
+    out = capfd.readouterr().out
+    assert out == json.dumps({**json.loads(out), "stretches": []}, indent=2) + "\n"
+
+
+def test_a_large_text_makes_no_object_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token is one only in a stretch that somebody asks for."""
+    made = 0
+
+    def counting(*arguments: Any) -> Placed:
+        nonlocal made
+        made += 1
+        return Placed(*arguments)
+
+    monkeypatch.setattr(stretches, "Placed", counting)
+    found = compare(models()[:2], "ab 1234567 cd\n" * 1000)
+    assert found.differing == len(list(found.only_differing())) > 1000
+    assert 0 < made < sum(found.counts)
 
 
 def test_compare_wants_two_models_and_one_text(capfd: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import os
 from ..escapes import process_escapes
 from ..tokenizer import Tokenizer
 from ..verification.side_by_side import compare
-from ..views import compare_lines, terminal
+from ..views import compare_lines
 from ..wording import short_names
 from . import _output
 from ._arguments import Parser, UsageError, add_override_kv, add_sources, overrides_of
@@ -61,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     stretches = compare(tokenizers, text, parse_special=arguments.parse_special)
     compared = compare_lines.Compared(short_names(models), text, stretches)
     if arguments.json:
-        _output.write(terminal.json_bytes(compare_lines.to_json(compared)))
+        for part in compare_lines.json_parts(compared):
+            _output.write(part)
     else:
         shown = compare_lines.shown_lines(
             compared,
@@ -72,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         for line in shown:
             _output.write(f"{line.rstrip(' ')}\n".encode())
-    return int(not all(stretch.is_same for stretch in stretches))
+    return int(stretches.differing > 0)
 
 
 def _text(arguments: argparse.Namespace) -> bytes:

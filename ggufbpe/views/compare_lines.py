@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..verification.align import Row
-from ..verification.side_by_side import Stretch
+from ..verification.stretches import Stretch, Stretches
 from ..wording import counted
 from . import terminal
 
@@ -22,28 +22,25 @@ class Compared(NamedTuple):
 
     names: Sequence[str]
     text: bytes
-    stretches: Sequence[Stretch]
-
-    @property
-    def counts(self) -> list[int]:
-        """How many tokens each model makes of the text."""
-        return [sum(len(stretch.tokens[i]) for stretch in self.stretches) for i in range(len(self.names))]
+    stretches: Stretches
 
 
-def to_json(compared: Compared) -> dict[str, Any]:
-    """All of it; a piece that is not UTF-8 has its bytes in hexadecimal beside."""
-    return {
-        "models": [{"name": name, "tokens": tokens} for name, tokens in zip(compared.names, compared.counts)],
+def json_parts(compared: Compared) -> Iterator[bytes]:
+    """All of it, stretch by stretch; a piece that is not UTF-8 has its bytes in hexadecimal beside."""
+    counts = zip(compared.names, compared.stretches.counts)
+    value = {
+        "models": [{"name": name, "tokens": tokens} for name, tokens in counts],
         "bytes": len(compared.text),
-        "stretches": [
-            {
-                "start": stretch.start,
-                "end": stretch.end,
-                "same": stretch.is_same,
-                "tokens": [list(map(_object, row)) for row in stretch.tokens],
-            }
-            for stretch in compared.stretches
-        ],
+    }
+    return terminal.json_parts(value, "stretches", map(_stretch, compared.stretches))
+
+
+def _stretch(stretch: Stretch) -> dict[str, Any]:
+    return {
+        "start": stretch.start,
+        "end": stretch.end,
+        "same": stretch.is_same,
+        "tokens": [list(map(_object, row)) for row in stretch.tokens],
     }
 
 
@@ -55,26 +52,23 @@ def _object(token: Any) -> dict[str, Any]:
 
 def shown_lines(compared: Compared, *, ids: bool, everything: bool, color: bool, width: int) -> Iterator[str]:
     """The verdict, a line a model, and the stretches that are cut differently; with `everything`, all of them."""
-    parted = [stretch for stretch in compared.stretches if not stretch.is_same]
+    parted = compared.stretches.differing
     size = counted(len(compared.text), "byte")
-    verdict = f"cut differently in {counted(len(parted), 'place')}" if parted else "cut alike by all"
+    verdict = f"cut differently in {counted(parted, 'place')}" if parted else "cut alike by all"
     yield f"{size}, {verdict}"
     characters = len(compared.text.decode("utf-8", "replace"))
-    digits = max(6, *(len(str(count)) for count in compared.counts))
+    digits = max(6, *(len(str(count)) for count in compared.stretches.counts))
     yield f"{'tokens':>{digits}}  chars/token  model"
-    for name, count in zip(compared.names, compared.counts):
+    for name, count in zip(compared.names, compared.stretches.counts):
         ratio = f"{characters / count:.2f}" if count else "-"
         yield f"{count:>{digits}}  {ratio:>11}  {terminal.safe_line(name)}"
     names = [terminal.one_line(name) for name in compared.names]
     label = min(max(map(len, names)), max(width // 3, 8))
-    shown = 0
-    for stretch in compared.stretches:
-        if stretch.is_same and not everything:
-            continue
+    stretches = compared.stretches
+    for shown, stretch in enumerate(stretches if everything else stretches.only_differing()):
         if shown == SHOWN and not everything:
-            yield f"\nand {len(parted) - SHOWN} more places; --all shows them"
+            yield f"\nand {parted - SHOWN} more places; --all shows them"
             return
-        shown += 1
         data = compared.text[stretch.start : stretch.end]
         head = f"byte {stretch.start}: {terminal.shown_text(data, max(width - 20, 20))}"
         yield ""

@@ -5,6 +5,8 @@ But: writes nothing; cli/_output.py does.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+
 from .. import utf8
 from ..errors import escape_invisible, is_visible
 
@@ -37,6 +39,16 @@ def json_bytes(value: object) -> bytes:
     else:
         text = json_text(value, indent=2)
     return (text + "\n").encode()
+
+
+def json_parts(value: Mapping[str, object], name: str, items: Iterable[object]) -> Iterator[bytes]:
+    """What `json_bytes` makes of an object whose last field `name` is a list, item by item, as it may be large."""
+    head = json_text({**value, name: []}, indent=2).removesuffix("]\n}")
+    between = "\n    "
+    for item in items:
+        yield (head + between + json_text(item, indent=2).replace("\n", "\n    ")).encode()
+        head = ","
+    yield (f"{head}]\n}}\n" if head != "," else "\n  ]\n}\n").encode()
 
 
 def json_text(value: object, indent: int | None = None) -> str:
