@@ -223,6 +223,13 @@ def add_special_flags(parser: Parser) -> None:
     )
 
 
+def add_color(parser: Parser, what: str = "colour") -> None:
+    """`--color`; see `_output.use_color`."""
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help=f"{what} (default: auto)"
+    )
+
+
 def require_no_models(texts: Iterable[str], command: str, arguments: argparse.Namespace) -> None:
     """Ask whether -m was meant, where a model stands in the place of a text and none is named."""
     if arguments.model or MODEL_VARIABLE in os.environ:

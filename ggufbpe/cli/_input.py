@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import stat
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from . import _output
+from ._arguments import UsageError
 
 _PATIENCE = 1.0  # seconds
 
@@ -35,6 +38,29 @@ def settle_stdin(arguments: argparse.Namespace, *names: str) -> None:
             arguments.stdin = True
     if not arguments.stdin and all(getattr(arguments, name) in (None, []) for name in names):
         arguments.stdin = pipe_has_text()
+
+
+@contextmanager
+def given_text(arguments: argparse.Namespace, command: str) -> Iterator[BinaryIO | None]:
+    """The text of the one source that is given: TEXT where the command takes it, -p or -f. None for standard input."""
+    names = [name for name in ("text", "prompt", "file") if name in arguments]
+    given = [value for name in names if (value := getattr(arguments, name)) is not None]
+    if len(given) + arguments.stdin != 1:
+        text = "TEXT, " * ("text" in arguments)
+        raise UsageError(f"give one text: {text}-p TEXT, -f PATH or --stdin (see ggufbpe {command} --help)")
+    if arguments.stdin:
+        yield None
+    elif arguments.file is not None:
+        with open(arguments.file, "rb") as file:
+            yield file
+    else:
+        yield io.BytesIO(os.fsencode(given[0]))
+
+
+def read_text(arguments: argparse.Namespace, command: str) -> bytes:
+    """All of that text."""
+    with given_text(arguments, command) as given:
+        return (given or stdin()).read()
 
 
 def pipe_has_text() -> bool:

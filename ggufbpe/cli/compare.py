@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 
 from ..escapes import process_escapes
 from ..tokenizer import Tokenizer
@@ -11,8 +10,8 @@ from ..verification.side_by_side import compare
 from ..views import compare_lines
 from ..wording import short_names
 from . import _output
-from ._arguments import Parser, UsageError, add_override_kv, add_sources, overrides_of
-from ._input import read_file, read_stdin, settle_stdin
+from ._arguments import Parser, UsageError, add_color, add_override_kv, add_sources, overrides_of
+from ._input import read_text, settle_stdin
 
 _DESCRIPTION = """\
 Show how two or more models cut a text into tokens: how many each makes of it, and the places where they part. The \
@@ -45,9 +44,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--ids", action="store_true", help="show each token's id, too")
     parser.add_argument("--all", action="store_true", help="show every place, also where all cut alike")
     parser.add_argument("--json", action="store_true", help="print one object")
-    parser.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
-    )
+    add_color(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -55,7 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     models = [*arguments.model, *arguments.models]
     if len(models) < 2:
         raise UsageError(f"two models or more, not {len(models)} (see ggufbpe compare --help)")
-    text = _text(arguments)
+    text = read_text(arguments, "compare")
+    text = process_escapes(text) if arguments.escape else text
     overrides = overrides_of(arguments)
     tokenizers = [Tokenizer.from_gguf(path, overrides=overrides) for path in models]
     stretches = compare(tokenizers, text, parse_special=arguments.parse_special)
@@ -74,14 +72,3 @@ def run(arguments: argparse.Namespace) -> int:
         for line in shown:
             _output.write(f"{line.rstrip(' ')}\n".encode())
     return int(stretches.differing > 0)
-
-
-def _text(arguments: argparse.Namespace) -> bytes:
-    given = [arguments.prompt, arguments.file, arguments.stdin or None]
-    if sum(each is not None for each in given) != 1:
-        raise UsageError("give one text: -p TEXT, -f PATH or --stdin (see ggufbpe compare --help)")
-    if arguments.prompt is not None:
-        text = os.fsencode(arguments.prompt)
-    else:
-        text = read_stdin() if arguments.stdin else read_file(arguments.file)
-    return process_escapes(text) if arguments.escape else text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from collections.abc import Iterator
 
@@ -18,6 +17,7 @@ from . import _output
 from ._arguments import (
     Parser,
     UsageError,
+    add_color,
     add_models,
     add_sources,
     add_special_flags,
@@ -25,7 +25,7 @@ from ._arguments import (
     model_paths,
     overrides_of,
 )
-from ._input import read_file, read_stdin, settle_stdin
+from ._input import read_file, read_stdin, read_text, settle_stdin
 
 _DESCRIPTION = """\
 Find why ids from elsewhere are not those of a model: what together turns what the model gives into these ids. \
@@ -71,9 +71,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in the text")
     add_special_flags(parser)
     parser.add_argument("--json", action="store_true", help="print one object: match, explanations")
-    parser.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
-    )
+    add_color(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -99,16 +97,11 @@ def run(arguments: argparse.Namespace) -> int:
 def _given_text(arguments: argparse.Namespace) -> bytes:
     if arguments.ids != "-":
         settle_stdin(arguments, "prompt", "file")
-    given = [arguments.prompt, arguments.file, arguments.stdin or None]
-    if sum(each is not None for each in given) != 1:
-        raise UsageError("give one text: -p TEXT, -f PATH or --stdin (see ggufbpe diagnose --help)")
     if arguments.ids is None:
         raise UsageError("which ids? Give --ids with a file, - or a list such as [1, 2]")
     if arguments.stdin and arguments.ids == "-":
         raise UsageError("--stdin and --ids -: only one of text and ids can come from standard input")
-    if arguments.prompt is not None:
-        return os.fsencode(arguments.prompt)
-    return read_stdin() if arguments.stdin else read_file(arguments.file)
+    return read_text(arguments, "diagnose")
 
 
 def _given_ids(where: str) -> list[int]:

@@ -14,7 +14,7 @@ from ..verification.vocabulary_diff import Sections, VocabularyDifference, diff,
 from ..views import terminal
 from ..wording import short_names
 from . import _output
-from ._arguments import Parser, UsageError, add_override_kv, overrides_of
+from ._arguments import Parser, UsageError, add_color, add_override_kv, overrides_of
 from ._input import read_file
 
 _DESCRIPTION = """\
@@ -54,9 +54,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--all", action="store_true", help="show up to 100 examples of each difference")
     parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in texts")
     parser.add_argument("--json", action="store_true", help="print one object")
-    parser.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
-    )
+    add_color(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from ..examination.examine import examine
 from ..examination.finding import Finding, findings_to_json
 from ..views import terminal
 from . import _output
-from ._arguments import Parser, add_model_first, add_override_kv, overrides_of, required_model
+from ._arguments import Parser, add_color, add_model_first, add_override_kv, overrides_of, required_model
 
 _DESCRIPTION = """\
 Find what is wrong or suspicious in the metadata of a model's tokenizer, and say where it is, why it matters and \
@@ -39,9 +39,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--strict", action="store_true", help="exit code 1 also for warnings")
     parser.add_argument("-v", "--verbose", action="store_true", help="show notes, too")
     parser.add_argument("--json", action="store_true", help="print one object")
-    parser.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
-    )
+    add_color(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

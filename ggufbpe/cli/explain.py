@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import io
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
-from typing import Any, BinaryIO
+from typing import Any
 
 from ..escapes import Unescaped, process_escapes
 from ..tokenizer import Tokenizer
@@ -24,6 +22,7 @@ from . import _output
 from ._arguments import (
     Parser,
     UsageError,
+    add_color,
     add_model,
     add_sources,
     add_special_flags,
@@ -32,7 +31,7 @@ from ._arguments import (
     require_no_models,
 )
 from ._files import require_folder, require_free, write_file
-from ._input import settle_stdin, stdin
+from ._input import given_text, settle_stdin, stdin
 
 _DESCRIPTION = """\
 Show how a text becomes tokens: the fragments between special tokens; what normalization changed, and why; the words; \
@@ -78,15 +77,14 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print the trace as JSON, all of it")
     parser.add_argument("--html", metavar="FILE", help="write a page instead, self-contained")
     parser.add_argument("--force", action="store_true", help="write the page over an existing file")
-    parser.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
-    )
+    add_color(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     settle_stdin(arguments, "text", "prompt", "file")
     require_no_models([arguments.text or ""], "explain", arguments)
-    with _given_text(arguments) as given:
+    _check_page(arguments)
+    with given_text(arguments, "explain") as given:
         tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
         stream: Any = given or stdin()
         stream = Unescaped(stream) if arguments.escape else stream
@@ -145,25 +143,16 @@ def _answer(arguments: argparse.Namespace, whole: Parts) -> WhyNot | None:
     return answer
 
 
-@contextmanager
-def _given_text(arguments: argparse.Namespace) -> Iterator[BinaryIO | None]:
-    """The text of the one source that is given; None for standard input."""
-    given = [arguments.text, arguments.prompt, arguments.file]
-    if sum(each is not None for each in given) + arguments.stdin != 1:
-        raise UsageError("give one text: TEXT, -p TEXT, -f PATH or --stdin (see ggufbpe explain --help)")
-    if arguments.html is not None and arguments.json:
-        raise UsageError("--html and --json: give one of them")
-    if arguments.html is not None and (arguments.word is not None or arguments.token is not None):
-        raise UsageError("--html shows all words: leave out --word and --token")
-    if arguments.html is not None:
-        require_free(arguments.html, arguments.file, arguments.force)
-        require_folder(arguments.html)
-    if arguments.file is not None:
-        with open(arguments.file, "rb") as file:
-            yield file
+def _check_page(arguments: argparse.Namespace) -> None:
+    """Refuse what does not go with --html, and a page that cannot be written."""
+    if arguments.html is None:
         return
-    text = arguments.text if arguments.text is not None else arguments.prompt
-    yield None if text is None else io.BytesIO(os.fsencode(text))
+    if arguments.json:
+        raise UsageError("--html and --json: give one of them")
+    if arguments.word is not None or arguments.token is not None:
+        raise UsageError("--html shows all words: leave out --word and --token")
+    require_free(arguments.html, arguments.file, arguments.force)
+    require_folder(arguments.html)
 
 
 def _chosen(arguments: argparse.Namespace, found: Survey) -> tuple[int | None, int | None]:

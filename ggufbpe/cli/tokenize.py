@@ -23,6 +23,7 @@ from . import _output
 from ._arguments import (
     Parser,
     UsageError,
+    add_color,
     add_model,
     add_sources,
     add_special_flags,
@@ -80,12 +81,7 @@ def add_arguments(parser: Parser) -> None:
         "--no-escape", dest="escape", action="store_false", help="take backslashes as they are"
     )
     parser.add_argument("--show-count", action="store_true", help="print the number of tokens at the end")
-    parser.add_argument(
-        "--color",
-        choices=("auto", "always", "never"),
-        default="auto",
-        help="colour the pieces (default: auto)",
-    )
+    add_color(parser, "colour the pieces")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -25,6 +25,7 @@ from . import _output
 from ._arguments import (
     Parser,
     UsageError,
+    add_color,
     add_model,
     add_special_flags,
     add_stdin,
@@ -105,9 +106,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print one object")
     parser.add_argument("--html", metavar="PATH", help="also write a report that a browser shows")
     parser.add_argument("--force", action="store_true", help="write the report over an existing file")
-    parser.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="colour (default: auto)"
-    )
+    add_color(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
