@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from .kernel._native import Encoder
-    from .pipeline.offsets import Lengths
     from .pipeline.pipeline import Pipeline
     from .trace.trace import Trace
 
@@ -413,13 +412,6 @@ class Tokenizer(VocabularyFacts):
         from .pipeline.pipeline import Pipeline
 
         return Pipeline(self.vocabulary, self._cache_bytes)
-
-    @made_once
-    def token_lengths(self) -> Lengths:
-        """Whether blocks of a text add up to the whole: see `pipeline/offsets.py`."""
-        from .pipeline.offsets import Lengths
-
-        return Lengths(self)
 
     @classmethod
     def from_pipeline(cls, pipeline: Pipeline) -> Tokenizer:

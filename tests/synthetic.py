@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ggufbpe import Tokenizer
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
+from ggufbpe.models.bpe.text import BytePairText
 from ggufbpe.vocab import CONTROL, NORMAL, UNKNOWN, USER_DEFINED, Vocabulary, load_vocabulary
 
 BYTE_LEVEL = [name for name, entry in PRE_TOKENIZERS.items() if entry.byte_encode]
@@ -43,6 +44,13 @@ def tokenizer_as(name: str) -> Tokenizer:
     """A real vocabulary under another pre-tokenizer: GPT-2's, or the raw one for names that need such."""
     vocabulary = gpt2_vocabulary() if name in BYTE_LEVEL else raw_utf8_vocabulary()
     return Tokenizer(vocabulary._replace(pre=name, pre_tokenizer=PRE_TOKENIZERS[name]))
+
+
+def byte_pairs(tokenizer: Tokenizer) -> BytePairText:
+    """The splitting and merging of a tokenizer that has them."""
+    text = tokenizer.pipeline.plain_text
+    assert isinstance(text, BytePairText)
+    return text
 
 
 def make_vocabulary(

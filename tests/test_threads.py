@@ -22,7 +22,7 @@ import pytest
 from conftest import GPT2, RAW_UTF8, ROOT
 from gguf import GGUFValueType
 from gguf_by_hand import Field, section_of
-from synthetic import CHARACTERS, WORDS, gpt2_vocabulary, tokenizer_as
+from synthetic import CHARACTERS, WORDS, byte_pairs, gpt2_vocabulary, tokenizer_as
 
 from ggufbpe import GGUFError, Tokenizer
 from ggufbpe.gguf.constants import TokenizerKey
@@ -31,7 +31,6 @@ from ggufbpe.gguf.values import Value
 from ggufbpe.models import word_cache
 from ggufbpe.models.bpe import merge as bpe
 from ggufbpe.models.bpe import split
-from ggufbpe.models.bpe.text import byte_pair_text
 from ggufbpe.pipeline import pipeline
 from ggufbpe.pipeline.pipeline import BYTES_OF_A_WORD
 from ggufbpe.tokenizer import CACHE_BYTES
@@ -125,7 +124,7 @@ def test_the_word_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(300):
         text = f" w{number}x q{number * 7}z"
         assert tok.encode(text) == unbounded.encode(text)
-        sizes.add(len(byte_pair_text(tok).word_ids))
+        sizes.add(len(byte_pairs(tok).word_ids))
     assert 10 < max(sizes) <= 50
 
 
@@ -134,19 +133,19 @@ def test_long_words_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     tok = Tokenizer(gpt2_vocabulary(), "reference")
     for _ in range(2):
         assert tok.decode(tok.encode("abcde abcdefghijk")) == "abcde abcdefghijk"
-    assert set(byte_pair_text(tok).word_ids) == {"abcde"}
+    assert set(byte_pairs(tok).word_ids) == {"abcde"}
 
 
 def test_a_word_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tok = Tokenizer(gpt2_vocabulary(), "reference")
     asked: list[str] = []
-    ids = byte_pair_text(tok).word_ids.encoder.ids
+    ids = byte_pairs(tok).word_ids.encoder.ids
 
     def counted(word: str) -> tuple[int, ...]:
         asked.append(word)
         return ids(word)
 
-    monkeypatch.setattr(byte_pair_text(tok).word_ids.encoder, "ids", counted)
+    monkeypatch.setattr(byte_pairs(tok).word_ids.encoder, "ids", counted)
     assert tok.encode("go go go") == tok.encode("go go go")
     assert asked == ["go", " go"]
 
@@ -154,9 +153,9 @@ def test_a_word_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_bound_is_for_the_caller_to_set() -> None:
     tok = Tokenizer(gpt2_vocabulary(), "reference", cache_bytes=1 << 20)
     tok.encode(" ".join(f"w{number}" for number in range(5000)))
-    assert 10 < len(byte_pair_text(tok).word_ids) <= (1 << 20) // BYTES_OF_A_WORD
+    assert 10 < len(byte_pairs(tok).word_ids) <= (1 << 20) // BYTES_OF_A_WORD
     tok.release_memory()
-    assert len(byte_pair_text(tok).word_ids) == 0
+    assert len(byte_pairs(tok).word_ids) == 0
     assert tok.encode("Hello world") == [15496, 995]
 
 

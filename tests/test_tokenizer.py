@@ -19,6 +19,7 @@ from synthetic import (
     RAW_NAMES,
     bounded,
     broken_bytes,
+    byte_pairs,
     byte_tokens,
     make_vocabulary,
     texts,
@@ -26,7 +27,6 @@ from synthetic import (
 )
 
 from ggufbpe import TokenAttribute, Tokenizer, utf8
-from ggufbpe.models.bpe.text import byte_pair_text
 from ggufbpe.models.dna import K_MER_MARKER
 from ggufbpe.vocab import CONTROL
 
@@ -376,7 +376,7 @@ def test_ids_of_plain_text_are_those_of_its_words(text: str) -> None:
     for name in ("gpt-2", "llama-bpe", "deepseek-llm"):
         tok = tokenizer_as(name)
         by_word = [tok.encode(word, add_special=False, parse_special=False) for word in tok.words(text)]
-        assert by_word == [list(byte_pair_text(tok).word_ids.encoder.ids(word)) for word in tok.words(text)]
+        assert by_word == [list(byte_pairs(tok).word_ids.encoder.ids(word)) for word in tok.words(text)]
 
 
 # ---- offsets --------------------------------------------------------------------------------------------

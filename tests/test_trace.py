@@ -14,6 +14,7 @@ from synthetic import (
     ONE_OF_EACH_FAMILY,
     bounded,
     broken_bytes,
+    byte_pairs,
     byte_tokens,
     gpt2_vocabulary,
     make_vocabulary,
@@ -26,7 +27,6 @@ from ggufbpe.models.bpe.merge import NO_MERGE, PairRanks
 from ggufbpe.models.bpe.pattern import option_texts, options, parse
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.split import splitter
-from ggufbpe.models.bpe.text import byte_pair_text
 from ggufbpe.models.steps import Cut, Merge, TracedStage
 from ggufbpe.trace.trace import Trace, to_json
 from ggufbpe.vocab import CONTROL, LSTRIP, RSTRIP, USER_DEFINED, TokenAttribute, load_vocabulary
@@ -231,7 +231,7 @@ def check_words(tok: Tokenizer, found: Trace) -> None:
         assert word.symbols[0].start == word.start
         assert word.symbols[-1].end == word.end
         if word.whole is None:
-            ranks = byte_pair_text(tok).word_ids.encoder.ranks
+            ranks = byte_pairs(tok).word_ids.encoder.ranks
             assert replayed(ranks, word.written, word.merges) == [symbol.text for symbol in word.symbols]
 
 

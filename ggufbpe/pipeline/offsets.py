@@ -11,13 +11,11 @@ if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
 
-class Lengths:
-    """Whether tokens stand for all of a text, so that what was counted of its blocks adds up to the whole."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        vocabulary = tokenizer.vocabulary
-        keeps_text = vocabulary.tokenizer_model.keeps_text and not vocabulary.pre_tokenizer.prepend_space
-        self.is_known = tokenizer.engine == "native" and keeps_text
+def blocks_add_up(tokenizer: Tokenizer) -> bool:
+    """Whether what is counted of the blocks of a text adds up to the whole: its tokens stand for all of it."""
+    vocabulary = tokenizer.vocabulary
+    keeps_text = vocabulary.tokenizer_model.keeps_text and not vocabulary.pre_tokenizer.prepend_space
+    return tokenizer.engine == "native" and keeps_text
 
 
 class Spans(NamedTuple):

@@ -14,6 +14,7 @@ from .. import utf8
 from ..models.bpe.merge import byte_level
 from ..models.steps import Tracer
 from ..pipeline.blocks import blocks
+from ..pipeline.offsets import blocks_add_up
 from ..spelling import SPACE, escape_spaces
 from .places import Sought, places_of, runs_of
 from .reasons import Place, WhyNot
@@ -111,7 +112,7 @@ class PieceSearch:
 
         As much of it as the searched text has, so that none stands across.
         """
-        if not self._tokenizer.token_lengths.is_known:
+        if not blocks_add_up(self._tokenizer):
             yield Totals(), b"", b"".join(blocks(stream, [self._tokenizer], self._parse_special))
             return
         counter = Counter(self._tokenizer, self._parse_special)
@@ -175,7 +176,7 @@ class PieceSearch:
         self._instead.update(v for v in wanted if any(self._variants[v] in run.text for run in runs))
 
     def _may_stand_in(self, data: bytes, variants: list[str]) -> bool:
-        if not self._tokenizer.token_lengths.is_known:
+        if not blocks_add_up(self._tokenizer):
             return True
         entry = self._tokenizer.vocabulary.pre_tokenizer
         text = utf8.decode(data)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..models.steps import Fragment, Tracer
 from ..pipeline.blocks import blocks
+from ..pipeline.offsets import blocks_add_up
 from .trace import Part, Totals, Trace, added_to, stripped_by, trace_part, traced_parts, tracer_of
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def survey(
     if not tracer.stages:
         text = b"".join(blocks(stream, [tokenizer], parse_special))
         return _survey_of_words(tokenizer, text, wanted, flags, fragments, clipped)
-    if not tokenizer.token_lengths.is_known:
+    if not blocks_add_up(tokenizer):
         text = b"".join(blocks(stream, [tokenizer], parse_special))
         return survey_of(tokenizer.trace(text, **flags))
     counter = Counter(tokenizer, parse_special, fragments, clipped)

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ... import utf8
-from ...errors import UnsupportedTokenizerError
-from ...gguf.constants import TokenizerKey
 from ...once import made_once
 from ...spelling import SPACE, escape_spaces
 from ..word_cache import WordCache
@@ -21,7 +19,6 @@ from .merge import WordEncoder
 from .split import splitter
 
 if TYPE_CHECKING:
-    from ...tokenizer import Tokenizer
     from ...vocab import Vocabulary
     from ..steps import Tracer
 
@@ -41,22 +38,6 @@ class PlainPart(NamedTuple):
     text: str
     start: int
     end: int
-
-
-def byte_pair_text(tokenizer: Tokenizer) -> BytePairText:
-    """The way of plain text by splitting and merging, of a tokenizer that has one; else `UnsupportedTokenizerError`."""
-    found = tokenizer.pipeline.plain_text
-    if isinstance(found, BytePairText):
-        return found
-    error = UnsupportedTokenizerError(
-        f"the tokenizer is {tokenizer.model} ({tokenizer.vocabulary.tokenizer_model.description}), and this works for "
-        "byte pair encoding only",
-        path=tokenizer.vocabulary.path,
-        key=TokenizerKey.MODEL,
-        remedy="tokenize, detokenize, count, explain, info, stats, diff and verify work for it",
-    )
-    error.model = tokenizer.model
-    raise error
 
 
 class BytePairText:
