@@ -106,10 +106,6 @@ class Evidence(NamedTuple):
         """Whether it cuts enough for opening the file to warn of it (telltales.py)."""
         return bool(telltales(PRE_TOKENIZERS[self.pre], self.known))
 
-    def under(self, pre: str) -> Evidence:
-        """The same of another name."""
-        return self._replace(pre=pre)
-
     @property
     def sentence(self) -> str:
         """Which family the tokens point to, and how sure that is."""
