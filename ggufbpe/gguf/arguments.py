@@ -54,7 +54,7 @@ def parse_set(file: GGUFFile, argument: str) -> Edit:
 
 
 def parse_remove(file: GGUFFile, key: str) -> Edit:
-    """The edit that takes `key` out; `ValueError` where the file has no such key."""
+    """The edit that removes `key`; `ValueError` where the file has no such key."""
     if key not in file:
         import difflib
 
@@ -130,7 +130,7 @@ def _list(file: GGUFFile, key: str, element: GGUFValueType) -> list[Any]:
 
 
 def id_ranges(ids: Iterable[int]) -> Iterator[str]:
-    """Ascending ids as `set_token_types` takes them: those in a row as the first and the last one.
+    """Ascending ids as `set_token_types` takes them: consecutive ones as the first and the last.
 
     >>> list(id_ranges([3, 4, 5, 9]))
     ['3..5', '9']

@@ -2,18 +2,18 @@
 
     model.gguf + edits -> [this file] -> fixed.gguf
 
-Only the keys that change are packed anew; every other byte is copied in blocks. The whole file does not go through
+Only the keys that change are packed again; every other byte is copied in blocks. The whole file does not go through
 the `gguf` package's `GGUFWriter`: it takes tensors as arrays, in its own order and with its own padding, so a 40 GB
 model would pass through memory and come out with other bytes. Tensor offsets count from the beginning of the data
 section, so the tensor infos stay as they are, and only the padding before that section is new (ggml/src/gguf.cpp,
 gguf_init_from_reader).
 
-A file is replaced in one step or not at all: the copy is written beside it under a temporary name, brought to
-the disk, examined, and renamed. Where a file is to replace itself and its new metadata has room before the tensors,
-only the metadata is written (in_place.py); a key without a meaning fills what is left. On file systems whose files
-can share blocks the copy shares the tensors' with the source, and such a key puts them where that can be done.
+A file is replaced in one step or not at all: the copy is written beside it under a temporary name, synced to
+disk, examined, and renamed. Where a file is to replace itself and its new metadata has room before the tensors,
+only the metadata is written (in_place.py); a padding key fills what is left. On file systems whose files
+can share blocks the copy shares the tensors' with the source, and such a key aligns them so that this works.
 
-But: files of version 1, which llama.cpp no longer reads. What --set and --remove say is in arguments.py, what a
+But: no files of version 1, which llama.cpp no longer reads. What --set and --remove say is in arguments.py, what a
 tokenizer may be in examination/mend.py.
 """
 
@@ -37,7 +37,7 @@ _T = GGUFValueType
 _ALIGNMENT = "general.alignment"
 _DEFAULT_ALIGNMENT = 32  # GGUF_DEFAULT_ALIGNMENT
 _MOST_DIMENSIONS = 4  # GGML_MAX_DIMS
-PADDING = "ggufbpe.pad"  # a key that fills up: of spaces, it means nothing
+PADDING = "ggufbpe.pad"  # the padding key: its value is spaces
 _WORTH_SHARING = 1 << 20
 
 CONVERT_VERSION_1 = "convert the model again: it is of GGUF version 1, which llama.cpp does not read any more"
@@ -73,8 +73,8 @@ def write_edited(
 ) -> Literal["in place", "shared", "copied"]:
     """Write to `target` the file `source` with the `edits`; `target` may be `source`, and is replaced whole.
 
-    `examine` is called with the path of the copy before it takes its place, and stops that by raising; or with its
-    metadata, where that is all that is to be written. An `OSError`, such as a full disk, and an interruption leave
+    `examine` is called with the path of the copy before it replaces the target, and prevents that by raising; or with
+    the new metadata, where only that is to be written. An `OSError`, such as a full disk, and an interruption leave
     `target` as it was and nothing beside it. Returns what became of the tensors.
     """
     is_itself = os.path.exists(target) and os.path.samefile(source, target)
@@ -148,7 +148,7 @@ class _Layout:
         return [header, *parts, bytes(zeros)]
 
     def _filled(self, gap: int) -> tuple[bytes | None, int] | None:
-        """What fills `gap` bytes before the tensors: a key, if the usual padding does not do, and the padding."""
+        """What fills `gap` bytes before the tensors: the usual padding, after a padding key where that is too short."""
         if 0 <= gap < self._alignment:
             return None, gap
         empty = self._pack.key(PADDING, Field(_T.STRING, ""))
@@ -162,7 +162,7 @@ def _size_of(part: _Part) -> int:
 
 
 def _kept(file: GGUFFile, edits: list[Edit], pack: Packer) -> dict[str, _Part]:
-    """Keys with where they stand in the source, or what they become."""
+    """Keys with their place in the source, or their new bytes."""
     kept: dict[str, _Part] = dict(file.spans())
     if file.tensor_count and any(edit.key == _ALIGNMENT for edit in edits):
         raise ValueError(f"{_ALIGNMENT} says where the tensors lie, so it cannot change")
@@ -239,7 +239,7 @@ def _bytes_of(source: GGUFFile, parts: list[_Part]) -> Iterator[bytes]:
 
 
 def _copy(source: GGUFFile, layout: _Layout, target: IO[bytes]) -> bool:
-    """Write all of the changed file; whether it shares blocks with the source."""
+    """Write all of the changed file. True if it shares blocks with the source."""
     shared = (
         layout.head(block=SHARED_BLOCK) if layout.data.end - layout.data.start >= _WORTH_SHARING else None
     )

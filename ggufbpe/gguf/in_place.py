@@ -1,11 +1,11 @@
-"""Some bytes of a GGUF written anew where they stand, with an undo record beside it until they are whole.
+"""Overwrites some bytes of a GGUF in place, with an undo record beside the file until all of them are written.
 
     file, offset, new bytes -> [this file] -> the same file
 
-Three things are brought to the disk one after the other: the record, with what stood there and what is to stand there;
-a magic that no program takes for a GGUF's; the new bytes. Then the magic is mended and the record goes. So a crash at
-any moment leaves a file that is whole, or one that nobody loads and that `recover` makes whole. Whether a record is of
-the file beside it, the file's own number says: a copy, another download of that name, is not touched.
+Three things are synced to disk one after the other: the record, which has the old bytes and the new ones; a magic that
+no program takes for a GGUF's; the new bytes. Then the magic is restored and the record removed. So a crash at any
+moment leaves a file that is whole, or one that nobody loads and that `recover` makes whole. A record belongs to the
+file whose inode number it has: a copy, or another download of that name, is not touched.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ..files import replacing, sync, sync_folder, undo_record
 from .constants import GGUF_MAGIC
 
 _MAGIC = b"ggufbpe undo 1\n"
-_HEAD = struct.Struct("<QQQQ")  # the file's number and size, where the bytes stand, and how many there are
+_HEAD = struct.Struct("<QQQQ")  # inode and size of the file, offset and number of the bytes
 _START = len(_MAGIC) + 32  # behind the magic and the hash of all that follows
 _BLOCK = 1 << 16
 HALF_WRITTEN = b"\0GGU"  # in the place of the magic
 
 
 class CannotRewriteError(OSError):
-    """The file cannot be changed in its place, and nothing of it was: it may be replaced by a copy."""
+    """The file cannot be changed in place, and is unchanged: a copy may replace it."""
 
 
 class _Record(NamedTuple):
@@ -42,7 +42,7 @@ class _Record(NamedTuple):
 
 
 def is_half_written(path: str | os.PathLike[str]) -> bool:
-    """Whether a change of the file was interrupted, or is under way. What is no record of this file does not count."""
+    """Whether a change of the file was interrupted, or is under way. A record of another file does not count."""
     change = _record_of(path)
     if change is None:
         return False
@@ -101,7 +101,7 @@ def recover(path: str | os.PathLike[str]) -> Literal["undone", "finished"] | Non
 
 @contextmanager
 def _open_alone(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """The file, to be changed by nobody else who asks in this way."""
+    """The file, open and locked against others that change it in this way."""
     try:
         file = open(path, "r+b", buffering=0)  # noqa: SIM115 - closed below
     except OSError as error:
@@ -152,7 +152,7 @@ def _write(file: IO[bytes], offset: int, data: bytes) -> None:
 
 
 def _written(path: str | os.PathLike[str], change: _Record) -> str:
-    """Bring the record of a change to the disk, for nobody else to read; where it is."""
+    """Write the record of a change, readable by its owner alone, and sync it to disk. Returns its path."""
     record = undo_record(path)
     content = _HEAD.pack(change.number, change.file_size, change.offset, len(change.before))
     content += change.before + change.after
@@ -211,7 +211,7 @@ def _is_mixed(found: bytes, change: _Record) -> bool:
 
 
 def _differing(a: bytes, b: bytes) -> tuple[int, int]:
-    """From where to where two texts of one length differ.
+    """The shortest range (start, end) outside of which two texts of one length are the same.
 
     >>> _differing(b"abcd", b"aXYd"), _differing(b"a", b"a")
     ((1, 3), (1, 1))

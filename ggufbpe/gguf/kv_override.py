@@ -43,7 +43,7 @@ def parse_kv_overrides(given: str) -> list[Override]:
 
 
 def applicable(overrides: Iterable[Override]) -> tuple[dict[str, Value], list[str]]:
-    """The values of those that llama.cpp's tokenizer takes, by key, and for each of the others why it does not.
+    """The values that llama.cpp's tokenizer takes, by key, and for each of the others the reason why not.
 
     The first of several for one key counts. One of another type than the key's is left out, as llama.cpp does, and
     so is one of a key that no tokenizer reads.
@@ -83,7 +83,7 @@ def _parsed(item: str) -> Override:
 
 
 def _integer(text: str) -> int:
-    """The number with which a text begins, as C's `atol` has it: 0 if there is none.
+    """The number that a text begins with, as C's `atol` reads it: 0 if there is none.
 
     >>> _integer(" -12x"), _integer("x")
     (-12, 0)
@@ -93,7 +93,7 @@ def _integer(text: str) -> int:
 
 
 def _number(text: str) -> float:
-    """The same as C's `atof` has it, but for hexadecimal numbers."""
+    """The same as C's `atof` reads it, except for hexadecimal numbers."""
     found = re.match(
         r"(?i)[ \t-\r]*([+-]?(?:inf(?:inity)?|nan|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?))", text
     )

@@ -1,12 +1,12 @@
-"""The metadata that a vocabulary is made of, kept without the file: to be pickled, and to be changed.
+"""The metadata that a vocabulary is made of, kept without the file so that it can be pickled and overridden.
 
     reader.py -> [this file] -> vocab/
     overrides ---------^   |-> bytes of a GGUF, for pickles
 
-Loading asks this in place of the file. What it was told is kept, and nothing else of the file: so the keys that
-make the tokenizer are known without a list of them. Strings are shared with the vocabulary, not copied.
+Loading asks this instead of the file. The answers are kept, and nothing else of the file, so the keys that make the
+tokenizer are known without a list of them. Strings are shared with the vocabulary, not copied.
 
-But: which values a key may have says vocab/, of a file and of an override alike.
+But: which values a key may have is checked in vocab/, for files and overrides alike.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Entry(NamedTuple):
 
 
 class Metadata:
-    """Keys and values as a `GGUFFile` gives them, with `overrides` in place of some; None takes a key away.
+    """Keys and values as a `GGUFFile` gives them, with `overrides` in place of some; None removes a key.
 
     `TypeError` for a value that no GGUF can hold, `ValueError` for a key that no tokenizer has.
     """
@@ -55,7 +55,7 @@ class Metadata:
             self._entries[key] = None if value is None else _entry_of(key, value)
 
     def detach(self) -> None:
-        """Let go of the file, and of all that was not asked for."""
+        """Drop the file, and all that was not asked for."""
         self._file = None
         self._entries = {
             key: entry for key, entry in self._entries.items() if entry and entry.value is not _UNREAD

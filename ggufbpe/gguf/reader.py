@@ -2,8 +2,8 @@
 
     file.gguf -> source.py -> section.py -> [this file] -> metadata -> vocabulary -> tokenizer -> ids
 
-Opening notes where each value lies; a value is read again when it is wanted. Less than a block is read after the
-section, so a 40 GB model opens as fast as its vocabulary alone. Nor is a file trusted to stay as it was.
+Opening notes where each value is; the value itself is read when it is asked for. Less than a block is read past the
+metadata, so a 40 GB model opens as fast as its vocabulary alone. The file may change meanwhile: each read checks that.
 
 But: tensors are only copied (`blocks`), and writing is writer.py's work.
 """
@@ -90,13 +90,13 @@ class GGUFFile(Section):
         entry = self._entries[key]
         if entry.element is _T.STRING:
             return entry.data + sum(self._lengths(key)[:index]) + index * self._length.size
-        element = entry.type if entry.element is None else entry.element  # UINT8 is 0, and so is not true
+        element = entry.type if entry.element is None else entry.element  # UINT8 is 0, which is false
         return entry.data + index * SCALARS[element][1]
 
     def spans(self) -> dict[str, ByteRange]:
         """The bytes of each key with its type and value, in the order of the file, for a copy of it.
 
-        `UnsupportedVersionError` for version 1: a copy would be no more use than the file.
+        `UnsupportedVersionError` for version 1: a copy would be of no more use than the file.
         """
         if self.version == 1:
             raise UnsupportedVersionError(

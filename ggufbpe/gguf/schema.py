@@ -1,4 +1,4 @@
-"""What llama.cpp takes for the keys of a tokenizer: types, and ids that must be in the vocabulary.
+"""What llama.cpp accepts for the keys of a tokenizer: types, and ids that must be in the vocabulary.
 
     reader.py -> [this file] -> vocab/ (opening), metadata.py (overrides), arguments.py (edits), examination/
 
@@ -41,7 +41,7 @@ KEY_TYPES: dict[str, GGUFValueType | tuple[GGUFValueType, ...]] = {
     **dict.fromkeys((*ID_KEYS, _K.TOKEN_TYPE_COUNT), _T.UINT32),
 }
 
-# Keys of another type that llama.cpp does not refuse: it takes the text of a number for the template.
+# Keys that llama.cpp does not refuse with another type: it takes a number, as text, for the template.
 NOT_REFUSED = frozenset((_K.CHAT_TEMPLATE,))
 
 
@@ -55,7 +55,7 @@ def as_fields(values: Mapping[str, Value]) -> dict[str, Field]:
 
 
 def has_right_type(file: GGUFFile | Metadata, key: str) -> bool:
-    """Whether the value of a key that the file has is of the type in `KEY_TYPES`."""
+    """Whether a key, which the file has, is of the type in `KEY_TYPES`."""
     wanted = KEY_TYPES[key]
     if isinstance(wanted, tuple):
         return file.element_type(key) in wanted
@@ -63,7 +63,7 @@ def has_right_type(file: GGUFFile | Metadata, key: str) -> bool:
 
 
 def wrong_type(file: GGUFFile | Metadata, key: str) -> WrongTypeError:
-    """The error that the value of a key has another type."""
+    """The error for a key whose value has another type."""
     wanted, element = KEY_TYPES[key], file.element_type(key)
     found = f"an array of {element.name}" if element is not None else f"of type {file.value_type(key).name}"
     must = (

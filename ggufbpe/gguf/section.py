@@ -3,7 +3,7 @@
     source.py -> [this file] -> reader.py
 
 The section is walked once, in blocks, and every length is checked against the size of the file. Nothing in the file
-is trusted: each way it can lie has a named error with the byte offset and the key.
+is trusted: each way in which it can lie has a named error with the byte offset and the key.
 
 Layout, in the file's byte order (ggml/src/gguf.cpp, gguf_init_from_reader):
 
@@ -97,7 +97,7 @@ class Section(Source):
             raise self._truncated(4, "the version number")
         version = int.from_bytes(head[4:8], "little")
         self.byteorder = "little"
-        if version & 0xFFFF == 0 and version:  # no version is that high: the bytes are the other way round
+        if version & 0xFFFF == 0 and version:  # no version is that high: the byte order is the other one
             version = int.from_bytes(head[4:8], "big")
             self.byteorder = "big"
         if version not in (1, 2, 3):
@@ -237,7 +237,7 @@ class Section(Source):
     # ---- a file that changes --------------------------------------------------------------------
 
     def _checked(self, key: str) -> Entry:
-        """The entry of `key`, in a file whose metadata still is what was read."""
+        """The entry of `key`, in a file whose metadata is still what was read."""
         entry = self._entries[key]
         if self._closed:
             raise ValueError("the file is closed")

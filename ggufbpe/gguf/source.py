@@ -2,7 +2,7 @@
 
     file.gguf -> [this file] -> section.py -> reader.py
 
-The file is read and not mapped, as a mapped file that somebody truncates ends the process with SIGBUS.
+The file is read, not mapped: when somebody truncates a mapped file, SIGBUS ends the process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DOWNLOAD_AGAIN = "the file is damaged or its download is unfinished: compare its
 SHARED_BLOCK = 1 << 16  # bytes, a multiple of every file system's block
 _FICLONERANGE = 0x4020940D  # linux/fs.h
 
-_FOREIGN_FILES = (  # how other files that are taken for a GGUF begin: (pattern, what it is, what to do)
+_FOREIGN_FILES = (  # how files begin that are often mistaken for a GGUF: (pattern, what it is, what to do)
     (
         rb"version https://git-lfs",
         "a Git LFS pointer, not the model itself",
@@ -70,7 +70,7 @@ class FileState(NamedTuple):
 
 
 class Source:
-    """A file, open for reading, or bytes in the place of one."""
+    """A file, open for reading, or bytes that stand in for one."""
 
     BLOCK = (
         1 << 16
@@ -144,7 +144,7 @@ class Source:
         )
 
     def close(self) -> None:
-        """Let go of the file. Values cannot be read any more."""
+        """Close the file. Values can no longer be read."""
         self._closed = True
         self._window = b""
         self._file.close()
@@ -186,12 +186,12 @@ class Source:
             "the file was truncated or replaced while it was open",
             path=self.path,
             offset=position,
-            remedy="try again when nobody writes it any more",
+            remedy="try again when nobody writes to it any more",
         )
 
 
 def _open_file(path: str) -> io.FileIO:
-    """The file, open for reading; `NotGGUFError` for what is no file."""
+    """The file, open for reading; `NotGGUFError` for what is not a regular file."""
     if os.path.isdir(path):
         raise NotGGUFError("this is a directory", path=path, remedy="give the .gguf file in it")
     if _is_half_written(path):
@@ -200,7 +200,7 @@ def _open_file(path: str) -> io.FileIO:
             path=path,
             remedy="`ggufbpe fix MODEL` ends it: what was not yet written whole is undone",
         )
-    if not stat.S_ISREG(os.stat(path).st_mode):  # asked before opening: to open a pipe is to wait
+    if not stat.S_ISREG(os.stat(path).st_mode):  # asked before opening: opening a pipe waits for a writer
         raise NotGGUFError(
             "this is not a regular file but a pipe or device, which has no size to check lengths against",
             path=path,
@@ -210,7 +210,7 @@ def _open_file(path: str) -> io.FileIO:
 
 
 def _is_half_written(path: str) -> bool:
-    """Whether a change was interrupted. Nearly no file has a record of one, so what reads it is imported for those."""
+    """Whether a change was interrupted. Hardly any file has a record, so what reads one is imported late."""
     if not os.path.lexists(undo_record(path)):
         return False
     from .in_place import is_half_written

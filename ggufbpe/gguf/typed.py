@@ -1,4 +1,4 @@
-"""Values of metadata by their type, as llama.cpp takes them.
+"""Metadata values by type, as llama.cpp reads them.
 
     metadata.py, schema.py -> [this file] -> vocab/ and models/, which load by it
 
@@ -68,7 +68,7 @@ def strings(file: Metadata, key: str) -> list[str]:
 
 
 def compiled_strings(file: Metadata, key: str) -> LazyStrings | None:
-    """The same by the compiled module; None if it has none or if one of the strings is not to stay as it is."""
+    """The same by the compiled module; None without one, or if a string has a NUL or is not UTF-8."""
     require(file, key)
     found = file.strings(key)
     return None if found is None else LazyStrings(found)

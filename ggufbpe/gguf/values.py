@@ -1,4 +1,4 @@
-"""Values as they stand in a GGUF, for reader and writer: what Python has for each type, and how many bytes it takes."""
+"""Values as a GGUF stores them, for reader and writer: the `struct` format of each type, and its size in bytes."""
 
 from __future__ import annotations
 

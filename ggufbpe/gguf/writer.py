@@ -43,7 +43,7 @@ class Packer:
         return self.string(key) + self.number(_T.UINT32, field.type) + self.value(field)
 
     def value(self, field: Field) -> bytes:
-        """A value as it stands after its type; of an array, the type of the elements comes first."""
+        """A value as it follows its type; an array begins with the type of its elements."""
         if field.element is None:
             return self._scalar(field.type, field.value)
         items = cast("Sequence[Any]", field.value)
@@ -59,7 +59,7 @@ class Packer:
         return self.length(len(data)) + data
 
     def number(self, value_type: GGUFValueType, value: Any) -> bytes:
-        """One number or truth value. `struct.error` or `OverflowError` where the type cannot be it."""
+        """One number or truth value. `struct.error` or `OverflowError` where it does not fit the type."""
         return struct.pack(self._order + SCALARS[value_type][0], value)
 
     def _scalar(self, value_type: GGUFValueType, value: Any) -> bytes:
