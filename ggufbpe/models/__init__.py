@@ -37,7 +37,7 @@ SUPPORTED = tuple(_HOMES)
 
 @cache
 def tokenizer_model(name: str) -> TokenizerModel:
-    """The model of a name; of one that cannot be opened, what is known of it (`is_supported` is False)."""
+    """The model of a name; for one that cannot be used, what is known about it (`is_supported` is False)."""
     if name in _HOMES:
         module, made = _HOMES[name]
         with making:

@@ -1,8 +1,8 @@
-"""The precompiled charsmap of sentencepiece: what of a text is replaced by what, before it is cut into tokens.
+"""The precompiled charsmap of sentencepiece: what is replaced in a text before it is cut into tokens.
 
     tokenizer.ggml.precompiled_charsmap -> [this file] -> ugm.py
 
-It comes with the file, so every index in it is looked at before it is used.
+It comes from the file, so every index in it is checked before it is used.
 
 Source: src/llama-vocab.cpp, llm_tokenizer_ugm_session::normalize_prefix and xcda_array_view.
 """
@@ -27,7 +27,7 @@ class Charsmap:
         self._strings = data[4 + size :]
 
     def longest(self, text: bytes, start: int) -> tuple[bytes, int] | None:
-        """The replacement of the longest key that stands at `start`, and the key's length."""
+        """The replacement of the longest key at `start`, and the length of that key."""
         if not self._units:
             return None
         length, value = 0, 0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..vocab import Vocabulary
 
 _LENGTH = 6  # bytes of a k-mer
-K_MER_MARKER = "\ue000"  # ends the text of a k-mer, to part it from a word of the same letters
+K_MER_MARKER = "\ue000"  # ends the text of a k-mer, to tell it from a word of the same letters
 _BEGIN, _CLOSE, _UNKNOWN = "<dna>", "</dna>", "<oov>"
 
 

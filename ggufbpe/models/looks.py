@@ -20,15 +20,15 @@ from ..gguf.reader import GGUFFile
 from ..spelling import BYTE_TOKENS, SPACE
 
 _SAMPLE = 20000  # tokens
-_LEAST = 500  # tokens of a vocabulary that says something
+_LEAST = 500  # tokens that a vocabulary must have to tell anything
 _SOME = 0.1  # of the tokens, that have what is looked for
 _BYTE_LEVEL_SPACE = "\u0120"
 
 
 class Looks(NamedTuple):
-    """What of a file tells one tokenizer model from another; shares are of a sample of its tokens."""
+    """What tells the file of one tokenizer model from that of another; shares are of a sample of its tokens."""
 
-    is_telling: bool = False  # else there are too few tokens
+    is_telling: bool = False  # else there are too few tokens to tell
     begins_words: bool = False  # many tokens begin with U+2581
     is_byte_level: bool = False  # many begin with a space as GPT-2's alphabet writes it
     continues_words: bool = False  # many begin with ##, as in BERT's own files
@@ -43,7 +43,7 @@ class Looks(NamedTuple):
 
 
 def looks_of(file: GGUFFile | Metadata) -> Looks:
-    """The looks of a file; of one whose tokens cannot be read, nothing."""
+    """The looks of a file; empty ones if its tokens cannot be read."""
     tokens, scores = _list(file, TokenizerKey.LIST), _list(file, TokenizerKey.SCORES)
     sample = list(islice(tokens, 0, None, max(len(tokens) // _SAMPLE, 1)))
     if len(tokens) < _LEAST or not all(isinstance(token, str) for token in sample):
@@ -74,7 +74,7 @@ def looks_of(file: GGUFFile | Metadata) -> Looks:
 
 
 def models_like(looks: Looks, own: str) -> list[str]:
-    """The models that a file is likely of, where its looks speak against `own`; else none."""
+    """The models that the file is likely made for, if its looks speak against `own`; else none."""
     from . import SUPPORTED, tokenizer_model
 
     if not looks.is_telling or tokenizer_model(own).recognizes(looks) is not False:

@@ -37,7 +37,7 @@ class TextModel(Protocol):
     """The way of plain text to ids by one vocabulary. A fragment is what is between two special tokens."""
 
     def words(self, fragment: str | bytes) -> list[str]:
-        """The pieces that are encoded by themselves."""
+        """The pieces that are encoded independently."""
         ...
 
     def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
@@ -49,12 +49,12 @@ class TextModel(Protocol):
         ...
 
     def forget_words(self) -> None:
-        """Empty what is remembered of texts."""
+        """Empty the cache of words."""
         ...
 
 
 class TokenizerModel:
-    """One `tokenizer.ggml.model`. Its attributes are what others ask in place of its name."""
+    """One `tokenizer.ggml.model`. Other code asks for its attributes, never for its name."""
 
     name = ""
     description = ""  # in words
@@ -78,12 +78,12 @@ class TokenizerModel:
     flags: tuple[
         str, ...
     ] = ()  # fields of `Vocabulary` that a key sets and that change the ids of plain text
-    needs_bytes = False  # what has no token is written by the tokens of its bytes
+    needs_bytes = False  # what has no token becomes the tokens of its bytes
     needs_unknown = False  # or is the unknown token, and nothing else
-    has_charsmap = False  # text is normalized by one that the file has
-    has_scores = False  # tokens have scores, which make the ids
+    has_charsmap = False  # text is normalized by the precompiled charsmap of the file
+    has_scores = False  # tokens have scores, which decide the ids
     has_sequences = False  # parts of a text are cut by counting bytes (DNA)
-    hidden_suffix = ""  # of tokens that are looked up by a longer text than they have
+    hidden_suffix = ""  # of tokens that are looked up by more than the text they stand for
 
     @property
     def keeps_text(self) -> bool:
@@ -101,13 +101,13 @@ class TokenizerModel:
         return ()
 
     def charsmap(self, file: Metadata) -> bytes:
-        """What text is normalized by before anything else; empty in most models."""
+        """The map that text is normalized by before anything else; empty in most models."""
         return b""
 
     def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
         """How text is split and the flags that follow from it.
 
-        Models without pre-tokenizers have one of no name, whatever tokenizer.ggml.pre says: their flags.
+        Models without pre-tokenizers have one without a name, for their flags, whatever tokenizer.ggml.pre says.
         `UnknownPreTokenizerError` where llama.cpp has none of that name.
         """
         raise NotImplementedError
@@ -128,12 +128,12 @@ class TokenizerModel:
         return next(iter(plain_ids), None)
 
     def check(self, file: Metadata, vocabulary: Vocabulary, warn: Warn) -> None:
-        """What is left to be said of the whole. Raises a `GGUFError` where llama.cpp refuses it."""
+        """Last checks, of the whole vocabulary. Raises a `GGUFError` where llama.cpp refuses it."""
 
     # ---- decoding: see pipeline/detokenize.py -------------------------------------------------------
 
     def piece(self, text: str, attribute: int) -> bytes | None:
-        """The bytes of a token that may be shown; None where its attributes say what they are, as in most models."""
+        """The bytes of a token that may be shown; None where they follow from its attributes, as in most models."""
         return None
 
     def plain_piece(self, text: str, entry: PreTokenizer) -> bytes:
@@ -143,7 +143,7 @@ class TokenizerModel:
     # ---- encoding -----------------------------------------------------------------------------------
 
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> TextModel:
-        """The way of plain text to ids, which remembers at most so many words."""
+        """The way of plain text to ids, which caches at most so many words."""
         raise NotImplementedError
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
@@ -151,7 +151,7 @@ class TokenizerModel:
         raise NotImplementedError
 
     def added(self, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
-        """The tokens that llama_tokenize puts before and behind a text where `add_special` is asked for."""
+        """The tokens that llama_tokenize puts before and after a text with `add_special`."""
         ids = vocabulary.special_ids
         before, behind = (
             [ids[name] for name in names]
@@ -160,5 +160,5 @@ class TokenizerModel:
         return [each for each in before if each is not None], [each for each in behind if each is not None]
 
     def added_names(self, add_bos: bool, add_eos: bool) -> tuple[Sequence[str], Sequence[str]]:
-        """What these tokens are called among the special ids, under a vocabulary's flags."""
+        """The names of these tokens among the special ids, by the flags of a vocabulary."""
         return ("bos",) * add_bos, ("eos",) * add_eos

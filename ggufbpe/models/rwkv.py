@@ -5,7 +5,7 @@
 Source: src/llama-vocab.cpp, llm_tokenizer_rwkv_session and llama_unescape_rwkv_token.
 
 But: where a text has the beginning of tokens and no whole one, llama.cpp goes back to the beginning of the text, and on
-until memory is full. Here that is as where no token begins: the unknown token stands for one byte.
+until memory is full. Here it is as where no token begins: the unknown token stands for one byte.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RWKVModel(TokenizerModel):
     needs_bytes = True
 
     def recognizes(self, looks: Looks) -> bool:
-        """Bytes written as escapes, and nothing of other models."""
+        """Bytes written as escapes, and no sign of other models."""
         return looks.has_escapes and not (looks.has_merges or looks.begins_words or looks.is_byte_level)
 
     def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
@@ -106,7 +106,7 @@ def unescape(text: str) -> bytes:
 
 
 def _digit(byte: int) -> int:
-    """The value of a hexadecimal digit; of what is none, what llama.cpp makes of it on machines with signed char."""
+    """The value of a hexadecimal digit; for other bytes, llama.cpp's result on machines with signed char."""
     return byte - ord("a") + 10 if ord("a") <= byte < 0x80 else byte - ord("0")
 
 

@@ -1,13 +1,13 @@
-"""SentencePiece's byte pair encoding, by the scores of tokens in place of merges: the model `llama` (SPM).
+"""SentencePiece's byte pair encoding, by scores of tokens instead of merges: the model `llama` (SPM).
 
     fragment -> a space before it, spaces as U+2581 -> words -> merging (bpe/merge.py), the best score first -> ids
 
-Two neighbours may be merged where the text of both is a token, of whatever kind; of those with the best score the
-leftmost are. What is no token in the end is a single character, and becomes the tokens of its bytes. So llama.cpp's
-way back over the merges (`resegment`) never has anything to do: what was merged is a token.
+Two neighbours may be merged if their joined text is a token of any kind. The pair with the best score goes first, of
+equal ones the leftmost. What is no token in the end is a single character, and becomes the tokens of its bytes. So
+llama.cpp's way back over the merges (`resegment`) never has anything to do: what was merged is a token.
 
-A text is read as llama.cpp reads it here: by the length that the first byte of a character announces. What is no
-character then, in bytes that are not UTF-8, becomes the tokens of its bytes, too.
+A text is read as llama.cpp reads it here: by the length that the first byte of a character announces. Bytes that are
+no character then, as the text is not UTF-8, become the tokens of single bytes, too.
 
 But: llama.cpp throws where a byte has no token; that is a `ValueError` here. A score that is not a number is a
 `VocabularyError`: it has no order, and llama.cpp's ids depend on how its queue is laid out.
@@ -182,7 +182,7 @@ class SpmText:
         self._most_words = most_words
         self._space = (
             SPACE if vocabulary.pre_tokenizer.escape_whitespaces else " "
-        )  # always, but for `diagnose`
+        )  # always, except for `diagnose`
         self.prefix = self._space if vocabulary.add_space_prefix else ""
 
     @made_once
@@ -192,7 +192,7 @@ class SpmText:
 
     @made_once
     def word_ends(self) -> re.Pattern[str]:
-        """Before the spaces behind a character that no token has before a space: nothing is merged across."""
+        """Matches before a space where no token joins it to the character in front: no merge crosses there."""
         joined = {
             text[place - 1]
             for text in self.vocabulary.tokens
@@ -219,7 +219,7 @@ class SpmText:
         return self.prefix + fragment.replace(b" ", self._space.encode()).decode("utf-8", _ERRORS)
 
     def words(self, fragment: str | bytes) -> list[str]:
-        """The parts of a fragment that nothing is merged across; llama.cpp knows no words here."""
+        """The parts of a fragment that no merge crosses; llama.cpp has no words here."""
         return self.word_ends.split(self.plain(fragment)) if fragment else []
 
     def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:

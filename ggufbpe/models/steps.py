@@ -1,13 +1,13 @@
-"""The steps from plain text to ids as plain data, by their kinds: changes, cuts, merges, matches, paths, symbols.
+"""The steps from plain text to ids as plain data: changes, cuts, merges, matches, paths, symbols.
 
     a room of `models/` -> [this file] -> trace/, views/
 
-What looks at steps knows these kinds and no model. Positions are bytes of the text (`start`, `end`). What is inside
-of a word has a `position`: of a merge it counts the symbols that the word has before merging, of matches and edges the
-bytes of the UTF-8 of `Word.written`.
+Code that looks at steps knows these kinds and no model. `start` and `end` are bytes of the text. Inside a word there
+is a `position`: for a merge it counts the symbols that the word has before merging, for matches and edges the bytes of
+the UTF-8 of `Word.written`.
 
 A word is made into tokens in one of three ways: by merges, by the longest matches, or by the best path through a
-lattice. A model whose table holds the best sum for each position tells it as a lattice.
+lattice. A model that keeps a table of the best sum for each position reports it as a lattice.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 class TracedStage(NamedTuple):
     """One stage of the pre-tokenizer: the alternatives of its pattern, in the order in which they are tried.
 
-    As llama.cpp writes them, which with a `step`, a function of split.py, is not how the work is done. Those after the
-    first `in_pattern` are not in the pattern that `list-pre` shows: llama.cpp's splitter adds them.
+    As llama.cpp writes them; where there is a `step`, a function of split.py, the work is done in another way. Those
+    after the first `in_pattern` are not in the pattern that `list-pre` shows: llama.cpp's splitter adds them.
     """
 
     alternatives: tuple[str, ...]
@@ -45,19 +45,19 @@ class Fragment(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What normalization made of a part of the text, and why.
+    """What normalization turned a part of the text into, and why.
 
     `reasons` are of these, in the order in which they acted:
     - "space_prefix": a space goes before the fragment (`start` is `end`)
     - "escaped_space": a space is written as U+2581
-    - "extra_white_space": of several spaces one is left, and none at the ends
-    - "white_space": any white space is a space
-    - "accents": a character is what its decomposition (NFD) begins with; a mark goes
-    - "lower_case": a letter is a small one
-    - "control": a control character, U+0000 or U+FFFD goes
+    - "extra_white_space": runs of spaces become one, and none stay at the ends
+    - "white_space": any white space becomes a space
+    - "accents": a character becomes the first one of its decomposition (NFD); a mark is dropped
+    - "lower_case": a letter becomes lower case
+    - "control": a control character, U+0000 or U+FFFD is dropped
     - "alone": punctuation or a CJK character is a word of its own, with spaces around it
     - "charsmap": the model's precompiled map replaces it
-    - "not_utf8": a byte that is not UTF-8 is U+FFFD; PLaMo reads characters in longer forms, too, as they are meant
+    - "not_utf8": a byte that is not UTF-8 becomes U+FFFD; PLaMo also decodes overlong forms of characters
     - "left_out": PLaMo does not look at a byte order mark in front, or at U+EE00
     """
 
@@ -91,7 +91,7 @@ class Merge(NamedTuple):
 
 
 class TriedToken(NamedTuple):
-    """A token that stands at a position of a word, over `length` bytes."""
+    """A token at a position of a word, over `length` bytes."""
 
     token: int
     text: str
@@ -99,9 +99,9 @@ class TriedToken(NamedTuple):
 
 
 class Match(NamedTuple):
-    """All tokens that stand at a position, the shortest first; the last one is `taken`, None where there is none.
+    """All tokens at a position, the shortest first; the last one is `taken`, None where there is none.
 
-    Up to `reach` bytes behind the position the text goes on as some token does: no longer one was possible.
+    Some token agrees with the text for `reach` bytes from the position: no longer one was possible.
     """
 
     position: int
@@ -215,7 +215,7 @@ class Alone(NamedTuple):
 
 
 class Tracer:
-    """Plain text to ids, step by step, and what a token is there. It may keep words that come again."""
+    """Plain text to ids, step by step, and what a token is there. It may cache words."""
 
     splits = True  # into words, before anything is looked up
     unknown: int | None = None  # the token of what no token makes up

@@ -2,10 +2,10 @@
 
     fragment -> CharsmapNormalizer (user-defined tokens, Charsmap, spaces) -> best_path (Viterbi) -> ids
 
-The bytes of a text are taken as they are: what is not UTF-8 is the normalizer's business. All sums are doubles, in
-llama.cpp's order, so that equal scores are decided alike.
+Texts are bytes: what is not UTF-8 is up to the normalizer. All sums are doubles, added in llama.cpp's order, so that
+ties are broken alike.
 
-Where llama.cpp ends with an exception (an offset in the charsmap that leads out of it) there is a `ValueError`, for the
+Where llama.cpp throws an exception (an offset in the charsmap that leads out of it) there is a `ValueError`, for the
 texts that lead there and no others.
 
 Source: src/llama-vocab.cpp, llm_tokenizer_ugm and llm_tokenizer_ugm_session.
@@ -238,7 +238,7 @@ class Normalized(NamedTuple):
 
 
 class CharsmapNormalizer(NamedTuple):
-    """User-defined tokens stay as they are, the charsmap changes all else; then spaces are put right."""
+    """User-defined tokens stay as they are, the charsmap maps all else; then spaces are normalized."""
 
     charsmap: Charsmap
     user_defined: Mapping[bytes, int]  # and all that such tokens begin with
@@ -253,7 +253,7 @@ class CharsmapNormalizer(NamedTuple):
         """
         made, starts, ends = bytearray(), array("Q"), array("Q")
         is_prefix_due, merges = self.add_space_prefix, self.remove_extra_whitespaces
-        is_in_word, space_start, space_end = False, -1, -1  # the spaces that wait
+        is_in_word, space_start, space_end = False, -1, -1  # spaces that are not yet written
 
         def put(what: bytes, start: int, end: int) -> None:
             made.extend(what)
@@ -287,7 +287,7 @@ class CharsmapNormalizer(NamedTuple):
         return Normalized(bytes(made), starts, ends)
 
     def next_piece(self, text: bytes, start: int) -> tuple[bytes, int]:
-        """What the text at `start` becomes before spaces are put right, and how many bytes of it do."""
+        """What the text at `start` becomes before spaces are normalized, and how many bytes of it do."""
         """What the next bytes of `text` become, and how many these are."""
         if self.user_defined:
             end = start  # whatever a user-defined token begins with is enough
@@ -312,7 +312,7 @@ class CharsmapNormalizer(NamedTuple):
 
 
 class Lattice(NamedTuple):
-    """All ways to make a text of tokens."""
+    """All ways to cut a text into tokens."""
 
     tokens: Mapping[bytes, int]  # the id of each token, and -1 for what some token begins with
     scores: Sequence[float]  # by id
@@ -375,7 +375,7 @@ class Lattice(NamedTuple):
 
 
 def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int | None) -> Lattice:
-    """The lattice of a vocabulary but for its tokens. Where there is no unknown token, llama.cpp gives -1, too."""
+    """The lattice of a vocabulary, without its tokens. Where there is no unknown token, llama.cpp gives -1, too."""
     scores = vocabulary.scores or array("f", [0.0]) * len(vocabulary.tokens)
     normal = (score for score, kind in zip(scores, _first_attributes(vocabulary)) if kind & _NORMAL)
     lowest = _LARGEST_FLOAT

@@ -41,7 +41,7 @@ class WhitespaceModel(BytePairModel):
 
 
 class WhitespaceText(BytePairText):
-    """Splits what is between white space, each piece by itself."""
+    """Splits what stands between white space, each piece by itself."""
 
     def pieces(self, text: str) -> Iterator[tuple[str, int]]:
         """The runs without white space."""

@@ -20,7 +20,7 @@ E_co = TypeVar("E_co", bound=EncodesWords, covariant=True)
 
 
 class WordCache(dict[str, tuple[int, ...]], Generic[E_co]):
-    """The ids of words, encoded when first asked for. Full, it starts anew."""
+    """The ids of words, encoded when first asked for. A full cache is emptied."""
 
     def __init__(self, encoder: E_co, most_words: int | None = None) -> None:
         super().__init__()

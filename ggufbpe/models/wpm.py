@@ -69,7 +69,7 @@ class WordPieceModel(TokenizerModel):
         return _FLAGS
 
     def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
-        """Nobody asks: a newline is white space."""
+        """Not needed: a newline is white space."""
         return True
 
     def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int]) -> int | None:
@@ -100,7 +100,7 @@ class WordPieceModel(TokenizerModel):
 class BertNormalizer(dict[int, str]):
     """What becomes of each character, for `str.translate`; found when first asked for.
 
-    White space becomes a space, what stands alone gets one on both sides, what is dropped becomes nothing.
+    White space becomes a space, what is a word by itself gets one on both sides, what is dropped becomes nothing.
 
     >>> "Ça, Überall!".translate(BertNormalizer(lowercase=True, strip_accents=True))
     'ca ,  uberall ! '

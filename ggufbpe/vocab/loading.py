@@ -1,11 +1,11 @@
-"""Metadata to vocabulary, by the loading rules that all models share; what is a model's own, its room says.
+"""Metadata to vocabulary, by the loading rules that all models share. What is special to a model is in its room.
 
     gguf/ -> metadata -> [this file] -> vocabulary -> tokenizer.py
     models/ -------------^
 
 Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. What llama.cpp logs as a
 warning and then goes on with is one of `Vocabulary.warnings` here, which `warn_of` makes a `GGUFWarning`; so is
-a pre-tokenizer that is likely the wrong one, of which llama.cpp says nothing unless it is missing.
+a pre-tokenizer that is likely wrong, about which llama.cpp says nothing unless it is missing.
 
 But: nothing about text.
 """
@@ -41,8 +41,8 @@ from .vocabulary import CONTROL, UNKNOWN, USER_DEFINED, Vocabulary
 def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
     """The vocabulary of a GGUF file. Raises a `GGUFError` if it cannot be used, `OSError` if not opened.
 
-    `UnsupportedTokenizerError` for tokenizers that are not byte pair encoding. Does not warn: what there is to
-    warn of comes along, for `warn_of`.
+    `UnsupportedTokenizerError` for tokenizers that are not byte pair encoding. Does not warn: the
+    warnings are in the vocabulary, for `warn_of`.
     """
     return load(path)[0]
 
@@ -50,14 +50,14 @@ def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
 def load(
     path: str | os.PathLike[str], overrides: Overrides | None = None, data: bytes | None = None
 ) -> tuple[Vocabulary, Metadata]:
-    """The same with `overrides` in place of some keys, or out of `data` that `packed` gave; and what it was made of."""
+    """The same with `overrides` in place of some keys, or from `data` that `packed` gave; and the metadata it read."""
     with GGUFFile(path, data) as file:
         file.require_first_shard()
         return load_from(Metadata(file, overrides))
 
 
 def load_from(metadata: Metadata) -> tuple[Vocabulary, Metadata]:
-    """The vocabulary that `metadata` makes, and what of it was used. An error says if an override is at fault."""
+    """The vocabulary that `metadata` makes, and the metadata used. An error says if an override is at fault."""
     try:
         vocabulary = _load(metadata)
     except GGUFError as error:

@@ -21,7 +21,7 @@ from .vocabulary import CONTROL, LSTRIP, NORMAL, RSTRIP, UNUSED, USER_DEFINED
 
 # Special ids: name, keys that set it (the later wins), texts by which it is found where no key names it.
 # Where several texts stand in one vocabulary, llama.cpp takes the one that comes first in a C++ hash map,
-# which is no rule; the first in this list is taken here.
+# which is arbitrary; here it is the first of this list.
 SPECIAL_IDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("bos", (TokenizerKey.BOS_ID,), ()),
     ("eos", (TokenizerKey.EOS_ID,), ()),
@@ -136,7 +136,7 @@ STRIPS_MASK = ("jina-v2-de", "jina-v2-es", "jina-v2-code", "mmbert")
 STRIPPING_ARCHITECTURES = ("nomic-bert-moe", "jina-bert-v3")
 PHI_3 = ("phi-3", "phi3")
 MODERN_BERT = "modern-bert"
-TELLING_PARTS = {  # what of a model's names says something of its tokens
+TELLING_PARTS = {  # the parts of a model's names that tell something about its tokens
     KEY_ARCHITECTURE: STRIPPING_ARCHITECTURES,
     KEY_NAME: (*PHI_3, MODERN_BERT),
 }
@@ -266,5 +266,5 @@ def set_strip_attributes(
 
 
 def lowered(name: str) -> str:
-    """As tolower does it in the C locale: ASCII only."""
+    """Lower case as tolower has it in the C locale: ASCII only."""
     return name.encode().lower().decode()

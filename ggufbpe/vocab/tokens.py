@@ -1,4 +1,4 @@
-"""Tokens, their ids and their attributes, out of metadata.
+"""Tokens, their ids and their attributes, from metadata.
 
     metadata -> [this file] -> loading.py, and models that change tokens
 
@@ -31,7 +31,7 @@ ATTRIBUTE_OF_TYPE = {
 
 
 def lazy_tokens(file: Metadata) -> Tokens | None:
-    """The tokens, and the id of each, where there is nothing to do about any of them; else None."""
+    """The tokens, and the id of each, where no token needs a change; else None."""
     texts = typed.compiled_strings(file, TokenizerKey.LIST)
     if texts is not None and texts.strings.index() < 0 and "" not in (ids := LazyIds(texts)):
         return texts, ids
@@ -70,7 +70,7 @@ def _token_to_id(file: Metadata, tokens: list[str]) -> dict[str, int]:
 
 
 def scores_of(file: Metadata, token_count: int, is_wanted: bool) -> array[float]:
-    """The score of each token as a float32; empty where there are none or none are wanted, when they still must fit."""
+    """The score of each token as a float32; none if there are none or none wanted. Their number is always checked."""
     if not _check_parallel(file, TokenizerKey.SCORES, token_count) or not is_wanted:
         return array("f")
     return array("f", file.numbers(TokenizerKey.SCORES)[:token_count])

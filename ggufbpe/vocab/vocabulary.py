@@ -61,13 +61,13 @@ class Vocabulary(NamedTuple):
     add_eos: bool = False
     add_sep: bool = False
     add_space_prefix: bool = False
-    lowercase: bool = True  # whitespace and bert models make words lower case
-    strip_accents: bool = True  # bert models take accents away
-    remove_extra_whitespaces: bool = False  # t5 models: of several spaces one is left, and none at the ends
+    lowercase: bool = True  # whitespace and bert models lower-case words
+    strip_accents: bool = True  # bert models strip accents
+    remove_extra_whitespaces: bool = False  # t5 models: runs of spaces become one, and none stay at the ends
     scores: Sequence[float] = ()  # of each token, in models that have them (float32)
     first_attributes: Sequence[
         int
-    ] = ()  # t5 and plamo models: before special tokens were found by their texts
+    ] = ()  # t5 and plamo models: the attributes before special tokens were found by their texts
     charsmap: bytes = b""  # t5 models: sentencepiece's precompiled map
     path: str = ""
     architecture: str = ""
@@ -90,7 +90,7 @@ class Vocabulary(NamedTuple):
 
     @property
     def makes_lower_case(self) -> bool:
-        """Whether words are made lower case before they are looked up."""
+        """Whether words are lower-cased before they are looked up."""
         return self.lowercase and self.tokenizer_model.makes_lower_case
 
     def __repr__(self) -> str:

@@ -2,7 +2,7 @@ r"""Which family of pre-tokenizers a vocabulary was trained with, told from its 
 
     tokens, merges -> [this file] -> examination/; variants.py -> diagnose.py -> verify.py
 
-A merge never crosses the edge of a word, so the tokens of a vocabulary say how its training text was cut.
+A merge never crosses a word boundary, so the tokens of a vocabulary say how its training text was cut.
 Two kinds of evidence count. A token that a family would cut in two is proof against it: with "2019" for a
 token, digits were not cut into threes. And a family that lets strings form that are common in every corpus, as
 `FEATURES` has them, is unlikely where not one of them is a token. What speaks against a family is its cost.
@@ -97,7 +97,7 @@ class Evidence(NamedTuple):
         own, first = self.own, self.best[0]
         if not self.name or own is None:
             return bool(self.name)
-        if not self.pre or self.pre == "default":  # nobody chose it, so little is enough
+        if not self.pre or self.pre == "default":  # nobody chose it, so little evidence is enough
             return own not in self.best
         return own.cost > first.cost + _COST_MORE and (own.share < 1 - _SHARE_CUT or self._is_cut)
 
@@ -270,7 +270,7 @@ def _representatives() -> _Representatives:
     return _Representatives()
 
 
-# Single ASCII letters matter after an apostrophe only, in contractions, and in chameleon's names of images.
+# Single ASCII letters matter only after an apostrophe, in contractions, and in chameleon's names of images.
 _SAME = str.maketrans(
     "bcdefghijklmnopqrstuvwxyzBCDEFGHIJKLMNOPQRSTUVWXYZ123456789", "a" * 25 + "A" * 25 + "0" * 9
 )

@@ -1,4 +1,4 @@
-"""Where llama.cpp is known to split text otherwise than Hugging Face does with the model's own pattern. Data.
+"""Where llama.cpp is known to split text differently from Hugging Face with the model's own pattern. Data.
 
     family of pre-tokenizers -> [this file] -> examination/pre_tokenizer.py
 

@@ -1,4 +1,4 @@
-"""A word to symbols and a symbol to ids: byte pair encoding. The reference engine.
+"""A word to symbols, and symbols to ids: byte pair encoding. The reference engine.
 
     split.py -> word -> [this file] -> ids
 
@@ -93,7 +93,7 @@ class WordEncoder:
         self.ranks = PairRanks(merges)
 
     def with_ranks(self, entry: PreTokenizer, ranks: PairRanks) -> WordEncoder:
-        """One of the same tokens that merges by other ranks, with the flags of another pre-tokenizer."""
+        """An encoder of the same tokens with other ranks, and with the flags of another pre-tokenizer."""
         other = WordEncoder(entry, self._token_to_id, ())
         other.ranks = ranks
         return other
@@ -180,7 +180,7 @@ class WordEncoder:
 
 
 def _check_length(symbols: int) -> None:
-    """Refuse in words what would end in the system killing the process."""
+    """Refuse, with a message, a word for which the system would kill the process."""
     if symbols > _LONGEST_WORD:
         raise ValueError(
             f"the pre-tokenizer leaves a word of {symbols} characters, which takes {60 * symbols >> 30} GiB to merge; "
@@ -189,7 +189,7 @@ def _check_length(symbols: int) -> None:
 
 
 def _merge_by_search(symbols: list[str], pair_ranks: PairRanks) -> list[str]:
-    """Merge by looking for the lowest rank anew each time: short words."""
+    """Merge by searching for the lowest rank each time: short words."""
     ranks = list(map(pair_ranks.__getitem__, pairwise(symbols)))
     while ranks and (lowest := min(ranks)) != NO_MERGE:
         at = ranks.index(lowest)
@@ -216,7 +216,7 @@ def merge_steps(symbols: list[str], pair_ranks: PairRanks) -> Iterator[tuple[int
     place has the result and its right one is empty, so that a symbol's place is where it began.
 
     An item of the queue is rank and left position in one integer. It is stale when the pair at its position
-    has another rank by now; ranks tell pairs apart.
+    has another rank meanwhile; each pair has its own rank.
 
     >>> symbols = list("abab")
     >>> [(rank, symbols[a], symbols[b]) for rank, a, b in merge_steps(symbols, PairRanks(["a b", "ab ab"]))]

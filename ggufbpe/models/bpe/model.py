@@ -1,4 +1,4 @@
-"""Byte pair encoding as a tokenizer model: how its vocabulary is loaded. Others are made on top of it.
+"""Byte pair encoding as a tokenizer model: how its vocabulary is loaded. Other models build on it.
 
     metadata -> [this file] -> merges, pre-tokenizer, tokens -> vocab/loading.py
 
@@ -92,7 +92,7 @@ class BytePairModel(TokenizerModel):
         return "\n" in token_to_id or BYTE_TOKENS[10] in token_to_id
 
     def plain_piece(self, text: str, entry: PreTokenizer) -> bytes:
-        """As words are written for merging, back."""
+        """Undoes how words are written for merging."""
         return super().plain_piece(text, entry) if entry.escape_whitespaces else _decode_byte_level(text)
 
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> BytePairText:

@@ -14,7 +14,7 @@ unicode_regex_split):
 
 `\p{Han}` is ours, for the ranges of unicode_cpt_is_han, which only a hand-written splitter asks for.
 
-But: only what the registry's patterns use is understood; anything else is a `ValueError`.
+But: only what the registry's patterns use is supported; anything else is a `ValueError`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class CharSet(NamedTuple):
     terms: tuple[_Term, ...]
 
     def contains(self, code_point: int) -> bool:
-        """Whether llama.cpp's matching takes `code_point` for a member."""
+        """Whether llama.cpp's matching counts `code_point` as a member."""
         return self.contains_in_class(code_point, class_of(code_point))
 
     def contains_in_class(self, code_point: int, letter: str) -> bool:

@@ -7,7 +7,7 @@ letter, `\s` is the White_Space property, `\d` is ASCII, and white space beyond 
 through pattern.py or split.py. What a letter or a digit is, `regex` decides by its own Unicode version, and
 `Patterns.other_characters` are those that it takes otherwise.
 
-But: some take a square of the time on long runs, which split.py does not.
+But: some take quadratic time on long runs, which split.py does not.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ llama_vocab::impl::load (names and flags). A new name there costs an entry in `_
 splitting one in `_FAMILIES`.
 
 A stage's `pattern` is llama.cpp's, character for character (non-ASCII written as escapes). Where its code does
-not run the pattern but a hand-written splitter that acts otherwise, or where the pattern as it stands cannot
+not run the pattern but a hand-written splitter that differs from it, or where the pattern as it stands cannot
 be run in linear time, `rule` has what takes its place, and `step` the function that goes with it
 (split.py). All three are in the syntax of pattern.py.
 """

@@ -11,8 +11,8 @@ unicode_regex_split). Done here on a *collapsed* text, in which
 - U+00FF separates pieces. No set of a pattern contains it, so a look-ahead takes it for the end of the
   text, and one pass of `re.split` splits all pieces at once.
 
-Everything is linear in the text. Five rules are not when a backtracking matcher runs them as they are
-written, or are no patterns at all: they are steps, plain functions at the end of this file.
+Everything is linear in the text. Five rules would not be if a backtracking matcher ran them as written, or are no
+patterns at all: they are steps, plain functions at the end of this file.
 
 But: no merging, and no special tokens.
 """
@@ -46,7 +46,7 @@ from .registry import PreTokenizer, Stage
 
 SEPARATOR = "\xff"
 _MARKERS = range(0x80, 0xFF)
-_MARKER_CACHE = 1 << 16  # code points; a text of every code point there is must not fill the memory
+_MARKER_CACHE = 1 << 16  # code points; a text of all code points must not fill the memory
 _FINDALL_LIMIT = 1 << 24  # characters; a longer text is split as it is asked for, not into one list
 
 
@@ -276,8 +276,8 @@ def _blocks_of_white_space(alphabet: _Alphabet, stage: Stage) -> Callable[[str],
     r"""Cut long runs of white space as the pattern of the next stage would, in blocks of 512.
 
     That pattern asks `\s*[\r\n]+` first, which looks through the whole run for a line break, and then takes
-    512 characters: a square of the run's length. A run that no line break follows is surely a series of
-    such blocks while more than 512 remain, and surely begins a word.
+    512 characters: quadratic in the length of the run. A run that no line break follows is surely a series of
+    such blocks while more than 512 remain, and certainly begins a word.
     """
     blank, space = (alphabet.emit(option) for option in options(parse(stage.rule)))
     runs = re.compile(f"(?<!{blank}){blank}{{1025,}}(?!{space})")

@@ -190,7 +190,7 @@ class _Merged(NamedTuple):
 
 
 class _MergedWords(dict[str, _Merged]):
-    """Words by their text, merged when first asked for. Full, it starts anew: all merges of a word are many."""
+    """Words by their text, merged when first asked for. A full cache is emptied: the merges of a word are many."""
 
     def __init__(self, text: Merging) -> None:
         super().__init__()

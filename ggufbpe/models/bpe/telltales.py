@@ -2,7 +2,7 @@
 
     vocabulary -> [this file] -> vocab/, which warns of a doubtful `tokenizer.ggml.pre`; models/bpe/families.py
 
-A merge never crosses the edge of a word: where several years are tokens, digits were not cut into threes. This is
+A merge never crosses a word boundary: where several years are tokens, digits were not cut into threes. This is
 what can be told in a fraction of a millisecond, each time a file is opened. families.py judges by all tokens.
 
 Measured on the 13 byte-level vocabularies of llama.cpp under all 29 families: the right one is never doubted, and
@@ -51,7 +51,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 # For each byte-level family, which of `FEATURES` it cuts, in their order. It follows from the patterns (families.py,
-# `allows_feature`), but to run these takes longer than to open a file; a test holds the two together.
+# `allows_feature`), but running these takes longer than opening a file; a test checks that the two agree.
 CUT_BY = {
     "afmoe": "..xxx..x...x.xx.......x..xx",
     "bailingmoe": "xxxxx..x.x...xx.......x....",

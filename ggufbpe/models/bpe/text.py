@@ -2,8 +2,8 @@
 
     fragment -> parts -> split.py -> words -> merge.py -> ids
 
-Two of the steps are there to be replaced by models that do more: `parts` takes tokens out of plain text, `pieces` says
-what of it is split. Here neither does anything.
+Models that do more override two of the steps: `parts` takes tokens out of plain text, `pieces` says which parts of it
+are split. Here neither does anything.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class BytePairText:
         return WordCache(encoder, self._most_words)
 
     def sharing(self, splitter: Splits, word_ids: WordCache[WordEncoder]) -> BytePairText:
-        """One of the same vocabulary that takes these in place of its own."""
+        """A copy that uses these instead of its own."""
         other = type(self)(self.vocabulary, self._most_words)
         vars(other).update(splitter=splitter, word_ids=word_ids)
         return other
