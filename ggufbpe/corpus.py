@@ -2,11 +2,11 @@
 
     paths -> [this file] -> files -> bytes, records -> count, stats, train, verify
 
-One rule for all that take texts: of directories, hidden and binary files, links and special files are left out; the
+One rule for all that take texts: in directories, hidden and binary files, links and special files are left out. The
 name of a file says how it is compressed (.gz, .zst) and whether its lines are JSON (.jsonl, .ndjson), each with a
 text of its own.
 
-But: what becomes of bytes that are not UTF-8, and of a file that cannot be read, its users say.
+But: bytes that are not UTF-8, and files that cannot be read, are up to the callers.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def files_of(
     report: Report,
     ignored_in: Callable[[str], frozenset[str]] | None = None,
 ) -> Iterator[File]:
-    """The files named, and those in directories named, in each by name.
+    """The files named, and those in the directories named, sorted by name in each.
 
-    What directories have beside is counted in `skipped`, by kind. What cannot be read goes to `report`.
+    What is left out of directories is counted in `skipped`, by kind. What cannot be read goes to `report`.
     `ignored_in` tells which paths below a directory are left out, too. It is asked of each that is named, and of each
     repository below it: what git says of a directory says nothing of other repositories in it.
     """
@@ -88,13 +88,13 @@ def files_of(
 
 
 def ignored_by_git(folder: str) -> frozenset[str]:
-    """What git ignores of a directory in a repository: paths as `files_of` makes them, of directories their own alone.
+    """What git ignores in a directory of a repository: paths as `files_of` makes them, one for a directory.
 
-    Nothing where the directory is in no repository, where it is ignored itself, or where there is no git to ask.
+    Nothing where the directory is in no repository, where it is itself ignored, or where git is not installed.
     """
     import subprocess
 
-    # fsmonitor: a program that a repository may name, and git would run. In hooks, variables name another place.
+    # fsmonitor names a program of the repository that git would run. In hooks, variables name another repository.
     git = ["git", "-C", folder, "-c", "core.fsmonitor=false"]
     environment = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
 
@@ -120,7 +120,7 @@ def _is_binary(path: str) -> bool:
             with decompressed(raw, path) as stream:
                 return b"\0" in stream.read(_HEAD_SIZE)
         except CorpusError:
-            return False  # told when it is read
+            return False  # reported when it is read
 
 
 # ---- what is in them ------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def _decompressed(raw: IO[bytes], path: str) -> IO[bytes]:
 class _ZstdFrames(io.RawIOBase):
     """What a zstd file decompresses to; `EOFError` where it ends inside a frame, as gzip has it.
 
-    The reader of the package `zstandard` takes such an end for the end of the text.
+    The reader of the package `zstandard` takes it for the end of the text.
     """
 
     def __init__(self, raw: IO[bytes], decompressor: Any) -> None:
@@ -257,7 +257,7 @@ def records(
 
 
 def utf8(text: str) -> bytes:
-    """The bytes of a text with what JSON can write and UTF-8 cannot: lone surrogates, and bytes that were none."""
+    """The bytes of a text, also of lone surrogates, which JSON can write and UTF-8 cannot, and bytes read as such."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

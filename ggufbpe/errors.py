@@ -104,7 +104,7 @@ class TruncatedFileError(GGUFError):
 
 
 class InterruptedChangeError(GGUFError):
-    """A change of the file was interrupted, or another process is at it: it may be half of what it was."""
+    """A change of the file was interrupted, or is under way in another process: it may be half-written."""
 
 
 class CorruptMetadataError(GGUFError):
@@ -112,7 +112,7 @@ class CorruptMetadataError(GGUFError):
 
 
 class DuplicateKeyError(GGUFError):
-    """A metadata key that stands twice."""
+    """A metadata key that occurs twice."""
 
 
 class InvalidUTF8Error(GGUFError):
@@ -140,6 +140,6 @@ class UnknownPreTokenizerError(GGUFError):
 
 
 class UnsupportedTokenizerError(GGUFError):
-    """A tokenizer that is not byte pair encoding; `model` is its `tokenizer.ggml.model`."""
+    """A tokenizer that ggufbpe does not read; `model` is its `tokenizer.ggml.model`."""
 
     model: str = ""

@@ -5,7 +5,7 @@
 The target is never opened, so what it was stays until the new one is whole, and an error names the target, not the
 temporary file.
 
-But: what is no regular file (a device, a pipe) is written to as it is. Two files are two renames; a machine that
+But: what is not a regular file (a device, a pipe) is written to directly. Two files are two renames; a machine that
 goes down between them leaves one new and one old.
 """
 
@@ -23,11 +23,11 @@ _OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # told wit
 
 @contextmanager
 def replacing(target: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tuple[IO[bytes], str]]:
-    """A new file, open, and its temporary path; it takes the place of `target` if all goes well, and else goes itself.
+    """A new file, open, and its temporary path; it replaces `target` if all goes well, and is deleted if not.
 
-    Where there was none, it has the permissions `mode` without those that the user's umask takes. In the place of
-    another file it is nobody else's to read until it is whole; then it has that one's permissions, and its owner where
-    that is allowed. A link stays one, to the new file.
+    Where there was no target, it has the permissions `mode` under the user's umask. Where there was one, nobody else
+    can read the new file until it is whole; then it gets the target's permissions, and its owner where that is allowed.
+    A link stays a link, to the new file.
     """
     if is_special(target):
         with _naming(target, os.fspath(target)), open(target, "wb") as file:
@@ -55,7 +55,7 @@ def replacing(target: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tup
 
 
 def undo_record(path: str | os.PathLike[str]) -> str:
-    """Where the record of a change of the file in place is, while there is one: beside it, hidden."""
+    """The path of the undo record while a file is changed in place: beside it, hidden."""
     folder, name = os.path.split(os.path.realpath(path))
     if len(os.fsencode(name)) > 200:  # most file systems have 255 bytes for a name
         import hashlib
@@ -83,7 +83,7 @@ def is_special(path: str | os.PathLike[str]) -> bool:
 
 
 def sync(file: IO[bytes]) -> None:
-    """Bring what is written to the disk."""
+    """Sync what was written to disk."""
     file.flush()
     try:
         os.fsync(file.fileno())
@@ -93,7 +93,7 @@ def sync(file: IO[bytes]) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """Bring the names of a folder's files to the disk."""
+    """Sync the names of a folder's files to disk."""
     if os.name == "nt":
         return
     at = os.open(folder, os.O_RDONLY)

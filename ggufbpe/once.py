@@ -1,11 +1,11 @@
-"""What is made on first use, and modules that are imported then: by one thread, and never half in a child process.
+"""Attributes made and modules imported on first use: by one thread, and never half-done in a child process.
 
     all that is lazy -> [this file]
 
-`os.fork` copies the one thread that calls it. What another thread holds or has half made at that moment stays so in
-the child for ever: the lock of `functools.cached_property` (Python 3.10 and 3.11), that of a module on its way in. So
-all of it is done under one lock, which a fork waits for. The lock may be taken again by the thread that has it: what
-is made makes other things, and a signal handler may fork in the middle of it.
+`os.fork` copies only the thread that calls it. What another thread holds or has half made at that moment stays so in
+the child for ever: the lock of `functools.cached_property` (Python 3.10 and 3.11), that of a module being imported. So
+all of it is done under one lock, which a fork waits for. The lock is reentrant: making one thing makes others, and a
+signal handler may fork in the middle of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How vocabularies that are not byte-level write what is no plain character: spaces as U+2581, bytes as `<0xXX>`.
+"""How vocabularies that are not byte-level write spaces, as U+2581, and single bytes, as `<0xXX>`.
 
 The other way of writing bytes, GPT-2's alphabet, is in models/bpe/merge.py.
 """

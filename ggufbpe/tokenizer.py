@@ -96,7 +96,7 @@ class Tokenizer(VocabularyFacts):
         lately is forgotten first. The reference engine counts words in place of bytes, 256 bytes for one.
 
         Raises a `GGUFError` that says what is wrong, where, and what to do; `UnsupportedTokenizerError` for
-        tokenizers that are not byte pair encoding; `OSError` where the file cannot be opened. Warns
+        tokenizers that ggufbpe does not read; `OSError` where the file cannot be opened. Warns
         (`GGUFWarning`) where llama.cpp does, and of a pre-tokenizer that is "default" or cuts the model's tokens.
         `RuntimeError` for engine="native" where it is not installed.
         """

@@ -81,7 +81,7 @@ def byte_length(source: str | bytes) -> int:
 
 
 class Offsets:
-    """From byte positions in a piece as it is split back to those in the text it comes from."""
+    """Maps byte positions in a piece back to the source text."""
 
     def __init__(self, piece: str, bounds: list[int]) -> None:
         """`bounds`: where each character of the piece begins in the text, and where the last one ends."""
@@ -98,7 +98,7 @@ class Offsets:
         return self._find(position, 1)
 
     def _find(self, position: int, side: int) -> int:
-        """A position within a character that was changed is its beginning or its end."""
+        """A position inside a character that was changed becomes its beginning or its end."""
         if self._same:
             return self._bounds[0] + position
         index = bisect_right(self._own, position) - 1

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Fact(Generic[T]):
-    """What a vocabulary says of itself, and no one else: assigning to it is an error."""
+    """A read-only attribute that the vocabulary answers: assigning to it is an error."""
 
     def __init__(self, doc: str, read: Callable[[Vocabulary], T], key: str | None = None) -> None:
         self.__doc__ = doc
@@ -90,7 +90,7 @@ class VocabularyFacts:
         return self.vocabulary.tokens[self._checked(token)]
 
     def token_attributes(self, token: int) -> TokenAttribute:
-        """What llama.cpp takes the token for: llama_token_get_attr."""
+        """The attributes that llama.cpp gives the token: llama_token_get_attr."""
         return TokenAttribute(self.vocabulary.attributes[self._checked(token)])
 
     def _checked(self, token: int) -> int:

@@ -2,7 +2,7 @@
 
     file.gguf -> facts.py -> the checks of a group each -> [this file] -> findings -> cli/doctor.py
 
-It works on files whose tokenizer cannot be opened, and tells all that is wrong with them, where opening stops
+It also works on files whose tokenizer cannot be opened, and reports all that is wrong with them, where opening stops
 at the first problem.
 
 But: the tokenizer only. Tensors and the rest of the metadata are not looked at.
@@ -86,7 +86,7 @@ def _refusal(model: Facts, found: list[Finding]) -> Iterator[Finding]:
 
 Check = Callable[[Facts], Iterator[Finding]]
 
-# Of tokenizers that cannot be opened: what they have in common with all.
+# For tokenizers that cannot be opened: the checks that hold for all.
 COMMON_CHECKS: tuple[Check, ...] = (
     _other_tokenizer,
     wrong_model,
@@ -98,7 +98,7 @@ COMMON_CHECKS: tuple[Check, ...] = (
     chat_markers,
     padding_tokens,
 )
-# Of all others. A new check is a function in the file of its group, and a line here.
+# For all others. A new check is a function in the file of its group, and a line here.
 CHECKS: tuple[Check, ...] = (
     wrong_model,
     unconverted_pieces,

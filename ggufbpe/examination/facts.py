@@ -1,4 +1,4 @@
-"""What the checks look at: the metadata of a file as far as it can be read, and the commands that mend it.
+"""What the checks look at: the metadata of a file as far as it can be read, and the commands that fix it.
 
     file.gguf -> metadata, vocabulary -> [this file] -> the checks
 
@@ -55,7 +55,7 @@ _TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
 
 
 class Facts:
-    """The metadata of a file as far as it can be read; a value of a wrong type is as good as missing."""
+    """The metadata of a file as far as it can be read; a value of a wrong type counts as missing."""
 
     def __init__(self, file: GGUFFile, overrides: Overrides | None) -> None:
         self.file = Metadata(file, overrides) if overrides else file
@@ -177,7 +177,7 @@ class Facts:
         return self.set(key, found[0]) if found else f"set {key} to the id of the right token"
 
     def set_pre(self) -> str:
-        """How to set the name that the tokens point to."""
+        """How to set the pre-tokenizer that the tokens point to."""
         if self.evidence.name:
             return self.set(_K.PRE, self.evidence.name)
         return f"set {_K.PRE} to the name of the model's pre-tokenizer (`ggufbpe list-pre` has all)"

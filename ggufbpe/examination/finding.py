@@ -1,6 +1,6 @@
 """What the doctor says: one finding a defect, with its place and what to do about it.
 
-An *error* makes llama.cpp refuse the file or abort, or is a value that cannot be meant; a *warning* most likely
+An *error* makes llama.cpp refuse the file or abort, or is a value that cannot be intended; a *warning* most likely
 gives other ids than the model was trained with; a *note* is good to know. Unharmed models have no errors.
 """
 

@@ -1,4 +1,4 @@
-"""A corrected copy of a model file that is examined before it takes its place.
+"""Writes a corrected copy of a model file, which is examined before it replaces anything.
 
     model.gguf + edits -> gguf/edit.py -> [this file: is it sound?] -> fixed.gguf
 
@@ -47,9 +47,9 @@ def write_fixed(
 
 
 def _problems(copy: str, metadata: bytes | None, target: str, source: str, edited: set[str]) -> list[str]:
-    """Raise what the edits broke or left broken, and return what is to be said of the rest of the copy.
+    """Raise what the edits broke or left broken, and return warnings about the rest of the copy.
 
-    All in the name that the copy is to have.
+    All of them name the path that the copy is to have.
     """
     found, told = _errors(copy, metadata)
     before = _errors(source)[0] if found else {}
@@ -69,7 +69,7 @@ def _problems(copy: str, metadata: bytes | None, target: str, source: str, edite
 def _errors(path: str, data: bytes | None = None) -> tuple[dict[str | None, GGUFError], tuple[str, ...]]:
     """What is wrong with the tokenizer of a file, or of `data` in its place, by key, and what opening it warns of.
 
-    What ends its opening is under "".
+    The error that ends opening it is under "".
     """
     found: dict[str | None, GGUFError] = {}
     try:

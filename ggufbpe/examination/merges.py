@@ -13,7 +13,7 @@ from .tokens import is_name
 
 _K = TokenizerKey
 
-_SHARE_UNREACHABLE = 0.01  # from here on, it is not a few leftovers of the training
+_SHARE_UNREACHABLE = 0.01  # from here on, they are more than a few leftovers of training
 
 
 def merge_parts(model: Facts) -> Iterator[Finding]:

@@ -57,7 +57,7 @@ def unconverted_pieces(model: Facts) -> Iterator[Finding]:
 
 
 def scores(model: Facts) -> Iterator[Finding]:
-    """Scores that are missing, tell nothing, or are no numbers, of models that go by them."""
+    """Scores that are missing, all the same, or NaN, in models that go by them."""
     if not model.kind.has_scores or not model.tokens:
         return
     found = model.array(_K.SCORES)
@@ -85,7 +85,7 @@ def scores(model: Facts) -> Iterator[Finding]:
 
 
 def unwritable_bytes(model: Facts) -> Iterator[Finding]:
-    """Bytes that no token stands for, of models that write with them what has no token."""
+    """Bytes that no token stands for, in models that fall back to bytes."""
     tokenizer = model.tokenizer
     if tokenizer is None or not model.kind.needs_bytes:
         return
@@ -109,7 +109,7 @@ def unwritable_bytes(model: Facts) -> Iterator[Finding]:
 
 
 def missing_unknown(model: Facts) -> Iterator[Finding]:
-    """No token for what is unknown, of models that have nothing else for it."""
+    """No unknown token, in models that have nothing else to fall back to."""
     tokenizer = model.tokenizer
     if (
         tokenizer is None
@@ -128,7 +128,7 @@ def missing_unknown(model: Facts) -> Iterator[Finding]:
 
 
 def charsmap(model: Facts) -> Iterator[Finding]:
-    """A charsmap that is missing, or of which an offset leads out of it."""
+    """A charsmap that is missing, or has an offset that leads out of it."""
     if not model.kind.has_charsmap or not model.tokens:
         return
     key = _K.PRECOMPILED_CHARSMAP

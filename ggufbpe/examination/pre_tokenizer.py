@@ -1,4 +1,4 @@
-"""Whether the named pre-tokenizer is the one that the tokens were made with, and where it splits as no other does."""
+"""Whether the named pre-tokenizer is the one that the tokens were made with, and where Hugging Face differs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _family_json(family: Family) -> dict[str, Any]:
 
 
 def hugging_face_splitting(model: Facts) -> Iterator[Finding]:
-    """Where the pre-tokenizer splits otherwise in llama.cpp than in Hugging Face's tokenizers."""
+    """Where llama.cpp's pre-tokenizer splits differently from Hugging Face's tokenizers."""
     entry = (
         model.tokenizer.vocabulary.pre_tokenizer if model.tokenizer else PRE_TOKENIZERS.get(model.pre or "")
     )
@@ -81,7 +81,7 @@ def hugging_face_splitting(model: Facts) -> Iterator[Finding]:
     yield Finding(
         "note",
         "hf_splitting",
-        f"{entry.name if entry else ''} splits otherwise in llama.cpp than in Hugging Face's tokenizers. "
+        f"{entry.name if entry else ''} splits differently in llama.cpp and in Hugging Face's tokenizers. "
         + "; ".join(told),
         "The model was trained with the ids of Hugging Face's side; on texts with these characters, llama.cpp "
         "gives it others. ggufbpe gives llama.cpp's.",

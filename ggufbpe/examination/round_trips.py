@@ -55,7 +55,7 @@ def lost_bytes(model: Facts) -> Iterator[Finding]:
 
 
 def round_trips(model: Facts) -> Iterator[Finding]:
-    """Texts of which the tokens lose something."""
+    """Texts that do not come back whole from their tokens."""
     tokenizer = model.tokenizer
     if tokenizer is None or model.kind.drops_white_space or model.kind.normalizes or model.kind.needs_bytes:
         return

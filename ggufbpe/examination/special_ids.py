@@ -1,4 +1,4 @@
-"""The special ids: whether they name tokens that can be meant, and what ends a generation."""
+"""The special ids: whether they name plausible tokens, and what ends a generation."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def wrong_special_ids(model: Facts) -> Iterator[Finding]:
 
 
 def missing_special_ids(model: Facts) -> Iterator[Finding]:
-    """BOS and EOS that no key names, or that are to be added and do not exist."""
+    """BOS and EOS that no key names, or that would be added but do not exist."""
     if model.tokenizer is None:
         return
     vocabulary = model.tokenizer.vocabulary
@@ -61,7 +61,7 @@ def missing_special_ids(model: Facts) -> Iterator[Finding]:
         is_wanted = name in added or (name == "eos" and "sep" not in added)  # which ends a generation
         if not is_wanted or (name == "sep" and token is not None):
             continue
-        # The default of a model of its own, such as BERT's, mostly is the right one; that of GPT-2 is a comma.
+        # The default of a model such as BERT is mostly right; that of GPT-2 is a comma.
         is_right = token is not None and not model.kind.has_pre_tokenizer and not model.is_normal(token)
         if key not in model.file and not is_right:
             default = "there is none" if token is None else f"llama.cpp takes {token}, {model.quoted(token)}"
@@ -92,7 +92,7 @@ def missing_special_ids(model: Facts) -> Iterator[Finding]:
 
 
 def _added_by(vocabulary: Vocabulary) -> tuple[Sequence[str], Sequence[str]]:
-    """What is added before and behind every text."""
+    """The names of what is added before and after every text."""
     return vocabulary.tokenizer_model.added_names(vocabulary.add_bos, vocabulary.add_eos)
 
 

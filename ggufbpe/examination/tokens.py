@@ -82,7 +82,7 @@ def padding_tokens(model: Facts) -> Iterator[Finding]:
 
 
 def control_types(model: Facts) -> Iterator[Finding]:
-    """Tokens that merges make are left out: where Qwen 2's vocabulary has "</s>", it is text like any other."""
+    """Normal tokens that look like control tokens. Not those that merges make: Qwen 2's "</s>" is text."""
     text = _HTML if "<i>" in model.ids else frozenset()
     found = [
         index
@@ -135,5 +135,5 @@ def made_control(model: Facts) -> Iterator[Finding]:
 
 
 def is_name(token: str) -> bool:
-    """Whether it stands for something, and not for its text."""
+    """Whether a token stands for something other than its text."""
     return token[:1] in ("<", "[") and bool(CONTROL_LIKE.fullmatch(token) or PADDING.fullmatch(token))

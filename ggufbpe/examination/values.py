@@ -1,4 +1,4 @@
-"""The values of keys: their types, and how many there are beside the tokens."""
+"""The values of keys: their types, and the lengths of arrays against the number of tokens."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def wrong_types(model: Facts) -> Iterator[Finding]:
 
 
 def lengths(model: Facts) -> Iterator[Finding]:
-    """Types and scores that are more or fewer than the tokens, and types that do not exist."""
+    """More or fewer types or scores than tokens, and types that do not exist."""
     for key, name in ((_K.TOKEN_TYPE, "types"), (_K.SCORES, "scores")):
         if key not in model.file or not has_right_type(model.file, key) or not model.tokens:
             continue

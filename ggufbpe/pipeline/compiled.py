@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def encoder(vocabulary: Vocabulary, cache_bytes: int) -> Encoder:
     """The encoder of a vocabulary, with a word cache of at most `cache_bytes`.
 
-    `RuntimeError` where the compiled module is not there.
+    `RuntimeError` where the compiled module is not installed.
     """
     attributes = vocabulary.attributes
     flags = (CONTROL | UNKNOWN, LSTRIP, RSTRIP)

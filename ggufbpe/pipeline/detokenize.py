@@ -27,7 +27,7 @@ _NOT_IN_ALPHABET = b"[UNK_BYTE_0x"  # what llama.cpp makes of characters that GP
 _SPACE_BEFORE_MARK = re.compile(rb" (?=[?!.,])")
 _LONE_APOSTROPHE = re.compile(rb" ' ")
 _SPACE_BEFORE_SUFFIX = re.compile(rb" (?='(?:[sm]|[rv]e))")
-# A tail that text to come could still change. Of a run of spaces the last two, for "  ' s" becomes "'s".
+# A tail that later text could still change. Of a run of spaces the last two, since "  ' s" becomes "'s".
 _UNDECIDED_TAIL = re.compile(rb" {1,2}(?:'[ ']*[rv]?)?\Z")
 
 
@@ -114,7 +114,7 @@ def clean_spaces(text: bytes) -> bytes:
 
 
 def token_ids(ids: Iterable[int]) -> list[int]:
-    """`ids` as Python integers; `TypeError` for what is no integer, also in a numpy array."""
+    """`ids` as Python integers; `TypeError` for anything but integers, also in a numpy array."""
     values = ids.tolist() if hasattr(ids, "tolist") and not isinstance(ids, memoryview) else ids  # numpy's
     if isinstance(values, (str, bytes, bytearray, memoryview)) or not isinstance(values, Iterable):
         raise TypeError(f"ids must be a sequence of integers, not {type(ids).__name__}")
@@ -141,8 +141,8 @@ def detokenize(vocabulary: Vocabulary, pieces: Pieces, ids: list[int], remove_sp
 class DecodeStream:
     """Ids in, one by one; text out, as soon as it is whole UTF-8 and nothing to come can change it.
 
-    All that `push` and `finish` return, put together, is what `Tokenizer.decode` gives for all ids. Bytes that
-    are no UTF-8 come out as U+FFFD.
+    All that `push` and `finish` return, joined, is what `Tokenizer.decode` gives for all ids. Bytes that are not
+    UTF-8 become U+FFFD.
 
     >>> from ggufbpe import Tokenizer                                       # doctest: +SKIP
     >>> stream = tok.decode_stream()                                        # doctest: +SKIP
@@ -157,7 +157,7 @@ class DecodeStream:
         self._clean = vocabulary.pre_tokenizer.clean_spaces
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._undecided = b""  # bytes that the clean-up may still change
-        self._held: int | None = None  # an EOS that goes if nothing follows
+        self._held: int | None = None  # an EOS that is left out if nothing follows
         self._remove_space = vocabulary.add_space_prefix
         self._begun = False
 

@@ -1,4 +1,4 @@
-"""The steps from text to ids, one by one: the reference engine, and what `explain` and its like look at.
+"""The steps from text to ids, one by one: the reference engine, and what `explain` and others trace.
 
     vocabulary -> [this file] -> tokenizer.py, trace/
 
@@ -32,7 +32,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Pipeline:
-    """The steps of one vocabulary. `cache_bytes` is about what the words that were encoded before may take."""
+    """The steps of one vocabulary. The cache of words takes about `cache_bytes`."""
 
     def __init__(self, vocabulary: Vocabulary, cache_bytes: int | None = None) -> None:
         self.vocabulary = vocabulary
@@ -50,7 +50,7 @@ class Pipeline:
         return self.vocabulary.tokenizer_model.text_model(self.vocabulary, self._most_words)
 
     def sharing(self, special: SpecialTokens, plain_text: TextModel) -> Pipeline:
-        """One of the same vocabulary that takes these steps in place of its own."""
+        """A copy that uses these steps instead of its own."""
         other = Pipeline(self.vocabulary)
         vars(other).update(special=special, plain_text=plain_text)
         return other
@@ -80,7 +80,7 @@ class Pipeline:
             return data
 
     def words(self, text: Text) -> list[str]:
-        """The pieces into which the pre-tokenizer cuts `text`, all of it taken as plain text."""
+        """The pieces into which the pre-tokenizer cuts `text`; special tokens in it are not looked for."""
         return self.plain_text.words(self.source(text))
 
     def encoded(self, text: Text, add_special: bool, parse_special: bool) -> Iterator[tuple[int, ...]]:
@@ -94,7 +94,7 @@ class Pipeline:
     def _runs(
         self, text: Text, add_special: bool, parse_special: bool
     ) -> Iterator[Iterable[tuple[int, ...]]]:
-        """The same, in runs: a generator that gave the words one by one would take longer than looking them up."""
+        """The same, in runs: a generator of single words would take longer than the look-up of each."""
         source = self.source(text)
         if add_special:
             yield (tuple(self._before),)

@@ -5,11 +5,11 @@
 llama.cpp goes through all special tokens, the longest first, and cuts each out of every fragment that is
 still plain text (src/llama-vocab.cpp: tokenizer_st_partition). That is a search of the whole text for every
 token. Here one search by a trie finds the longest token at every place; only where several overlap, or white
-space is stripped, it matters in which order they are cut out. A text takes time in proportion to its length
-times that of the longest token, whatever tokens there are.
+space is stripped, does the order matter in which they are cut out. The time is proportional to the length of the
+text times that of the longest token, however many tokens there are.
 
-But: knows no words and no merges. Bytes that are not UTF-8 are searched as they are, in the form of a text
-with one character a byte, and so are the special tokens then.
+But: knows no words and no merges. Bytes that are not UTF-8 are searched as they are, as a text with one character a
+byte; the special tokens are written in the same way then.
 """
 
 from __future__ import annotations
@@ -54,9 +54,7 @@ class SpecialTokens:
         def add(fragment: TextFragment) -> None:
             last = fragments[-1] if fragments else None
             if last is not None and last.token is fragment.token is None and last.end == fragment.start:
-                fragments[-1] = TextFragment(
-                    None, last.start, fragment.end
-                )  # cut only by where a region ended
+                fragments[-1] = TextFragment(None, last.start, fragment.end)  # cut only where a region ended
             elif fragment.start < fragment.end:
                 fragments.append(fragment)
 
@@ -75,7 +73,7 @@ class SpecialTokens:
         return [(start, end) for start, end, _ in found]
 
     def _search(self, parse_special: bool, as_bytes: bool) -> _Search:
-        """The search for the tokens that count, made on first use."""
+        """The search for the tokens to be found, made on first use."""
         key = parse_special, as_bytes
         if key not in self._searches:
             attributes, texts = self._vocabulary.attributes, self._vocabulary.tokens
@@ -116,7 +114,7 @@ class _Node:
 
 
 class _Region(NamedTuple):
-    """A part of a text whose tokens and stripped white space touch none outside."""
+    """A part of a text whose tokens and stripped white space touch nothing outside of it."""
 
     start: int
     end: int
@@ -231,9 +229,9 @@ class _Search:
 
         In the order of ranks, and those of one rank from the left, each match is taken if all of it is free.
         What was taken so far is tokens that come before it, and white space beside them. So a match whose
-        first and last character are free is free altogether: what is taken between these would be a token,
-        and a part of a token is shorter than it. Where only the first one is free, a shorter token may begin
-        there, and is tried when its turn comes.
+        first and last character are free is free altogether: what was taken between them would be a token that
+        is shorter than this one, and those come later. Where only the first one is free, a shorter token may
+        begin there, and is tried when its turn comes.
         """
         start, end, matches = region
         first, rank = matches[0]

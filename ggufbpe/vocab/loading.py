@@ -41,7 +41,7 @@ from .vocabulary import CONTROL, UNKNOWN, USER_DEFINED, Vocabulary
 def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
     """The vocabulary of a GGUF file. Raises a `GGUFError` if it cannot be used, `OSError` if not opened.
 
-    `UnsupportedTokenizerError` for tokenizers that are not byte pair encoding. Does not warn: the
+    `UnsupportedTokenizerError` for tokenizers that ggufbpe does not read. Does not warn: the
     warnings are in the vocabulary, for `warn_of`.
     """
     return load(path)[0]
