@@ -1,6 +1,6 @@
-"""How far two rows of ids agree, the measure of every explanation that is not whole; and what "agree" means.
+"""How far two rows of ids agree, the measure of every partial explanation; and what "agree" means.
 
-But: no alignment by place in a text, which is align.py; here the ids themselves are all there is.
+But: no alignment by place in a text, which align.py does; here only the ids themselves count.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BLOCK = 1 << 14  # ids; the time grows with the square, a tenth of a second for
 
 
 def agreeing_share(ours: Sequence[int], theirs: Sequence[int]) -> float:
-    """The length of the longest common subsequence by that of the longer row; 1.0 for two empty ones.
+    """The length of the longest common subsequence divided by that of the longer row; 1.0 for two empty ones.
 
     Beyond 16384 differing ids it is a lower bound: the rows are then cut into as many blocks each, compared one by
     one.

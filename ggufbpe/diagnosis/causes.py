@@ -1,4 +1,4 @@
-"""The causes that diagnose.py can name: what each is called, what shows it, and how to mend it.
+"""The causes that diagnose.py can name: what each is called, what shows it, and how to fix it.
 
     diagnose.py, which finds them -> [this file] -> explanations, for people and programs
 
@@ -26,7 +26,7 @@ from ..pipeline.detokenize import quoted_token
 from ..vocab import MADE_CONTROL, TokenAttribute, Vocabulary
 
 # The ids, and the order in which explanations of equally many causes are listed: what is done once around the
-# text, then what changes the text, then what changes the model; what says least comes last.
+# text, then what changes the text, then what changes the model; the least telling comes last.
 CAUSES = (
     *("model", "bos", "eos", "sep", "parse_special", "trailing_newline", "newlines", "bom"),
     *("space_prefix", "leading_space", "extra_whitespace", "lower_case", "accents", "charsmap"),
@@ -163,7 +163,7 @@ def parse_special(parsed: bool) -> Cause:
 
 
 def ignore_merges(vocabulary: Vocabulary) -> Cause:
-    """A word that is a token is taken whole, against merges that do not lead to it, or is not."""
+    """A word that is a token is taken whole although merges do not lead to it, or is not."""
     entry = vocabulary.pre_tokenizer
     theirs = not entry.ignore_merges
     what = "words that are tokens are taken whole, whatever the merges say"
@@ -234,9 +234,9 @@ def merges_by_id() -> Cause:
 def merges(
     vocabulary: Vocabulary, words: Sequence[Mapping[str, object]], count: int, consistent: bool
 ) -> Cause:
-    """Other merges, which are not known: `count` words are cut at the same places but merged otherwise."""
+    """Other merges, which are not known: `count` words are cut at the same places but merged differently."""
     first = words[0]["word"] if words else ""
-    what = f"the words are the same, and {count} of them are merged otherwise, first {first!r}"
+    what = f"the words are the same, and {count} of them are merged differently, first {first!r}"
     if not consistent:
         what += "; not always in the same way (BPE dropout?)"
     return Cause(
@@ -281,7 +281,7 @@ def out_of_range(ids: list[int], size: int) -> Cause:
 
 
 def foreign(excerpt: str) -> Cause:
-    """The ids say something that has nothing to do with the text."""
+    """The ids decode to something that has nothing to do with the text."""
     return Cause(
         "vocabulary",
         {
@@ -314,7 +314,7 @@ def unknown(detail: dict[str, object]) -> Cause:
 
 
 def invalid_utf8_kept() -> Cause:
-    """Bytes that are not UTF-8 are encoded as they are. How a tool merges them is its own affair."""
+    """Bytes that are not UTF-8 are encoded as they are. How a tool merges them is up to the tool."""
     what = "bytes that are not UTF-8 are kept as they are in the ids; llama.cpp makes each U+FFFD"
     return Cause("invalid_utf8", {"what": what, "change": "kept"}, UTF8_FIX)
 
@@ -328,7 +328,7 @@ def _fix(vocabulary: Vocabulary, flags: str) -> str:
 def set_keys(
     vocabulary: Vocabulary, keys: Mapping[str, object] = MappingProxyType({}), remove: Iterable[str] = ()
 ) -> str:
-    """The command that sets `keys` and takes those in `remove` out."""
+    """The command that sets `keys` and removes those in `remove`."""
     flags = [f"--set {key}={value}" for key, value in keys.items()] + [f"--remove {key}" for key in remove]
     return _fix(vocabulary, " ".join(flags))
 

@@ -38,11 +38,11 @@ from .variants import BY_ID, Variants, variants_of
 
 _SPECIAL = CONTROL | USER_DEFINED | UNKNOWN
 _HAS_PIECE = _SPECIAL | NORMAL | BYTE
-MOST_CHANGES = 2  # of text and encoding; what is around comes on top
+MOST_CHANGES = 2  # of text and encoding; BOS, EOS and limits come on top
 
 
 class ChangedText(NamedTuple):
-    """A text, and the changes that it came of."""
+    """A text, and the changes that led to it."""
 
     data: bytes
     key: bytes  # as decoding gives it back
@@ -50,7 +50,7 @@ class ChangedText(NamedTuple):
 
 
 class Changes:
-    """What may be otherwise with one model."""
+    """What may differ with one model."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Changes:
             yield (ids[0], ids[1])
 
     def _frame(self, vocabulary: Vocabulary, name: str) -> tuple[int, ...]:
-        """What a vocabulary adds: "bos" before a text, "eos" behind it, which may be SEP."""
+        """What a vocabulary adds: "bos" before a text, "eos" after it, which may be SEP."""
         before, behind = vocabulary.added
         return tuple(before if name == "bos" else behind) if self.add_special else ()
 
@@ -167,7 +167,7 @@ class Changes:
             yield from filter(self._fits, self._changed(text))
 
     def _changed(self, text: ChangedText) -> Iterator[ChangedText]:
-        """`text` with each further change that has an effect; equal ones of one cause are told together."""
+        """`text` with each further change that has an effect; those of one cause with equal effects as one."""
         found: dict[tuple[str, bytes], list[TextChange]] = {}
         before = [cause.id for cause in text.causes]
         for change in self._text_changes:
@@ -214,7 +214,7 @@ class Changes:
             for key in ((parsed, plain), (parsed, ()), ((), plain)):
                 if key not in done and any(key):
                     done.add(key)
-                    # of the two types that are parsed, the one that special tokens mostly have, if both will do
+                    # of the two types that are parsed, the more usual one for special tokens, if both will do
                     kind = CONTROL if self.base.parse_special else USER_DEFINED
                     yield with_types(
                         self.vocabulary, dict.fromkeys(key[0], kind) | dict.fromkeys(key[1], NORMAL)
@@ -237,7 +237,7 @@ class Changes:
 
     @cached_property
     def _pre_changes(self) -> list[EncodingChange]:
-        """A change to each pre-tokenizer that is not the one in force, those that act alike in one."""
+        """A change to each other pre-tokenizer; those that act alike are one change."""
         if not self.vocabulary.tokenizer_model.has_pre_tokenizer:
             return []
         masks = b"<mask>" in self.text.data and "<mask>" in self.vocabulary.token_to_id

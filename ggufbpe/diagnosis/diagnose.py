@@ -5,20 +5,20 @@
 The ids are the sum of a text, an encoding (pre-tokenizer, merges, flags, types of tokens) and what is done
 around it (BOS, EOS, a limit, other numbers for the tokens). Three things make the search short:
 
-- What is around is not searched but read off: the ids are taken apart in each way that makes sense, as
-  `Target`s, and the rest is compared with what an encoding gives for the text alone.
-- The ids say which text they stand for, whoever made them. A change of the text that does not lead to that
+- What is around is not searched but read off the ids: they are taken apart in each way that makes sense, as
+  `Target`s, and the core is compared with what an encoding gives for the text alone.
+- The ids tell which text they stand for, whoever made them. A change of the text that does not lead to that
   text is never encoded; mostly all are, or none but one.
-- An encoding is asked for ids only as far as they agree, and all encodings share what they know of words.
+- An encoding is asked for ids only as far as they agree, and all encodings share their caches of words.
 
 Sets of changes are tried by size: none, one, two; all of the smallest size at which there is an answer are
 listed. An answer is encoded once more, whole, before it is given. Where there is none, the text that the ids
 stand for is tried, then single changes are measured by how far they lead.
 
-Where the tokens of the vocabulary speak against its pre-tokenizer (families.py), that is taken for a cause before
-all others: what is explained with the one that they point to, and with no more besides than without, is the answer.
+Where the tokens of the vocabulary speak against its pre-tokenizer (families.py), that is the first cause to consider:
+an explanation with the one that they point to is the answer if it needs no more other causes than those without.
 
-But: no rule for when ids are right. That they differ from the model's is all that is said here, and why.
+But: not which ids are right, only that they differ from the model's, and why.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     a model -> [this file] -> the same with one thing changed -> diagnose.py
 
-A change is a function from an encoding to one with the change, and with its cause.
+A change is a function from an encoding to one with the change and its cause.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def with_types(vocabulary: Vocabulary, types: dict[int, int]) -> EncodingChange:
 
 
 def with_pre(names: list[str], masks: bool) -> EncodingChange:
-    """A change to pre-tokenizers that act alike. The cause is written when it is known which give the ids."""
+    """A change to pre-tokenizers that act alike. The cause is written once it is known which of them give the ids."""
     entry = PRE_TOKENIZERS[names[0]]
     cause = Cause("pre_type", {"names": names}, "")
 

@@ -1,8 +1,8 @@
-"""What ids and texts say without being encoded: how the ids can be taken apart, and where texts differ.
+"""What ids and texts tell without encoding: how the ids can be taken apart, and where texts differ.
 
     ids, texts -> [this file] -> what is worth trying -> diagnose.py
 
-But: nothing here is sure. What is worth trying is tried before it is said.
+But: these are guesses. A caller re-encodes with each before reporting it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .causes import Cause
 
 EXCERPT = 40  # bytes of a text that are shown
 _COMPARED = 4000  # bytes by which texts are compared
-_ALIKE = 0.3  # the share of trigrams from which on two texts are thought to be the same one, changed
-_SHIFTED = 0.3  # the share of ids from which on a shift is worth trying
+_ALIKE = 0.3  # from this share of common trigrams on, two texts count as versions of one
+_SHIFTED = 0.3  # from this share of the ids on, a shift is worth trying
 
 
 class Target(NamedTuple):
@@ -128,7 +128,7 @@ def shown(data: bytes) -> str:
 
 
 def are_alike(ours: bytes, theirs: bytes) -> bool:
-    """Whether two texts have much in common, by trigrams; what is short or empty is a part of anything."""
+    """Whether two texts have much in common, by trigrams; a short or empty one has with any."""
     if min(len(ours), len(theirs)) < 3 or ours in theirs or theirs in ours:
         return True
     one, two = (Counter(zip(text, text[1:], text[2:])) for text in (ours[:_COMPARED], theirs[:_COMPARED]))

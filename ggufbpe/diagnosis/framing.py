@@ -1,6 +1,6 @@
-"""What stands before and behind the ids of a text, BOS, EOS or SEP, where it is not as the model has it.
+"""What stands before and after the ids of a text, BOS, EOS or SEP, where it differs from what the model adds.
 
-search.py -> [this file] -> the cause, and how to mend it
+search.py -> [this file] -> the cause, and how to fix it
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _K = TokenizerKey
 def framing(
     vocabulary: Vocabulary, name: str, ours: tuple[int, ...], theirs: tuple[int, ...]
 ) -> Iterator[Cause]:
-    """The cause that `ours` stands at an end of the ids and `theirs` at an end of the given ones, if any.
+    """The cause for `ours` at one end of the model's ids and `theirs` at that end of the given ones, if they differ.
 
     `name` is "bos" or "eos".
     """

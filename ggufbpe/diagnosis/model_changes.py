@@ -1,4 +1,4 @@
-"""What may be otherwise in models without a pre-tokenizer: flags, charsmap, scores, bytes, and the model itself.
+"""What may differ in models without a pre-tokenizer: flags, charsmap, scores, bytes, and the model itself.
 
     vocabulary, file -> [this file] -> changes of an encoding, with their causes -> changes.py, diagnose.py
 
@@ -87,7 +87,7 @@ def _flag_changes(vocabulary: Vocabulary) -> Iterator[Change]:
 
 
 def _flipped(vocabulary: Vocabulary, flags: tuple[str, ...]) -> EncodingChange:
-    """A change of all of `flags` to the contrary."""
+    """A change that inverts all of `flags`."""
     new = {flag: not getattr(vocabulary, flag) for flag in flags}
     keys: dict[str, object] = {_FLAGS[flag][1]: str(value).lower() for flag, value in new.items()}
     if flags == _SET_TOGETHER[:1]:
@@ -192,7 +192,7 @@ def _with(cause: Cause, **fields: object) -> EncodingChange:
 
 
 def other_models(vocabulary: Vocabulary) -> Iterator[tuple[Tokenizer, Cause]]:
-    """The file as it is under the models that its tokens look like, if they do not look like its own."""
+    """The same file read as the models that its tokens look like, if they do not look like its own."""
     if not os.path.isfile(vocabulary.path):
         return
     try:

@@ -24,7 +24,7 @@ _LEAST_GAIN = 0.1  # of the ids that disagree, the share that a partial explanat
 
 
 class Nearest(Search):
-    """The search with one model, and what can be said where it finds nothing."""
+    """The search with one model, and what can be reported where it finds nothing."""
 
     def other_text(self) -> list[Answer]:
         """The text that the ids stand for, if it gives them."""
@@ -44,7 +44,7 @@ class Nearest(Search):
                     some = [item for encoding in encodings for item in self._tried(encoding, text, [target])]
                     some = [item for item in some if all(cause.id != "truncated" for cause in item.causes)]
                     fewest = min((len(item.causes) for item in found), default=99)
-                    # what is as good with BOS in the text is said already with BOS added to it
+                    # an explanation with BOS in the text repeats that with BOS added to it
                     found += [item for item in some if len(item.causes) < fewest]
             if found:
                 return self._merged(found)
@@ -98,7 +98,7 @@ class Nearest(Search):
         return [*self._nearest(as_it_is), unknown]
 
     def _repeat_as_ours(self) -> bool:
-        """Whether ids come again about as often as they must in such a text, whatever their numbers."""
+        """Whether ids repeat about as often as they must in such a text, whatever their numbers."""
         ours, theirs = len(self.ours), len(self.ids)
         again = [count - len(set(ids)) for ids, count in ((self.ours, ours), (self.ids, theirs))]
         return 0.2 * ours <= theirs <= 5 * ours and again[1] * ours * 3 >= again[0] * theirs

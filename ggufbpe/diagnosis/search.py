@@ -32,7 +32,7 @@ class Answer(NamedTuple):
 
 
 def order(answer: Answer) -> list[int]:
-    """By which answers are sorted: the places of their causes in the list of all."""
+    """The sort key of answers: the places of their causes in `CAUSES`."""
     return sorted(CAUSES.index(cause.id) for cause in answer.causes)
 
 
@@ -41,7 +41,7 @@ def _with_pre_first(answer: Answer) -> Answer:
 
 
 def pre_names_of(answer: Answer) -> list[str]:
-    """The names of the pre-tokenizers that a answer is about."""
+    """The names of the pre-tokenizers that an answer is about."""
     found = [cause.detail["names"] for cause in answer.causes if cause.id == "pre_type"]
     return [name for names in found for name in names]  # type: ignore[attr-defined]
 
@@ -50,7 +50,7 @@ class Search(Changes):
     """The search with one model."""
 
     def whole(self, most_changes: int = MOST_CHANGES) -> list[Answer]:
-        """What explains all ids, with as few causes as can be; of that many causes, everything that does."""
+        """What explains all ids with the fewest causes possible: all such answers."""
         return self._merged(self._searched(self.base, most_changes))
 
     def _searched(self, base: Encoding, most_changes: int) -> list[Answer]:
@@ -106,7 +106,7 @@ class Search(Changes):
         return found
 
     def _may_be_doubted(self, whole: list[Answer]) -> bool:
-        """Whether it may pay to weigh all tokens, which takes up to seconds."""
+        """Whether it may be worth judging by all tokens, which takes up to seconds."""
         vocabulary = self.vocabulary
         telling = vocabulary.pre == "default" or telltales(vocabulary.pre_tokenizer, vocabulary.token_to_id)
         return bool(telling) or any(map(pre_names_of, whole))
@@ -146,7 +146,7 @@ class Search(Changes):
         return (entry.byte_encode, entry.escape_whitespaces) == (own.byte_encode, own.escape_whitespaces)
 
     def _around(self, encoding: Encoding, target: Target, cut: str) -> Iterator[Cause]:
-        """What of BOS and EOS is not as the model has it. What was cut off has no end there."""
+        """How BOS and EOS differ from the model's. Ids that were cut off have no end to compare."""
         vocabulary = encoding.vocabulary
         ours, eos = self._frame(vocabulary, "bos"), self._frame(vocabulary, "eos")
         if target.head or (cut != "start" and self.ids):

@@ -36,7 +36,7 @@ def _as_text(apply: Callable[[str], str]) -> Callable[[bytes], bytes]:
 
 
 def _without_accents(text: str) -> str:
-    """As BERT does it: decomposed, and without the marks."""
+    """As BERT does: decomposed, and without the marks."""
     return "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
 
 
@@ -90,7 +90,7 @@ def _normalization() -> Iterator[TextChange]:
 
 
 def _named(change: str) -> str:
-    """A change of line ends with who writes such ones.
+    """A change of line ends, with the system that writes such ones.
 
     >>> _named("CRLF to LF")
     'CRLF (of Windows) to LF'
@@ -210,7 +210,7 @@ CHARSMAP_MISSING = _change(
     "convert the model again, with the precompiled charsmap of its own tokenizer",
     _as_text(_as_charsmap),
 )
-# Forms that a model may make itself, by its flags.
+# What a model may do itself, by its flags.
 OF_FLAGS = ("lower case", "accents stripped", "accents stripped, lower case", "accents stripped, NFC")
 
 SPACE_PREFIX_FIX = (
@@ -220,5 +220,5 @@ SPACE_PREFIX_FIX = (
 
 
 def space_prefix(change: str, apply: Callable[[bytes], bytes]) -> TextChange:
-    """A space before the text or before every plain part of it, as SentencePiece puts it there."""
+    """A space before the text or before every plain part of it, as SentencePiece does."""
     return _change("space_prefix", change, f"a space is added {change}", SPACE_PREFIX_FIX, apply)

@@ -1,8 +1,8 @@
-"""Tokenizers that differ from one by little, and cost little: they share what does not change.
+"""Tokenizers that differ a little from a given one and cost little: they share what does not change.
 
     a tokenizer, changes -> [this file] -> tokenizers -> diagnose.py, which asks hundreds of them
 
-What takes time is to look merges up and to encode words. Neither depends on how a text is split, so all
+Looking up merges and encoding words take the time. Neither depends on how a text is split, so all
 variants with the same merges share the ranks, and those with the same flags the ids of words.
 """
 
@@ -28,7 +28,7 @@ from ..spelling import BYTE_TOKENS
 from ..tokenizer import Tokenizer
 from ..vocab import BYTE, Vocabulary
 
-_REMEMBERED, _REMEMBERED_LENGTH = 512, 1 << 16  # texts and characters; at the most some 300 MB of odd texts
+_REMEMBERED, _REMEMBERED_LENGTH = 512, 1 << 16  # texts and characters; some 300 MB of odd texts at most
 
 
 class RanksById(PairRanks):
@@ -65,7 +65,7 @@ class Variant(NamedTuple):
     shift: tuple[int, int] = (0, 0)  # ids from the first number on are higher by the second
 
     def ids(self, variants: Variants | None = None) -> list[int]:
-        """The ids that it gives, by a tokenizer of `variants` or by one made anew."""
+        """The ids that it gives, by a tokenizer of `variants` or by a new one."""
         tokenizer = (variants or Variants(Tokenizer(self.vocabulary))).tokenizer(self.vocabulary, self.way)
         core = tokenizer.encode(self.text, add_special=False, parse_special=self.parse_special)
         return self._around(core)
@@ -140,7 +140,7 @@ class Variants:
         return Tokenizer.from_pipeline(Pipeline(vocabulary).sharing(found[1], plain_text))
 
     def forget_texts(self) -> None:
-        """Free what is remembered of texts."""
+        """Empty the caches of words."""
         self._splits.clear()
 
     @cached_property
@@ -192,7 +192,7 @@ class SpacedTokenizer(Tokenizer):
 
 
 class Fallback:
-    """The `TextModel` (models/model.py) of another one, which does otherwise with characters that have no token."""
+    """Another `TextModel` (models/model.py) with a different way for characters that have no token."""
 
     def __init__(self, plain_text: TextModel, vocabulary: Vocabulary, way: str) -> None:
         self._plain_text = plain_text
@@ -233,12 +233,12 @@ class Fallback:
             is_unknown = True
 
     def forget_words(self) -> None:
-        """Empty what is remembered of texts."""
+        """Empty the cache of words."""
         self._plain_text.forget_words()
 
 
 def _flags(vocabulary: Vocabulary) -> tuple[bool, ...]:
-    """What of a pre-tokenizer the ids of a word depend on (merge.py, WordEncoder)."""
+    """The flags of a pre-tokenizer that the ids of a word depend on (merge.py, WordEncoder)."""
     entry = vocabulary.pre_tokenizer
     return entry.byte_encode, entry.ignore_merges, entry.newline_runs, entry.prepend_space
 

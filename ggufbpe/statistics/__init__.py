@@ -45,15 +45,15 @@ def stats(
     texts (`str`), files and directories (`pathlib.Path`), and binary streams; a mapping has such a corpus for each
     group. Bytes need not be UTF-8. Nothing is held in memory but a block of text (blocks.py) and numbers.
 
-    `by` says what is measured apart: each "file", each "folder" (the first below a directory that is named), each
+    `by` says what is measured separately: each "file", each "folder" (the first below a directory that is named), each
     "extension", or "total" alone; `by_field` names a field of JSON lines, such as their language. `field` is
     their text: None is "text", in files named .jsonl or .ndjson; else every file is JSON lines. `add_bos` counts BOS
     (and EOS) with each text where llama-tokenize adds it; `parse_special` takes the text of control tokens for these
     tokens.
 
-    A file that cannot be read is an exception, unless `report(name, error)` is there to take it. `progress` is
+    A file that cannot be read is an exception, unless `report(name, error)` is given, which gets it. `progress` is
     called with the bytes of files read, those of all files, and the name of the file in hand. Without `read_ignored`,
-    what git ignores of directories in a repository is left out, as the command does. `ValueError` for
+    what git ignores in directories of a repository is left out, as the command does. `ValueError` for
     options that do not exist, `TypeError` for what is no corpus, `GGUFError` for models that cannot be used.
 
     >>> [row] = stats("gpt2.gguf", ["Hello world, it's naïve"]).total        # doctest: +SKIP

@@ -314,7 +314,9 @@ class _Model:
         """The different ids, ascending, and how often each is there."""
         import numpy as np
 
-        if len(ids) < self._tokenizer.vocab_size // 8:  # sorting these takes less than a look at all tokens
+        if (
+            len(ids) < self._tokenizer.vocab_size // 8
+        ):  # sorting these takes less time than a pass over all tokens
             found, times = np.unique(ids, return_counts=True)
             return found.astype(np.int64), times.astype(np.int64)
         counted = np.bincount(ids, minlength=self._tokenizer.vocab_size)

@@ -61,9 +61,9 @@ def train(
     """Learn a vocabulary of `vocab_size` tokens from a corpus, by byte pair encoding.
 
     `corpus` has texts (`str`), files and directories (`pathlib.Path`), and binary streams; JSON lines and
-    compressed files go by their names, and `field` is what is read of JSON lines. `word_counts` are words that
-    are split already. Texts are split by `pre`, a name of the registry ("gpt-2" by default), "none" (each line is
-    a word) or "words"; `units`, "bytes" or "chars", are what merging begins with.
+    compressed files are told by their names, and `field` is the field of JSON lines that is read. `word_counts` are
+    words that are split already. Texts are split by `pre`, a name of the registry ("gpt-2" by default), "none" (each
+    line is a word) or "words"; `units`, "bytes" or "chars", are what merging begins with.
 
     `special` become control tokens, `user_defined` tokens that are always shown; both are cut out of the texts.
     `bos` and `eos` name control tokens, the first of `special` by default; a `bos` that is named is added to each
@@ -76,8 +76,8 @@ def train(
     is a GGUF whose tokens and merges come first, with `seed_overrides` in place of some of its keys as `from_gguf`
     takes them.
 
-    `progress` is called with the phase ("read" or "merge"), what is done and what there is in all: bytes of files,
-    merges. `skipped` counts by kind what directories have that is not read.
+    `progress` is called with the phase ("read" or "merge"), how much is done and how much there is: bytes of files,
+    merges. `skipped` counts, by kind, what is left out of directories.
 
     The result depends on the texts and options alone; on the order of texts only where `ties` is "first-seen".
     `threads` count words in the compiled module (by default as many as there are); without it, there is one.
@@ -273,7 +273,7 @@ def _learn(
 def _parts(
     counts: Mapping[str, int], form: Form, ending: str | None, ids: Mapping[str, int], seed: Vocabulary | None
 ) -> Iterator[tuple[list[int], int]]:
-    """Words as ids of symbols, with their counts; in parts where a symbol is no token, for no pair goes across it."""
+    """Words as ids of symbols, with their counts; cut where a symbol is no token, as no pair crosses it."""
     encoder = WordEncoder(seed.pre_tokenizer, seed.token_to_id, seed.merges) if seed is not None else None
     for word, count in counts.items():
         symbols = form.splitting.symbols(word)

@@ -2,10 +2,10 @@
 
     texts -> native.WordCounter -> native.Learner -> merges
 
-The work is done outside of the interpreter's lock, in short turns: between two of them Python looks for Ctrl-C and
-progress is told.
+The work is done outside of the interpreter's lock, in short turns: between two of them Python checks for Ctrl-C and
+reports progress.
 
-But: nothing is decided here. What goes to the compiled module, and what does not, is `train`'s to say.
+But: nothing is decided here. `train` chooses what goes to the compiled module.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
     strings, paths, streams -> [this file] -> texts -> words.py
 
 A file is read in blocks, so memory does not grow with it. A block ends after a line whose next one begins with
-an ASCII letter: there every pre-tokenizer but the few that join words across lines begins a word anyway. A
+an ASCII letter: there every pre-tokenizer begins a word anyway, except for the few that join words across lines. A
 stretch of 64 MiB without such a place is cut after its last line, or else between characters.
 
-Files come in the order of their paths, whatever the order in which they were given; strings and streams come
-before them, in their own.
+Files come in the order of their paths, whatever order they were given in; strings and streams come before them, as
+given.
 
 But: no words and no counting.
 """
@@ -29,14 +29,14 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class CorpusOptions(NamedTuple):
-    """How files are read, and who is told of it."""
+    """How files are read, and what is told about it."""
 
     field: str | None = (
         None  # of JSON lines; None: "text", and only in files that are named .jsonl or .ndjson
     )
     errors: str = "strict"  # or "replace": U+FFFD for bytes that are not UTF-8
     progress: Callable[[int, int], object] | None = None  # (bytes read, bytes in all) of files
-    skipped: Counter[str] | None = None  # what directories have that is not read
+    skipped: Counter[str] | None = None  # what is left out of directories
 
 
 def texts_of(corpus: Iterable[object], reading: CorpusOptions) -> Iterator[str]:
@@ -105,7 +105,7 @@ def _blocks(stream: Any, name: str, reading: CorpusOptions) -> Iterator[str]:
 
 
 def _last_line_end(data: bytes, start: int) -> int:
-    """The last place behind `start` where a text can be cut without changing its words, 0 if there is none."""
+    """The last place after `start` where a text can be cut without changing its words, 0 if there is none."""
     end = len(data)
     while (end := data.rfind(b"\n", max(start, 1), end)) >= 0:
         if _LINE_END.match(data, end - 1):

@@ -1,6 +1,6 @@
 """A vocabulary before learning: special tokens and units, or a seed's tokens and merges.
 
-    options, alphabet of the words | seed.gguf -> [this file] -> tokens and merges to go on from
+    options, alphabet of the words | seed.gguf -> [this file] -> tokens and merges to start from
 
 But: nothing is learned here.
 """
@@ -20,7 +20,7 @@ from .words import Splitting
 
 
 class Added(NamedTuple):
-    """Tokens that text is not made of, or not by merging."""
+    """Tokens that are not made by merging: control and user-defined ones, and the unknown token."""
 
     special: list[str]
     user_defined: list[str]

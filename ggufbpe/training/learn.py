@@ -2,24 +2,24 @@
 
     {word: count} -> [this file] -> merges, each with its count
 
-Again and again the pair of neighbouring symbols that stands most often in all words becomes one symbol, until
+Repeatedly the most frequent pair of neighbouring symbols in all words becomes one symbol, until
 the vocabulary has its size or no pair is left. The count of a pair is that of its places, also where they
 overlap: "aaa" has two of (a, a), as in minbpe and in HF tokenizers.
 
 Only the words in which the chosen pair stands are counted again. Pairs wait in a heap under the count that they
-had when they were put there; counts fall without telling it, so what comes out with an old count goes back with
-the new one. A pair whose count rises is put there anew.
+had when they were pushed; counts fall without the heap being told, so what comes out with an old count goes back with
+the new one. A pair whose count rises is pushed again.
 
 Of pairs of the same count, one goes first by the order of ties:
 
 - lowest-ids: the smaller id on the left, then on the right, as in HF tokenizers;
 - lexicographic: the smaller left token, then the smaller right one, by bytes;
-- first-seen: the pair that stands first in the text as it is merged by now, as in minbpe.
+- first-seen: the pair that stands first in the text as merged so far, as in minbpe.
 
-With a seed, a pair may join to a token that is there already, by another way. It becomes a merge, for the encoder
-needs it, but no token; and merges learned before that now apply again are applied at once, as the encoder does.
+With a seed, a pair may join to a token that exists already, by other merges. It becomes a merge, as the encoder
+needs it, but not a token; and merges learned before that now apply again are applied at once, as the encoder does.
 
-But: no texts, no special tokens and no files. `Learner` is what the compiled counter is held to.
+But: no texts, no special tokens and no files. `Learner` is what the compiled one is tested against.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Learner:
         self._words: list[list[int]] = []
         self._word_counts: list[int] = []
         self._counts: dict[int, int] = {}
-        self._where: dict[int, list[int]] = {}  # pair: words, ascending; it may stand there no more
+        self._where: dict[int, list[int]] = {}  # pair: words, ascending; it may no longer stand there
         self._passed: dict[int, int] = {}  # pair: how many of these words it surely does not stand in
 
     def add_words(self, words: list[list[int]], counts: Sequence[int]) -> None:
@@ -139,7 +139,7 @@ class Learner:
         return self._raw[key >> 32], self._raw[key & _LOW]
 
     def _first_place(self, key: int) -> tuple[int, int]:
-        """The first word in which the pair stands by now, and the symbol before which it does, in units."""
+        """The first word in which the pair stands now, and at which symbol, in units."""
         left, right = key >> 32, key & _LOW
         words = self._where[key]
         for number in range(self._passed.get(key, 0), len(words)):
@@ -172,7 +172,7 @@ class Learner:
         return self._ids[text], True
 
     def _merge(self, key: int, count: int) -> tuple[LearnedMerge, Iterable[int]]:
-        """LearnedMerge a pair in all words; also returns the pairs that now stand in places where they did not."""
+        """Merge a pair in all words; also returns the pairs that now stand in places where they did not."""
         left, right = key >> 32, key & _LOW
         token, is_new = self._joined(left, right)
         self._rules[key] = (len(self._rules), token)

@@ -71,7 +71,7 @@ def _write_gguf(trained: TrainedVocabulary, file: IO[bytes]) -> None:
 
 
 def _keys(trained: TrainedVocabulary) -> dict[str, Value]:
-    """What llama.cpp reads of a new vocabulary beside tokens, types and merges."""
+    """The keys of a new vocabulary that llama.cpp reads, besides tokens, types and merges."""
     form = trained.form
     end = trained.token_to_id[_unnamed_end(trained)]
     return {

@@ -29,7 +29,7 @@ from .words import Splitting
 
 
 class Step(NamedTuple):
-    """A merge as it was learned: the pair, how often it stood in the words by then, and what it joins to."""
+    """A merge as it was learned: the pair, how often it stood in the words then, and what it joins to."""
 
     left: str
     right: str
@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 
 class Form(NamedTuple):
-    """How words are written for merging: all that is not tokens and merges."""
+    """How words are written for merging: everything except tokens and merges."""
 
     splitting: Splitting
     end_of_word: str | None = None
@@ -68,7 +68,7 @@ class Form(NamedTuple):
 
 
 class Seed(NamedTuple):
-    """The model file that a vocabulary continues, and what is taken in place of some of its keys."""
+    """The model file that a vocabulary continues, and overrides of its keys."""
 
     path: str | os.PathLike[str]
     overrides: Overrides = MappingProxyType({})
@@ -137,7 +137,7 @@ class TrainedVocabulary:
         return tokens
 
     def _fragments(self, text: str) -> Iterator[tuple[int | None, Iterable[str]]]:
-        """Special tokens, and the words of what is between them."""
+        """Special tokens, and the words between them."""
         split = self.form.splitting
         for token, start, end in self._special.partition(text, parse_special=True):
             if token is not None:

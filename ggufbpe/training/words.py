@@ -4,7 +4,7 @@ r"""Texts to words, and words to the symbols that merging begins with.
 
 The splittings are those of the registry (split.py), and two that llama.cpp does not have: `none`, where each
 line is a word, and `words`, where runs of letters, marks and digits and runs of other characters are words and
-white space goes. Symbols are bytes, written in GPT-2's alphabet, or characters.
+white space is dropped. Symbols are bytes, written in GPT-2's alphabet, or characters.
 
 But: no merges.
 """
