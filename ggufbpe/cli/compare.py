@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     stretches = compare(tokenizers, text, parse_special=arguments.parse_special)
     compared = compare_lines.Compared(short_names(models), text, stretches)
     if arguments.json:
-        for part in compare_lines.json_parts(compared):
+        for part in compare_lines.compared_as_json(compared):
             _output.write(part)
     else:
         shown = compare_lines.shown_lines(

@@ -25,7 +25,7 @@ class Compared(NamedTuple):
     stretches: Stretches
 
 
-def json_parts(compared: Compared) -> Iterator[bytes]:
+def compared_as_json(compared: Compared) -> Iterator[bytes]:
     """All of it, stretch by stretch; a piece that is not UTF-8 has its bytes in hexadecimal beside."""
     counts = zip(compared.names, compared.stretches.counts)
     value = {
