@@ -1,4 +1,4 @@
-"""The flags that llama.cpp gives all of its tools, which say nothing of a tokenizer: taken, and left at that.
+"""The flags that all tools of llama.cpp have and that do not concern a tokenizer: accepted and ignored.
 
 Source: common/arg.cpp (common_params_parser_init, what LLAMA_EXAMPLE_COMMON and LLAMA_EXAMPLE_TOKENIZE have). Those
 that say something of it, tokenize.py has; those that name a model by something else than a file, no command takes.

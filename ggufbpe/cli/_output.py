@@ -31,13 +31,13 @@ def write(data: bytes) -> None:
 
 
 def flush() -> None:
-    """Bring out what was written, so that an error shows now and not at the interpreter's end."""
+    """Flush what was written, so that an error shows now and not when the interpreter exits."""
     if sys.stdout is not None:
         _attempt(sys.stdout.flush)
 
 
 def abandon() -> None:
-    """Send what is still in the buffer nowhere; else the interpreter tries again at its end and complains."""
+    """Discard what is still in the buffer; else the interpreter tries again when it exits, and complains."""
     with suppress(OSError, ValueError):  # not a real file, so there is nothing to fail
         if sys.stdout is not None:
             devnull = os.open(os.devnull, os.O_WRONLY)

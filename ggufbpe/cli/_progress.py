@@ -35,7 +35,7 @@ class Bar:
         return self._width is not None and (at_once or time.monotonic() - self._last >= INTERVAL)
 
     def draw(self, share: float | None, text: str) -> None:
-        """Draw what is done, 0 to 1 (None: not known, so no bar), and behind it as much of `text` as fits."""
+        """Draw what is done, 0 to 1 (None: not known, so no bar), and after it as much of `text` as fits."""
         if self._width is None:
             return
         self._last = time.monotonic()

@@ -1,4 +1,4 @@
-"""Signals as exceptions, so that what is begun is cleaned up."""
+"""Signals as exceptions, so that unfinished work is cleaned up."""
 
 from __future__ import annotations
 

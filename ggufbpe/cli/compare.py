@@ -14,7 +14,7 @@ from ._arguments import Parser, UsageError, add_color, add_override_kv, add_sour
 from ._input import read_text, settle_stdin
 
 _DESCRIPTION = """\
-Show how two or more models cut a text into tokens: how many each makes of it, and the places where they part. The \
+Show how two or more models cut a text into tokens: how many each makes of it, and the places where they differ. The \
 tokens are aligned by the bytes of the text, so the models may be of any kind; ids mean nothing in another vocabulary, \
 and are shown with --ids. BOS and EOS are not added.
 

@@ -35,7 +35,7 @@ standard output.
 
 Directories are searched for regular files, sorted by name. Names that begin with a dot, binary files (a NUL in \
 the first 8000 bytes, as git tells them), links and, in a git repository, what git ignores are left out there, and \
-how many is said at the end; what is named on the command line is always counted. Files named .gz and .zst are \
+their number is shown at the end; what is named on the command line is always counted. Files named .gz and .zst are \
 decompressed, and .jsonl and .ndjson are JSON lines, each a text of its own, as in `ggufbpe stats`. Files may be of \
 any size. A file that cannot be read is reported, the others are counted, and the exit code is 2.
 
@@ -85,7 +85,7 @@ def add_arguments(parser: Parser) -> None:
         help="the order of the rows: by name, or the largest first (default: as they come)",
     )
     parser.add_argument(
-        "--top", type=int, metavar="N", help="show only the N first, by tokens where --sort says nothing else"
+        "--top", type=int, metavar="N", help="show only the first N, by tokens unless --sort says otherwise"
     )
     add_no_ignore(parser)
     parser.add_argument("--json", action="store_true", help="print one object: files, total, errors, skipped")

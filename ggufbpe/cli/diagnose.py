@@ -28,20 +28,21 @@ from ._arguments import (
 from ._input import read_file, read_stdin, read_text, settle_stdin
 
 _DESCRIPTION = """\
-Find why ids from elsewhere are not those of a model: what together turns what the model gives into these ids. \
-Smallest changes are tried first, of everything: another pre-tokenizer, BOS and EOS, special tokens, the text \
+Find why ids from elsewhere are not those of a model: which changes together turn the ids of the model into these. \
+The smallest changes are tried first, of everything: another pre-tokenizer, BOS and EOS, special tokens, the text \
 (line ends, spaces, normalization, escapes), the vocabulary, a limit that cut the ids off; then pairs of them.
 
 An explanation that is said to explain all ids gives exactly these ids; others say which share of them agrees. \
-Explanations of equally many causes are all listed, what is done around the text first, then what changes the \
-text, then what changes the model.
+Explanations of equally many causes are all listed, those around the text first, then those that change the \
+text, then those that change the model.
 
 --ids takes a file, - for standard input, or the ids themselves: JSON, numbers between white space or commas, or \
 what llama-tokenize and llama-server print. The text is taken as it is; backslash escapes are read only with \
 --escape. A second -m is another model that the ids may come from.
 
 Where the model adds EOS and no BOS, the command llama-tokenize (and `ggufbpe tokenize`) adds neither, and the \
-function llama_tokenize (and `Tokenizer.encode`) adds EOS. Ids of either kind are the model's, and it is said of which.
+function llama_tokenize (and `Tokenizer.encode`) adds EOS. Ids of either kind count as the model's; the output says \
+which kind they are.
 
 The exit code is 0 if the ids are the model's, 1 if not, explained or not, 2 if it could not be found out."""
 _EXAMPLES = """\

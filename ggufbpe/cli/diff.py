@@ -20,7 +20,7 @@ from ._input import read_file
 _DESCRIPTION = """\
 Compare the tokenizers of two models: tokens, types, merges, flags, special ids and pre-tokenizer, all after \
 llama.cpp's loading rules. Tokens are compared by their text. With texts, also where the two encode them \
-differently, and why; that comes first then, and of the vocabularies only how many.
+differently, and why; that then comes first, and the differences of the vocabularies are only counted.
 
 The exit code is 0 if they are the same, 1 if anything differs, 2 if they could not be compared."""
 _EXAMPLES = """\

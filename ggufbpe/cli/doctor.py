@@ -14,8 +14,8 @@ from ._arguments import Parser, add_color, add_model_first, add_override_kv, ove
 
 _DESCRIPTION = """\
 Find what is wrong or suspicious in the metadata of a model's tokenizer, and say where it is, why it matters and \
-what to do. Errors make llama.cpp refuse the file or abort, or are values that cannot be meant; warnings most \
-likely give other ids than in training; notes are good to know, and shown with --verbose. Files whose tokenizer \
+what to do. Errors make llama.cpp refuse the file or abort, or are values that cannot be intended; warnings most \
+likely mean other ids than in training; notes are good to know, and shown with --verbose. Files whose tokenizer \
 cannot be opened are examined as well.
 
 The exit code is 1 if there is an error among the findings, with --strict also if there is a warning, 0 if not, 2 if \

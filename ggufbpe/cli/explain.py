@@ -41,7 +41,7 @@ longest is taken; or the best path through the lattice, and the next best. With 
 with the alternative of the pre-tokenizer's pattern that took it.
 
 The text is taken as it is; backslash escapes are read only with --escape. Words and tokens are numbered from 0. RWKV \
-knows no words: each match stands as one. What --json prints is in docs/explain.md."""
+has no words: each match counts as one. What --json prints is in docs/explain.md."""
 _EXAMPLES = """\
 examples:
   ggufbpe explain "Hello world"

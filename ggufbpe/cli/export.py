@@ -34,11 +34,11 @@ Write the vocabulary of a model in a format that other programs read.
 
 Text is normalized and split as llama.cpp does it, where the format can say so. The patterns of a tokenizer.json are \
 those of the models' own files where these split alike, which tokenizers 1.0 reads as well; all others list code \
-points, so that they depend on no library's Unicode version. Where a format cannot do what llama.cpp does, it is said \
-which tokens or characters that concerns. Where the library is installed, its ids are compared with ours on random \
-texts, on characters of every kind, and on the lines of --sample.
+points, so that they depend on no library's Unicode version. Where a format cannot do what llama.cpp does, the \
+output says which tokens or characters are concerned. Where the library is installed, its ids are compared with \
+ours on random texts, on characters of every kind, and on the lines of --sample.
 
-The exit code is 0 if the files are written, 1 if ids differ then without a limit that was told, 2 if nothing was \
+The exit code is 0 if the files are written, 1 if ids then differ and no limit explains it, 2 if nothing was \
 written."""
 _EXAMPLES = """\
 examples:

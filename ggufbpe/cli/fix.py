@@ -23,10 +23,10 @@ from ._signals import termination_as_exit
 _DESCRIPTION = """\
 Write a copy of a model with other metadata. The tensors are copied byte for byte, and stay aligned; memory does \
 not grow with the model. Keys of the tokenizer get the type that llama.cpp wants, other keys the one they have; \
-KEY=TYPE:VALUE says it. An array is a JSON list.
+KEY=TYPE:VALUE names another. An array is a JSON list.
 
-The copy is opened as a tokenizer before it takes its place. One that has an error which the model has not, or \
-one in a key that was changed, is not written; --force writes it even so.
+The copy is opened as a tokenizer before it takes its place. If it has an error that the model does not have, or \
+one in a key that was changed, it is not written; --force writes it anyway.
 
 --in-place changes the model itself. Where the new metadata has room before the tensors only that is written, \
 with a record beside it until it is whole on the disk: after a crash, the next `ggufbpe fix MODEL` undoes it. Where \

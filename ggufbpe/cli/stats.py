@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Measure what tokenizers make of a corpus: bytes and characters a token, tokens a word, tokens of one byte, tokens \
-of the vocabulary that no text used. With several models (-m, again and again), each reads the same texts, and the \
+of the vocabulary that no text used. With several models (-m, repeated), each reads the same texts, and the \
 table sets them side by side.
 
 The corpus is files and directories, or standard input. Directories are searched as by `count`: hidden and binary \
-files and links are left out. Files named .gz and .zst are decompressed, and .jsonl and .ndjson are JSON lines, each \
-a text of its own. Any size will do: a file is read in parts, cut where no id changes. Bytes need not be UTF-8. A \
-file that cannot be read is reported, the others are measured, and the exit code is 2.
+files, links, and what git ignores are left out. Files named .gz and .zst are decompressed, and .jsonl and .ndjson \
+are JSON lines, each a text of its own. Files may be of any size: they are read in parts, cut where no id changes. \
+Bytes need not be UTF-8. A file that cannot be read is reported, the others are measured, and the exit code is 2.
 
 A word is a run of what is not white space (in scripts without spaces, compare bytes a token); a piece is what the \
 model's pre-tokenizer cuts. "1-byte" is the share of tokens that are one byte, be it a letter; "partial" is the \
-share of those that are no whole characters; "used" is how many different tokens there are. As in `count`, BOS \
+share of those that are not whole characters; "used" is how many different tokens there are. As in `count`, BOS \
 counts with each text where the model wants it."""
 _EXAMPLES = """\
 examples:

@@ -30,11 +30,11 @@ which. In directories, hidden and binary files and links are left out. Memory gr
 the corpus.
 
 Texts are split into words by --pre, any name of `ggufbpe list-pre`; by `none`, where each line is a word; or by \
-`words`, where letters and punctuation are parted and white space goes. Then the pair of neighbours that stands most \
-often is joined, until the vocabulary has its size or no pair is left. Of equally frequent pairs --ties says which \
-goes first: lowest-ids, by the ids of the left and the right token (as HF tokenizers); lexicographic, by their bytes; \
-first-seen, by the place in the text as it is merged by then (as minbpe), where files are read in the order of their \
-paths. The same files and options give the same vocabulary, in whatever order the files are named.
+`words`, where letters and punctuation are separated and white space is dropped. Then the most frequent pair of \
+neighbours is joined, until the vocabulary has its size or no pair is left. Of equally frequent pairs --ties says \
+which goes first: lowest-ids, by the ids of the left and the right token (as HF tokenizers); lexicographic, by \
+their bytes; first-seen, by the place in the text as merged so far (as minbpe), where files are read in the order \
+of their paths. The same files and options give the same vocabulary, in whatever order the files are named.
 
 What llama.cpp has no form for (--end-of-word, --unk, --units chars with a pre-tokenizer that writes bytes, --pre none \
 and words) is written as .json, or its merges as .txt."""
@@ -53,7 +53,7 @@ def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add = parser.add_argument
     add("corpus", nargs="*", metavar="CORPUS", help="files and directories; - is standard input")
-    add("--vocab-size", type=int, required=True, metavar="N", help="tokens in all, but for the one of --unk")
+    add("--vocab-size", type=int, required=True, metavar="N", help="tokens in all, without the one of --unk")
     add(
         "-o", "--output", metavar="PATH", help="the file to write: .gguf, .json, or .txt for the merges alone"
     )
@@ -162,7 +162,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """What would otherwise go wrong only after a long time."""
+    """Refuse at once what would go wrong only after a long time."""
     if not arguments.corpus and arguments.word_counts is None and pipe_has_text():
         arguments.corpus = ["-"]
     if not arguments.corpus and arguments.word_counts is None:

@@ -54,7 +54,7 @@ directories, files are taken that `ggufbpe count` would count, and compressed fi
 Texts are taken as they are; backslash escapes are read only with --escape.
 
 Recorded ids of a model that adds EOS and no BOS may be with EOS, as the function llama_tokenize gives them, or \
-without, as the command llama-tokenize prints them; it is said of which kind they were taken to be.
+without, as the command llama-tokenize prints them; the output says which kind was assumed.
 
 The exit code is 0 if all ids are the same, 1 if some differ or the other tokenizer failed on a text (it crashed, \
 hung or gave garbage), 2 if nothing could be compared or something could not be read."""
@@ -93,7 +93,7 @@ def add_arguments(parser: Parser) -> None:
     )
     add_no_ignore(parser)
     parser.add_argument("--fuzz", metavar="N", type=int, help="compare N random texts")
-    parser.add_argument("--seed", metavar="S", default="1", help="what random texts follow from (default: 1)")
+    parser.add_argument("--seed", metavar="S", default="1", help="the seed of the random texts (default: 1)")
     parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in texts")
     add_special_flags(parser)
     parser.add_argument(
