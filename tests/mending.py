@@ -33,6 +33,7 @@ from ggufbpe.diagnosis import diagnose as diagnosing
 from ggufbpe.examination import examine as examining
 from ggufbpe.examination.finding import Finding
 from ggufbpe.examination.merges import unreachable
+from ggufbpe.inputs import text_of, tokenizer_of
 from ggufbpe.models.bpe import families
 from ggufbpe.verification import verify as verifying
 from ggufbpe.vocab import Vocabulary, load_vocabulary
@@ -156,8 +157,8 @@ def _noting(write: Callable[..., Path]) -> Callable[..., Path]:
 
 def _watched_diagnose(diagnose: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(diagnose)
-    def watched(tokenizer: Tokenizer, text: bytes, ids: Iterable[int], **options: Any) -> Any:
-        given = list(ids)
+    def watched(model: Any, text: Any, ids: Iterable[int], **options: Any) -> Any:
+        tokenizer, text, given = tokenizer_of(model), text_of(text), list(ids)
         found = diagnose(tokenizer, text, given, **options)
         with watch.busy() as is_watched:
             if is_watched and any(item.fix for item in found.explanations) and is_as_its_file(tokenizer):

@@ -8,7 +8,8 @@ import os
 from ..escapes import process_escapes
 from ..tokenizer import Tokenizer
 from ..verification.side_by_side import compare
-from ..views import compare_lines, terminal
+from ..views import terminal
+from ..views.compare_lines import shown_lines
 from ..wording import short_names
 from . import _output
 from ._arguments import Parser, UsageError, add_override_kv, add_sources, overrides_of
@@ -57,22 +58,22 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"two models or more, not {len(models)} (see ggufbpe compare --help)")
     text = _text(arguments)
     overrides = overrides_of(arguments)
-    tokenizers = [Tokenizer.from_gguf(path, overrides=overrides) for path in models]
-    stretches = compare(tokenizers, text, parse_special=arguments.parse_special)
-    compared = compare_lines.Compared(short_names(models), text, stretches)
+    tokenizers = (Tokenizer.from_gguf(path, overrides=overrides) for path in models)
+    named = dict(zip(short_names(models), tokenizers))
+    compared = compare(named, text, parse_special=arguments.parse_special)
     if arguments.json:
-        _output.write(terminal.json_bytes(compare_lines.to_json(compared)))
+        _output.write(terminal.json_bytes(compared.to_dict()))
     else:
-        shown = compare_lines.shown_lines(
+        lines = shown_lines(
             compared,
             ids=arguments.ids,
             everything=arguments.all,
             color=_output.use_color(arguments.color),
             width=_output.terminal_width() or 100,
         )
-        for line in shown:
+        for line in lines:
             _output.write(f"{line.rstrip(' ')}\n".encode())
-    return int(not all(stretch.is_same for stretch in stretches))
+    return int(not compared.is_same)
 
 
 def _text(arguments: argparse.Namespace) -> bytes:

@@ -7,10 +7,12 @@ By bytes of the text alone: an id means nothing in another vocabulary. So models
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from ..tokenizer import Text, Tokenizer
+from ..inputs import Model, TextOrPath, text_of, tokenizers_of
+from ..wording import counted
 from .align import Placed, Row, own_row
 
 
@@ -26,21 +28,75 @@ class Stretch(NamedTuple):
     tokens: list[Row]
 
 
-def compare(tokenizers: Sequence[Tokenizer], text: Text, *, parse_special: bool = True) -> list[Stretch]:
-    """The stretches of `text` between the places where all tokenizers cut it, in order; BOS and EOS are not added.
+@dataclass(frozen=True, repr=False)
+class Compared:
+    """What `compare` gives: the names of the models, the text, and its stretches in order."""
 
-    >>> a, b = Tokenizer.from_gguf("a.gguf"), Tokenizer.from_gguf("b.gguf")          # doctest: +SKIP
-    >>> for stretch in compare([a, b], "Hello 123"):                                # doctest: +SKIP
+    names: tuple[str, ...]
+    text: bytes
+    stretches: tuple[Stretch, ...]
+
+    @property
+    def counts(self) -> list[int]:
+        """How many tokens each model makes of the text."""
+        return [sum(len(stretch.tokens[i]) for stretch in self.stretches) for i in range(len(self.names))]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether all models cut the text alike."""
+        return all(stretch.is_same for stretch in self.stretches)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as `ggufbpe compare --json` writes it; a piece that is not UTF-8 has its bytes in hexadecimal."""
+        return {
+            "models": [{"name": name, "tokens": tokens} for name, tokens in zip(self.names, self.counts)],
+            "bytes": len(self.text),
+            "stretches": [
+                {
+                    "start": stretch.start,
+                    "end": stretch.end,
+                    "same": stretch.is_same,
+                    "tokens": [list(map(_object, row)) for row in stretch.tokens],
+                }
+                for stretch in self.stretches
+            ],
+        }
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name} {counted(n, 'token')}" for name, n in zip(self.names, self.counts))
+        return f"<Compared: {counted(len(self.text), 'byte')}; {counts}>"
+
+
+def _object(token: Placed) -> dict[str, Any]:
+    piece = token.piece.decode("utf-8", "replace")
+    found = {"id": token.id, "piece": piece, "start": token.start, "end": token.end}
+    return found if piece.encode() == token.piece else {**found, "bytes": token.piece.hex()}
+
+
+def compare(
+    models: Iterable[Model] | Mapping[str, Model], text: TextOrPath, *, parse_special: bool = True
+) -> Compared:
+    """A text as several models cut it: the stretches between the places where all of them cut, in order.
+
+    `models` are of any kind, each a `Tokenizer` or the path of a file; a mapping gives them names. `text` is a `str`,
+    bytes, or the `pathlib.Path` of a file. BOS and EOS are not added.
+
+    >>> for stretch in compare(["a.gguf", "b.gguf"], "Hello 123").stretches:        # doctest: +SKIP
     ...     print(stretch.start, [[token.piece for token in row] for row in stretch.tokens])
     0 [[b'Hello'], [b'Hello']]
     5 [[b' ', b'123'], [b' ', b'1', b'2', b'3']]
 
     Each token has its id in its own vocabulary, its bytes, and its place in the bytes of `text`. Tokens that stand for
-    no byte of it, such as a space that a model puts before it, are of the stretch that follows.
+    no byte of it, such as a space that a model puts before it, are of the stretch that follows. `ValueError` where
+    there is no model, `GGUFError` for one that cannot be used.
     """
-    data = text.encode() if isinstance(text, str) else bytes(text)
-    rows = [own_row(tok, data, add_special=False, parse_special=parse_special) for tok in tokenizers]
-    cuts = set.intersection(*(_cuts(row, len(data)) for row in rows)) if rows else set()
+    tokenizers, data = tokenizers_of(models), text_of(text)
+    rows = [own_row(tok, data, add_special=False, parse_special=parse_special) for tok in tokenizers.values()]
+    return Compared(tuple(tokenizers), data, tuple(_stretches(rows, data)))
+
+
+def _stretches(rows: list[Row], data: bytes) -> list[Stretch]:
+    cuts = set.intersection(*(_cuts(row, len(data)) for row in rows))
     taken = [0] * len(rows)
     found: list[Stretch] = []
     start = 0

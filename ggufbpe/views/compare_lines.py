@@ -1,56 +1,19 @@
-"""A text as several tokenizers cut it: as lines for a terminal, and as JSON.
+"""A text as several tokenizers cut it, as lines for a terminal.
 
 verification/side_by_side.py -> [this file] -> cli/compare.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
 
 from ..verification.align import Row
-from ..verification.side_by_side import Stretch
+from ..verification.side_by_side import Compared
 from ..wording import counted
 from . import terminal
 
 SHOWN = 20  # stretches that differ, unless all are asked for
 _BAR = "│"
-
-
-class Compared(NamedTuple):
-    """What there is to show: the names of the models, the text, and its stretches."""
-
-    names: Sequence[str]
-    text: bytes
-    stretches: Sequence[Stretch]
-
-    @property
-    def counts(self) -> list[int]:
-        """How many tokens each model makes of the text."""
-        return [sum(len(stretch.tokens[i]) for stretch in self.stretches) for i in range(len(self.names))]
-
-
-def to_json(compared: Compared) -> dict[str, Any]:
-    """All of it; a piece that is not UTF-8 has its bytes in hexadecimal beside."""
-    return {
-        "models": [{"name": name, "tokens": tokens} for name, tokens in zip(compared.names, compared.counts)],
-        "bytes": len(compared.text),
-        "stretches": [
-            {
-                "start": stretch.start,
-                "end": stretch.end,
-                "same": stretch.is_same,
-                "tokens": [list(map(_object, row)) for row in stretch.tokens],
-            }
-            for stretch in compared.stretches
-        ],
-    }
-
-
-def _object(token: Any) -> dict[str, Any]:
-    piece = token.piece.decode("utf-8", "replace")
-    found = {"id": token.id, "piece": piece, "start": token.start, "end": token.end}
-    return found if piece.encode() == token.piece else {**found, "bytes": token.piece.hex()}
 
 
 def shown_lines(compared: Compared, *, ids: bool, everything: bool, color: bool, width: int) -> Iterator[str]:
