@@ -118,11 +118,11 @@ def fixes_that_fail(broken: Path | bytes) -> tuple[int, list[str]]:
         return count, failed
 
 
-def _examined(path: Path) -> list[Finding]:
+def _examined(path: Path) -> tuple[Finding, ...]:
     """All findings but of the check that takes longest and never has a fix."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(examining, "CHECKS", tuple(c for c in examining.CHECKS if c is not unreachable))
-        return examining.examine(path)
+        return examining.doctor(path).findings
 
 
 def done(command: str, folder: str | Path) -> Path | None:
@@ -139,7 +139,7 @@ def watch_everything() -> None:
     reference.with_pre = _noting(reference.with_pre)
     reference.write_metadata = _noting(reference.write_metadata)
     diagnosing.diagnose = _watched_diagnose(diagnosing.diagnose)
-    verifying.verify = _watched_verify(verifying.verify)
+    verifying.ids_compared = _watched_verify(verifying.ids_compared)
     weighed = lru_cache(maxsize=2)(families.families)  # of copies that have the tokens of the one before
     families.families = lambda made: list(weighed(frozenset(made)))
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..corpus import Report, ignored_by_git
+from ..corpus import Report, ignored_by_git, raised
 from ..errors import printable
 from ..inputs import Model, tokenizers_of
 from ..pipeline.blocks import blocks
@@ -61,18 +61,12 @@ def stats(
     named = tokenizers_of(models)
     measurer = Measurer(named, parse_special, add_bos)
     skipped: Counter[str] = Counter()
-    reading = Reading(by, by_field, field, skipped, report or _raise, progress or _silent)
+    reading = Reading(by, by_field, field, skipped, report or raised, progress or _silent)
     if not read_ignored:
         reading = reading._replace(ignored_in=ignored_by_git)
     for batch in batches(corpus, reading, lambda stream: blocks(stream, named.values(), parse_special)):
         measurer.add(batch)
     return measurer.result(skipped)
-
-
-def _raise(name: str, error: Exception) -> None:
-    if isinstance(error, OSError):
-        raise error
-    raise type(error)(f"{name}: {error}")
 
 
 def _silent(done: int, total: int, name: str) -> None:
