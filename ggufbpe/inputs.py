@@ -51,4 +51,4 @@ def text_of(text: TextOrPath) -> bytes:
     if isinstance(text, os.PathLike):
         with open(text, "rb") as file:
             return file.read()
-    return text.encode() if isinstance(text, str) else bytes(text)
+    return text.encode() if isinstance(text, str) else bytes(memoryview(text))

@@ -15,8 +15,8 @@ from conftest import GPT2, ROOT, UNIGRAM, missing
 from mending import COMMAND, FIXTURES, done, fixes_that_fail
 from reference import NotPreparedError, vocabulary, with_pre, write_metadata
 
-from ggufbpe import Tokenizer
-from ggufbpe.cli import diff, main
+from ggufbpe import Tokenizer, diff
+from ggufbpe.cli import main
 from ggufbpe.examination import examine as checks
 from ggufbpe.examination.examine import doctor
 from ggufbpe.examination.facts import Facts
@@ -655,7 +655,7 @@ def test_what_another_thread_warns_of_is_not_silenced(
     monkeypatch.setattr(warnings, "catch_warnings", None)
     assert "made_control" in [finding.id for finding in found_in(path)]
     assert load_vocabulary(path).warnings
-    assert diff._encoded(*[Tokenizer(load_vocabulary(path))] * 2, [("-p", b"Hi")]).same
+    assert diff(*[Tokenizer(load_vocabulary(path))] * 2, "Hi").same
     assert not recwarn.list
     with GGUFFile(path) as file:
         write_fixed(path, tmp_path / "fixed.gguf", [parse_set(file, f"{K.PRE}=olmo")])

@@ -16,7 +16,7 @@ from ..oracles.recorded_ids import OtherModel
 from ..tokenizer import Tokenizer
 from ..wording import counted
 from .result import Result
-from .texts import ReadingTexts, Source, texts_of
+from .texts import ReadingTexts, Source, read_texts
 from .verify import ids_compared
 from .vocabulary_diff import Sections, sections_to_dict, vocabulary_differences
 
@@ -63,7 +63,7 @@ def diff(a: Model, b: Model, texts: Source | Iterable[Source] = ()) -> Differenc
     (name, one), (other_name, other) = tokenizers_of([a, b]).items()
     names = name, other_name
     sections = vocabulary_differences(one.vocabulary, other.vocabulary, names)
-    found = list(texts_of(texts, ReadingTexts(raised), whole=True))
+    found = list(read_texts(texts, ReadingTexts(raised), whole=True))
     result = _encoded(one, other, found, other_name) if found else None
     return Differences((one.vocabulary.path, other.vocabulary.path), names, sections, result)
 

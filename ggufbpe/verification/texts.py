@@ -33,7 +33,7 @@ Source = TextOrPath | IO[bytes] | File | Text
 
 
 class ReadingTexts(NamedTuple):
-    """How texts are read: `texts_of` has the meaning of each."""
+    """How texts are read: `read_texts` has the meaning of each."""
 
     report: Report
     field: str | None = None
@@ -41,7 +41,7 @@ class ReadingTexts(NamedTuple):
     escape: bool = False
 
 
-def texts_of(
+def read_texts(
     sources: Source | Iterable[Source], reading: ReadingTexts, *, whole: bool = False
 ) -> Iterator[Text]:
     """The texts of `sources`: `str` and bytes, files and directories (`pathlib.Path`), binary streams, or one of them.

@@ -26,7 +26,7 @@ from ..tokenizer import Tokenizer
 from .examine import Examining
 from .fuzz import texts_for
 from .result import Progress, Result, Text
-from .texts import ReadingTexts, Source, texts_of
+from .texts import ReadingTexts, Source, read_texts
 
 BATCH_BYTES = 1 << 18
 
@@ -48,7 +48,7 @@ def verify(
     escape: bool = False,
     timeout: float = 30.0,
     report: Report | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress | None = None,
 ) -> Result:
     """Compare the ids of texts with those that another tokenizer gives: what differs, where, and why.
 
@@ -75,9 +75,14 @@ def verify(
     with _oracle(against, tokenizer, timeout) as oracle:
         if fuzz and oracle.recorded:
             raise ValueError("recorded ids are of texts that you have, and random ones are new")
-        found = chain(texts_of(texts, reading, whole=oracle.recorded), _random(tokenizer, fuzz, seed))
+        found = chain(read_texts(texts, reading, whole=oracle.recorded), _random(tokenizer, fuzz, seed))
         return ids_compared(
-            tokenizer, oracle, found, add_special=add_special, parse_special=parse_special, progress=progress
+            tokenizer,
+            oracle,
+            found,
+            add_special=add_special,
+            parse_special=parse_special,
+            progress=progress or (lambda *_: None),
         )
 
 
