@@ -1,4 +1,8 @@
-"""Open any GGUF model's tokenizer without loading the model, and get llama.cpp's ids, exactly."""
+"""Open any GGUF model's tokenizer without loading the model, and get llama.cpp's ids, exactly.
+
+`Tokenizer.from_gguf(path)` opens a tokenizer. The functions are the commands for Python: docs/python.md has an example
+of each.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
