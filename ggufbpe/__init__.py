@@ -1,4 +1,8 @@
-"""Open any GGUF model's tokenizer without loading the model, and get llama.cpp's ids, exactly."""
+"""Open any GGUF model's tokenizer without loading the model, and get llama.cpp's ids, exactly.
+
+`Tokenizer.from_gguf(path)` opens a tokenizer. The functions are the commands for Python: docs/python.md has an example
+of each.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -6,6 +10,7 @@ from typing import TYPE_CHECKING
 from .once import making
 
 if TYPE_CHECKING:
+    from .diagnosis.diagnose import diagnose as diagnose
     from .errors import CorruptMetadataError as CorruptMetadataError
     from .errors import DuplicateKeyError as DuplicateKeyError
     from .errors import GGUFError as GGUFError
@@ -20,10 +25,17 @@ if TYPE_CHECKING:
     from .errors import UnsupportedVersionError as UnsupportedVersionError
     from .errors import VocabularyError as VocabularyError
     from .errors import WrongTypeError as WrongTypeError
+    from .examination.examine import doctor as doctor
+    from .examination.mend import fix as fix
     from .models.bpe.regex_patterns import patterns as patterns
     from .statistics import stats as stats
     from .tokenizer import Tokenizer as Tokenizer
+    from .trace.explain import explain as explain
+    from .trace.why_not import why_not as why_not
     from .training import train as train
+    from .verification.diff import diff as diff
+    from .verification.side_by_side import compare as compare
+    from .verification.verify import verify as verify
     from .vocab import GGUFWarning as GGUFWarning
     from .vocab import TokenAttribute as TokenAttribute
 
@@ -34,9 +46,17 @@ _HOMES = {
     "GGUFWarning": "vocab",
     "TokenAttribute": "vocab",
     "Tokenizer": "tokenizer",
+    "compare": "verification.side_by_side",
+    "diagnose": "diagnosis.diagnose",
+    "diff": "verification.diff",
+    "doctor": "examination.examine",
+    "explain": "trace.explain",
+    "fix": "examination.mend",
     "patterns": "models.bpe.regex_patterns",
     "stats": "statistics",
     "train": "training",
+    "verify": "verification.verify",
+    "why_not": "trace.why_not",
 }
 
 __all__ = [
@@ -57,9 +77,17 @@ __all__ = [
     "UnsupportedVersionError",
     "VocabularyError",
     "WrongTypeError",
+    "compare",
+    "diagnose",
+    "diff",
+    "doctor",
+    "explain",
+    "fix",
     "patterns",
     "stats",
     "train",
+    "verify",
+    "why_not",
 ]
 
 

@@ -37,6 +37,13 @@ class CorpusError(ValueError):
     """A text that cannot be learned from or measured; the message says which, where and what to do."""
 
 
+def raised(name: str, error: Exception) -> None:
+    """A `Report` that raises what it is told, with the name of the file."""
+    if isinstance(error, OSError) or str(error).startswith(name):
+        raise error
+    raise type(error)(f"{name}: {error}")
+
+
 # ---- which files ----------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,9 @@ class made_once(Generic[T]):  # noqa: N801 - used as functools.cached_property i
         self.name = make.__name__
         self.__doc__ = make.__doc__
 
+    def __repr__(self) -> str:  # what help() shows
+        return "<made on first use>"
+
     @overload
     def __get__(self, instance: None, owner: type) -> made_once[T]: ...
     @overload

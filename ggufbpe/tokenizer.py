@@ -13,7 +13,8 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import cache
 from itertools import chain
@@ -119,6 +120,28 @@ class Tokenizer(VocabularyFacts):
         vocabulary, metadata = load_from(Metadata(self._metadata, overrides))
         warn_of(vocabulary)
         return _made(type(self), vocabulary, metadata, self._engine, self._cache_bytes)
+
+    @contextmanager
+    def gguf_file(self) -> Iterator[str]:
+        """The path of a GGUF with this tokenizer, for other programs to open; a context manager.
+
+        Its own file; where keys are overridden, one of its metadata alone, which is there until the end of the block.
+        "" where it was made of a `Vocabulary` that comes from no file.
+
+        >>> with tok.gguf_file() as path:                                    # doctest: +SKIP
+        ...     subprocess.run(["llama-tokenize", "-m", path, "-p", "Hello"])
+        """
+        path, metadata = self.vocabulary.path, self._metadata
+        if metadata is None or (path and not metadata.overridden):
+            yield path
+            return
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            copy = os.path.join(folder, os.path.basename(path) or "model.gguf")
+            with open(copy, "wb") as file:
+                file.write(metadata.to_bytes())
+            yield copy
 
     def release_memory(self) -> None:
         """Forget the words that were encoded before, and give the memory that they took back to the system.

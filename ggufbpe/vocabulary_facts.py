@@ -43,8 +43,8 @@ class Fact(Generic[T]):
         )
 
 
-def _special_id(name: str, key: str) -> Fact[int | None]:
-    doc = f"The id of the {name.upper()} token; None where there is none."
+def _special_id(name: str, key: str, meaning: str) -> Fact[int | None]:
+    doc = f"The id of the {name.upper()} token ({meaning}); None where there is none."
     return Fact(doc, lambda vocabulary: vocabulary.special_ids[name], key)
 
 
@@ -53,9 +53,15 @@ class VocabularyFacts:
 
     _vocabulary: Vocabulary
 
-    vocabulary = Fact("All that was read of the model.", lambda vocabulary: vocabulary)
-    model = Fact("`tokenizer.ggml.model`.", lambda vocabulary: vocabulary.model, Key.MODEL)
-    pre = Fact("The name of the pre-tokenizer.", lambda vocabulary: vocabulary.pre, Key.PRE)
+    vocabulary = Fact("All that was read of the model file, a `Vocabulary`.", lambda vocabulary: vocabulary)
+    model = Fact(
+        "The kind of tokenizer, `tokenizer.ggml.model`.", lambda vocabulary: vocabulary.model, Key.MODEL
+    )
+    pre = Fact(
+        "The name of the pre-tokenizer in force, `tokenizer.ggml.pre`.",
+        lambda vocabulary: vocabulary.pre,
+        Key.PRE,
+    )
     vocab_size = Fact("The number of tokens.", lambda vocabulary: len(vocabulary.tokens))
     add_bos = Fact(
         "Whether `encode` puts BOS before a text.", lambda vocabulary: vocabulary.add_bos, Key.ADD_BOS
@@ -63,21 +69,23 @@ class VocabularyFacts:
     add_eos = Fact(
         "Whether `encode` puts EOS after a text.", lambda vocabulary: vocabulary.add_eos, Key.ADD_EOS
     )
-    eog_ids = Fact("The tokens that end a generation.", lambda vocabulary: vocabulary.eog_ids)
-    bos_id = _special_id("bos", Key.BOS_ID)
-    eos_id = _special_id("eos", Key.EOS_ID)
-    eot_id = _special_id("eot", Key.EOT_ID)
-    eom_id = _special_id("eom", Key.EOM_ID)
-    unk_id = _special_id("unk", Key.UNK_ID)
-    sep_id = _special_id("sep", Key.SEP_ID)
-    pad_id = _special_id("pad", Key.PAD_ID)
-    mask_id = _special_id("mask", Key.MASK_ID)
-    fim_pre_id = _special_id("fim_pre", Key.FIM_PRE_ID)
-    fim_suf_id = _special_id("fim_suf", Key.FIM_SUF_ID)
-    fim_mid_id = _special_id("fim_mid", Key.FIM_MID_ID)
-    fim_pad_id = _special_id("fim_pad", Key.FIM_PAD_ID)
-    fim_rep_id = _special_id("fim_rep", Key.FIM_REP_ID)
-    fim_sep_id = _special_id("fim_sep", Key.FIM_SEP_ID)
+    eog_ids = Fact(
+        "The ids of the tokens that end a generation, a frozenset.", lambda vocabulary: vocabulary.eog_ids
+    )
+    bos_id = _special_id("bos", Key.BOS_ID, "beginning of the sequence")
+    eos_id = _special_id("eos", Key.EOS_ID, "end of the sequence")
+    eot_id = _special_id("eot", Key.EOT_ID, "end of a turn")
+    eom_id = _special_id("eom", Key.EOM_ID, "end of a message")
+    unk_id = _special_id("unk", Key.UNK_ID, "unknown")
+    sep_id = _special_id("sep", Key.SEP_ID, "separator")
+    pad_id = _special_id("pad", Key.PAD_ID, "padding")
+    mask_id = _special_id("mask", Key.MASK_ID, "masked")
+    fim_pre_id = _special_id("fim_pre", Key.FIM_PRE_ID, "fill in the middle: before the prefix")
+    fim_suf_id = _special_id("fim_suf", Key.FIM_SUF_ID, "fill in the middle: before the suffix")
+    fim_mid_id = _special_id("fim_mid", Key.FIM_MID_ID, "fill in the middle: where the middle begins")
+    fim_pad_id = _special_id("fim_pad", Key.FIM_PAD_ID, "fill in the middle: padding")
+    fim_rep_id = _special_id("fim_rep", Key.FIM_REP_ID, "fill in the middle: name of the repository")
+    fim_sep_id = _special_id("fim_sep", Key.FIM_SEP_ID, "fill in the middle: between files")
 
     def token_to_id(self, token: str) -> int | None:
         """The id of a token by its text as it stands in the file (byte-level: "Ġworld"), None if there is none."""

@@ -33,6 +33,7 @@ from ggufbpe.diagnosis import diagnose as diagnosing
 from ggufbpe.examination import examine as examining
 from ggufbpe.examination.finding import Finding
 from ggufbpe.examination.merges import unreachable
+from ggufbpe.inputs import text_of, tokenizer_of
 from ggufbpe.models.bpe import families
 from ggufbpe.verification import verify as verifying
 from ggufbpe.vocab import Vocabulary, load_vocabulary
@@ -117,11 +118,11 @@ def fixes_that_fail(broken: Path | bytes) -> tuple[int, list[str]]:
         return count, failed
 
 
-def _examined(path: Path) -> list[Finding]:
+def _examined(path: Path) -> tuple[Finding, ...]:
     """All findings but of the check that takes longest and never has a fix."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(examining, "CHECKS", tuple(c for c in examining.CHECKS if c is not unreachable))
-        return examining.examine(path)
+        return examining.doctor(path).findings
 
 
 def done(command: str, folder: str | Path) -> Path | None:
@@ -138,7 +139,7 @@ def watch_everything() -> None:
     reference.with_pre = _noting(reference.with_pre)
     reference.write_metadata = _noting(reference.write_metadata)
     diagnosing.diagnose = _watched_diagnose(diagnosing.diagnose)
-    verifying.verify = _watched_verify(verifying.verify)
+    verifying.ids_compared = _watched_verify(verifying.ids_compared)
     weighed = lru_cache(maxsize=2)(families.families)  # of copies that have the tokens of the one before
     families.families = lambda made: list(weighed(frozenset(made)))
 
@@ -156,8 +157,8 @@ def _noting(write: Callable[..., Path]) -> Callable[..., Path]:
 
 def _watched_diagnose(diagnose: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(diagnose)
-    def watched(tokenizer: Tokenizer, text: bytes, ids: Iterable[int], **options: Any) -> Any:
-        given = list(ids)
+    def watched(model: Any, text: Any, ids: Iterable[int], **options: Any) -> Any:
+        tokenizer, text, given = tokenizer_of(model), text_of(text), list(ids)
         found = diagnose(tokenizer, text, given, **options)
         with watch.busy() as is_watched:
             if is_watched and any(item.fix for item in found.explanations) and is_as_its_file(tokenizer):

@@ -22,7 +22,7 @@ from ggufbpe.trace import parts
 from ggufbpe.trace import search as searches
 from ggufbpe.trace import survey as surveys
 from ggufbpe.trace.survey import Wanted, survey, survey_of
-from ggufbpe.trace.trace import Trace, to_json
+from ggufbpe.trace.trace import Trace
 from ggufbpe.trace.why_not import why_not
 from ggufbpe.views.explain_json import of_parts
 from ggufbpe.views.explain_lines import ExplainLines
@@ -207,7 +207,7 @@ def test_parts_are_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def whole_json(tokenizer: Tokenizer, data: bytes, flags: dict[str, bool]) -> str:
-    return json_bytes(to_json(tokenizer.trace(data, **flags))).decode()
+    return json_bytes(tokenizer.trace(data, **flags).to_dict()).decode()
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "deepseek-llm", "whitespace"])

@@ -25,7 +25,7 @@ from ggufbpe import GGUFError, Tokenizer, cli
 from ggufbpe.diagnosis import framing
 from ggufbpe.diagnosis.agreement import agreeing_share
 from ggufbpe.diagnosis.causes import ALWAYS_ADDS_BOS, CAUSES
-from ggufbpe.diagnosis.diagnose import Answer, diagnose, search, to_json
+from ggufbpe.diagnosis.diagnose import Answer, diagnose, search
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.pipeline.pipeline import Pipeline
 from ggufbpe.vocab import CONTROL, MADE_CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
@@ -738,7 +738,7 @@ def test_ignore_merges_with_other_causes() -> None:
 def test_own_ids_match() -> None:
     for text in (b"", TEXT, b"\xff\xfe", b"\x00"):
         found = diagnose(model("gpt-2"), text, model("gpt-2").encode(text))
-        assert to_json(found) == {"match": True, "added_as": None, "explanations": []}
+        assert found.to_dict() == {"match": True, "added_as": None, "explanations": []}
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.verification import stretches
 from ggufbpe.verification.align import Placed
 from ggufbpe.verification.side_by_side import compare
-from ggufbpe.verification.vocabulary_diff import _out_of_order, diff
+from ggufbpe.verification.vocabulary_diff import _out_of_order, vocabulary_differences
 from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
 
 K = TokenizerKey
@@ -112,7 +112,7 @@ CASES: dict[str, tuple[Change, dict[str, dict[str, int]]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_what_differs_is_found_and_nothing_else(case: str) -> None:
     change, expected = CASES[case]
-    found = diff(gpt2_vocabulary(), change(gpt2_vocabulary()))
+    found = vocabulary_differences(gpt2_vocabulary(), change(gpt2_vocabulary()))
     assert list(found) == ["tokens", "types", "merges", "flags", "special", "pre"]
     numbers = {
         name: {d.id: d.number for d in differences} for name, differences in found.items() if differences
@@ -123,19 +123,19 @@ def test_what_differs_is_found_and_nothing_else(case: str) -> None:
 
 def test_examples_have_both_sides() -> None:
     first, second = with_tokens([TOKENS[1], TOKENS[0], *TOKENS[2:]])(gpt2_vocabulary()), gpt2_vocabulary()
-    [difference] = diff(first, second)["tokens"]
+    [difference] = vocabulary_differences(first, second)["tokens"]
     assert difference.examples[0] == {"token": TOKENS[1], "a": 0, "b": 1}
-    [types] = diff(with_attribute(5, CONTROL)(second), second)["types"]
+    [types] = vocabulary_differences(with_attribute(5, CONTROL)(second), second)["types"]
     assert types.examples == ({"token": TOKENS[5], "id": 5, "a": "control", "b": "normal"},)
 
 
 def test_pre_tokenizers_are_shown_on_texts_that_they_split_otherwise() -> None:
-    [difference] = diff(gpt2_vocabulary(), with_pre_of("qwen2")(gpt2_vocabulary()))["pre"]
+    [difference] = vocabulary_differences(gpt2_vocabulary(), with_pre_of("qwen2")(gpt2_vocabulary()))["pre"]
     assert len(difference.examples) >= 3
     for example in difference.examples:
         assert "".join(example["a"]) == "".join(example["b"]) == example["text"]
         assert example["a"] != example["b"]
-    [alike] = diff(gpt2_vocabulary(), with_pre_of("olmo")(gpt2_vocabulary()))["pre"]
+    [alike] = vocabulary_differences(gpt2_vocabulary(), with_pre_of("olmo")(gpt2_vocabulary()))["pre"]
     assert alike.examples == ()
     assert "split alike" in alike.what
 
@@ -214,7 +214,9 @@ def test_tokens_are_shown_as_the_text_that_they_stand_for(tmp_path: Path) -> Non
     tokens = [*TOKENS, "è®°èĢħ"]  # 记者, as it is written in a byte-level vocabulary
     changed = with_tokens(tokens)(gpt2_vocabulary())
     [only] = [
-        found for found in diff(changed, gpt2_vocabulary(), ("new", "old"))["tokens"] if found.id == "only_a"
+        found
+        for found in vocabulary_differences(changed, gpt2_vocabulary(), ("new", "old"))["tokens"]
+        if found.id == "only_a"
     ]
     assert (only.what, only.lines) == ("tokens only in new", (f"{len(tokens) - 1} '记者'",))
     assert only.examples == ({"id": len(tokens) - 1, "token": "è®°èĢħ"},)
@@ -253,7 +255,7 @@ def models() -> list[Tokenizer]:
 @given(st.text(st.sampled_from("ab 12é\n者\u0301")), st.integers(1, 3))
 def test_stretches_are_the_text_and_the_tokens_of_all(text: str, count: int) -> None:
     tokenizers = models()[:count]
-    found = compare(tokenizers, text)
+    found = compare(tokenizers, text).stretches
     size = len(text.encode())
     assert [stretch.start for stretch in found] == [0, *(stretch.end for stretch in found)][: len(found)]
     assert (found[-1].end if found else 0) == size
@@ -267,7 +269,7 @@ def test_stretches_are_the_text_and_the_tokens_of_all(text: str, count: int) -> 
 
 
 def test_stretches_are_as_short_as_they_can_be() -> None:
-    found = compare(models()[:2], "ab 1234567 cd")
+    found = compare(models()[:2], "ab 1234567 cd").stretches
     assert [(stretch.start, stretch.end) for stretch in found if not stretch.is_same] == [(2, 6), (6, 10)]
 
 

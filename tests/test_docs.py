@@ -6,13 +6,15 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import pydoc
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
-from conftest import GPT2
+from conftest import GPT2, ROOT
 
 import ggufbpe
 from ggufbpe.vocabulary_facts import Fact
@@ -121,7 +123,7 @@ def public_parts(module: ModuleType) -> Iterator[tuple[str, object]]:
             continue
         for part, member in vars(value).items():
             function = getattr(member, "__func__", None) or getattr(member, "fget", None)
-            function = function or getattr(member, "func", None) or member
+            function = inspect.unwrap(function or getattr(member, "func", None) or member)
             in_this_file = (
                 getattr(getattr(function, "__code__", None), "co_filename", None) == module.__file__
             )
@@ -140,6 +142,29 @@ def test_public_parts_of_module_are_documented(name: str) -> None:
     module = load(f"ggufbpe.{name}")
     undocumented = [part for part, value in public_parts(module) if not is_documented(value)]
     assert undocumented == []
+
+
+def test_help_has_every_attribute_of_the_tokenizer() -> None:
+    """With what it is, as `help(Tokenizer)` shows it; also those that are set on first use."""
+    shown = pydoc.render_doc(ggufbpe.Tokenizer, renderer=pydoc.plaintext)
+    names = [name for name in dir(ggufbpe.Tokenizer) if not name.startswith("_")]
+    assert {"bos_id", "engine", "eot_id", "nl_id", "pre", "vocabulary"} <= set(names)
+    for name in names:
+        said = inspect.getdoc(inspect.getattr_static(ggufbpe.Tokenizer, name))
+        assert said, name
+        head, _, _ = said.partition("\n")
+        assert re.search(rf"^ \|  {name}\b.*\n \|      {re.escape(head)}", shown, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("name", ggufbpe.__all__)
+def test_public_name_is_on_a_page(name: str) -> None:
+    """Of functions and classes; the errors are told by what raises them."""
+    if inspect.isclass(getattr(ggufbpe, name)) and issubclass(getattr(ggufbpe, name), Exception):
+        name = "GGUFError"
+    pages = "".join(
+        page.read_text(encoding="utf-8") for page in (ROOT / "README.md", ROOT / "docs" / "python.md")
+    )
+    assert re.search(rf"\b{name}\b", pages)
 
 
 def test_every_public_name_of_the_tokenizer_is_documented() -> None:

@@ -15,10 +15,10 @@ from conftest import GPT2, ROOT, UNIGRAM, missing
 from mending import COMMAND, FIXTURES, done, fixes_that_fail
 from reference import NotPreparedError, vocabulary, with_pre, write_metadata
 
-from ggufbpe import Tokenizer
-from ggufbpe.cli import diff, main
+from ggufbpe import Tokenizer, diff
+from ggufbpe.cli import main
 from ggufbpe.examination import examine as checks
-from ggufbpe.examination.examine import examine
+from ggufbpe.examination.examine import doctor
 from ggufbpe.examination.facts import Facts
 from ggufbpe.examination.finding import Finding
 from ggufbpe.examination.mend import write_fixed
@@ -183,6 +183,10 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
 }
 
 
+def found_in(path: Path) -> tuple[Finding, ...]:
+    return doctor(path).findings
+
+
 def variant(tmp_path: Path, changes: Keys) -> Path:
     keys = {**trained(), **changes}
     return write_metadata(tmp_path / "model.gguf", {k: v for k, v in keys.items() if v is not None})
@@ -191,7 +195,7 @@ def variant(tmp_path: Path, changes: Keys) -> Path:
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_each_defect_is_the_first_finding(defect: str, tmp_path: Path) -> None:
     expected, severity, changes = DEFECTS[defect]
-    findings = examine(variant(tmp_path, changes()))
+    findings = found_in(variant(tmp_path, changes()))
     first = findings[0]
     if defect == "splits otherwise":  # tekken cuts some of the tokens, which comes first
         assert first.id == "pre_doubtful"
@@ -217,7 +221,7 @@ def test_every_finding_that_there_is_has_a_defect() -> None:
 
 
 def test_the_harmless_variant_has_no_error_or_warning(tmp_path: Path) -> None:
-    findings = examine(variant(tmp_path, template(HARMLESS)))
+    findings = found_in(variant(tmp_path, template(HARMLESS)))
     assert [finding.id for finding in findings] == ["clean_spaces"]
 
 
@@ -239,13 +243,13 @@ def test_the_harmless_variant_has_no_error_or_warning(tmp_path: Path) -> None:
 def test_tokens_are_shown_decoded(
     finding: str, shown: str, changes: Callable[[], Keys], tmp_path: Path
 ) -> None:
-    said = {found.id: found.what for found in examine(variant(tmp_path, changes()))}
+    said = {found.id: found.what for found in doctor(variant(tmp_path, changes())).findings}
     assert shown in said[finding]
 
 
 def test_findings_say_where(tmp_path: Path) -> None:
     path = variant(tmp_path, with_tokens("Ġthe"))
-    where = examine(path)[0].where
+    where = found_in(path)[0].where
     assert where.key == K.LIST
     assert where.token == size()
     assert where.offset is not None
@@ -255,12 +259,12 @@ def test_findings_say_where(tmp_path: Path) -> None:
 def test_several_defects_are_all_found(tmp_path: Path) -> None:
     """Opening stops at the first; the doctor does not."""
     changes = {**with_tokens("Ġthe", "Ġthe", "<|eot_id|>"), K.PRE: "nonsense", K.ADD_BOS: 1, K.EOS_ID: 10**6}
-    found = {finding.id for finding in examine(variant(tmp_path, changes)) if finding.severity == "error"}
+    found = {finding.id for finding in found_in(variant(tmp_path, changes)) if finding.severity == "error"}
     assert found == {"pre_unknown", "wrong_type", "duplicate_tokens", "special_id_out_of_range"}
 
 
 def test_a_vocabulary_without_line_breaks(tmp_path: Path) -> None:
-    ids = [finding.id for finding in examine(variant(tmp_path, without_token("Ċ")))]
+    ids = [finding.id for finding in found_in(variant(tmp_path, without_token("Ċ")))]
     assert {"bytes_missing", "no_line_break"} <= set(ids)
 
 
@@ -289,7 +293,7 @@ FIXED += ("EOS out of range", "EOS missing", "BOS wanted but missing", "type of 
 
 @pytest.mark.parametrize("defect", FIXED)
 def test_there_is_a_command(defect: str, tmp_path: Path) -> None:
-    assert COMMAND.search(examine(variant(tmp_path, DEFECTS[defect][2]()))[0].fix)
+    assert COMMAND.search(found_in(variant(tmp_path, DEFECTS[defect][2]()))[0].fix)
 
 
 # A value of another type, and the one that its fix sets; None: the key is to be taken out, or nothing helps.
@@ -324,7 +328,7 @@ def test_a_value_of_another_type(
     key: str, kind: GGUFValueType, value: Any, fixed: object, tmp_path: Path
 ) -> None:
     path = variant(tmp_path, {key: value if isinstance(value, list) else (value, kind)})
-    first = examine(path)[0]
+    first = found_in(path)[0]
     assert (first.id, first.where.key) == ("wrong_type", key)
     assert main(["doctor", str(path)]) == (first.severity == "error") == (key != K.CHAT_TEMPLATE)
     if fixed is not None:
@@ -333,7 +337,7 @@ def test_a_value_of_another_type(
 
 
 def test_a_pre_that_is_not_utf_8(tmp_path: Path) -> None:
-    assert examine(variant(tmp_path, {K.PRE: b"\xff"}))[0].id == "invalid_utf8"
+    assert found_in(variant(tmp_path, {K.PRE: b"\xff"}))[0].id == "invalid_utf8"
 
 
 @pytest.mark.parametrize(
@@ -352,7 +356,7 @@ def test_defaults_of_special_ids_are_those_of_the_tokenizer(
     model: str, key: str, default: str, tmp_path: Path
 ) -> None:
     path = variant(tmp_path, {K.MODEL: model, key: 999_999})
-    [found] = [finding for finding in examine(path) if finding.id == "special_id_out_of_range"]
+    [found] = [finding for finding in found_in(path) if finding.id == "special_id_out_of_range"]
     assert f"llama.cpp ignores it, and {default}. " in found.why
 
 
@@ -428,7 +432,7 @@ OTHER_DEFECTS: dict[str, tuple[Path | str, Callable[[], Keys], str, str]] = {
 def test_defects_of_other_models_are_found(defect: str, tmp_path: Path) -> None:
     base, changes, expected, severity = OTHER_DEFECTS[defect]
     path = base if isinstance(base, Path) else cached(base)
-    found = examine(with_pre(path, None, tmp_path / "model.gguf", extra=changes()))
+    found = found_in(with_pre(path, None, tmp_path / "model.gguf", extra=changes()))
     assert (expected, severity) in [(finding.id, finding.severity) for finding in found]
     if expected == "model_doubtful":
         assert (found[0].id, bool(COMMAND.search(found[0].fix))) == (expected, True)
@@ -437,7 +441,7 @@ def test_defects_of_other_models_are_found(defect: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", [SPM, WPM, RWKV, UNIGRAM], ids=lambda path: path.stem)
 def test_sound_files_of_other_models_have_no_warning(path: Path) -> None:
     """But that RWKV's names no EOS, which ends a generation."""
-    found = {finding.id for finding in examine(path) if finding.severity != "note"}
+    found = {finding.id for finding in found_in(path) if finding.severity != "note"}
     assert found == ({"special_id_missing"} if path == RWKV else set())
 
 
@@ -476,14 +480,14 @@ def test_unharmed_models_have_no_errors(name: str, monkeypatch: pytest.MonkeyPat
         quick = [check for check in checks.CHECKS if check.__name__ not in ("pre_tokenizer", "unreachable")]
         assert len(quick) == len(checks.CHECKS) - 2
         monkeypatch.setattr(checks, "CHECKS", tuple(quick))
-    findings = examine(cached(name))
+    findings = found_in(cached(name))
     assert [finding for finding in findings if finding.severity == "error"] == []
     assert "pre_doubtful" not in [finding.id for finding in findings]
     assert "not_bpe" not in [finding.id for finding in findings]
 
 
 def test_the_vocabulary_that_comes_along_has_nothing_to_warn_of() -> None:
-    assert {finding.severity for finding in examine(GPT2)} == {"note"}
+    assert {finding.severity for finding in found_in(GPT2)} == {"note"}
 
 
 @pytest.mark.parametrize("name", FAMILY_OF)
@@ -505,7 +509,7 @@ def test_the_tokens_point_to_the_family_of_their_model(name: str) -> None:
 
 def test_what_the_doctor_suggests_for_a_missing_pre(tmp_path: Path) -> None:
     path = with_pre(cached("deepseek-coder"), None, tmp_path / "model.gguf", extra={K.PRE: None})
-    first = examine(path)[0]
+    first = found_in(path)[0]
     assert first.id == "pre_missing"
     assert first.detail is not None
     assert first.detail["suggested"] == "deepseek-coder"
@@ -514,7 +518,7 @@ def test_what_the_doctor_suggests_for_a_missing_pre(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pre", ["llama-bpe", "starcoder", "falcon", "gpt-4o", "deepseek-coder", "bloom"])
 def test_a_pre_that_the_tokens_speak_against(pre: str, tmp_path: Path) -> None:
-    first = examine(with_pre(GPT2, pre, tmp_path / "model.gguf"))[0]
+    first = found_in(with_pre(GPT2, pre, tmp_path / "model.gguf"))[0]
     assert (first.id, first.severity) == ("pre_doubtful", "warning")
     assert first.detail is not None
     assert first.detail["suggested"] == "gpt-2"
@@ -671,9 +675,9 @@ def test_what_another_thread_warns_of_is_not_silenced(
     """`catch_warnings` changes the filters of the whole process, so nothing here uses it."""
     path = variant(tmp_path, with_type(NORMAL, "<|im_end|>"))
     monkeypatch.setattr(warnings, "catch_warnings", None)
-    assert "made_control" in [finding.id for finding in examine(path)]
+    assert "made_control" in [finding.id for finding in found_in(path)]
     assert load_vocabulary(path).warnings
-    assert diff._encoded(*[Tokenizer(load_vocabulary(path))] * 2, [("-p", b"Hi")]).same
+    assert diff(*[Tokenizer(load_vocabulary(path))] * 2, "Hi").same
     assert not recwarn.list
     with GGUFFile(path) as file:
         write_fixed(path, tmp_path / "fixed.gguf", [parse_set(file, f"{K.PRE}=olmo")])

@@ -1,12 +1,13 @@
 """Every example in the help texts, README and docs runs, in a folder of files with the names that they use.
 
-Of an example with its output shown, that is compared, too. What cannot be run here is in `NOT_RUN`, each with a reason
-that is itself tested.
+Of an example with its output shown, that is compared, too; the Python sessions of a page are one. What cannot be run
+here is in `NOT_RUN`, each with a reason that is itself tested.
 """
 
 from __future__ import annotations
 
 import contextlib
+import doctest
 import gzip
 import json
 import os
@@ -43,7 +44,7 @@ class Example(NamedTuple):
     """One example: where it stands, what a shell or Python runs, and what it prints, if that is shown."""
 
     home: str
-    kind: str  # "sh" or "python"
+    kind: str  # "sh", "python" or "pycon"
     text: str
     output: str | None = None
 
@@ -58,9 +59,10 @@ def of_help() -> Iterator[Example]:
 
 def of_page(page: Path) -> Iterator[Example]:
     """Blocks in sh and in Python, and the commands of blocks in console with what the last of them prints."""
-    for kind, block in re.findall(
-        r"^```(\w+)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-    ):
+    text = page.read_text(encoding="utf-8")
+    if sessions := re.findall(r"^```pycon\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        yield Example(page.name, "pycon", "\n".join(sessions))
+    for kind, block in re.findall(r"^```(\w+)\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         if kind == "python" or kind == "sh":
             yield Example(page.name, kind, block)
         elif kind == "console":
@@ -252,6 +254,14 @@ def test_example_in_python_runs(example: Example, folder: Path, monkeypatch: pyt
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # of the files that a short example leaves open
         exec(compile(example.text, example.home, "exec"), {"text": TEXT})
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.kind == "pycon"], ids=named)
+def test_session_gives_what_is_shown(example: Example, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("builtins._", None, raising=False)  # what Python keeps of the line before
+    session = doctest.DocTestParser().get_doctest(example.text, {}, example.home, None, None)
+    assert doctest.DocTestRunner(verbose=False).run(session).failed == 0
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

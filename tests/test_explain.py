@@ -43,7 +43,7 @@ from ggufbpe.models.steps import (
     WordLattice,
 )
 from ggufbpe.models.steps import Path as LatticePath
-from ggufbpe.trace.reasons import Place, WhyNot, to_json
+from ggufbpe.trace.reasons import Place, WhyNot
 from ggufbpe.trace.trace import Token, Trace
 from ggufbpe.trace.why_not import why_not
 from ggufbpe.views.explain import Quote, answer_in_words, taken_by
@@ -164,7 +164,7 @@ def test_reason(
     assert re.search(said, answered(answer, tok, text, **flags), re.DOTALL)
     assert (answer.token is None) == (reason == "unknown")
     assert (answer.token in tok.encode(text, **flags)) == (reason == "produced")
-    assert json.loads(json.dumps(to_json(answer)))["reason"] == reason
+    assert json.loads(json.dumps(answer.to_dict()))["reason"] == reason
 
 
 def test_every_reason_has_a_case() -> None:

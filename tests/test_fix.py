@@ -25,7 +25,7 @@ from ggufbpe.examination.mend import write_fixed
 from ggufbpe.files import undo_record
 from ggufbpe.gguf import edit as fix
 from ggufbpe.gguf import in_place
-from ggufbpe.gguf.arguments import parse_remove, parse_set, set_token_types
+from ggufbpe.gguf.arguments import parse_remove, parse_set, parse_token_type, set_token_types
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.gguf.in_place import recover
 from ggufbpe.gguf.reader import GGUFFile
@@ -107,7 +107,7 @@ def edited(
     with GGUFFile(model) as file:
         edits = [parse_set(file, setting) for setting in settings]
         edits += [parse_remove(file, key) for key in remove]
-        edits += [set_token_types(file, types)] if types else []
+        edits += [set_token_types(file, map(parse_token_type, types))] if types else []
     out = model.with_name("fixed.gguf")
     write_fixed(model, out, edits, check=check)
     return out
@@ -333,7 +333,7 @@ def test_token_types_where_the_file_has_none(model: Path) -> None:
     with pytest.warns(GGUFWarning, match="is made one"):
         bare = edited(model, remove=(TYPES,))
     with GGUFFile(bare) as file:
-        edit = set_token_types(file, ["0=CONTROL"])
+        edit = set_token_types(file, [(0, "CONTROL")])
     assert edit.value == metadata(model)[TYPES]
 
 

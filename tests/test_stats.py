@@ -34,8 +34,9 @@ import ggufbpe
 from ggufbpe import Tokenizer, statistics, stats
 from ggufbpe.cli import _output, _progress, main
 from ggufbpe.corpus import CorpusError
+from ggufbpe.inputs import tokenizers_of
 from ggufbpe.pipeline.blocks import blocks
-from ggufbpe.statistics import Measures, Stats, Usage, _named, measure
+from ggufbpe.statistics import Measures, Stats, Usage, measure
 from ggufbpe.statistics.plots import plot
 from ggufbpe.vocab import CONTROL, UNUSED
 
@@ -439,7 +440,7 @@ def test_wrong_arguments(wrong: Callable[[], object], error: type[Exception], wo
 
 
 def test_tokenizers_are_named_by_their_pre_tokenizer() -> None:
-    assert list(_named([tiny(), tiny()])) == ["gpt-2", "gpt-2 (2)"]
+    assert list(tokenizers_of([tiny(), tiny()])) == ["gpt-2", "gpt-2 (2)"]
 
 
 def test_the_function_keeps_its_name_when_modules_of_that_name_are_imported() -> None:

@@ -28,7 +28,7 @@ from ggufbpe.models.bpe.pattern import option_texts, options, parse
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.split import splitter
 from ggufbpe.models.steps import Cut, Merge, TracedStage
-from ggufbpe.trace.trace import Trace, to_json
+from ggufbpe.trace.trace import Trace
 from ggufbpe.vocab import CONTROL, LSTRIP, RSTRIP, USER_DEFINED, TokenAttribute, load_vocabulary
 
 
@@ -308,14 +308,14 @@ def test_alternatives_as_they_are_written_are_those_that_are_matched(family: str
 def test_json_can_be_written_and_has_the_ids(text: str | bytes, given_flags: tuple[bool, bool]) -> None:
     add_special, parse_special = given_flags
     found = tokenizer_as("gemma4").trace(text, add_special=add_special, parse_special=parse_special)
-    read = json.loads(json.dumps(to_json(found)))
+    read = json.loads(json.dumps(found.to_dict()))
     assert read["ids"] == [token["id"] for token in read["tokens"]] == found.ids
     assert [word["start"] for word in read["words"]] == [word.start for word in found.words]
     assert bytes.fromhex(read.get("text_bytes", found.text.hex())) == found.text
 
 
 def test_json_of_what_is_not_utf8() -> None:
-    found = to_json(gpt2().trace(b"\xff"))
+    found = gpt2().trace(b"\xff").to_dict()
     assert (found["text"], found["text_bytes"]) == ("\ufffd", "ff")
     assert found["tokens"][0]["attributes"] == ["NORMAL"]
 

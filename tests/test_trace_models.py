@@ -37,7 +37,7 @@ from ggufbpe.trace import parts, search
 from ggufbpe.trace.bounds import rewritten
 from ggufbpe.trace.reasons import Place
 from ggufbpe.trace.survey import Wanted, survey, survey_of
-from ggufbpe.trace.trace import Trace, to_json, tracer_of
+from ggufbpe.trace.trace import Trace, tracer_of
 from ggufbpe.trace.why_not import why_not
 from ggufbpe.views.explain_json import of_parts
 from ggufbpe.views.explain_lines import ExplainLines
@@ -419,7 +419,7 @@ def test_a_word_that_no_tokens_make_up() -> None:
 
 
 def test_json_of_scores_that_are_not_finite() -> None:
-    read = json.loads(json.dumps(to_json(opened("spm-infinite-scores").trace("hello")), allow_nan=False))
+    read = json.loads(json.dumps(opened("spm-infinite-scores").trace("hello").to_dict(), allow_nan=False))
     assert "-inf" in {merge["score"] for word in read["words"] for merge in word["merges"]}
 
 
@@ -451,7 +451,7 @@ def test_parts_are_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     for data, flag in ((long_text(tok, 200), True), (b" some words", False), (b"", True)):
         flags = {"add_special": flag, "parse_special": flag}
         whole, found = tok.trace(data, **flags), parts.Parts(tok, io.BytesIO(data), **flags)
-        assert "".join(of_parts(found)) == json_bytes(to_json(whole)).decode()
+        assert "".join(of_parts(found)) == json_bytes(whole.to_dict()).decode()
         assert found.totals == survey_of(whole).totals
         assert list(ExplainLines(80, False, True).lines(found, None, None, None)) == list(
             ExplainLines(80, False, True).lines(whole, None, None, None)

@@ -38,7 +38,6 @@ from synthetic import tokenizer_as
 
 from ggufbpe import Tokenizer
 from ggufbpe.cli import main
-from ggufbpe.cli._files import cut_into_texts
 from ggufbpe.corpus import files_of
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.oracles.oracle import Answer, Failure, Oracle
@@ -47,6 +46,7 @@ from ggufbpe.verification.align import Placed, align, own_row, place
 from ggufbpe.verification.fuzz import RandomTexts, texts_for
 from ggufbpe.verification.result import Result, Text
 from ggufbpe.verification.shrink import Shrinking, shrink
+from ggufbpe.verification.texts import cut_into_texts
 from ggufbpe.verification.verify import verify
 from ggufbpe.views.terminal import display_width, isolated
 

@@ -1,11 +1,10 @@
-"""What commands say of files that were not read, files that they write, and streams cut into texts of bounded size."""
+"""What commands say of files that were not read, and files that they write."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import BinaryIO
+from collections.abc import Callable, Iterable, Mapping
 
 from .. import files
 from ..errors import printable
@@ -99,21 +98,3 @@ def write_file(path: str, parts: Iterable[bytes]) -> None:
     with termination_as_exit(), files.replacing(path) as (file, _):
         for part in parts:
             file.write(part)
-
-
-def cut_into_texts(stream: BinaryIO, limit: int) -> Iterator[bytes]:
-    """What a stream has, in texts of at most `limit` bytes, cut after a line or else between characters.
-
-    One text if it fits; also an empty one.
-    """
-    rest = stream.read(limit + 1)
-    while len(rest) > limit:
-        end = rest.rfind(b"\n", 0, limit) + 1
-        if not end:
-            end = limit
-            while end > limit - 3 and rest[end] & 0xC0 == 0x80:
-                end -= 1
-        yield rest[:end]
-        rest = rest[end:]
-        rest += stream.read(limit + 1 - len(rest))
-    yield rest

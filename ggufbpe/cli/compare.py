@@ -7,7 +7,7 @@ import argparse
 from ..escapes import process_escapes
 from ..tokenizer import Tokenizer
 from ..verification.side_by_side import compare
-from ..views import compare_lines
+from ..views.compare_lines import compared_as_json, shown_lines
 from ..wording import short_names
 from . import _output
 from ._arguments import Parser, UsageError, add_color, add_override_kv, add_sources, overrides_of
@@ -55,20 +55,20 @@ def run(arguments: argparse.Namespace) -> int:
     text = read_text(arguments, "compare")
     text = process_escapes(text) if arguments.escape else text
     overrides = overrides_of(arguments)
-    tokenizers = [Tokenizer.from_gguf(path, overrides=overrides) for path in models]
-    stretches = compare(tokenizers, text, parse_special=arguments.parse_special)
-    compared = compare_lines.Compared(short_names(models), text, stretches)
+    tokenizers = (Tokenizer.from_gguf(path, overrides=overrides) for path in models)
+    named = dict(zip(short_names(models), tokenizers))
+    compared = compare(named, text, parse_special=arguments.parse_special)
     if arguments.json:
-        for part in compare_lines.compared_as_json(compared):
+        for part in compared_as_json(compared):
             _output.write(part)
     else:
-        shown = compare_lines.shown_lines(
+        lines = shown_lines(
             compared,
             ids=arguments.ids,
             everything=arguments.all,
             color=_output.use_color(arguments.color),
             width=_output.terminal_width() or 100,
         )
-        for line in shown:
+        for line in lines:
             _output.write(f"{line.rstrip(' ')}\n".encode())
-    return int(stretches.differing > 0)
+    return int(not compared.is_same)

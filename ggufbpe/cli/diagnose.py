@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from ..diagnosis.agreement import AS_COMMAND, SAID_OF, agreeing_share, first_difference
-from ..diagnosis.causes import Diagnosis, Explanation, to_json
+from ..diagnosis.causes import Diagnosis, Explanation
 from ..diagnosis.diagnose import diagnose
 from ..escapes import process_escapes
 from ..oracles.recorded import parse_ids
@@ -84,9 +84,9 @@ def run(arguments: argparse.Namespace) -> int:
         tokenizer = Tokenizer(tokenizer.vocabulary._replace(path=""))
     text = process_escapes(text) if arguments.escape else text
     flags = {"add_special": not arguments.no_bos, "parse_special": arguments.parse_special}
-    found = diagnose(tokenizer, text, ids, others=list(map(Tokenizer.from_gguf, others)), **flags)
+    found = diagnose(tokenizer, text, ids, others=others, **flags)
     if arguments.json:
-        _output.write(terminal.json_bytes(to_json(found)))
+        _output.write(terminal.json_bytes(found.to_dict()))
     else:
         view = _View(_output.terminal_width() or 100, _output.use_color(arguments.color))
         flags["add_special"] &= found.added_as != AS_COMMAND
@@ -210,7 +210,7 @@ class _View:
 
 def _but_for_the_family(explanation: Explanation) -> str:
     """The same for explanations that differ only in the pre-tokenizer, but for partial ones, which say others."""
-    rest = [cause for cause in explanation.causes if cause.id != "pre_type"]
+    rest = [tuple(cause) for cause in explanation.causes if cause.id != "pre_type"]
     is_pre = len(rest) < len(explanation.causes)
     return repr((rest, explanation.explains, is_pre))
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from ..errors import printable
 from ..escapes import process_escapes
 from ..tokenizer import Tokenizer
-from ..verification.vocabulary_diff import Sections, VocabularyDifference, diff, to_json
+from ..verification.diff import Differences, diff
+from ..verification.result import Text
+from ..verification.vocabulary_diff import VocabularyDifference
 from ..views import terminal
-from ..wording import short_names
 from . import _output
 from ._arguments import Parser, UsageError, add_color, add_override_kv, overrides_of
 from ._input import read_file
@@ -60,71 +60,37 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if len(arguments.models) != 2:
         raise UsageError(f"two models, not {len(arguments.models)} (see ggufbpe diff --help)")
-    texts = [("-p", os.fsencode(text)) for text in arguments.prompt]
-    texts += [(path, read_file(path)) for path in arguments.file]
+    texts = [Text("-p", 0, os.fsencode(text)) for text in arguments.prompt]
+    texts += [Text(path, 0, read_file(path)) for path in arguments.file]
     if arguments.escape:
-        texts = [(source, process_escapes(text)) for source, text in texts]
+        texts = [text._replace(data=process_escapes(text.data)) for text in texts]
     overrides = overrides_of(arguments)
     a, b = (Tokenizer.from_gguf(path, overrides=overrides) for path in arguments.models)
-    one, other = short_names(arguments.models)
-    sections = diff(a.vocabulary, b.vocabulary, (one, other))
-    result = _encoded(a, b, texts, other) if texts else None
+    found = diff(a, b, texts)
     if arguments.json:
-        found: dict[str, Any] = {"a": arguments.models[0], "b": arguments.models[1], **to_json(sections)}
-        if result is not None:
-            from ..views import report
-
-            found["texts"] = report.to_json(result, arguments.models[0])
-        _output.write(terminal.json_bytes(found))
+        _output.write(terminal.json_bytes(found.to_dict()))
     else:
         width = _output.terminal_width()
         width = None if width is None else min(width, _WIDTH)
         color = _output.use_color(arguments.color)
         lines = []
-        if result is not None:
+        if found.texts is not None:
             from ..views.report_lines import ReportLines
 
-            lines = [*ReportLines(color, width or _WIDTH, (one, other)).lines(result, ""), ""]
-        examples = _ALL if arguments.all else 0 if result is not None else _SHOWN
-        lines += _lines((one, other), arguments.models, sections, color, width, examples)
+            lines = [*ReportLines(color, width or _WIDTH, found.names).lines(found.texts, ""), ""]
+        examples = _ALL if arguments.all else 0 if found.texts is not None else _SHOWN
+        lines += _lines(found, color, width, examples)
         _output.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
-    return int(any(sections.values()) or (result is not None and not result.same))
-
-
-def _encoded(a: Tokenizer, b: Tokenizer, texts: list[tuple[str, bytes]], name: str = "other") -> Any:
-    """How the two encode the texts: verify, with b for an oracle. That the ids are b's goes without saying."""
-    from ..oracles.recorded_ids import OtherModel
-    from ..verification.result import Text
-    from ..verification.verify import verify
-
-    with OtherModel(b) as oracle:
-        oracle.name = name
-        result = verify(
-            a,
-            oracle,
-            [Text(source, 0, text) for source, text in texts],
-            add_special=True,
-            parse_special=True,
-            progress=lambda *_: None,
-        )
-    for difference in result.differences:
-        difference.causes = tuple(cause for cause in difference.causes if cause.id != "vocabulary")
-    return result
+    return int(not found.same)
 
 
 def _heading(title: str, color: bool) -> str:
     return f"{terminal.BOLD}{title}{terminal.RESET}" if color else title
 
 
-def _lines(
-    names: tuple[str, str],
-    models: list[str],
-    sections: Sections,
-    color: bool,
-    width: int | None,
-    examples: int,
-) -> Iterator[str]:
-    """What differs; of what there are many, so many examples."""
+def _lines(found: Differences, color: bool, width: int | None, examples: int) -> Iterator[str]:
+    """How the vocabularies differ; of what there are many, so many examples."""
+    names, models, sections = found.names, found.models, found.sections
 
     def wrapped(text: str, indent: int) -> str:
         return " " * indent + terminal.wrapped(terminal.safe_line(text), width, indent + 2, start=indent)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections import Counter
 
-from ..examination.examine import examine
-from ..examination.finding import Finding, findings_to_json
+from ..examination.examine import doctor
+from ..examination.finding import Examination, Finding
 from ..views import terminal
+from ..wording import counted
 from . import _output
 from ._arguments import Parser, add_color, add_model_first, add_override_kv, overrides_of, required_model
 
@@ -44,22 +44,21 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     path = required_model(arguments, "doctor")
-    findings = examine(path, overrides_of(arguments))
+    found = doctor(path, overrides=overrides_of(arguments))
     if arguments.json:
-        _output.write(terminal.json_bytes(findings_to_json(path, findings)))
+        _output.write(terminal.json_bytes(found.to_dict()))
     else:
         color, width = _output.use_color(arguments.color), _output.terminal_width()
         width = None if width is None else min(width, _WIDTH)
-        _output.write(_text(path, findings, arguments.verbose, color, width))
+        _output.write(_text(found, arguments.verbose, color, width))
     grave = ("error", "warning") if arguments.strict else ("error",)
-    return int(any(finding.severity in grave for finding in findings))
+    return int(any(finding.severity in grave for finding in found.findings))
 
 
-def _text(path: str, findings: list[Finding], verbose: bool, color: bool, width: int | None) -> bytes:
+def _text(found: Examination, verbose: bool, color: bool, width: int | None) -> bytes:
     """The verdict, then the findings; notes only where they are asked for."""
-    counts = Counter(finding.severity for finding in findings)
-    told = [f"{n} {name}{'s' * (n > 1)}" for name in _COLORS if (n := counts[name])]
-    is_healthy = set(counts) <= {"note"}
+    findings, is_healthy = found.findings, found.is_healthy
+    told = [counted(n, severity) for severity, n in found.counts.items() if n]
     verdict = f"{', '.join(told)}" if not is_healthy else "OK: nothing to fix"
     shown = findings if verbose else [finding for finding in findings if finding.severity != "note"]
     if is_healthy and findings:
@@ -69,7 +68,7 @@ def _text(path: str, findings: list[Finding], verbose: bool, color: bool, width:
     begin, end = (
         ("\x1b[1;32m" if is_healthy else _COLORS[findings[0].severity], terminal.RESET) if color else ("", "")
     )
-    lines = [f"{begin}{verdict}{end}: {terminal.one_line(path)}"]
+    lines = [f"{begin}{verdict}{end}: {terminal.one_line(found.path)}"]
     for finding in shown:
         lines += ["", *_lines(finding, color, width)]
     return ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")

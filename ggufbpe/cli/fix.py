@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator
 
-from ..errors import InvalidUTF8Error, printable
-from ..examination.mend import write_fixed
-from ..gguf.arguments import parse_remove, parse_set, set_token_types
-from ..gguf.constants import GGUFValueType, TokenType
-from ..gguf.edit import Edit
+from ..errors import printable
+from ..examination.mend import KeyChange, fix
+from ..gguf.arguments import parse_set, parse_token_type
+from ..gguf.constants import TokenType
 from ..gguf.in_place import recover
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import as_fields
+from ..gguf.values import Field
 from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of, required_model
@@ -66,32 +65,28 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     source = required_model(arguments, "fix")
-    is_change = _is_to_change(arguments)
-    if not is_change and _was_recovered(source):
+    is_change = bool(arguments.set or arguments.override_kv or arguments.remove or arguments.set_token_type)
+    if (arguments.in_place or not is_change) and _was_recovered(source) and not is_change:
         return 0
-    target = _target(arguments, source)
-    if is_change and arguments.in_place:
-        _was_recovered(source)
-    with GGUFFile(source) as file:
-        edits = [parse_set(file, argument) for argument in arguments.set]
-        edits += [parse_remove(file, key) for key in arguments.remove]
-        edits += [Edit(key, *field) for key, field in as_fields(overrides_of(arguments)).items()]
-        if arguments.set_token_type:
-            edits.append(set_token_types(file, arguments.set_token_type))
-        if not edits:
-            raise UsageError("nothing to change: give --set, --override-kv, --remove or --set-token-type")
-        keys = [edit.key for edit in edits]
-        if twice := next((key for key in keys if keys.count(key) > 1), None):
-            raise UsageError(f"{printable(twice)} is changed twice")
-        lines = [line for edit in edits for line in _lines(file, edit)]
-        tensors = file.tensor_count
-    with termination_as_exit():
-        done = write_fixed(source, target, edits, check=not arguments.force)
-    size = os.path.getsize(target)
-    how = {"in place": "its metadata alone, in place; ", "shared": "sharing the tensors on the disk; "}.get(
-        done, ""
-    )
-    lines.append(f"wrote {terminal.one_line(target)} ({how}{size} bytes, {tensors} tensors as they were)")
+    settings = _settings(source, arguments)
+    try:
+        with termination_as_exit():
+            done = fix(
+                source,
+                arguments.output,
+                in_place=arguments.in_place,
+                set=settings,
+                remove=arguments.remove,
+                token_types=map(parse_token_type, arguments.set_token_type),
+                force=arguments.force,
+            )
+    except FileExistsError:
+        require_free(arguments.output, None, arguments.force)  # as all commands say it
+        raise
+    lines = [line for change in done.changes for line in _lines(change)]
+    how = {"in place": "its metadata alone, in place; ", "shared": "sharing the tensors on the disk; "}
+    size = f"{how.get(done.written, '')}{done.size} bytes, {done.tensors} tensors as they were"
+    lines.append(f"wrote {terminal.one_line(done.path)} ({size})")
     _output.write("".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))
     return 0
 
@@ -105,41 +100,32 @@ def _was_recovered(source: str) -> bool:
     return found is not None
 
 
-def _is_to_change(arguments: argparse.Namespace) -> bool:
-    return bool(arguments.set or arguments.override_kv or arguments.remove or arguments.set_token_type)
+def _settings(source: str, arguments: argparse.Namespace) -> dict[str, Field]:
+    """What --set and --override-kv say, with its types."""
+    if not (arguments.set or arguments.override_kv):
+        return {}
+    with GGUFFile(source) as file:
+        edits = [parse_set(file, argument) for argument in arguments.set]
+    overrides = as_fields(overrides_of(arguments))
+    given = {edit.key: Field(edit.type, edit.value, edit.element) for edit in edits if edit.type is not None}
+    keys = [*(edit.key for edit in edits), *overrides]
+    if twice := next((key for key in keys if keys.count(key) > 1), None):
+        raise UsageError(f"{printable(twice)} is changed twice")
+    return {**given, **overrides}
 
 
-def _target(arguments: argparse.Namespace, source: str) -> str:
-    """Where the copy goes."""
-    target = arguments.output
-    if (target is None) is not arguments.in_place:
-        raise UsageError("say where the copy goes: -o PATH, or --in-place to replace the model itself")
-    if target is None:
-        return source
-    if os.path.isdir(target):
-        raise UsageError(f"{printable(target)} is a directory; -o takes a file")
-    if os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
-        raise UsageError("-o names the model itself; to replace it, say --in-place")
-    require_free(target, None, arguments.force)
-    return str(target)
-
-
-def _lines(file: GGUFFile, edit: Edit) -> Iterator[str]:
-    """What an edit changes, for people."""
-    try:
-        old = file[edit.key] if edit.key in file else None  # noqa: SIM401 - no dict, has no get
-        before = "missing" if old is None else _shown(old)
-    except InvalidUTF8Error:
-        old, before = None, "not UTF-8"
-    if edit.element is GGUFValueType.INT32 and isinstance(old, list) and len(old) == len(edit.value):
-        changed = [(i, a, b) for i, (a, b) in enumerate(zip(old, edit.value)) if a != b]
+def _lines(change: KeyChange) -> Iterator[str]:
+    """What is changed, for people."""
+    key, old, new = terminal.one_line(change.key), change.before, change.after
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new) and isinstance(new[0], int):
+        changed = [(i, a, b) for i, (a, b) in enumerate(zip(old, new)) if a != b]
         for index, one, other in changed[:10]:
-            yield f"{terminal.one_line(edit.key)}[{index}]: {_number(one)} -> {_number(other)}"
+            yield f"{key}[{index}]: {_number(one)} -> {_number(other)}"
         if len(changed) > 10:
             yield f"  and {len(changed) - 10} more"
         return
-    after = "removed" if edit.type is None else _shown(edit.value)
-    yield f"{terminal.one_line(edit.key)}: {before} -> {after}"
+    before = "not UTF-8" if not change.was_readable else "missing" if old is None else _shown(old)
+    yield f"{key}: {before} -> {'removed' if new is None else _shown(new)}"
 
 
 def _number(value: object) -> str:

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
 
-from ..corpus import CorpusError, File, decompressed, files_of, has_json_lines, records
-from ..escapes import process_escapes
-from ..gguf.metadata import Overrides
-from ..oracles.oracle import Oracle
-from ..oracles.oracles import USAGES, open_oracle
+from ..corpus import File, files_of
+from ..oracles.oracles import USAGES
 from ..tokenizer import Tokenizer
 from ..verification.result import Progress, Result, Text
+from ..verification.texts import Source
 from ..verification.verify import verify
 from ..views import terminal
-from ..views.report import to_html, to_json
+from ..views.report import to_html
 from ..views.report_lines import ReportLines
-from ..vocab import load
 from . import _output
 from ._arguments import (
     Parser,
@@ -35,7 +29,6 @@ from ._arguments import (
 )
 from ._files import (
     add_no_ignore,
-    cut_into_texts,
     ignored_of,
     problem_with,
     require_folder,
@@ -78,7 +71,6 @@ against:
   gguf:FILE                ggufbpe itself, with another model"""
 
 EXIT_SAME, EXIT_DIFFERENT, EXIT_ERROR = 0, 1, 2
-_LIMIT = 1 << 16  # bytes of a text that is cut from a file
 
 
 def add_arguments(parser: Parser) -> None:
@@ -111,43 +103,52 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
-    model = model_path(arguments)
-    overrides = overrides_of(arguments)
-    tokenizer = Tokenizer.from_gguf(model, overrides=overrides)
-    with (
-        _overridden(model, overrides) if overrides else nullcontext(model) as opened,
-        open_oracle(arguments.against, opened, tokenizer, arguments.timeout) as oracle,
-    ):
-        texts = _Texts(arguments, tokenizer, oracle)
-        bar = Bar()
-        try:
-            result = verify(
-                tokenizer,
-                oracle,
-                texts,
-                add_special=not arguments.no_bos,
-                parse_special=arguments.parse_special,
-                progress=_shown_on(bar, texts.total_bytes, arguments.fuzz),
-            )
-        finally:
-            bar.clear()
-        texts.say_what_was_skipped()
-        _report(arguments, result, oracle, model)
-    if texts.errors or not (result.compared or result.failed):
+    tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+    unread: list[str] = []
+
+    def report(path: str, error: Exception) -> None:
+        unread.append(path)
+        _output.error(f"{path}: {problem_with(error).removeprefix(f'{path}: ')}")
+
+    skipped: Counter[str] = Counter()
+    files = list(files_of(arguments.paths, skipped, report, ignored_of(arguments)))
+    bar = Bar()
+    try:
+        result = verify(
+            tokenizer,
+            arguments.against,
+            _sources(arguments, files),
+            fuzz=arguments.fuzz or 0,
+            seed=arguments.seed,
+            add_special=not arguments.no_bos,
+            parse_special=arguments.parse_special,
+            field=arguments.field,
+            escape=arguments.escape,
+            timeout=arguments.timeout,
+            report=report,
+            progress=_shown_on(bar, _total_bytes(arguments, files), arguments.fuzz),
+        )
+    finally:
+        bar.clear()
+    say_what_was_left_out(skipped, "give a path to compare it")
+    _report(arguments, result)
+    if unread or not (result.compared or result.failed):
         return EXIT_ERROR
     return EXIT_SAME if result.same else EXIT_DIFFERENT
 
 
-@contextmanager
-def _overridden(model: str, overrides: Overrides) -> Iterator[str]:
-    """The path of a GGUF of the vocabulary alone with the overrides in it, for other programs to open."""
-    import tempfile
+def _sources(arguments: argparse.Namespace, files: list[File]) -> list[Source]:
+    """What is compared, in order."""
+    prompt = arguments.prompt
+    found: list[Source] = [] if prompt is None else [Text("-p", 0, os.fsencode(prompt))]
+    return [*found, *files, *([stdin()] if arguments.stdin else [])]
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, os.path.basename(model))
-        with open(path, "wb") as file:
-            file.write(load(model, overrides)[1].to_bytes())
-        yield path
+
+def _total_bytes(arguments: argparse.Namespace, files: list[File]) -> int | None:
+    """How much is compared, if that is known."""
+    if arguments.stdin or arguments.fuzz is not None:
+        return None
+    return sum(file.size for file in files) + len(os.fsencode(arguments.prompt or ""))
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -167,81 +168,17 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--timeout must be more than 0, not {arguments.timeout:g}")
 
 
-def _report(arguments: argparse.Namespace, result: Result, oracle: Oracle, model: str) -> None:
+def _report(arguments: argparse.Namespace, result: Result) -> None:
     if arguments.json:
-        _output.write(terminal.json_bytes(to_json(result, model, oracle.note)))
+        _output.write(terminal.json_bytes(result.to_dict()))
     else:
         printer = ReportLines(_output.use_color(arguments.color), _output.terminal_width() or 100)
-        for line in printer.lines(result, oracle.note):
+        for line in printer.lines(result, result.note):
             _output.write(f"{line}\n".encode())
     if arguments.html is not None:
         _output.flush()
-        write_outputs({arguments.html: to_html(result, model, oracle.note).encode()})
+        write_outputs({arguments.html: to_html(result, result.model, result.note).encode()})
         _output.note(f"ggufbpe: the report is in {terminal.one_line(arguments.html)}")
-
-
-# ---- texts ----------------------------------------------------------------------------------------------
-
-
-class _Texts:
-    """The texts to compare, one by one; files are opened when their turn comes."""
-
-    def __init__(self, arguments: argparse.Namespace, tokenizer: Tokenizer, oracle: Oracle) -> None:
-        self._arguments = arguments
-        self._tokenizer = tokenizer
-        self._skipped: Counter[str] = Counter()
-        self.errors = 0
-        self._limit = sys.maxsize - 1 if oracle.recorded else _LIMIT  # recorded ids are of whole texts
-        self._files = list(files_of(arguments.paths, self._skipped, self._report, ignored_of(arguments)))
-        prompt = len(os.fsencode(arguments.prompt or ""))
-        unknown = arguments.stdin or arguments.fuzz is not None
-        self.total_bytes = None if unknown else sum(file.size for file in self._files) + prompt
-
-    def __iter__(self) -> Iterator[Text]:
-        arguments = self._arguments
-        if arguments.prompt is not None:
-            yield Text("-p", 0, self._read(os.fsencode(arguments.prompt)))
-        for file in self._files:
-            yield from self._of_file(file)
-        if arguments.stdin:
-            yield from self._of_stream("standard input", stdin())
-        if arguments.fuzz is not None:
-            from ..verification.fuzz import texts_for
-
-            source = texts_for(self._tokenizer, arguments.seed)
-            for number in range(arguments.fuzz):
-                yield Text(f"random text {number} of seed {arguments.seed}", 0, source.text())
-
-    def _of_file(self, file: File) -> Iterator[Text]:
-        try:
-            with open(file.path, "rb") as raw, decompressed(raw, file.path) as stream:
-                field = self._arguments.field
-                if field is None and not has_json_lines(file.path):
-                    yield from self._of_stream(file.path, stream)
-                    return
-                for number, (text, _) in enumerate(records(stream, file.path, field, self._report)):
-                    yield Text(f"{file.path}, text {number}", 0, self._read(text))
-        except (OSError, MemoryError, CorpusError) as error:
-            self._report(file.path, error)
-
-    def _of_stream(self, name: str, stream: object) -> Iterator[Text]:
-        offset = 0
-        limit = self._limit
-        parts: Iterable[bytes]
-        parts = [stream.read()] if limit != _LIMIT else cut_into_texts(stream, limit)  # type: ignore[attr-defined, arg-type]
-        for data in parts:
-            yield Text(name, offset, self._read(data))
-            offset += len(data)
-
-    def _read(self, data: bytes) -> bytes:
-        return process_escapes(data) if self._arguments.escape else data
-
-    def _report(self, path: str, error: Exception) -> None:
-        self.errors += 1
-        _output.error(f"{path}: {problem_with(error).removeprefix(f'{path}: ')}")
-
-    def say_what_was_skipped(self) -> None:
-        say_what_was_left_out(self._skipped, "give a path to compare it")
 
 
 def _shown_on(bar: Bar, total_bytes: int | None, total_texts: int | None) -> Progress:

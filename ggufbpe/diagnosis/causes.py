@@ -55,6 +55,9 @@ class Cause(NamedTuple):
     detail: dict[str, object]
     fix: str
 
+    def __repr__(self) -> str:
+        return f"<Cause {self.id}: {self.detail.get('what', '')}>"
+
 
 class Explanation(NamedTuple):
     """Causes that together give the ids, or a part of them: `explains` is the share that agrees, up to 1."""
@@ -67,6 +70,9 @@ class Explanation(NamedTuple):
         """The one command that makes all changes to the model file that the causes call for; "" for none."""
         return together(self.causes)
 
+    def __repr__(self) -> str:
+        return f"<Explanation {' + '.join(cause.id for cause in self.causes)}, explains {self.explains:.1%}>"
+
 
 class Diagnosis(NamedTuple):
     """Whether the ids are the model's own; if not, why, the best explanation first.
@@ -78,18 +84,17 @@ class Diagnosis(NamedTuple):
     explanations: tuple[Explanation, ...]
     added_as: str = ""
 
+    def to_dict(self) -> dict[str, object]:
+        """All of it as `ggufbpe diagnose --json` writes it."""
+        explanations = [
+            {"causes": [cause._asdict() for cause in item.causes], "explains": item.explains, "fix": item.fix}
+            for item in self.explanations
+        ]
+        return {"match": self.match, "added_as": self.added_as or None, "explanations": explanations}
 
-def to_json(diagnosis: Diagnosis) -> dict[str, object]:
-    """`diagnosis` as `ggufbpe diagnose --json` writes it."""
-    explanations = [
-        {"causes": [cause._asdict() for cause in item.causes], "explains": item.explains, "fix": item.fix}
-        for item in diagnosis.explanations
-    ]
-    return {
-        "match": diagnosis.match,
-        "added_as": diagnosis.added_as or None,
-        "explanations": explanations,
-    }
+    def __repr__(self) -> str:
+        best = f", {self.explanations[0]!r}" if self.explanations else ""
+        return f"<Diagnosis: {'match' if self.match else 'no match'}{best}>"
 
 
 _COMMAND = re.compile(

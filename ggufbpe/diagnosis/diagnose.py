@@ -25,49 +25,52 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..inputs import Model, TextOrPath, text_of, tokenizer_of
 from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
 from . import causes
 from .agreement import AS_COMMAND, AS_LIBRARY, added_as
-from .causes import Cause, Diagnosis, Explanation, to_json
+from .causes import Diagnosis, Explanation
 from .model_changes import other_models
 from .nearest import Nearest
 from .search import Answer, order
 
-__all__ = ["Answer", "Cause", "Diagnosis", "Explanation", "diagnose", "search", "to_json"]
-
 
 def diagnose(
-    tokenizer: Tokenizer,
-    text: bytes,
+    model: Model,
+    text: TextOrPath,
     ids: Iterable[int],
     *,
     add_special: bool = True,
     parse_special: bool = True,
-    others: Sequence[Tokenizer] = (),
+    others: Iterable[Model] = (),
 ) -> Diagnosis:
-    """What makes `tokenizer` give `ids` for `text`, best explanation first; `others` are models to try.
+    """Why `ids` from elsewhere are not those that a model gives for a text: the best explanation first.
 
-    `add_special` and `parse_special` are as in `Tokenizer.encode`, for the ids that `tokenizer` gives. Where the
-    model adds EOS and no BOS, ids as the command llama-tokenize prints them are its own, too; `added_as` says so.
+    `model` is a `Tokenizer` or the path of a file, and so are `others`, models that the ids may come from; `text` is
+    a `str`, bytes, or the `pathlib.Path` of a file. `add_special` and `parse_special` are as in `Tokenizer.encode`,
+    for the ids that the model gives. Where it adds EOS and no BOS, ids as the command llama-tokenize prints them are
+    its own, too; `added_as` says so. `TypeError` for ids that are no integers, `GGUFError` for a model that cannot be
+    used.
 
     >>> from ggufbpe import Tokenizer                                          # doctest: +SKIP
     >>> tok = Tokenizer.from_gguf("model.gguf")                                # doctest: +SKIP
-    >>> diagnose(tok, b"a b\\n", tok.encode("a b")).explanations[0].causes[0].id # doctest: +SKIP
+    >>> diagnose(tok, "a b\\n", tok.encode("a b")).explanations[0].causes[0].id # doctest: +SKIP
     'trailing_newline'
     """
-    given = token_ids(ids)
-    meaning = added_as(tokenizer, text, given, parse_special) if add_special else ""
+    tokenizer, data, given = tokenizer_of(model), text_of(text), token_ids(ids)
+    models = list(map(tokenizer_of, others))
+    meaning = added_as(tokenizer, data, given, parse_special) if add_special else ""
     add_special = add_special and meaning != AS_COMMAND
-    if given == tokenizer.encode(text, add_special=add_special, parse_special=parse_special):
+    if given == tokenizer.encode(data, add_special=add_special, parse_special=parse_special):
         return Diagnosis(True, (), meaning)
     found = search(
-        tokenizer, text, given, add_special=add_special, parse_special=parse_special, others=others
+        tokenizer, data, given, add_special=add_special, parse_special=parse_special, others=models
     )
     if meaning == AS_COMMAND and any(cause.id in ("bos", "eos", "sep") for cause in found[0].causes):
         # a wrong guess
         meaning = AS_LIBRARY
-        found = search(tokenizer, text, given, parse_special=parse_special, others=others)
+        found = search(tokenizer, data, given, parse_special=parse_special, others=models)
     return Diagnosis(False, tuple(Explanation(item.causes, item.explains) for item in found), meaning)
 
 

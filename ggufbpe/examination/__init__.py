@@ -4,8 +4,8 @@
 
 | file | holds |
 | --- | --- |
-| `examine` | `examine`, which runs all checks over a file, and the tables of them |
-| `finding` | what a check gives: `Finding`, `Where`; as JSON |
+| `examine` | `doctor`, which runs all checks over a file, and the tables of them |
+| `finding` | what a check gives: `Finding`, `Where`; all of a file: `Examination` |
 | `mend` | a corrected copy that is examined before it takes its place |
 | `facts` | what a check looks at: keys, tokens, merges, the opened tokenizer; commands that mend |
 | `values` | types of values, and lengths of arrays |

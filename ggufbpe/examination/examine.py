@@ -20,7 +20,7 @@ from ..gguf.metadata import Overrides
 from ..gguf.reader import GGUFFile
 from ..models import SUPPORTED
 from .facts import Facts
-from .finding import SEVERITIES, Finding, Where
+from .finding import SEVERITIES, Examination, Finding, Where
 from .merges import merge_parts, unreachable
 from .models import charsmap, missing_unknown, scores, unconverted_pieces, unwritable_bytes, wrong_model
 from .pre_tokenizer import hugging_face_splitting, pre_tokenizer
@@ -33,14 +33,14 @@ from .values import lengths, wrong_types
 _K = TokenizerKey
 
 
-def examine(path: str | os.PathLike[str], overrides: Overrides | None = None) -> list[Finding]:
-    """All findings about a model file, the gravest first.
+def doctor(path: str | os.PathLike[str], *, overrides: Overrides | None = None) -> Examination:
+    """What is wrong or suspicious in the metadata of a model file, where, why it matters and what to do.
 
-    >>> [finding.id for finding in examine("model.gguf")]                   # doctest: +SKIP
+    >>> [finding.id for finding in doctor("model.gguf").findings]           # doctest: +SKIP
     ['pre_missing', 'hf_splitting']
 
-    `overrides` are those of `Tokenizer.from_gguf`. Raises a `GGUFError` where the file is no sound GGUF, `OSError`
-    where it cannot be opened.
+    The gravest findings come first. `overrides` are those of `Tokenizer.from_gguf`. A file whose tokenizer cannot be
+    opened is examined as well; `GGUFError` where it is no sound GGUF, `OSError` where it cannot be read.
     """
     with GGUFFile(path) as file:
         file.require_first_shard()
@@ -50,7 +50,8 @@ def examine(path: str | os.PathLike[str], overrides: Overrides | None = None) ->
             checks = tuple(check for check in checks if check not in BYTE_PAIR_CHECKS)
         found = [finding for check in checks for finding in check(model)]
         found += _refusal(model, found)
-    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
+    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    return Examination(os.fspath(path), tuple(found))
 
 
 def _other_tokenizer(model: Facts) -> Iterator[Finding]:

@@ -6,8 +6,12 @@ gives other ids than the model was trained with; a *note* is good to know. Unhar
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from ..errors import printable
+from ..wording import counted
 
 SEVERITIES = ("error", "warning", "note")
 
@@ -31,12 +35,36 @@ class Finding(NamedTuple):
     where: Where = Where()
     detail: dict[str, Any] | None = None  # numbers and examples, for programs
 
+    def __repr__(self) -> str:
+        return f"<Finding {self.severity} {self.id}: {self.what}>"
 
-def findings_to_json(path: str, findings: Iterable[Finding]) -> dict[str, Any]:
-    """The findings as JSON objects, with their number by severity."""
-    found = [
-        {**finding._asdict(), "where": finding.where._asdict(), "detail": finding.detail or {}}
-        for finding in findings
-    ]
-    counts = {severity: sum(f["severity"] == severity for f in found) for severity in SEVERITIES}
-    return {"path": path, "counts": counts, "findings": found}
+
+@dataclass(frozen=True, repr=False)
+class Examination:
+    """What `doctor` gives: the findings about one file, the gravest first."""
+
+    path: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many findings there are of each severity."""
+        found = Counter(finding.severity for finding in self.findings)
+        return {severity: found[severity] for severity in SEVERITIES}
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether there is nothing to fix: no error and no warning."""
+        return all(finding.severity == "note" for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as `ggufbpe doctor --json` writes it."""
+        found = [
+            {**finding._asdict(), "where": finding.where._asdict(), "detail": finding.detail or {}}
+            for finding in self.findings
+        ]
+        return {"path": self.path, "counts": self.counts, "findings": found}
+
+    def __repr__(self) -> str:
+        counts = [counted(number, severity) for severity, number in self.counts.items() if number]
+        return f"<Examination of {printable(self.path)}: {', '.join(counts) or 'no findings'}>"

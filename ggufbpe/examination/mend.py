@@ -1,6 +1,6 @@
 """Writes a corrected copy of a model file, which is examined before it replaces anything.
 
-    model.gguf + edits -> gguf/edit.py -> [this file: is it sound?] -> fixed.gguf
+    model.gguf, keys and values -> gguf/arguments.py -> edits -> gguf/edit.py -> [this file: is it sound?] -> fixed.gguf
 
 A fix that leaves a key that it set, or the tokenizer, worse than before writes nothing.
 """
@@ -9,13 +9,134 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from ..errors import GGUFError, UnsupportedTokenizerError
+from ..errors import GGUFError, InvalidUTF8Error, UnsupportedTokenizerError, printable
+from ..files import is_special
+from ..gguf.arguments import Tokens, edit_of, parse_remove, set_token_types
+from ..gguf.constants import TokenType
 from ..gguf.edit import Edit, write_edited
+from ..gguf.in_place import recover
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import errors_in
+from ..gguf.values import Field, Value
 from ..vocab import GGUFWarning, load
+from ..vocab.vocabulary import frames_to_caller
+from ..wording import counted
+
+_NOTHING: Mapping[str, Value | Field] = MappingProxyType({})
+
+
+class KeyChange(NamedTuple):
+    """What became of a key: its value before and after, None where it has none. Arrays are lists."""
+
+    key: str
+    before: Any
+    after: Any
+    was_readable: bool = True  # else a string that is not UTF-8
+
+
+@dataclass(frozen=True, repr=False)
+class Fixed:
+    """What `fix` did.
+
+    `written` is "in place" (only the metadata), "copied" or "shared" (a copy that shares the tensors' blocks on the
+    disk); "" where all there was to do was to end an interrupted change. What became of that is `recovered`: "undone"
+    or "finished", "" where there was none.
+    """
+
+    path: str
+    written: str
+    changes: tuple[KeyChange, ...] = ()
+    tensors: int = 0
+    size: int = 0  # bytes of the file
+    recovered: str = ""
+
+    def __repr__(self) -> str:
+        done = self.written or f"an interrupted change was {self.recovered}"
+        return f"<Fixed {printable(self.path)}: {counted(len(self.changes), 'key')} changed, {done}>"
+
+
+def fix(
+    path: str | os.PathLike[str],
+    output: str | os.PathLike[str] | None = None,
+    *,
+    in_place: bool = False,
+    set: Mapping[str, Value | Field] = _NOTHING,
+    remove: Iterable[str] = (),
+    token_types: Mapping[Tokens, str | TokenType] | Iterable[tuple[Tokens, str | TokenType]] = (),
+    force: bool = False,
+) -> Fixed:
+    """Write a copy of a model with other metadata to `output`, or with `in_place` change the model itself.
+
+    `set` has keys with their new values, Python's: a key of llama.cpp's has the type that it wants, others the one that
+    they have in the file, else one that can hold the value; `gguf.values.Field` says the type. `remove` are keys to be
+    taken out. `token_types` gives tokens, by id, by text, or as a range of ids, a type such as "CONTROL".
+
+    The tensors stay byte for byte. The copy is opened as a tokenizer before it takes its place: one that has an error
+    which the model has not, or one in a key that was changed, is not written, and the `GGUFError` raised. `force`
+    writes it even so, and over an existing file. In place, only the metadata is written where it has room; whenever it
+    is interrupted, the file is still the old one, and a change that was interrupted by a crash is ended first. Without
+    changes, that is all that is done.
+
+    >>> fix("model.gguf", "fixed.gguf", set={"tokenizer.ggml.pre": "llama-bpe"})     # doctest: +SKIP
+    <Fixed 'fixed.gguf': 1 key changed, copied>
+
+    `ValueError` and `TypeError` for changes that make no sense, `FileExistsError` where `output` is there already,
+    `InterruptedChangeError` where another process is changing the file, `OSError`.
+    """
+    source, removed = os.fspath(path), list(remove)
+    types = list(token_types.items() if isinstance(token_types, Mapping) else token_types)
+    is_change = bool(set or removed or types)
+    recovered = (recover(source) or "") if in_place or not is_change else ""
+    if recovered and not is_change:
+        return Fixed(source, "", recovered=recovered, size=os.path.getsize(source))
+    target = _target(source, output, in_place, force)
+    with GGUFFile(source) as file:
+        edits = [edit_of(file, key, value) for key, value in set.items()]
+        edits += [parse_remove(file, key) for key in removed]
+        edits += [set_token_types(file, types)] if types else []
+        if not edits:
+            raise ValueError(
+                "nothing to change: give set, remove or token_types (--set, --override-kv, --remove, --set-token-type)"
+            )
+        keys = [edit.key for edit in edits]
+        if twice := next((key for key in keys if keys.count(key) > 1), None):
+            raise ValueError(f"{printable(twice)} is changed twice")
+        changes = tuple(_change(file, edit) for edit in edits)
+        tensors = file.tensor_count
+    written = write_fixed(source, target, edits, check=not force)
+    return Fixed(target, written, changes, tensors, os.path.getsize(target), recovered)
+
+
+def _target(source: str, output: str | os.PathLike[str] | None, in_place: bool, force: bool) -> str:
+    """Where the copy goes; refused where that is not free."""
+    if (output is None) is not in_place:
+        raise ValueError(
+            "say where the copy goes: give output, or in_place to change the model itself (-o PATH, or --in-place)"
+        )
+    if output is None:
+        return source
+    target = os.fspath(output)
+    if os.path.isdir(target):
+        raise ValueError(f"{printable(target)} is a directory; the output is a file")
+    if os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
+        raise ValueError("the output is the model itself; to change that, say in_place (--in-place)")
+    if os.path.lexists(target) and not force and not is_special(target):
+        raise FileExistsError(f"{printable(target)} is there already; force=True replaces it")
+    return target
+
+
+def _change(file: GGUFFile, edit: Edit) -> KeyChange:
+    try:
+        # no dict, has no get
+        before, was_readable = file[edit.key] if edit.key in file else None, True  # noqa: SIM401
+    except InvalidUTF8Error:
+        before, was_readable = None, False
+    return KeyChange(edit.key, before, edit.value, was_readable)
 
 
 def write_fixed(
@@ -42,7 +163,7 @@ def write_fixed(
 
     done = write_edited(source, target, edits, examine if check else None)
     for problem in told:  # only now: a caller may turn warnings into errors
-        warnings.warn(problem, GGUFWarning, stacklevel=2)
+        warnings.warn(problem, GGUFWarning, stacklevel=frames_to_caller())
     return done
 
 

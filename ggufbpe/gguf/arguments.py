@@ -1,6 +1,6 @@
-"""What `--set`, `--remove` and `--set-token-type` say of a file, as edits.
+"""What `--set`, `--remove` and `--set-token-type` say of a file, as edits; and the same as values of Python's.
 
-    KEY=VALUE, KEY=TYPE:VALUE, ID=TYPE -> [this file] -> edit.py
+    KEY=VALUE, KEY=TYPE:VALUE, ID=TYPE; key and value -> [this file] -> edit.py
 
 A `ValueError` says what is wrong with an argument.
 """
@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 from ..errors import GGUFError, printable
 from .constants import GGUFValueType, TokenizerKey, TokenType
 from .edit import Edit
-from .metadata import Metadata
+from .metadata import USUAL_TYPES, Metadata, fits
 from .reader import GGUFFile
 from .schema import ID_KEYS, KEY_TYPES
+from .values import Field, Value
 
 _T = GGUFValueType
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -51,6 +52,33 @@ def parse_set(file: GGUFFile, argument: str) -> Edit:
         return _array(key, element, text)
     value_type = known or file.value_type(key)
     return Edit(key, value_type, _scalar(key, value_type, text))
+
+
+def edit_of(file: GGUFFile, key: str, value: Value | Field) -> Edit:
+    """The edit that gives `key` a value of Python's; `TypeError` for one that the key cannot have.
+
+    The type is the one that llama.cpp wants for the key, else the one that it has in the file, else one that can hold
+    the value. A `Field` says its type itself.
+    """
+    if isinstance(value, Field):
+        return Edit(key, *value)
+    is_array = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    items: Sequence[Any] = value if is_array else [value]  # type: ignore[assignment]
+    if is_array and not items:
+        raise ValueError(f"{key} cannot be an empty array; remove it")
+    known = KEY_TYPES.get(key)
+    wants_array = isinstance(known, tuple)
+    types = USUAL_TYPES if known is None else known if isinstance(known, tuple) else (known,)
+    if known is None and key in file:
+        element = file.element_type(key)
+        wants_array, types = element is not None, (element or file.value_type(key),)
+    is_new = known is None and key not in file
+    fitting = next((kind for kind in types if all(fits(kind, item) for item in items)), None)
+    if fitting is None or (wants_array is not is_array and not is_new):
+        kinds = " or ".join(kind.name for kind in types)
+        must = f"a list of {kinds}" if wants_array else f"of type {kinds}"
+        raise TypeError(f"{key} cannot be {printable(repr(value))}: it is {must}")
+    return Edit(key, _T.ARRAY, list(items), fitting) if is_array else Edit(key, fitting, value)
 
 
 def parse_remove(file: GGUFFile, key: str) -> Edit:
@@ -89,36 +117,59 @@ def argument_for(file: GGUFFile | Metadata, key: str) -> str | None:
     return None if key in ID_KEYS and found >= size else str(found).lower()
 
 
-def set_token_types(file: GGUFFile, arguments: Iterable[str]) -> Edit:
-    """The edit of `tokenizer.ggml.token_type` that `ID=TYPE`, `ID..ID=TYPE` or `TEXT=TYPE` mean together.
+Tokens = int | str | range  # a token by its id or its text, or all ids of a range
 
-    A number is an id, and two with dots between them are all ids from the first to the second. Where the file has
-    no types, all other tokens are normal, as without the key.
+
+def parse_token_type(argument: str) -> tuple[Tokens, str]:
+    """What `ID=TYPE`, `ID..ID=TYPE` or `TEXT=TYPE` says. A number is an id, two with dots between them all from one on.
+
+    >>> parse_token_type("3..5=UNUSED")
+    (range(3, 6), 'UNUSED')
+    """
+    token, equals, name = argument.rpartition("=")
+    if not equals or name not in TokenType.__members__:
+        kinds = ", ".join(TokenType.__members__)
+        raise ValueError(
+            f"{printable(argument)} is not of the form ID=TYPE, ID..ID=TYPE or TEXT=TYPE, TYPE one of {kinds}"
+        )
+    if ids := re.fullmatch(r"([0-9]+)(?:\.\.([0-9]+))?", token):
+        return (range(int(ids[1]), int(ids[2]) + 1) if ids[2] else int(ids[1])), name
+    return token, name
+
+
+def set_token_types(file: GGUFFile, types: Iterable[tuple[Tokens, str | TokenType]]) -> Edit:
+    """The edit of `tokenizer.ggml.token_type` that gives tokens these types, by name or number, one after the other.
+
+    Where the file has no types, all other tokens are normal, as without the key. `ValueError` for tokens and types
+    that do not exist.
     """
     tokens = _list(file, TokenizerKey.LIST, _T.STRING)
-    types = _list(file, TokenizerKey.TOKEN_TYPE, _T.INT32) if TokenizerKey.TOKEN_TYPE in file else []
-    types = types + [int(TokenType.NORMAL)] * (len(tokens) - len(types))
-    for argument in arguments:
-        token, equals, name = argument.rpartition("=")
-        if not equals or name not in TokenType.__members__:
-            kinds = ", ".join(TokenType.__members__)
-            raise ValueError(
-                f"{printable(argument)} is not of the form ID=TYPE, ID..ID=TYPE or TEXT=TYPE, TYPE one of {kinds}"
-            )
-        if ids := re.fullmatch(r"([0-9]+)(?:\.\.([0-9]+))?", token):
-            first, last = int(ids[1]), int(ids[2] or ids[1])
-        elif token in tokens:
-            first = last = tokens.index(token)
-        else:
-            raise ValueError(f"the file has no token {printable(token)}")
-        if last < first:
-            raise ValueError(f"{printable(token)} has no ids: the second is the smaller one")
-        if last >= len(tokens):
-            raise ValueError(
-                f"token id {last} is out of range: the vocabulary has ids 0 to {len(tokens) - 1}"
-            )
-        types[first : last + 1] = [int(TokenType[name])] * (last + 1 - first)
-    return Edit(TokenizerKey.TOKEN_TYPE, _T.ARRAY, types, _T.INT32)
+    found = _list(file, TokenizerKey.TOKEN_TYPE, _T.INT32) if TokenizerKey.TOKEN_TYPE in file else []
+    found = found + [int(TokenType.NORMAL)] * (len(tokens) - len(found))
+    for token, kind in types:
+        if isinstance(token, str):
+            if token not in tokens:
+                raise ValueError(f"the file has no token {printable(token)}")
+            token = tokens.index(token)
+        ids = token if isinstance(token, range) else range(token, token + 1)
+        if not ids:
+            raise ValueError(f"no ids go from {ids.start} to {ids.stop - 1}")
+        for index in (ids[0], ids[-1]):
+            if not 0 <= index < len(tokens):
+                raise ValueError(
+                    f"token id {index} is out of range: the vocabulary has ids 0 to {len(tokens) - 1}"
+                )
+        for index in ids:
+            found[index] = int(_token_type(kind))
+    return Edit(TokenizerKey.TOKEN_TYPE, _T.ARRAY, found, _T.INT32)
+
+
+def _token_type(kind: str | TokenType) -> TokenType:
+    if isinstance(kind, str) and kind not in TokenType.__members__:
+        raise ValueError(
+            f"{printable(kind)} is no type of tokens; there are {', '.join(TokenType.__members__)}"
+        )
+    return TokenType[kind] if isinstance(kind, str) else TokenType(kind)
 
 
 def _list(file: GGUFFile, key: str, element: GGUFValueType) -> list[Any]:

@@ -26,7 +26,7 @@ from .values import Field, Value, numbers_of
 _T = GGUFValueType
 _UNREAD = object()
 # What a Python value of an override becomes where the key wants nothing that it could be.
-_USUAL_TYPES = (_T.BOOL, _T.STRING, _T.UINT32, _T.INT32, _T.UINT64, _T.INT64, _T.FLOAT32)
+USUAL_TYPES = (_T.BOOL, _T.STRING, _T.UINT32, _T.INT32, _T.UINT64, _T.INT64, _T.FLOAT32)
 
 Overrides = Mapping[str, Value | None]
 
@@ -46,7 +46,8 @@ class Metadata:
 
     def __init__(self, source: GGUFFile | Metadata, overrides: Overrides | None = None) -> None:
         self.path: str = source.path
-        self.overridden = frozenset(overrides or ())
+        before = source.overridden if isinstance(source, Metadata) else ()
+        self.overridden: frozenset[str] = frozenset([*before, *(overrides or ())])
         self._file = source if isinstance(source, GGUFFile) else None
         self._entries: dict[str, _Entry | None] = {}
         if isinstance(source, Metadata):
@@ -151,10 +152,10 @@ def _entry_of(key: str, value: Value) -> _Entry:
         hint = f"; near: {', '.join(near)}" if near else ""
         raise ValueError(f"there is no tokenizer key {printable(key)} to override{hint}")
     wanted = KEY_TYPES.get(key, _T.STRING)
-    types = (*(wanted if isinstance(wanted, tuple) else (wanted,)), *_USUAL_TYPES)
+    types = (*(wanted if isinstance(wanted, tuple) else (wanted,)), *USUAL_TYPES)
     is_array = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
     items: Sequence[Any] = cast("Sequence[Any]", value) if is_array else [value]
-    fitting = next((each for each in types if all(_fits(each, item) for item in items)), None)
+    fitting = next((each for each in types if all(fits(each, item) for item in items)), None)
     if fitting is not None and not is_array:
         return _Entry(fitting, None, 0, value)
     if fitting is _T.STRING:
@@ -166,7 +167,7 @@ def _entry_of(key: str, value: Value) -> _Entry:
     raise TypeError(f"{key} cannot be {printable(repr(value))}: a GGUF cannot hold it")
 
 
-def _fits(value_type: GGUFValueType, value: Any) -> bool:
+def fits(value_type: GGUFValueType, value: Any) -> bool:
     """Whether a value of `value_type` can be `value`, in kind and range."""
     from .writer import Packer
 

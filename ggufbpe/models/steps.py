@@ -17,6 +17,8 @@ from itertools import accumulate
 from math import fsum
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from ..errors import printable
+
 
 class TracedStage(NamedTuple):
     """One stage of the pre-tokenizer: the alternatives of its pattern, in the order in which they are tried.
@@ -177,6 +179,9 @@ class Word(NamedTuple):
     symbols: tuple[Symbol, ...]
     matches: tuple[Match, ...] = ()
     lattice: WordLattice | None = None  # None, too, where the vocabulary has scores that are not finite
+
+    def __repr__(self) -> str:
+        return f"<Word {printable(self.text, 40)} at {self.start} to {self.end}>"
 
 
 def written_bytes(written: str) -> bytes:

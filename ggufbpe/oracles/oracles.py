@@ -11,18 +11,14 @@ But: they are asked for ids alone, since not all can give more.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..errors import printable
 from ..tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    pass
 from .in_process import in_process
 from .libraries import tiktoken_library, tokenizers_library
 from .llama_tokenize import LlamaTokenize
 from .oracle import Oracle, OracleError
-from .recorded_ids import Recorded, other_model
+from .recorded_ids import other_model, recorded
 from .server import Server
 
 
@@ -37,6 +33,8 @@ def open_oracle(given: str, model: str, tokenizer: Tokenizer, seconds: float) ->
         raise OracleError(f"there is no oracle {printable(given)}; there are {', '.join(USAGES)}")
     if not rest and name in NEED_ARGUMENT:
         raise OracleError(f"{name} needs something after a colon: {NEED_ARGUMENT[name]}")
+    if not model and name in OPEN_THE_FILE:
+        raise OracleError(f"{name} opens the model's file, and this tokenizer comes from none")
     return ORACLES[name](rest, model, tokenizer, seconds)
 
 
@@ -47,9 +45,10 @@ ORACLES: dict[str, Callable[[str, str, Tokenizer, float], Oracle]] = {
     "server": Server,
     "hf": tokenizers_library,
     "tiktoken": tiktoken_library,
-    "ids": Recorded,
+    "ids": recorded,
     "gguf": other_model,
 }
+OPEN_THE_FILE = frozenset(("llama-tokenize", "llama-cpp-python", "xllamacpp"))
 NEED_ARGUMENT = {
     "server": "the address of a llama-server, such as server:http://127.0.0.1:8080",
     "hf": "the path of a tokenizer.json",

@@ -6,34 +6,23 @@ recorded.py, a GGUF -> [this file] -> ids
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from ..errors import printable
+from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    pass
 from .oracle import Answer, Oracle, OracleError, check_file
 
 
 class Recorded(Oracle):
-    """Ids from a file, for one text after the other."""
+    """Ids that are there already, a list for one text after the other."""
 
     recorded = True
 
-    def __init__(self, path: str, model: str, tokenizer: Tokenizer, seconds: float) -> None:
-        from .recorded import parse_ids
-
-        check_file(path)
-        with open(path, "rb") as file:
-            data = file.read()
-        try:
-            self._rest = parse_ids(data)
-        except ValueError as error:
-            raise OracleError(f"{path}: {error}") from error
-        self.name = f"the ids of {printable(os.path.basename(path))[1:-1]}"
-        self._path = path
+    def __init__(self, lists: Iterable[Iterable[int]], path: str = "") -> None:
+        self._rest = list(map(token_ids, lists))
+        self.name = f"the ids of {printable(os.path.basename(path))[1:-1]}" if path else "recorded ids"
+        self._path = path or "the list"
         self._total = len(self._rest)
         self._rest.reverse()
 
@@ -52,9 +41,10 @@ class Recorded(Oracle):
 class OtherModel(Oracle):
     """Our own engine with another GGUF."""
 
-    def __init__(self, other: Tokenizer) -> None:
+    def __init__(self, other: Tokenizer, name: str = "") -> None:
         self.tokenizer = other
-        self.name = printable(os.path.basename(other.vocabulary.path))[1:-1]
+        path = os.path.basename(other.vocabulary.path)
+        self.name = name or (printable(path)[1:-1] if path else other.pre)
 
     def encode(self, texts: Sequence[bytes], add_special: bool, parse_special: bool) -> list[Answer]:
         assert self.tokenizer is not None
@@ -67,3 +57,16 @@ class OtherModel(Oracle):
 def other_model(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
     """Our own engine with the GGUF at `rest`."""
     return OtherModel(Tokenizer.from_gguf(rest))
+
+
+def recorded(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
+    """The ids in the file at `rest`."""
+    from .recorded import parse_ids
+
+    check_file(rest)
+    with open(rest, "rb") as file:
+        data = file.read()
+    try:
+        return Recorded(parse_ids(data), rest)
+    except ValueError as error:
+        raise OracleError(f"{rest}: {error}") from error

@@ -7,23 +7,19 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
-from ..corpus import Report, ignored_by_git
+from ..corpus import Report, ignored_by_git, raised
 from ..errors import printable
+from ..inputs import Model, tokenizers_of
 from ..pipeline.blocks import blocks
-from ..tokenizer import Tokenizer
-from ..wording import short_names
 from .measure import Measurer
 from .measure import Measures as Measures
 from .measure import Stats as Stats
 from .measure import Usage as Usage
 from .reading import GROUPINGS, Progress, Reading, batches
-
-Model = Tokenizer | str | os.PathLike[str]
 
 
 def stats(
@@ -62,10 +58,10 @@ def stats(
     """
     if by not in GROUPINGS:
         raise ValueError(f"by is one of {', '.join(GROUPINGS)}, not {printable(str(by))}")
-    named = _named(models)
+    named = tokenizers_of(models)
     measurer = Measurer(named, parse_special, add_bos)
     skipped: Counter[str] = Counter()
-    reading = Reading(by, by_field, field, skipped, report or _raise, progress or _silent)
+    reading = Reading(by, by_field, field, skipped, report or raised, progress or _silent)
     if not read_ignored:
         reading = reading._replace(ignored_in=ignored_by_git)
     for batch in batches(corpus, reading, lambda stream: blocks(stream, named.values(), parse_special)):
@@ -73,29 +69,5 @@ def stats(
     return measurer.result(skipped)
 
 
-def _raise(name: str, error: Exception) -> None:
-    if isinstance(error, OSError):
-        raise error
-    raise type(error)(f"{name}: {error}")
-
-
 def _silent(done: int, total: int, name: str) -> None:
     pass
-
-
-def _named(models: Model | Iterable[Model] | Mapping[str, Model]) -> dict[str, Tokenizer]:
-    """The tokenizers by name; those of paths are the file's, with as many folders as tell them apart."""
-    if isinstance(models, Mapping):
-        found = {str(name): _tokenizer(model) for name, model in models.items()}
-    else:
-        single = isinstance(models, (Tokenizer, str, os.PathLike))
-        given = cast("list[Model]", [models] if single else list(cast("Iterable[Model]", models)))
-        names = short_names([m.pre if isinstance(m, Tokenizer) else os.fspath(m) for m in given])
-        found = dict(zip(names, map(_tokenizer, given)))
-    if not found:
-        raise ValueError("no model: give a Tokenizer or the path of a GGUF file")
-    return found
-
-
-def _tokenizer(model: Model) -> Tokenizer:
-    return model if isinstance(model, Tokenizer) else Tokenizer.from_gguf(model)

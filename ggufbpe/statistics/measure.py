@@ -23,6 +23,7 @@ from .. import utf8
 from ..pipeline.blocks import added_ids
 from ..tokenizer import Tokenizer
 from ..vocab import CONTROL, UNKNOWN, UNUSED
+from ..wording import counted
 from .reading import Batch
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class Usage:
         return {**named, **numbers, "unused_tokens": self.unused_tokens}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Stats:
     """What tokenizers make of a corpus."""
 
@@ -138,6 +139,10 @@ class Stats:
     rows: list[Measures]  # by group in the order of the corpus, and within by tokenizer
     total: list[Measures]  # one for each tokenizer, over all groups
     skipped: dict[str, int]  # what was left out of directories: "hidden", "binary", "link or special"
+
+    def __repr__(self) -> str:
+        texts = counted(self.total[0].texts, "text") if self.total else "no texts"
+        return f"<Stats of {', '.join(self.tokenizers)}: {texts}, {counted(len(self.groups), 'group')}>"
 
     @property
     def tokenizers(self) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any, NamedTuple
 
+from ..errors import printable
 from ..models.steps import Change, Cut, Match, Merge, Path
 
 
@@ -82,17 +83,20 @@ class WhyNot(NamedTuple):
     own: tuple[Merge, ...] = ()  # the merges that do that
     makers: tuple[Merge, ...] = ()  # the merges whose result would be the piece
 
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as `ggufbpe explain --why-not --json` writes it; without what does not apply."""
+        return {"piece": self.piece, "reason": self.reason, **_plain(self)}
 
-def to_json(answer: WhyNot) -> dict[str, Any]:
-    """`answer` as dictionaries, lists, strings and numbers; without what does not apply."""
+    def __repr__(self) -> str:
+        return f"<WhyNot {printable(self.piece)}: {self.reason}>"
 
-    def plain(value: Any) -> Any:
-        if hasattr(value, "_asdict"):
-            return {key: plain(item) for key, item in value._asdict().items() if item not in (None, (), "")}
-        if isinstance(value, bytes):
-            return value.decode("utf-8", "replace")
-        if isinstance(value, float) and not isfinite(value):
-            return str(value)
-        return [plain(item) for item in value] if isinstance(value, tuple) else value
 
-    return {"piece": answer.piece, "reason": answer.reason, **plain(answer)}
+def _plain(value: Any) -> Any:
+    """A record as dictionaries, lists, strings and numbers; without what is empty."""
+    if hasattr(value, "_asdict"):
+        return {key: _plain(item) for key, item in value._asdict().items() if item not in (None, (), "")}
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
+    return list(map(_plain, value)) if isinstance(value, tuple) else value

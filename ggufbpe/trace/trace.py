@@ -3,7 +3,7 @@
     Tokenizer, text -> [this file] -> explain, why_not, verify, diagnose
 
 A trace is made by the same steps that `Tokenizer.encode` runs, one at a time, so its ids are those of `encode`.
-All of it is plain NamedTuples (models/steps.py has those of the steps); `to_json` makes it dictionaries and lists.
+All of it is plain NamedTuples (models/steps.py has those of the steps); `to_dict` makes it dictionaries and lists.
 Stages, alternatives, words and tokens are counted from 0.
 
 But: explains nothing in words (explain.py) and looks for no causes (diagnose.py).
@@ -22,6 +22,7 @@ from ..models.steps import Change, EncodedWord, Fragment, Traceable, TracedStage
 from ..once import making
 from ..utf8 import byte_length
 from ..vocab import LSTRIP, RSTRIP, TokenAttribute
+from ..wording import counted
 
 if TYPE_CHECKING:
     from ..tokenizer import Text, Tokenizer
@@ -76,6 +77,17 @@ class Trace(NamedTuple):
     def ids(self) -> list[int]:
         """Those of `encode`."""
         return [token.id for token in self.tokens]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as `ggufbpe explain --json` writes it: dictionaries, lists, strings and numbers, and the ids.
+
+        Bytes are text, with U+FFFD for what is not UTF-8; beside such, `…_bytes` has them in hexadecimal.
+        """
+        return {"ids": self.ids, **as_json(self)}
+
+    def __repr__(self) -> str:
+        parts = (self.text, "byte"), (self.words, "word"), (self.tokens, "token")
+        return f"<Trace {self.model} {self.pre}: {', '.join(counted(len(of), one) for of, one in parts)}>"
 
 
 def trace(tokenizer: Tokenizer, text: Text, *, add_special: bool = True, parse_special: bool = True) -> Trace:
@@ -189,16 +201,8 @@ def traced_parts(
     yield part()
 
 
-def to_json(trace: Trace) -> dict[str, Any]:
-    """`trace` as dictionaries, lists, strings and numbers, and its ids.
-
-    Bytes are text, with U+FFFD for what is not UTF-8; beside such, `…_bytes` has them in hexadecimal.
-    """
-    return {"ids": trace.ids, **as_json(trace)}
-
-
 def as_json(record: Any, before: Totals = _BEGINNING) -> dict[str, Any]:
-    """The same of one record, which is of a part of the text: `before` is what comes before the part."""
+    """One record as `Trace.to_dict` has it; it is of a part of the text, and `before` is what comes before the part."""
     found: dict[str, Any] = {}
     for name, value in record._asdict().items():
         counted = _COUNTED_ON.get(name)

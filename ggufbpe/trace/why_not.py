@@ -14,6 +14,7 @@ import io
 from itertools import chain
 from typing import IO, TYPE_CHECKING, Any
 
+from ..inputs import Model, TextOrPath, text_of, tokenizer_of
 from ..models.steps import Tracer
 from ..vocab import BYTE, CONTROL, UNKNOWN
 from .reasons import WhyNot
@@ -21,26 +22,27 @@ from .search import PieceSearch, likely_pieces, token_meant
 from .trace import tracer_of
 
 if TYPE_CHECKING:
-    from ..tokenizer import Text, Tokenizer
+    from ..tokenizer import Tokenizer
 
 
 def why_not(
-    tokenizer: Tokenizer,
-    text: Text | IO[bytes],
+    model: Model,
+    text: TextOrPath | IO[bytes],
     piece: str | bytes,
     *,
     add_special: bool = True,
     parse_special: bool = True,
 ) -> WhyNot:
-    """Why `piece` is not among the tokens of `text`, which may be a binary stream; where it is, that.
+    """Why `piece` is not among the tokens of `text`; where it is, that.
 
-    `piece` is text (" world") or the token as the vocabulary has it ("Ġworld"). Of tokens and places the first 100 are
-    given. `ValueError` for an empty piece.
+    `model` is a `Tokenizer` or the path of a file, `text` a `str`, bytes, the `pathlib.Path` of a file, or a binary
+    stream. `piece` is text (" world") or the token as the vocabulary has it ("Ġworld"). Of tokens and places the first
+    100 are given. `ValueError` for an empty piece.
 
-    >>> tok = Tokenizer.from_gguf("model.gguf")                  # doctest: +SKIP
-    >>> why_not(tok, "Hello world", "Hell").reason               # doctest: +SKIP
+    >>> why_not("model.gguf", "Hello world", "Hell").reason      # doctest: +SKIP
     'part'
     """
+    tokenizer = tokenizer_of(model)
     name = piece if isinstance(piece, str) else piece.decode("utf-8", "surrogateescape")
     if not name:
         raise ValueError("the piece is empty: give the text of a token")
@@ -50,15 +52,9 @@ def why_not(
         near = [other for other in likely_pieces(name) if token_meant(tokenizer, tracer, other) is not None]
         return WhyNot(name, "unknown", instead=tuple(near))
     search = PieceSearch(tokenizer, tracer, name, token, parse_special)
-    answer = search.through(_stream(tokenizer, text), add_special)
+    stream: Any = text if hasattr(text, "read") else io.BytesIO(text_of(text))
+    answer = search.through(stream, add_special)
     return answer if answer.times else _explained(tokenizer, tracer, answer, parse_special)
-
-
-def _stream(tokenizer: Tokenizer, text: Text | IO[bytes]) -> Any:
-    if hasattr(text, "read"):
-        return text
-    source = tokenizer.pipeline.source(text)
-    return io.BytesIO(source if isinstance(source, bytes) else source.encode())
 
 
 def _explained(tokenizer: Tokenizer, tracer: Tracer, answer: WhyNot, parse_special: bool) -> WhyNot:

@@ -3,5 +3,6 @@
     verify.py -> comparing.py (texts, a batch at a time) -> examine.py (smallest text, step and cause) -> result.py
                    |-> align.py (two rows of tokens by bytes)    |-> shrink.py
 
-`compare.py` has two vocabularies side by side, `fuzz.py` texts that reach the branches of a model's patterns.
+`texts.py` reads the texts, `fuzz.py` makes such as reach the branches of a model's patterns. `diff.py` has two models
+side by side, with their vocabularies (`vocabulary_diff.py`); `side_by_side.py` has a text as several models cut it.
 """

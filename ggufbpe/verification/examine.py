@@ -238,7 +238,9 @@ def _merged(kinds: list[Difference]) -> list[Difference]:
     groups: dict[object, list[Difference]] = {}
     for kind in kinds:
         known = kind.causes and kind.explains == 1.0
-        groups.setdefault((kind.step, repr(kind.causes)) if known else kind.kinds[0], []).append(kind)
+        groups.setdefault(
+            (kind.step, repr(list(map(tuple, kind.causes)))) if known else kind.kinds[0], []
+        ).append(kind)
     return sorted(map(_as_one, groups.values()), key=lambda difference: -difference.places)
 
 

@@ -6,12 +6,17 @@ examine.py -> [this file] -> views/, cli/verify.py
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..oracles.oracle import Failure
+from ..wording import counted
 
 if TYPE_CHECKING:
     from ..diagnosis.causes import Cause
+
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, and the texts and bytes that are done."""
 
 
 class Text(NamedTuple):
@@ -61,6 +66,10 @@ class Difference:
         self.causes: tuple[Cause, ...] = ()
         self.explains = 0.0  # the share of ids that the causes turn into the oracle's
 
+    def __repr__(self) -> str:
+        causes = " + ".join(cause.id for cause in self.causes) or "no known cause"
+        return f"<Difference in {self.step}: {counted(self.places, 'place')}, {causes}>"
+
 
 class FailureGroup:
     """Texts for which the oracle gave no ids, for one reason."""
@@ -69,6 +78,9 @@ class FailureGroup:
         self.kind, self.detail = failure
         self.first = first
         self.texts = 0
+
+    def __repr__(self) -> str:
+        return f"<FailureGroup {self.kind}: {counted(self.texts, 'text')}>"
 
 
 class Result:
@@ -82,6 +94,8 @@ class Result:
         self.differences: list[Difference] = []
         self.failures: list[FailureGroup] = []
         self.other_places = 0  # beyond MOST_KINDS
+        self.model = ""  # the path of our own
+        self.note = ""  # what the reader has to know of the oracle
 
     @property
     def refused(self) -> int:
@@ -95,6 +109,7 @@ class Result:
 
     @property
     def compared(self) -> int:
+        """Texts of which both sides gave ids."""
         return self.texts - self.refused - self.failed
 
     @property
@@ -106,8 +121,87 @@ class Result:
 
     @property
     def same(self) -> bool:
+        """Whether no text differs and the oracle failed on none."""
         return not self.different and not self.failed
 
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as `ggufbpe verify --json` writes it.
 
-Progress = Callable[[str, int, int], None]
-"""Told what is being done, and the texts and bytes that are done."""
+        Bytes are text, with `…_bytes` in hexadecimal beside what is not UTF-8.
+        """
+        return {
+            "model": self.model,
+            "oracle": self.oracle,
+            "note": self.note or None,
+            "same": self.same,
+            "texts": self.texts,
+            "bytes": self.bytes,
+            "different_texts": self.different,
+            "failed_texts": self.failed,
+            "refused_texts": self.refused,
+            "tokens": {"ggufbpe": self.tokens, "oracle": self.oracle_tokens},
+            "seconds": {"ggufbpe": round(self.seconds, 6), "oracle": round(self.oracle_seconds, 6)},
+            "mb_per_second": {
+                "ggufbpe": _rate(self.bytes, self.seconds),
+                "oracle": _rate(self.bytes, self.oracle_seconds),
+            },
+            "differences": [_difference(difference) for difference in self.differences],
+            "fix": self.fix,
+            "other_places": self.other_places,
+            "failures": [
+                {
+                    "kind": group.kind,
+                    "detail": group.detail,
+                    "texts": group.texts,
+                    "first": _text(group.first),
+                }
+                for group in self.failures
+            ],
+        }
+
+    def __repr__(self) -> str:
+        counts = f"{counted(self.texts, 'text')}, {self.different} different, {self.failed} failed"
+        return f"<Result of comparing with {self.oracle}: {counts}>"
+
+
+def _rate(size: int, seconds: float) -> float | None:
+    return round(size / 1e6 / seconds, 6) if seconds else None
+
+
+def _difference(difference: Difference) -> dict[str, Any]:
+    return {
+        "step": difference.step,
+        "places": difference.places,
+        "kinds": difference.kinds,
+        "causes": [cause._asdict() for cause in difference.causes],
+        "explains": difference.explains,
+        "first": _example(difference.first),
+        "smallest": None if difference.smallest is None else _example(difference.smallest),
+    }
+
+
+def _example(example: Example) -> dict[str, Any]:
+    return {
+        **_text(example.text),
+        "start": example.start,
+        "end": example.end,
+        "left_out": {"ours": example.left_out[0], "theirs": example.left_out[1]},
+        "ours": [_token(shown) for shown in example.ours],
+        "theirs": [_token(shown) for shown in example.theirs],
+    }
+
+
+def _text(text: Text) -> dict[str, Any]:
+    place = {"source": text.source, "offset": text.offset} if text.source else {}
+    return {**place, **_bytes("text", text.data)}
+
+
+def _token(shown: Shown) -> dict[str, Any]:
+    found = shown._asdict()
+    del found["piece"], found["span"]
+    return {"id": found.pop("id"), **_bytes("piece", shown.piece), **found}
+
+
+def _bytes(name: str, data: bytes) -> dict[str, str]:
+    text = data.decode("utf-8", "replace")
+    return {name: text} if text.encode() == data else {name: text, f"{name}_bytes": data.hex()}

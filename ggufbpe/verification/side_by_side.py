@@ -7,23 +7,63 @@ By bytes of the text alone: an id means nothing in another vocabulary. So models
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from ..tokenizer import Text, Tokenizer
+from ..inputs import Model, TextOrPath, text_of, tokenizers_of
+from ..wording import counted
 from .stretches import Stretches
 
 
-def compare(tokenizers: Sequence[Tokenizer], text: Text, *, parse_special: bool = True) -> Stretches:
-    """The stretches of `text` between the places where all tokenizers cut it, in order; BOS and EOS are not added.
+@dataclass(frozen=True, repr=False)
+class Compared:
+    """What `compare` gives: the names of the models, the text, and its stretches in order."""
 
-    >>> a, b = Tokenizer.from_gguf("a.gguf"), Tokenizer.from_gguf("b.gguf")          # doctest: +SKIP
-    >>> for stretch in compare([a, b], "Hello 123"):                                # doctest: +SKIP
+    names: tuple[str, ...]
+    text: bytes
+    stretches: Stretches
+
+    @property
+    def counts(self) -> list[int]:
+        """How many tokens each model makes of the text."""
+        return self.stretches.counts
+
+    @property
+    def is_same(self) -> bool:
+        """Whether all models cut the text alike."""
+        return self.stretches.differing == 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as `ggufbpe compare --json` writes it; a piece that is not UTF-8 has its bytes in hexadecimal."""
+        return {**self.summary(), "stretches": [stretch.to_dict() for stretch in self.stretches]}
+
+    def summary(self) -> dict[str, Any]:
+        """The fields of `to_dict` but for the stretches, of which there may be many."""
+        models = [{"name": name, "tokens": tokens} for name, tokens in zip(self.names, self.counts)]
+        return {"models": models, "bytes": len(self.text)}
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name} {counted(n, 'token')}" for name, n in zip(self.names, self.counts))
+        return f"<Compared: {counted(len(self.text), 'byte')}; {counts}>"
+
+
+def compare(
+    models: Iterable[Model] | Mapping[str, Model], text: TextOrPath, *, parse_special: bool = True
+) -> Compared:
+    """A text as several models cut it: the stretches between the places where all of them cut, in order.
+
+    `models` are of any kind, each a `Tokenizer` or the path of a file; a mapping gives them names. `text` is a `str`,
+    bytes, or the `pathlib.Path` of a file. BOS and EOS are not added.
+
+    >>> for stretch in compare(["a.gguf", "b.gguf"], "Hello 123").stretches:        # doctest: +SKIP
     ...     print(stretch.start, [[token.piece for token in row] for row in stretch.tokens])
     0 [[b'Hello'], [b'Hello']]
     5 [[b' ', b'123'], [b' ', b'1', b'2', b'3']]
 
     Each token has its id in its own vocabulary, its bytes, and its place in the bytes of `text`. Tokens that stand for
-    no byte of it, such as a space that a model puts before it, are of the stretch that follows.
+    no byte of it, such as a space that a model puts before it, are of the stretch that follows. `ValueError` where
+    there is no model, `GGUFError` for one that cannot be used.
     """
-    data = text.encode() if isinstance(text, str) else bytes(text)
-    return Stretches(tokenizers, data, parse_special)
+    tokenizers, data = tokenizers_of(models), text_of(text)
+    return Compared(tuple(tokenizers), data, Stretches(list(tokenizers.values()), data, parse_special))

@@ -9,7 +9,7 @@ somebody asks for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from ..tokenizer import Tokenizer
 from .align import Placed, Row
@@ -32,6 +32,17 @@ class Stretch(NamedTuple):
     end: int
     is_same: bool
     tokens: list[Row]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `ggufbpe compare --json` writes it; a piece that is not UTF-8 has its bytes in hexadecimal beside."""
+        rows = [list(map(_object, row)) for row in self.tokens]
+        return {"start": self.start, "end": self.end, "same": self.is_same, "tokens": rows}
+
+
+def _object(token: Placed) -> dict[str, Any]:
+    piece = token.piece.decode("utf-8", "replace")
+    found = {"id": token.id, "piece": piece, "start": token.start, "end": token.end}
+    return found if piece.encode() == token.piece else {**found, "bytes": token.piece.hex()}
 
 
 class Stretches(Sequence[Stretch]):

@@ -1,6 +1,6 @@
 """Compares our ids with an oracle's, and finds for each kind of difference its smallest text and its cause.
 
-    texts, oracle -> [this file] -> Result -> report.py, cli/verify.py
+    texts.py, oracle -> [this file] -> Result -> report.py, cli/verify.py
 
 Texts come one by one and only examples are kept, so a corpus may be of any size. Differences are told apart
 first by what stands on both sides ("N" for digits against "N|N", say); for each kind the first text is kept.
@@ -12,17 +12,102 @@ But: says what differs, not who is right.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
 
+from ..corpus import Report, raised
+from ..inputs import Model, tokenizer_of
 from ..oracles.oracle import Oracle, OracleError
+from ..oracles.oracles import open_oracle
+from ..oracles.recorded_ids import OtherModel, Recorded
 from ..tokenizer import Tokenizer
 from .examine import Examining
+from .fuzz import texts_for
 from .result import Progress, Result, Text
+from .texts import ReadingTexts, Source, read_texts
 
 BATCH_BYTES = 1 << 18
 
 
+Against = str | Tokenizer | os.PathLike[str] | Oracle | Iterable[Iterable[int]]
+
+
 def verify(
+    model: Model,
+    against: Against,
+    texts: Source | Iterable[Source] = (),
+    *,
+    fuzz: int = 0,
+    seed: str = "1",
+    add_special: bool = True,
+    parse_special: bool = True,
+    field: str | None = None,
+    read_ignored: bool = True,
+    escape: bool = False,
+    timeout: float = 30.0,
+    report: Report | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Compare the ids of texts with those that another tokenizer gives: what differs, where, and why.
+
+    `model` is a `Tokenizer` or the path of a file. `against` is another of them (a path as `pathlib.Path`), a list of
+    ids for each text, or what the command's `--against` takes: "llama-tokenize", "xllamacpp", "llama-cpp-python",
+    "server:URL", "hf:tokenizer.json", "tiktoken:ENCODING", "ids:FILE" or "gguf:FILE".
+
+    `texts` are `str`, bytes, files and directories (`pathlib.Path`) and binary streams, or one of them; `fuzz` random
+    texts, which follow from `seed`, come after them. Files are cut into texts of 64 KiB; compressed ones and JSON
+    lines go by their names, and `field` is the text of JSON lines. Without `read_ignored`, what git ignores of
+    directories is left out. `escape` processes backslash escapes. The flags are those of `Tokenizer.encode`.
+
+    The other tokenizer has `timeout` seconds for a text. A file that cannot be read is an exception, unless
+    `report(name, error)` is there to take it. `progress` is told what is done, and the texts and bytes done so far.
+    `OracleError`, a `ValueError`, where the other tokenizer cannot be asked; `ValueError` where there are no texts.
+
+    >>> verify("model.gguf", "llama-tokenize", ["Hello world"]).same            # doctest: +SKIP
+    True
+    """
+    if not fuzz and isinstance(texts, tuple) and not texts:
+        raise ValueError("no texts to compare: give some, or fuzz=N")
+    tokenizer = tokenizer_of(model)
+    reading = ReadingTexts(report or raised, field, read_ignored, escape)
+    with _oracle(against, tokenizer, timeout) as oracle:
+        if fuzz and oracle.recorded:
+            raise ValueError("recorded ids are of texts that you have, and random ones are new")
+        found = chain(read_texts(texts, reading, whole=oracle.recorded), _random(tokenizer, fuzz, seed))
+        return ids_compared(
+            tokenizer,
+            oracle,
+            found,
+            add_special=add_special,
+            parse_special=parse_special,
+            progress=progress or (lambda *_: None),
+        )
+
+
+@contextmanager
+def _oracle(against: Against, tokenizer: Tokenizer, timeout: float) -> Iterator[Oracle]:
+    """What `against` means, open."""
+    if isinstance(against, Oracle):
+        yield against  # its owner closes it
+    elif isinstance(against, (Tokenizer, os.PathLike)):
+        yield OtherModel(tokenizer_of(against))
+    elif isinstance(against, str):
+        with tokenizer.gguf_file() as path, open_oracle(against, path, tokenizer, timeout) as oracle:
+            yield oracle
+    else:
+        yield Recorded(against)
+
+
+def _random(tokenizer: Tokenizer, count: int, seed: str) -> Iterator[Text]:
+    if count:
+        source = texts_for(tokenizer, seed)
+    for number in range(count):
+        yield Text(f"random text {number} of seed {seed}", 0, source.text())
+
+
+def ids_compared(
     tokenizer: Tokenizer,
     oracle: Oracle,
     texts: Iterable[Text],
@@ -31,18 +116,14 @@ def verify(
     parse_special: bool = True,
     progress: Progress = lambda *_: None,
 ) -> Result:
-    """Compare the ids of `texts`. Raises `OracleError` where the oracle has no more to say.
-
-    >>> with open_oracle("llama-tokenize", path, tok, 30) as oracle:            # doctest: +SKIP
-    ...     verify(tok, oracle, [Text("greeting", 0, b"Hello world")]).same
-    True
-    """
+    """The same with all that is needed open. Raises `OracleError` where the oracle has no more to say."""
     job = Examining(tokenizer, oracle, oracle.add_special(add_special), parse_special, progress)
     for batch in _batches(texts, oracle.batch):
         job.compare(batch)
     if oracle.recorded and not job.result.texts:
         raise OracleError("there is no text to go with the recorded ids")
     job.examine()
+    job.result.model, job.result.note = tokenizer.vocabulary.path, oracle.note
     return job.result
 
 

@@ -1,10 +1,10 @@
 """Two vocabularies side by side: what is only in one, and what is otherwise in the other.
 
-    vocabulary, vocabulary -> [this file] -> sections of differences -> cli/diff.py
+    vocabulary, vocabulary -> [this file] -> sections of differences -> diff.py
 
 Tokens are compared by their text, so a vocabulary whose ids are shifted shows as such and not as another one.
 
-But: how texts are encoded is verify.py's part, with the second model for an oracle.
+But: how texts are encoded is diff.py's part, which asks the second model as an oracle.
 """
 
 from __future__ import annotations
@@ -46,14 +46,17 @@ class VocabularyDifference(NamedTuple):
     examples: tuple[Any, ...] = ()  # the first of them, as JSON has them
     lines: tuple[str, ...] = ()  # the same for people
 
+    def __repr__(self) -> str:
+        return f"<VocabularyDifference {self.id}: {self.number} {self.what}>"
+
 
 Sections = dict[str, list[VocabularyDifference]]
 
 
-def diff(a: Vocabulary, b: Vocabulary, names: tuple[str, str] = ("a", "b")) -> Sections:
+def vocabulary_differences(a: Vocabulary, b: Vocabulary, names: tuple[str, str] = ("a", "b")) -> Sections:
     """The differences by section: tokens, types, merges, flags, special ids, pre-tokenizer. Empty: none.
 
-    >>> diff(vocabulary, vocabulary)                                         # doctest: +SKIP
+    >>> vocabulary_differences(vocabulary, vocabulary)                                       # doctest: +SKIP
     {'tokens': [], 'types': [], 'merges': [], 'flags': [], 'special': [], 'pre': []}
 
     `names` are what the sides are called in words.
@@ -70,7 +73,7 @@ def diff(a: Vocabulary, b: Vocabulary, names: tuple[str, str] = ("a", "b")) -> S
     return {name: list(differences) for name, differences in sections.items()}
 
 
-def to_json(sections: Sections) -> dict[str, Any]:
+def sections_to_dict(sections: Sections) -> dict[str, Any]:
     """All sections as dictionaries and lists."""
     return {
         name: [

@@ -1,15 +1,14 @@
-"""A text as several tokenizers cut it: as lines for a terminal, and as JSON.
+"""A text as several tokenizers cut it, as lines for a terminal.
 
 verification/side_by_side.py -> [this file] -> cli/compare.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
 
 from ..verification.align import Row
-from ..verification.stretches import Stretch, Stretches
+from ..verification.side_by_side import Compared
 from ..wording import counted
 from . import terminal
 
@@ -17,37 +16,10 @@ SHOWN = 20  # stretches that differ, unless all are asked for
 _BAR = "│"
 
 
-class Compared(NamedTuple):
-    """What there is to show: the names of the models, the text, and its stretches."""
-
-    names: Sequence[str]
-    text: bytes
-    stretches: Stretches
-
-
 def compared_as_json(compared: Compared) -> Iterator[bytes]:
-    """All of it, stretch by stretch; a piece that is not UTF-8 has its bytes in hexadecimal beside."""
-    counts = zip(compared.names, compared.stretches.counts)
-    value = {
-        "models": [{"name": name, "tokens": tokens} for name, tokens in counts],
-        "bytes": len(compared.text),
-    }
-    return terminal.json_parts(value, "stretches", map(_stretch, compared.stretches))
-
-
-def _stretch(stretch: Stretch) -> dict[str, Any]:
-    return {
-        "start": stretch.start,
-        "end": stretch.end,
-        "same": stretch.is_same,
-        "tokens": [list(map(_object, row)) for row in stretch.tokens],
-    }
-
-
-def _object(token: Any) -> dict[str, Any]:
-    piece = token.piece.decode("utf-8", "replace")
-    found = {"id": token.id, "piece": piece, "start": token.start, "end": token.end}
-    return found if piece.encode() == token.piece else {**found, "bytes": token.piece.hex()}
+    """`compared.to_dict()` as JSON, stretch by stretch."""
+    stretches = (stretch.to_dict() for stretch in compared.stretches)
+    return terminal.json_parts(compared.summary(), "stretches", stretches)
 
 
 def shown_lines(compared: Compared, *, ids: bool, everything: bool, color: bool, width: int) -> Iterator[str]:

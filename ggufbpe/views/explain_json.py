@@ -11,14 +11,13 @@ from typing import Any
 
 from ..trace.parts import Parts
 from ..trace.reasons import WhyNot
-from ..trace.reasons import to_json as answer_to_json
-from ..trace.trace import as_json, to_json
+from ..trace.trace import as_json
 from . import terminal
 
 
 def of_answer(answer: WhyNot) -> Iterator[str]:
     """Why a piece was not produced."""
-    yield terminal.json_text(answer_to_json(answer), indent=2) + "\n"
+    yield terminal.json_text(answer.to_dict(), indent=2) + "\n"
 
 
 def of_one(whole: Parts, word: int | None, token: int | None) -> Iterator[str]:
@@ -38,7 +37,7 @@ def _one(whole: Parts, word: int | None, token: int | None) -> dict[str, Any]:
 
 
 def of_parts(whole: Parts) -> Iterator[str]:
-    """The trace of all, as `to_json` has it; a list at a time, so that none is held."""
+    """The trace of all, as `Trace.to_dict` has it; a list at a time, so that none is held."""
     lists: dict[str, Iterable[Any]] = {
         "ids": chain.from_iterable(whole.ids),
         "fragments": (as_json(fragment) for fragment, _ in whole.fragments),
@@ -47,7 +46,7 @@ def of_parts(whole: Parts) -> Iterator[str]:
         "tokens": (as_json(token, before) for before, found in whole.parts for token in found.tokens),
     }
     between = "{\n  "
-    for key, value in to_json(whole.model).items():
+    for key, value in whole.model.to_dict().items():
         yield f'{between}"{key}": '
         between = ",\n  "
         if key == "text":

@@ -1,11 +1,9 @@
-"""The result of a comparison as JSON and as an HTML page.
+"""The result of a comparison as an HTML page.
 
 verify.py: Result -> [this file] -> cli/verify.py
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from ..verification.result import Difference, Example, FailureGroup, Result, Shown, Text
 from ..wording import counted
@@ -35,80 +33,6 @@ def all_fixes(result: Result) -> str:
     """The one command that makes all changes to the model file, where the causes have several; else ""."""
     fixes = {cause.fix for difference in result.differences for cause in difference.causes}
     return result.fix if sum("ggufbpe fix " in fix for fix in fixes) > 1 else ""
-
-
-# ---- JSON -----------------------------------------------------------------------------------------------
-
-
-def to_json(result: Result, model: str, note: str = "") -> dict[str, Any]:
-    """`result` as dictionaries and lists. Bytes are text, with `…_bytes` in hexadecimal beside what is not UTF-8."""
-    return {
-        "model": model,
-        "oracle": result.oracle,
-        "note": note or None,
-        "same": result.same,
-        "texts": result.texts,
-        "bytes": result.bytes,
-        "different_texts": result.different,
-        "failed_texts": result.failed,
-        "refused_texts": result.refused,
-        "tokens": {"ggufbpe": result.tokens, "oracle": result.oracle_tokens},
-        "seconds": {"ggufbpe": round(result.seconds, 6), "oracle": round(result.oracle_seconds, 6)},
-        "mb_per_second": {
-            "ggufbpe": _rate(result.bytes, result.seconds),
-            "oracle": _rate(result.bytes, result.oracle_seconds),
-        },
-        "differences": [_difference(difference) for difference in result.differences],
-        "fix": result.fix,
-        "other_places": result.other_places,
-        "failures": [
-            {"kind": group.kind, "detail": group.detail, "texts": group.texts, "first": _text(group.first)}
-            for group in result.failures
-        ],
-    }
-
-
-def _rate(size: int, seconds: float) -> float | None:
-    return round(size / 1e6 / seconds, 6) if seconds else None
-
-
-def _difference(difference: Difference) -> dict[str, Any]:
-    return {
-        "step": difference.step,
-        "places": difference.places,
-        "kinds": difference.kinds,
-        "causes": [cause._asdict() for cause in difference.causes],
-        "explains": difference.explains,
-        "first": _example(difference.first),
-        "smallest": None if difference.smallest is None else _example(difference.smallest),
-    }
-
-
-def _example(example: Example) -> dict[str, Any]:
-    return {
-        **_text(example.text),
-        "start": example.start,
-        "end": example.end,
-        "left_out": {"ours": example.left_out[0], "theirs": example.left_out[1]},
-        "ours": [_token(shown) for shown in example.ours],
-        "theirs": [_token(shown) for shown in example.theirs],
-    }
-
-
-def _text(text: Text) -> dict[str, Any]:
-    place = {"source": text.source, "offset": text.offset} if text.source else {}
-    return {**place, **_bytes("text", text.data)}
-
-
-def _token(shown: Shown) -> dict[str, Any]:
-    found = shown._asdict()
-    del found["piece"], found["span"]
-    return {"id": found.pop("id"), **_bytes("piece", shown.piece), **found}
-
-
-def _bytes(name: str, data: bytes) -> dict[str, str]:
-    text = data.decode("utf-8", "replace")
-    return {name: text} if text.encode() == data else {name: text, f"{name}_bytes": data.hex()}
 
 
 # ---- HTML -----------------------------------------------------------------------------------------------

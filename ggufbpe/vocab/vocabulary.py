@@ -111,14 +111,14 @@ def warn_of(vocabulary: Vocabulary) -> None:
     if vocabulary.warnings:
         import warnings
 
-        level = _frames_to_caller()
+        level = frames_to_caller()
         for problem in vocabulary.warnings:
             where = f"{vocabulary.path}: " if vocabulary.path else ""
             warnings.warn(f"{where}{problem}", GGUFWarning, stacklevel=level)
 
 
-def _frames_to_caller() -> int:
-    """The `stacklevel`, as seen from `warn_of`, of the first frame outside of this package."""
+def frames_to_caller() -> int:
+    """The `stacklevel`, as seen by whoever asks, of the first frame outside of this package."""
     import sys
 
     level, frame = 1, sys._getframe(1)

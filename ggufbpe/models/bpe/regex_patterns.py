@@ -61,6 +61,9 @@ class Patterns(Sequence[Any]):
     def __len__(self) -> int:
         return len(self._compiled)
 
+    def __repr__(self) -> str:
+        return f"<Patterns of {self.name}: {len(self)}>"
+
     def words(self, text: str) -> list[str]:
         """The words of `text`, in order; together they are the text."""
         pieces = [text] if text else []

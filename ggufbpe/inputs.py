@@ -1,0 +1,54 @@
+"""What a caller in Python may give for a model and for a text.
+
+Tokenizer or path, str or bytes or path -> [this file] -> verify, diagnose, diff, explain, compare, stats
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from .tokenizer import Text, Tokenizer
+from .wording import short_names
+
+Model = Tokenizer | str | os.PathLike[str]
+TextOrPath = Text | os.PathLike[str]
+
+
+def tokenizer_of(model: Model) -> Tokenizer:
+    """The tokenizer itself, or that of the GGUF file at a path."""
+    return model if isinstance(model, Tokenizer) else Tokenizer.from_gguf(model)
+
+
+def tokenizers_of(models: Model | Iterable[Model] | Mapping[str, Model]) -> dict[str, Tokenizer]:
+    """The tokenizers by name: of a mapping its own names, else those of the files, or of the pre-tokenizers.
+
+    A file has as many of its folders in its name as tell it apart. `ValueError` where there is no model.
+    """
+    if isinstance(models, Mapping):
+        found = {str(name): tokenizer_of(model) for name, model in models.items()}
+    else:
+        single = isinstance(models, (Tokenizer, str, os.PathLike))
+        given = cast("list[Model]", [models] if single else list(cast("Iterable[Model]", models)))
+        found = dict(zip(short_names([_name(model) for model in given]), map(tokenizer_of, given)))
+    if not found:
+        raise ValueError("no model: give a Tokenizer or the path of a GGUF file")
+    return found
+
+
+def _name(model: Model) -> str:
+    if isinstance(model, Tokenizer):
+        return model.vocabulary.path or model.pre
+    return os.fspath(model)
+
+
+def text_of(text: TextOrPath) -> bytes:
+    """A text as bytes: a `str` in UTF-8, bytes as they are, and all that is in the file at a `pathlib.Path`.
+
+    `ValueError` for a `str` that UTF-8 cannot write, `OSError` where the file cannot be read.
+    """
+    if isinstance(text, os.PathLike):
+        with open(text, "rb") as file:
+            return file.read()
+    return text.encode() if isinstance(text, str) else bytes(memoryview(text))

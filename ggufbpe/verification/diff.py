@@ -1,0 +1,76 @@
+"""Two models side by side: how their vocabularies differ, and where and why they encode texts differently.
+
+Tokenizer, Tokenizer -> vocabulary_diff.py -> [this file] -> Differences -> cli/diff.py
+texts -> texts.py -> verify.py, with the second model as the oracle -^
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..corpus import raised
+from ..inputs import Model, tokenizers_of
+from ..oracles.recorded_ids import OtherModel
+from ..tokenizer import Tokenizer
+from ..wording import counted
+from .result import Result
+from .texts import ReadingTexts, Source, read_texts
+from .verify import ids_compared
+from .vocabulary_diff import Sections, sections_to_dict, vocabulary_differences
+
+
+@dataclass(frozen=True, repr=False)
+class Differences:
+    """What `diff` gives: the differences of the vocabularies by section, and of texts where there are some.
+
+    `models` are the paths of both, `names` what they are called in words.
+    """
+
+    models: tuple[str, str]
+    names: tuple[str, str]
+    sections: Sections
+    texts: Result | None
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs."""
+        return not any(self.sections.values()) and (self.texts is None or self.texts.same)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as `ggufbpe diff --json` writes it."""
+        found = {"a": self.models[0], "b": self.models[1], **sections_to_dict(self.sections)}
+        return found if self.texts is None else {**found, "texts": self.texts.to_dict()}
+
+    def __repr__(self) -> str:
+        number = sum(map(len, self.sections.values()))
+        texts = f"; {self.texts!r}" if self.texts is not None else ""
+        between = " and ".join(self.names)
+        return f"<Differences of {between}: {counted(number, 'difference')} of the vocabularies{texts}>"
+
+
+def diff(a: Model, b: Model, texts: Source | Iterable[Source] = ()) -> Differences:
+    """How the tokenizers of two models differ, and, of texts, where the two encode them differently, and why.
+
+    `a` and `b` are each a `Tokenizer` or the path of a file; tokens are compared by their text, after llama.cpp's
+    loading rules. `texts` are `str`, bytes, files (`pathlib.Path`) and binary streams, or one of them; each is encoded
+    whole, with BOS and EOS and special tokens. `GGUFError` for a model that cannot be used.
+
+    >>> diff("a.gguf", "b.gguf").sections["pre"]                             # doctest: +SKIP
+    [<VocabularyDifference pre: 1 pre-tokenizer>]
+    """
+    (name, one), (other_name, other) = tokenizers_of([a, b]).items()
+    names = name, other_name
+    sections = vocabulary_differences(one.vocabulary, other.vocabulary, names)
+    found = list(read_texts(texts, ReadingTexts(raised), whole=True))
+    result = _encoded(one, other, found, other_name) if found else None
+    return Differences((one.vocabulary.path, other.vocabulary.path), names, sections, result)
+
+
+def _encoded(a: Tokenizer, b: Tokenizer, texts: list[Any], name: str) -> Result:
+    """How the two encode the texts. That the ids are b's goes without saying."""
+    result = ids_compared(a, OtherModel(b, name), texts)
+    for difference in result.differences:
+        difference.causes = tuple(cause for cause in difference.causes if cause.id != "vocabulary")
+    return result
