@@ -20,6 +20,7 @@ from ..trace.why_not import why_not
 from ..views import explain_json
 from ..views.explain_lines import FRAGMENTS, TOKENS, WORDS, ExplainLines
 from ..views.explain_page import html
+from ..views.page import require_jinja
 from . import _output
 from ._arguments import (
     Parser,
@@ -88,12 +89,13 @@ def run(arguments: argparse.Namespace) -> int:
     require_no_models([arguments.text or ""], "explain", arguments)
     with _given_text(arguments) as given:
         tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+        model = tokenizer.vocabulary.path
         stream: Any = given or stdin()
         stream = Unescaped(stream) if arguments.escape else stream
         flags = {"add_special": not arguments.no_bos, "parse_special": arguments.parse_special}
         is_one = arguments.word is not None or arguments.token is not None
         if arguments.why_not is None and not arguments.json and (is_one or not arguments.all):
-            _show(arguments, _survey(arguments, tokenizer, stream, flags), None)
+            _show(arguments, model, _survey(arguments, tokenizer, stream, flags), None)
             return 0
         with SpooledTemporaryFile(_IN_MEMORY) as file:  # it is read again and again, and may be a pipe
             for part in iter(lambda: stream.read(_READ), b""):
@@ -104,17 +106,18 @@ def run(arguments: argparse.Namespace) -> int:
                 for text in _json(arguments, whole, answer):
                     _output.write(text.encode())
             elif arguments.all and not is_one:
-                _show(arguments, whole, answer)
+                _show(arguments, model, whole, answer)
             else:
-                _show(arguments, _survey(arguments, tokenizer, whole.file, flags), answer)
+                _show(arguments, model, _survey(arguments, tokenizer, whole.file, flags), answer)
     return 0
 
 
-def _show(arguments: argparse.Namespace, found: Survey | Parts, answer: WhyNot | None) -> None:
+def _show(arguments: argparse.Namespace, model: str, found: Survey | Parts, answer: WhyNot | None) -> None:
     """The page, or lines on the terminal."""
     if arguments.html is not None:
         count = found.totals.words if arguments.all else _WORDS_OF_PAGE
-        write_file(arguments.html, (text.encode() for text in html(found, count, answer)))
+        page = html(found, count, answer, model)
+        write_file(arguments.html, (text.encode() for text in page))
         return
     word, token = (None, None) if isinstance(found, Parts) else _chosen(arguments, found)
     view = ExplainLines(_output.terminal_width() or 100, _output.use_color(arguments.color), arguments.all)
@@ -158,6 +161,7 @@ def _given_text(arguments: argparse.Namespace) -> Iterator[BinaryIO | None]:
     if arguments.html is not None:
         require_free(arguments.html, arguments.file, arguments.force)
         require_folder(arguments.html)
+        require_jinja()
     if arguments.file is not None:
         with open(arguments.file, "rb") as file:
             yield file

@@ -18,6 +18,7 @@ from ..tokenizer import Tokenizer
 from ..verification.result import Progress, Result, Text
 from ..verification.verify import verify
 from ..views import terminal
+from ..views.page import require_jinja
 from ..views.report import to_html, to_json
 from ..views.report_lines import ReportLines
 from ..vocab import load
@@ -164,6 +165,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.html is not None:
         require_free(arguments.html, arguments.model, arguments.force)
         require_folder(arguments.html)
+        require_jinja()
     if not arguments.timeout > 0:
         raise UsageError(f"--timeout must be more than 0, not {arguments.timeout:g}")
 

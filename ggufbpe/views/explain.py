@@ -104,10 +104,14 @@ def fate_of(symbol: Symbol) -> str:
 
 def summary(found: Trace, totals: Totals) -> str:
     """The whole in a line."""
-    counts = (totals.bytes, "byte"), (totals.words, "word"), (totals.tokens, "token")
-    numbers = ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
     pre = f", pre-tokenizer {found.pre}" if found.stages else ""
-    return f"{found.model}{pre}: {numbers}"
+    return f"{found.model}{pre}: {size_in_words(totals)}"
+
+
+def size_in_words(totals: Totals) -> str:
+    """How long a text is."""
+    counts = (totals.bytes, "byte"), (totals.words, "word"), (totals.tokens, "token")
+    return ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
 
 
 _REASONS = {

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..verification.result import Difference, Example, FailureGroup, Result, Shown, Text
 from ..wording import counted
 from . import terminal
-from .report import all_fixes, verdict
+from .report import all_fixes, by_span, verdict
 
 _SHOWN = 10  # differences printed on a terminal; --json and --html have all
 _TELLING = 100_000  # bytes from which on the time for them says something
@@ -117,7 +117,7 @@ class ReportLines:
     def _rows(self, example: Example) -> Iterator[str]:
         """Ours above theirs, each token over its id, in as many blocks as the width asks for."""
         room = self._width - 6 - self._label
-        columns = [_column(ours, theirs, left_out, room) for ours, theirs, left_out in _by_span(example)]
+        columns = [_column(ours, theirs, left_out, room) for ours, theirs, left_out in by_span(example)]
         while columns:
             used = 0
             block: list[_Column] = []
@@ -190,19 +190,6 @@ def _side(tokens: list[Shown], left_out: int) -> list[tuple[str, int]]:
         ids.append(" " * len(more))
         total += len(more) + 1
     return [(" ".join(pieces), total - 1), (" ".join(ids), total - 1)]
-
-
-def _by_span(example: Example) -> Iterator[tuple[list[Shown], list[Shown], tuple[int, int]]]:
-    """The tokens of both sides that stand over each other; each on its own where they are the same."""
-    numbers = sorted({token.span for token in example.ours + example.theirs})
-    for number in numbers:
-        ours, theirs = (
-            [token for token in row if token.span == number] for row in (example.ours, example.theirs)
-        )
-        if any(token.differs for token in ours + theirs):
-            yield ours, theirs, example.left_out if number == example.span else (0, 0)
-        else:
-            yield from (([one], [other], (0, 0)) for one, other in zip(ours, theirs))
 
 
 def _shown_text(data: bytes) -> str:
