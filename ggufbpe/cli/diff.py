@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import printable
 from ..escapes import process_escapes
@@ -16,6 +16,9 @@ from ..wording import short_names
 from . import _output
 from ._arguments import Parser, UsageError, add_override_kv, overrides_of
 from ._input import read_file
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _DESCRIPTION = """\
 Compare the tokenizers of two models: tokens, types, merges, flags, special ids and pre-tokenizer, all after \
@@ -80,15 +83,17 @@ def run(arguments: argparse.Namespace) -> int:
         _output.write(terminal.json_bytes(found))
     else:
         width = _output.terminal_width()
-        width = None if width is None else min(width, _WIDTH)
+        width = width and min(width, _WIDTH)
         color = _output.use_color(arguments.color)
-        lines = []
+        lines: list[str] = []
         if result is not None:
             from ..views.report_lines import ReportLines
 
             lines = [*ReportLines(color, width or _WIDTH, (one, other)).lines(result, ""), ""]
+        from ..views.drawing import drawn
+
         examples = _ALL if arguments.all else 0 if result is not None else _SHOWN
-        lines += _lines((one, other), arguments.models, sections, color, width, examples)
+        lines += drawn(_parts((one, other), arguments.models, sections, examples), color, width)
         _output.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
     return int(any(sections.values()) or (result is not None and not result.same))
 
@@ -114,42 +119,36 @@ def _encoded(a: Tokenizer, b: Tokenizer, texts: list[tuple[str, bytes]], name: s
     return result
 
 
-def _heading(title: str, color: bool) -> str:
-    return f"{terminal.BOLD}{title}{terminal.RESET}" if color else title
-
-
-def _lines(
-    names: tuple[str, str],
-    models: list[str],
-    sections: Sections,
-    color: bool,
-    width: int | None,
-    examples: int,
-) -> Iterator[str]:
+def _parts(
+    names: tuple[str, str], models: list[str], sections: Sections, examples: int
+) -> Iterator[RenderableType]:
     """What differs; of what there are many, so many examples."""
+    from rich.text import Text
 
-    def wrapped(text: str, indent: int) -> str:
-        return " " * indent + terminal.wrapped(terminal.safe_line(text), width, indent + 2, start=indent)
+    from ..views.drawing import indented
+
+    def line(text: str, indent: int) -> RenderableType:
+        return indented(terminal.one_line(text), indent)
 
     if not any(sections.values()):
         yield "the vocabularies are the same"
         return
-    yield wrapped(f"{names[0]} ({models[0]}) and {names[1]} ({models[1]}) differ", 0)
+    yield line(f"{names[0]} ({models[0]}) and {names[1]} ({models[1]}) differ", 0)
     same = [_SECTIONS[name] for name, differences in sections.items() if not differences]
     for name, differences in sections.items():
         if not differences:
             continue
-        yield _heading(_SECTIONS[name], color)
+        yield Text(_SECTIONS[name], "bold")
         for difference in differences:
-            yield wrapped(_sentence(difference, names), 2)
-            for line in difference.lines[:examples]:
-                yield wrapped(line, 4)
+            yield line(_sentence(difference, names), 2)
+            for example in difference.lines[:examples]:
+                yield line(example, 4)
             if examples and len(difference.lines) > examples:
-                yield wrapped("…", 4)
+                yield line("…", 4)
     if same:
-        yield wrapped(f"the same: {', '.join(same)}", 0)
+        yield line(f"the same: {', '.join(same)}", 0)
     if not examples and any(difference.lines for found in sections.values() for difference in found):
-        yield wrapped("--all shows which", 0)
+        yield line("--all shows which", 0)
 
 
 def _sentence(difference: VocabularyDifference, names: tuple[str, str]) -> str:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 import re
 from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ..examination.examine import examine
 from ..examination.finding import Finding, findings_to_json
 from ..views import terminal
 from . import _output
 from ._arguments import Parser, add_model_first, add_override_kv, overrides_of, required_model
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _DESCRIPTION = """\
 Find what is wrong or suspicious in the metadata of a model's tokenizer, and say where it is, why it matters and \
@@ -27,7 +32,7 @@ examples:
   ggufbpe doctor model.gguf && echo "llama.cpp opens it; there may be warnings"
   ggufbpe doctor model.gguf --strict && echo "nothing speaks against its ids\""""
 
-_COLORS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "note": "\x1b[1;36m"}
+_STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 _WIDTH = 100  # columns at most: longer lines are hard to read
 _COMMAND = re.compile(r"(ggufbpe fix .+? -o fixed\.gguf)")
 
@@ -50,17 +55,26 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _output.write(terminal.json_bytes(findings_to_json(path, findings)))
     else:
-        color, width = _output.use_color(arguments.color), _output.terminal_width()
-        width = None if width is None else min(width, _WIDTH)
-        _output.write(_text(path, findings, arguments.verbose, color, width))
+        _show(arguments, path, findings)
     grave = ("error", "warning") if arguments.strict else ("error",)
     return int(any(finding.severity in grave for finding in findings))
 
 
-def _text(path: str, findings: list[Finding], verbose: bool, color: bool, width: int | None) -> bytes:
+def _show(arguments: argparse.Namespace, path: str, findings: list[Finding]) -> None:
+    from ..views.drawing import drawn
+
+    width = _output.terminal_width()
+    parts = _parts(path, findings, arguments.verbose)
+    for line in drawn(parts, _output.use_color(arguments.color), width and min(width, _WIDTH)):
+        _output.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+
+
+def _parts(path: str, findings: list[Finding], verbose: bool) -> Iterator[RenderableType]:
     """The verdict, then the findings; notes only where they are asked for."""
+    from rich.text import Text
+
     counts = Counter(finding.severity for finding in findings)
-    told = [f"{n} {name}{'s' * (n > 1)}" for name in _COLORS if (n := counts[name])]
+    told = [f"{n} {name}{'s' * (n > 1)}" for name in _STYLES if (n := counts[name])]
     is_healthy = set(counts) <= {"note"}
     verdict = f"{', '.join(told)}" if not is_healthy else "OK: nothing to fix"
     shown = findings if verbose else [finding for finding in findings if finding.severity != "note"]
@@ -68,34 +82,33 @@ def _text(path: str, findings: list[Finding], verbose: bool, color: bool, width:
         verdict += f" ({', '.join(told)}{'' if verbose else '; --verbose shows them'})"
     elif len(shown) < len(findings):
         verdict += " (--verbose shows notes, too)"
-    begin, end = (
-        ("\x1b[1;32m" if is_healthy else _COLORS[findings[0].severity], terminal.RESET) if color else ("", "")
-    )
-    lines = [f"{begin}{verdict}{end}: {terminal.one_line(path)}"]
+    style = "bold green" if is_healthy else _STYLES[findings[0].severity]
+    yield Text.assemble((verdict, style), f": {terminal.one_line(path)}", no_wrap=True, overflow="ignore")
     for finding in shown:
-        lines += ["", *_lines(finding, color, width)]
-    return ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
+        yield ""
+        yield from _finding(finding)
 
 
-def _lines(finding: Finding, color: bool, width: int | None) -> list[str]:
+def _finding(finding: Finding) -> Iterator[RenderableType]:
     """A finding: what and where, why, fix; a paragraph each."""
+    from rich.text import Text
+
+    from ..views.drawing import indented, uncut
+
+    def paragraph(text: str, style: str = "") -> RenderableType:
+        return indented(Text(terminal.one_line(text), style), 2)
+
     where = finding.where
     place = [where.key] if where.key else []
     place += [f"token {where.token}"] * (where.token is not None)
     place += [f"byte {where.offset}"] * (where.offset is not None)
-    begin, end = (_COLORS[finding.severity], terminal.RESET) if color else ("", "")
-    dim = terminal.DIM if color else ""
-
-    def paragraph(text: str) -> str:
-        return "  " + terminal.wrapped(terminal.safe_line(text), width, 2)
-
-    lines = [f"{begin}{finding.severity}{end}: {finding.id}", paragraph(finding.what)]
+    yield Text.assemble((finding.severity, _STYLES[finding.severity]), f": {finding.id}")
+    yield paragraph(finding.what)
     if place:
-        lines.append(f"{dim}{paragraph('where: ' + ', '.join(place))}{end if dim else ''}")
-    lines.append(paragraph(f"why: {finding.why}"))
+        yield paragraph("where: " + ", ".join(place), "dim")
+    yield paragraph(f"why: {finding.why}")
     for part in _COMMAND.split(f"fix: {finding.fix}"):
         if part.startswith("ggufbpe fix "):  # on one line, however long, so that it can be copied
-            lines.append(f"    {terminal.safe_line(part)}")
+            yield uncut(f"    {terminal.one_line(part)}")
         elif part.strip():
-            lines.append(paragraph(part.strip().removeprefix(", ")))
-    return lines
+            yield paragraph(part.strip().removeprefix(", "))

@@ -18,9 +18,6 @@ from ..trace.survey import Survey, Wanted, survey
 from ..trace.trace import Totals
 from ..trace.why_not import why_not
 from ..views import explain_json
-from ..views.explain_lines import FRAGMENTS, TOKENS, WORDS, ExplainLines
-from ..views.explain_page import html
-from ..views.page import require_jinja
 from . import _output
 from ._arguments import (
     Parser,
@@ -115,10 +112,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _show(arguments: argparse.Namespace, model: str, found: Survey | Parts, answer: WhyNot | None) -> None:
     """The page, or lines on the terminal."""
     if arguments.html is not None:
+        from ..views.explain_page import html
+
         count = found.totals.words if arguments.all else _WORDS_OF_PAGE
         page = html(found, count, answer, model)
         write_file(arguments.html, (text.encode() for text in page))
         return
+    from ..views.explain_lines import ExplainLines
+
     word, token = (None, None) if isinstance(found, Parts) else _chosen(arguments, found)
     view = ExplainLines(_output.terminal_width() or 100, _output.use_color(arguments.color), arguments.all)
     for line in view.lines(found, word, token, answer):
@@ -129,11 +130,14 @@ def _survey(
     arguments: argparse.Namespace, tokenizer: Tokenizer, stream: Any, flags: dict[str, bool]
 ) -> Survey:
     """The text counted, and traced where it is shown."""
-    is_page = arguments.html is not None
-    words, tokens = (_WORDS_OF_PAGE, 0) if is_page else (WORDS, TOKENS)
+    if arguments.html is not None:
+        words, tokens, fragments = _WORDS_OF_PAGE, 0, _MOST_FRAGMENTS
+    else:
+        from ..views.explain_lines import FRAGMENTS, TOKENS, WORDS
+
+        words, tokens, fragments = WORDS, TOKENS, FRAGMENTS
     # one word more, for of the last one not all is seen that the stages cut
     wanted = Wanted(words + 1, tokens, arguments.word, arguments.token)
-    fragments = _MOST_FRAGMENTS if is_page else FRAGMENTS
     return survey(tokenizer, stream, wanted, **flags, fragments=fragments)
 
 
@@ -160,6 +164,8 @@ def _given_text(arguments: argparse.Namespace) -> Iterator[BinaryIO | None]:
         raise UsageError("--html shows all words: leave out --word and --token")
     if arguments.html is not None:
         require_free(arguments.html, arguments.file, arguments.force)
+        from ..views.page import require_jinja
+
         require_folder(arguments.html)
         require_jinja()
     if arguments.file is not None:

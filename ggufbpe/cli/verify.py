@@ -20,7 +20,6 @@ from ..verification.verify import verify
 from ..views import terminal
 from ..views.page import require_jinja
 from ..views.report import to_html, to_json
-from ..views.report_lines import ReportLines
 from ..vocab import load
 from . import _output
 from ._arguments import (
@@ -174,6 +173,8 @@ def _report(arguments: argparse.Namespace, result: Result, oracle: Oracle, model
     if arguments.json:
         _output.write(terminal.json_bytes(to_json(result, model, oracle.note)))
     else:
+        from ..views.report_lines import ReportLines
+
         printer = ReportLines(_output.use_color(arguments.color), _output.terminal_width() or 100)
         for line in printer.lines(result, oracle.note):
             _output.write(f"{line}\n".encode())
