@@ -8,6 +8,7 @@ import io
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -620,6 +621,15 @@ def test_png_of_any_number_of_bars(groups: int, names: int, tmp_path: Path) -> N
     plot(found, path, theme="dark")
     assert path.read_bytes().startswith(b"\x89PNG\r\n")
     assert [entry.name for entry in tmp_path.iterdir()] == ["plot.PNG"]
+
+
+@pytest.mark.parametrize("tokenizers", [1, 2, 12])
+def test_sixty_files_fit_a_screen_or_two(tokenizers: int, tmp_path: Path) -> None:
+    path = tmp_path / "plot.png"
+    names = [f"corpus/{'long' * 20}/chapter-{i}.txt" for i in range(60)]
+    plot(made_up(names, [f"model-{i}" for i in range(tokenizers)]), path)
+    width, height = struct.unpack(">II", path.read_bytes()[16:24])  # of the header of a PNG
+    assert (width <= 2000, height <= 2600) == (True, True)
 
 
 def test_of_many_groups_the_largest_are_drawn_and_it_says_so(tmp_path: Path) -> None:
