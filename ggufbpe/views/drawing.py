@@ -96,8 +96,8 @@ def unbroken(text: str) -> str:
 def pattern_lines(pattern: str, width: int | None) -> str:
     r"""A pattern in lines of `width` columns that end after a "|" where they can; no space of it is lost.
 
-    >>> pattern_lines(r"abcd|efgh|ijkl", 9)
-    'abcd|\nefgh|ijkl'
+    >>> pattern_lines(r"abcd|efgh|ijkl", 12)
+    'abcd|efgh|\nijkl'
     """
     if width is None:
         return pattern
