@@ -269,7 +269,7 @@ class ExplainLines:
         last = max(at for at in range(len(head)) if used[at])
         for at, (width, name) in enumerate(zip(used, head)):
             if width and room >= 4:
-                widths[at] = min(max(width, len(name)), room if at == last else most, room)
+                widths[at] = min(max(width, len(name)), room - 2 if at == last else most, room)
                 room -= widths[at] + 2
         everything = rows()
         lines: list[_Row] = [[styled(name, "dim") for name in head]]
