@@ -318,19 +318,32 @@ def test_view_of_hello_world(explain: Callable[..., str]) -> None:
         "\n"
         "word 1  ' world'  bytes 5–11\n"
         "  taken by alternative 8 of 11: / ?\\p{L}+/\n"
-        "        Ġ w o r l d\n"
-        "    10  Ġw  o r l d   Ġ + w\n"
-        "    17  Ġw  or  l d   o + r\n"
-        "    79  Ġw  or  ld    l + d\n"
-        "   220  Ġwor    ld    Ġw + or\n"
-        "   739  Ġworld        Ġwor + ld\n"
-        "  → Ġworld 995\n"
+        "        ␣ w o r l d\n"
+        "    10  ␣w  o r l d   ␣ + w\n"
+        "    17  ␣w  or  l d   o + r\n"
+        "    79  ␣w  or  ld    l + d\n"
+        "   220  ␣wor    ld    ␣w + or\n"
+        "   739  ␣world        ␣wor + ld\n"
+        "  → ␣world 995\n"
         "\n"
         "tokens\n"
         "  #     id  bytes  piece     vocabulary\n"
         "  0  15496  0–5    'Hello'\n"
         "  1    995  5–11   ' world'  Ġworld\n"
     )
+
+
+SYMBOLS = [("者", r"\xe8 \x80 \x85"), (" é", "␣ \\xc3 \\xa9"), ("\u200b", r"\xe2 \x80 \x8b")]
+
+
+@pytest.mark.parametrize(("text", "symbols"), SYMBOLS)
+def test_symbols_are_shown_as_what_they_stand_for(
+    text: str, symbols: str, explain: Callable[..., str]
+) -> None:
+    """Not in the byte-level alphabet, which nobody reads; the token's own spelling stands in the table of tokens."""
+    word = explain(text).partition("word 0")[2].partition("tokens")[0]
+    assert f" {symbols}\n" in word
+    assert not set("èĢħĠÃ©âĭ") & set(word)
 
 
 def test_one_word_and_one_token(explain: Callable[..., str]) -> None:

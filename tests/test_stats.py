@@ -7,6 +7,7 @@ import importlib
 import io
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -543,6 +544,23 @@ def test_names_of_files_cannot_steer_the_terminal(
         out = capsys.readouterr().out
         assert "\x1b" not in out
         assert "[31m" in out
+
+
+@pytest.mark.parametrize("columns", [40, 60, 100])
+def test_tables_fit_the_terminal_and_lack_nothing(
+    columns: int, corpus: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["stats", "-m", str(GPT2), "-m", str(GPT2), str(corpus)]
+    assert main(arguments) == 0
+    piped = capsys.readouterr().out
+    monkeypatch.setattr(_output, "terminal_width", lambda: columns)
+    assert main(arguments) == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= columns < max(map(len, piped.splitlines()))
+    numbers = re.compile(r"^ *(?:-|\d[\d.%]*)(?: +(?:-|\d[\d.%]*))*(?= )", re.MULTILINE)
+    assert sorted(" ".join(numbers.findall(shown)).split()) == sorted(
+        " ".join(numbers.findall(piped)).split()
+    )
 
 
 def test_progress_bar_goes_away(

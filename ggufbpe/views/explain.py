@@ -8,9 +8,10 @@ sentence makes the quotes safe for where they go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from ..models.bpe.merge import CHAR_BYTES
 from ..models.steps import Change, Edge, Fragment, Match, Merge, Path, Symbol, Word, written_bytes
 from ..trace.reasons import Place, WhyNot
 from ..trace.search import PLACES
@@ -34,6 +35,16 @@ Sentence = list[str | Quote]
 
 
 # ---- words ----------------------------------------------------------------------------------------------
+
+
+def reader_of(found: Trace, word: Word) -> Callable[[str], bytes]:
+    """What turns a symbol of a word into what it stands for: "Ġw", in the byte-level alphabet, into " w"."""
+    data = found.text[word.start : word.end]
+    if len(word.written) == len(data) and all(
+        CHAR_BYTES.get(char) == byte for char, byte in zip(word.written, data)
+    ):
+        return lambda symbol: bytes(CHAR_BYTES[char] for char in symbol)
+    return written_bytes
 
 
 def taken_by(found: Trace, word: Word) -> Sentence:

@@ -25,6 +25,7 @@ from .explain import (
     fate_of,
     kind_of,
     notes_on,
+    reader_of,
     steps_in_words,
     summary,
     taken_by,
@@ -41,6 +42,7 @@ _SPECIAL = "bold reverse"
 _BATCH = 100  # rows of a table that are drawn at once
 
 _Row = Sequence[str | Text]
+_Reader = Callable[[str], bytes]  # a symbol to what it stands for
 
 
 class ExplainLines:
@@ -168,10 +170,11 @@ class ExplainLines:
         yield Text.assemble((title, "bold"), text, (place, "dim"), no_wrap=True)
         if taken := taken_by(found, word):
             yield indented(self._said(taken, indent=2), 2)
-        yield from self._steps(word, number)
-        yield from self._result(word)
+        read = reader_of(found, word)
+        yield from self._steps(word, number, read)
+        yield from self._result(word, read)
 
-    def _steps(self, word: Word, number: int) -> Iterator[RenderableType]:
+    def _steps(self, word: Word, number: int, read: _Reader) -> Iterator[RenderableType]:
         """How a word became symbols."""
         if word.whole is not None:
             yield f"  a token, taken whole without merging ({word.whole})"
@@ -180,33 +183,37 @@ class ExplainLines:
         else:
             if not self._all:
                 self._shown.setdefault(word.text, number)
-            yield from self._merges(word)
+            yield from self._merges(word, read)
         for said in steps_in_words(word, 1 << 60 if self._all else _MERGES):
             yield indented(self._said(said, indent=2), 2)
 
-    def _merges(self, word: Word) -> Iterator[Text]:
+    def _merges(self, word: Word, read: _Reader) -> Iterator[Text]:
         """A line for each merge: its rank, all symbols after it where they were, and the pair."""
         ranks = max((len(weight_of(merge)) for merge in word.merges), default=0)
         indent = max(ranks, 4) + 4
         widths = (
-            [_cell(char).cell_len + 1 for char in word.written] if len(word.written) <= self._width else []
+            [_symbol(read(char)).cell_len + 1 for char in word.written]
+            if len(word.written) <= self._width
+            else []
         )
-        pairs = max((_pair(merge.left, merge.right).cell_len for merge in word.merges), default=0)
+        pairs = max((_pair(read(merge.left), read(merge.right)).cell_len for merge in word.merges), default=0)
         room = self._width - indent
         fits = widths and sum(widths) <= room
         beside = sum(widths) + 2 + pairs <= room
         if fits and word.merges:
-            yield styled(" " * indent).append_text(_symbols(widths, list(enumerate(word.written)), None))
+            yield styled(" " * indent).append_text(
+                _symbols(widths, list(enumerate(word.written)), None, read)
+            )
         symbols = dict(enumerate(word.written))
         shown = word.merges if self._all else word.merges[:_MERGES]
         for merge in shown:
             symbols[merge.position] += symbols.pop(merge.position + len(merge.left))
             line = styled(f"{weight_of(merge):>{indent - 2}}  ", "dim")
-            pair = _pair(merge.left, merge.right)
+            pair = _pair(read(merge.left), read(merge.right))
             if not fits:
                 yield line + _clipped(pair, room)
                 continue
-            line = line + _symbols(widths, sorted(symbols.items()), merge.position)
+            line = line + _symbols(widths, sorted(symbols.items()), merge.position, read)
             if beside:
                 pair.stylize("dim")
                 line = line.append("  ").append_text(pair)
@@ -214,11 +221,13 @@ class ExplainLines:
         if len(shown) < len(word.merges):
             yield styled(f"  … {len(shown)} of {len(word.merges):,} merges: --word N shows all", "dim")
 
-    def _result(self, word: Word) -> Iterator[Text]:
+    def _result(self, word: Word, read: _Reader) -> Iterator[Text]:
         """The symbols that became tokens, and the others."""
         for number, symbol in enumerate(word.symbols if self._all else word.symbols[:_MERGES]):
             ids = " ".join(map(str, symbol.ids))
-            cell = _clipped(_cell(symbol.text, _COLORS[number % len(_COLORS)]), self._width - 5 - len(ids))
+            cell = _clipped(
+                _symbol(read(symbol.text), _COLORS[number % len(_COLORS)]), self._width - 5 - len(ids)
+            )
             fate = fate_of(symbol)
             yield Text.assemble("  → ", cell, " ", (ids, "bold"), "  " * bool(fate) + fate, no_wrap=True)
         if not self._all and len(word.symbols) > _MERGES:
@@ -301,11 +310,13 @@ class ExplainLines:
         return line
 
 
-def _symbols(widths: Sequence[int], symbols: Sequence[tuple[int, str]], new: int | None) -> Text:
+def _symbols(
+    widths: Sequence[int], symbols: Sequence[tuple[int, str]], new: int | None, read: _Reader
+) -> Text:
     """The symbols, each in the columns of its first characters; the rest of its columns are blank."""
     line = styled("")
     for at, symbol in symbols:
-        cell = _cell(symbol, _NEW if at == new else "")
+        cell = _symbol(read(symbol), _NEW if at == new else "")
         blank = sum(widths[at : at + len(symbol)]) - cell.cell_len
         line.append_text(cell).append(" " * blank)
     return line
@@ -319,8 +330,13 @@ def _span(start: int, end: int) -> str:
     return f"{start}–{end}"
 
 
-def _pair(left: str, right: str) -> Text:
-    return styled("").append_text(_cell(left)).append(" + ").append_text(_cell(right))
+def _pair(left: bytes, right: bytes) -> Text:
+    return styled("").append_text(_symbol(left)).append(" + ").append_text(_symbol(right))
+
+
+def _symbol(data: bytes, style: str = "") -> Text:
+    """A symbol among others: spaces of it can be seen."""
+    return styled(terminal.visible(data).replace(" ", "␣"), style)
 
 
 def _cell(text: str | bytes, style: str = "") -> Text:

@@ -5,7 +5,7 @@ trace/ -> explain.py (words) -> [this file] -> templates/explain.html
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from ..models.steps import Change, Merge, Word
@@ -19,6 +19,7 @@ from .explain import (
     fate_of,
     kind_of,
     notes_on,
+    reader_of,
     size_in_words,
     steps_in_words,
     taken_by,
@@ -31,7 +32,7 @@ _ROW_LENGTH = 64  # symbols
 _MERGES_SHOWN = 500  # of a word
 _CHANGES_SHOWN = 500
 
-_Shown = list[tuple[str, bool]]  # symbols, and whether each is the new one
+_Shown = list[tuple[bytes, bool]]  # symbols, and whether each is the new one
 
 
 def html(
@@ -69,6 +70,7 @@ def html(
         fate_of=fate_of,
         kind_of=kind_of,
         notes_on=notes_on,
+        reader_of=reader_of,
         size_in_words=size_in_words,
         why_changed=why_changed,
     )
@@ -116,14 +118,16 @@ def _said_of(found: Trace, word: Word) -> list[Sentence]:
     return [sentence for sentence in said if sentence]
 
 
-def _merges_of(word: Word) -> Iterator[tuple[str, _Shown, Merge | None]]:
+def _merges_of(word: Word, read: Callable[[str], bytes]) -> Iterator[tuple[str, _Shown, Merge | None]]:
     """The symbols of a word, and again after each merge, with its rank or score. Of a long word only the merges."""
     symbols = list(word.written)
     wide = len(symbols) > _ROW_LENGTH  # a row of all symbols for each merge would be a square
-    yield "", [] if wide else [(text, False) for text in symbols], None
+    yield "", [] if wide else [(read(text), False) for text in symbols], None
     for merge in word.merges[:_MERGES_SHOWN]:
         symbols[merge.position], symbols[merge.position + len(merge.left)] = merge.left + merge.right, ""
-        shown = [] if wide else [(text, at == merge.position) for at, text in enumerate(symbols) if text]
+        shown = (
+            [] if wide else [(read(text), at == merge.position) for at, text in enumerate(symbols) if text]
+        )
         yield weight_of(merge), shown, merge
 
 
