@@ -191,31 +191,39 @@ _COLUMNS = {  # heading: what of a row stands under it
 
 
 def _tables(found: Stats, width: int | None) -> Iterator[RenderableType]:
-    from ..views.drawing import columns
-
     several = len(found.tokenizers) > 1
     rows = found.rows + (found.total if len(found.groups) != 1 else [])
     names = [["tokenizer"] * several + ["text"]]
     names += [[terminal.one_line(name) for name in [row.tokenizer] * several + [row.group]] for row in rows]
     numbers = [list(_COLUMNS), *([_number(row, name) for name in _COLUMNS.values()] for row in rows)]
-    for begin, end in _that_fit(numbers, names, width):
-        yield columns(([*line[begin:end], *name] for line, name in zip(numbers, names)), end - begin)
-        yield ""
-    lines = [["vocabulary", "for text", "used", "never used", "tokenizer"]]
+    yield from _fitted(numbers, names, width)
+    yield ""
+    numbers, names = [["vocabulary", "for text", "used", "never used"]], [["tokenizer"]]
     for usage in found.usage:
         never = f"{usage.unused_tokens} ({_share(usage.unused_tokens / max(usage.text_tokens, 1))})"
         counts = map(str, (usage.vocab_size, usage.text_tokens, usage.used_tokens))
-        lines.append([*counts, never, terminal.one_line(usage.tokenizer)])
-    yield columns(lines, 4)
+        numbers.append([*counts, never])
+        names.append([terminal.one_line(usage.tokenizer)])
+    yield from _fitted(numbers, names, width)
+
+
+def _fitted(numbers: list[list[str]], names: list[list[str]], width: int | None) -> Iterator[RenderableType]:
+    """A table, and where it is too wide several, one below the other, each with as many columns of numbers as fit."""
+    from ..views.drawing import columns
+
+    for number, (begin, end) in enumerate(_that_fit(numbers, names, width)):
+        yield from [""] * (number > 0)
+        yield columns(([*line[begin:end], *name] for line, name in zip(numbers, names)), end - begin)
 
 
 def _that_fit(
     numbers: list[list[str]], names: list[list[str]], width: int | None
 ) -> Iterator[tuple[int, int]]:
-    """Which columns of numbers stand beside the names in each of the tables, one below the other, that it takes."""
-    *others, last = [max(map(len, column)) + 2 for column in zip(*names)]
+    """From which column of numbers to which each of the tables has."""
+    least = 0 if width is None else max(width // 4, 8)  # columns of a name, which may be broken
+    room = -sum(min(max(map(len, column)) + 2, least) for column in zip(*names))
+    room += 1 << 20 if width is None else width
     widths = [max(map(len, column)) + 2 for column in zip(*numbers)]
-    room = float("inf") if width is None else width - sum(others) - min(last, max(width // 4, 8))
     begin = used = 0
     for end, column in enumerate(widths):
         if end > begin and used + column > room:

@@ -77,12 +77,12 @@ def beside(label: str | Text, text: str | Text, column: int | None = None) -> Ta
 
 
 def columns(rows: Iterable[Iterable[str | Text]], numbers: int = 0) -> Table:
-    """A table without lines: `numbers` columns to the right, then others; the last is broken where it must be."""
+    """A table without lines: `numbers` columns to the right, then others, which are broken where they must be."""
     cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     grid = Table.grid(padding=(0, 2, 0, 0))
     count = len(cells[0])
     for at in range(count):
-        grid.add_column(justify="right" if at < numbers else "left", no_wrap=at < count - 1, overflow="fold")
+        grid.add_column(justify="right" if at < numbers else "left", no_wrap=at < numbers, overflow="fold")
     for row in cells:
         grid.add_row(*row)
     return grid
