@@ -96,7 +96,14 @@ def test_import_is_light() -> None:
     assert heavy_after("import ggufbpe; ggufbpe.Tokenizer") == []
 
 
-PLAIN = ["tokenize -p Hello --ids", "tokenize -p Hello", "detokenize 15496", "count -p Hello", "info --json"]
+PLAIN = [
+    "tokenize -p Hello --ids",
+    "tokenize -p Hello",
+    "detokenize 15496",
+    "count -p Hello",
+    "info --json",
+    "explain Hello --json",
+]
 
 
 @pytest.mark.parametrize("command", PLAIN)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from rich.cells import cell_len
+from rich.color import ColorSystem
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -41,13 +42,25 @@ def drawn(parts: Iterable[RenderableType], color: bool, width: int | None) -> It
         _environ={},
     )
     for part in parts:
+        if isinstance(part, Text) and part.no_wrap:
+            yield terminal.isolated(_whole(part, console, color).replace(_NO_BREAK, " "))
+            continue
         with console.capture() as capture:
-            # rich forgets of a text that it may not wrap
-            console.print(part, crop=False, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
+            console.print(part, crop=False)
         text = capture.get().replace(_NO_BREAK, " ")
         for line in text[:-1].split("\n"):
             # rich fills the cells of a table; a line of text ends as it does
             yield terminal.isolated(line if isinstance(part, Text) else line.rstrip(" "))
+
+
+def _whole(line: Text, console: Console, color: bool) -> str:
+    """A line that is never broken, several times as fast as `Console.print`: views of long texts have many."""
+    if not color:
+        return line.plain
+    return "".join(
+        style.render(text, color_system=ColorSystem.STANDARD) if style else text
+        for text, style, _ in line.render(console)
+    )
 
 
 def styled(text: str, style: str = "") -> Text:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
+from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -169,7 +170,7 @@ class ExplainLines:
         text = _clipped(text, self._width - len(title) - len(place))
         yield Text.assemble((title, "bold"), text, (place, "dim"), no_wrap=True)
         if taken := taken_by(found, word):
-            yield indented(self._said(taken, indent=2), 2)
+            yield self._said(taken, indent=2)
         read = reader_of(found, word)
         yield from self._steps(word, number, read)
         yield from self._result(word, read)
@@ -185,7 +186,7 @@ class ExplainLines:
                 self._shown.setdefault(word.text, number)
             yield from self._merges(word, read)
         for said in steps_in_words(word, 1 << 60 if self._all else _MERGES):
-            yield indented(self._said(said, indent=2), 2)
+            yield self._said(said, indent=2)
 
     def _merges(self, word: Word, read: _Reader) -> Iterator[Text]:
         """A line for each merge: its rank, all symbols after it where they were, and the pair."""
@@ -294,20 +295,20 @@ class ExplainLines:
             yield indented(table, 2)
             lines = list(islice(everything, 1))
 
-    def _said(self, said: Sentence, indent: int = 0) -> Text:
+    def _said(self, said: Sentence, indent: int = 0) -> RenderableType:
         """A sentence, broken at spaces of our own, and in patterns that fit no line."""
         room = max(self._width - indent, 20)
-        line = Text()
+        line = ""
         for part in said:
             if isinstance(part, str):
-                line.append(part)
+                line += part
             elif part.is_pattern:
                 text = str(part.text)
                 shown = text if self._all or len(text) <= 120 else text[:119] + "…"
-                line.append(unbroken(f"/{terminal.one_line(shown)}/"))
+                line += unbroken(f"/{terminal.one_line(shown)}/")
             else:
-                line.append(unbroken(_clipped(_quoted(part.text), room).plain))
-        return line
+                line += unbroken(_clipped(_quoted(part.text), room).plain)
+        return styled(" " * indent + line) if cell_len(line) <= room else indented(line, indent)
 
 
 def _symbols(
