@@ -171,7 +171,7 @@ def _row(tokenizer: Tokenizer, label: str, ids: list[int], at: int, width: int) 
     line = Text(f"  {label} {'  …' if first else ''}", no_wrap=True)
     for index in range(first, min(at + _SHOWN, len(ids))):
         shown = Text(f"{ids[index]} {_piece(tokenizer, ids[index])}", "bold red" if index == at else "")
-        if line.cell_len + shown.cell_len + 4 > width and index > at:
+        if line.cell_len + shown.cell_len + len("    (end)") > width and index > at:
             return line.append("  …")
         line.append("  ").append_text(shown)
     return line.append("  …" if at + _SHOWN < len(ids) else "  (end)")
