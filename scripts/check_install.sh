@@ -17,4 +17,7 @@ expect "[2616, 38776, 220, 220, 19526, 254, 25001, 121, 198, 198, 1507, 2091]" \
     "$(printf 'naïve  你好\n\n1833' | "$@" -m ggufbpe tokenize --stdin --ids 2>/dev/null)"
 expect "Hello world" "$("$@" -m ggufbpe detokenize 15496 995 2>/dev/null)"
 expect 2 "$("$@" -m ggufbpe count -p 'Hello world' 2>/dev/null | awk 'NR == 2 { print $1 }')"
+expect "gpt2: byte pair encoding" "$("$@" -m ggufbpe info 2>/dev/null | sed -n 's/^  model *//p')"
+expect "base.html explain.html parts.html report.html style.css" "$(echo $("$@" -c 'import os, ggufbpe
+print(*sorted(os.listdir(os.path.join(os.path.dirname(ggufbpe.__file__), "views", "templates"))))'))"
 echo "the $engine engine gives the ids"

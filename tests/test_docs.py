@@ -95,12 +95,31 @@ def test_every_public_error_and_warning_is_exported() -> None:
 
 def test_import_is_light() -> None:
     """What a command does not need is not imported with the package: numpy takes longer than a whole run."""
-    heavy = "numpy gguf regex rich hypothesis"
-    program = (
-        f"import sys, ggufbpe; ggufbpe.Tokenizer; print(*[m for m in {heavy.split()} if m in sys.modules])"
-    )
+    assert heavy_after("import ggufbpe; ggufbpe.Tokenizer") == []
+
+
+PLAIN = [
+    "tokenize -p Hello --ids",
+    "tokenize -p Hello",
+    "detokenize 15496",
+    "count -p Hello",
+    "info --json",
+    "explain Hello --json",
+]
+
+
+@pytest.mark.parametrize("command", PLAIN)
+def test_plain_output_imports_nothing_that_draws(command: str) -> None:
+    run = f"from ggufbpe.cli import main; assert main({command.split()}) == 0"
+    assert not {"rich", "jinja2"} & set(heavy_after(run))
+
+
+def heavy_after(program: str) -> list[str]:
+    """What a program imports of packages that take long."""
+    heavy = ["numpy", "gguf", "regex", "rich", "jinja2", "hypothesis"]
+    program += f"; import sys; print(*[m for m in {heavy} if m in sys.modules], file=sys.stderr)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ran.stdout.split() == []
+    return ran.stderr.splitlines()[-1].split()
 
 
 # ---- docstrings -----------------------------------------------------------------------------------------

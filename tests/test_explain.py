@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from html.parser import HTMLParser
@@ -46,9 +47,10 @@ from ggufbpe.models.steps import Path as LatticePath
 from ggufbpe.trace.reasons import Place, WhyNot
 from ggufbpe.trace.trace import Token, Trace
 from ggufbpe.trace.why_not import why_not
+from ggufbpe.views import page
 from ggufbpe.views.explain import Quote, answer_in_words, taken_by
 from ggufbpe.views.explain_page import html as html_in_pieces
-from ggufbpe.views.page import marked, page, safe
+from ggufbpe.views.page import marked, rendered, safe
 from ggufbpe.vocab import BYTE, UNKNOWN, load_vocabulary
 
 HOSTILE = (
@@ -316,19 +318,32 @@ def test_view_of_hello_world(explain: Callable[..., str]) -> None:
         "\n"
         "word 1  ' world'  bytes 5–11\n"
         "  taken by alternative 8 of 11: / ?\\p{L}+/\n"
-        "        Ġ w o r l d\n"
-        "    10  Ġw  o r l d   Ġ + w\n"
-        "    17  Ġw  or  l d   o + r\n"
-        "    79  Ġw  or  ld    l + d\n"
-        "   220  Ġwor    ld    Ġw + or\n"
-        "   739  Ġworld        Ġwor + ld\n"
-        "  → Ġworld 995\n"
+        "        ␣ w o r l d\n"
+        "    10  ␣w  o r l d   ␣ + w\n"
+        "    17  ␣w  or  l d   o + r\n"
+        "    79  ␣w  or  ld    l + d\n"
+        "   220  ␣wor    ld    ␣w + or\n"
+        "   739  ␣world        ␣wor + ld\n"
+        "  → ␣world 995\n"
         "\n"
         "tokens\n"
         "  #     id  bytes  piece     vocabulary\n"
         "  0  15496  0–5    'Hello'\n"
         "  1    995  5–11   ' world'  Ġworld\n"
     )
+
+
+SYMBOLS = [("者", r"\xe8 \x80 \x85"), (" é", "␣ \\xc3 \\xa9"), ("\u200b", r"\xe2 \x80 \x8b")]
+
+
+@pytest.mark.parametrize(("text", "symbols"), SYMBOLS)
+def test_symbols_are_shown_as_what_they_stand_for(
+    text: str, symbols: str, explain: Callable[..., str]
+) -> None:
+    """Not in the byte-level alphabet, which nobody reads; the token's own spelling stands in the table of tokens."""
+    word = explain(text).partition("word 0")[2].partition("tokens")[0]
+    assert f" {symbols}\n" in word
+    assert not set("èĢħĠÃ©âĭ") & set(word)
 
 
 def test_one_word_and_one_token(explain: Callable[..., str]) -> None:
@@ -485,7 +500,7 @@ def read(document: str) -> _Reader:
     return reader
 
 
-_TAGS = "html head meta title style body h1 h2 p section div span bdi table tr th td details summary code"
+_TAGS = "html head meta title style body h1 h2 p dl dt dd section div span bdi table tr th td details summary code"
 ALLOWED = set(_TAGS.split())
 
 
@@ -510,7 +525,7 @@ def check_page(tok: Tokenizer, piece: str, said: str) -> None:
     assert "<script" not in document
     assert "default-src 'none'" in document
     assert not CONTROL.search(document)
-    assert document.count("<bdi>") == document.count("</bdi>")
+    assert document.count("<bdi dir=") == document.count("</bdi>")
     assert r"\x1b" in reader.text
     assert "prefers-color-scheme: dark" in document
     assert f"'{piece}'" not in reader.text  # a quote is a box here
@@ -530,6 +545,20 @@ def test_page_of_a_long_text_says_how_much_it_shows() -> None:
     assert read(document).tags.count("details") == 10
 
 
+def test_page_names_the_model(explain: Callable[..., str], tmp_path: Path) -> None:
+    explain("Hello", "--html", str(tmp_path / "way.html"), model=RAW_UTF8)
+    reader = read((tmp_path / "way.html").read_text(encoding="utf-8"))
+    assert reader.text.count(str(RAW_UTF8)) == 2, "in the title and on the page"
+
+
+def test_without_jinja_the_command_says_what_to_install(
+    explain: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page._environment.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert "pip install 'ggufbpe[html]'" in explain("Hello", "--html", str(tmp_path / "way.html"), code=2)
+
+
 def test_html_flag_writes_a_file(explain: Callable[..., str], tmp_path: Path) -> None:
     assert explain("Hello", "--html", str(tmp_path / "way.html")) == ""
     assert (tmp_path / "way.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
@@ -545,16 +574,17 @@ def test_every_text_has_a_page(text: str | bytes, name: str) -> None:
 
 
 MARKED: list[tuple[Any, str]] = [
-    ("a", "<bdi>a</bdi>"),
-    (b"\xff<", '<bdi><span class="esc">\\xff</span>&lt;</bdi>'),
-    ("\u202e", '<bdi><span class="esc">\\u202e</span></bdi>'),
-    ('"&\\', "<bdi>&quot;&amp;\\</bdi>"),
+    ("a", '<bdi dir="ltr">a</bdi>'),
+    (b"\xff<", '<bdi dir="ltr"><span class="esc">\\xff</span>&lt;</bdi>'),
+    ("\u202e", '<bdi dir="ltr"><span class="esc">\\u202e</span></bdi>'),
+    (" a", '<bdi dir="ltr"><span class="space"> </span>a</bdi>'),
+    ('"&\\', '<bdi dir="ltr">&quot;&amp;\\</bdi>'),
 ]
 
 
 @pytest.mark.parametrize(("text", "expected"), MARKED, ids=[repr(text) for text, _ in MARKED])
 def test_untrusted_text_on_a_page(text: str | bytes, expected: str) -> None:
-    assert marked(text) == expected
+    assert marked(text, spaces=True) == expected
 
 
 @bounded(100)
@@ -565,7 +595,9 @@ def test_nothing_that_is_not_printable_is_on_a_page(text: str) -> None:
 
 
 def test_title_is_made_safe() -> None:
-    assert "<h1><bdi>&lt;b&gt;</bdi></h1>" in page("<b>", "")
+    document = "".join(rendered("base.html", title="<b>\x1b", model="<i>"))
+    assert "<title>&lt;b&gt;\\x1b: &lt;i&gt;</title>" in document
+    assert "<h1>&lt;b&gt;\\x1b</h1>" in document
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH_FAMILY)

@@ -7,7 +7,9 @@ import importlib
 import io
 import json
 import os
+import re
 import shutil
+import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -545,6 +547,23 @@ def test_names_of_files_cannot_steer_the_terminal(
         assert "[31m" in out
 
 
+@pytest.mark.parametrize("columns", [40, 60, 100])
+def test_tables_fit_the_terminal_and_lack_nothing(
+    columns: int, corpus: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["stats", "-m", str(GPT2), "-m", str(GPT2), str(corpus)]
+    assert main(arguments) == 0
+    piped = capsys.readouterr().out
+    monkeypatch.setattr(_output, "terminal_width", lambda: columns)
+    assert main(arguments) == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= columns < max(map(len, piped.splitlines()))
+    numbers = re.compile(r"^ *(?:-|\d[\d.%]*)(?: +(?:-|\d[\d.%]*))*(?= )", re.MULTILINE)
+    assert sorted(" ".join(numbers.findall(shown)).split()) == sorted(
+        " ".join(numbers.findall(piped)).split()
+    )
+
+
 def test_progress_bar_goes_away(
     corpus: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -621,6 +640,15 @@ def test_png_of_any_number_of_bars(groups: int, names: int, tmp_path: Path) -> N
     plot(found, path, theme="dark")
     assert path.read_bytes().startswith(b"\x89PNG\r\n")
     assert [entry.name for entry in tmp_path.iterdir()] == ["plot.PNG"]
+
+
+@pytest.mark.parametrize("tokenizers", [1, 2, 12])
+def test_sixty_files_fit_a_screen_or_two(tokenizers: int, tmp_path: Path) -> None:
+    path = tmp_path / "plot.png"
+    names = [f"corpus/{'long' * 20}/chapter-{i}.txt" for i in range(60)]
+    plot(made_up(names, [f"model-{i}" for i in range(tokenizers)]), path)
+    width, height = struct.unpack(">II", path.read_bytes()[16:24])  # of the header of a PNG
+    assert (width <= 2000, height <= 2600) == (True, True)
 
 
 def test_of_many_groups_the_largest_are_drawn_and_it_says_so(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from reference import (
     vocabulary,
     with_pre,
 )
+from rich.cells import cell_len
 from synthetic import tokenizer_as
 
 from ggufbpe import Tokenizer
@@ -48,7 +49,7 @@ from ggufbpe.verification.result import Result, Text
 from ggufbpe.verification.shrink import Shrinking, shrink
 from ggufbpe.verification.texts import cut_into_texts
 from ggufbpe.verification.verify import verify
-from ggufbpe.views.terminal import display_width, isolated
+from ggufbpe.views.terminal import isolated
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="fake commands are shell scripts")
 ADD_BOS, ADD_EOS = "tokenizer.ggml.add_bos_token", "tokenizer.ggml.add_eos_token"
@@ -815,7 +816,7 @@ def test_narrow_terminals_get_lines_that_fit(
     monkeypatch.setattr("ggufbpe.cli._output.terminal_width", lambda: 50)
     found = run("-m", GPT2, "--against", f"gguf:{llama3_like}", nasty, "--color", "never")
     lines = [line for line in found.out.splitlines() if not line.startswith("   fix:")]
-    assert max(map(display_width, lines)) <= 50
+    assert max(map(cell_len, lines)) <= 50
     assert len(lines) > 10
 
 
@@ -834,17 +835,11 @@ def test_colour_marks_the_differing_span(run: Run, llama3_like: Path) -> None:
     assert rows(plain) == rows(without)
 
 
-@pytest.mark.parametrize(
-    ("text", "width"), [("abc", 3), ("中文", 4), ("e\u0301", 1), ("👍", 2), ("\u2068ש\u2069", 1), ("", 0)]
-)
-def test_display_width(text: str, width: int) -> None:
-    assert display_width(text) == width
-
-
 def test_right_to_left_text_is_isolated() -> None:
     assert isolated("abc") == "abc"
     assert isolated("中") == "中"
-    assert isolated("שלום") == "\u2068שלום\u2069"
+    assert isolated("a שלום.") == "a \u2068שלום\u2069."
+    assert isolated("שלום  עולם") == "\u2068שלום\u2069  \u2068עולם\u2069", "columns of a table stay"
 
 
 @posix_only

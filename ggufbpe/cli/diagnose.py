@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ..diagnosis.agreement import AS_COMMAND, SAID_OF, agreeing_share, first_difference
 from ..diagnosis.causes import Diagnosis, Explanation
@@ -26,6 +27,10 @@ from ._arguments import (
     overrides_of,
 )
 from ._input import read_file, read_stdin, read_text, settle_stdin
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
 
 _DESCRIPTION = """\
 Find why ids from elsewhere are not those of a model: which changes together turn the ids of the model into these. \
@@ -60,7 +65,6 @@ _SHOWN = 5  # and from there on
 _PIECE = 24  # characters of a piece
 
 _LITERAL = re.compile(r"[\s,\[\]0-9+-]*")
-_BAD, _GOOD = "\x1b[1;31m", "\x1b[32m"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -88,10 +92,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _output.write(terminal.json_bytes(found.to_dict()))
     else:
-        view = _View(_output.terminal_width() or 100, _output.use_color(arguments.color))
+        from ..views.drawing import drawn
+
         flags["add_special"] &= found.added_as != AS_COMMAND
-        for line in view.lines(tokenizer, tokenizer.encode(text, **flags), ids, found):
-            _output.write(f"{line.rstrip(' ')}\n".encode("utf-8", "replace"))
+        width = _output.terminal_width() or 100
+        parts = _parts(tokenizer, tokenizer.encode(text, **flags), ids, found, width)
+        for line in drawn(parts, _output.use_color(arguments.color), width):
+            _output.write(f"{line}\n".encode("utf-8", "replace"))
     return EXIT_MATCH if found.match else EXIT_DIFFERENT
 
 
@@ -114,98 +121,76 @@ def _given_ids(where: str) -> list[int]:
     return lists[0]
 
 
-class _View:
-    """Says for a terminal of `width` columns what was found."""
+# ---- what is said ---------------------------------------------------------------------------------------
 
-    def __init__(self, width: int, color: bool) -> None:
-        self._width = width
-        self._color = color
 
-    def lines(
-        self, tokenizer: Tokenizer, ours: list[int], theirs: list[int], found: Diagnosis
-    ) -> Iterator[str]:
-        if found.match:
-            how = f", {SAID_OF[found.added_as]}" if found.added_as else ""
-            yield from self._wrapped(
-                f"match: the model gives these {_count(len(ours))}{how}", 0, _GOOD, len("match")
-            )
-            return
-        at = first_difference(ours, theirs)
-        share = _percent(agreeing_share(ours, theirs))
-        verb = "is" if len(theirs) == 1 else "are"
-        text = f": the model gives {_count(len(ours))}, and {_count(len(theirs))} {verb} given"
-        yield from self._wrapped(
-            f"no match{text}; {share} agree, and from number {at} on they part", 0, _BAD, 8
-        )
-        yield from self._row(tokenizer, "model", ours, at)
-        yield from self._row(tokenizer, "given", theirs, at)
-        distinct = {_but_for_the_family(each): each for each in reversed(found.explanations)}
-        shown = [each for each in found.explanations if each is distinct[_but_for_the_family(each)]][:_LISTED]
-        for number, explanation in enumerate(shown, 1):
-            yield ""
-            yield from self._explanation(number, explanation)
-        if len(found.explanations) > len(shown):
-            yield ""
-            more = f"… {len(found.explanations) - len(shown)} more"
-            if len(shown) == len(distinct):
-                more += ", with pre-tokenizers that split this text alike"
-            yield from self._wrapped(f"{more}: --json shows all", 0)
+def _parts(
+    tokenizer: Tokenizer, ours: list[int], theirs: list[int], found: Diagnosis, width: int
+) -> Iterator[RenderableType]:
+    """The verdict, the tokens around the first that differs, and the explanations."""
+    from rich.text import Text
 
-    def _row(self, tokenizer: Tokenizer, label: str, ids: list[int], at: int) -> Iterator[str]:
-        """The tokens around the first that differs, as many as the line takes."""
-        first = max(at - _AROUND, 0)
-        line, width = f"  {label} ", 8
-        if first:
-            line, width = line + " …", width + 2
-        for index in range(first, min(at + _SHOWN, len(ids))):
-            shown = f"{ids[index]} {_piece(tokenizer, ids[index])}"
-            columns = _columns(shown) + 2
-            if width + columns + 2 > self._width and index > at:
-                line += "  …"
-                break
-            painted = (
-                self._paint(_BAD, terminal.isolated_runs(shown))
-                if index == at
-                else terminal.isolated_runs(shown)
-            )
-            line, width = f"{line}  {painted}", width + columns
+    from ..views.drawing import unbroken
+
+    if found.match:
+        how = f", {SAID_OF[found.added_as]}" if found.added_as else ""
+        yield Text.assemble(("match", "green"), f": the model gives these {_count(len(ours))}{how}")
+        return
+    at = first_difference(ours, theirs)
+    share = unbroken(_percent(agreeing_share(ours, theirs)))
+    verb = "is" if len(theirs) == 1 else "are"
+    text = f": the model gives {_count(len(ours))}, and {_count(len(theirs))} {verb} given"
+    text += f"; {share} agree, and from number {at} on they part"
+    yield Text.assemble(("no match", "bold red"), text)
+    yield _row(tokenizer, "model", ours, at, width)
+    yield _row(tokenizer, "given", theirs, at, width)
+    distinct = {_but_for_the_family(each): each for each in reversed(found.explanations)}
+    shown = [each for each in found.explanations if each is distinct[_but_for_the_family(each)]][:_LISTED]
+    for number, explanation in enumerate(shown, 1):
+        yield ""
+        yield from _explanation(number, explanation)
+    if len(found.explanations) > len(shown):
+        yield ""
+        more = f"… {len(found.explanations) - len(shown)} more"
+        if len(shown) == len(distinct):
+            more += ", with pre-tokenizers that split this text alike"
+        yield f"{more}: --json shows all"
+
+
+def _row(tokenizer: Tokenizer, label: str, ids: list[int], at: int, width: int) -> Text:
+    """The tokens around the first that differs, as many as the line takes."""
+    from rich.text import Text
+
+    first = max(at - _AROUND, 0)
+    line = Text(f"  {label} {'  …' if first else ''}", no_wrap=True)
+    for index in range(first, min(at + _SHOWN, len(ids))):
+        shown = Text(f"{ids[index]} {_piece(tokenizer, ids[index])}", "bold red" if index == at else "")
+        if line.cell_len + shown.cell_len + len("    (end)") > width and index > at:
+            return line.append("  …")
+        line.append("  ").append_text(shown)
+    return line.append("  …" if at + _SHOWN < len(ids) else "  (end)")
+
+
+def _explanation(number: int, explanation: Explanation) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    from ..views.drawing import beside, styled, uncut
+
+    names = " + ".join(cause.id for cause in explanation.causes)
+    explains = "explains all ids" if explanation.explains == 1 else f"{_percent(explanation.explains)} agree"
+    if names == "unknown":
+        explains = f"{_percent(explanation.explains)} agree as it is"
+    yield Text.assemble((f"{number}. {names}", "bold"), f": {explains}")
+    several = sum("ggufbpe fix " in cause.fix for cause in explanation.causes) > 1
+    for cause in explanation.causes:
+        yield beside("   ", terminal.one_line(str(cause.detail["what"])))
+        fix = terminal.one_line(cause.fix)
+        if fix.startswith("ggufbpe "):  # to be copied, so not broken into lines
+            yield uncut(f"   fix: {fix}", "dim")
         else:
-            line += "  …" if at + _SHOWN < len(ids) else "  (end)"
-        yield line
-
-    def _explanation(self, number: int, explanation: Explanation) -> Iterator[str]:
-        names = " + ".join(cause.id for cause in explanation.causes)
-        explains = (
-            "explains all ids" if explanation.explains == 1 else f"{_percent(explanation.explains)} agree"
-        )
-        if names == "unknown":
-            explains = f"{_percent(explanation.explains)} agree as it is"
-        yield from self._wrapped(
-            f"{number}. {names}: {explains}", 3, terminal.BOLD, len(f"{number}. {names}")
-        )
-        several = sum("ggufbpe fix " in cause.fix for cause in explanation.causes) > 1
-        for cause in explanation.causes:
-            yield from self._wrapped(f"   {cause.detail['what']}", 3)
-            fix = f"   fix: {cause.fix}"
-            if cause.fix.startswith("ggufbpe "):  # to be copied, so not broken into lines
-                yield self._paint(terminal.DIM, terminal.isolated_runs(terminal.one_line(fix)))
-            else:
-                yield from self._wrapped(fix, 5, terminal.DIM)
-        if several:
-            yield self._paint(
-                terminal.DIM, terminal.isolated_runs(f"   all: {terminal.one_line(explanation.fix)}")
-            )
-
-    def _wrapped(self, text: str, indent: int, color: str = "", end: int | None = None) -> Iterator[str]:
-        """`text` in lines; all of it, or what is before `end`, in colour."""
-        lines = terminal.wrapped(terminal.one_line(text), self._width, indent, start=0).split("\n")
-        for line in lines:
-            cut = len(line) if end is None else max(min(end, len(line)), 0)
-            yield self._paint(color, terminal.isolated_runs(line[:cut])) + terminal.isolated_runs(line[cut:])
-            end = 0 if end is not None else None
-
-    def _paint(self, color: str, text: str) -> str:
-        return f"{color}{text}{terminal.RESET}" if self._color and color and text else text
+            yield beside(styled("   fix: ", "dim"), Text.assemble((fix, "dim")))
+    if several:
+        yield uncut(f"   all: {terminal.one_line(explanation.fix)}", "dim")
 
 
 def _but_for_the_family(explanation: Explanation) -> str:
@@ -229,10 +214,3 @@ def _piece(tokenizer: Tokenizer, token: int) -> str:
         return "(no token)"
     shown = terminal.visible(tokenizer.token_to_piece(token))
     return f"'{shown if len(shown) <= _PIECE else shown[: _PIECE - 1] + '…'}'"
-
-
-def _columns(text: str) -> int:
-    """The columns that printable text takes."""
-    from unicodedata import combining, east_asian_width
-
-    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ..errors import printable
 from ..escapes import process_escapes
@@ -16,6 +17,9 @@ from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_color, add_override_kv, overrides_of
 from ._input import read_file
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _DESCRIPTION = """\
 Compare the tokenizers of two models: tokens, types, merges, flags, special ids and pre-tokenizer, all after \
@@ -71,49 +75,51 @@ def run(arguments: argparse.Namespace) -> int:
         _output.write(terminal.json_bytes(found.to_dict()))
     else:
         width = _output.terminal_width()
-        width = None if width is None else min(width, _WIDTH)
+        width = width and min(width, _WIDTH)
         color = _output.use_color(arguments.color)
-        lines = []
+        lines: list[str] = []
         if found.texts is not None:
             from ..views.report_lines import ReportLines
 
             lines = [*ReportLines(color, width or _WIDTH, found.names).lines(found.texts, ""), ""]
+        from ..views.drawing import drawn
+
         examples = _ALL if arguments.all else 0 if found.texts is not None else _SHOWN
-        lines += _lines(found, color, width, examples)
+        lines += drawn(_parts(found, examples), color, width)
         _output.write(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
     return int(not found.same)
 
 
-def _heading(title: str, color: bool) -> str:
-    return f"{terminal.BOLD}{title}{terminal.RESET}" if color else title
-
-
-def _lines(found: Differences, color: bool, width: int | None, examples: int) -> Iterator[str]:
+def _parts(found: Differences, examples: int) -> Iterator[RenderableType]:
     """How the vocabularies differ; of what there are many, so many examples."""
+    from rich.text import Text as Styled
+
+    from ..views.drawing import indented
+
     names, models, sections = found.names, found.models, found.sections
 
-    def wrapped(text: str, indent: int) -> str:
-        return " " * indent + terminal.wrapped(terminal.safe_line(text), width, indent + 2, start=indent)
+    def line(text: str, indent: int) -> RenderableType:
+        return indented(terminal.one_line(text), indent)
 
     if not any(sections.values()):
         yield "the vocabularies are the same"
         return
-    yield wrapped(f"{names[0]} ({models[0]}) and {names[1]} ({models[1]}) differ", 0)
+    yield line(f"{names[0]} ({models[0]}) and {names[1]} ({models[1]}) differ", 0)
     same = [_SECTIONS[name] for name, differences in sections.items() if not differences]
     for name, differences in sections.items():
         if not differences:
             continue
-        yield _heading(_SECTIONS[name], color)
+        yield Styled(_SECTIONS[name], "bold")
         for difference in differences:
-            yield wrapped(_sentence(difference, names), 2)
-            for line in difference.lines[:examples]:
-                yield wrapped(line, 4)
+            yield line(_sentence(difference, names), 2)
+            for example in difference.lines[:examples]:
+                yield line(example, 4)
             if examples and len(difference.lines) > examples:
-                yield wrapped("…", 4)
+                yield line("…", 4)
     if same:
-        yield wrapped(f"the same: {', '.join(same)}", 0)
+        yield line(f"the same: {', '.join(same)}", 0)
     if not examples and any(difference.lines for found in sections.values() for difference in found):
-        yield wrapped("--all shows which", 0)
+        yield line("--all shows which", 0)
 
 
 def _sentence(difference: VocabularyDifference, names: tuple[str, str]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ..examination.examine import doctor
 from ..examination.finding import Examination, Finding
@@ -11,6 +13,9 @@ from ..views import terminal
 from ..wording import counted
 from . import _output
 from ._arguments import Parser, add_color, add_model_first, add_override_kv, overrides_of, required_model
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _DESCRIPTION = """\
 Find what is wrong or suspicious in the metadata of a model's tokenizer, and say where it is, why it matters and \
@@ -27,7 +32,7 @@ examples:
   ggufbpe doctor model.gguf && echo "llama.cpp opens it; there may be warnings"
   ggufbpe doctor model.gguf --strict && echo "nothing speaks against its ids\""""
 
-_COLORS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "note": "\x1b[1;36m"}
+_STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 _WIDTH = 100  # columns at most: longer lines are hard to read
 _COMMAND = re.compile(r"(ggufbpe fix .+? -o fixed\.gguf)")
 
@@ -48,15 +53,24 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _output.write(terminal.json_bytes(found.to_dict()))
     else:
-        color, width = _output.use_color(arguments.color), _output.terminal_width()
-        width = None if width is None else min(width, _WIDTH)
-        _output.write(_text(found, arguments.verbose, color, width))
+        _show(arguments, found)
     grave = ("error", "warning") if arguments.strict else ("error",)
     return int(any(finding.severity in grave for finding in found.findings))
 
 
-def _text(found: Examination, verbose: bool, color: bool, width: int | None) -> bytes:
+def _show(arguments: argparse.Namespace, found: Examination) -> None:
+    from ..views.drawing import drawn
+
+    width = _output.terminal_width()
+    parts = _parts(found, arguments.verbose)
+    for line in drawn(parts, _output.use_color(arguments.color), width and min(width, _WIDTH)):
+        _output.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+
+
+def _parts(found: Examination, verbose: bool) -> Iterator[RenderableType]:
     """The verdict, then the findings; notes only where they are asked for."""
+    from rich.text import Text
+
     findings, is_healthy = found.findings, found.is_healthy
     told = [counted(n, severity) for severity, n in found.counts.items() if n]
     verdict = f"{', '.join(told)}" if not is_healthy else "OK: nothing to fix"
@@ -65,34 +79,35 @@ def _text(found: Examination, verbose: bool, color: bool, width: int | None) -> 
         verdict += f" ({', '.join(told)}{'' if verbose else '; --verbose shows them'})"
     elif len(shown) < len(findings):
         verdict += " (--verbose shows notes, too)"
-    begin, end = (
-        ("\x1b[1;32m" if is_healthy else _COLORS[findings[0].severity], terminal.RESET) if color else ("", "")
+    style = "bold green" if is_healthy else _STYLES[findings[0].severity]
+    yield Text.assemble(
+        (verdict, style), f": {terminal.one_line(found.path)}", no_wrap=True, overflow="ignore"
     )
-    lines = [f"{begin}{verdict}{end}: {terminal.one_line(found.path)}"]
     for finding in shown:
-        lines += ["", *_lines(finding, color, width)]
-    return ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
+        yield ""
+        yield from _finding(finding)
 
 
-def _lines(finding: Finding, color: bool, width: int | None) -> list[str]:
+def _finding(finding: Finding) -> Iterator[RenderableType]:
     """A finding: what and where, why, fix; a paragraph each."""
+    from rich.text import Text
+
+    from ..views.drawing import indented, uncut
+
+    def paragraph(text: str, style: str = "") -> RenderableType:
+        return indented(Text(terminal.one_line(text), style), 2)
+
     where = finding.where
     place = [where.key] if where.key else []
     place += [f"token {where.token}"] * (where.token is not None)
     place += [f"byte {where.offset}"] * (where.offset is not None)
-    begin, end = (_COLORS[finding.severity], terminal.RESET) if color else ("", "")
-    dim = terminal.DIM if color else ""
-
-    def paragraph(text: str) -> str:
-        return "  " + terminal.wrapped(terminal.safe_line(text), width, 2)
-
-    lines = [f"{begin}{finding.severity}{end}: {finding.id}", paragraph(finding.what)]
+    yield Text.assemble((finding.severity, _STYLES[finding.severity]), f": {finding.id}")
+    yield paragraph(finding.what)
     if place:
-        lines.append(f"{dim}{paragraph('where: ' + ', '.join(place))}{end if dim else ''}")
-    lines.append(paragraph(f"why: {finding.why}"))
+        yield paragraph("where: " + ", ".join(place), "dim")
+    yield paragraph(f"why: {finding.why}")
     for part in _COMMAND.split(f"fix: {finding.fix}"):
         if part.startswith("ggufbpe fix "):  # on one line, however long, so that it can be copied
-            lines.append(f"    {terminal.safe_line(part)}")
+            yield uncut(f"    {terminal.one_line(part)}")
         elif part.strip():
-            lines.append(paragraph(part.strip().removeprefix(", ")))
-    return lines
+            yield paragraph(part.strip().removeprefix(", "))

@@ -16,8 +16,6 @@ from ..trace.survey import Survey, Wanted, survey
 from ..trace.trace import Totals
 from ..trace.why_not import why_not
 from ..views import explain_json
-from ..views.explain_lines import FRAGMENTS, TOKENS, WORDS, ExplainLines
-from ..views.explain_page import html
 from . import _output
 from ._arguments import (
     Parser,
@@ -86,12 +84,13 @@ def run(arguments: argparse.Namespace) -> int:
     _check_page(arguments)
     with given_text(arguments, "explain") as given:
         tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+        model = tokenizer.vocabulary.path
         stream: Any = given or stdin()
         stream = Unescaped(stream) if arguments.escape else stream
         flags = {"add_special": not arguments.no_bos, "parse_special": arguments.parse_special}
         is_one = arguments.word is not None or arguments.token is not None
         if arguments.why_not is None and not arguments.json and (is_one or not arguments.all):
-            _show(arguments, _survey(arguments, tokenizer, stream, flags), None)
+            _show(arguments, model, _survey(arguments, tokenizer, stream, flags), None)
             return 0
         with SpooledTemporaryFile(_IN_MEMORY) as file:  # it is read again and again, and may be a pipe
             for part in iter(lambda: stream.read(_READ), b""):
@@ -102,18 +101,23 @@ def run(arguments: argparse.Namespace) -> int:
                 for text in _json(arguments, whole, answer):
                     _output.write(text.encode())
             elif arguments.all and not is_one:
-                _show(arguments, whole, answer)
+                _show(arguments, model, whole, answer)
             else:
-                _show(arguments, _survey(arguments, tokenizer, whole.file, flags), answer)
+                _show(arguments, model, _survey(arguments, tokenizer, whole.file, flags), answer)
     return 0
 
 
-def _show(arguments: argparse.Namespace, found: Survey | Parts, answer: WhyNot | None) -> None:
+def _show(arguments: argparse.Namespace, model: str, found: Survey | Parts, answer: WhyNot | None) -> None:
     """The page, or lines on the terminal."""
     if arguments.html is not None:
+        from ..views.explain_page import html
+
         count = found.totals.words if arguments.all else _WORDS_OF_PAGE
-        write_file(arguments.html, (text.encode() for text in html(found, count, answer)))
+        page = html(found, count, answer, model)
+        write_file(arguments.html, (text.encode() for text in page))
         return
+    from ..views.explain_lines import ExplainLines
+
     word, token = (None, None) if isinstance(found, Parts) else _chosen(arguments, found)
     view = ExplainLines(_output.terminal_width() or 100, _output.use_color(arguments.color), arguments.all)
     for line in view.lines(found, word, token, answer):
@@ -124,11 +128,14 @@ def _survey(
     arguments: argparse.Namespace, tokenizer: Tokenizer, stream: Any, flags: dict[str, bool]
 ) -> Survey:
     """The text counted, and traced where it is shown."""
-    is_page = arguments.html is not None
-    words, tokens = (_WORDS_OF_PAGE, 0) if is_page else (WORDS, TOKENS)
+    if arguments.html is not None:
+        words, tokens, fragments = _WORDS_OF_PAGE, 0, _MOST_FRAGMENTS
+    else:
+        from ..views.explain_lines import FRAGMENTS, TOKENS, WORDS
+
+        words, tokens, fragments = WORDS, TOKENS, FRAGMENTS
     # one word more, for of the last one not all is seen that the stages cut
     wanted = Wanted(words + 1, tokens, arguments.word, arguments.token)
-    fragments = _MOST_FRAGMENTS if is_page else FRAGMENTS
     return survey(tokenizer, stream, wanted, **flags, fragments=fragments)
 
 
@@ -153,6 +160,9 @@ def _check_page(arguments: argparse.Namespace) -> None:
         raise UsageError("--html shows all words: leave out --word and --token")
     require_free(arguments.html, arguments.file, arguments.force)
     require_folder(arguments.html)
+    from ..views.page import require_jinja
+
+    require_jinja()
 
 
 def _chosen(arguments: argparse.Namespace, found: Survey) -> tuple[int | None, int | None]:

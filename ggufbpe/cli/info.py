@@ -9,7 +9,7 @@ import argparse
 import os
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import GGUFError, UnsupportedTokenizerError, printable
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
@@ -21,6 +21,9 @@ from ..vocab import TokenAttribute, Vocabulary, load, warn_of
 from . import _output
 from ._arguments import Parser, add_model_first, add_override_kv, model_path, overrides_of
 from .list_pre import names_alike
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _DESCRIPTION = """\
 Show what a model file says about its tokenizer: the model and its pre-tokenizer, sizes, flags, special tokens \
@@ -71,7 +74,10 @@ def run(arguments: argparse.Namespace) -> int:
             except GGUFError as error:
                 broken = error
                 facts["tokenizer"]["problem"] = str(error)
-    _output.write(terminal.json_bytes(facts) if arguments.json else _text(facts))
+    if arguments.json:
+        _output.write(terminal.json_bytes(facts))
+    else:
+        _show(facts)
     if broken is not None:
         raise broken
     return 0
@@ -233,37 +239,46 @@ def _tokenizer_metadata(file: GGUFFile) -> Facts:
 # ---- showing --------------------------------------------------------------------------------------------
 
 
-def _text(facts: Facts) -> bytes:
+def _show(facts: Facts) -> None:
     """The facts in sections, a fact a line."""
+    from ..views.drawing import drawn
+
     width = _output.terminal_width()
-    blocks = []
-    for title, rows in _sections(facts):
-        label_width = max(_LABEL_WIDTH, *(len(label) for label, _, _ in rows))
+    for line in drawn(_parts(facts, width), False, width):
+        _output.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+
+
+def _parts(facts: Facts, width: int | None) -> Iterator[RenderableType]:
+    for number, (title, rows) in enumerate(_sections(facts)):
+        yield from [""] * (number > 0)
+        yield title
+        column = max(_LABEL_WIDTH, *(len(label) for label, _, _ in rows)) + 4
         if not rows[0][0]:  # a section of values without labels
-            label_width = -2
-        lines = [title, *(_row(label, label_width, value, width, breaks) for label, value, breaks in rows)]
-        blocks.append("\n".join(lines) + "\n")
-    return "\n".join(blocks).encode()
+            column = 2
+        for label, value, kind in rows:
+            yield from _row(label, column, terminal.one_line(value), width, kind)
 
 
-def _row(label: str, label_width: int, value: str, width: int | None, breaks: str) -> str:
-    """A line of label and value; on a narrow terminal the value has lines of its own."""
-    column = label_width + 4
-    gap = " " * (column - 2 - len(label))
-    if width is not None and width < 3 * column:
-        column = 4
-        gap = "\n    " if label else ""
-    value = terminal.one_line(value)
-    if breaks:
-        value = terminal.wrapped(value, width and width - 1, column, breaks)
-    return f"  {label}{gap}{value}"
+def _row(label: str, column: int, value: str, width: int | None, kind: str) -> Iterator[RenderableType]:
+    """Label and value beside each other; on a narrow terminal the value has lines of its own."""
+    from ..views.drawing import beside, pattern_lines, uncut
+
+    if width is not None and label and width < 3 * column:
+        yield f"  {label}"
+        label, column = "", 4
+    if kind == "path":
+        yield uncut(f"{f'  {label}':{column}}{value}")
+        return
+    if kind == "pattern":
+        value = pattern_lines(value, width and width - column - 1)
+    yield beside(f"  {label}", value, column)
 
 
-Rows = list[tuple[str, str, str]]  # label, value, after what it may be broken into lines; "" for not at all
+Rows = list[tuple[str, str, str]]  # label, value, "path" or "pattern" where the value is one
 
 
 def _sections(facts: Facts) -> Iterator[tuple[str, Rows]]:
-    yield "file", [("path", facts["file"]["path"], ""), *_plain(_file_rows(facts))]
+    yield "file", [("path", facts["file"]["path"], "path"), *_plain(_file_rows(facts))]
     yield "tokenizer", list(_tokenizer_rows(facts))
     if "flags" in facts:
         yes, no = (
@@ -288,7 +303,7 @@ def _sections(facts: Facts) -> Iterator[tuple[str, Rows]]:
 
 
 def _plain(rows: list[tuple[str, str]]) -> Rows:
-    return [(label, value, " ") for label, value in rows]
+    return [(label, value, "") for label, value in rows]
 
 
 def _file_rows(facts: Facts) -> list[tuple[str, str]]:
@@ -313,23 +328,23 @@ def _file_rows(facts: Facts) -> list[tuple[str, str]]:
 def _tokenizer_rows(facts: Facts) -> Iterator[tuple[str, str, str]]:
     tokenizer = facts["tokenizer"]
     description = tokenizer["description"] or "not given"
-    yield "model", f"{tokenizer['model']}: {description}" if tokenizer["model"] else description, " "
+    yield "model", f"{tokenizer['model']}: {description}" if tokenizer["model"] else description, ""
     if not tokenizer["supported"]:
-        yield "ids", f"cannot be made: ggufbpe reads {', '.join(SUPPORTED)}", " "
+        yield "ids", f"cannot be made: ggufbpe reads {', '.join(SUPPORTED)}", ""
     if tokenizer["pre"]:
-        yield "pre-tokenizer", tokenizer["pre"], " "
+        yield "pre-tokenizer", tokenizer["pre"], ""
     if tokenizer.get("family"):
-        yield "family", tokenizer["family"], " "
-        yield "splits like", ", ".join(tokenizer["splits_alike"]) or "no other name", " "
+        yield "family", tokenizer["family"], ""
+        yield "splits like", ", ".join(tokenizer["splits_alike"]) or "no other name", ""
         for index, pattern in enumerate(tokenizer["patterns"]):
             label = "pattern" if len(tokenizer["patterns"]) == 1 else f"pattern {index + 1}"
-            yield label, pattern, "|"
+            yield label, pattern, "pattern"
     sizes = facts.get("sizes", {})
     for name, value in sizes.items():
         if name == "types":
-            yield "types", ", ".join(f"{number} {kind}" for kind, number in value.items()), " "
+            yield "types", ", ".join(f"{number} {kind}" for kind, number in value.items()), ""
         else:
-            yield name, str(value), " "
+            yield name, str(value), ""
 
 
 def _token(token: Facts) -> str:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from ..errors import printable
 from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
 from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _DESCRIPTION = """\
 List the names that `tokenizer.ggml.pre` may have, with the family of each (names of one family split alike) and \
@@ -66,12 +71,19 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _output.write(terminal.json_bytes([_object(entry) for entry in entries]))
     elif arguments.names:
-        _output.write("\n".join(map(_details, entries)).encode())
+        _draw(part for number, entry in enumerate(entries) for part in _details(entry, number > 0))
+    elif (width := _output.terminal_width()) is None:
+        _output.write(_lines(entries).encode())
     else:
-        width = _output.terminal_width()
-        text = _lines(entries) if width is None else _table(entries, width)
-        _output.write(text.encode())
+        _draw(_table(entries, width))
     return 0
+
+
+def _draw(parts: Iterable[RenderableType]) -> None:
+    from ..views.drawing import drawn
+
+    for line in drawn(parts, False, _output.terminal_width()):
+        _output.write(f"{line}\n".encode())
 
 
 def _regex(arguments: argparse.Namespace, entries: list[PreTokenizer]) -> int:
@@ -146,49 +158,46 @@ def _lines(entries: list[PreTokenizer]) -> str:
     )
 
 
-def _table(entries: list[PreTokenizer], width: int) -> str:
-    """The names sorted by family, with its patterns at the first one."""
+def _table(entries: list[PreTokenizer], width: int) -> Iterator[RenderableType]:
+    """The names sorted by family, with its patterns at the first one; on narrow terminals these have own lines."""
+    from ..views.drawing import columns, indented, pattern_lines
+
     name_width, family_width = _widths(entries)
     narrow = width < _NARROW
-    indent = 4 if narrow else name_width + family_width + 4
-    lines = ["name, family, patterns"]
-    if not narrow:
-        lines = [f"{'name':{name_width}}  {'family':{family_width}}  patterns"]
+    room = width - 1 - (4 if narrow else name_width + family_width + 4)
+    rows = [("name", "family", "patterns")]
     shown: dict[str, str] = {}
+    if narrow:
+        yield "name, family, patterns"
     for entry in sorted(entries, key=lambda entry: (entry.family, entry.name)):
-        head = f"{entry.name}, {entry.family}"
-        if not narrow:
-            head = f"{entry.name:{name_width}}  {entry.family:{family_width}}"
-        elif entry.name == entry.family:  # too long to stand twice in 40 columns
-            head = entry.name
         first = shown.setdefault(entry.family, entry.name)
-        if first != entry.name:
-            lines.append(head if narrow else f"{head}  as {first}")
-            continue
-        patterns = [terminal.wrapped(pattern, width - 1, indent, "|") for pattern in entry.patterns]
-        if narrow:
-            lines += [head, *(" " * indent + pattern for pattern in patterns)]
-        else:
-            lines += [f"{head}  {patterns[0]}", *(" " * indent + pattern for pattern in patterns[1:])]
-    return "\n".join(lines) + "\n"
+        patterns = "\n".join(pattern_lines(pattern, room) for pattern in entry.patterns)
+        rows.append((entry.name, entry.family, patterns if first == entry.name else f"as {first}"))
+        if narrow:  # a name too long to stand twice in 40 columns stands once
+            yield entry.name if entry.name == entry.family else f"{entry.name}, {entry.family}"
+            if first == entry.name:
+                yield indented(patterns, 4)
+    if not narrow:
+        yield columns(rows)
 
 
 def _widths(entries: list[PreTokenizer]) -> tuple[int, int]:
     return max(len(entry.name) for entry in entries), max(len(entry.family) for entry in entries)
 
 
-def _details(entry: PreTokenizer) -> str:
+def _details(entry: PreTokenizer, is_another: bool) -> Iterator[RenderableType]:
     """All about one name, a pattern a line."""
+    from ..views.drawing import beside, indented, pattern_lines
+
     width = _output.terminal_width()
-    alike = ", ".join(names_alike(entry)) or "no other name"
-    flags = [f"{name}: {FLAGS[name]}" for name, value in flags_of(entry).items() if value]
-    lines = [
-        entry.name,
-        f"  family: {entry.family}",
-        "  splits like: " + terminal.wrapped(alike, width, 4, start=15),
-        f"  patterns: {len(entry.patterns)}",
-        *(f"    {terminal.wrapped(pattern, width and width - 1, 4, '|')}" for pattern in entry.patterns),
-        "  flags:" + ("" if flags else " none"),
-        *("    " + terminal.wrapped(flag, width, 6, start=4) for flag in flags),
-    ]
-    return "\n".join(lines) + "\n"
+    yield from [""] * is_another
+    yield entry.name
+    yield f"  family: {entry.family}"
+    yield beside("  splits like: ", ", ".join(names_alike(entry)) or "no other name")
+    yield f"  patterns: {len(entry.patterns)}"
+    for pattern in entry.patterns:
+        yield indented(pattern_lines(pattern, width and width - 5), 4)
+    flags = [name for name, value in flags_of(entry).items() if value]
+    yield f"  flags:{'' if flags else ' none'}"
+    for name in flags:
+        yield beside(f"    {name}: ", FLAGS[name])

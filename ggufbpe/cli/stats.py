@@ -29,6 +29,8 @@ from ._progress import Bar
 from ._signals import termination_as_exit
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from ..statistics import Measures, Stats
 
 _DESCRIPTION = """\
@@ -105,7 +107,11 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.csv:
         _output.write(_csv(found))
     else:
-        _output.write(("\n".join(_table(found)) + "\n").encode("utf-8", "backslashreplace"))
+        from ..views.drawing import drawn
+
+        width = _output.terminal_width()
+        for line in drawn(_tables(found, width), False, width):
+            _output.write(f"{line}\n".encode("utf-8", "backslashreplace"))
     if arguments.plot is not None:
         if found.total[0].tokens:
             with termination_as_exit():
@@ -184,30 +190,47 @@ _COLUMNS = {  # heading: what of a row stands under it
 }
 
 
-def _table(found: Stats) -> Iterator[str]:
+def _tables(found: Stats, width: int | None) -> Iterator[RenderableType]:
     several = len(found.tokenizers) > 1
     rows = found.rows + (found.total if len(found.groups) != 1 else [])
-    lines = [[*_COLUMNS, *["tokenizer"] * several, "text"]]
-    for row in rows:
-        names = [row.tokenizer] * several + [row.group]
-        lines.append([*(_number(row, name) for name in _COLUMNS.values()), *map(terminal.one_line, names)])
-    yield from _aligned(lines, len(_COLUMNS))
+    names = [["tokenizer"] * several + ["text"]]
+    names += [[terminal.one_line(name) for name in [row.tokenizer] * several + [row.group]] for row in rows]
+    numbers = [list(_COLUMNS), *([_number(row, name) for name in _COLUMNS.values()] for row in rows)]
+    yield from _fitted(numbers, names, width)
     yield ""
-    lines = [["vocabulary", "for text", "used", "never used", "tokenizer"]]
+    numbers, names = [["vocabulary", "for text", "used", "never used"]], [["tokenizer"]]
     for usage in found.usage:
-        numbers = [usage.vocab_size, usage.text_tokens, usage.used_tokens]
         never = f"{usage.unused_tokens} ({_share(usage.unused_tokens / max(usage.text_tokens, 1))})"
-        lines.append([*map(str, numbers), never, terminal.one_line(usage.tokenizer)])
-    yield from _aligned(lines, 4)
+        counts = map(str, (usage.vocab_size, usage.text_tokens, usage.used_tokens))
+        numbers.append([*counts, never])
+        names.append([terminal.one_line(usage.tokenizer)])
+    yield from _fitted(numbers, names, width)
 
 
-def _aligned(lines: list[list[str]], numbers: int) -> Iterator[str]:
-    """Columns: `numbers` of them to the right, the others to the left; the last one as long as it is."""
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    for line in lines:
-        right = [cell.rjust(width) for cell, width in zip(line[:numbers], widths)]
-        left = [cell.ljust(width) for cell, width in zip(line[numbers:-1], widths[numbers:])]
-        yield "  ".join([*right, *left, line[-1]])
+def _fitted(numbers: list[list[str]], names: list[list[str]], width: int | None) -> Iterator[RenderableType]:
+    """A table, and where it is too wide several, one below the other, each with as many columns of numbers as fit."""
+    from ..views.drawing import columns
+
+    for number, (begin, end) in enumerate(_that_fit(numbers, names, width)):
+        yield from [""] * (number > 0)
+        yield columns(([*line[begin:end], *name] for line, name in zip(numbers, names)), end - begin)
+
+
+def _that_fit(
+    numbers: list[list[str]], names: list[list[str]], width: int | None
+) -> Iterator[tuple[int, int]]:
+    """From which column of numbers to which each of the tables has."""
+    least = 0 if width is None else max(width // 4, 8)  # columns of a name, which may be broken
+    room = -sum(min(max(map(len, column)) + 2, least) for column in zip(*names))
+    room += 1 << 20 if width is None else width
+    widths = [max(map(len, column)) + 2 for column in zip(*numbers)]
+    begin = used = 0
+    for end, column in enumerate(widths):
+        if end > begin and used + column > room:
+            yield begin, end
+            begin, used = end, 0
+        used += column
+    yield begin, len(widths)
 
 
 def _number(row: Measures, name: str) -> str:

@@ -53,6 +53,7 @@ examples:
 
 _BACKGROUNDS = ("\x1b[30;46m", "\x1b[30;43m", "\x1b[30;42m", "\x1b[30;45m")  # black on a colour, in turn
 _SPECIAL = "\x1b[1;7m"  # special tokens: bold, reversed
+_DIM, _RESET = "\x1b[2m", "\x1b[0m"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -193,8 +194,7 @@ def _write_colored(tokenizer: Tokenizer, parts: Iterable[list[int]]) -> None:
     for index, token in enumerate(chain.from_iterable(parts)):
         color = _SPECIAL if token in special else _BACKGROUNDS[index % len(_BACKGROUNDS)]
         piece = terminal.visible(tokenizer.token_to_piece(token))
-        reset, dim = terminal.RESET, terminal.DIM
-        _output.write(f"{token:6} {dim}->{reset} '{color}{piece}{reset}'\n".encode())
+        _output.write(f"{token:6} {_DIM}->{_RESET} '{color}{piece}{_RESET}'\n".encode())
 
 
 class _Heads(dict[int, bytes]):

@@ -13,8 +13,8 @@ from ..verification.result import Progress, Result, Text
 from ..verification.texts import Source
 from ..verification.verify import verify
 from ..views import terminal
+from ..views.page import require_jinja
 from ..views.report import to_html
-from ..views.report_lines import ReportLines
 from . import _output
 from ._arguments import (
     Parser,
@@ -164,6 +164,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.html is not None:
         require_free(arguments.html, arguments.model, arguments.force)
         require_folder(arguments.html)
+        require_jinja()
     if not arguments.timeout > 0:
         raise UsageError(f"--timeout must be more than 0, not {arguments.timeout:g}")
 
@@ -172,6 +173,8 @@ def _report(arguments: argparse.Namespace, result: Result) -> None:
     if arguments.json:
         _output.write(terminal.json_bytes(result.to_dict()))
     else:
+        from ..views.report_lines import ReportLines
+
         printer = ReportLines(_output.use_color(arguments.color), _output.terminal_width() or 100)
         for line in printer.lines(result, result.note):
             _output.write(f"{line}\n".encode())

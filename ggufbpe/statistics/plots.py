@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 SUFFIXES = (".png", ".svg")
 THEMES = ("light", "dark")
 
-_MOST_ROWS, _MOST_BARS = 60, 180  # of one panel; more is too long to look at
+_MOST_ROWS, _MOST_BARS = 60, 120  # of one panel; more is too long to look at
 _NAME = 44  # characters of a name that are shown
 _TITLE_NAME = 60
 _BAR = 0.19  # inches
 _GAP = 0.16  # inches between groups
+_TALLEST = 15.0  # inches of a panel; bars and gaps are made thinner where there are more
 _PANEL = 2.35  # inches
 
 # Told apart by people with any colour vision, on light and dark: Okabe and Ito's, without black.
@@ -142,17 +143,17 @@ def _drawn(stats: Stats, found: Sequence[Measures], theme: _Theme) -> Any:
         most = max(min(_MOST_BARS // len(tokenizers), _MOST_ROWS), 1)
         kept = set(sorted(groups, key=lambda name: -groups[name][0].bytes)[:most])
         rows = [_Row(name, bars) for name, bars in groups.items() if name in kept]
-    bars = sum(len(row.bars) for row in rows)
-    height = bars * _BAR + (len(rows) + 1) * _GAP
-    figure = _figure_class()(figsize=(_PANEL * len(_PANELS), height), facecolor=theme.background)
+    layout = _layout_of(rows)
+    size = (_PANEL * len(_PANELS), layout.height)
+    figure = _figure_class()(figsize=size, facecolor=theme.background)
     axes = figure.subplots(1, len(_PANELS), sharey=True)
     figure.subplots_adjust(left=0, right=1, bottom=0, top=1, wspace=0.12)
     sizes = {usage.tokenizer: usage.text_tokens for usage in stats.usage}
     looks = {name: _look(0 if single else index, theme) for index, name in enumerate(tokenizers)}
     for panel, axis in zip(_PANELS, axes):
-        _draw_panel(axis, panel, rows, sizes, looks, theme)
-    _name_rows(axes[0], rows, theme)
-    _say_what_it_is(figure, stats, rows, groups, height, None if single else looks, theme)
+        _draw_panel(axis, panel, rows, layout, sizes, looks, theme)
+    _name_rows(axes[0], rows, layout, theme)
+    _say_what_it_is(figure, stats, rows, groups, layout.height, None if single else looks, theme)
     return figure
 
 
@@ -173,20 +174,35 @@ def _value(panel: _Panel, bar: Measures, sizes: dict[str, int]) -> float | None:
     return found
 
 
-def _positions(rows: Sequence[_Row]) -> list[list[float]]:
-    """Where the bars of each row are, in inches from the top."""
+class _Layout(NamedTuple):
+    """How thick everything is, in inches, and where the bars of each row are, from the top."""
+
+    bar: float
+    height: float
+    positions: list[list[float]]
+
+    def font(self, size: float) -> float:
+        """The size of a text, in points, that stands beside a bar; no larger than the bar."""
+        return min(size, self.bar * 72)
+
+
+def _layout_of(rows: Sequence[_Row]) -> _Layout:
+    bars = sum(len(row.bars) for row in rows)
+    share = min(_TALLEST / (bars * _BAR + (len(rows) + 1) * _GAP), 1)
+    bar, gap = _BAR * share, _GAP * share
     found = []
-    position = _GAP
+    position = gap
     for row in rows:
-        found.append([position + (index + 0.5) * _BAR for index in range(len(row.bars))])
-        position += len(row.bars) * _BAR + _GAP
-    return found
+        found.append([position + (index + 0.5) * bar for index in range(len(row.bars))])
+        position += len(row.bars) * bar + gap
+    return _Layout(bar, position, found)
 
 
 def _draw_panel(
     axis: Any,
     panel: _Panel,
     rows: Sequence[_Row],
+    layout: _Layout,
     sizes: dict[str, int],
     looks: dict[str, dict[str, Any]],
     theme: _Theme,
@@ -194,17 +210,15 @@ def _draw_panel(
     values = [[_value(panel, bar, sizes) for bar in row.bars] for row in rows]
     largest = max((value for row in values for value in row if value is not None), default=0) or 1
     largest = max(largest, 0.1) if panel.is_share else largest  # 1 % is not to look like all there is
-    for row, row_values, row_positions in zip(rows, values, _positions(rows)):
+    for row, row_values, row_positions in zip(rows, values, layout.positions):
         for bar, value, position in zip(row.bars, row_values, row_positions):
             look = looks[bar.tokenizer]
             if value is not None:
-                axis.barh(position, value, _BAR * 0.84, **look)
+                axis.barh(position, value, layout.bar * 0.84, **look)
             text = "-" if value is None else f"{value:.1%}" if panel.is_share else f"{value:.2f}"
-            axis.text(
-                (value or 0) + largest * 0.02, position, text, va="center", fontsize=7.5, color=theme.text
-            )
-    total = sum(len(row.bars) for row in rows) * _BAR + (len(rows) + 1) * _GAP
-    axis.set(xlim=(0, largest * 1.22), ylim=(total, 0), facecolor=theme.background, xticks=[])
+            place = (value or 0) + largest * 0.02, position
+            axis.text(*place, text, va="center", fontsize=layout.font(7.5), color=theme.text)
+    axis.set(xlim=(0, largest * 1.22), ylim=(layout.height, 0), facecolor=theme.background, xticks=[])
     axis.tick_params(axis="y", length=0)
     axis.spines[["top", "right", "bottom"]].set_visible(False)
     axis.spines["left"].set_color(theme.faint)
@@ -230,11 +244,11 @@ def _draw_panel(
     )
 
 
-def _name_rows(axis: Any, rows: Sequence[_Row], theme: _Theme) -> None:
-    middles = [(positions[0] + positions[-1]) / 2 for positions in _positions(rows)]
+def _name_rows(axis: Any, rows: Sequence[_Row], layout: _Layout, theme: _Theme) -> None:
+    middles = [(positions[0] + positions[-1]) / 2 for positions in layout.positions]
     axis.set_yticks(middles, [_shown(row.name, _NAME) for row in rows])
     for label in axis.get_yticklabels():
-        label.set(parse_math=False, color=theme.text, fontsize=8.5)
+        label.set(parse_math=False, color=theme.text, fontsize=layout.font(8.5))
 
 
 def _say_what_it_is(

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rich.console import RenderableType
+from rich.text import Text
+
 from ..verification.align import Row
 from ..verification.side_by_side import Compared
 from ..wording import counted
 from . import terminal
+from .drawing import beside, columns, drawn, piece, unbroken
 
 SHOWN = 20  # stretches that differ, unless all are asked for
 _BAR = "│"
@@ -24,17 +28,20 @@ def compared_as_json(compared: Compared) -> Iterator[bytes]:
 
 def shown_lines(compared: Compared, *, ids: bool, everything: bool, color: bool, width: int) -> Iterator[str]:
     """The verdict, a line a model, and the stretches that are cut differently; with `everything`, all of them."""
+    return drawn(_parts(compared, ids, everything, width), color, width)
+
+
+def _parts(compared: Compared, ids: bool, everything: bool, width: int) -> Iterator[RenderableType]:
     parted = compared.stretches.differing
     size = counted(len(compared.text), "byte")
     verdict = f"cut differently in {counted(parted, 'place')}" if parted else "cut alike by all"
     yield f"{size}, {verdict}"
-    characters = len(compared.text.decode("utf-8", "replace"))
-    digits = max(6, *(len(str(count)) for count in compared.stretches.counts))
-    yield f"{'tokens':>{digits}}  chars/token  model"
-    for name, count in zip(compared.names, compared.stretches.counts):
-        ratio = f"{characters / count:.2f}" if count else "-"
-        yield f"{count:>{digits}}  {ratio:>11}  {terminal.safe_line(name)}"
     names = [terminal.one_line(name) for name in compared.names]
+    characters = len(compared.text.decode("utf-8", "replace"))
+    rows = [["tokens", "chars/token", "model"]]
+    for name, count in zip(names, compared.counts):
+        rows.append([str(count), f"{characters / count:.2f}" if count else "-", name])
+    yield columns(rows, 2)
     label = min(max(map(len, names)), max(width // 3, 8))
     stretches = compared.stretches
     for shown, stretch in enumerate(stretches if everything else stretches.only_differing()):
@@ -44,14 +51,14 @@ def shown_lines(compared: Compared, *, ids: bool, everything: bool, color: bool,
         data = compared.text[stretch.start : stretch.end]
         head = f"byte {stretch.start}: {terminal.shown_text(data, max(width - 20, 20))}"
         yield ""
-        yield f"{terminal.BOLD}{head}{terminal.RESET}" if color and not stretch.is_same else head
+        yield Text(head, "" if stretch.is_same else "bold")
         for name, row in zip(names, stretch.tokens):
-            start = f"  {name if len(name) <= label else name[: label - 1] + '…':{label}}  "
-            yield start + terminal.wrapped(_row(row, ids), width, len(start), start=len(start))
+            short = name if len(name) <= label else name[: label - 1] + "…"
+            yield beside(f"  {short:{label}}  ", _row(row, ids))
 
 
 def _row(row: Row, ids: bool) -> str:
     if not row:
         return "∅"
-    pieces = (terminal.shown_piece(token.piece)[0] + f" {token.id}" * ids for token in row)
+    pieces = (unbroken(piece(token.piece).plain + f" {token.id}" * ids) for token in row)
     return f"{counted(len(row), 'token')}: " + f" {_BAR} ".join(pieces)

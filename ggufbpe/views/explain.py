@@ -8,9 +8,10 @@ sentence makes the quotes safe for where they go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from ..models.bpe.merge import CHAR_BYTES
 from ..models.steps import Change, Edge, Fragment, Match, Merge, Path, Symbol, Word, written_bytes
 from ..trace.reasons import Place, WhyNot
 from ..trace.search import PLACES
@@ -34,6 +35,16 @@ Sentence = list[str | Quote]
 
 
 # ---- words ----------------------------------------------------------------------------------------------
+
+
+def reader_of(found: Trace, word: Word) -> Callable[[str], bytes]:
+    """What turns a symbol of a word into what it stands for: "Ġw", in the byte-level alphabet, into " w"."""
+    data = found.text[word.start : word.end]
+    if len(word.written) == len(data) and all(
+        CHAR_BYTES.get(char) == byte for char, byte in zip(word.written, data)
+    ):
+        return lambda symbol: bytes(CHAR_BYTES[char] for char in symbol)
+    return written_bytes
 
 
 def taken_by(found: Trace, word: Word) -> Sentence:
@@ -104,10 +115,14 @@ def fate_of(symbol: Symbol) -> str:
 
 def summary(found: Trace, totals: Totals) -> str:
     """The whole in a line."""
-    counts = (totals.bytes, "byte"), (totals.words, "word"), (totals.tokens, "token")
-    numbers = ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
     pre = f", pre-tokenizer {found.pre}" if found.stages else ""
-    return f"{found.model}{pre}: {numbers}"
+    return f"{found.model}{pre}: {size_in_words(totals)}"
+
+
+def size_in_words(totals: Totals) -> str:
+    """How long a text is."""
+    counts = (totals.bytes, "byte"), (totals.words, "word"), (totals.tokens, "token")
+    return ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts)
 
 
 _REASONS = {

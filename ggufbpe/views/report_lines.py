@@ -5,18 +5,22 @@ verification/ -> Result -> [this file] -> cli/verify.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text as Line
 
 from ..verification.result import Difference, Example, FailureGroup, Result, Shown, Text
 from ..wording import counted
 from . import terminal
-from .report import all_fixes, verdict
+from .drawing import beside, drawn, indented, piece, styled, uncut
+from .report import all_fixes, by_span, verdict
 
 _SHOWN = 10  # differences printed on a terminal; --json and --html have all
 _TELLING = 100_000  # bytes from which on the time for them says something
 _TEXT_SHOWN = 200  # bytes of a text that are printed
-_MARK, _GOOD, _BAD = "\x1b[1;31m", "\x1b[32m", "\x1b[31m"
 
 
 class ReportLines:
@@ -31,12 +35,16 @@ class ReportLines:
         self._label = min(max(8, *map(len, self._sides)), width // 3)
 
     def lines(self, result: Result, note: str) -> Iterator[str]:
+        """What was found, line by line."""
+        return drawn(self._parts(result, note), self._color, self._width)
+
+    def _parts(self, result: Result, note: str) -> Iterator[RenderableType]:
         yield from self._summary(result, note)
         for number, difference in enumerate(result.differences[:_SHOWN], 1):
             yield ""
             yield from self._difference(number, difference)
         if fix := all_fixes(result):
-            yield from ("", f"all fixes in one: {terminal.one_line(fix)}")
+            yield from ("", uncut(f"all fixes in one: {terminal.one_line(fix)}"))
         more = len(result.differences) - _SHOWN
         if more > 0:
             yield from ("", f"and {more} more difference{'s' * (more > 1)}, which --json and --html have")
@@ -46,15 +54,15 @@ class ReportLines:
             yield ""
             yield from self._failure(group)
 
-    def _summary(self, result: Result, note: str) -> Iterator[str]:
+    def _summary(self, result: Result, note: str) -> Iterator[RenderableType]:
         text = verdict(result)
         if result.different:
             places = sum(difference.places for difference in result.differences) + result.other_places
             text += f", in {counted(places, 'place')}"
         good = result.compared and not result.different
-        yield self._colored(text, _GOOD if good else _BAD)
+        yield Line(text, "green" if good else "bold red")
         if result.failed:
-            yield self._colored(f"{result.oracle} failed on {counted(result.failed, 'text')}", _BAD)
+            yield Line(f"{result.oracle} failed on {counted(result.failed, 'text')}", "bold red")
         if result.refused:
             yield f"{counted(result.refused, 'text')} not compared, which {result.oracle} cannot take"
         own = self._models[0] if self._models else "ggufbpe"
@@ -69,26 +77,26 @@ class ReportLines:
         ]
         first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
         if first + second > self._width - 16:
-            yield from (f"  {name}: {', '.join(rest)}" for name, *rest in rows)
+            yield from (f"  {name}: {', '.join(filter(None, rest))}" for name, *rest in rows)
         else:
             yield from (
                 f"  {name:{first}}  {number:>{second}}  {last}".rstrip() for name, number, last in rows
             )
         if note:
-            yield self._wrapped(f"  {note}", 2)
+            yield beside("  ", note)
 
-    def _difference(self, number: int, difference: Difference) -> Iterator[str]:
-        places = counted(difference.places, "place")
+    def _difference(self, number: int, difference: Difference) -> Iterator[RenderableType]:
         first = difference.first
-        yield self._wrapped(f"{self._colored(f'{number}. {difference.step}', terminal.BOLD)}: {places}", 3)
+        places = f": {counted(difference.places, 'place')}"
+        yield Line.assemble((f"{number}. {difference.step}", "bold"), places)
         yield from self._causes(difference)
-        yield self._wrapped(f"   first in {where(first.text, first.start)}", 5)
+        yield beside("   first in ", where(first.text, first.start))
         yield from self._rows(first)
         if difference.smallest is not None:
-            yield self._wrapped(f"   smallest text: {_shown_text(difference.smallest.text.data)}", 5)
+            yield beside("   smallest text: ", _shown_text(difference.smallest.text.data))
             yield from self._rows(difference.smallest)
 
-    def _causes(self, difference: Difference) -> Iterator[str]:
+    def _causes(self, difference: Difference) -> Iterator[RenderableType]:
         if not difference.causes:
             if self._models is None:  # of two models that differ, their differences say more
                 yield "   cause: not found"
@@ -96,113 +104,82 @@ class ReportLines:
         share = "" if difference.explains == 1.0 else f" (explains {difference.explains:.0%} of the ids)"
         for cause in difference.causes:
             what = terminal.one_line(str(cause.detail.get("what", "")))
-            yield self._wrapped(f"   cause: {cause.id}{': ' * bool(what)}{what}{share}", 5)
+            yield beside("   cause: ", f"{cause.id}{': ' * bool(what)}{what}{share}")
             if cause.fix:
-                yield f"   fix: {terminal.one_line(cause.fix)}"  # in one piece, to be copied
+                yield uncut(f"   fix: {terminal.one_line(cause.fix)}")  # in one piece, to be copied
 
-    def _failure(self, group: FailureGroup) -> Iterator[str]:
-        kind = self._colored(group.kind, terminal.BOLD)
-        yield self._wrapped(f"{kind}: {terminal.one_line(group.detail)}", 3)
-        yield self._wrapped(f"   {counted(group.texts, 'text')}, first {where(group.first, 0)}", 5)
-        yield self._wrapped(f"   {_shown_text(group.first.data)}", 5)
-
-    def _wrapped(self, text: str, indent: int) -> str:
-        return terminal.wrapped(text, self._width, indent, start=0)
-
-    def _colored(self, text: str, color: str) -> str:
-        return f"{color}{text}{terminal.RESET}" if self._color else text
+    def _failure(self, group: FailureGroup) -> Iterator[RenderableType]:
+        yield Line.assemble((group.kind, "bold"), f": {terminal.one_line(group.detail)}")
+        yield beside("   ", f"{counted(group.texts, 'text')}, first {where(group.first, 0)}")
+        yield beside("   ", _shown_text(group.first.data))
 
     # ---- two rows, aligned ----------------------------------------------------------------------
 
-    def _rows(self, example: Example) -> Iterator[str]:
+    def _rows(self, example: Example) -> Iterator[RenderableType]:
         """Ours above theirs, each token over its id, in as many blocks as the width asks for."""
         room = self._width - 6 - self._label
-        columns = [_column(ours, theirs, left_out, room) for ours, theirs, left_out in _by_span(example)]
-        while columns:
+        stretches = [_stretch(*sides, room) for sides in by_span(example)]
+        while stretches:
             used = 0
-            block: list[_Column] = []
-            while columns and (not block or used + columns[0].width <= room):
-                used += columns[0].width + 2
-                block.append(columns.pop(0))
+            block: list[_Stretch] = []
+            while stretches and (not block or used + stretches[0].width <= room):
+                used += stretches[0].width + 2
+                block.append(stretches.pop(0))
             ours, theirs = self._sides
-            for label, line in (("at byte", 0), (ours, 1), ("", 2), (theirs, 3), ("", 4)):
-                cells = [self._cell(column, line) for column in block]
-                yield f"     {label[: self._label]:{self._label}} {'  '.join(cells)}".rstrip()
-            if not self._color:
-                marks = ["^" * column.width if column.differs else " " * column.width for column in block]
-                if any(column.differs for column in block):
-                    yield f"     {'':{self._label}} {'  '.join(marks)}".rstrip()
-
-    def _cell(self, column: _Column, line: int) -> str:
-        text, width = column.lines[line]
-        padded = text + " " * (column.width - width)
-        if not self._color:
-            return padded
-        if line in (0, 2, 4):
-            return f"{terminal.DIM}{padded}{terminal.RESET}"
-        return f"{_MARK}{padded}{terminal.RESET}" if column.differs else padded
+            table = Table.grid(padding=(0, 2, 0, 0))
+            table.add_column(width=self._label - 1, no_wrap=True, overflow="crop")
+            for stretch in block:
+                table.add_column(width=stretch.width, no_wrap=True)
+            table.add_row("at byte", *(styled(str(stretch.start), "dim") for stretch in block))
+            table.add_row(ours, *(stretch.ours for stretch in block))
+            table.add_row(theirs, *(stretch.theirs for stretch in block))
+            if not self._color and any(stretch.differs for stretch in block):
+                table.add_row("", *("^" * stretch.width * stretch.differs for stretch in block))
+            yield indented(table, 5)
 
 
-class _Column(NamedTuple):
-    """A stretch of the text where both rows begin and end a token.
+class _Stretch(NamedTuple):
+    """A part of the text where both sides begin and end a token; each side is a line of pieces over one of ids."""
 
-    `lines` are its first byte, our pieces, their ids, the oracle's pieces, their ids; each with its width.
-    """
-
+    start: int  # byte
     differs: bool
-    lines: list[tuple[str, int]]
-
-    @property
-    def width(self) -> int:
-        return max(width for _, width in self.lines)
+    ours: Table
+    theirs: Table
+    width: int  # columns
 
 
-def _column(ours: list[Shown], theirs: list[Shown], left_out: tuple[int, int], room: int) -> _Column:
-    """The column of some tokens; as many of each side as there is room for."""
-    differs = any(token.differs for token in ours + theirs)
-    position = str(min(token.start for token in ours + theirs))
+def _stretch(
+    ours: Sequence[Shown], theirs: Sequence[Shown], left_out: tuple[int, int], room: int
+) -> _Stretch:
+    """As many tokens of each side as there is room for."""
+    differs = any(token.differs for token in [*ours, *theirs])
+    start = min(token.start for token in [*ours, *theirs])
     for most in range(max(len(ours), len(theirs)), 0, -1):
         sides = [
-            _side(tokens[:most], more + max(len(tokens) - most, 0))
+            _side(tokens[:most], more + max(len(tokens) - most, 0), differs)
             for tokens, more in zip((ours, theirs), left_out)
         ]
-        column = _Column(differs, [(position, len(position)), *sides[0], *sides[1]])
-        if column.width <= room:
+        width = max(len(str(start)), *(columns for _, columns in sides))
+        if width <= room:
             break
-    return column
+    return _Stretch(start, differs, sides[0][0], sides[1][0], min(width, room))
 
 
-def _side(tokens: list[Shown], left_out: int) -> list[tuple[str, int]]:
-    """The line of pieces and the line of ids, each with its width; pieces stand over their ids."""
-    if not tokens:
-        return [("∅", 1), ("", 0)]
-    pieces, ids, total = [], [], 0
-    for token in tokens:
-        piece, width = terminal.shown_piece(token.piece)
-        number = str(token.id)
-        cell = max(width, len(number))
-        pieces.append(piece + " " * (cell - width))
-        ids.append(number.ljust(cell))
-        total += cell + 1
+def _side(tokens: Sequence[Shown], left_out: int, differs: bool) -> tuple[Table, int]:
+    """Pieces over their ids, and how many columns they take."""
+    style = "bold red" if differs else ""
+    pieces = [piece(token.piece, style) for token in tokens] or [styled("∅", style)]
+    ids = [str(token.id) for token in tokens] or [""]
     if left_out:
-        more = f"… and {left_out} more"
-        pieces.append(more)
-        ids.append(" " * len(more))
-        total += len(more) + 1
-    return [(" ".join(pieces), total - 1), (" ".join(ids), total - 1)]
-
-
-def _by_span(example: Example) -> Iterator[tuple[list[Shown], list[Shown], tuple[int, int]]]:
-    """The tokens of both sides that stand over each other; each on its own where they are the same."""
-    numbers = sorted({token.span for token in example.ours + example.theirs})
-    for number in numbers:
-        ours, theirs = (
-            [token for token in row if token.span == number] for row in (example.ours, example.theirs)
-        )
-        if any(token.differs for token in ours + theirs):
-            yield ours, theirs, example.left_out if number == example.span else (0, 0)
-        else:
-            yield from (([one], [other], (0, 0)) for one, other in zip(ours, theirs))
+        pieces.append(styled(f"… and {left_out} more", style))
+        ids.append("")
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    for _ in pieces:
+        grid.add_column(no_wrap=True)
+    grid.add_row(*pieces)
+    grid.add_row(*(styled(number, "dim") for number in ids))
+    widths = [max(shown.cell_len, len(number)) for shown, number in zip(pieces, ids)]
+    return grid, sum(widths) + len(widths) - 1
 
 
 def _shown_text(data: bytes) -> str:
