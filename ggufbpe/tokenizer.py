@@ -361,7 +361,7 @@ class Tokenizer(VocabularyFacts):
     def _with_offsets(
         self, text: Text, add_special: bool, parse_special: bool, *, as_buffers: bool
     ) -> tuple[Any, Any] | None:
-        """What the compiled encoder gives; None where the reference engine has to."""
+        """What the compiled encoder gives; None where there is none."""
         encoder = self._encoder
         if encoder is None:
             return None

@@ -25,8 +25,8 @@ pytestmark = [
 ]
 
 VOCABULARIES = sorted((ROOT / "fixtures" / "vocabs").glob("*.gguf"))
-MODELS = ("llama", "bert", "t5", "rwkv", "gpt2", "gemma4", "hybriddna", "whitespace")
-ONE_OF_EACH = ("spm", "wpm", "nomic-bert-moe", "rwkv")
+MODELS = ("llama", "bert", "t5", "rwkv", "gpt2", "gemma4", "hybriddna", "whitespace", "plamo2", "plamo3")
+ONE_OF_EACH = ("spm", "wpm", "nomic-bert-moe", "rwkv", "plamo2", "plamo3")
 TEXTS = (
     b"",
     b" ",
@@ -34,8 +34,9 @@ TEXTS = (
     b"plain text, and more of it\n" * 20,
     "naïve ▁ 😁 ꙮ\n<0x41> \u212bngstr\u00f6m ﬁ é e\u0301 \u3000İ".encode(),
     b"<dna>ACGTACGTAC gt</dna> A<dna>ac",
-    b"\xe2 \xff\xc0\xa0\xed\xa0\x80 \xe2\x96 \xf0\x9f\x98 a\x81\x82",
+    b"\xf4\x90\x80\x80 \xf7\xbf\xbf\xbf\xe2 \xff\xc0\xa0\xed\xa0\x80 \xe2\x96 \xf0\x9f\x98 a\x81\x82",
     "中文字 한국어 ひらがな\x00\x01\xad".encode(),
+    "\ufeffa\ufeff \uee00b aaaa    <|plamo:x|> <|plamo: |>".encode(),
 )
 
 Answer = tuple[list[int], list[tuple[int, int]]] | str

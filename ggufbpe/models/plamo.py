@@ -310,9 +310,11 @@ class PlamoText:
         """There are none."""
 
     def words(self, fragment: str | bytes) -> list[str]:
-        """The segments; the whole text where none are cut."""
-        text = self._characters(fragment)
-        return [text[start:end] for start, end in self.segments(text)]
+        """The segments; the whole text where none are cut. Characters beyond Unicode are shown as U+FFFD."""
+        text = shown = self._characters(fragment)
+        if not isinstance(fragment, str):
+            shown = utf8.decode(_BEYOND_UNICODE.sub("\ufffd".encode(), fragment))  # as many characters
+        return [shown[start:end] for start, end in self.segments(text)]
 
     def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
         """The ids, a tuple for each segment."""

@@ -185,11 +185,10 @@ Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool pars
     return std::move(**ids);
 }
 
-// Ids and spans of a text; false where the model has no spans.
-bool encoded_with_spans(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, Ids &ids, Spans &spans) {
+void encode_with_spans(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, Ids &ids, Spans &spans) {
     const Source source(text);
     InterpreterLock lock(source.text().size);
-    return encoder.encode_with_spans(source.text(), {add_special, parse_special}, ids, spans, [&] { lock.poll(); });
+    encoder.encode_with_spans(source.text(), {add_special, parse_special}, ids, spans, [&] { lock.poll(); });
 }
 
 PyObject *int_of(int64_t number) {
@@ -223,10 +222,10 @@ nb::object list_of(Spans &spans) {
     return list;
 }
 
-nb::object encode_with_offsets(const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, bool as_buffers) {
+nb::tuple encode_with_offsets(const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, bool as_buffers) {
     Ids ids;
     Spans spans;
-    if (!encoded_with_spans(self.encoder, text, add_special, parse_special, ids, spans)) return nb::none();
+    encode_with_spans(self.encoder, text, add_special, parse_special, ids, spans);
     if (!as_buffers) return nb::make_tuple(self.ints.list_of(ids), list_of(spans));
     spans.shrink();
     spans.room(1);  // an array of nothing has an address, too
@@ -256,7 +255,7 @@ nb::object words(const Encoder &encoder, nb::handle text) {
         };
         if (!encoder.words(source.text(), take, [&] { lock.poll(); })) return nb::none();
     }
-    const char *const errors = encoder.model().reads_bytes() ? "replace" : "surrogatepass";
+    const char *const errors = encoder.model().words_are_bytes() ? "replace" : "surrogatepass";
     nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(ends.size())));
     if (!list) throw nb::python_error();
     in_pieces(ends.size(), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
@@ -393,8 +392,8 @@ void bind_encoder(nb::module_ &module) {
         .def("encode_with_offsets", &encode_with_offsets, nb::arg("text").none(), nb::arg("add_special"),
              nb::arg("parse_special"), nb::arg("as_buffers"),
              nb::sig("def encode_with_offsets(self, text: object, add_special: bool, parse_special: bool, as_buffers: bool) -> "
-                     "tuple[typing.Any, typing.Any] | None"),
-             "The ids, and (start, end) of each; None where the model leaves that to the reference engine.")
+                     "tuple[typing.Any, typing.Any]"),
+             "The ids, and (start, end) of each.")
         .def("words", [](const BoundEncoder &self, nb::handle text) { return words(self.encoder, text); },
              nb::arg("text").none(), nb::sig("def words(self, text: object) -> list[str] | None"),
              "What the pre-tokenizer makes of plain text; None where the model leaves that to the reference engine.")

@@ -269,15 +269,13 @@ size_t Encoder::count(const Text &text, const EncodeOptions &options, size_t thr
     return sink.count();
 }
 
-bool Encoder::encode_with_spans(const Text &text, const EncodeOptions &options, Ids &ids, Spans &spans,
+void Encoder::encode_with_spans(const Text &text, const EncodeOptions &options, Ids &ids, Spans &spans,
                                 const Poll &poll) const {
-    if (!model_->has_spans()) return false;
     if (text.size >= LONG_TEXT) model_->expect(text.size);
     if (text.size >= LONG_TEXT) spans.room(text.size / BYTES_A_TOKEN);
     Sink sink(ids, &spans);
     TextModel::Lease scratch(*model_);
     encode_alone(text, options, *scratch, sink, poll);
-    return true;
 }
 
 bool Encoder::words(const Text &text, const TextModel::TakesWord &take, const Poll &poll) const {

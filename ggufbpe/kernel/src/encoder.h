@@ -62,8 +62,8 @@ public:
                       const Collector &collector, const Poll &poll) const;
     size_t count(const Text &text, const EncodeOptions &options, size_t threads, const Poll &poll) const;
 
-    // The ids of a text and the span of each, on this thread; false, and nothing, if the model has no spans.
-    bool encode_with_spans(const Text &text, const EncodeOptions &options, Ids &ids, Spans &spans, const Poll &poll) const;
+    // The ids of a text and the span of each, on this thread.
+    void encode_with_spans(const Text &text, const EncodeOptions &options, Ids &ids, Spans &spans, const Poll &poll) const;
 
     // The pieces of a text that is plain as it is; false, and nothing, if the model has none.
     bool words(const Text &text, const TextModel::TakesWord &take, const Poll &poll) const;
