@@ -79,7 +79,8 @@ void though_forked(size_t threads, Work work) {
 }
 
 // The Python ints of token ids, each made when it first comes and then given again: a list is no more than references to
-// them. They belong to the interpreter that the encoder's object belongs to, and go with that object.
+// them. Places in a text are numbers as well: those below the number of tokens are the same ints. They belong to the
+// interpreter that the encoder's object belongs to, and go with that object.
 class TokenInts {
 public:
     explicit TokenInts(size_t tokens) {
@@ -106,19 +107,53 @@ public:
     }
     nb::object list_of(const Ids &ids) { return list_of(ids.data(), ids.size()); }
 
+    // A list of (start, end). Most tokens begin where another ends, and have the same int for it.
+    nb::object list_of(Spans &spans) {
+        const Span *const data = spans.data();
+        nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(spans.size())));
+        if (!list) throw nb::python_error();
+        PyObject_GC_UnTrack(list.ptr());  // the garbage collector would go through it again and again while it gets longer
+        int64_t last = 0;
+        PyObject *last_int = int_of(last);  // the tuple that has it holds it from the first one on
+        const nb::object first = nb::steal(last_int);
+        in_pieces(spans.size(), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
+            for (size_t i = from; i < end; ++i) {
+                const Span &span = data[i];
+                PyObject *pair = PyTuple_New(2);
+                if (!pair) throw nb::python_error();
+                PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), pair);
+                PyObject_GC_UnTrack(pair);  // it has nothing but ints
+                if (span.start == last) {
+                    Py_INCREF(last_int);
+                } else {
+                    last_int = int_of(last = span.start);
+                }
+                PyTuple_SET_ITEM(pair, 0, last_int);
+                if (span.end == last) {
+                    Py_INCREF(last_int);
+                } else {
+                    last_int = int_of(last = span.end);
+                }
+                PyTuple_SET_ITEM(pair, 1, last_int);
+            }
+        });
+        PyObject_GC_Track(list.ptr());
+        return list;
+    }
+
 private:
     // A new reference.
-    PyObject *int_of(int32_t id) {
-        if (static_cast<uint32_t>(id) >= size_) return made(id);  // a file may name a BOS that is no token
-        PyObject *&kept = ints_.get()[id];
-        if (!kept) kept = made(id);
+    PyObject *int_of(int64_t number) {
+        if (static_cast<uint64_t>(number) >= size_) return made(number);  // a file may name a BOS that is no token
+        PyObject *&kept = ints_.get()[number];
+        if (!kept) kept = made(number);
         Py_INCREF(kept);
         return kept;
     }
-    static PyObject *made(int32_t id) {
-        PyObject *number = PyLong_FromLong(id);
-        if (!number) throw nb::python_error();
-        return number;
+    static PyObject *made(int64_t number) {
+        PyObject *made = PyLong_FromLongLong(number);
+        if (!made) throw nb::python_error();
+        return made;
     }
     struct Free {
         void operator()(PyObject **ints) const { std::free(ints); }
@@ -191,42 +226,11 @@ void encode_with_spans(const Encoder &encoder, nb::handle text, bool add_special
     encoder.encode_with_spans(source.text(), {add_special, parse_special}, ids, spans, [&] { lock.poll(); });
 }
 
-PyObject *int_of(int64_t number) {
-    PyObject *made = PyLong_FromLongLong(number);
-    if (!made) throw nb::python_error();
-    return made;
-}
-
-// A list of (start, end). Most tokens begin where another ends, and have the same int for it.
-nb::object list_of(Spans &spans) {
-    const Span *const data = spans.data();
-    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(spans.size())));
-    if (!list) throw nb::python_error();
-    PyObject_GC_UnTrack(list.ptr());  // the garbage collector would go through it again and again while it gets longer
-    int64_t last = 0;
-    nb::object last_int = nb::steal(int_of(last));
-    in_pieces(spans.size(), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
-        for (size_t i = from; i < end; ++i) {
-            const Span &span = data[i];
-            PyObject *pair = PyTuple_New(2);
-            if (!pair) throw nb::python_error();
-            PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), pair);
-            PyObject_GC_UnTrack(pair);  // it has nothing but ints
-            if (span.start != last) last_int = nb::steal(int_of(last = span.start));
-            PyTuple_SET_ITEM(pair, 0, last_int.inc_ref().ptr());
-            if (span.end != last) last_int = nb::steal(int_of(last = span.end));
-            PyTuple_SET_ITEM(pair, 1, last_int.inc_ref().ptr());
-        }
-    });
-    PyObject_GC_Track(list.ptr());
-    return list;
-}
-
 nb::tuple encode_with_offsets(const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, bool as_buffers) {
     Ids ids;
     Spans spans;
     encode_with_spans(self.encoder, text, add_special, parse_special, ids, spans);
-    if (!as_buffers) return nb::make_tuple(self.ints.list_of(ids), list_of(spans));
+    if (!as_buffers) return nb::make_tuple(self.ints.list_of(ids), self.ints.list_of(spans));
     spans.shrink();
     spans.room(1);  // an array of nothing has an address, too
     return nb::make_tuple(buffer_of(std::move(ids)), nb::cast(std::move(spans)));
