@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import GPT2, ROOT
 from synthetic import tokenizer_as
-from test_blocks import odd_text, special_texts
+from test_blocks import odd_text, opened, special_texts
 
 from ggufbpe import Tokenizer
-from ggufbpe.errors import GGUFError
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.pipeline.pipeline import Pipeline
@@ -24,7 +21,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning"),  # of opening what is odd
 ]
 
-VOCABULARIES = sorted((ROOT / "fixtures" / "vocabs").glob("*.gguf"))
 MODELS = ("llama", "bert", "t5", "rwkv", "gpt2", "gemma4", "hybriddna", "whitespace", "plamo2", "plamo3")
 ONE_OF_EACH = ("spm", "wpm", "nomic-bert-moe", "rwkv", "plamo2", "plamo3")
 TEXTS = (
@@ -59,16 +55,6 @@ def check(tokenizer: Tokenizer, some_texts: list[bytes]) -> None:
         words = reference.words(text)
         assert tokenizer.words(text) == words, text
         assert tokenizer.count_words(text) == len(words), text
-
-
-@cache
-def opened() -> dict[str, Tokenizer]:
-    """The recorded vocabularies that llama.cpp takes, by name."""
-    found = {}
-    for path in VOCABULARIES:
-        with suppress(GGUFError):
-            found[path.stem] = Tokenizer.from_gguf(path, "native")
-    return found
 
 
 @pytest.mark.parametrize("model", MODELS)

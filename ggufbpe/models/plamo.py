@@ -56,6 +56,7 @@ class Plamo2Model(TokenizerModel):
     default_ids = MappingProxyType({"bos": 1, "eos": 2, "unk": 0, "pad": 3})
     has_scores = True
     has_pre_tokenizer = False
+    is_one_word = True
     keeps_first_attributes = True
     refuses_short_byte_tokens = False
     cuts_segments = False  # before anything else
@@ -115,6 +116,7 @@ class Plamo3Model(Plamo2Model):
     name = "plamo3"
     description = "PLaMo-3's best path by scores, in segments"
     architecture = "plamo3"
+    is_one_word = False
     cuts_segments = True
 
 

@@ -203,9 +203,9 @@ std::shared_ptr<BoundEncoder> encoder_of(std::shared_ptr<TextModel> model, std::
         new BoundEncoder{{std::move(model), texts, tokens_to_find, before, behind}, TokenInts(texts->size())});
 }
 
-Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads) {
+Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads, bool continues) {
     const Source source(text);
-    const EncodeOptions options{add_special, parse_special};
+    const EncodeOptions options{add_special, parse_special, continues};
     InterpreterLock lock(source.text().size);
     const auto poll = [&] { lock.poll(); };
     if (threads == 1) {
@@ -220,16 +220,17 @@ Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool pars
     return std::move(**ids);
 }
 
-void encode_with_spans(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, Ids &ids, Spans &spans) {
+void encode_with_spans(const Encoder &encoder, nb::handle text, const EncodeOptions &options, Ids &ids, Spans &spans) {
     const Source source(text);
     InterpreterLock lock(source.text().size);
-    encoder.encode_with_spans(source.text(), {add_special, parse_special}, ids, spans, [&] { lock.poll(); });
+    encoder.encode_with_spans(source.text(), options, ids, spans, [&] { lock.poll(); });
 }
 
-nb::tuple encode_with_offsets(const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, bool as_buffers) {
+nb::tuple encode_with_offsets(const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, bool continues,
+                              bool as_buffers) {
     Ids ids;
     Spans spans;
-    encode_with_spans(self.encoder, text, add_special, parse_special, ids, spans);
+    encode_with_spans(self.encoder, text, {add_special, parse_special, continues}, ids, spans);
     if (!as_buffers) return nb::make_tuple(self.ints.list_of(ids), self.ints.list_of(spans));
     spans.shrink();
     spans.room(1);  // an array of nothing has an address, too
@@ -289,12 +290,12 @@ Ids encoded_plain(const Encoder &encoder, nb::handle text) {
     return ids;
 }
 
-size_t count(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads) {
+size_t count(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads, bool continues) {
     const Source source(text);
     size_t count = 0;
     InterpreterLock lock(source.text().size);
     though_forked(threads, [&](size_t threads_left) {
-        count = encoder.count(source.text(), {add_special, parse_special}, threads_left, [&] { lock.poll(); });
+        count = encoder.count(source.text(), {add_special, parse_special, continues}, threads_left, [&] { lock.poll(); });
     });
     return count;
 }
@@ -371,38 +372,50 @@ void bind_encoder(nb::module_ &module) {
         .def(nb::new_(&encoder_of), nb::arg("model"), nb::arg("texts"), nb::arg("special"), nb::arg("before"),
              nb::arg("behind"))
         .def("encode",
-             [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special) {
-                 return self.ints.list_of(encoded(self.encoder, text, add_special, parse_special, 1));
+             [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, bool continues) {
+                 return self.ints.list_of(encoded(self.encoder, text, add_special, parse_special, 1, continues));
              },
-             nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"),
-             nb::sig("def encode(self, text: object, add_special: bool, parse_special: bool) -> list[int]"))
+             nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("continues"),
+             nb::sig("def encode(self, text: object, add_special: bool, parse_special: bool, continues: bool) -> list[int]"))
         .def("encode_to_buffer",
-             [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads) {
-                 return buffer_of(encoded(self.encoder, text, add_special, parse_special, threads));
+             [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads, bool continues) {
+                 return buffer_of(encoded(self.encoder, text, add_special, parse_special, threads, continues));
              },
              nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("threads"),
-             nb::sig("def encode_to_buffer(self, text: object, add_special: bool, parse_special: bool, threads: int) -> "
-                     "typing.Any"))
+             nb::arg("continues"),
+             nb::sig("def encode_to_buffer(self, text: object, add_special: bool, parse_special: bool, threads: int, "
+                     "continues: bool) -> typing.Any"))
         .def("encode_batch", &encode_batch, nb::arg("texts"), nb::arg("add_special"), nb::arg("parse_special"),
              nb::arg("threads"), nb::arg("as_buffers"),
              nb::sig("def encode_batch(self, texts: typing.Sequence[object], add_special: bool, parse_special: bool, threads: "
                      "int, as_buffers: bool) -> list[typing.Any]"))
         .def("count",
-             [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads) {
-                 return count(self.encoder, text, add_special, parse_special, threads);
+             [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads, bool continues) {
+                 return count(self.encoder, text, add_special, parse_special, threads, continues);
              },
              nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("threads"),
-             nb::sig("def count(self, text: object, add_special: bool, parse_special: bool, threads: int) -> int"))
+             nb::arg("continues"),
+             nb::sig("def count(self, text: object, add_special: bool, parse_special: bool, threads: int, continues: bool) -> "
+                     "int"))
         .def("encode_with_offsets", &encode_with_offsets, nb::arg("text").none(), nb::arg("add_special"),
-             nb::arg("parse_special"), nb::arg("as_buffers"),
-             nb::sig("def encode_with_offsets(self, text: object, add_special: bool, parse_special: bool, as_buffers: bool) -> "
-                     "tuple[typing.Any, typing.Any]"),
+             nb::arg("parse_special"), nb::arg("continues"), nb::arg("as_buffers"),
+             nb::sig("def encode_with_offsets(self, text: object, add_special: bool, parse_special: bool, continues: bool, "
+                     "as_buffers: bool) -> tuple[typing.Any, typing.Any]"),
              "The ids, and (start, end) of each.")
         .def("words", [](const BoundEncoder &self, nb::handle text) { return words(self.encoder, text); },
              nb::arg("text").none(), nb::sig("def words(self, text: object) -> list[str] | None"),
              "What the pre-tokenizer makes of plain text; None where the model leaves that to the reference engine.")
         .def("count_words", [](const BoundEncoder &self, nb::handle text) { return count_words(self.encoder, text); },
              nb::arg("text").none(), nb::sig("def count_words(self, text: object) -> int | None"), "How many there are.")
+        .def("cut",
+             [](const BoundEncoder &self, nb::bytes text, size_t start) {
+                 const auto *data = reinterpret_cast<const unsigned char *>(text.c_str());
+                 return start && start < text.size() ? self.encoder.model().cut(data, text.size(), start, LOOK_AT_SIGNALS)
+                                                     : text.size();
+             },
+             nb::arg("text"), nb::arg("start"),
+             "The first place at or behind `start` where a text may be cut, and what is behind given with `continues`; its size "
+             "if there is none.")
         .def("encode_plain",
              [](const BoundEncoder &self, nb::handle text) {
                  return self.ints.list_of(encoded_plain(self.encoder, text));

@@ -82,6 +82,14 @@ public:
     // Whether words() gives bytes that need not be UTF-8.
     virtual bool words_are_bytes() const { return reads_bytes(); }
 
+    // The first place at or behind `from`, which is above 0, where a text may be cut so that what is before and, continued, what
+    // is behind have its ids and words; the size of the text if there is none. Special tokens are not looked at, and the
+    // characters beside the place are UTF-8.
+    virtual size_t cut(const unsigned char *, size_t size, size_t, const Poll &) const { return size; }
+
+    // What a plain fragment (`Part::token`) is that goes on where another text ended.
+    virtual int32_t continued(int32_t token) const { return token; }
+
     // Cuts a part into parts of about `size` bytes that have the same ids together; may give it back whole.
     virtual void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const = 0;
 

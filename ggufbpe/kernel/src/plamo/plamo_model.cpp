@@ -115,6 +115,17 @@ bool PlamoModel::may_cut(const unsigned char *p, const unsigned char *end) const
     return !cuts_segments_ || may_part_segments(p[-1], c);
 }
 
+// PLaMo-3's segments end before two spaces, whatever is before, for white space is in no marker.
+size_t PlamoModel::cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const {
+    Pace pace(poll);
+    const auto is_segment_end = [&](size_t at) {
+        return text[at] == ' ' && text[at - 1] != ' ' && size - at > 1 && text[at + 1] == ' ';
+    };
+    return find_first(from, size, pace, [&](size_t at) {
+        return cuts_segments_ ? is_segment_end(at) : may_cut(text + at, text + size);
+    });
+}
+
 void PlamoModel::divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const {
     const unsigned char *end = part.data + part.size;
     Pace pace(poll);

@@ -34,6 +34,7 @@ public:
     bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
                const Poll &poll) const override;
     bool words_are_bytes() const override { return false; }
+    size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const override;
 
 protected:
     std::unique_ptr<TextModel::Scratch> new_scratch() const override;

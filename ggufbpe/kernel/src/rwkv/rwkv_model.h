@@ -31,6 +31,7 @@ public:
     bool reads_bytes() const override { return true; }
     bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
                const Poll &poll) const override;
+    size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const override;
 
 protected:
     std::unique_ptr<TextModel::Scratch> new_scratch() const override;
