@@ -163,26 +163,37 @@ class Tokenizer(VocabularyFacts):
 
     # ---- encoding -------------------------------------------------------------------------------
 
-    def encode(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> list[int]:
+    def encode(
+        self, text: Text, *, add_special: bool = True, parse_special: bool = True, continues: bool = False
+    ) -> list[int]:
         """The ids of `text`, as the function llama_tokenize gives them.
 
         `add_special` adds BOS and EOS where the model wants them. The command llama-tokenize, and `ggufbpe
         tokenize`, pass `tok.add_bos` for it: of a model that adds EOS and no BOS they leave out EOS.
         `parse_special` takes the text of control tokens for these tokens. Bytes need not be UTF-8: each that
         cannot be decoded counts as U+FFFD. A `str` with lone surrogates is a `ValueError`, for no UTF-8 writes it.
+        `continues` says that the text goes on where another one ended (`cut`), so that no space is put before it.
 
         Source: src/llama-vocab.cpp, llama_vocab::impl::tokenize (llama_tokenize).
         """
         encoder = self._made_encoder or self._encoder  # the attribute takes less time than the property
         if encoder is None:
-            return list(chain.from_iterable(self.pipeline.encoded(text, add_special, parse_special)))
+            return list(
+                chain.from_iterable(self.pipeline.encoded(text, add_special, parse_special, continues))
+            )
         try:
-            return encoder.encode(text, add_special, parse_special)
+            return encoder.encode(text, add_special, parse_special, continues)
         except UnicodeEncodeError:
             raise self._surrogate_error([text]) from None
 
     def encode_to_numpy(
-        self, text: Text, *, add_special: bool = True, parse_special: bool = True, threads: int = 1
+        self,
+        text: Text,
+        *,
+        add_special: bool = True,
+        parse_special: bool = True,
+        threads: int = 1,
+        continues: bool = False,
     ) -> npt.NDArray[np.int32]:
         """The same as an array of int32, shape (number of tokens,), which the native engine gives without a copy.
 
@@ -193,18 +204,24 @@ class Tokenizer(VocabularyFacts):
         encoder = self._made_encoder or self._encoder
         array: npt.NDArray[np.int32]
         if encoder is None:
-            ids = self.encode(text, add_special=add_special, parse_special=parse_special)
+            ids = self.encode(text, add_special=add_special, parse_special=parse_special, continues=continues)
             array = numpy.array(ids, numpy.int32)
         else:
             try:
-                buffer = encoder.encode_to_buffer(text, add_special, parse_special, threads)
+                buffer = encoder.encode_to_buffer(text, add_special, parse_special, threads, continues)
             except UnicodeEncodeError:
                 raise self._surrogate_error([text]) from None
             array = numpy.frombuffer(buffer, numpy.int32)
         return array
 
     def encode_with_offsets(
-        self, text: Text, *, add_special: bool = True, parse_special: bool = True, unit: Unit = "bytes"
+        self,
+        text: Text,
+        *,
+        add_special: bool = True,
+        parse_special: bool = True,
+        continues: bool = False,
+        unit: Unit = "bytes",
     ) -> tuple[list[int], list[tuple[int, int]]]:
         """The ids, and for each the (start, end) of what it stands for, in bytes of the UTF-8 of `text`.
 
@@ -214,8 +231,8 @@ class Tokenizer(VocabularyFacts):
         a token that is a part of one has all of it, and each byte that is not UTF-8 is one.
         """
         _check_unit(unit)
-        found = self._with_offsets(text, add_special, parse_special, as_buffers=False)
-        ids, offsets = found or self.pipeline.ids_with_offsets(text, add_special, parse_special)
+        found = self._with_offsets(text, add_special, parse_special, continues, as_buffers=False)
+        ids, offsets = found or self.pipeline.ids_with_offsets(text, add_special, parse_special, continues)
         return ids, offsets if unit == "bytes" else utf8.in_characters(self.pipeline.source(text), offsets)
 
     def encode_with_offsets_to_numpy(
@@ -272,15 +289,21 @@ class Tokenizer(VocabularyFacts):
         return arrays
 
     def count(
-        self, text: Text, *, add_special: bool = True, parse_special: bool = True, threads: int = 1
+        self,
+        text: Text,
+        *,
+        add_special: bool = True,
+        parse_special: bool = True,
+        threads: int = 1,
+        continues: bool = False,
     ) -> int:
         """The number of ids that `encode` would give, without making them; `threads` as in `encode_to_numpy`."""
         _check_threads(threads)
         encoder = self._encoder
         if encoder is None:
-            return sum(map(len, self.pipeline.encoded(text, add_special, parse_special)))
+            return sum(map(len, self.pipeline.encoded(text, add_special, parse_special, continues)))
         try:
-            return encoder.count(text, add_special, parse_special, threads)
+            return encoder.count(text, add_special, parse_special, threads, continues)
         except UnicodeEncodeError:
             raise self._surrogate_error([text]) from None
 
@@ -304,6 +327,15 @@ class Tokenizer(VocabularyFacts):
         except UnicodeEncodeError:
             raise self._surrogate_error([text]) from None
         return len(self.words(text)) if found is None else found
+
+    def cut(self, data: bytes, start: int) -> int:
+        """The first place at or behind `start` where a text may be cut without a change of ids or words.
+
+        What is behind is encoded with `continues`. Characters must end there, and special tokens are not looked at. The
+        length of `data` where there is no place, as for UGM and in the reference engine.
+        """
+        encoder = self._encoder
+        return len(data) if encoder is None else encoder.cut(data, start)
 
     def trace(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> Trace:
         """The way of `text` through the steps: fragments, words, merges and tokens, as plain data classes.
@@ -381,14 +413,14 @@ class Tokenizer(VocabularyFacts):
         return self._made_encoder
 
     def _with_offsets(
-        self, text: Text, add_special: bool, parse_special: bool, *, as_buffers: bool
+        self, text: Text, add_special: bool, parse_special: bool, continues: bool = False, *, as_buffers: bool
     ) -> tuple[Any, Any] | None:
-        """What the compiled encoder gives; None where the reference engine has to."""
+        """What the compiled encoder gives; None where there is none."""
         encoder = self._encoder
         if encoder is None:
             return None
         try:
-            return encoder.encode_with_offsets(text, add_special, parse_special, as_buffers)
+            return encoder.encode_with_offsets(text, add_special, parse_special, continues, as_buffers)
         except UnicodeEncodeError:
             raise self._surrogate_error([text]) from None
 

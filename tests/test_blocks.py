@@ -6,18 +6,25 @@ import io
 import random
 import subprocess
 import sys
+import warnings
+from array import array
+from contextlib import suppress
+from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import GPT2, ROOT
-from synthetic import CHARACTERS, ONE_OF_EACH_FAMILY, WORDS, tokenizer_as
+from synthetic import CHARACTERS, ONE_OF_EACH_FAMILY, WORDS, make_vocabulary, tokenizer_as
 
-from ggufbpe import Tokenizer
+from ggufbpe import GGUFWarning, Tokenizer
 from ggufbpe.cli import main
+from ggufbpe.errors import GGUFError
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.pipeline.blocks import blocks
+from ggufbpe.spelling import BYTE_TOKENS
 from ggufbpe.trace import parts
 from ggufbpe.trace import search as searches
 from ggufbpe.trace import survey as surveys
@@ -28,6 +35,7 @@ from ggufbpe.views.explain_json import of_parts
 from ggufbpe.views.explain_lines import ExplainLines
 from ggufbpe.views.explain_page import html
 from ggufbpe.views.terminal import json_bytes
+from ggufbpe.vocab import BYTE, Vocabulary
 
 pytestmark = pytest.mark.skipif(native is None, reason="the reference engine takes whole texts")
 MEMORY = """
@@ -49,6 +57,20 @@ BROKEN = (
     b"\xf8",
     b"\xf0\x9f\x98 ",
 )
+
+
+VOCABULARIES = sorted((ROOT / "fixtures" / "vocabs").glob("*.gguf"))
+
+
+@cache
+def opened() -> dict[str, Tokenizer]:
+    """The recorded vocabularies that llama.cpp takes, by name."""
+    found = {}
+    for path in VOCABULARIES:
+        with suppress(GGUFError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", GGUFWarning)
+            found[path.stem] = Tokenizer.from_gguf(path, "native")
+    return found
 
 
 def odd_text(seed: str, special: list[str]) -> bytes:
@@ -139,6 +161,116 @@ def test_the_reference_engine_takes_the_whole() -> None:
 def test_text_streams_are_refused() -> None:
     with pytest.raises(TypeError, match="binary mode"):
         list(blocks(io.StringIO("text"), [tokenizer_as("gpt-2")]))
+
+
+# ---- models without patterns ----------------------------------------------------------------------------
+
+NEVER_CUT = {"t5"}  # and PLaMo-3 where there are no two spaces
+
+
+def spm_vocabulary(tokens: list[str]) -> Vocabulary:
+    """Those of a file, with other tokens, all of one score."""
+    texts = ["<unk>", *BYTE_TOKENS, *tokens]
+    made = make_vocabulary(
+        texts, attributes=dict.fromkeys(BYTE_TOKENS, BYTE), model="llama", special_ids={"unk": 0}
+    )
+    entry = opened()["spm"].vocabulary.pre_tokenizer
+    return made._replace(pre="", pre_tokenizer=entry, scores=array("f", bytes(4 * len(texts))))
+
+
+def answer(tokenizer: Tokenizer, some: list[bytes], flag: bool) -> tuple[list[int], int, list[int]] | str:
+    """Of texts that go on from each other, the ids, how many words, and where tokens end; or that a byte has none."""
+    ids, words, ends, at = [], 0, [], 0
+    for text in some:
+        flags = {"add_special": False, "parse_special": flag, "continues": at > 0}
+        try:
+            found, offsets = tokenizer.encode_with_offsets(text, **flags)
+        except ValueError as error:
+            return str(error)
+        assert tokenizer.encode(text, **flags) == found == tokenizer.encode_to_numpy(text, **flags).tolist()
+        assert tokenizer.count(text, **flags) == len(found)
+        ids += found
+        ends += [at + end for _, end in offsets]
+        if at == 0 or not tokenizer.vocabulary.tokenizer_model.is_one_word:
+            words += tokenizer.count_words(text)
+        at += len(text)
+    return ids, words, ends
+
+
+@pytest.mark.parametrize("model", ["llama", "bert", "rwkv", "plamo2", "plamo3", "t5"])
+def test_blocks_that_go_on_from_each_other_have_the_ids_of_the_whole(model: str) -> None:
+    cuts = 0
+    for name, tokenizer in opened().items():
+        if tokenizer.model != model:
+            continue
+        text = odd_text(name, special_texts(tokenizer)) + b" \xf0ab c \xe2\x96\x81 d\xf0 e" * 9
+        for data in (text, text.decode("utf-8", "ignore").encode()):
+            for flag in (True, False):
+                found = list(blocks(io.BytesIO(data), [tokenizer], flag, 24, continues=True))
+                assert b"".join(found) == data
+                assert answer(tokenizer, found, flag) == answer(tokenizer, [data], flag), name
+                cuts += len(found) - 1
+    assert (cuts == 0) == (model in NEVER_CUT)
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_a_text_that_goes_on_has_no_space_before_it(engine: Any) -> None:
+    tokenizer = Tokenizer(opened()["spm"].vocabulary, engine)
+    ids = tokenizer.encode("hello", add_special=False)
+    more = tokenizer.encode(" world", add_special=False, continues=True)
+    assert ids + more == tokenizer.encode("hello world", add_special=False)
+
+
+@pytest.mark.parametrize("name", ["spm", "nomic-bert-moe", "rwkv", "wpm", "plamo2", "plamo3"])
+@pytest.mark.parametrize("text", ["", "world", " world", "world</s>world", "</s>world", b" \xff"])
+def test_both_engines_go_on_alike(name: str, text: str | bytes) -> None:
+    tokenizer = opened()[name]
+    reference = Tokenizer(tokenizer.vocabulary, "reference")
+    assert tokenizer.encode(text, continues=True) == reference.encode(text, continues=True)
+    assert tokenizer.count(text, continues=True) == reference.count(text, continues=True)
+    found = reference.encode_with_offsets(text, continues=True)
+    assert tokenizer.encode_with_offsets(text, continues=True) == found
+
+
+@pytest.mark.parametrize(
+    ("tokens", "text", "expected"),
+    [
+        (["a", "b"], b"aaaaaaaa bbbbbbb aaaa", [b"aaaaaaaa", b" bbbbbbb", b" aaaa"]),
+        (
+            ["a", "a\u2581"],
+            b"aaaaaaaa bbbb aaaa",
+            [b"aaaaaaaa bbbb", b" aaaa"],
+        ),  # something may be merged across
+        (["a"], "aaaaaaaa\u2581 bbbb  cc".encode(), ["aaaaaaaa\u2581 bbbb".encode(), b"  cc"]),
+        (["a"], b"aaaa\xf0abc def ghi jkl", [b"aaaa\xf0abc def ghi", b" jkl"]),  # one could be in a character
+        (["a"], b"aaaabbbbcccc\ndddd", [b"aaaabbbbcccc\ndddd"]),
+    ],
+)
+def test_where_texts_of_spm_are_cut(tokens: list[str], text: bytes, expected: list[bytes]) -> None:
+    tokenizer = Tokenizer(spm_vocabulary(tokens))
+    assert list(blocks(io.BytesIO(text), [tokenizer], size=2, continues=True)) == expected
+
+
+@pytest.mark.parametrize(
+    "command", [["count", "--json"], ["tokenize", "--ids", "-f"], ["tokenize", "--json", "-f"]]
+)
+def test_commands_take_no_more_memory_for_a_longer_text(command: list[str], tmp_path: Path) -> None:
+    peaks = []
+    for times in (1, 40):
+        path = tmp_path / f"{times}.txt"
+        path.write_bytes(b"hello world, and so on\n" * 9000 * times)
+        arguments = [
+            command[0],
+            "-m",
+            str(ROOT / "fixtures" / "vocabs" / "spm.gguf"),
+            *command[1:],
+            str(path),
+        ]
+        ran = subprocess.run(
+            [sys.executable, "-c", MEMORY, *arguments], capture_output=True, text=True, check=True
+        )
+        peaks.append(int(ran.stderr.split()[-1]))
+    assert peaks[1] < peaks[0] + 6000  # kB; the text is 8 MB longer
 
 
 # ---- a part of it traced --------------------------------------------------------------------------------

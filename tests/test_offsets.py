@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import GPT2, ROOT
 from synthetic import tokenizer_as
-from test_blocks import odd_text, special_texts
+from test_blocks import odd_text, opened, special_texts
 
 from ggufbpe import Tokenizer
-from ggufbpe.errors import GGUFError
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.pipeline.pipeline import Pipeline
@@ -24,9 +21,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning"),  # of opening what is odd
 ]
 
-VOCABULARIES = sorted((ROOT / "fixtures" / "vocabs").glob("*.gguf"))
-MODELS = ("llama", "bert", "t5", "rwkv", "gpt2", "gemma4", "hybriddna", "whitespace")
-ONE_OF_EACH = ("spm", "wpm", "nomic-bert-moe", "rwkv")
+MODELS = ("llama", "bert", "t5", "rwkv", "gpt2", "gemma4", "hybriddna", "whitespace", "plamo2", "plamo3")
+ONE_OF_EACH = ("spm", "wpm", "nomic-bert-moe", "rwkv", "plamo2", "plamo3")
 TEXTS = (
     b"",
     b" ",
@@ -34,8 +30,9 @@ TEXTS = (
     b"plain text, and more of it\n" * 20,
     "naïve ▁ 😁 ꙮ\n<0x41> \u212bngstr\u00f6m ﬁ é e\u0301 \u3000İ".encode(),
     b"<dna>ACGTACGTAC gt</dna> A<dna>ac",
-    b"\xe2 \xff\xc0\xa0\xed\xa0\x80 \xe2\x96 \xf0\x9f\x98 a\x81\x82",
+    b"\xf4\x90\x80\x80 \xf7\xbf\xbf\xbf\xe2 \xff\xc0\xa0\xed\xa0\x80 \xe2\x96 \xf0\x9f\x98 a\x81\x82",
     "中文字 한국어 ひらがな\x00\x01\xad".encode(),
+    "\ufeffa\ufeff \uee00b aaaa    <|plamo:x|> <|plamo: |>".encode(),
 )
 
 Answer = tuple[list[int], list[tuple[int, int]]] | str
@@ -58,16 +55,6 @@ def check(tokenizer: Tokenizer, some_texts: list[bytes]) -> None:
         words = reference.words(text)
         assert tokenizer.words(text) == words, text
         assert tokenizer.count_words(text) == len(words), text
-
-
-@cache
-def opened() -> dict[str, Tokenizer]:
-    """The recorded vocabularies that llama.cpp takes, by name."""
-    found = {}
-    for path in VOCABULARIES:
-        with suppress(GGUFError):
-            found[path.stem] = Tokenizer.from_gguf(path, "native")
-    return found
 
 
 @pytest.mark.parametrize("model", MODELS)

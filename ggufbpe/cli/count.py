@@ -192,16 +192,22 @@ class _Job:
 
     def _count_text(self, name: str, stream: IO[bytes], show: Callable[[int], None]) -> _Counts:
         """Block by block, so that memory does not grow with the text."""
-        counts = self._counts(name, blocks(stream, [self._tokenizer], self._parse_special), show, 0)
+        found = blocks(stream, [self._tokenizer], self._parse_special, continues=True)
+        counts = self._counts(name, found, show, None)
         return counts._replace(tokens=counts.tokens + self._added)
 
-    def _counts(self, name: str, parts: Iterable[bytes], show: Callable[[int], None], added: int) -> _Counts:
-        """Of all parts together; each has `added` tokens beside its own."""
+    def _counts(
+        self, name: str, parts: Iterable[bytes], show: Callable[[int], None], added: int | None
+    ) -> _Counts:
+        """Of all parts together; each has `added` tokens beside its own. None: they are blocks of one text."""
         tokens = size = characters = undecodable = 0
         for part in parts:
             text = utf8.decode(part)
-            tokens += added + self._tokenizer.count(
-                part, add_special=False, parse_special=self._parse_special
+            tokens += (added or 0) + self._tokenizer.count(
+                part,
+                add_special=False,
+                parse_special=self._parse_special,
+                continues=added is None and size > 0,
             )
             size += len(part)
             characters += len(text)

@@ -112,16 +112,16 @@ class _Parts:
     def __init__(self, tokenizer: Tokenizer, stream: Any, arguments: argparse.Namespace) -> None:
         self._tokenizer = tokenizer
         self._parse_special = arguments.parse_special
-        self._blocks = blocks(stream, [tokenizer], self._parse_special)
+        self._blocks = blocks(stream, [tokenizer], self._parse_special, continues=True)
         # llama-tokenize passes "add BOS" as "add special tokens", so where there is no BOS there is no EOS
         self._before, self._behind = ([], []) if arguments.no_bos else added_ids(tokenizer)
         self.count = 0
 
     def ids(self) -> Iterator[list[int]]:
         yield self._counted(self._before)
-        for block in self._blocks:
-            ids = self._tokenizer.encode(block, add_special=False, parse_special=self._parse_special)
-            yield self._counted(ids)
+        flags = {"add_special": False, "parse_special": self._parse_special}
+        for number, block in enumerate(self._blocks):
+            yield self._counted(self._tokenizer.encode(block, **flags, continues=number > 0))
         yield self._counted(self._behind)
 
     def spans(self) -> Iterator[Spans]:

@@ -186,9 +186,9 @@ def _made(vocabulary: Vocabulary, way: str) -> Tokenizer:
 class SpacedTokenizer(Tokenizer):
     """Puts a space before each text."""
 
-    def encode(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> list[int]:
+    def encode(self, text: Text, **flags: bool) -> list[int]:
         """The ids of the text, given as bytes, with the space."""
-        return super().encode(b" " + bytes(text), add_special=add_special, parse_special=parse_special)  # type: ignore[arg-type]
+        return super().encode(b" " + bytes(text), **flags)  # type: ignore[arg-type]
 
 
 class Fallback:

@@ -68,6 +68,7 @@ class TokenizerModel:
     drops_white_space = False  # words are what is between it
     makes_lower_case = False  # where the vocabulary says so
     has_pre_tokenizer = True  # text is split by patterns
+    is_one_word = False  # `TextModel.words` has all of a text in one
     normalizes = False  # text is changed before it is looked up, so tokens need not have the text's own bytes
     add_eos = False  # where the file does not say
     add_space_prefix = (

@@ -56,6 +56,7 @@ class Plamo2Model(TokenizerModel):
     default_ids = MappingProxyType({"bos": 1, "eos": 2, "unk": 0, "pad": 3})
     has_scores = True
     has_pre_tokenizer = False
+    is_one_word = True
     keeps_first_attributes = True
     refuses_short_byte_tokens = False
     cuts_segments = False  # before anything else
@@ -115,6 +116,7 @@ class Plamo3Model(Plamo2Model):
     name = "plamo3"
     description = "PLaMo-3's best path by scores, in segments"
     architecture = "plamo3"
+    is_one_word = False
     cuts_segments = True
 
 
@@ -211,8 +213,7 @@ class Suffixes:
         """(characters, token, score) of what may be taken where a node is, longest first; `_NO_TOKEN` for the bytes."""
         found = self._steps.get(node)
         if found is None:
-            made = []
-            at = node
+            made, at = [], node
             while at != _ROOT:
                 token = self._tokens[at]
                 if token != _NO_TOKEN and self._scores[token] > _INVALID_SCORE:
@@ -227,8 +228,7 @@ class Suffixes:
 
     def steps_from_end(self, text: str) -> Iterator[tuple[int, tuple[tuple[int, int, int], ...]]]:
         """Each place of a text, the last first, with the `steps` there."""
-        following, shorter, ends = self._next.get, self._shorter, self._ends
-        node = _ROOT
+        following, shorter, ends, node = self._next.get, self._shorter, self._ends, _ROOT
         for at in range(len(text) - 1, -1, -1):
             char = ord(text[at])
             found = following(node * _NODE + char)
@@ -253,8 +253,7 @@ class Suffixes:
                 if cost < least:
                     least, taken[at] = cost, (token, at + length)
             costs[at] = least
-        path = []
-        start = 0
+        path, start = [], 0
         while start < size:
             token, end = taken[start]
             path.append((token, start, end))
@@ -310,9 +309,9 @@ class PlamoText:
         """There are none."""
 
     def words(self, fragment: str | bytes) -> list[str]:
-        """The segments; the whole text where none are cut."""
-        text = self._characters(fragment)
-        return [text[start:end] for start, end in self.segments(text)]
+        """The segments; the whole text where none are cut. Characters beyond Unicode are shown as U+FFFD."""
+        text, shown = self._characters(fragment), self._characters(fragment, "\ufffd")
+        return [shown[start:end] for start, end in self.segments(text)]
 
     def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
         """The ids, a tuple for each segment."""
@@ -385,12 +384,14 @@ class PlamoText:
             else:
                 yield from map(self._byte_tokens.__getitem__, segment[start].encode("utf-8", "surrogatepass"))
 
-    def _characters(self, fragment: str | bytes) -> str:
-        return fragment if isinstance(fragment, str) else utf8.decode(self._within_unicode(fragment))
+    def _characters(self, fragment: str | bytes, stranger: str = "") -> str:
+        if isinstance(fragment, str):
+            return fragment
+        return utf8.decode(self._within_unicode(fragment, stranger))
 
-    def _within_unicode(self, data: bytes) -> bytes:
-        """`data` with `_stranger` in the place of each character beyond Unicode: as many bytes."""
-        return _BEYOND_UNICODE.sub(lambda _: self._stranger.encode(), data)
+    def _within_unicode(self, data: bytes, stranger: str = "") -> bytes:
+        """`data` with another character for each beyond Unicode; by default `_stranger`, which has as many bytes."""
+        return _BEYOND_UNICODE.sub(lambda _: (stranger or self._stranger).encode(), data)
 
 
 @cache

@@ -38,6 +38,7 @@ class RWKVModel(TokenizerModel):
     algorithm = "longest match"
     architecture = "rwkv6"
     has_pre_tokenizer = False
+    is_one_word = True
     needs_bytes = True
 
     def recognizes(self, looks: Looks) -> bool:

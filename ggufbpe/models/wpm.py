@@ -15,7 +15,6 @@ from .. import utf8
 from ..gguf.metadata import Metadata
 from ..once import made_once
 from ..spelling import SPACE
-from ..unicode_classes import class_of, decomposed, is_control, lower
 from .bpe.registry import PreTokenizer
 from .model import TokenizerModel, Warn, unknown_of
 from .trie import Trie
@@ -107,35 +106,46 @@ class BertNormalizer(dict[int, str]):
     """
 
     def __init__(self, *, lowercase: bool, strip_accents: bool) -> None:
+        from .. import unicode_classes  # a large table, which the compiled engine does without
+
         super().__init__()
+        self._unicode = unicode_classes
         self._lowercase = lowercase
         self._strip_accents = strip_accents
 
     def __missing__(self, code_point: int) -> str:
-        base = decomposed(code_point) if self._strip_accents else code_point
+        base = self._unicode.decomposed(code_point) if self._strip_accents else code_point
         self[code_point] = written = self._written(base)
         return written
 
     def reasons(self, code_point: int) -> tuple[str, ...]:
         """Why it becomes something else: see `Change` (steps.py)."""
-        base = decomposed(code_point) if self._strip_accents else code_point
+        base = self._unicode.decomposed(code_point) if self._strip_accents else code_point
         written = self[code_point]
         accents = ("accents",) * (base != code_point)
         if written == " ":
             return (*accents, "white_space")
         if not written:
-            is_mark = class_of(base) == "M" and base not in (0, 0xFFFD) and not is_control(base)
+            is_mark = (
+                self._unicode.class_of(base) == "M"
+                and base not in (0, 0xFFFD)
+                and not self._unicode.is_control(base)
+            )
             return ("accents",) if is_mark else (*accents, "control")
         lower_case = ("lower_case",) * (written.strip(" ") != chr(base))
         return (*accents, *lower_case, *(("alone",) * (len(written) > 1)))
 
     def _written(self, code_point: int) -> str:
-        kind = class_of(code_point)
+        kind = self._unicode.class_of(code_point)
         if kind == "W":
             return " "
-        if code_point in (0, 0xFFFD) or is_control(code_point) or (self._strip_accents and kind == "M"):
+        if (
+            code_point in (0, 0xFFFD)
+            or self._unicode.is_control(code_point)
+            or (self._strip_accents and kind == "M")
+        ):
             return ""
-        char = chr(lower(code_point) if self._lowercase else code_point)
+        char = chr(self._unicode.lower(code_point) if self._lowercase else code_point)
         stands_alone = (
             kind == "P"
             or (kind == "S" and code_point < 0x7F)

@@ -6,13 +6,18 @@ A text may be cut between two characters if the pre-tokenizer has a word end the
 (`Splitter.cut` of the kernel: no pattern matches or looks across), and if no special token stands across the place
 or strips white space at it. The text nearby decides that for all of the text: no id changes.
 
+Models without patterns have places of their own (`Tokenizer.cut`), where all that is behind is encoded with
+`continues`: SPM before spaces behind what no token has before one, WPM at white space and characters that stand alone,
+RWKV and PLaMo-2 between bytes that no token has side by side, PLaMo-3 before two spaces.
+
 But: a text without such a place (a gigabyte of one letter) is one block. So is every text in the reference engine,
-which does not know such places, and of a DNA model, whose k-mers are counted from the beginning of a sequence.
+which does not know such places, of a DNA model, whose k-mers are counted from the beginning of a sequence, and of UGM,
+whose sums of scores from the beginning on decide, once they are so large that they are rounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..kernel import native
@@ -26,11 +31,17 @@ BLOCK = 1 << 16  # bytes
 
 
 def blocks(
-    stream: Any, tokenizers: Iterable[Tokenizer], parse_special: bool = True, size: int = BLOCK
+    stream: Any,
+    tokenizers: Iterable[Tokenizer],
+    parse_special: bool = True,
+    size: int = BLOCK,
+    *,
+    continues: bool = False,
 ) -> Iterator[bytes]:
     """What a binary stream has, in blocks of at least `size` bytes and mostly little more; none of an empty one.
 
-    No id and no word of any of the `tokenizers` changes. `TypeError` for a stream of str.
+    No id and no word of any of the `tokenizers` changes. `continues` says that all blocks but the first will be
+    encoded so; without it, the text of a model without patterns is one block. `TypeError` for a stream of str.
 
     >>> import io
     >>> tok = Tokenizer.from_gguf("gpt2.gguf")                               # doctest: +SKIP
@@ -41,7 +52,7 @@ def blocks(
     if len(rest) < size:  # nothing else has to be known for it
         yield from [rest] if rest else ()
         return
-    places = [_Places(tokenizer, parse_special) for tokenizer in tokenizers]
+    places = [_Places(tokenizer, parse_special, continues) for tokenizer in tokenizers]
     around = max((each.around for each in places), default=0)
     searched = size
     wanted = size + size // 4 + around
@@ -82,36 +93,36 @@ def added_ids(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
 class _Places:
     """Where one tokenizer lets a text be cut. `around` are the bytes on either side of a place that are looked at."""
 
-    def __init__(self, tokenizer: Tokenizer, parse_special: bool) -> None:
+    def __init__(self, tokenizer: Tokenizer, parse_special: bool, continues: bool) -> None:
         vocabulary = tokenizer.vocabulary
         entry = vocabulary.pre_tokenizer
-        self._splitter = None
+        self._cut: Callable[[bytes, int], int] | None = None
         model = vocabulary.tokenizer_model
-        if (
-            tokenizer.engine == "native"
-            and native is not None
-            and model.has_pre_tokenizer
-            and not model.has_sequences
-        ):
-            from ..models.bpe import tables
+        if tokenizer.engine == "native" and native is not None:
+            if model.has_pre_tokenizer and not model.has_sequences:
+                from ..models.bpe import tables
 
-            self._splitter = tables.compiled_splitter(entry)
+                self._cut = tables.compiled_splitter(entry).cut
+            elif continues and not model.has_pre_tokenizer:
+                self._cut = tokenizer.cut
         self._special = tokenizer.pipeline.special
         self._parse_special = parse_special
         special = vocabulary.special_token_ids
         self._strips = any(vocabulary.attributes[token] & (LSTRIP | RSTRIP) for token in special)
         longest = max((len(vocabulary.tokens[token].encode()) for token in special), default=0)
-        self.around = max(longest, 4)
+        self.around = max(longest, 8)
+        # Behind a special token a space is put before what follows, which then does not go on from anything.
+        self._kept_behind = self._strips or (not model.has_pre_tokenizer and vocabulary.add_space_prefix)
         # What is between white space is split by itself there, so the place must be before some.
         spaces = SPACES[1:] if entry.escape_whitespaces else SPACES
         self._before = spaces.encode() if model.drops_white_space else None
 
     def next(self, text: bytes, start: int) -> int:
         """The first place at or behind `start`; the length of the text if there is none."""
-        if self._splitter is None:
+        if self._cut is None:
             return len(text)
         at = start
-        while (at := self._splitter.cut(text, at)) < len(text) and not self._is_free(text, at):
+        while (at := self._cut(text, at)) < len(text) and not self._is_free(text, at):
             at += 1
         return at
 
@@ -126,7 +137,7 @@ class _Places:
             return False
         first = max(at - self.around, 0)
         found = self._special.places(text[first : at + self.around], self._parse_special)
-        return not any(start < at - first < end + self._strips for start, end in found)
+        return not any(start < at - first < end + self._kept_behind for start, end in found)
 
 
 def _is_between_characters(text: bytes, at: int) -> bool:

@@ -27,6 +27,11 @@ class Spans(NamedTuple):
 
 
 def spans(tokenizer: Tokenizer, data: bytes, parse_special: bool, at: int = 0) -> Spans:
-    """The ids of a text to which nothing is added, and where each begins and ends; the text begins at `at`."""
-    ids, found = tokenizer.encode_with_offsets(data, add_special=False, parse_special=parse_special)
+    """The ids of a text to which nothing is added, and where each begins and ends.
+
+    The text begins at `at`; where that is not 0, it goes on from another one.
+    """
+    ids, found = tokenizer.encode_with_offsets(
+        data, add_special=False, parse_special=parse_special, continues=at > 0
+    )
     return Spans(ids, [at + start for start, _ in found], [at + end for _, end in found])

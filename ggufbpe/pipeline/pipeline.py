@@ -49,6 +49,17 @@ class Pipeline:
         """Plain fragments to ids."""
         return self.vocabulary.tokenizer_model.text_model(self.vocabulary, self._most_words)
 
+    @made_once
+    def _continued_text(self) -> TextModel:
+        """The same where another text went before: no space is put there."""
+        vocabulary = self.vocabulary._replace(add_space_prefix=False)
+        return self.vocabulary.tokenizer_model.text_model(vocabulary, self._most_words)
+
+    def _way(self, start: int, continues: bool) -> TextModel:
+        """That of the fragment that begins at `start`."""
+        has_prefix = self.vocabulary.add_space_prefix
+        return self._continued_text if continues and has_prefix and start == 0 else self.plain_text
+
     def sharing(self, special: SpecialTokens, plain_text: TextModel) -> Pipeline:
         """A copy that uses these steps instead of its own."""
         other = Pipeline(self.vocabulary)
@@ -59,6 +70,7 @@ class Pipeline:
         """Empty the cache of words."""
         if "plain_text" in vars(self):
             self.plain_text.forget_words()
+        vars(self).pop("_continued_text", None)
 
     def source(self, text: Text) -> str | bytes:
         """`text` as a `str`, or as bytes where it is not UTF-8 or where the model counts bytes."""
@@ -83,16 +95,18 @@ class Pipeline:
         """The pieces into which the pre-tokenizer cuts `text`; special tokens in it are not looked for."""
         return self.plain_text.words(self.source(text))
 
-    def encoded(self, text: Text, add_special: bool, parse_special: bool) -> Iterator[tuple[int, ...]]:
+    def encoded(
+        self, text: Text, add_special: bool, parse_special: bool, continues: bool = False
+    ) -> Iterator[tuple[int, ...]]:
         """The ids, in tuples: one a word or special token."""
-        return chain.from_iterable(self._runs(text, add_special, parse_special))
+        return chain.from_iterable(self._runs(text, add_special, parse_special, continues))
 
     def plain_ids(self, text: str) -> Iterator[int]:
         """The ids of a text in which no special tokens are looked for."""
         return chain.from_iterable(chain.from_iterable(self.plain_text.runs(text)))
 
     def _runs(
-        self, text: Text, add_special: bool, parse_special: bool
+        self, text: Text, add_special: bool, parse_special: bool, continues: bool
     ) -> Iterator[Iterable[tuple[int, ...]]]:
         """The same, in runs: a generator of single words would take longer than the look-up of each."""
         source = self.source(text)
@@ -102,12 +116,12 @@ class Pipeline:
             if token is not None:
                 yield ((token,),)
             else:
-                yield from self.plain_text.runs(source[start:end])
+                yield from self._way(start, continues).runs(source[start:end])
         if add_special:
             yield (tuple(self._behind),)
 
     def ids_with_offsets(
-        self, text: Text, add_special: bool, parse_special: bool
+        self, text: Text, add_special: bool, parse_special: bool, continues: bool = False
     ) -> tuple[list[int], list[tuple[int, int]]]:
         """The ids, and where each begins and ends: see `Tokenizer.encode_with_offsets`."""
         source = self.source(text)
@@ -121,7 +135,7 @@ class Pipeline:
                 ids.append(token)
                 spans.append((byte, byte + utf8.byte_length(fragment)))
             else:
-                for part, first, last in self.plain_text.spans(fragment):
+                for part, first, last in self._way(start, continues).spans(fragment):
                     ids.append(part)
                     spans.append((byte + first, byte + last))
             byte += utf8.byte_length(fragment)

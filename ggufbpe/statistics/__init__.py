@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..corpus import Report, ignored_by_git, raised
@@ -64,7 +64,11 @@ def stats(
     reading = Reading(by, by_field, field, skipped, report or raised, progress or _silent)
     if not read_ignored:
         reading = reading._replace(ignored_in=ignored_by_git)
-    for batch in batches(corpus, reading, lambda stream: blocks(stream, named.values(), parse_special)):
+
+    def cut(stream: Any) -> Iterator[bytes]:
+        return blocks(stream, named.values(), parse_special, continues=True)
+
+    for batch in batches(corpus, reading, cut):
         measurer.add(batch)
     return measurer.result(skipped)
 

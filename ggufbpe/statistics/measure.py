@@ -290,7 +290,7 @@ class _Model:
         for token in self._added:
             self.counts[token] += begun
         counts.tokens += begun * len(self._added)
-        ids, times = self._tally(self._ids(texts))
+        ids, times = self._tally(self._ids(texts, continues=not begun))
         for token in ids[self._kinds[ids] == _UNSEEN].tolist():
             self._kinds[token] = _kind(self._tokenizer.token_to_piece(token, special=False))
         kinds = np.bincount(self._kinds[ids], weights=times, minlength=_PARTS + 1)
@@ -298,19 +298,20 @@ class _Model:
         counts.tokens += int(times.sum())
         counts.single_byte += int(kinds[_SINGLE_BYTE] + kinds[_SINGLE_PART])
         counts.partial += int(kinds[_SINGLE_PART] + kinds[_PARTS])
-        counts.pieces += sum(map(self._tokenizer.count_words, texts))
+        if begun or not self._tokenizer.vocabulary.tokenizer_model.is_one_word:  # else that goes on
+            counts.pieces += sum(map(self._tokenizer.count_words, texts))
         added = np.array(self._added[: begun * len(self._added)], dtype=np.int64)
         counts.used = np.union1d(counts.used, np.concatenate([ids, added]))
 
     def usage(self) -> Usage:
         return Usage(self.name, self._tokenizer.pre, self._tokenizer.vocab_size, self.counts, self.for_text)
 
-    def _ids(self, texts: list[bytes]) -> npt.NDArray[np.integer]:
+    def _ids(self, texts: list[bytes], continues: bool) -> npt.NDArray[np.integer]:
         import numpy as np
 
         if len(texts) == 1:
             return self._tokenizer.encode_to_numpy(
-                texts[0], add_special=False, parse_special=self._parse_special
+                texts[0], add_special=False, parse_special=self._parse_special, continues=continues
             )
         found = self._tokenizer.encode_batch(texts, add_special=False, parse_special=self._parse_special)
         return np.fromiter(chain.from_iterable(found), dtype=np.int32)

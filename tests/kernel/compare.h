@@ -45,6 +45,6 @@ inline void compare(const ggufbpe::TextModel &model, const std::string &text, si
         CHECK(std::vector<int32_t>(ids.data(), ids.data() + ids.size()) == expected);
         CHECK(std::vector<int32_t>(ids_of_parts.data(), ids_of_parts.data() + ids_of_parts.size()) == expected);
         CHECK(counted.count() == expected.size());
-        if (model.has_spans()) check_spans(model, whole, *scratch, expected);
+        check_spans(model, whole, *scratch, expected);
     }
 }

@@ -79,7 +79,8 @@ void though_forked(size_t threads, Work work) {
 }
 
 // The Python ints of token ids, each made when it first comes and then given again: a list is no more than references to
-// them. They belong to the interpreter that the encoder's object belongs to, and go with that object.
+// them. Places in a text are numbers as well: those below the number of tokens are the same ints. They belong to the
+// interpreter that the encoder's object belongs to, and go with that object.
 class TokenInts {
 public:
     explicit TokenInts(size_t tokens) {
@@ -106,19 +107,53 @@ public:
     }
     nb::object list_of(const Ids &ids) { return list_of(ids.data(), ids.size()); }
 
+    // A list of (start, end). Most tokens begin where another ends, and have the same int for it.
+    nb::object list_of(Spans &spans) {
+        const Span *const data = spans.data();
+        nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(spans.size())));
+        if (!list) throw nb::python_error();
+        PyObject_GC_UnTrack(list.ptr());  // the garbage collector would go through it again and again while it gets longer
+        int64_t last = 0;
+        PyObject *last_int = int_of(last);  // the tuple that has it holds it from the first one on
+        const nb::object first = nb::steal(last_int);
+        in_pieces(spans.size(), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
+            for (size_t i = from; i < end; ++i) {
+                const Span &span = data[i];
+                PyObject *pair = PyTuple_New(2);
+                if (!pair) throw nb::python_error();
+                PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), pair);
+                PyObject_GC_UnTrack(pair);  // it has nothing but ints
+                if (span.start == last) {
+                    Py_INCREF(last_int);
+                } else {
+                    last_int = int_of(last = span.start);
+                }
+                PyTuple_SET_ITEM(pair, 0, last_int);
+                if (span.end == last) {
+                    Py_INCREF(last_int);
+                } else {
+                    last_int = int_of(last = span.end);
+                }
+                PyTuple_SET_ITEM(pair, 1, last_int);
+            }
+        });
+        PyObject_GC_Track(list.ptr());
+        return list;
+    }
+
 private:
     // A new reference.
-    PyObject *int_of(int32_t id) {
-        if (static_cast<uint32_t>(id) >= size_) return made(id);  // a file may name a BOS that is no token
-        PyObject *&kept = ints_.get()[id];
-        if (!kept) kept = made(id);
+    PyObject *int_of(int64_t number) {
+        if (static_cast<uint64_t>(number) >= size_) return made(number);  // a file may name a BOS that is no token
+        PyObject *&kept = ints_.get()[number];
+        if (!kept) kept = made(number);
         Py_INCREF(kept);
         return kept;
     }
-    static PyObject *made(int32_t id) {
-        PyObject *number = PyLong_FromLong(id);
-        if (!number) throw nb::python_error();
-        return number;
+    static PyObject *made(int64_t number) {
+        PyObject *made = PyLong_FromLongLong(number);
+        if (!made) throw nb::python_error();
+        return made;
     }
     struct Free {
         void operator()(PyObject **ints) const { std::free(ints); }
@@ -168,9 +203,9 @@ std::shared_ptr<BoundEncoder> encoder_of(std::shared_ptr<TextModel> model, std::
         new BoundEncoder{{std::move(model), texts, tokens_to_find, before, behind}, TokenInts(texts->size())});
 }
 
-Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads) {
+Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads, bool continues) {
     const Source source(text);
-    const EncodeOptions options{add_special, parse_special};
+    const EncodeOptions options{add_special, parse_special, continues};
     InterpreterLock lock(source.text().size);
     const auto poll = [&] { lock.poll(); };
     if (threads == 1) {
@@ -185,49 +220,18 @@ Ids encoded(const Encoder &encoder, nb::handle text, bool add_special, bool pars
     return std::move(**ids);
 }
 
-// Ids and spans of a text; false where the model has no spans.
-bool encoded_with_spans(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, Ids &ids, Spans &spans) {
+void encode_with_spans(const Encoder &encoder, nb::handle text, const EncodeOptions &options, Ids &ids, Spans &spans) {
     const Source source(text);
     InterpreterLock lock(source.text().size);
-    return encoder.encode_with_spans(source.text(), {add_special, parse_special}, ids, spans, [&] { lock.poll(); });
+    encoder.encode_with_spans(source.text(), options, ids, spans, [&] { lock.poll(); });
 }
 
-PyObject *int_of(int64_t number) {
-    PyObject *made = PyLong_FromLongLong(number);
-    if (!made) throw nb::python_error();
-    return made;
-}
-
-// A list of (start, end). Most tokens begin where another ends, and have the same int for it.
-nb::object list_of(Spans &spans) {
-    const Span *const data = spans.data();
-    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(spans.size())));
-    if (!list) throw nb::python_error();
-    PyObject_GC_UnTrack(list.ptr());  // the garbage collector would go through it again and again while it gets longer
-    int64_t last = 0;
-    nb::object last_int = nb::steal(int_of(last));
-    in_pieces(spans.size(), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
-        for (size_t i = from; i < end; ++i) {
-            const Span &span = data[i];
-            PyObject *pair = PyTuple_New(2);
-            if (!pair) throw nb::python_error();
-            PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), pair);
-            PyObject_GC_UnTrack(pair);  // it has nothing but ints
-            if (span.start != last) last_int = nb::steal(int_of(last = span.start));
-            PyTuple_SET_ITEM(pair, 0, last_int.inc_ref().ptr());
-            if (span.end != last) last_int = nb::steal(int_of(last = span.end));
-            PyTuple_SET_ITEM(pair, 1, last_int.inc_ref().ptr());
-        }
-    });
-    PyObject_GC_Track(list.ptr());
-    return list;
-}
-
-nb::object encode_with_offsets(const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, bool as_buffers) {
+nb::tuple encode_with_offsets(const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, bool continues,
+                              bool as_buffers) {
     Ids ids;
     Spans spans;
-    if (!encoded_with_spans(self.encoder, text, add_special, parse_special, ids, spans)) return nb::none();
-    if (!as_buffers) return nb::make_tuple(self.ints.list_of(ids), list_of(spans));
+    encode_with_spans(self.encoder, text, {add_special, parse_special, continues}, ids, spans);
+    if (!as_buffers) return nb::make_tuple(self.ints.list_of(ids), self.ints.list_of(spans));
     spans.shrink();
     spans.room(1);  // an array of nothing has an address, too
     return nb::make_tuple(buffer_of(std::move(ids)), nb::cast(std::move(spans)));
@@ -256,7 +260,7 @@ nb::object words(const Encoder &encoder, nb::handle text) {
         };
         if (!encoder.words(source.text(), take, [&] { lock.poll(); })) return nb::none();
     }
-    const char *const errors = encoder.model().reads_bytes() ? "replace" : "surrogatepass";
+    const char *const errors = encoder.model().words_are_bytes() ? "replace" : "surrogatepass";
     nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(ends.size())));
     if (!list) throw nb::python_error();
     in_pieces(ends.size(), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
@@ -286,12 +290,12 @@ Ids encoded_plain(const Encoder &encoder, nb::handle text) {
     return ids;
 }
 
-size_t count(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads) {
+size_t count(const Encoder &encoder, nb::handle text, bool add_special, bool parse_special, size_t threads, bool continues) {
     const Source source(text);
     size_t count = 0;
     InterpreterLock lock(source.text().size);
     though_forked(threads, [&](size_t threads_left) {
-        count = encoder.count(source.text(), {add_special, parse_special}, threads_left, [&] { lock.poll(); });
+        count = encoder.count(source.text(), {add_special, parse_special, continues}, threads_left, [&] { lock.poll(); });
     });
     return count;
 }
@@ -368,38 +372,50 @@ void bind_encoder(nb::module_ &module) {
         .def(nb::new_(&encoder_of), nb::arg("model"), nb::arg("texts"), nb::arg("special"), nb::arg("before"),
              nb::arg("behind"))
         .def("encode",
-             [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special) {
-                 return self.ints.list_of(encoded(self.encoder, text, add_special, parse_special, 1));
+             [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, bool continues) {
+                 return self.ints.list_of(encoded(self.encoder, text, add_special, parse_special, 1, continues));
              },
-             nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"),
-             nb::sig("def encode(self, text: object, add_special: bool, parse_special: bool) -> list[int]"))
+             nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("continues"),
+             nb::sig("def encode(self, text: object, add_special: bool, parse_special: bool, continues: bool) -> list[int]"))
         .def("encode_to_buffer",
-             [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads) {
-                 return buffer_of(encoded(self.encoder, text, add_special, parse_special, threads));
+             [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads, bool continues) {
+                 return buffer_of(encoded(self.encoder, text, add_special, parse_special, threads, continues));
              },
              nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("threads"),
-             nb::sig("def encode_to_buffer(self, text: object, add_special: bool, parse_special: bool, threads: int) -> "
-                     "typing.Any"))
+             nb::arg("continues"),
+             nb::sig("def encode_to_buffer(self, text: object, add_special: bool, parse_special: bool, threads: int, "
+                     "continues: bool) -> typing.Any"))
         .def("encode_batch", &encode_batch, nb::arg("texts"), nb::arg("add_special"), nb::arg("parse_special"),
              nb::arg("threads"), nb::arg("as_buffers"),
              nb::sig("def encode_batch(self, texts: typing.Sequence[object], add_special: bool, parse_special: bool, threads: "
                      "int, as_buffers: bool) -> list[typing.Any]"))
         .def("count",
-             [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads) {
-                 return count(self.encoder, text, add_special, parse_special, threads);
+             [](const BoundEncoder &self, nb::handle text, bool add_special, bool parse_special, size_t threads, bool continues) {
+                 return count(self.encoder, text, add_special, parse_special, threads, continues);
              },
              nb::arg("text").none(), nb::arg("add_special"), nb::arg("parse_special"), nb::arg("threads"),
-             nb::sig("def count(self, text: object, add_special: bool, parse_special: bool, threads: int) -> int"))
+             nb::arg("continues"),
+             nb::sig("def count(self, text: object, add_special: bool, parse_special: bool, threads: int, continues: bool) -> "
+                     "int"))
         .def("encode_with_offsets", &encode_with_offsets, nb::arg("text").none(), nb::arg("add_special"),
-             nb::arg("parse_special"), nb::arg("as_buffers"),
-             nb::sig("def encode_with_offsets(self, text: object, add_special: bool, parse_special: bool, as_buffers: bool) -> "
-                     "tuple[typing.Any, typing.Any] | None"),
-             "The ids, and (start, end) of each; None where the model leaves that to the reference engine.")
+             nb::arg("parse_special"), nb::arg("continues"), nb::arg("as_buffers"),
+             nb::sig("def encode_with_offsets(self, text: object, add_special: bool, parse_special: bool, continues: bool, "
+                     "as_buffers: bool) -> tuple[typing.Any, typing.Any]"),
+             "The ids, and (start, end) of each.")
         .def("words", [](const BoundEncoder &self, nb::handle text) { return words(self.encoder, text); },
              nb::arg("text").none(), nb::sig("def words(self, text: object) -> list[str] | None"),
              "What the pre-tokenizer makes of plain text; None where the model leaves that to the reference engine.")
         .def("count_words", [](const BoundEncoder &self, nb::handle text) { return count_words(self.encoder, text); },
              nb::arg("text").none(), nb::sig("def count_words(self, text: object) -> int | None"), "How many there are.")
+        .def("cut",
+             [](const BoundEncoder &self, nb::bytes text, size_t start) {
+                 const auto *data = reinterpret_cast<const unsigned char *>(text.c_str());
+                 return start && start < text.size() ? self.encoder.model().cut(data, text.size(), start, LOOK_AT_SIGNALS)
+                                                     : text.size();
+             },
+             nb::arg("text"), nb::arg("start"),
+             "The first place at or behind `start` where a text may be cut, and what is behind given with `continues`; its size "
+             "if there is none.")
         .def("encode_plain",
              [](const BoundEncoder &self, nb::handle text) {
                  return self.ints.list_of(encoded_plain(self.encoder, text));

@@ -83,6 +83,23 @@ protected:
         }
     }
 
+    // Whether the former table has a word, whose ids are then in `scratch.word_ids`.
+    static bool find_in_former(const WordKey &key, const unsigned char *word, Scratch &scratch) {
+        const WordTable *const former = scratch.tables.former.get();
+        WordTable::Found found;
+        if (!former || !former->find(key, former->bucket(key.hash()), word, found)) return false;
+        scratch.word_ids.clear();
+        if (found.third & WordTable::IN_RECORD) {
+            const WordTable::Record &record = WordTable::record_of(found);
+            scratch.word_ids.append(record.ids(), record.count);
+        } else {
+            int32_t few[4];
+            found.write_ids(few);
+            scratch.word_ids.append(few, static_cast<size_t>(found.third >> 32));
+        }
+        return true;
+    }
+
     void count_misses(uint64_t words) const { cache_misses_.fetch_add(words, std::memory_order_relaxed); }
 
     // The ids of words, of which what is before `end` may be read. Those that are new are asked for: encode(word, size) leaves
@@ -138,9 +155,12 @@ void CachingModel::encode_words(const unsigned char *end, const Words &words, Sc
             }
             continue;
         }
-        encode(words.starts[i], words.sizes[i]);
-        if (words.sizes[i] <= WordTable::LONGEST) {
-            ++misses;
+        const bool may_be_known = words.sizes[i] <= WordTable::LONGEST;
+        if (!may_be_known || !find_in_former(keys[i], words.starts[i], scratch)) {
+            encode(words.starts[i], words.sizes[i]);
+            misses += may_be_known;
+        }
+        if (may_be_known) {
             keep(words.starts[i], words.sizes[i], keys[i], scratch.word_ids.data(), scratch.word_ids.size(), scratch);
             if (scratch.tables.current.get() != table) {  // a larger one since
                 table = scratch.tables.current.get();
@@ -155,9 +175,8 @@ void CachingModel::encode_words(const unsigned char *end, const Words &words, Sc
     } else {
         ids.advance(to);
     }
-    if (!misses) return;
     scratch.writer.count_kept();
-    count_misses(misses);
+    if (misses) count_misses(misses);
 }
 
 }  // namespace ggufbpe

@@ -82,8 +82,15 @@ void Encoder::encode_alone(const Text &text, const EncodeOptions &options, TextM
         partition(options.parse_special, poll).split(text.data, text.size, fragments, poll);
     }
     model_->cut_fragments(text.data, fragments, poll);
+    if (options.continues) continue_with(fragments);
     encode_fragments(text, fragments, scratch, ids, poll);
     add(behind_, options, text.size, ids);
+}
+
+// Of a text that goes on where another ended.
+void Encoder::continue_with(std::vector<Fragment> &fragments) const {
+    if (fragments.empty() || fragments[0].start > 0 || fragments[0].token >= 0) return;
+    fragments[0].token = model_->continued(fragments[0].token);
 }
 
 // The parts of a text one after the other; what is not UTF-8 is first rewritten to be.
@@ -216,7 +223,8 @@ std::vector<Part> Encoder::parts_of(const Text &text, const std::vector<Fragment
 void Encoder::encode_shared(const Text &text, const EncodeOptions &options, size_t threads, Sink &ids, const Poll &poll) const {
     bool is_valid;
     std::vector<std::vector<unsigned char>> rewritten;
-    const std::vector<Fragment> fragments = fragments_of(text, options.parse_special, threads, is_valid, poll);
+    std::vector<Fragment> fragments = fragments_of(text, options.parse_special, threads, is_valid, poll);
+    if (options.continues) continue_with(fragments);
     const std::vector<Part> parts = parts_of(text, fragments, is_valid, rewritten, poll);
     const std::vector<std::pair<size_t, size_t>> spans = spans_of(parts, poll);
     ids.room(text.size / BYTES_A_TOKEN + 2);
@@ -269,15 +277,13 @@ size_t Encoder::count(const Text &text, const EncodeOptions &options, size_t thr
     return sink.count();
 }
 
-bool Encoder::encode_with_spans(const Text &text, const EncodeOptions &options, Ids &ids, Spans &spans,
+void Encoder::encode_with_spans(const Text &text, const EncodeOptions &options, Ids &ids, Spans &spans,
                                 const Poll &poll) const {
-    if (!model_->has_spans()) return false;
     if (text.size >= LONG_TEXT) model_->expect(text.size);
     if (text.size >= LONG_TEXT) spans.room(text.size / BYTES_A_TOKEN);
     Sink sink(ids, &spans);
     TextModel::Lease scratch(*model_);
     encode_alone(text, options, *scratch, sink, poll);
-    return true;
 }
 
 bool Encoder::words(const Text &text, const TextModel::TakesWord &take, const Poll &poll) const {

@@ -32,6 +32,7 @@ struct Text {
 struct EncodeOptions {
     bool add_special = true;
     bool parse_special = true;
+    bool continues = false;  // the text goes on where another ended (TextModel::cut)
 };
 
 class Encoder {
@@ -62,8 +63,8 @@ public:
                       const Collector &collector, const Poll &poll) const;
     size_t count(const Text &text, const EncodeOptions &options, size_t threads, const Poll &poll) const;
 
-    // The ids of a text and the span of each, on this thread; false, and nothing, if the model has no spans.
-    bool encode_with_spans(const Text &text, const EncodeOptions &options, Ids &ids, Spans &spans, const Poll &poll) const;
+    // The ids of a text and the span of each, on this thread.
+    void encode_with_spans(const Text &text, const EncodeOptions &options, Ids &ids, Spans &spans, const Poll &poll) const;
 
     // The pieces of a text that is plain as it is; false, and nothing, if the model has none.
     bool words(const Text &text, const TextModel::TakesWord &take, const Poll &poll) const;
@@ -85,6 +86,7 @@ private:
                                std::vector<std::vector<unsigned char>> &rewritten, const Poll &poll) const;
     void encode_fragments(const Text &text, const std::vector<Fragment> &fragments, TextModel::Scratch &scratch, Sink &ids,
                           const Poll &poll) const;
+    void continue_with(std::vector<Fragment> &fragments) const;
     static void add(const std::vector<int32_t> &tokens, const EncodeOptions &options, size_t at, Sink &ids);
     void encode_part(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const;
     std::vector<unsigned char> rewrite(const unsigned char *text, size_t size, ChangedText *changes, const Poll &poll) const;

@@ -70,12 +70,8 @@ public:
     virtual void cut_fragments(const unsigned char *, std::vector<Fragment> &, const Poll &) const {}
 
     // The ids of a part that is no token. Plain text is UTF-8 (surrogates may be in it), unless
-    // the model reads bytes.
+    // the model reads bytes. Where the sink wants spans, one goes beside each id; they begin at `Spans::origin`.
     virtual void encode(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const = 0;
-
-    // Whether encode() puts spans beside the ids where the sink wants them: one for each, which begins at `Spans::origin`.
-    // Where a model does not, offsets are found by the reference engine; so are words where it has none.
-    virtual bool has_spans() const { return false; }
 
     // Gives each of the pieces that plain text is cut into before anything is encoded, as they are shown (`TextModel.words` in
     // ggufbpe/models/model.py); false, and nothing, if the model cannot.
@@ -83,6 +79,16 @@ public:
     virtual bool words(const unsigned char *, size_t, Scratch &, const TakesWord &, const Poll &) const { return false; }
     // Whether words() is given bytes as they are; else what is not UTF-8 is rewritten before.
     virtual bool words_read_bytes() const { return reads_bytes(); }
+    // Whether words() gives bytes that need not be UTF-8.
+    virtual bool words_are_bytes() const { return reads_bytes(); }
+
+    // The first place at or behind `from`, which is above 0, where a text may be cut so that what is before and, continued, what
+    // is behind have its ids and words; the size of the text if there is none. Special tokens are not looked at, and the
+    // characters beside the place are UTF-8.
+    virtual size_t cut(const unsigned char *, size_t size, size_t, const Poll &) const { return size; }
+
+    // What a plain fragment (`Part::token`) is that goes on where another text ended.
+    virtual int32_t continued(int32_t token) const { return token; }
 
     // Cuts a part into parts of about `size` bytes that have the same ids together; may give it back whole.
     virtual void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const = 0;

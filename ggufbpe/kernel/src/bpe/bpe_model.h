@@ -32,7 +32,6 @@ public:
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
     void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
     bool keeps_overlong_spaces() const override { return escape_spaces_; }
-    bool has_spans() const override { return true; }
     bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
                const Poll &poll) const override;
 

@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
-#include "plamo/segments.h"
 #include "utf8.h"
 
 namespace ggufbpe {
 
 namespace {
 
-constexpr size_t GROUP = 256;            // words whose slots are fetched together
-constexpr size_t BYTES_A_NEW_WORD = 64;  // for a word in so many bytes of a long text, the cache is given room at once
-constexpr uint32_t BYTE_ORDER_MARK = 0xFEFF;
+constexpr uint32_t BYTE_ORDER_MARK = 0xFEFF, LAST_CODE_POINT = 0x10FFFF;
+constexpr char REPLACEMENT[] = "\xEF\xBF\xBD";
 
 bool is_continuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
 
@@ -35,13 +34,15 @@ uint32_t code_point_of(const unsigned char *p, size_t size) {
 }
 
 // Bytes that are not UTF-8 as llama.cpp reads them: what cannot be decoded as U+FFFD, all else in its shortest form.
-void rewrite(const unsigned char *p, const unsigned char *end, std::vector<unsigned char> &to, Pace &pace) {
+void rewrite(const unsigned char *p, const unsigned char *end, std::vector<unsigned char> &to, ChangedText *changes, Pace &pace) {
     to.clear();
+    if (changes) changes->clear();
     while (p < end) {
         unsigned length;
         unsigned char written[4];
         const unsigned size = write_utf8(any_code_point_at(p, end, length), written);
         to.insert(to.end(), written, written + size);
+        if (changes) changes->add(size, length);
         p += length;
         pace.count(length);
     }
@@ -49,21 +50,16 @@ void rewrite(const unsigned char *p, const unsigned char *end, std::vector<unsig
 
 }  // namespace
 
-struct PlamoModel::Scratch : TextModel::Scratch {
+struct PlamoModel::Scratch : CachingModel::Scratch {
     std::vector<unsigned char> rewritten;
+    ChangedText changes;         // where spans are wanted: what that made longer or shorter
     std::vector<int64_t> costs;  // of what is behind the last places, in a ring
     Buffer<int32_t> path;        // what is taken at each character, from the last to the first: a token, or IN_BYTES
     size_t characters = 0;       // of the path
-    std::vector<int32_t> found;  // ids of a word
-    Word words[GROUP];
-    size_t word_count = 0;
-    WordTables tables;
-    WordTable::Writer writer;
+    Words words;
 
-    bool is_outdated() const { return tables.current && tables.current->retired.load(std::memory_order_acquire); }
     size_t bytes() const override {
-        return TextModel::Scratch::bytes() + rewritten.capacity() + costs.capacity() * sizeof(int64_t) + path.bytes() +
-               found.capacity() * sizeof(int32_t);
+        return CachingModel::Scratch::bytes() + rewritten.capacity() + costs.capacity() * sizeof(int64_t) + path.bytes();
     }
 };
 
@@ -71,7 +67,10 @@ struct PlamoModel::Scratch : TextModel::Scratch {
 
 PlamoModel::PlamoModel(const Strings &tokens, const std::vector<int32_t> &scores, std::vector<int32_t> byte_tokens,
                        bool cuts_segments, size_t cache_bytes, const Poll &poll)
-    : suffixes_(tokens, scores, poll), byte_tokens_(std::move(byte_tokens)), cuts_segments_(cuts_segments), cache_(cache_bytes) {
+    : CachingModel(cache_bytes),
+      suffixes_(tokens, scores, poll),
+      byte_tokens_(std::move(byte_tokens)),
+      cuts_segments_(cuts_segments) {
     if (byte_tokens_.size() != 256) throw std::invalid_argument("a token for each byte is needed");
     while (ring_ <= suffixes_.longest()) ring_ *= 2;
     find_joined(tokens, scores);
@@ -96,53 +95,12 @@ void PlamoModel::find_joined(const Strings &tokens, const std::vector<int32_t> &
             join(static_cast<unsigned char>(before), static_cast<unsigned char>(text[0]));
         }
     }
-}
-
-// ---- caching ----
-
-std::unique_ptr<TextModel::Scratch> PlamoModel::new_scratch() const { return std::make_unique<Scratch>(); }
-
-void PlamoModel::begin(TextModel::Scratch &scratch) const {
-    auto &own = static_cast<Scratch &>(scratch);
-    if (!own.tables.current || own.is_outdated()) own.tables = cache_.tables();
-    own.word_count = 0;
-}
-
-void PlamoModel::end(TextModel::Scratch &scratch) const {
-    auto &own = static_cast<Scratch &>(scratch);
-    if (own.is_outdated()) own.tables = {};
-}
-
-void PlamoModel::drop_outdated_tables() const {
-    pool_.each_idle([](TextModel::Scratch &scratch) {
-        auto &own = static_cast<Scratch &>(scratch);
-        if (own.is_outdated()) own.tables = {};
-    });
-}
-
-void PlamoModel::expect(size_t bytes) const {
-    if (cache_.expect(bytes / BYTES_A_NEW_WORD)) drop_outdated_tables();
-}
-
-void PlamoModel::clear_cache() const {
-    cache_.clear();
-    drop_outdated_tables();
-}
-
-// Puts `scratch.found` into the cache.
-void PlamoModel::keep(Word word, const WordKey &key, Scratch &scratch) const {
-    WordTable::Found found;
-    for (int turn = 0; turn < 2; ++turn) {
-        scratch.writer.write_to(*scratch.tables.current);
-        const size_t bucket = scratch.tables.current->bucket(key.hash());
-        if (scratch.writer.insert(key, bucket, word.data, word.size, scratch.found.data(), scratch.found.size(), found)) return;
-        scratch.writer.count_kept();
-        WordTables next = cache_.replace(scratch.tables.current);
-        if (next.current == scratch.tables.current) return;  // another thread is about to replace it
-        scratch.tables = std::move(next);
-        drop_outdated_tables();
+    for (const int32_t token : byte_tokens_) {
+        if (token >= 0 && static_cast<size_t>(token) < lengths_.size()) lengths_[static_cast<size_t>(token)] = {1, 1};
     }
 }
+
+std::unique_ptr<TextModel::Scratch> PlamoModel::new_scratch() const { return std::make_unique<Scratch>(); }
 
 // ---- text to words ----
 
@@ -155,6 +113,17 @@ bool PlamoModel::may_cut(const unsigned char *p, const unsigned char *end) const
     write_utf8(c, written);
     if (is_joined(p[-1], written[0]) || c == BYTE_ORDER_MARK) return false;  // which is left out only where a fragment begins
     return !cuts_segments_ || may_part_segments(p[-1], c);
+}
+
+// PLaMo-3's segments end before two spaces, whatever is before, for white space is in no marker.
+size_t PlamoModel::cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const {
+    Pace pace(poll);
+    const auto is_segment_end = [&](size_t at) {
+        return text[at] == ' ' && text[at - 1] != ' ' && size - at > 1 && text[at + 1] == ' ';
+    };
+    return find_first(from, size, pace, [&](size_t at) {
+        return cuts_segments_ ? is_segment_end(at) : may_cut(text + at, text + size);
+    });
 }
 
 void PlamoModel::divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const {
@@ -175,123 +144,129 @@ void PlamoModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids
     auto &own = static_cast<Scratch &>(scratch);
     Pace pace(poll);
     const unsigned char *p = part.data, *end = p + part.size;
-    if (!is_utf8(p, part.size, poll)) {
-        rewrite(p, end, own.rewritten, pace);
+    Spans *const spans = ids.spans();
+    const unsigned char *const origin = spans ? spans->origin : nullptr;
+    const size_t first = spans ? spans->size() : 0;
+    const bool is_changed = !is_utf8(p, part.size, poll);
+    if (is_changed) {
+        rewrite(p, end, own.rewritten, spans ? &own.changes : nullptr, pace);
         p = own.rewritten.data();
         end = p + own.rewritten.size();
+        if (spans) spans->origin = p;
     }
-    if (cuts_segments_) {
-        Segments segments(p, end);
-        for (;;) {
-            const Segments::Segment segment = segments.next(pace);
-            if (segment.start == segment.end) break;
-            encode_segment({segment.start, size_t(segment.end - segment.start)}, end, own, ids, pace);
-        }
-    } else {
+    own.words.count = 0;
+    each_segment(p, end, pace, [&](Segments::Segment segment) { encode_segment(segment, end, own, ids, pace); });
+    look_up(end, own, ids, pace);
+    if (!is_changed || !spans) return;
+    own.changes.lead_back(*spans, first, part.data - origin, pace);
+    spans->origin = origin;
+}
+
+// What is encoded by itself: all but a byte order mark in front, or PLaMo-3's segments.
+template <typename Take>
+void PlamoModel::each_segment(const unsigned char *p, const unsigned char *end, Pace &pace, Take take) const {
+    if (!cuts_segments_) {
         unsigned length;
         if (p < end && any_code_point_at(p, end, length) == BYTE_ORDER_MARK) p += length;
-        encode_segment({p, size_t(end - p)}, end, own, ids, pace);
+        if (p < end) take({p, end});
+        return;
     }
-    encode_words(end, own, ids, pace);
+    Segments segments(p, end);
+    for (;;) {
+        const Segments::Segment segment = segments.next(pace);
+        if (segment.start == segment.end) return;
+        take(segment);
+    }
+}
+
+// What is beyond Unicode is shown as U+FFFD.
+bool PlamoModel::words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
+                       const Poll &poll) const {
+    auto &own = static_cast<Scratch &>(scratch);
+    Pace pace(poll);
+    const unsigned char *end = text + size;
+    const bool is_changed = !is_utf8(text, size, poll);
+    if (is_changed) {
+        rewrite(text, end, own.rewritten, nullptr, pace);
+        text = own.rewritten.data();
+        end = text + own.rewritten.size();
+    }
+    std::string shown;
+    each_segment(text, end, pace, [&](Segments::Segment segment) {
+        if (!is_changed) return take(segment.start, static_cast<size_t>(segment.end - segment.start));
+        shown.clear();
+        unsigned length;
+        for (const unsigned char *at = segment.start; at < segment.end; at += length) {
+            if (any_code_point_at(at, end, length) > LAST_CODE_POINT) {
+                shown += REPLACEMENT;
+            } else {
+                shown.append(reinterpret_cast<const char *>(at), length);
+            }
+            pace.count(length);
+        }
+        take(reinterpret_cast<const unsigned char *>(shown.data()), shown.size());
+    });
+    return true;
 }
 
 // The words of a segment, which wait for more where they are few. Where they end cannot be predicted, so it is first found
 // out for many bytes, then looked at.
-void PlamoModel::encode_segment(Word segment, const unsigned char *end, Scratch &scratch, Sink &ids, Pace &pace) const {
+void PlamoModel::encode_segment(Segments::Segment segment, const unsigned char *end, Scratch &scratch, Sink &ids,
+                                Pace &pace) const {
     constexpr size_t AT_ONCE = 64;
-    const unsigned char *start = segment.data, *stop = start + segment.size;
+    const unsigned char *start = segment.start;
     const auto add = [&](const unsigned char *word_end) {
-        scratch.words[scratch.word_count++] = {start, size_t(word_end - start)};
-        if (scratch.word_count == GROUP) encode_words(end, scratch, ids, pace);
+        scratch.words.add(start, size_t(word_end - start));
+        if (scratch.words.count == Words::GROUP) look_up(end, scratch, ids, pace);
         start = word_end;
     };
-    for (const unsigned char *p = start + 1; p < stop; p += AT_ONCE) {
-        const size_t count = std::min(AT_ONCE, size_t(stop - p));
+    for (const unsigned char *p = start + 1; p < segment.end; p += AT_ONCE) {
+        const size_t count = std::min(AT_ONCE, size_t(segment.end - p));
         uint64_t word_ends = 0;
         for (size_t i = 0; i < count; ++i) word_ends |= uint64_t(!is_joined(p[i - 1], p[i])) << i;
         for (; word_ends; word_ends &= word_ends - 1) add(p + lowest_bit(word_ends));
         pace.count(count);
         if (count < AT_ONCE) break;
     }
-    if (start < stop) add(stop);
+    if (start < segment.end) add(segment.end);
 }
 
-// The words that wait. Text may be read up to `end`.
-void PlamoModel::encode_words(const unsigned char *end, Scratch &scratch, Sink &ids, Pace &pace) const {
-    WordKey keys[GROUP];
-    const size_t count = std::exchange(scratch.word_count, 0);
-    if (scratch.is_outdated()) scratch.tables = cache_.tables();
-    for (size_t i = 0; i < count; ++i) {
-        keys[i] = WordKey::of(scratch.words[i].data, scratch.words[i].size, size_t(end - scratch.words[i].data));
-        const WordTable &table = *scratch.tables.current;
-        table.prefetch(table.bucket(keys[i].hash()));
-    }
-    for (size_t i = 0; i < count; ++i) {
-        const Word &word = scratch.words[i];
-        const bool may_be_known = word.size <= WordTable::LONGEST;
-        const WordTable &table = *scratch.tables.current;
-        WordTable::Found found;
-        const bool is_current = may_be_known && table.find(keys[i], table.bucket(keys[i].hash()), word.data, found);
-        bool is_known = is_current;
-        if (!is_known && may_be_known && scratch.tables.former) {
-            const WordTable &former = *scratch.tables.former;
-            is_known = former.find(keys[i], former.bucket(keys[i].hash()), word.data, found);
+// The ids of the words that wait. Text may be read up to `end`.
+void PlamoModel::look_up(const unsigned char *end, Scratch &scratch, Sink &ids, Pace &pace) const {
+    const auto find = [&](const unsigned char *word, size_t size) {
+        find_path(word, size, scratch, pace);
+        follow_path(word, size, scratch, pace);
+    };
+    const auto append_spans = [&](const unsigned char *word, size_t, const int32_t *found, size_t count) {
+        for (size_t i = 0; i < count; ++i) {
+            const auto token = static_cast<size_t>(found[i]);
+            const size_t size = token < lengths_.size() ? lengths_[token].bytes : 1;
+            ids.spans()->push(word, size);
+            word += size;
         }
-        if (is_known) {
-            const size_t known = (found.third & ~WordTable::IN_RECORD) >> 32;
-            const bool in_record = found.third & WordTable::IN_RECORD;
-            if (is_current && !in_record && ids.has_room(4)) {
-                if (int32_t *to = ids.room(4)) {
-                    found.write_ids(to);
-                    ids.advance(to + known);
-                } else {
-                    ids.add(known);
-                }
-                continue;
-            }
-            int32_t few[4];
-            const int32_t *first = few;
-            size_t size = known;
-            if (in_record) {
-                first = WordTable::record_of(found).ids();
-                size = WordTable::record_of(found).count;
-            } else {
-                found.write_ids(few);
-            }
-            scratch.found.assign(first, first + size);
-        } else {
-            find_path(word, scratch, pace);
-            follow_path(word, scratch, pace);
-            cache_misses_.fetch_add(may_be_known, std::memory_order_relaxed);
-        }
-        if (may_be_known && !is_current) keep(word, keys[i], scratch);
-        if (int32_t *to = ids.room(scratch.found.size())) {
-            std::copy(scratch.found.begin(), scratch.found.end(), to);
-            ids.advance(to + scratch.found.size());
-        } else {
-            ids.add(scratch.found.size());
-        }
-    }
-    scratch.writer.count_kept();
+        pace.count(count);
+    };
+    encode_words(end, scratch.words, scratch, ids, find, append_spans);
+    scratch.words.count = 0;
 }
 
 // ---- a word to ids ----
 
 // What is best at each place, from the last character to the first; of what costs the same the longest.
-void PlamoModel::find_path(Word word, Scratch &scratch, Pace &pace) const {
+void PlamoModel::find_path(const unsigned char *word, size_t size, Scratch &scratch, Pace &pace) const {
     const size_t mask = ring_ - 1;
     scratch.costs.resize(ring_);
     int64_t *costs = scratch.costs.data();
-    int32_t *path = scratch.path.room(word.size);
-    costs[word.size & mask] = 0;
+    int32_t *path = scratch.path.room(size);
+    costs[size & mask] = 0;
     uint32_t node = Suffixes::ROOT;
     size_t characters = 0;
-    for (size_t at = word.size; at > 0;) {
+    for (size_t at = size; at > 0;) {
         const size_t behind = at;
-        while (is_continuation(word.data[--at])) {
+        while (is_continuation(word[--at])) {
         }
         const size_t length = behind - at;
-        node = suffixes_.next(node, code_point_of(word.data + at, length));
+        node = suffixes_.next(node, code_point_of(word + at, length));
         int64_t least = INT64_MAX;
         int32_t best = Suffixes::IN_BYTES;
         size_t steps = 1;
@@ -314,22 +289,22 @@ void PlamoModel::find_path(Word word, Scratch &scratch, Pace &pace) const {
     scratch.characters = characters;
 }
 
-// The ids along the path, into `scratch.found`.
-void PlamoModel::follow_path(Word word, Scratch &scratch, Pace &pace) const {
+// The ids along the path, into `scratch.word_ids`.
+void PlamoModel::follow_path(const unsigned char *word, size_t size, Scratch &scratch, Pace &pace) const {
     const int32_t *path = scratch.path.data();
-    std::vector<int32_t> &found = scratch.found;
+    Ids &found = scratch.word_ids;
     found.clear();
     size_t at = 0;
     for (size_t left = scratch.characters; left > 0;) {
         const int32_t token = path[left - 1];
         if (token >= 0) {
             const Length &length = lengths_[static_cast<size_t>(token)];
-            found.push_back(token);
+            found.push(token);
             at += length.bytes;
             left -= length.characters;
         } else {
-            do found.push_back(byte_tokens_[word.data[at]]);
-            while (++at < word.size && is_continuation(word.data[at]));
+            do found.push(byte_tokens_[word[at]]);
+            while (++at < size && is_continuation(word[at]));
             --left;
         }
         pace.count(1);

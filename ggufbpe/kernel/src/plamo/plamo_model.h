@@ -10,19 +10,18 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "cache.h"
+#include "caching_model.h"
+#include "plamo/segments.h"
 #include "plamo/suffixes.h"
-#include "text_model.h"
 
 namespace ggufbpe {
 
-class PlamoModel final : public TextModel {
+class PlamoModel final : public CachingModel {
 public:
     // `scores` are in ten-thousandths (suffixes.h), `byte_tokens` the 256 of single bytes. std::invalid_argument where there
     // are fewer or more.
@@ -32,23 +31,16 @@ public:
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
     void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
     bool reads_bytes() const override { return true; }
-    void expect(size_t bytes) const override;
-    size_t cache_bytes() const override { return cache_.bytes(); }
-    uint64_t cache_misses() const override { return cache_misses_.load(std::memory_order_relaxed); }
-    void clear_cache() const override;
+    bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
+               const Poll &poll) const override;
+    bool words_are_bytes() const override { return false; }
+    size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const override;
 
 protected:
     std::unique_ptr<TextModel::Scratch> new_scratch() const override;
-    void begin(TextModel::Scratch &scratch) const override;
-    void end(TextModel::Scratch &scratch) const override;
 
 private:
     struct Scratch;
-    struct Word {
-        const unsigned char *data;
-        size_t size;
-    };
-
     struct Length {
         uint32_t bytes, characters;
     };
@@ -57,12 +49,12 @@ private:
     bool is_joined(unsigned char before, unsigned char here) const { return joined_[before][here >> 6] >> (here & 63) & 1; }
     void join(unsigned char before, unsigned char here) { joined_[before][here >> 6] |= uint64_t(1) << (here & 63); }
     bool may_cut(const unsigned char *p, const unsigned char *end) const;
-    void encode_segment(Word segment, const unsigned char *end, Scratch &scratch, Sink &ids, Pace &pace) const;
-    void encode_words(const unsigned char *end, Scratch &scratch, Sink &ids, Pace &pace) const;
-    void find_path(Word word, Scratch &scratch, Pace &pace) const;
-    void follow_path(Word word, Scratch &scratch, Pace &pace) const;
-    void keep(Word word, const WordKey &key, Scratch &scratch) const;
-    void drop_outdated_tables() const;
+    template <typename Take>
+    void each_segment(const unsigned char *p, const unsigned char *end, Pace &pace, Take take) const;
+    void encode_segment(Segments::Segment segment, const unsigned char *end, Scratch &scratch, Sink &ids, Pace &pace) const;
+    void look_up(const unsigned char *end, Scratch &scratch, Sink &ids, Pace &pace) const;
+    void find_path(const unsigned char *word, size_t size, Scratch &scratch, Pace &pace) const;
+    void follow_path(const unsigned char *word, size_t size, Scratch &scratch, Pace &pace) const;
 
     Suffixes suffixes_;
     std::vector<int32_t> byte_tokens_;
@@ -70,8 +62,6 @@ private:
     size_t ring_ = 8;  // a power of two above the longest token
     std::vector<Length> lengths_;  // of tokens
     std::array<std::array<uint64_t, 4>, 256> joined_{};  // pairs of bytes between which no word ends
-    mutable WordCache cache_;
-    alignas(64) mutable std::atomic<uint64_t> cache_misses_{0};  // words that had to be encoded
 };
 
 }  // namespace ggufbpe

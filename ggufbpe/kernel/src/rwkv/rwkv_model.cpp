@@ -162,12 +162,16 @@ bool RWKVModel::words(const unsigned char *text, size_t size, TextModel::Scratch
     return true;
 }
 
-void RWKVModel::divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const {
+size_t RWKVModel::cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const {
     Pace pace(poll);
+    return find_first(from, size, pace, [&](size_t at) { return is_cut(text[at - 1], text[at]); });
+}
+
+void RWKVModel::divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const {
     for (size_t start = 0; start < part.size;) {
         size_t end = part.size;
         if (part.size - start > size + size / 2) {
-            end = find_first(start + size, part.size, pace, [&](size_t at) { return is_cut(part.data[at - 1], part.data[at]); });
+            end = cut(part.data, part.size, start + size, poll);
         }
         parts.push_back({part.token, part.data + start, end - start});
         start = end;

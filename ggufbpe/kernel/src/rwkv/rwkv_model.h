@@ -29,9 +29,9 @@ public:
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
     void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
     bool reads_bytes() const override { return true; }
-    bool has_spans() const override { return true; }
     bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
                const Poll &poll) const override;
+    size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const override;
 
 protected:
     std::unique_ptr<TextModel::Scratch> new_scratch() const override;

@@ -1,6 +1,7 @@
 #include "spm/spm_model.h"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@ namespace {
 
 constexpr int32_t PLAIN = -1;     // a part's token: text within a fragment, UTF-8
 constexpr int32_t FRAGMENT = -3;  // a plain fragment, from its beginning; any bytes
+constexpr int32_t CONTINUED = -4;  // a plain fragment that goes on where another text ended; any bytes
 constexpr size_t HEAD = 1 << 12;  // bytes of a fragment that are copied to stand behind a space
 constexpr char SPACE[] = " ", WRITTEN_SPACE[] = "\xE2\x96\x81";
 
@@ -83,19 +85,49 @@ void SpmModel::divide(const Part &part, size_t size, std::vector<Part> &parts, c
     const size_t first = part.size > size + size / 2 && is_utf8(part.data, part.size, poll)
                              ? splitter().cut(part.data, part.size, size, poll)
                              : part.size;
-    parts.push_back({FRAGMENT, part.data, first});
+    parts.push_back({part.token, part.data, first});
     BPEModel::divide({PLAIN, part.data + first, part.size - first}, size, parts, poll);
 }
 
 void SpmModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
     auto &own = static_cast<Scratch &>(scratch);
+    const bool has_prefix = add_space_prefix_ && part.token == FRAGMENT;
     if (part.token == PLAIN) {
         BPEModel::encode(part, scratch, ids, poll);
     } else if (is_utf8(part.data, part.size, poll)) {
-        encode_utf8(part.data, part.size, add_space_prefix_, own, ids, poll);
+        encode_utf8(part.data, part.size, has_prefix, own, ids, poll);
     } else {
-        encode_bytes(part.data, part.size, own, ids, poll);
+        encode_bytes(part.data, part.size, has_prefix, own, ids, poll);
     }
+}
+
+int32_t SpmModel::continued(int32_t token) const { return token == FRAGMENT ? CONTINUED : token; }
+
+// A byte that is no character may take the three behind it, where they are not UTF-8 as a whole, and what follows is read on
+// from there. But with eight bytes of UTF-8 before a place a character begins there, however they were entered: bytes within
+// a character are taken one by one.
+size_t SpmModel::cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const {
+    constexpr size_t AROUND = 8;
+    Pace pace(poll);
+    for (size_t at = std::max(from, AROUND); at < size; ++at) {
+        at = find_first(at, size, pace, [&](size_t place) { return text[place] == ' ' && text[place - 1] != ' '; });
+        if (at == size) break;
+        const unsigned char *p = text + at - AROUND, *const end = text + at;
+        while (p < end && (*p & 0xC0) == 0x80) ++p;
+        const auto size_before = static_cast<size_t>(end - p);
+        if (size_before <= AROUND - 4 || !is_utf8(p, size_before)) continue;
+        if (size_before >= 3 && !std::memcmp(end - 3, WRITTEN_SPACE, 3)) continue;
+        const size_t found = before_spaces(poll).cut(p, size_before + 1, size_before, NO_POLL);
+        if (found == size_before) return at;
+    }
+    return size;
+}
+
+const Splitter &SpmModel::before_spaces(const Poll &poll) const {
+    return *before_spaces_.get([&] {
+        return std::make_unique<std::shared_ptr<const Splitter>>(
+            Splitter::of_whole_text(true)->parted_at_spaces(joined_to_spaces(*tokens_, poll)));
+    });
 }
 
 // The first words are copied to stand behind the space; the others are where they are.
@@ -126,8 +158,9 @@ void SpmModel::encode_utf8(const unsigned char *text, size_t size, bool has_pref
 
 // Bytes are parted into characters after spaces were escaped: the first byte of a character that is none may take bytes of an
 // escaped space. Such a character is in no token, so that what is on either side of it is merged by itself.
-void SpmModel::encode_bytes(const unsigned char *text, size_t size, Scratch &scratch, Sink &ids, const Poll &poll) const {
-    std::string escaped = add_space_prefix_ ? WRITTEN_SPACE : "";
+void SpmModel::encode_bytes(const unsigned char *text, size_t size, bool has_prefix, Scratch &scratch, Sink &ids,
+                            const Poll &poll) const {
+    std::string escaped = has_prefix ? WRITTEN_SPACE : "";
     Spans *const spans = ids.spans();
     std::vector<size_t> ends(spans ? escaped.size() : 0);  // where each escaped byte ends in the text
     Pace pace(poll);
@@ -179,10 +212,6 @@ bool SpmModel::words(const unsigned char *text, size_t size, TextModel::Scratch 
                      const Poll &poll) const {
     if (!is_utf8(text, size, poll)) return false;
     if (!size) return true;
-    const auto &before_spaces = before_spaces_.get([&] {
-        return std::make_unique<std::shared_ptr<const Splitter>>(
-            Splitter::of_whole_text(true)->parted_at_spaces(joined_to_spaces(*tokens_, poll)));
-    });
     auto &own = static_cast<Scratch &>(scratch);
     if (add_space_prefix_) {
         own.changed = SPACE;
@@ -190,7 +219,7 @@ bool SpmModel::words(const unsigned char *text, size_t size, TextModel::Scratch 
         text = reinterpret_cast<const unsigned char *>(own.changed.data());
         size = own.changed.size();
     }
-    split(*before_spaces, text, size, own, take, poll);
+    split(before_spaces(poll), text, size, own, take, poll);
     return true;
 }
 

@@ -34,11 +34,16 @@ public:
     bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
                const Poll &poll) const override;
     bool words_read_bytes() const override { return true; }
+    // Before spaces that no token has behind what is there.
+    size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const override;
+    int32_t continued(int32_t token) const override;
 
 private:
+    const Splitter &before_spaces(const Poll &poll) const;
     void encode_utf8(const unsigned char *text, size_t size, bool has_prefix, Scratch &scratch, Sink &ids,
                      const Poll &poll) const;
-    void encode_bytes(const unsigned char *text, size_t size, Scratch &scratch, Sink &ids, const Poll &poll) const;
+    void encode_bytes(const unsigned char *text, size_t size, bool has_prefix, Scratch &scratch, Sink &ids,
+                      const Poll &poll) const;
 
     const std::shared_ptr<const Strings> tokens_;
     const bool add_space_prefix_;

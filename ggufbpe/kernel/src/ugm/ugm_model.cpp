@@ -15,6 +15,7 @@ constexpr uint16_t UNUSED = 2, NORMAL = 4, USER_DEFINED = 16;  // ggufbpe/vocab/
 constexpr char SPACE[] = "\xE2\x96\x81", REPLACEMENT[] = "\xEF\xBF\xBD";
 constexpr float PENALTY = 10.0f;          // of the unknown token, below the lowest score
 constexpr size_t GROUP = 256;             // words whose slots are fetched together
+constexpr int32_t CONTINUED = -4;         // a part's token: it goes on where another text ended
 constexpr int32_t UNREACHED = INT32_MIN;  // in a path: nothing leads here
 constexpr uint8_t CODE_UNITS[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};  // by the upper half of the first byte
 
@@ -208,7 +209,7 @@ void UGMModel::divide(const Part &part, size_t size, std::vector<Part> &parts, c
 
 void UGMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const {
     auto &own = static_cast<Scratch &>(scratch);
-    own.is_prefix_due = options_.add_space_prefix;
+    own.is_prefix_due = options_.add_space_prefix && part.token != CONTINUED;
     own.sum = 0;
     own.sources.are_wanted = ids.spans();
     own.sources.space_start = nullptr;
@@ -219,6 +220,8 @@ void UGMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
     emit(own.found.data(), own.found.size(), ids);
     if (ids.spans()) append_path(own, *ids.spans(), pace);
 }
+
+int32_t UGMModel::continued(int32_t) const { return CONTINUED; }
 
 // The next word: without the spaces around it where these are dropped, else with those before it. Its size is 0 at the end.
 UGMModel::Word UGMModel::next_word(const unsigned char *&p, const unsigned char *end, Pace &pace) const {

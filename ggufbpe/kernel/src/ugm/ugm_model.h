@@ -38,7 +38,7 @@ public:
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
     void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
     bool reads_bytes() const override { return true; }
-    bool has_spans() const override { return true; }
+    int32_t continued(int32_t token) const override;
     bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
                const Poll &poll) const override;
 

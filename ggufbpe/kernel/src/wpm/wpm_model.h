@@ -27,9 +27,9 @@ public:
 
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
     void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
-    bool has_spans() const override { return true; }
     bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
                const Poll &poll) const override;
+    size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const override;
 
 protected:
     std::unique_ptr<TextModel::Scratch> new_scratch() const override;
@@ -38,7 +38,6 @@ private:
     struct Scratch;
 
     size_t find_words(const unsigned char *text, size_t size, size_t at, Words &words, Pace &pace) const;
-    size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const;
     void append_spans(const unsigned char *word, size_t size, const int32_t *ids, size_t count, Spans &spans, Pace &pace) const;
     void match_longest(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
 
