@@ -37,7 +37,8 @@ def verify(
     ...     verify(tok, oracle, [Text("greeting", 0, b"Hello world")]).same
     True
     """
-    job = Examining(tokenizer, oracle, oracle.add_special(add_special), parse_special, progress)
+    add_special, parse_special = oracle.add_special(add_special), oracle.parse_special(parse_special)
+    job = Examining(tokenizer, oracle, add_special, parse_special, progress)
     for batch in _batches(texts, oracle.batch):
         job.compare(batch)
     if oracle.recorded and not job.result.texts:
