@@ -11,6 +11,7 @@ import warnings
 from array import array
 from base64 import b64decode
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ from ggufbpe.cli import main
 from ggufbpe.files import write_files
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.interop import check
+from ggufbpe.interop.borders import AT_BORDERS, BORDER, border_steps
 from ggufbpe.interop.code_points import ALL, bracket, difference, emit, intersection, ranges
 from ggufbpe.interop.export import FORMATS
 from ggufbpe.interop.hugging_face import NOT_IN_1, to_tokenizer_json
@@ -146,6 +148,46 @@ def test_words_of_the_library_are_ours(name: str) -> None:
         assert [text[a:b] for _, (a, b) in splits.pre_tokenize_str(text)] == words(text)
 
 
+@pytest.fixture(scope="module")
+def bordered_words(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, Any, Any]]]:
+    """By name: texts, with their words in 0.x and in 1.0, as ids of our words; None is a word that is not ours."""
+    folder = tmp_path_factory.mktemp("borders")
+    found, questions = {}, []
+    for name in ONE_OF_EACH_FAMILY:
+        texts = [text for text in islice(words_to_try(name), 0, None, 31) if BORDER not in text]
+        words = dict.fromkeys(word for text in texts for word in splitter(PRE_TOKENIZERS[name]).words(text))
+        model = {
+            "type": "WordLevel",
+            "unk_token": "",
+            "vocab": {"": 0, **{w: i for i, w in enumerate(words, 1)}},
+        }
+        document = {"version": "1.0", "added_tokens": [], "pre_tokenizer": AT_BORDERS, "model": model}
+        steps = border_steps(PRE_TOKENIZERS[name]._replace(prepend_space=False))
+        document["normalizer"] = {"type": "Sequence", "normalizers": steps}
+        path = folder / f"{name}.json"
+        path.write_text(json.dumps(document))
+        questions.append({"path": str(path), "texts": texts, "flags": [(False, False)]})
+        library = check.hugging_face(path.read_bytes())
+        found[name] = texts, [library.encode(text, False, False) for text in texts], ["", *words]
+    answers = asked_of_version_1(folder, questions)
+
+    return {
+        name: [
+            (text, [words[index] for index in older], [words[index] for index in ids])
+            for text, older, [ids] in zip(texts, in_0, answer["ids"], strict=True)
+        ]
+        for (name, (texts, in_0, words)), answer in zip(found.items(), answers, strict=True)
+    }
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH_FAMILY)
+def test_borders_are_the_ends_of_words_in_both_versions(
+    name: str, bordered_words: dict[str, list[tuple[str, Any, Any]]]
+) -> None:
+    words = splitter(PRE_TOKENIZERS[name]).words
+    assert [(text, words(text), words(text)) for text, _, _ in bordered_words[name]] == bordered_words[name]
+
+
 AFTER_15_1 = {point for point in range(0x110000) if unicodedata2.category(chr(point)) == "Cn"}
 
 
@@ -236,22 +278,22 @@ LIMITED = {
     **dict.fromkeys(["hybriddna", "hybriddna-of-normal-tags", "hybriddna-oov-last"], DNA),
     **dict.fromkeys(["hybriddna-without-oov", "hybriddna-with-escaped-spaces"], DNA),
     "hybriddna-of-control-k-mers": DNA | OVERLAPPING,
+    "hybriddna-with-mmbert": DNA,
+    "mmbert": STRIPPED,
+    "mmbert-without-byte-tokens": NO_BYTES,
+    "whitespace-with-mmbert": LOWER_CASE,
     **dict.fromkeys(["whitespace-lowercase", "whitespace-model-with-gpt-2"], LOWER_CASE),
     "whitespace-with-escaped-spaces": LOWER_CASE,
 }
 
 
 BYTE_PAIRS = [path for path in FIXTURES if tokenizer(path).vocabulary.tokenizer_model.algorithm == "merges"]
-OF_VERSIONS = {"newer_unicode", "long_s", NOT_IN_1, "tokens_of_one_character"}
+OF_VERSIONS = {"newer_unicode", "long_s", NOT_IN_1, "tokens_of_one_character", "border_character"}
 
 
 @pytest.mark.parametrize("path", BYTE_PAIRS, ids=lambda path: path.stem)
 def test_ids_of_the_library_are_ours_or_a_limit_is_told(path: Path) -> None:
     tok = tokenizer(path)
-    if tok.vocabulary.pre_tokenizer.prepend_space:
-        with pytest.raises(NotExpressibleError, match="mmbert puts a space in front of each line"):
-            to_tokenizer_json(tok.vocabulary)
-        return
     export = to_tokenizer_json(tok.vocabulary)
     assert names(export.limits) - OF_VERSIONS == LIMITED.get(path.stem, set())
     if names(export.limits) <= {*OF_VERSIONS, *LOWER_CASE}:
@@ -285,13 +327,19 @@ def test_real_vocabularies_in_the_library(name: str) -> None:
     assert differing(tok, library, sample(tok, 150)) == []
 
 
-# What tokenizers 1.0.0rc3 does with a file: it knows some patterns by their text, and refuses all others.
+# What tokenizers 1.0.0rc3 does with a file; the ids in 0.x are in the tests above.
 IN_VERSION_1 = {
-    **dict.fromkeys(("gemma-4", "gpt-2", "llama-bpe", "mpt", "qwen2", "whitespace"), "our ids"),
-    **dict.fromkeys((f"GPT-2's as {name}" for name in PORTABLE if name != "gemma4"), "our ids"),
+    **dict.fromkeys(
+        ("deepseek-coder", "gemma-4", "gpt-2", "llama-bpe", "mmbert-without-mask", "mpt", "qwen2"), "our ids"
+    ),
+    **dict.fromkeys(
+        ("qwen35", "whitespace", "whitespace-model-with-gpt-2", "whitespace-with-mmbert"), "our ids"
+    ),
+    **dict.fromkeys(
+        (f"GPT-2's as {name}" for name in ("deepseek-v3", "laguna", "falcon", "gpt-4o", "tiny_aya")),
+        "our ids",
+    ),
     "command-r": "our ids, but for tokens_of_one_character",
-    "deepseek-coder": "refused: this `Split` pattern needs a system-regex backend",
-    "GPT-2's as gpt-4o": "refused: this `Split` pattern needs a system-regex backend",
     "refact": "refused: This byte-level vocabulary has no token for bytes 0xF1.",
 }
 

@@ -34,12 +34,15 @@ from reference import (
 )
 
 from ggufbpe import Tokenizer
+from ggufbpe.interop.export import export_to
 from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.models.bpe.merge import CHAR_BYTES
 from ggufbpe.oracles import libraries
 from ggufbpe.oracles.oracle import Failure, Oracle, OracleError
 from ggufbpe.oracles.oracles import open_oracle
 from ggufbpe.oracles.recorded import parse_ids
+from ggufbpe.verification.result import Text
+from ggufbpe.verification.verify import verify
 from ggufbpe.vocab import load_vocabulary
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="fake commands are shell scripts")
@@ -351,7 +354,12 @@ def test_absent_command_comes_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     ("given", "package"),
-    [*zip(IN_PROCESS, IN_PROCESS), ("hf:FILE", "tokenizers"), ("tiktoken:gpt2", "tiktoken")],
+    [
+        *zip(IN_PROCESS, IN_PROCESS),
+        ("hf:FILE", "tokenizers"),
+        ("tiktoken:gpt2", "tiktoken"),
+        ("sentencepiece:FILE", "sentencepiece"),
+    ],
 )
 def test_absent_package_comes_with_the_line_that_installs_it(
     given: str, package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -365,6 +373,40 @@ def test_absent_package_comes_with_the_line_that_installs_it(
     file.write_text("{}")
     with pytest.raises(OracleError, match=rf"is not installed .*: pip install 'ggufbpe\[{package}\]'"):
         opened(given.replace("FILE", str(file)))
+
+
+@pytest.mark.parametrize("name", ["llama-spm", "phi-3", "nomic-bert-moe"])
+def test_sentencepiece_gives_the_ids_of_what_was_exported_for_it(name: str, tmp_path: Path) -> None:
+    """`verify` passes with BOS and EOS as the model wants them; control tokens in a text are plain text for both."""
+    needs("sentencepiece")
+    model = prepared(vocabulary, name)
+    tok = Tokenizer(load_vocabulary(model))
+    export = export_to("sentencepiece", tok.vocabulary)
+    (tmp_path / "tokenizer.model").write_bytes(export.files["tokenizer.model"])
+    control = tok.vocabulary.tokens[tok.vocabulary.special_ids["eos"] or 0]
+    texts = [Text("text", n, data) for n, data in enumerate([*TEXTS, f"an {control} is plain".encode()])]
+    with opened(f"sentencepiece:{tmp_path}", model) as oracle:
+        result = verify(tok, oracle, texts)
+        assert (result.differences, result.failures, oracle.parse_special(True)) == ([], [], False)
+        assert oracle.encode([b"Hi"], True, False) == [tok.encode("Hi")]
+        assert oracle.name.startswith("sentencepiece 0.2")
+
+
+def test_sentencepiece_of_another_vocabulary_differs(tmp_path: Path) -> None:
+    needs("sentencepiece")
+    model, other = prepared(vocabulary, "llama-spm"), prepared(vocabulary, "baichuan")
+    path = tmp_path / "other.model"
+    path.write_bytes(export_to("sentencepiece", load_vocabulary(other)).files["tokenizer.model"])
+    with opened(f"sentencepiece:{path}", model) as oracle:
+        assert not verify(Tokenizer(load_vocabulary(model)), oracle, [Text("text", 0, TEXTS[0])]).same
+
+
+def test_file_that_is_no_sentencepiece_model(tmp_path: Path) -> None:
+    needs("sentencepiece")
+    path = tmp_path / "tokenizer.model"
+    path.write_text("no protocol buffer")
+    with pytest.raises(OracleError, match="sentencepiece cannot open this: "):
+        opened(f"sentencepiece:{path}")
 
 
 def test_file_that_is_no_tokenizer_json(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 The first: a GGUF has lost its `tokenizer.ggml.pre`. The ids that the real llama-tokenize gives with the right one are
 at hand. `verify` says that and where they differ, `diagnose` says why, `fix` mends the file, and `verify` passes. The
-others: Llama 2 and bge, opened, found to be right, broken by a flag or a wrong model, diagnosed, and mended.
+others: Llama 2, bge and nomic's unigram model, opened, found to be right, broken by a flag or a wrong model, diagnosed, and mended.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def test_the_broken_model_is_what_llama_cpp_makes_of_it(command: Path, right: Pa
     assert found.returncode == 0, found.stdout
 
 
-LLAMA_2, BGE = "llama-spm", "bert-bge"
+LLAMA_2, BGE, NOMIC = "llama-spm", "bert-bge", "nomic-bert-moe"
 SPACED = "The  naïve Café,\n  in 1984: it's 日本 \u2603!"
 
 
@@ -135,6 +135,7 @@ SPACED = "The  naïve Café,\n  in 1984: it's 日本 \u2603!"
         (LLAMA_2, "tokenizer.ggml.model=t5", "model"),
         (BGE, "tokenizer.ggml.normalizer.lowercase=false", "lower_case"),
         (BGE, "tokenizer.ggml.seperator_token_id=100", "sep"),
+        (NOMIC, "tokenizer.ggml.remove_extra_whitespaces=false", "extra_whitespace"),
     ],
 )
 def test_other_models_opened_verified_broken_diagnosed_and_mended(
@@ -149,7 +150,11 @@ def test_other_models_opened_verified_broken_diagnosed_and_mended(
     path = os.pathsep.join([str(command.parent), os.environ["PATH"]])
 
     # It opens, the doctor has nothing to warn of, and its ids are those of the real command.
-    assert "SentencePiece" in (shown := ggufbpe("info", "-m", right).stdout) or "WordPiece" in shown
+    assert (
+        "SentencePiece" in (shown := ggufbpe("info", "-m", right).stdout)
+        or "WordPiece" in shown
+        or "Unigram" in shown
+    )
     assert ggufbpe("doctor", right, "--strict").returncode == 0
     found = ggufbpe("verify", "-m", right, "--against", "llama-tokenize", prompt, "-p", "In 1984", PATH=path)
     assert found.returncode == 0, found.stdout

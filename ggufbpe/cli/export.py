@@ -148,6 +148,7 @@ _CHARACTERS: dict[str, Callable[[str], bool]] = {
     "long_s": lambda char: char == "\u017f",
     "older_punctuation": lambda char: _class_of(char) == "P" or char in "\u166d\U000111c9",
     "escaped_spaces": lambda char: char == "\u2581",
+    "border_character": lambda char: char == "\ufdef",
 }
 
 

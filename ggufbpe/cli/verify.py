@@ -67,6 +67,7 @@ against:
   server:URL               a running llama-server
   hf:FILE                  a tokenizer.json, read by the package tokenizers
   tiktoken:FILE or NAME    a .tiktoken file, or an encoding that tiktoken knows
+  sentencepiece:FILE       a tokenizer.model, read by the package sentencepiece
   ids:FILE                 ids that you have, as JSON or numbers, one list a text
   gguf:FILE                ggufbpe itself, with another model"""
 

@@ -2,14 +2,15 @@ r"""Byte pair encoding in a tokenizer.json: patterns, merges, and what the libra
 
     vocabulary -> splitting.py, limits.py -> [this file] -> hugging_face.py
 
-The pre-tokenizer is written as the models' own files have it where that splits as llama.cpp does, because those are
-all that tokenizers 1.0 reads. Else, or if asked for, each stage is a `Split` by a regular expression that lists code
-points, so that the words are llama.cpp's and not those of the library's Unicode version.
+The pre-tokenizer is written as the models' own files have it where that splits as llama.cpp does. Else normalizers put
+borders behind words, since tokenizers 1.0 splits by no patterns but some that it knows. If asked for, each stage is a
+`Split`, for 0.x. These two list code points, so that the words are llama.cpp's and not those of the library's Unicode.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum
 from typing import Any
 
 from ..models.bpe.merge import CHAR_BYTES, WordEncoder
@@ -18,7 +19,8 @@ from ..spelling import SPACE
 from ..unicode_classes import LOWER
 from ..vocab import Vocabulary
 from . import limits
-from .hf_parts import NOT_IN_1, HFParts, byte_pair_model, replace, sequence
+from .borders import AT_BORDERS, border_steps
+from .hf_parts import NOT_IN_1, HFParts, Part, byte_pair_model, replace, sequence
 from .limits import Limit
 from .originals import BY_ITS_UNICODE, IGNORING_CASE, PORTABLE, split
 from .splitting import NotExpressibleError, oniguruma
@@ -29,9 +31,10 @@ def byte_pair_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
     merges = limits.usable_merges(vocabulary)
     entry = vocabulary.pre_tokenizer
     byte_level = entry.byte_encode
+    normalizer, pre_tokenizer = _split(vocabulary, code_points)
     return HFParts(
-        _normalizer(vocabulary),
-        _pre_tokenizer(vocabulary, code_points),
+        normalizer,
+        pre_tokenizer,
         _byte_level() if byte_level else _decoder(vocabulary),
         byte_pair_model(
             vocabulary.token_to_id,
@@ -55,38 +58,55 @@ _MISSING = {
 }
 
 
-def _normalizer(vocabulary: Vocabulary) -> dict[str, Any] | None:
-    steps = [replace(" ", SPACE)] if vocabulary.pre_tokenizer.escape_whitespaces else []
-    if (
-        vocabulary.pre_tokenizer.prepend_space
-    ):  # a Replace of nothing by U+2581 makes the library panic on some texts
+def _split(vocabulary: Vocabulary, code_points: bool) -> tuple[Part, Part]:
+    """The normalizer and the pre-tokenizer."""
+    entry, drops = vocabulary.pre_tokenizer, vocabulary.tokenizer_model.drops_white_space
+    steps = [replace(" ", SPACE)] if entry.escape_whitespaces else []
+    if entry.prepend_space and code_points:
         raise NotExpressibleError(
-            f"{vocabulary.pre_tokenizer.name} puts a space in front of each line, for which the library has no step"
+            f"{entry.name} puts a space in front of words, for which a pre-tokenizer has no step; without "
+            "--code-points a normalizer does it"
         )
     if vocabulary.makes_lower_case:
         # llama.cpp has one code point for each; of İ, the library makes two
         steps += [replace(chr(a), chr(b)) for a, b in LOWER.items() if chr(a).lower() != chr(b)]
         steps.append({"type": "Lowercase"})
-    return sequence("normalizers", steps)
-
-
-def _pre_tokenizer(vocabulary: Vocabulary, code_points: bool) -> dict[str, Any] | None:
-    entry = vocabulary.pre_tokenizer
-    known = _known_to_1(vocabulary, code_points)
-    splits = [split(pattern) for pattern in oniguruma(entry)] if known is None else [*known]
-    if vocabulary.tokenizer_model.drops_white_space:
+    match _way(vocabulary, code_points):
+        case _Way.BORDERS:
+            steps += border_steps(entry, drops_white_space=drops)
+            splits = [AT_BORDERS]
+        case _Way.CODE_POINTS:
+            splits = [split(pattern) for pattern in oniguruma(entry)]
+        case _Way.ORIGINAL:
+            splits = [] if _splits_at_white_space(vocabulary) else [*PORTABLE[entry.family]]
+    if drops and splits != [AT_BORDERS]:
         splits.insert(0, {"type": "WhitespaceSplit"})
     if entry.byte_encode and splits[-1]["type"] != "ByteLevel":
         splits.append(_byte_level())
-    return sequence("pretokenizers", splits)
+    return sequence("normalizers", steps), sequence("pretokenizers", splits)
 
 
-def _known_to_1(vocabulary: Vocabulary, code_points: bool) -> tuple[dict[str, Any], ...] | None:
-    """How tokenizers 1.0 is told to split a text, or what is left when white space is out; None if it cannot be."""
+class _Way(Enum):
+    """How a text is split."""
+
+    ORIGINAL = "as the models' own files have it"
+    BORDERS = "at borders that a normalizer makes"
+    CODE_POINTS = "by lists of code points, for 0.x alone"
+
+
+def _way(vocabulary: Vocabulary, code_points: bool) -> _Way:
     family = vocabulary.pre_tokenizer.family
-    if vocabulary.tokenizer_model.drops_white_space and vocabulary.pre == vocabulary.tokenizer_model.own_pre:
-        return ()
-    return None if code_points and family in BY_ITS_UNICODE else PORTABLE.get(family)
+    if _splits_at_white_space(vocabulary):
+        return _Way.ORIGINAL
+    if code_points:
+        return _Way.CODE_POINTS if family in BY_ITS_UNICODE or family not in PORTABLE else _Way.ORIGINAL
+    return _Way.ORIGINAL if family in PORTABLE else _Way.BORDERS
+
+
+def _splits_at_white_space(vocabulary: Vocabulary) -> bool:
+    """Whether nothing is left to do when white space is out."""
+    model = vocabulary.tokenizer_model
+    return model.drops_white_space and vocabulary.pre == model.own_pre
 
 
 def _byte_level() -> dict[str, Any]:
@@ -137,12 +157,17 @@ def _other_models(vocabulary: Vocabulary) -> Iterator[Limit]:
 def _readers(vocabulary: Vocabulary, code_points: bool) -> Iterator[Limit]:
     """What depends on the version of the library that reads the file."""
     family = vocabulary.pre_tokenizer.family
-    known = _known_to_1(vocabulary, code_points)
-    if known is None:
+    way = _way(vocabulary, code_points)
+    if way is _Way.BORDERS:
+        yield Limit(
+            "border_character",
+            "the noncharacter U+FDEF, which texts are not to have, is left out here: a normalizer puts it behind words",
+            1,
+        )
+    if way is _Way.CODE_POINTS:
         yield Limit(
             NOT_IN_1,
-            "tokenizers 1.0 does not read the file, 0.x does: 1.0 knows the patterns of some models only, and those "
-            f"of {vocabulary.pre} are not among them",
+            "tokenizers 1.0 does not read lists of code points, 0.x does (without --code-points, both read the file)",
             1,
         )
     elif limits.bytes_without_tokens(vocabulary):
@@ -156,14 +181,14 @@ def _readers(vocabulary: Vocabulary, code_points: bool) -> Iterator[Limit]:
             f"{quoted_token(vocabulary, found[0])}, are only found by tokenizers 1.0",
             len(found),
         )
-    if known is not None and family in BY_ITS_UNICODE:
+    if way is _Way.ORIGINAL and family in BY_ITS_UNICODE:
         yield Limit(
             "newer_unicode",
             "characters that came after Unicode 15.1 are no letters, digits or marks in llama.cpp; here they are what "
             "the library's Unicode version says (--code-points lists those of 15.1, for tokenizers 0.x)",
             1,
         )
-    if known is not None and family in IGNORING_CASE:
+    if way is _Way.ORIGINAL and family in IGNORING_CASE:
         yield Limit(
             "long_s",
             "ſ (U+017F) after an apostrophe is a contraction in tokenizers 0.x, which ignores case there, and none "

@@ -15,9 +15,12 @@ from ..errors import printable
 from ..gguf.constants import TokenType
 from ..vocab.special_ids import MODERN_BERT, PHI_3, STRIPPING_ARCHITECTURES, STRIPS_MASK
 from ..wording import listed
+from .borders import AT_BORDERS, BORDER
 from .hf_config import CONFIG_TOKENS, LARGEST_FLOAT, HFConfig
+from .hf_parts import sequence
 from .imported import NotImportableError
 from .limits import Limit
+from .originals import split
 from .recognize import parts_of
 
 _MORE = " and {} more"
@@ -27,7 +30,7 @@ class HFDocument:
     """One tokenizer.json with its tokenizer_config.json. `tokens` and `types` are by id."""
 
     def __init__(self, document: dict[str, Any], config: HFConfig) -> None:
-        self.document, self.config = document, config
+        self.document, self.config = _without_borders(document), config
         self.model = _model(document)
         self.added = _added_tokens(document)
         self.tokens, self.types = self._token_list()
@@ -210,3 +213,19 @@ def _added_tokens(document: dict[str, Any]) -> list[dict[str, Any]]:
     if not good:
         raise NotImportableError("the added tokens are not as in a tokenizer.json: each has content and id")
     return found
+
+
+def _without_borders(document: dict[str, Any]) -> dict[str, Any]:
+    """The file with a `Split` for each normalizer that puts borders behind words, to be read like any other."""
+    cut = parts_of(document.get("pre_tokenizer"), "pretokenizers")
+    if AT_BORDERS not in cut:
+        return document
+    steps = parts_of(document.get("normalizer"), "normalizers")
+    patterns = [step["pattern"]["Regex"] for step in steps if step.get("content") == BORDER]
+    cut = [*map(split, patterns), *(part for part in cut if part != AT_BORDERS)]
+    steps = [step for step in steps if BORDER not in (step.get("content") or step.get("prepend") or "")]
+    return {
+        **document,
+        "normalizer": sequence("normalizers", steps),
+        "pre_tokenizer": sequence("pretokenizers", cut),
+    }

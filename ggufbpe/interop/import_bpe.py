@@ -17,10 +17,11 @@ from ..models.bpe.merge import BYTE_CHARS, PairRanks, merge_steps, parts
 from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
 from ..spelling import BYTE_TOKENS, SPACE
 from ..vocab.special_ids import STRIPS_MASK
+from .borders import borders
 from .hf_document import HFDocument, added_token_limits
 from .imported import NotImportableError
 from .limits import NEVER, Limit
-from .recognize import Recognized, recognize
+from .recognize import Recognized, patterns_of, recognize
 
 _K = TokenizerKey
 
@@ -95,11 +96,12 @@ class BytePairImport:
             return PRE_TOKENIZERS[given]
         if not self._byte_level:
             sentence = "its tokens are characters, with spaces escaped"
-            self.recognized = Recognized("gemma4", "patterns", sentence)
-            return (
-                self._written_entry("gemma4")
-                or PRE_TOKENIZERS["gemma4" if "bos" in self._read.ends()[0] else "sarvam-moe"]
-            )
+            entries = (entry for entry in PRE_TOKENIZERS.values() if entry.escape_whitespaces)
+            bordered = {tuple(borders(entry)): entry.family for entry in entries}
+            family = bordered.get(patterns_of(self._read.document.get("pre_tokenizer")) or (), "gemma4")
+            self.recognized = Recognized(family, "patterns", sentence)
+            usual = "sarvam-moe" if family == "gemma4" and "bos" not in self._read.ends()[0] else family
+            return self._written_entry(family) or PRE_TOKENIZERS[usual]
         made = {left + right for left, right in map(parts, self.merges)}
         try:
             self.recognized = recognize(self._read.document.get("pre_tokenizer"), made)

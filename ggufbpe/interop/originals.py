@@ -101,7 +101,8 @@ _LINE_RUNS = split("\n", "Contiguous", "String")
 
 # The pre-tokenizers that split as llama.cpp does and that tokenizers 1.0.0rc3 reads as well. It splits by no regular
 # expression of a file's own: it knows seven by their text (tk-encode/src/utils/unrolled_regex.rs in its sources),
-# character for character, and runs code of its own for them. All others it refuses, when a text is encoded.
+# character for character, and runs code of its own for them. All others it refuses, when a text is encoded; what has
+# no patterns here is split at borders (borders.py).
 PORTABLE: dict[str, tuple[dict[str, Any], ...]] = {
     "gpt-2": (_GPT_2,),
     "starcoder": (_digits(True), _GPT_2),

@@ -22,6 +22,7 @@ from ..models.bpe.pattern import parse
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..models.bpe.split import splitter
 from ..verification.fuzz import RandomTexts
+from .borders import borders
 from .originals import ORIGINALS, PORTABLE
 from .splitting import oniguruma
 
@@ -68,7 +69,8 @@ def recognize(pre_tokenizer: Any, made: Iterable[str]) -> Recognized | None:
     patterns = patterns_of(pre_tokenizer)
     family = None if patterns is None else _known().get(patterns)
     if family is not None:
-        exact = patterns == tuple(oniguruma(one_of_each()[family]))
+        entry = one_of_each()[family]
+        exact = patterns in (tuple(oniguruma(entry)), tuple(borders(entry)))
         return Recognized(family, "patterns", "its patterns are known, word for word", exact)
     try:
         split = _library_split(pre_tokenizer)
@@ -144,6 +146,7 @@ def _known() -> dict[tuple[str, ...], str]:
     for family, entry in one_of_each().items():
         known.setdefault(tuple(map(_plain, entry.patterns)), family)
         known.setdefault(tuple(oniguruma(entry)), family)
+        known.setdefault(tuple(borders(entry)), family)
     return known
 
 

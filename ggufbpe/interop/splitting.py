@@ -37,7 +37,7 @@ def oniguruma(entry: PreTokenizer) -> list[str]:
 
 def _stage(stage: Stage) -> str:
     if stage.step is None or stage.step == "letters_joined_by_spaces":
-        return _written(parse(_pattern(stage)))
+        return _written(parse(stage_pattern(stage)))
     run = parse(stage.rule)
     members = bracket(ranges(next(char_sets(run))))
     if stage.step == "digit_groups":  # a cut after each group, where the groups are counted from the end
@@ -48,7 +48,7 @@ def _stage(stage: Stage) -> str:
     return rf"(?<!{members}){members}+\z"
 
 
-def _pattern(stage: Stage) -> str:
+def stage_pattern(stage: Stage) -> str:
     """What a stage matches; the rule of a step that a backtracking engine does not need is part of its pattern."""
     return stage.pattern if stage.step == "letters_joined_by_spaces" else stage.rule
 
@@ -68,7 +68,7 @@ def one_regex(entry: PreTokenizer) -> str:
     stages = [stage for stage in entry.stages if stage.step != "blocks_of_white_space"]
     if any(stage.step not in (None, "letters_joined_by_spaces") for stage in stages):
         raise _not_one(entry, "one of them groups digits or cuts off white space by its place in a run")
-    return "|".join(_tiling(entry, [parse(_pattern(stage)) for stage in stages], ALL))
+    return "|".join(_tiling(entry, [parse(stage_pattern(stage)) for stage in stages], ALL))
 
 
 def _tiling(entry: PreTokenizer, rules: list[Node], universe: Ranges) -> Iterator[str]:

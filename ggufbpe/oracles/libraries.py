@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from queue import SimpleQueue
 from .oracle import Answer, Failure, Oracle, OracleError, check_file, not_installed, of_crash
 
-_EXTRAS = {"tokenizers": "tokenizers", "tiktoken": "tiktoken"}
+_EXTRAS = {name: name for name in ("sentencepiece", "tiktoken", "tokenizers")}
 
 
 class LibraryOracle(Oracle):

@@ -1,6 +1,6 @@
 """The child process that asks another tokenizer's Python package, so that its crash is not ours.
 
-    libraries.py -> (pipe) -> [this file] -> adapters.py -> tokenizers, tiktoken
+    libraries.py -> (pipe) -> [this file] -> adapters.py -> tokenizers, tiktoken, sentencepiece
 
 Run by its path, not imported: it needs nothing of ggufbpe but adapters.py beside it. Messages are a length of 8 bytes,
 little-endian, and that many bytes. The first one is JSON: the library, and what it opens. Then each is a text after a
@@ -41,6 +41,8 @@ def opened(config: dict[str, Any]) -> adapters.Adapter:
         data = file.read()
     if config["library"] == "tiktoken":
         return adapters.open_tiktoken_file(config["name"], data, config["pattern"], config["special"])
+    if config["library"] == "sentencepiece":
+        return adapters.open_sentencepiece(data, add_bos=config["add_bos"], add_eos=config["add_eos"])
     return OPENERS[config["library"]](data)
 
 

@@ -50,6 +50,10 @@ class Oracle:
         """Whether to compare with BOS and EOS: `wanted`, unless the oracle cannot."""
         return wanted
 
+    def parse_special(self, wanted: bool) -> bool:
+        """Whether to compare with the texts of control tokens taken for these: `wanted`, unless the oracle cannot."""
+        return wanted
+
     def first_recorded(self) -> list[int]:
         """The recorded ids of the first text, where these are all there is."""
         return []

@@ -1,6 +1,7 @@
 """The tokenizers that ours is compared with, each a real one behind one interface.
 
-    verify.py -> [this file] -> llama_tokenize.py, in_process.py, libraries.py, server.py, recorded_ids.py
+    verify.py -> [this file] -> llama_tokenize.py, in_process.py, libraries.py, sentencepiece_model.py, server.py,
+                                recorded_ids.py
 
 `ORACLES` has each by the name that `--against` gives it. None is trusted: it may crash, hang, or answer with
 garbage, and each of these is a `Failure` in place of the ids, after which the next text gets its answer.
@@ -19,6 +20,7 @@ from .libraries import tiktoken_library, tokenizers_library
 from .llama_tokenize import LlamaTokenize
 from .oracle import Oracle, OracleError
 from .recorded_ids import other_model, recorded
+from .sentencepiece_model import sentencepiece_library
 from .server import Server
 
 
@@ -45,6 +47,7 @@ ORACLES: dict[str, Callable[[str, str, Tokenizer, float], Oracle]] = {
     "server": Server,
     "hf": tokenizers_library,
     "tiktoken": tiktoken_library,
+    "sentencepiece": sentencepiece_library,
     "ids": recorded,
     "gguf": other_model,
 }
@@ -53,6 +56,7 @@ NEED_ARGUMENT = {
     "server": "the address of a llama-server, such as server:http://127.0.0.1:8080",
     "hf": "the path of a tokenizer.json",
     "tiktoken": "a .tiktoken file or the name of an encoding",
+    "sentencepiece": "the path of a tokenizer.model",
     "ids": "the path of a file of ids",
     "gguf": "the path of another GGUF",
 }
@@ -64,6 +68,7 @@ USAGES = (
     "hf:tokenizer.json",
     "tiktoken:FILE.tiktoken",
     "tiktoken:ENCODING",
+    "sentencepiece:tokenizer.model",
     "ids:FILE",
     "gguf:other.gguf",
 )

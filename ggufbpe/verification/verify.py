@@ -117,7 +117,8 @@ def ids_compared(
     progress: Progress = lambda *_: None,
 ) -> Result:
     """The same with all that is needed open. Raises `OracleError` where the oracle has no more to say."""
-    job = Examining(tokenizer, oracle, oracle.add_special(add_special), parse_special, progress)
+    add_special, parse_special = oracle.add_special(add_special), oracle.parse_special(parse_special)
+    job = Examining(tokenizer, oracle, add_special, parse_special, progress)
     for batch in _batches(texts, oracle.batch):
         job.compare(batch)
     if oracle.recorded and not job.result.texts:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -464,6 +465,11 @@ def tokens_of(*more: str, types: Mapping[int, int] | None = None) -> dict[str, F
     return {TOKENS: array_of(T.STRING, tokens), TOKEN_TYPE: array_of(T.INT32, kinds)}
 
 
+def of_model(name: str) -> dict[str, Field | None]:
+    """Another model than byte pair encoding."""
+    return {MODEL: Field(T.STRING, name), PRE: None, MERGES: None}
+
+
 def broken_vocabularies() -> Iterator[Case]:
     """Sound sections whose keys do not make a vocabulary."""
     for key in (MODEL, TOKENS, MERGES):
@@ -517,12 +523,12 @@ def broken_vocabularies() -> Iterator[Case]:
         "test": "hash",
     }
     for name, word in kinds.items():
-        fields = tiny_vocabulary({MODEL: Field(T.STRING, name), PRE: None, MERGES: None})
+        fields = tiny_vocabulary(of_model(name))
         error = "UnsupportedTokenizerError"
         case = vocabulary_case(f"model-{name.replace('_', '-')}", fields, error, MODEL, name, word)
         yield case._replace(llama_cpp=None)  # it asks for other tokens than the tiny vocabulary's
     for name in ("plamo2", "plamo3"):
-        fields = tiny_vocabulary({MODEL: Field(T.STRING, name), PRE: None, MERGES: None})
+        fields = tiny_vocabulary(of_model(name))
         yield vocabulary_case(f"bytes-missing-{name}", fields, "VocabularyError", TOKENS, "0x00, 0x01")
     charsmap = "tokenizer.ggml.precompiled_charsmap"
     sound = charsmaps.charsmap({b"\n": b" "})
@@ -535,10 +541,15 @@ def broken_vocabularies() -> Iterator[Case]:
         "root-out-of-range": sound[:4] + b"\xff\xff\xff\x7f" + sound[8:],
     }
     for label, content in contents.items():
-        fields = tiny_vocabulary(
-            {MODEL: Field(T.STRING, "t5"), PRE: None, MERGES: None, charsmap: array_of(T.UINT8, [*content])}
-        )
+        fields = tiny_vocabulary({**of_model("t5"), charsmap: array_of(T.UINT8, [*content])})
         yield vocabulary_case(f"charsmap-{label}", fields, "VocabularyError", charsmap, charsmap)
+
+    nan = array_of(T.FLOAT32, [math.nan, *[0.0] * (COUNT - 1)])
+    spm = tiny_vocabulary({**of_model("llama"), "tokenizer.ggml.scores": nan})
+    case = vocabulary_case(
+        "scores-not-numbers-llama", spm, "VocabularyError", "tokenizer.ggml.scores", "token 0"
+    )
+    yield case._replace(llama_cpp=None)  # its queue of pairs has no order then
 
     names = {"unknown": "unigram", "empty": "", "upper": "GPT2", "lines": "gpt2\n\x1b[31m"}
     for label, name in names.items():
@@ -639,6 +650,17 @@ def accepted() -> Iterator[Case]:
     yield fine(
         "unknown-keys", {"tokenizer.ggml.cls_token_id": Field(T.STRING, "?"), "\u00fc": Field(T.BOOL, True)}
     )
+    escapes = tokens_of("\\", "\\x", "\\x4", "\\xzz", "\\q", "a\\")  # cut short, or of no such form
+    yield fine("rwkv-escapes-odd", {**of_model("rwkv"), **escapes}, "newline")
+    ids = [id_key(name, 3) for name in ("bos", "unknown", "seperator", "mask")]
+    no_words = {**of_model("bert"), **tokens_of("", "\u2581", "##")}
+    yield fine("bert-no-words", no_words | ids[0] | ids[1] | ids[2] | ids[3], "empty")
+    scores = {"tokenizer.ggml.scores": array_of(T.FLOAT32, [-1.0 - id for id in range(COUNT)])}
+    charsmap = charsmaps.charsmap({b"\n": b" ", "\u00c9".encode(): b"e", b"hell": b"", b"h": b"hello hello"})
+    normalized = {"tokenizer.ggml.precompiled_charsmap": array_of(T.UINT8, [*charsmap])}
+    yield fine("t5-charsmap", {**of_model("t5"), **scores, **normalized})
+    not_numbers = array_of(T.FLOAT32, [math.nan, math.inf, -math.inf, *[0.0] * (COUNT - 3)])
+    yield fine("t5-scores-not-numbers", {**of_model("t5"), "tokenizer.ggml.scores": not_numbers})
     yield fine("split-count-1", {"split.no": Field(T.UINT16, 0), "split.count": Field(T.UINT16, 1)})
 
 

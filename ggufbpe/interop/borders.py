@@ -1,0 +1,137 @@
+r"""A pre-tokenizer as normalizers that mark the ends of words, for a library that splits by no regular expression.
+
+    registry entry -> [this file] -> hf_bpe.py, which writes them; hf_document.py, which reads them
+
+tokenizers 1.0 runs a caller's regular expression in a normalizer alone, and replaces each match by a constant there. So
+each stage is a normalizer that replaces the nothing behind each word, `\K`, by a border: a noncharacter, which texts
+are not to have. Then the text is cut at the borders. A later stage takes one for the end of the text.
+
+Behind an empty match, Oniguruma (0.x) goes on where it ended, and fancy-regex (1.0) one character later. So a word is
+written twice: as it is, behind `\G`, and with its first character behind the place where the engine stands, `(?<=a)`.
+
+But: fancy-regex gives up on a word that makes it go back a million times. What follows is one word then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..models.bpe.pattern import (
+    Chars,
+    Choice,
+    Node,
+    Repeat,
+    Sequence,
+    always_matches,
+    char_sets,
+    options,
+    parse,
+)
+from ..models.bpe.registry import PreTokenizer, Stage
+from ..spelling import SPACE
+from .code_points import ALL, Ranges, bracket, difference, emit, intersection, ranges
+from .hf_parts import replace
+from .originals import split
+from .splitting import stage_pattern
+
+BORDER = "\ufdef"
+_BORDER = r"\x{fdef}"
+_POINTS = ((ord(BORDER), ord(BORDER)),)
+_UNIVERSE = difference(ALL, _POINTS)
+_NOT_IN_ONIGURUMA = (
+    "(?:(?!)(?-i)|"  # there an option reaches over what follows |, so nothing of the group can match
+)
+
+
+def borders(entry: PreTokenizer) -> list[str]:
+    """A regular expression for each stage, whose matches are nothing, and stand where a border goes."""
+    return [_stage(stage) for stage in entry.stages if stage.step != "blocks_of_white_space"]
+
+
+def _stage(stage: Stage) -> str:
+    if stage.step is None or stage.step == "letters_joined_by_spaces":
+        return _behind_words(parse(stage_pattern(stage)))
+    run = parse(stage.rule)
+    members = bracket(intersection(ranges(next(char_sets(run))), _UNIVERSE))
+    if stage.step == "digit_groups":
+        return f"(?<={members})(?=(?:{members}{{3}})*(?!{members}))"
+    inside = f"(?<=[^{_BORDER}])"
+    if stage.step == "thousands":
+        return f"{inside}(?=(?:{members}{{3}})+(?!{members}))"
+    assert stage.step == "trailing_white_space", stage.step
+    return rf"{inside}(?<!{members})(?={members}+(?:{_BORDER}|\z))"
+
+
+def _behind_words(node: Node) -> str:
+    """The end of each match, and of what is between matches."""
+    whole = [text for option in options(node) if (text := emit(option, _UNIVERSE)) is not None]
+    begun = []
+    for first, rest in _openings(node):
+        points = intersection(first, _UNIVERSE)
+        text = emit(Sequence(rest), _UNIVERSE)
+        if points and text is not None:
+            begun.append(f"(?<={bracket(points)}){text}")
+    left_over = "" if always_matches(node) else f"(?:(?!{'|'.join(whole)})[^{_BORDER}])"
+    whole.append(f"{_BORDER}+")
+    begun.append(f"(?<={_BORDER}){_BORDER}*")
+    if left_over:
+        whole.append(f"{left_over}+")
+        begun.append(f"(?<=[^{_BORDER}]){left_over}*")
+    return rf"(?:{_NOT_IN_ONIGURUMA}{'|'.join(begun)})|\G(?:{'|'.join(whole)}))\K"
+
+
+def _openings(node: Node) -> Iterator[tuple[Ranges, tuple[Node, ...]]]:
+    r"""Each way to take the first code point, in the order in which they are tried, and what is to follow then.
+
+    >>> from ggufbpe.models.bpe.pattern import parse
+    >>> [(points, emit(Sequence(rest))) for points, rest in _openings(parse("a?b+"))]
+    [(((97, 97),), 'b+'), (((98, 98),), 'b*')]
+    """
+    for opening in _ways(node):
+        assert opening is not None, "no pattern of a stage matches nothing"
+        yield opening
+
+
+def _ways(node: Node) -> Iterator[tuple[Ranges, tuple[Node, ...]] | None]:
+    """The same; None where nothing is taken."""
+    if isinstance(node, Chars):
+        yield ranges(node.set), ()
+    elif isinstance(node, Choice):
+        for option in node.options:
+            yield from _ways(option)
+    elif isinstance(node, Repeat):
+        most = None if node.most is None else node.most - 1
+        again = () if most == 0 else (Repeat(node.item, max(node.least - 1, 0), most),)
+        yield from ((way[0], (*way[1], *again)) for way in _ways(node.item) if way is not None)
+        if node.least == 0:
+            yield None
+    elif isinstance(node, Sequence):
+        if not node.items:
+            yield None
+            return
+        first, *others = node.items
+        for way in _ways(first):
+            if way is None:
+                yield from _ways(Sequence(tuple(others)))
+            else:
+                yield way[0], (*way[1], *others)
+    else:
+        raise AssertionError("a stage that begins by looking ahead")
+
+
+# ---- in a tokenizer.json --------------------------------------------------------------------------------
+
+AT_BORDERS: dict[str, Any] = split(BORDER, "Removed", "String")
+"""The pre-tokenizer that cuts at borders."""
+
+
+def border_steps(entry: PreTokenizer, *, drops_white_space: bool = False) -> list[dict[str, Any]]:
+    """The normalizers that put borders behind words, and whatever else of splitting changes the text."""
+    white_space = parse(r"\s+")
+    dropped = [text for text in [emit(white_space)] if text is not None and drops_white_space]
+    steps = [replace(pattern, BORDER, "Regex") for pattern in (*dropped, *borders(entry))]
+    if entry.prepend_space:
+        steps.append({"type": "Prepend", "prepend": BORDER})
+        steps.append(replace(rf"{_BORDER}(?=[^\n{SPACE}{_BORDER}])", BORDER + SPACE, "Regex"))
+    return steps
