@@ -1,0 +1,123 @@
+"""Templates compiled and run: jinja2's parser and its immutable sandbox, with llama.cpp's lexer and operators.
+
+source -> lexer -> jinja2.parser -> compiler -> [this file] -> text
+
+The only file that imports jinja2 together with `compiler`; everything else imports this one where it is used.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from typing import Any
+
+from jinja2 import TemplateSyntaxError, nodes
+from jinja2.ext import Extension
+from jinja2.lexer import Token, TokenStream
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from ..errors import ChatError
+from . import lexer
+from .compiler import source_of
+from .runtime import Runtime, Scope
+from .values import TemplateError, plain, viewed
+
+MOST_SOURCE = 1 << 20  # bytes of a template; the largest known has 30,000
+
+_CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "none": None, "None": None}
+
+
+class _Parser(Parser):
+    """jinja2's parser with llama.cpp's precedence: `~` binds as `+` and `-` do."""
+
+    def parse_math1(self) -> nodes.Expr:
+        lineno = self.stream.current.lineno
+        left = self.parse_math2()
+        while self.stream.current.type in ("add", "sub", "tilde"):
+            kind = next(self.stream).type
+            right = self.parse_math2()
+            if kind == "tilde":
+                left = nodes.Concat([left, right], lineno=lineno)
+            else:
+                left = (nodes.Add if kind == "add" else nodes.Sub)(left, right, lineno=lineno)
+        return left
+
+
+class _Tags(Extension):
+    """`break`, `continue`, and the tags of transformers that mean nothing here."""
+
+    tags = {"break", "continue", "generation", "endgeneration"}  # noqa: RUF012 - as jinja2 has it
+
+    def parse(self, parser: Parser) -> nodes.Node | list[nodes.Node]:
+        token = next(parser.stream)
+        if token.value == "break":
+            return nodes.Break(lineno=token.lineno)
+        return nodes.Continue(lineno=token.lineno) if token.value == "continue" else []
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """The sandbox, with another lexer, parser and code generator."""
+
+    def _tokenize(self, source: str, name: Any, filename: Any = None, state: Any = None) -> TokenStream:
+        try:
+            found = [Token(line, kind, value) for line, kind, value in lexer.tokens(source)]  # type: ignore[arg-type]
+        except lexer.LexerError as error:
+            line = source.count("\n", 0, error.position) + 1
+            raise TemplateSyntaxError(str(error), line) from None
+        return TokenStream(iter(found), name, filename)
+
+    def _parse(self, source: str, name: Any, filename: Any) -> nodes.Template:
+        return _Parser(self, source, name, filename).parse()
+
+    def _generate(self, source: nodes.Template, name: Any, filename: Any, defer_init: bool = False) -> str:
+        return source_of(source)
+
+
+class Template:
+    """A template that can be run again and again, by several threads at a time.
+
+    `ChatError` with the line where it cannot be parsed.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        view = viewed(source)
+        if len(view) > MOST_SOURCE:
+            raise ChatError(f"a chat template of more than {MOST_SOURCE:,} bytes")
+        environment = _Environment(extensions=[_Tags], optimized=False, cache_size=0)
+        try:
+            self._compiled = environment.from_string(view)
+        except TemplateSyntaxError as error:
+            raise ChatError(str(plain(str(error.message))), error.lineno) from None
+        except (SyntaxError, RecursionError, MemoryError, ValueError):
+            raise ChatError("the chat template is nested too deeply") from None
+        self._root: Any = self._compiled.root_render_func
+
+    def render(self, names: Scope, now: time.struct_time) -> str:
+        """The text for these names, which are `viewed`; it is `viewed`, too.
+
+        `ChatError` with the line for what the template refuses, and what it is not allowed.
+        """
+        return self.render_by(Runtime(now), names)
+
+    def render_by(self, run: Runtime, names: Scope) -> str:
+        """The same by a given run."""
+        try:
+            text: str = self._root(run, {**_CONSTANTS, **names})
+        except TemplateError as error:
+            raise ChatError(str(plain(str(error))), self._line(error)) from None
+        except RecursionError as error:
+            raise ChatError("values of the chat template are nested too deeply", self._line(error)) from None
+        except (MemoryError, OverflowError, ValueError, TypeError) as error:
+            raise ChatError(f"the chat template cannot be run: {error}", self._line(error)) from None
+        return text
+
+    def _line(self, error: BaseException) -> int | None:
+        """The line of the innermost part of the template that was being run."""
+        lines = [
+            frame.lineno
+            for frame in traceback.extract_tb(error.__traceback__, limit=-1000)
+            if frame.filename == "<template>" and frame.lineno is not None
+        ]
+        return self._compiled.get_corresponding_lineno(lines[-1]) if lines else None
