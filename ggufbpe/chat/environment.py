@@ -93,6 +93,7 @@ class Template:
         except (SyntaxError, RecursionError, MemoryError, ValueError):
             raise ChatError("the chat template is nested too deeply") from None
         self._root: Any = self._compiled.root_render_func
+        self.generation_prompt_is_only_added = _only_adds(environment, view)
 
     def render(self, names: Scope, now: time.struct_time) -> str:
         """The text for these names, which are `viewed`; it is `viewed`, too.
@@ -121,3 +122,19 @@ class Template:
             if frame.filename == "<template>" and frame.lineno is not None
         ]
         return self._compiled.get_corresponding_lineno(lines[-1]) if lines else None
+
+
+def _only_adds(environment: _Environment, source: str) -> bool:
+    """Whether `add_generation_prompt` only turns blocks on, so that what runs without it runs with it, too."""
+    tree = environment.parse(source)
+    name = "add_generation_prompt"
+    harmless = 0
+    for node in tree.find_all(nodes.If):
+        tests = [node.test]
+        while tests:
+            test = tests.pop()
+            if isinstance(test, nodes.And):
+                tests += [test.left, test.right]
+            elif isinstance(test, nodes.Name) and test.name == name and not (node.elif_ or node.else_):
+                harmless += 1
+    return harmless == sum(found.name == name for found in tree.find_all(nodes.Name))
