@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from .once import making
 
 if TYPE_CHECKING:
+    from .errors import ChatError as ChatError
     from .errors import CorruptMetadataError as CorruptMetadataError
     from .errors import DuplicateKeyError as DuplicateKeyError
     from .errors import GGUFError as GGUFError
@@ -40,6 +41,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "ChatError",
     "CorruptMetadataError",
     "DuplicateKeyError",
     "GGUFError",

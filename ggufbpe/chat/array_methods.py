@@ -9,7 +9,7 @@ from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
 from .arguments import Arguments, as_int, truth
-from .values import Keyword, TemplateError, Undefined, Value, as_string, compare, type_name
+from .values import Keyword, TemplateError, Undefined, Value, as_string, compared, type_name
 
 if TYPE_CHECKING:
     from .runtime import Runtime
@@ -136,12 +136,14 @@ def mapped(run: Runtime, arguments: Arguments) -> Value:
 def append(run: Runtime, arguments: Arguments) -> Value:
     """The array itself, with an item more."""
     arguments.need(2)
-    if not isinstance(arguments[0], (list, tuple)):
+    array = arguments[0]
+    if not isinstance(array, (list, tuple)):
         raise TemplateError("append: first argument must be an array")
-    _check_mutable(arguments[0])
+    _check_mutable(array)
     run.spend(8)
-    arguments[0].append(arguments[1])
-    return arguments[0]
+    if isinstance(array, list):
+        array.append(arguments[1])
+    return array
 
 
 def _check_mutable(array: Value) -> None:
@@ -179,7 +181,7 @@ def sort(run: Runtime, arguments: Arguments) -> Value:
 
 
 def _ordering(how: str):  # type: ignore[no-untyped-def]
-    return lambda a, b: -1 if compare(a, b, how) else int(compare(b, a, how))
+    return lambda a, b: -1 if compared(a, b, how) else int(compared(b, a, how))
 
 
 def reverse(run: Runtime, arguments: Arguments) -> Value:
@@ -202,7 +204,7 @@ def extreme(run: Runtime, arguments: Arguments, how: str) -> Value:
         a, b = item, result
         if not isinstance(attribute, Undefined):
             a, b = attribute_of(item, attribute, _NONE), attribute_of(result, attribute, _NONE)
-        if compare(a, b, how):
+        if compared(a, b, how):
             result = item
     return result
 
@@ -266,7 +268,7 @@ def dictsort(run: Runtime, arguments: Arguments) -> Value:
 def namespace(run: Runtime, arguments: Arguments) -> Value:
     """An object out of pairs, another object and named arguments: the functions dict and namespace."""
     out: dict[Value, Value] = {}
-    start = arguments[0] if arguments else _NONE
+    start: Value = arguments[0] if arguments else _NONE
     skip = isinstance(start, (list, tuple, dict))
     if isinstance(start, dict):
         out.update(start)
@@ -298,12 +300,11 @@ def is_in(run: Runtime, needle: Value, haystack: Value) -> bool:
     if isinstance(haystack, str):
         if not isinstance(needle, str):
             raise TemplateError(
-                "'in' test expects args[1] as string when args[0] is string, got args[1] as " + type_name(needle)
+                "'in' test expects args[1] as string when args[0] is string, got args[1] as "
+                + type_name(needle)
             )
         return needle in haystack
     if isinstance(haystack, dict):
         run.check_key(needle)
         return needle in haystack
     raise TemplateError(f"'in' test expects iterable as first argument, got {type_name(haystack)}")
-
-

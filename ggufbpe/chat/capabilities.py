@@ -146,7 +146,10 @@ class _Probe:
 
 
 def _probe(
-    template: Template, messages: list[dict[str, Any]], tools: list[Any] | None = None, names: Scope | None = None
+    template: Template,
+    messages: list[dict[str, Any]],
+    tools: list[Any] | None = None,
+    names: Scope | None = None,
 ) -> _Probe:
     while True:
         scope: Scope = {
@@ -237,7 +240,7 @@ def _system_role(template: Template, found: dict[str, bool]) -> dict[str, bool]:
 
 
 def _tools(template: Template, found: dict[str, bool]) -> dict[str, bool]:
-    out = {}
+    out: dict[str, bool] = {}
     probe = _probe(template, _tool_chat({"arg": "value"}), _TOOLS)
     if probe.success:
         out |= _tools_used(probe)
@@ -294,5 +297,3 @@ def preserving_names(enabled: bool) -> dict[str, bool]:
     """The names that templates know for keeping the reasoning of earlier answers."""
     forgetting = ("clear_thinking", "truncate_history_thinking", "drop_thinking")
     return {"preserve_thinking": enabled, **dict.fromkeys(forgetting, not enabled)}
-
-

@@ -11,7 +11,8 @@ Source of what each statement does: common/jinja/runtime.cpp; of what is refused
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from jinja2 import TemplateSyntaxError, nodes
 
@@ -26,8 +27,8 @@ _OPERATORS = {
     "notin": "not in",
 }
 _HEAD = """\
-from ggufbpe.chat.runtime import bound, keyword
-from ggufbpe.chat.values import UNDEFINED, Function
+from ggufbpe.chat.runtime import bound
+from ggufbpe.chat.values import UNDEFINED, Function, Keyword
 name, blocks, debug_info = None, {}, ''
 def root(run, s0):
     o0 = []
@@ -110,6 +111,7 @@ class _Emitter:
         self.line(f"if {self.expression(node.test)}:")
         self.inner(node.body)
         for other in node.elif_:
+            self.at(other)
             self.line(f"elif {self.expression(other.test)}:")
             self.inner(other.body)
         if node.else_:
@@ -177,7 +179,9 @@ class _Emitter:
 
     def assign_block(self, node: nodes.AssignBlock) -> None:
         if node.filter is not None:
-            raise TemplateSyntaxError("Invalid LHS inside assignment expression: FilterExpression", node.lineno)
+            raise TemplateSyntaxError(
+                "Invalid LHS inside assignment expression: FilterExpression", node.lineno
+            )
         self.store(node.target, self.captured(node.body))
 
     def store(self, target: nodes.Expr, value: str) -> None:
@@ -197,7 +201,12 @@ class _Emitter:
         return repr(node.name)
 
     def function(
-        self, name: str, arguments: list[nodes.Name], defaults: list[nodes.Expr], body: list[nodes.Node], inside: str
+        self,
+        name: str,
+        arguments: list[nodes.Name],
+        defaults: list[nodes.Expr],
+        body: list[nodes.Node],
+        inside: str,
     ) -> str:
         """A Python function for a macro or the body of a call, defined here; returns its name.
 
@@ -256,14 +265,16 @@ class _Emitter:
     def arguments(self, node: nodes.Call | nodes.Filter | nodes.Test) -> str:
         if node.dyn_args is not None or node.dyn_kwargs is not None:
             raise TemplateSyntaxError("cannot exec SpreadExpression", node.lineno)
-        named = [f"keyword({pair.key!r}, {self.expression(pair.value)})" for pair in node.kwargs]  # type: ignore[attr-defined]
+        named = [f"Keyword({pair.key!r}, {self.expression(pair.value)})" for pair in node.kwargs]
         return ", ".join([*map(self.expression, node.args), *named])
 
     def item(self, node: nodes.Getitem) -> str:
         of = self.expression(node.node)
         if isinstance(node.arg, nodes.Slice):
             bounds = (node.arg.start, node.arg.stop, node.arg.step)
-            return f"run.slice({of}, {', '.join('None' if b is None else self.expression(b) for b in bounds)})"
+            return (
+                f"run.slice({of}, {', '.join('None' if b is None else self.expression(b) for b in bounds)})"
+            )
         return f"I({of}, {self.expression(node.arg)})"
 
     def call(self, node: nodes.Call) -> str:
@@ -318,7 +329,7 @@ def _leaves_loop(node: nodes.Node) -> bool:
 
 
 _E = _Emitter
-_STATEMENTS = {
+_STATEMENTS: dict[type[nodes.Node], Callable[[_Emitter, Any], None]] = {
     nodes.Output: _E.output,
     nodes.If: _E.condition,
     nodes.For: _E.loop,
@@ -330,7 +341,7 @@ _STATEMENTS = {
     nodes.CallBlock: _E.call_block,
     nodes.FilterBlock: _E.filter_block,
 }
-_EXPRESSIONS = {
+_EXPRESSIONS: dict[type[nodes.Node], Callable[[_Emitter, Any], str]] = {
     nodes.Const: lambda e, node: repr(node.value),
     nodes.Name: lambda e, node: f"N({e.scope}, {node.name!r})",
     nodes.Getattr: lambda e, node: f"A({e.expression(node.node)}, {node.attr!r})",
@@ -349,5 +360,9 @@ _EXPRESSIONS = {
     nodes.List: lambda e, node: f"[{e.several(node.items)}]",
     nodes.Tuple: lambda e, node: f"({e.several(node.items)}{',' if node.items else ''})",
     nodes.Dict: _E.object,
-    **dict.fromkeys((nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.Mod), _E.binary),
+    nodes.Add: _E.binary,
+    nodes.Sub: _E.binary,
+    nodes.Mul: _E.binary,
+    nodes.Div: _E.binary,
+    nodes.Mod: _E.binary,
 }

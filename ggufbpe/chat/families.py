@@ -1,6 +1,6 @@
 """Templates that llama.cpp knows by what their source has, and handles in a way of their own.
 
-source -> [this file] -> Family: messages changed before, the prompt after, the start of an answer that goes on
+source -> [this file] -> Handling: messages changed before, the prompt after, the start of an answer that goes on
 
 Of all others `reasoning` finds out what is needed.
 
@@ -21,7 +21,7 @@ Adjust = Callable[[Messages, Mapping[str, Any]], Messages]
 
 
 @dataclass(frozen=True)
-class Family:
+class Handling:
     """One way of handling a template.
 
     A source belongs to it that has all texts of `present` and none of `absent`. An answer that goes on begins with
@@ -41,7 +41,9 @@ class Family:
 
     def has(self, source: str) -> bool:
         """Whether a source belongs to it."""
-        return all(text in source for text in self.present) and not any(text in source for text in self.absent)
+        return all(text in source for text in self.present) and not any(
+            text in source for text in self.absent
+        )
 
     def begun(self, message: Message, request: Request) -> str:
         """The start of an answer that goes on."""
@@ -107,7 +109,8 @@ def _with_responses(messages: Messages, arguments: Mapping[str, Any]) -> Message
         if message["role"] != "assistant" or not message.get("tool_calls"):
             out.append(message)
             continue
-        calls, responses = message["tool_calls"], []
+        calls = message["tool_calls"]
+        responses: list[dict[str, Any]] = []
         while position < len(messages) and messages[position]["role"] == "tool":
             responses.append(_response(messages[position], calls, len(responses)))
             position += 1
@@ -116,7 +119,11 @@ def _with_responses(messages: Messages, arguments: Mapping[str, Any]) -> Message
             merged["tool_responses"] = responses
         if position < len(messages):
             following = messages[position]
-            if following["role"] == "assistant" and not following.get("tool_calls") and following.get("content"):
+            if (
+                following["role"] == "assistant"
+                and not following.get("tool_calls")
+                and following.get("content")
+            ):
                 merged["content"] = following["content"]
                 position += 1
         if "reasoning_content" in message:
@@ -151,7 +158,9 @@ def _results_in_order(messages: Messages, arguments: Mapping[str, Any]) -> Messa
             end += 1
         places = [at for at in range(position, end) if out[at]["role"] == "tool"]
         if len(places) > 1 and order:
-            results = sorted((out[at] for at in places), key=lambda m: order.get(m.get("tool_call_id", ""), 0))
+            results = sorted(
+                (out[at] for at in places), key=lambda m: order.get(m.get("tool_call_id", ""), 0)
+            )
             for at, result in zip(places, results):
                 out[at] = result
         position = end
@@ -160,9 +169,7 @@ def _results_in_order(messages: Messages, arguments: Mapping[str, Any]) -> Messa
 
 def _with_languages(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
     """What users say as one part, with the languages to translate from and to."""
-    languages = {
-        name: str(arguments.get(name, "en-GB")) for name in ("source_lang_code", "target_lang_code")
-    }
+    languages = {name: str(arguments.get(name, "en-GB")) for name in ("source_lang_code", "target_lang_code")}
     out = []
     for message in messages:
         if message["role"] == "user":
@@ -177,7 +184,7 @@ def _with_languages(messages: Messages, arguments: Mapping[str, Any]) -> Message
 
 # ---- the table, in the order in which llama.cpp asks --------------------------------------------
 
-_HARMONY = Family(
+_HARMONY = Handling(
     ("<|channel|>",),
     start="<|start|>assistant<|channel|>analysis<|message|>",
     middle="<|end|><|start|>assistant<|channel|>final<|message|>",
@@ -187,15 +194,15 @@ _HARMONY = Family(
 _LFM = "<|im_start|>assistant\n<think>"
 _CALL_AND_PARAMETERS = ("<tool_call>", "<function=", "<parameter=")
 
-FAMILIES = (
-    Family(
+HANDLINGS = (
+    Handling(
         ("[SYSTEM_PROMPT]", "[TOOL_CALLS]", "[ARGS]"),
         ("[CALL_ID]",),
         start="[THINK]",
         middle="[/THINK]",
         adjust=_in_blocks,
     ),
-    Family(
+    Handling(
         ("chat_format=llm-jp-harmony-v1",),
         start=_HARMONY.start,
         middle=_HARMONY.middle,
@@ -203,81 +210,81 @@ FAMILIES = (
         handler=_HARMONY.handler,
     ),
     _HARMONY,
-    Family(
+    Handling(
         ("<atem:function_calls>", "<|eom|>"),
         start="<|start|>assistant to=self<|message|>",
         middle="<|eom|><|start|>assistant to=user<|message|>",
         both_prompts=False,
     ),
-    Family(
+    Handling(
         (">>>all", ">>>${recipient}"),
         start="<|start_header_id|>assistant<|end_header_id|>\n\n>>>all\n",
         plain=True,
         thinking=False,
     ),
-    Family(
+    Handling(
         ("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
         start="<|im_assistant|>assistant<|im_middle|><think>",
         middle="</think>",
     ),
-    Family(
+    Handling(
         ("<|open|>", "<|close|>", "<|end_of_msg|>"),
         start='<|open|>message role="assistant"<|sep|><|open|>think<|sep|>',
         middle="<|close|>think<|sep|><|open|>response<|sep|>",
     ),
-    Family(
+    Handling(
         ("<|ifm|im_start|>", "<ifm|tool_calls>"),
         start="<|ifm|im_start|>assistant\n<{}>\n",
         middle="</{}>",
         adjust=_with_reasoning,
         handler="think_by_effort",
     ),
-    Family(
+    Handling(
         ("<role>ASSISTANT</role>", "<arg_key>"),
         start="<role>ASSISTANT</role>\n<think>",
         middle="</think>",
     ),
-    Family(
+    Handling(
         ("<|START_TEXT|>", "<|START_ACTION|>"),
         start="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|><|START_THINKING|>",
         middle="<|END_THINKING|><|START_TEXT|>",
     ),
-    Family(
+    Handling(
         ("<|tool_list_start|>", "<|tool_list_end|>"), start=_LFM, middle="</think>", adjust=_as_thinking
     ),
-    Family(
+    Handling(
         ("List of tools: [",),
         ("<|tool_list_start|>",),
         start=_LFM,
         middle="</think>",
         adjust=_as_thinking,
     ),
-    Family(
+    Handling(
         ("<|role_sep|>", "<|message_sep|>"),
         ("<|function_call|>",),
         start="assistant<|role_sep|>\n",
         plain=True,
         thinking=False,
     ),
-    Family(
+    Handling(
         ("]<]minimax[>[", "<tool_call>", "<invoke name="),
         start="<mm:think>",
         middle="</mm:think>",
         handler="after_generation_prompt",
     ),
-    Family(
+    Handling(
         ("dsml_token", "DSML", "function_calls"),
         start="<｜Assistant｜><think>",
         middle="</think>",
     ),
-    Family(
+    Handling(
         ("dsml_token", "DSML", "tool_calls"),
         start="<｜Assistant｜><think>",
         middle="</think>",
         adjust=_results_in_order,
         handler="closed_without_reasoning",
     ),
-    Family(
+    Handling(
         ("'<|tool_call>call:'",),
         ("{#- OpenAI Chat Completions:",),
         start="<|channel>thought\n",
@@ -285,31 +292,31 @@ FAMILIES = (
         adjust=_with_responses,
         handler="turn_of_model",
     ),
-    Family(
+    Handling(
         ("'<|tool_call>call:'",),
         start="<|channel>thought\n",
         middle="<channel|>",
         handler="turn_of_model",
     ),
-    Family(
+    Handling(
         ("Tool usage guidelines:", '<function name="', '<param name="'),
         start="<|im_start|>assistant\n<think>\n",
         middle="\n</think>\n\n",
     ),
-    Family(
+    Handling(
         ("[source_lang_code]", "[target_lang_code]"),
         start="<start_of_turn>model\n",
         plain=True,
         thinking=False,
         adjust=_with_languages,
     ),
-    Family(
+    Handling(
         (*_CALL_AND_PARAMETERS, "<think>"),
         ("'<tool_call><function=' ~ tool_call.name ~ '>'",),
         start="<|im_start|>assistant\n<think>\n",
         middle="\n</think>\n\n",
     ),
-    Family(
+    Handling(
         _CALL_AND_PARAMETERS,
         ("'<tool_call><function=' ~ tool_call.name ~ '>'",),
         start="<|im_start|>assistant\n",
@@ -319,6 +326,6 @@ FAMILIES = (
 )
 
 
-def family_of(source: str) -> Family | None:
+def handling_of(source: str) -> Handling | None:
     """The family of a template; None for one that llama.cpp does not know."""
-    return next((family for family in FAMILIES if family.has(source)), None)
+    return next((family for family in HANDLINGS if family.has(source)), None)

@@ -18,9 +18,9 @@ from .values import (
     TemplateError,
     Undefined,
     Value,
-    as_json,
     as_string,
-    compare,
+    compared,
+    json_of,
     viewed,
 )
 
@@ -44,7 +44,7 @@ def tojson(run: Runtime, arguments: Arguments) -> Value:
     item = as_string(given[0]) if given else (", " if width < 0 else ",")
     key = as_string(given[1]) if len(given) > 1 else ": "
     run.weigh(arguments[0], 8 + max(width, 0) * 8 + len(item) + len(key))
-    written = as_json(arguments[0], width, item, key)
+    written = json_of(arguments[0], width, item, key)
     return _in_ascii(written) if truth(ascii_only) else written
 
 
@@ -151,7 +151,7 @@ def _of_kind(*kinds: type) -> Builtin:
 def _compared(how: str) -> Builtin:
     def test(run: Runtime, arguments: Arguments) -> Value:
         arguments.need(2, 2)
-        return compare(arguments[0], arguments[1], how)
+        return compared(arguments[0], arguments[1], how)
 
     return test
 
@@ -323,7 +323,9 @@ _NONE: Table = {
     "tojson": tojson,
     "string": written,
     "safe": written,
-    **dict.fromkeys(("items", "map", "reject", "rejectattr", "select", "selectattr", "unique"), constant(list)),
+    **dict.fromkeys(
+        ("items", "map", "reject", "rejectattr", "select", "selectattr", "unique"), constant(list)
+    ),
 }
 _UNDEFINED: Table = {
     "default": default,

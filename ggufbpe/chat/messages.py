@@ -186,7 +186,8 @@ def _check_content(message: Any) -> None:
         kind = _Body(part).get("type", "")
         if kind in _MEDIA:
             raise ChatError(
-                f"{_MEDIA[kind]} input is not supported - hint: if this is unexpected, you may need to provide the mmproj"
+                f"{_MEDIA[kind]} input is not supported - hint: if this is unexpected, "
+                "you may need to provide the mmproj"
             )
         if kind != "text":
             raise ChatError("unsupported content[].type")
@@ -223,7 +224,7 @@ def _message(given: Any) -> Message:
         raise ChatError(f"Missing 'role' in message: {dumped(given)}")
     role = _text(given["role"])
     content = given.get("content")
-    parts = ()
+    parts: tuple[tuple[str, str], ...] = ()
     if isinstance(content, list):
         parts = tuple((part["type"], _text(_member(part, "text"))) for part in content)
     calls = tuple(map(_call, _each(given.get("tool_calls"))))
@@ -295,7 +296,9 @@ def _tool(given: Any) -> dict[str, Any]:
     }
 
 
-def _continuation(fields: _Body, messages: tuple[Message, ...], add_prompt: bool) -> tuple[Continuation, bool]:
+def _continuation(
+    fields: _Body, messages: tuple[Message, ...], add_prompt: bool
+) -> tuple[Continuation, bool]:
     found: Continuation = ""
     if "continue_final_message" in fields:
         found = _named_continuation(fields.any("continue_final_message"))

@@ -11,7 +11,6 @@ segmentize_markers in common/chat-auto-parser-helpers.cpp.
 
 from __future__ import annotations
 
-import os.path
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -86,7 +85,7 @@ def _answer(**fields: Any) -> list[dict[str, Any]]:
 
 def _in_answers(render: Render) -> Reasoning:
     texts = _both(render, {"messages": _answer()}, {"messages": _answer(reasoning_content=_THOUGHT)})
-    if texts is None or _THOUGHT not in difference(*texts)[1]:
+    if texts is None or _THOUGHT not in parted(*texts)[1]:
         return Reasoning()
     match = _AROUND.search(texts[1]) or _BEHIND.search(texts[1])
     marks = match.groupdict("") if match else {}
@@ -102,7 +101,7 @@ def _by_switch(render: Render, found: Reasoning) -> Reasoning:
     if texts is None:
         return found
     off, on = texts
-    left, right = difference(off, on)
+    left, right = parted(off, on)
     left_mark, right_mark = left.strip(WHITE_SPACE), right.strip(WHITE_SPACE)
     if not left_mark and right:
         if right_mark and on.endswith(right_mark) and not found.start:
@@ -206,7 +205,7 @@ def segments(text: str) -> list[tuple[bool, str]]:
     return out
 
 
-def difference(left: str, right: str) -> tuple[str, str]:
+def parted(left: str, right: str) -> tuple[str, str]:
     """What each text has that the other has not, between what they have in common at both ends, by segments."""
     a, b = segments(left), segments(right)
     if not a or not b:
@@ -218,7 +217,7 @@ def difference(left: str, right: str) -> tuple[str, str]:
     prefix = 0
     if rest.text_at_start():
         cut = [text[: len(text) - suffix] for text in (rest_left, rest_right)]
-        prefix = len(os.path.commonprefix(cut))
+        prefix = common_length(*cut)
     only_left = rest_left[prefix : len(rest_left) - suffix]
     only_right = rest_right[prefix : len(rest_right) - suffix]
     if not only_left and only_right and right.startswith(left):
@@ -227,7 +226,12 @@ def difference(left: str, right: str) -> tuple[str, str]:
 
 
 def _common_end(left: str, right: str) -> int:
-    return len(os.path.commonprefix([left[::-1], right[::-1]]))
+    return common_length(left[::-1], right[::-1])
+
+
+def common_length(left: str, right: str) -> int:
+    """How many characters two texts begin with alike."""
+    return next((n for n, (a, b) in enumerate(zip(left, right)) if a != b), min(len(left), len(right)))
 
 
 class _Rest:

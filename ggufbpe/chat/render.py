@@ -14,16 +14,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from ..errors import ChatError
 from ..extras import imported
+from ..once import made_once
 from .capabilities import EFFORT_NAMES, Capabilities, capabilities_of, preserving_names
-from .families import Family, family_of
+from .families import Handling, handling_of
 from .json_text import JSONError, parsed
 from .messages import Message, Request
-from .reasoning import Reasoning, reasoning_of
+from .reasoning import Reasoning, common_length, reasoning_of
 from .values import viewed
 
 CHATML = """\
@@ -79,22 +79,22 @@ class ChatTemplate:
         self._bos, self._eos = viewed(ends.bos), viewed(ends.eos)
         self._template = Template(source)
 
-    @cached_property
+    @made_once
     def capabilities(self) -> Capabilities:
         """What the template takes."""
         return capabilities_of(self._template)
 
-    @cached_property
-    def family(self) -> Family | None:
+    @made_once
+    def family(self) -> Handling | None:
         """The way in which llama.cpp handles it, if it has one of its own."""
-        return family_of(self.source)
+        return handling_of(self.source)
 
-    @cached_property
+    @made_once
     def reasoning(self) -> Reasoning:
         """The marks of its reasoning; of those without a family."""
         return reasoning_of(self.source, self._for_analysis, self.capabilities.supports_tool_calls)
 
-    @cached_property
+    @made_once
     def supports_thinking(self) -> bool:
         """Whether it has to do with thinking. `ChatError` where it refuses so much as one message of a user.
 
@@ -203,12 +203,7 @@ class ChatTemplate:
         without = {name: value for name, value in names.items() if name != "add_generation_prompt"}
         no_prompt = self._run(without, now) if asked else text
         prompt = text if asked else self._run({**names, "add_generation_prompt": True}, now)
-        same = 0
-        for a, b in zip(no_prompt, prompt):
-            if a != b:
-                break
-            same += 1
-        return text, prompt[same:]
+        return text, prompt[common_length(no_prompt, prompt) :]
 
     def _for_analysis(
         self,
@@ -246,7 +241,7 @@ class ChatTemplate:
 
     def _by_family(
         self,
-        family: Family,
+        family: Handling,
         names: dict[str, Any],
         request: Request,
         last: Message | None,
@@ -269,13 +264,15 @@ class ChatTemplate:
             begun = "<|turn>model\n" + begun
         return text + begun
 
-    def _begun(self, family: Family, last: Message, request: Request) -> str:
+    def _begun(self, family: Handling, last: Message, request: Request) -> str:
         if family.handler == "closed_without_reasoning" and not last.reasoning:
             family = replace(family, start="<｜Assistant｜></think>", middle="")
         elif family.handler == "without_reasoning":
             last = replace(last, reasoning="")
         elif family.handler == "think_by_effort":
-            mark = _MARKS_BY_EFFORT.get(str(request.template_arguments.get("reasoning_effort", "")), "ifm|think")
+            mark = _MARKS_BY_EFFORT.get(
+                str(request.template_arguments.get("reasoning_effort", "")), "ifm|think"
+            )
             if not request.enable_thinking and "enable_thinking" in self.source:
                 mark = "ifm|think"
             family = replace(family, start=family.start.format(mark), middle=family.middle.format(mark))
@@ -300,7 +297,7 @@ def _more_names(names: dict[str, Any]) -> dict[str, Any]:
 def _joined(parts: list[dict[str, Any]]) -> str:
     out = ""
     for part in parts:
-        out += ("\n" if out else "") + part["text"]
+        out += ("\n" if out else "") + str(part["text"])
     return out
 
 

@@ -10,18 +10,16 @@ Source: common/jinja/runtime.cpp.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from . import array_methods as arrays
 from .arguments import Arguments, as_int, is_a
 from .functions import GLOBALS, TESTS, Builtin, methods_of
+from .operators import ARITHMETIC, is_number, slice_of
 from .values import (
     UNDEFINED,
     Function,
-    Keyword,
     Loop,
     TemplateError,
     Undefined,
@@ -109,7 +107,10 @@ class Runtime:
         found = methods_of(value).get(name)
         if found is not None:
             return Function(name, found, (value,))
-        return value.get(name, UNDEFINED) if isinstance(value, dict) else UNDEFINED
+        if isinstance(value, dict):
+            found = value.get(name, UNDEFINED)
+            return Undefined(name) if isinstance(found, Undefined) else found
+        return UNDEFINED if isinstance(value, Undefined) else Undefined(name)
 
     def item(self, value: Value, key: Value) -> Value:
         """`value[key]`."""
@@ -147,7 +148,7 @@ class Runtime:
         bounds = [start, as_int(stop), as_int(step)]
         if bounds[2] == 0:
             raise TemplateError("slice step cannot be zero")
-        picked = value[_slice(size, *bounds)]
+        picked = value[slice_of(size, *bounds)]
         if isinstance(value, str):
             return str(picked)
         self.step(len(picked))
@@ -178,6 +179,10 @@ class Runtime:
         self.insert(target, name, value)
 
     # ---- calls ----------------------------------------------------------------------------------
+
+    def fail(self, reason: str) -> None:
+        """End the run."""
+        raise TemplateError(reason)
 
     def call(self, scope: Scope, arguments: list[Value], function: Value) -> Value:
         """`function(arguments)`; a macro sees the names of where it is called."""
@@ -266,8 +271,8 @@ class Runtime:
         for absent in (Undefined, type(None)):
             if isinstance(left, absent) or isinstance(right, absent):
                 return self._with_absent(left, operator, right, absent)
-        if _is_number(left) and _is_number(right) and operator in _ARITHMETIC:
-            return _ARITHMETIC[operator](left, right)
+        if is_number(left) and is_number(right) and operator in ARITHMETIC:
+            return ARITHMETIC[operator](left, right)
         if isinstance(right, (list, tuple)):
             if isinstance(left, (list, tuple)):
                 if operator == "+":
@@ -313,13 +318,13 @@ class Runtime:
 
     def negative(self, value: Value) -> Value:
         """`-value`."""
-        if not _is_number(value):
+        if not is_number(value):
             raise TemplateError("Unary - operator requires numeric operand")
         return -value
 
     def positive(self, value: Value) -> Value:
         """`+value`."""
-        if not _is_number(value):
+        if not is_number(value):
             raise TemplateError("Unary + operator requires numeric operand")
         return value
 
@@ -388,71 +393,3 @@ def bound(name: str, parameters: list[tuple[str, Default | None]], scope: Scope,
         else:
             raise TemplateError(f"Not enough arguments provided to '{name}'")
     return inner
-
-
-def keyword(name: str, value: Value) -> Keyword:
-    """An argument given by name."""
-    return Keyword(name, value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[[Value, Value], Value]:
-    def operate(left: Value, right: Value) -> Value:
-        if isinstance(left, int) and isinstance(right, int):
-            exact = operation(left, right)
-            if abs(exact) < 1 << 53 and abs(left) < 1 << 53 and abs(right) < 1 << 53:
-                return exact
-            return _cast(operation(_as_float(left), _as_float(right)))
-        return operation(_as_float(left), _as_float(right))
-
-    return operate
-
-
-def _as_float(value: Value) -> float:
-    number = float(value)
-    return number if isinstance(value, float) or int(number) == value else math.copysign(math.inf, number)
-
-
-def _cast(number: float) -> int:
-    """A float as an int64, as x86 does it: what does not fit is the smallest number."""
-    return int(number) if abs(number) < 2.0**63 else -(1 << 63)
-
-
-def _divide(left: Value, right: Value) -> Value:
-    a, b = _as_float(left), _as_float(right)
-    if b:
-        return a / b
-    return math.nan if not a or a != a else math.copysign(math.inf, a) * math.copysign(1, b)
-
-
-def _remainder(left: Value, right: Value) -> Value:
-    a, b = _as_float(left), _as_float(right)
-    found = math.nan if not b or math.isinf(a) else math.fmod(a, b)
-    return _cast(found) if isinstance(left, int) and isinstance(right, int) else found
-
-
-_ARITHMETIC: dict[str, Callable[[Value, Value], Value]] = {
-    "+": _arithmetic(lambda a, b: a + b),
-    "-": _arithmetic(lambda a, b: a - b),
-    "*": _arithmetic(lambda a, b: a * b),
-    "/": _divide,
-    "%": _remainder,
-    "<": lambda a, b: a < b,
-    ">": lambda a, b: a > b,
-    "<=": lambda a, b: a <= b,
-    ">=": lambda a, b: a >= b,
-}
-
-
-def _slice(size: int, start: int, stop: int, step: int) -> slice:
-    """Bounds as llama.cpp takes them, as a slice of Python's. Source: slice in value.cpp."""
-    if step > 0:
-        start = max(size + start, 0) if start < 0 else min(start, size)
-        stop = max(size + stop, 0) if stop < 0 else min(stop, size)
-        return slice(start, stop, step)
-    start = max(size + start, 0) if start < 0 else min(start, size - 1)
-    stop = max(size + stop, -1) if stop < -1 else min(stop, size - 1)
-    return slice(start if start >= 0 else 0, stop if stop >= 0 else None, step) if size else slice(0, 0)

@@ -6,6 +6,7 @@ Source: value_string_t::get_builtins in common/jinja/value.cpp.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .arguments import Arguments, as_int, is_a, truth
@@ -170,7 +171,9 @@ def _leading_int(text: str, base: int) -> int | None:
     return int(sign + digits[0][:64], base)
 
 
-_FLOAT = re.compile(r"[ \t\n\v\f\r]*([+-]?(?:inf(?:inity)?|nan|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))", re.I | re.A)
+_FLOAT = re.compile(
+    r"[ \t\n\v\f\r]*([+-]?(?:inf(?:inity)?|nan|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))", re.I | re.A
+)
 
 
 def to_float(run: Runtime, arguments: Arguments) -> Value:
@@ -237,7 +240,7 @@ def indent(run: Runtime, arguments: Arguments) -> Value:
     return out
 
 
-def not_implemented(what: str) -> object:
+def not_implemented(what: str) -> Callable[[Runtime, Arguments], Value]:
     """A function that is there and only says that it is not."""
 
     def call(run: Runtime, arguments: Arguments) -> Value:

@@ -1,6 +1,6 @@
 """The values of a template as llama.cpp has them: their text, their JSON, what is equal, what is smaller.
 
-JSON in Python -> `viewed` -> [this file: values of a template] -> `text`, `as_json` -> UTF-8
+JSON in Python -> `viewed` -> [this file: values of a template] -> `text`, `json_of` -> UTF-8
 
 Strings of a template are bytes there: a length counts bytes, an index takes one, and letters beyond ASCII have no
 case. Here such a string is a `str` with one character for each byte of its UTF-8 (U+0000 to U+00FF), so that
@@ -12,7 +12,7 @@ Source: common/jinja/value.h, value.cpp, string.cpp; gather_string_parts_recursi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 Value: TypeAlias = Any  # None, bool, int, float, str, list, tuple, dict, or one of the classes below
@@ -85,10 +85,20 @@ def viewed(value: Any) -> Value:
         return _int64(value)
     if kind is float:
         return value
-    for kind, made in ((str, str), (dict, dict), (list, list), (tuple, list), (int, int), (float, float)):
-        if isinstance(value, kind):
+    for base, made in _BASES:
+        if isinstance(value, base):
             return viewed(made(value))
     raise TypeError(f"a chat is made of what JSON has; it has no {type(value).__name__}")
+
+
+_BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (str, str.__str__),
+    (Mapping, dict),
+    (list, list),
+    (tuple, list),
+    (int, int),
+    (float, float),
+)
 
 
 def _key(key: Any) -> str:
@@ -173,7 +183,7 @@ def _float_text(number: float) -> str:
 def _written(value: Value) -> str:
     """A value within an array or object that is written as a string."""
     if isinstance(value, str):
-        return as_json(value) if "'" in value else f"'{value}'"
+        return json_of(value) if "'" in value else f"'{value}'"
     if isinstance(value, Undefined):
         return type_name(value)
     if isinstance(value, Function):
@@ -194,7 +204,7 @@ def text(value: Value) -> str:
     return ""
 
 
-def as_json(value: Value, indent: int = -1, item: str = ", ", key: str = ": ", level: int = 0) -> str:
+def json_of(value: Value, indent: int = -1, item: str = ", ", key: str = ": ", level: int = 0) -> str:
     """The JSON of a value as the filter tojson writes it. Source: value_to_json_internal."""
     if isinstance(value, str):
         return f'"{value.translate(_ESCAPES)}"'
@@ -212,9 +222,9 @@ def as_json(value: Value, indent: int = -1, item: str = ", ", key: str = ": ", l
         return opening + closing
     deeper = level + 1
     parts = [
-        f"{as_json(as_string(name))}{key}{as_json(member, indent, item, key, deeper)}"
+        f"{json_of(as_string(name))}{key}{json_of(member, indent, item, key, deeper)}"
         for name, member in (value.items() if is_object else ())
-    ] or [as_json(member, indent, item, key, deeper) for member in value]
+    ] or [json_of(member, indent, item, key, deeper) for member in value]
     if indent < 0:
         return opening + item.join(parts) + closing
     inner, outer = " " * (indent * deeper), " " * (indent * level)
@@ -257,7 +267,9 @@ def equal(left: Value, right: Value) -> bool:
         return isinstance(right, Function) and left.call is right.call
     for kind in (list, tuple, dict):
         if isinstance(left, kind):
-            return isinstance(right, kind) and hashable(left) and hashable(right) and _members_equal(left, right)
+            return (
+                isinstance(right, kind) and hashable(left) and hashable(right) and _members_equal(left, right)
+            )
     return False
 
 
@@ -276,8 +288,8 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def compare(left: Value, right: Value, how: str) -> bool:
-    """What tests such as `is gt` and the filters sort, min and max compare by. Source: value_compare."""
+def compared(left: Value, right: Value, how: str) -> bool:
+    """What tests such as `is gt` and the filters sort, min and max compared by. Source: value_compare."""
     kinds = {_comparable(left), _comparable(right)}
     if kinds == {"number"}:
         return _COMPARISONS[how](float(left), float(right))
