@@ -257,7 +257,7 @@ class ChatTemplate:
             text += "<|turn>model\n"
         if last is None or last.empty:
             return text
-        begun = viewed(self._begun(family, last, request))
+        begun: str = viewed(self._begun(family, last, request))
         if family.handler == "after_generation_prompt":
             begun = opening + begun
         elif ends_turn:

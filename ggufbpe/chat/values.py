@@ -289,7 +289,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def compared(left: Value, right: Value, how: str) -> bool:
-    """What tests such as `is gt` and the filters sort, min and max compared by. Source: value_compare."""
+    """What tests such as `is gt` and the filters sort, min and max go by. Source: value_compare."""
     kinds = {_comparable(left), _comparable(right)}
     if kinds == {"number"}:
         return _COMPARISONS[how](float(left), float(right))
