@@ -5,7 +5,11 @@ Source: struct func_args in common/jinja/value.h and value.cpp.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .values import Function, Keyword, TemplateError, Undefined, Value, type_name
+
+Scope = dict[str, Value]  # names and what they stand for
 
 # What a message calls a type: the name that g++ gives it.
 _MANGLED = {
@@ -88,3 +92,26 @@ def as_int(value: Value) -> int:
     if isinstance(value, int):
         return int(value)
     raise TemplateError(f"{type_name(value)} is not an int value")
+
+
+Default = Callable[[Scope], Value]
+
+
+def bound(name: str, parameters: list[tuple[str, Default | None]], scope: Scope, given: Arguments) -> Scope:
+    """The scope of a macro's body: the caller's names and its parameters.
+
+    An argument by name is found only where as many arguments were given as it has parameters before it, and a
+    parameter passed over so is undefined and not its default: llama.cpp does so.
+
+    Source: bind_parameters.
+    """
+    inner = dict(scope)
+    by_name = any(type(value) is Keyword for value in given)
+    for position, (parameter, default) in enumerate(parameters):
+        if position < len(given):
+            inner[parameter] = given.get(parameter, position) if by_name else given[position]
+        elif default is not None:
+            inner[parameter] = default(scope)
+        else:
+            raise TemplateError(f"Not enough arguments provided to '{name}'")
+    return inner

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ChatError
+from .arguments import Scope
 from .functions import Builtin, methods_of
-from .runtime import Runtime, Scope
+from .runtime import Runtime
 from .values import Undefined, Value
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ _OPERATORS = {
     "notin": "not in",
 }
 _HEAD = """\
-from ggufbpe.chat.runtime import bound
+from ggufbpe.chat.arguments import bound
 from ggufbpe.chat.values import UNDEFINED, Function, Keyword
 name, blocks, debug_info = None, {}, ''
 def root(run, s0):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 import traceback
+from collections.abc import Iterator
 from typing import Any
 
 from jinja2 import TemplateSyntaxError, nodes
@@ -19,8 +20,9 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ..errors import ChatError
 from . import lexer
+from .arguments import Scope
 from .compiler import source_of
-from .runtime import Runtime, Scope
+from .runtime import Runtime
 from .values import TemplateError, plain, viewed
 
 MOST_SOURCE = 1 << 20  # bytes of a template; the largest known has 30,000
@@ -125,16 +127,46 @@ class Template:
 
 
 def _only_adds(environment: _Environment, source: str) -> bool:
-    """Whether `add_generation_prompt` only turns blocks on, so that what runs without it runs with it, too."""
+    """Whether a run without `add_generation_prompt` cannot fail where one with it does not.
+
+    So it is where the name only decides about blocks, and nothing that could fail is in those that it turns off.
+    """
     tree = environment.parse(source)
-    name = "add_generation_prompt"
-    harmless = 0
+    decides = 0
+    alternatives = {id(other) for node in tree.find_all(nodes.If) for other in node.elif_}
     for node in tree.find_all(nodes.If):
-        tests = [node.test]
-        while tests:
-            test = tests.pop()
-            if isinstance(test, nodes.And):
-                tests += [test.left, test.right]
-            elif isinstance(test, nodes.Name) and test.name == name and not (node.elif_ or node.else_):
-                harmless += 1
-    return harmless == sum(found.name == name for found in tree.find_all(nodes.Name))
+        if id(node) in alternatives:  # what stands behind it is not its own
+            continue
+        found = sum(map(_is_prompt_name, _all_of(node.test)))
+        if found and not node.elif_ and _cannot_fail(node.else_):
+            decides += found if _wants_prompt(node.test) or _cannot_fail(node.body) else 0
+    return decides == sum(map(_is_prompt_name, tree.find_all(nodes.Name)))
+
+
+def _all_of(node: nodes.Node) -> Iterator[nodes.Node]:
+    yield node
+    yield from node.find_all(nodes.Node)
+
+
+def _is_prompt_name(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Name) and node.name == "add_generation_prompt" and node.ctx == "load"
+
+
+def _wants_prompt(test: nodes.Node) -> bool:
+    """Whether a test that is true needs the name to be, once."""
+    if isinstance(test, nodes.And):
+        return sum(map(_is_prompt_name, _all_of(test))) == 1 and (
+            _wants_prompt(test.left) or (_wants_prompt(test.right))
+        )
+    return _is_prompt_name(test)
+
+
+def _cannot_fail(body: list[nodes.Node]) -> bool:
+    """Whether statements only write texts and names, or set names to literals."""
+    return all(
+        isinstance(node.node, nodes.Const) and isinstance(node.target, nodes.Name)
+        if isinstance(node, nodes.Assign)
+        else isinstance(node, nodes.Output)
+        and all(isinstance(part, (nodes.TemplateData, nodes.Name, nodes.Const)) for part in node.nodes)
+        for node in body
+    )

@@ -357,7 +357,7 @@ METHODS: dict[type, Table] = {
 
 def methods_of(value: Any) -> Table:
     """The filters and methods of a value's type; `TemplateError` where it has none, as functions do."""
-    table = METHODS.get(type(value))
+    table = METHODS.get(value.__class__)
     if table is not None:
         return table
     for kind, table in METHODS.items():

@@ -191,10 +191,11 @@ class ChatTemplate:
             text = text.removesuffix(self._eos)
         return text
 
-    def _run_twice(self, names: dict[str, Any], now: time.struct_time) -> tuple[str, str]:
+    def _run_twice(self, names: dict[str, Any], now: time.struct_time, goes_on: bool) -> tuple[str, str]:
         """The prompt, and the generation prompt: what the template adds for `add_generation_prompt`.
 
-        llama.cpp runs the template with and without, and refuses a chat where either fails.
+        llama.cpp runs the template with and without, and refuses a chat where either fails. What comes out is needed
+        only for an answer that goes on.
         """
         text = self._run(names, now)
         asked = names.get("add_generation_prompt") is True
@@ -203,7 +204,7 @@ class ChatTemplate:
         without = {name: value for name, value in names.items() if name != "add_generation_prompt"}
         no_prompt = self._run(without, now) if asked else text
         prompt = text if asked else self._run({**names, "add_generation_prompt": True}, now)
-        return text, prompt[common_length(no_prompt, prompt) :]
+        return text, prompt[common_length(no_prompt, prompt) :] if goes_on else ""
 
     def _for_analysis(
         self,
@@ -230,7 +231,7 @@ class ChatTemplate:
     def _by_reasoning(
         self, names: dict[str, Any], request: Request, last: Message | None, now: time.struct_time
     ) -> str:
-        text, opening = self._run_twice(names, now)
+        text, opening = self._run_twice(names, now, last is not None)
         if last is None or last.empty:
             return text
         marks, content = self.reasoning, request.continuation == "content"
@@ -247,7 +248,11 @@ class ChatTemplate:
         last: Message | None,
         now: time.struct_time,
     ) -> str:
-        text, opening = self._run_twice(names, now) if family.both_prompts else (self._run(names, now), "")
+        text, opening = (
+            self._run_twice(names, now, last is not None)
+            if family.both_prompts
+            else (self._run(names, now), "")
+        )
         asked = names.get("add_generation_prompt") is True
         if family.handler == "end_for_return" and not asked:
             before, found, behind = text.rpartition("<|return|>")

@@ -11,10 +11,10 @@ Source: common/jinja/runtime.cpp.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from . import array_methods as arrays
-from .arguments import Arguments, as_int, is_a
+from .arguments import Arguments, Scope, as_int, is_a
 from .functions import GLOBALS, TESTS, Builtin, methods_of
 from .operators import ARITHMETIC, is_number, slice_of
 from .values import (
@@ -30,8 +30,6 @@ from .values import (
     text,
     type_name,
 )
-
-Scope = dict[str, Value]
 
 MOST_STEPS = 2_000_000  # iterations of loops, calls of macros, and items that filters look at
 MOST_CHARACTERS = 64 << 20  # that a run may make, the steps on the way included
@@ -93,7 +91,7 @@ class Runtime:
     def name(self, scope: Scope, name: str) -> Value:
         """What a name stands for."""
         value = scope.get(name, UNDEFINED)
-        if isinstance(value, Undefined):
+        if type(value) is Undefined:
             return Function(name, GLOBALS[name]) if name in GLOBALS else Undefined(name)
         return value
 
@@ -109,11 +107,14 @@ class Runtime:
             return Function(name, found, (value,))
         if isinstance(value, dict):
             found = value.get(name, UNDEFINED)
-            return Undefined(name) if isinstance(found, Undefined) else found
+            return Undefined(name) if type(found) is Undefined else found
         return UNDEFINED if isinstance(value, Undefined) else Undefined(name)
 
     def item(self, value: Value, key: Value) -> Value:
         """`value[key]`."""
+        if type(value) is dict and type(key) is str:  # what is asked for most
+            found = value.get(key, UNDEFINED)
+            return self.method(value, key) if type(found) is Undefined else found
         if isinstance(key, Undefined):
             return UNDEFINED
         if not hashable(key):
@@ -248,12 +249,16 @@ class Runtime:
 
     def text(self, value: Value) -> str:
         """What `{{ value }}` writes, counted."""
+        if type(value) is str:
+            return value
         if isinstance(value, (list, tuple)):
             self.weigh(value)
         return text(value)
 
     def equal(self, left: Value, right: Value) -> bool:
         """`left == right`."""
+        if type(left) is str:
+            return bool(left == right)
         if isinstance(left, (dict, list, tuple)) and isinstance(right, type(left)):
             self.weigh(left)
         return equal(left, right)
@@ -371,25 +376,3 @@ class Runtime:
                 nextitem=rows[index + 1] if index + 1 < count else Undefined("nextitem"),
             )
             yield row
-
-
-Default = Callable[[Scope], Value]
-
-
-def bound(name: str, parameters: list[tuple[str, Default | None]], scope: Scope, given: Arguments) -> Scope:
-    """The scope of a macro's body: the caller's names and its parameters.
-
-    An argument by name is found only where as many arguments were given as it has parameters before it, and a
-    parameter passed over so is undefined and not its default: llama.cpp does so.
-
-    Source: bind_parameters.
-    """
-    inner = dict(scope)
-    for position, (parameter, default) in enumerate(parameters):
-        if position < len(given):
-            inner[parameter] = given.get(parameter, position)
-        elif default is not None:
-            inner[parameter] = default(scope)
-        else:
-            raise TemplateError(f"Not enough arguments provided to '{name}'")
-    return inner
