@@ -41,10 +41,10 @@ def expected(chat: Chat) -> tuple[str, int | None]:
     """The prompt and the number of its tokens; of a refusal its reason, and the line of the template if it says one."""
     if chat.prompt is not None:
         return chat.prompt, chat.tokens
-    if chat.kind in OTHER_WORDS:
-        return chat.message.partition(" as JSON: ")[0], None
     found = _WHERE.search(chat.message)
-    return (found[2], int(found[1])) if found else (chat.message, None)
+    if found:
+        return found[2], int(found[1])
+    return chat.message.partition(" as JSON: ")[0] if chat.kind in OTHER_WORDS else chat.message, None
 
 
 def answered(tok: Tokenizer, chat: Chat) -> tuple[str, int | None]:
@@ -124,10 +124,12 @@ def test_chatml_by_name(tok: Tokenizer) -> None:
 
 
 def test_refusals_are_value_errors_that_can_be_pickled(tok: Tokenizer) -> None:
-    with pytest.raises(ValueError, match=r"^line 2 of the chat template: Jinja Exception: no$") as refusal:
+    with pytest.raises(
+        ValueError, match=r"^line 2 of the chat template: .*: Jinja Exception: no$"
+    ) as refusal:
         tok.apply_chat_template([USER], chat_template="\n{{ raise_exception('no') }}")
     copied = pickle.loads(pickle.dumps(refusal.value))
-    assert (copied.reason, copied.line) == ("Jinja Exception: no", 2)
+    assert (copied.reason, copied.line) == (refusal.value.reason, 2)
 
 
 def test_jinja2_is_missing(tok: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:

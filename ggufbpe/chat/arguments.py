@@ -94,6 +94,13 @@ def as_int(value: Value) -> int:
     raise TemplateError(f"{type_name(value)} is not an int value")
 
 
+def as_float(value: Value) -> float:
+    """A float out of a number; `TemplateError` for anything else, a bool among it."""
+    if is_a(value, int) or isinstance(value, float):
+        return float(value)
+    raise TemplateError(f"{type_name(value)} is not a float value")
+
+
 Default = Callable[[Scope], Value]
 
 

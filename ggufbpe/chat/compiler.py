@@ -132,6 +132,8 @@ class _Emitter:
     def loop(self, node: nodes.For) -> None:
         if node.recursive:
             raise TemplateSyntaxError("Expected %} (Got recursive)", node.lineno)
+        if node.test is None and isinstance(node.iter, nodes.CondExpr) and node.iter.expr2 is None:
+            node.test, node.iter = node.iter.test, node.iter.expr1  # `in (x if y)`, in brackets though it is
         outer_scope, outer_mark = self.scope, self.mark
         scope, rows, row = self.new("s"), self.new("r"), self.new("v")
         several = isinstance(node.target, nodes.Tuple)

@@ -31,7 +31,7 @@ _CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "none"
 
 
 class _Parser(Parser):
-    """jinja2's parser with llama.cpp's precedence: `~` binds as `+` and `-` do."""
+    """jinja2's parser with llama.cpp's grammar: `~` binds as `+` and `-` do, and no comma ends a tuple."""
 
     def parse_math1(self) -> nodes.Expr:
         lineno = self.stream.current.lineno
@@ -44,6 +44,36 @@ class _Parser(Parser):
             else:
                 left = (nodes.Add if kind == "add" else nodes.Sub)(left, right, lineno=lineno)
         return left
+
+    def parse_unary(self, with_filter: bool = True) -> nodes.Expr:
+        lineno = self.stream.current.lineno
+        if self.stream.current.type == lexer.SIGN:
+            kind = nodes.Neg if next(self.stream).value == "-" else nodes.Pos
+            found: nodes.Expr = kind(self.parse_unary(False), lineno=lineno)
+        else:
+            found = self.parse_postfix(self.parse_primary())
+        return self.parse_filter_expr(found) if with_filter else found
+
+    def parse_tuple(
+        self,
+        simplified: bool = False,
+        with_condexpr: bool = True,
+        extra_end_rules: tuple[str, ...] | None = None,
+        explicit_parentheses: bool = False,
+        with_namespace: bool = False,
+    ) -> nodes.Tuple | nodes.Expr:
+        lineno = self.stream.current.lineno
+        if simplified:
+            found = [self.parse_primary(with_namespace=with_namespace)]
+        else:
+            found = [self.parse_expression(with_condexpr=with_condexpr)]
+        if self.stream.current.type != "comma" or (
+            extra_end_rules and not simplified
+        ):  # a loop goes over one
+            return found[0]
+        while self.stream.skip_if("comma"):
+            found.append(self.parse_primary() if simplified else self.parse_expression())
+        return nodes.Tuple(found, "load", lineno=lineno)
 
 
 class _Tags(Extension):

@@ -262,7 +262,7 @@ _BOOL: Table = {
     "tojson": tojson,
 }
 _STRING: Table = {
-    "default": strings.default,
+    "default": default,
     "upper": strings.upper,
     "lower": strings.lower,
     "strip": strings.strip,

@@ -50,6 +50,7 @@ _SYMBOLS = (
     ("%", "mod"),
     ("=", "assign"),
 )
+SIGN = "sign"  # a plus or minus behind what is no operand; words such as `else` count as operands
 _BLOCK = re.compile(r"\{[%{#]")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _WORD = re.compile(r"[A-Za-z0-9_]+")
@@ -198,7 +199,7 @@ def _signed(cursor: _Cursor, sign: str) -> Token:
         return _number(cursor, sign + number[0], number.end())
     start = cursor.position
     cursor.position += 1
-    return cursor.line(start), "sub" if sign == "-" else "add", sign
+    return cursor.line(start), SIGN, sign
 
 
 def _number(cursor: _Cursor, digits: str, end: int) -> Token:

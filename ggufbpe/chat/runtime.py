@@ -299,6 +299,8 @@ class Runtime:
         among = isinstance(right, dict) or (isinstance(left, str) and isinstance(right, str))
         if among and operator in ("in", "not in"):
             return self._contains(left, operator, right)
+        if isinstance(right, dict):
+            self.check_key(left)
         raise TemplateError(f'Unknown operator "{operator}" between {type_name(left)} and {type_name(right)}')
 
     def _contains(self, left: Value, operator: str, right: Value) -> bool:

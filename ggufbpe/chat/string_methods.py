@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .arguments import Arguments, as_int, is_a, truth
+from .arguments import Arguments, as_float, as_int, is_a, truth
 from .values import WHITE_SPACE, TemplateError, Undefined, Value, as_string
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def to_float(run: Runtime, arguments: Arguments) -> Value:
     if match:
         return float(match[1])
     otherwise = arguments.get("default", 1)
-    return 0.0 if isinstance(otherwise, Undefined) else float(as_int(otherwise))
+    return 0.0 if isinstance(otherwise, Undefined) else as_float(otherwise)
 
 
 def unchanged(run: Runtime, arguments: Arguments) -> Value:
@@ -196,15 +196,6 @@ def string(run: Runtime, arguments: Arguments) -> Value:
     """A copy of the text."""
     arguments.need_kinds(str)
     return as_string(arguments[0])
-
-
-def default(run: Runtime, arguments: Arguments) -> Value:
-    """The text, or where `boolean` is true and the text empty, the default."""
-    if not isinstance(arguments.at(0), str):
-        raise TemplateError("default() first argument must be a string")
-    given = len(arguments) > 1 and not isinstance(arguments[1], Undefined)
-    otherwise = arguments[1] if given else ""
-    return otherwise if truth(arguments.get("boolean", 2)) and not arguments[0] else arguments[0]
 
 
 def indent(run: Runtime, arguments: Arguments) -> Value:
