@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
 import sys
 import threading
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
 from chats import VOCABULARY, Chat, recorded_chats, template_names
 
 from ggufbpe import ChatError, Tokenizer
+from ggufbpe.cli import main
 from ggufbpe.extras import NotInstalledError
 
 USER = {"role": "user", "content": "What is 2 + 2?"}
@@ -178,3 +181,66 @@ def test_what_is_no_chat(tok: Tokenizer, name: str) -> None:
     messages, error, reason = WRONG[name]
     with pytest.raises(error, match=reason):
         tok.apply_chat_template(messages)
+
+
+# ---- the command --------------------------------------------------------------------------------
+
+COMMANDS: dict[str, tuple[list[str], str]] = {  # arguments, what is printed
+    "prompt": (["-p", "Hi"], "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"),
+    "system": (
+        ["-p", "Hi", "--system", "Be terse.", "--prompt"],
+        "<|im_start|>system\nBe terse.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n",
+    ),
+    "a file of messages": (
+        ["messages.json"],
+        "<|im_start|>user\nHo<|im_end|>\n<|im_start|>assistant\n",
+    ),
+    "a file of a request": (["request.json"], "<|im_start|>user\nHo<|im_end|>\n"),
+    "template and tools": (
+        ["messages.json", "--tools", "tools.json", "--chat-template-file", "template.jinja"],
+        "f: Ho",
+    ),
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the command is given, to run it in."""
+    chat = [{"role": "user", "content": "Ho"}]
+    (tmp_path / "messages.json").write_text(json.dumps(chat))
+    (tmp_path / "request.json").write_text(json.dumps({"messages": chat, "add_generation_prompt": False}))
+    (tmp_path / "tools.json").write_text(json.dumps(TOOLS))
+    (tmp_path / "template.jinja").write_text("{{ tools[0].function.name }}: {{ messages[0].content }}")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command(files: Path, capfdbinary: pytest.CaptureFixture[bytes], name: str) -> None:
+    arguments, expected = COMMANDS[name]
+    assert main(["chat", "-m", str(VOCABULARY), *arguments]) == 0
+    assert capfdbinary.readouterr().out.decode() == expected
+
+
+def test_command_ids(files: Path, capfdbinary: pytest.CaptureFixture[bytes], tok: Tokenizer) -> None:
+    ids = tok.apply_chat_template([{"role": "user", "content": "Hi"}])
+    printed = []
+    for flag in ("--ids", "--count", "--json"):
+        main(["chat", "-m", str(VOCABULARY), "-p", "Hi", flag])
+        printed.append(json.loads(capfdbinary.readouterr().out))
+    assert printed == [ids, len(ids), {"prompt": COMMANDS["prompt"][1], "ids": ids, "count": len(ids)}]
+
+
+REFUSED_COMMANDS: dict[str, tuple[list[str], str]] = {
+    "nothing": ([], "give a FILE, or - for standard input, or -p TEXT: one of them"),
+    "both": (["messages.json", "-p", "Hi"], "one of them"),
+    "no JSON": (["template.jinja"], "template.jinja is no JSON"),
+    "what llama-server refuses": (["tools.json"], "All non-assistant messages must contain 'content'"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_COMMANDS)
+def test_command_refuses(files: Path, capfdbinary: pytest.CaptureFixture[bytes], name: str) -> None:
+    arguments, reason = REFUSED_COMMANDS[name]
+    assert main(["chat", "-m", str(VOCABULARY), *arguments]) == 2
+    assert reason in capfdbinary.readouterr().err.decode()

@@ -76,6 +76,7 @@ LANGUAGE: dict[str, tuple[str, str]] = {
     "none in an object": ("{{ none in {'a': 1} }}", "False"),
     "dictsort is an object": ("{% for k, v in {'b': 1, 'a': 2}|dictsort %}{{ k }}{% endfor %}", "ab"),
     "a default is given": ("{{ ''|default('x') }}{{ ''|default('x', true) }}", "x"),
+    "letters around the time": ("{{ strftime_now('é%d') }}", "é01"),
     "the time": ("{{ strftime_now('%Y-%m-%d') }}", "1970-01-01"),
 }
 

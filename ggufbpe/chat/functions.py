@@ -21,6 +21,7 @@ from .values import (
     as_string,
     compared,
     json_of,
+    plain,
     viewed,
 )
 
@@ -106,7 +107,7 @@ def raise_exception(run: Runtime, arguments: Arguments) -> Value:
 def strftime_now(run: Runtime, arguments: Arguments) -> Value:
     """The date and time, in the form that is asked for."""
     arguments.need_kinds(str)
-    date = time.strftime(as_string(arguments[0]).replace("\0", ""), run.now)
+    date = time.strftime(plain(as_string(arguments[0])).partition("\0")[0], run.now)
     out: str = viewed(date)
     if not 0 < len(out) < 100:
         raise TemplateError("strftime_now: failed to format time")
