@@ -75,6 +75,12 @@ LANGUAGE: dict[str, tuple[str, str]] = {
     "a literal true": ("{{ True }}{{ none is none }}{{ None == none }}", "TrueTrueTrue"),
     "none in an object": ("{{ none in {'a': 1} }}", "False"),
     "dictsort is an object": ("{% for k, v in {'b': 1, 'a': 2}|dictsort %}{{ k }}{% endfor %}", "ab"),
+    "a condition in a condition": ("{% if 0 if 1 else 2 %}a{% else %}b{% endif %}", "b"),
+    "a loop over one of two": ("{% for x in [1] if true else [2] %}{{ x }}{% endfor %}", "1"),
+    "a loop with a condition": (
+        "{% for x in [1, 2, 3] if x is odd %}{{ x }}{{ loop.length }}{% endfor %}",
+        "1232",
+    ),
     "a default is given": ("{{ ''|default('x') }}{{ ''|default('x', true) }}", "x"),
     "letters around the time": ("{{ strftime_now('é%d') }}", "é01"),
     "the time": ("{{ strftime_now('%Y-%m-%d') }}", "1970-01-01"),
@@ -118,6 +124,7 @@ REFUSED: dict[str, tuple[str, str, int | None]] = {
     "an open block": ("{% if true %}", "Unexpected end of template", 1),
     "an empty tuple": ("{{ () }}", "unexpected", 1),
     "a minus behind a word": ("{{ not -1 }}", "unexpected", 1),
+    "a filter behind a test": ("{{ 1 is odd|string }}", "expected token", 1),
     "a letter in no string": ("{{ é }}", "unexpected character", 1),
 }
 

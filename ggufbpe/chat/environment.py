@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import TemplateSyntaxError, nodes
 from jinja2.ext import Extension
@@ -54,6 +54,13 @@ class _Parser(Parser):
             found = self.parse_postfix(self.parse_primary())
         return self.parse_filter_expr(found) if with_filter else found
 
+    def parse_filter_expr(self, node: nodes.Expr) -> nodes.Expr:
+        while self.stream.current.type == "pipe":
+            node = cast(nodes.Expr, self.parse_filter(node))
+        while self.stream.current.test("name:is"):  # behind a test stands no filter
+            node = self.parse_test(node)
+        return node
+
     def parse_tuple(
         self,
         simplified: bool = False,
@@ -63,10 +70,9 @@ class _Parser(Parser):
         with_namespace: bool = False,
     ) -> nodes.Tuple | nodes.Expr:
         lineno = self.stream.current.lineno
-        if simplified:
-            found = [self.parse_primary(with_namespace=with_namespace)]
-        else:
-            found = [self.parse_expression(with_condexpr=with_condexpr)]
+        found = [  # with `x if y` wherever an expression stands
+            self.parse_primary(with_namespace=with_namespace) if simplified else self.parse_expression()
+        ]
         if self.stream.current.type != "comma" or (
             extra_end_rules and not simplified
         ):  # a loop goes over one
