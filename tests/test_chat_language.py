@@ -108,7 +108,7 @@ REFUSED: dict[str, tuple[str, str, int | None]] = {
     "an argument that is missing": (
         "{% macro m(a) %}{% endmacro %}\n{{ m() }}",
         "Not enough arguments provided to 'm'",
-        1,
+        2,
     ),
     "an unknown statement": ("\n{% do x %}", "unknown tag 'do'", 2),
     "include": ("{% include '/etc/passwd' %}", "Unknown statement: include", 1),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .values import Function, Keyword, TemplateError, Undefined, Value, type_name
+from .values import CallError, Function, Keyword, TemplateError, Undefined, Value, type_name
 
 Scope = dict[str, Value]  # names and what they stand for
 
@@ -120,5 +120,5 @@ def bound(name: str, parameters: list[tuple[str, Default | None]], scope: Scope,
         elif default is not None:
             inner[parameter] = default(scope)
         else:
-            raise TemplateError(f"Not enough arguments provided to '{name}'")
+            raise CallError(f"Not enough arguments provided to '{name}'")
     return inner

@@ -23,7 +23,7 @@ from . import lexer
 from .arguments import Scope
 from .compiler import source_of
 from .runtime import Runtime
-from .values import TemplateError, plain, viewed
+from .values import CallError, TemplateError, plain, viewed
 
 MOST_SOURCE = 1 << 20  # bytes of a template; the largest known has 30,000
 
@@ -159,6 +159,8 @@ class Template:
             for frame in traceback.extract_tb(error.__traceback__, limit=-1000)
             if frame.filename == "<template>" and frame.lineno is not None
         ]
+        if isinstance(error, CallError) and len(lines) > 1:
+            lines.pop()  # of the macro
         return self._compiled.get_corresponding_lineno(lines[-1]) if lines else None
 
 

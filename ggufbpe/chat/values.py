@@ -24,6 +24,10 @@ class TemplateError(Exception):
     """What a template may not do; the message is llama.cpp's."""
 
 
+class CallError(TemplateError):
+    """A macro that is called wrongly: the caller is to blame."""
+
+
 class Undefined:
     """A name or a property that is not there; `hint` says which."""
 
