@@ -14,6 +14,7 @@ import contextlib
 import http.client
 import json
 import os
+import select
 import subprocess
 import sys
 import time
@@ -21,6 +22,8 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from reference import newer_packages
+
+TIMEOUT = 60  # seconds; an answer takes less than one
 
 
 class Refusal(NamedTuple):
@@ -75,6 +78,27 @@ class ChatServer:
         """
         self._model = str(model or self._model)
         self._template = template
+        for _ in range(2):
+            line = self._start()
+            if line is not None:
+                break
+            self.close()
+        if not line:
+            self.close()
+            raise ServerGoneError("the server ended while it took a template")
+        found: dict[str, str] = json.loads(line)
+        if "refused" in found:
+            self._connection = None
+            return found["refused"]
+        address = found["address"].removeprefix("http://")
+        self._connection = http.client.HTTPConnection(address, timeout=TIMEOUT)
+        return None
+
+    def _start(self) -> str | None:
+        """What the child says of the model and the template: "" if it ended, None if it says nothing.
+
+        It may say nothing for ever: a server that is ended while it still starts waits for itself.
+        """
         if self._child is None:
             self._child = subprocess.Popen(
                 [sys.executable, __file__],
@@ -88,21 +112,13 @@ class ChatServer:
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         try:
-            self._child.stdin.write(json.dumps([self._model, template]) + "\n")
+            self._child.stdin.write(json.dumps([self._model, self._template]) + "\n")
             self._child.stdin.flush()
-            line = self._child.stdout.readline()
         except BrokenPipeError:
-            line = ""
-        if not line:
-            self.close()
-            raise ServerGoneError("the server ended while it took a template")
-        found: dict[str, str] = json.loads(line)
-        if "refused" in found:
-            self._connection = None
-            return found["refused"]
-        address = found["address"].removeprefix("http://")
-        self._connection = http.client.HTTPConnection(address, timeout=120)
-        return None
+            return ""
+        if not select.select([self._child.stdout], [], [], TIMEOUT)[0]:
+            return None
+        return self._child.stdout.readline()
 
     def ask(self, request: dict[str, Any]) -> Answer | Refusal:
         """The answer to a chat. Raises `ServerGoneError`, after which the server runs again."""
@@ -154,7 +170,9 @@ def serve() -> None:
     server: Any = None
     for line in sys.stdin:
         model, template = json.loads(line)
-        server = None  # ends the one before
+        if server is not None:
+            time.sleep(0.02)  # it would wait for itself if it had not started yet
+        server = None
         parameters = xllamacpp.CommonParams()
         parameters.model.path = model
         parameters.chat_template = template or ""
