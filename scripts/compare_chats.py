@@ -4,7 +4,7 @@
     python scripts/compare_chats.py --chats 100000 --seed 1 --processes 2
     python scripts/compare_chats.py --only Qwen-Qwen3-0.6B --chats 1000
 
-Half of the chats go to the recorded templates (record_chats.py), half to random ones (random_chats.py), over a
+Half of the chats go to the recorded templates (record_chats.py), half to random ones (random_templates.py), over a
 vocabulary that adds BOS and EOS or not. Both must give the same prompt, number of tokens, or both refuse; the line of
 the template that refuses must be the same, too. How many reasons are worded in another way is counted, and shown with
 `--reasons`. A difference is shrunk and printed; with `--templates FOLDER`, its template is written there.
@@ -33,7 +33,8 @@ from typing import Any
 
 from chat_server import Answer, ChatServer, Refusal, ServerGoneError
 from make_tiny_model import make_tiny_model
-from random_chats import PROBES, RandomChats, RandomTemplates
+from random_chats import RandomChats
+from random_templates import PROBES, RandomTemplates
 from record_chats import VOCABULARY, read_chats
 
 from ggufbpe import ChatError, Tokenizer
@@ -186,13 +187,15 @@ def _compare_random_templates(server: ChatServer, tok: Tokenizer, job: Job, resu
         seed = f"{job.seed}/{number}"
         number += 1
         templates, source = RandomTemplates(seed), RandomChats(seed)
-        asked = min(left, PROBES + CHATS_OF_RANDOM_TEMPLATE)
+        template = templates.template()
+        probes = PROBES if "probe" in template else 0
+        asked = min(left, probes + CHATS_OF_RANDOM_TEMPLATE)
         left -= asked
-        comparison = _opened(server, tok, templates.template(), result)
+        comparison = _opened(server, tok, template, result)
         if comparison is None:
             continue
         for chat in range(asked):
-            keywords = {"probe": chat} if chat < PROBES else {}
+            keywords = {"probe": chat} if chat < probes else {}
             comparison.compare(f"random template {seed}, chat {chat}", source.request(**keywords))
 
 
