@@ -34,11 +34,12 @@ from typing import Any
 from chat_server import Answer, ChatServer, Refusal, ServerGoneError
 from make_tiny_model import make_tiny_model
 from random_chats import RandomChats
-from random_templates import PROBES, RandomTemplates
+from random_templates import RandomTemplates
 from record_chats import VOCABULARY, read_chats
 
 from ggufbpe import ChatError, Tokenizer
 from ggufbpe.chat.chats import Chats
+from ggufbpe.chat.environment import Template
 
 SHOWN = 20  # differences of a job that are printed; all are counted
 CHATS_OF_RANDOM_TEMPLATE = 60
@@ -89,9 +90,11 @@ class Comparison:
             totals["ends of the server"] += 1
             return
         totals["refused"] += isinstance(theirs, Refusal)
-        if isinstance(theirs, Refusal) and isinstance(ours, ChatError) and ours.reason not in theirs.message:
-            totals["reasons in other words"] += 1
-            self.result.reasons[f"{theirs.message[-200:]!r}\n  ours: {ours.reason!r}"] += 1
+        if isinstance(theirs, Refusal) and isinstance(ours, ChatError):
+            expected = _reason(theirs.message)
+            if ours.reason != expected:
+                totals["reasons in other words"] += 1
+                self.result.reasons[f"{expected!r}\n  ours: {ours.reason!r}"] += 1
         if differ(theirs, ours):
             totals["differences"] += 1
             if len(self.result.differences) < SHOWN:
@@ -117,6 +120,12 @@ class Comparison:
         theirs, ours = self._both(request)
         told = f"{name}\n  chat   {json.dumps(request, ensure_ascii=False)}\n  server {theirs!r}\n  ours   {ours!r}"
         self.result.differences.append((told, self._template))
+
+
+def _reason(message: str) -> str:
+    """A refusal without the part of the template that it shows."""
+    before, shown, _ = message.partition("\n------------\n")
+    return before + message.rpartition("\nError: ")[2] if shown else message
 
 
 def differ(theirs: Answer | Refusal, ours: Answer | ChatError) -> bool:
@@ -187,37 +196,75 @@ def _compare_random_templates(server: ChatServer, tok: Tokenizer, job: Job, resu
         seed = f"{job.seed}/{number}"
         number += 1
         templates, source = RandomTemplates(seed), RandomChats(seed)
-        template = templates.template()
-        probes = PROBES if "probe" in template else 0
-        asked = min(left, probes + CHATS_OF_RANDOM_TEMPLATE)
-        left -= asked
-        comparison = _opened(server, tok, template, result)
+        pieces = templates.pieces()
+        parsed = [piece for piece in pieces if _parses(piece)]
+        for piece in pieces:
+            if piece not in parsed:  # alone, since it would take the others with it
+                _opened(server, tok, _if_probed(piece), result)
+        template = templates.template(parsed)
+        comparison = _opened(server, tok, template, result, blamed=False)
         if comparison is None:
+            _report_refused(server, tok, parsed, result)
+            left -= 1
             continue
+        asked = min(left, len(parsed) + CHATS_OF_RANDOM_TEMPLATE)
+        left -= asked
         for chat in range(asked):
-            keywords = {"probe": chat} if chat < probes else {}
-            comparison.compare(f"random template {seed}, chat {chat}", source.request(**keywords))
+            keywords = {"probe": chat} if chat < len(parsed) else {}
+            piece = f": {parsed[chat]!r}" if chat < len(parsed) else ""
+            comparison.compare(f"random template {seed}, chat {chat}{piece}", source.request(**keywords))
 
 
-def _opened(server: ChatServer, tok: Tokenizer, template: str, result: Result) -> Comparison | None:
-    """A comparison for a template; None if the server does not take it, which ours must not, either."""
+def _parses(piece: str) -> bool:
+    """Whether our engine can parse it."""
+    try:
+        Template(piece)
+    except ChatError:
+        return False
+    return True
+
+
+def _if_probed(piece: str) -> str:
+    """A template with a piece that is parsed and not run: one that fails would keep the server from starting."""
+    return f"{{%- if probe is defined -%}}{piece}{{%- endif -%}}"
+
+
+def _report_refused(server: ChatServer, tok: Tokenizer, pieces: list[str], result: Result) -> None:
+    """Find the piece that llama-server cannot parse."""
+    while len(pieces) > 1:
+        half = pieces[: len(pieces) // 2]
+        refused = server.open(_if_probed("".join(half))) is not None
+        pieces = half if refused else pieces[len(half) :]
+    _opened(server, tok, _if_probed("".join(pieces)), result)
+
+
+def _opened(
+    server: ChatServer, tok: Tokenizer, template: str, result: Result, blamed: bool = True
+) -> Comparison | None:
+    """A comparison for a template; None if the server does not take it, which ours must not, either.
+
+    With `blamed` False that it does not is no difference yet: the caller finds the piece that is to blame.
+    """
     result.totals["templates"] += 1
     try:
         refused = server.open(template or None)
     except ServerGoneError:
         result.totals["ends of the server"] += 1
         return None
-    comparison = Comparison(server, tok, template, result)
     if refused is None:
-        return comparison
+        if not _parses(template):
+            result.totals["differences"] += 1
+            result.differences.append(
+                (f"llama-server takes the template, and we do not: {template!r}", template)
+            )
+            return None
+        return Comparison(server, tok, template, result)
     result.totals["templates refused"] += 1
-    try:
-        Chats(tok).prompt({"messages": []}, template)
-    except ChatError:
-        pass
-    else:
+    if blamed and _parses(template):
         result.totals["differences"] += 1
-        result.differences.append(("llama-server takes no such template, and we do", template))
+        result.differences.append(
+            (f"llama-server takes no such template, and we do: {template[:200]!r}", template)
+        )
     return None
 
 

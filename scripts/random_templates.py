@@ -8,7 +8,7 @@ of them.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from random_chats import choices
 
@@ -126,19 +126,20 @@ class RandomTemplates:
     def __init__(self, seed: str) -> None:
         self._dice = random.Random(f"{seed}/templates")
 
-    def template(self) -> str:
-        """A template that renders chats, and one of `PROBES` pieces where the keyword `probe` says which.
-
-        One in ten is a small one with a piece that llama.cpp may not be able to parse.
-        """
+    def pieces(self) -> list[str]:
+        """Pieces for a template: `PROBES`, or one time in ten a single one that llama.cpp may not be able to parse."""
         if self._chance(0.1):
-            return self._dice.choice(_DOUBTFUL) + self._chat()
-        pieces = [
-            f"{{%- {'if' if number == 0 else 'elif'} probe == {number} -%}}\n{self.piece()}\n"
-            for number in range(PROBES)
-        ]
+            return [self._dice.choice(_DOUBTFUL)]
+        return [self.piece() for _ in range(PROBES)]
+
+    def template(self, pieces: Sequence[str]) -> str:
+        """A template that renders chats, and one of the pieces where the keyword `probe` says which."""
+        tests = "".join(
+            f"{{%- {'elif' if number else 'if'} probe == {number} -%}}\n{piece}\n"
+            for number, piece in enumerate(pieces)
+        )
         head = "{%- set ns = namespace(found=false, n=0, s='') -%}\n"
-        return f"{head}{''.join(pieces)}{{%- else -%}}\n{self._chat()}\n{{%- endif -%}}"
+        return f"{head}{tests}{{%- else -%}}\n{self._chat()}\n{{%- endif -%}}" if pieces else self._chat()
 
     def piece(self) -> str:
         """A random piece of a template."""
