@@ -31,6 +31,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "makers"))
+
 from chat_server import Answer, ChatServer, Refusal, ServerGoneError
 from make_tiny_model import make_tiny_model
 from random_chats import RandomChats
