@@ -247,7 +247,7 @@ class RandomTemplates:
                 self._statement("filter upper") + self._output() + self._statement("endfilter"),
                 self._statement("generation") + self._output() + self._statement("endgeneration"),
                 self._statement("call m()") + "c" + self._statement("endcall"),
-                self._print("raise_exception('No: ' ~ " + self.expression(1) + ")"),
+                self._print("raise_exception('No: ' ~ (" + self.expression(1) + "))"),
                 self._print("strftime_now('%Y-%m-%d')"),
                 self._print("strftime_now('%d %B %y %A %j')"),
                 "{{ '{{' }} }} { % #} {%- if true %} x\n   {%- endif %}\n\n{% if 1 %}\ny{% endif %}\nz",
