@@ -11,6 +11,7 @@ from .once import making
 
 if TYPE_CHECKING:
     from .diagnosis.diagnose import diagnose as diagnose
+    from .errors import ChatError as ChatError
     from .errors import CorruptMetadataError as CorruptMetadataError
     from .errors import DuplicateKeyError as DuplicateKeyError
     from .errors import GGUFError as GGUFError
@@ -60,6 +61,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "ChatError",
     "CorruptMetadataError",
     "DuplicateKeyError",
     "GGUFError",

@@ -143,3 +143,19 @@ class UnsupportedTokenizerError(GGUFError):
     """A tokenizer that ggufbpe does not read; `model` is its `tokenizer.ggml.model`."""
 
     model: str = ""
+
+
+class ChatError(ValueError):
+    """A chat that llama-server refuses, or a template that cannot be run.
+
+    `reason` is what llama.cpp says, `line` the line of the template, counted from 1, or None where the template
+    is not to blame.
+    """
+
+    def __init__(self, reason: str, line: int | None = None) -> None:
+        self.reason = reason
+        self.line = line
+        super().__init__(reason if line is None else f"line {line} of the chat template: {reason}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.reason, self.line)

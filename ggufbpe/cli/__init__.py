@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 COMMANDS = {  # command: what it does, in a line
     "tokenize": "the ids of a text, printed as llama-tokenize prints them",
     "detokenize": "the text of ids",
+    "chat": "the prompt of a chat, or its ids, as llama-server makes them",
     "count": "count the tokens of files and directories",
     "stats": "measure what tokenizers make of a corpus, side by side",
     "info": "what a model file says about its tokenizer",

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 
 from ..errors import printable
 from ..kernel.lazy import LazyStrings, lazy_strings
-from .constants import GGUFValueType
+from .constants import GGUFValueType, TokenizerKey
 from .reader import GGUFFile
 from .schema import KEY_TYPES
 from .values import Field, Value, numbers_of
@@ -145,7 +145,7 @@ def _value(file: GGUFFile, key: str) -> Any:
 
 def _entry_of(key: str, value: Value) -> _Entry:
     """`value` of the type that `key` has in llama.cpp if it can be that; else of another, for loading to refuse."""
-    if key not in KEY_TYPES and not key.startswith("general."):
+    if key not in KEY_TYPES and not key.startswith(("general.", f"{TokenizerKey.CHAT_TEMPLATE}.")):
         import difflib
 
         near = difflib.get_close_matches(key, KEY_TYPES, n=2)

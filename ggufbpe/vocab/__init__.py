@@ -2,11 +2,13 @@
 
     gguf/ -> metadata -> [this room] -> vocabulary -> tokenizer.py
 
-`vocabulary.py` is what comes out, `loading.py` the order of the rules, `tokens.py` and `special_ids.py` the rules.
+`vocabulary.py` is what comes out, `loading.py` the order of the rules, `tokens.py` and `special_ids.py` the rules;
+`templates.py` are the chat templates beside it.
 """
 
 from .loading import load, load_from, load_vocabulary, packed
 from .special_ids import END_OF_GENERATION, MADE_CONTROL, SPECIAL_IDS
+from .templates import chat_templates
 from .vocabulary import (
     BYTE,
     CONTROL,
@@ -37,6 +39,7 @@ __all__ = [
     "GGUFWarning",
     "TokenAttribute",
     "Vocabulary",
+    "chat_templates",
     "load",
     "load_from",
     "load_vocabulary",

@@ -34,6 +34,7 @@ from .special_ids import (
     set_strip_attributes,
     special_ids,
 )
+from .templates import chat_templates
 from .tokens import attributes_of, check_byte_tokens, lazy_tokens, named_tokens, scores_of, tokens_with
 from .vocabulary import CONTROL, UNKNOWN, USER_DEFINED, Vocabulary
 
@@ -64,6 +65,7 @@ def load_from(metadata: Metadata) -> tuple[Vocabulary, Metadata]:
         if error.key in metadata.overridden:
             error.remedy = "it is overridden: override it with something else, or not at all"
         raise
+    chat_templates(metadata)  # what is asked for is kept
     metadata.detach()
     return vocabulary, metadata
 

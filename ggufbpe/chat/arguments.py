@@ -1,0 +1,124 @@
+"""Arguments of the functions that a template can call, and the checks that llama.cpp makes of them.
+
+Source: struct func_args in common/jinja/value.h and value.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .values import CallError, Function, Keyword, TemplateError, Undefined, Value, type_name
+
+Scope = dict[str, Value]  # names and what they stand for
+
+# What a message calls a type: the name that g++ gives it.
+_MANGLED = {
+    str: "St10shared_ptrIN5jinja14value_string_tEE",
+    int: "St10shared_ptrIN5jinja11value_int_tEE",
+    float: "St10shared_ptrIN5jinja13value_float_tEE",
+    bool: "St10shared_ptrIN5jinja12value_bool_tEE",
+    list: "St10shared_ptrIN5jinja13value_array_tEE",
+    dict: "St10shared_ptrIN5jinja14value_object_tEE",
+}
+
+
+class Arguments(list[Value]):
+    """The arguments of one call in their order, the value that a method belongs to first."""
+
+    function: str = ""
+
+    def need(self, least: int, most: int = 999) -> None:
+        """`TemplateError` unless there are so many."""
+        if not least <= len(self) <= most:
+            raise TemplateError(
+                f"Function '{self.function}' expected between {least} and {most} arguments, got {len(self)}"
+            )
+
+    def need_kinds(self, *kinds: type) -> None:
+        """`TemplateError` unless the first arguments are of these kinds; more may follow."""
+        self.need(len(kinds))
+        for value, kind in zip(self, kinds):
+            if not is_a(value, kind):
+                raise TemplateError(
+                    f"Function '{self.function}' expected value of type {_MANGLED[kind]}, got {type_name(value)}"
+                )
+
+    def at(self, position: int) -> Value:
+        """The argument at a position; `TemplateError` where there are fewer."""
+        if position >= len(self):
+            raise TemplateError(
+                f"Function '{self.function}' expected at least {position + 1} arguments, got {len(self)}"
+            )
+        return self[position]
+
+    def named(self, name: str, otherwise: Value) -> Value:
+        """The argument given by this name."""
+        for value in self:
+            if isinstance(value, Keyword) and value.name == name:
+                return value.value
+        return otherwise
+
+    def get(self, name: str, position: int) -> Value:
+        """The argument of this name, or at this position if none is given by name; else undefined."""
+        value = self.named(name, _MISSING)
+        if isinstance(value, Undefined) and position < len(self) and not isinstance(self[position], Keyword):
+            return self[position]
+        return value
+
+
+_MISSING = Undefined()
+
+
+def is_a(value: Value, kind: type) -> bool:
+    """Whether a value is of llama.cpp's type for `kind`: a tuple is an array, a bool is no int."""
+    if kind is list:
+        return isinstance(value, (list, tuple))
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, kind)
+
+
+def truth(value: Value) -> bool:
+    """Whether a value counts as true; `TemplateError` for a function."""
+    if isinstance(value, (Function, Keyword)):
+        raise TemplateError(f"{type_name(value)} is not a bool value")
+    return bool(value)
+
+
+def as_int(value: Value) -> int:
+    """An int out of a number or bool; `TemplateError` for anything else."""
+    if isinstance(value, float):
+        return int(value) if abs(value) < 1 << 63 else 0
+    if isinstance(value, int):
+        return int(value)
+    raise TemplateError(f"{type_name(value)} is not an int value")
+
+
+def as_float(value: Value) -> float:
+    """A float out of a number; `TemplateError` for anything else, a bool among it."""
+    if is_a(value, int) or isinstance(value, float):
+        return float(value)
+    raise TemplateError(f"{type_name(value)} is not a float value")
+
+
+Default = Callable[[Scope], Value]
+
+
+def bound(name: str, parameters: list[tuple[str, Default | None]], scope: Scope, given: Arguments) -> Scope:
+    """The scope of a macro's body: the caller's names and its parameters.
+
+    An argument by name is found only where as many arguments were given as it has parameters before it, and a
+    parameter passed over so is undefined and not its default: llama.cpp does so.
+
+    Source: bind_parameters.
+    """
+    inner = dict(scope)
+    by_name = any(type(value) is Keyword for value in given)
+    for position, (parameter, default) in enumerate(parameters):
+        if position < len(given):
+            inner[parameter] = given.get(parameter, position) if by_name else given[position]
+        elif default is not None:
+            inner[parameter] = default(scope)
+        else:
+            raise CallError(f"Not enough arguments provided to '{name}'")
+    return inner

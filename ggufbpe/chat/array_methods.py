@@ -1,0 +1,310 @@
+"""Filters and methods of arrays and objects, as llama.cpp has them.
+
+Source: value_array_t::get_builtins, value_object_t::get_builtins and selectattr in common/jinja/value.cpp.
+"""
+
+from __future__ import annotations
+
+from functools import cmp_to_key
+from typing import TYPE_CHECKING
+
+from .arguments import Arguments, as_int, truth
+from .values import Keyword, TemplateError, Undefined, Value, as_string, compared, type_name
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+_NONE = Undefined()
+
+
+def attribute_of(value: Value, attribute: Value, otherwise: Value) -> Value:
+    """A member of an object, or an item of an array, by name or number; else `otherwise`."""
+    if isinstance(attribute, Undefined):
+        return otherwise
+    if isinstance(value, (list, tuple)):
+        if isinstance(attribute, str):
+            digits = attribute.isascii() and attribute.isdigit() and len(attribute) < 19
+            attribute = int(attribute) if digits else _NONE
+        return item_of(value, attribute, otherwise)
+    if isinstance(value, dict):
+        try:
+            return value.get(attribute, otherwise)
+        except TypeError:
+            raise TemplateError(f"Object key of unhashable type: {type_name(attribute)}") from None
+    return otherwise
+
+
+def item_of(array: Value, index: Value, otherwise: Value) -> Value:
+    """An item by its number, from the end where that is negative."""
+    if isinstance(index, int) and -len(array) <= index < len(array):
+        return array[index]
+    return otherwise
+
+
+def like(array: Value, items: list[Value]) -> Value:
+    """A tuple of the items where `array` is one, else a list."""
+    return tuple(items) if isinstance(array, tuple) else items
+
+
+def items_where(run: Runtime, arguments: Arguments, keep: bool) -> Value:
+    """The items that have an attribute, or pass a test, or whose attribute does; or the others."""
+    arguments.need(2, 4)
+    arguments.need_kinds(list, str)
+    array, attribute = arguments[0], arguments[1]
+    run.step(len(array))
+    if len(arguments) == 2:
+        return [item for item in array if truth(attribute_of(item, attribute, _NONE)) is keep]
+    has_attribute = len(arguments) == 4
+    test = run.test_named(as_string(arguments[2 if has_attribute else 1]))
+    if test is None:
+        raise TemplateError(f"selectattr: unknown test '{as_string(arguments[2 if has_attribute else 1])}'")
+    out = []
+    for item in array:
+        looked_at = attribute_of(item, attribute, _NONE) if has_attribute else item
+        if truth(test(run, Arguments((looked_at, arguments[-1])))) is keep:
+            out.append(item)
+    return out
+
+
+def select(run: Runtime, arguments: Arguments) -> Value:
+    """The items that pass."""
+    return items_where(run, arguments, True)
+
+
+def reject(run: Runtime, arguments: Arguments) -> Value:
+    """The items that do not."""
+    return items_where(run, arguments, False)
+
+
+def as_list(run: Runtime, arguments: Arguments) -> Value:
+    """A copy of the array."""
+    arguments.need_kinds(list)
+    run.step(len(arguments[0]))
+    return list(arguments[0])
+
+
+def first(run: Runtime, arguments: Arguments) -> Value:
+    """The first item, or undefined."""
+    arguments.need_kinds(list)
+    return arguments[0][0] if arguments[0] else Undefined()
+
+
+def last(run: Runtime, arguments: Arguments) -> Value:
+    """The last item, or undefined."""
+    arguments.need_kinds(list)
+    return arguments[0][-1] if arguments[0] else Undefined()
+
+
+def length(run: Runtime, arguments: Arguments) -> Value:
+    """How many items there are."""
+    arguments.need_kinds(list)
+    return len(arguments[0])
+
+
+def join(run: Runtime, arguments: Arguments) -> Value:
+    """Strings and numbers joined, with a delimiter between them."""
+    arguments.need(1, 3)
+    if not isinstance(arguments[0], (list, tuple)):
+        raise TemplateError("join() first argument must be an array")
+    delimiter = arguments.get("d", 1)
+    attribute = arguments.get("attribute", 2)
+    between = "" if isinstance(delimiter, Undefined) else as_string(delimiter)
+    run.step(len(arguments[0]))
+    parts = []
+    for item in arguments[0]:
+        value = item if isinstance(attribute, Undefined) else attribute_of(item, attribute, _NONE)
+        if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+            raise TemplateError("join() can only join arrays of strings or numerics")
+        parts.append(as_string(value))
+    run.spend(sum(map(len, parts)) + len(between) * len(parts))
+    return between.join(parts)
+
+
+def mapped(run: Runtime, arguments: Arguments) -> Value:
+    """An attribute of each item."""
+    arguments.need(2)
+    if not isinstance(arguments[0], (list, tuple)):
+        raise TemplateError("map: first argument must be an array")
+    if not isinstance(arguments[1], Keyword):
+        raise TemplateError("NotImplemented: map: filter-mapping not implemented")
+    attribute = arguments.get("attribute", 1)
+    otherwise = arguments.named("default", _NONE)
+    run.step(len(arguments[0]))
+    return like(arguments[0], [attribute_of(item, attribute, otherwise) for item in arguments[0]])
+
+
+def append(run: Runtime, arguments: Arguments) -> Value:
+    """The array itself, with an item more."""
+    arguments.need(2)
+    array = arguments[0]
+    if not isinstance(array, (list, tuple)):
+        raise TemplateError("append: first argument must be an array")
+    _check_mutable(array)
+    run.spend(8)
+    if isinstance(array, list):
+        array.append(arguments[1])
+    return array
+
+
+def _check_mutable(array: Value) -> None:
+    if isinstance(array, tuple):
+        raise TemplateError("Attempting to modify immutable type")
+
+
+def pop(run: Runtime, arguments: Arguments) -> Value:
+    """An item, the last where none is said, which is taken out."""
+    arguments.need(1, 2)
+    arguments.need_kinds(list)
+    index = as_int(arguments[1]) if len(arguments) == 2 else -1
+    _check_mutable(arguments[0])
+    size = len(arguments[0])
+    if not -size <= index < size:
+        index += size if index < 0 else 0
+        raise TemplateError(f"Index {index} out of bounds for array of size {size}")
+    return arguments[0].pop(index)
+
+
+def sort(run: Runtime, arguments: Arguments) -> Value:
+    """The items in order; which of equal ones comes first is llama.cpp's std::sort, and not sure."""
+    arguments.need(1, 4)
+    if not isinstance(arguments[0], (list, tuple)):
+        raise TemplateError("sort: first argument must be an array")
+    how = "gt" if truth(arguments.get("reverse", 1)) else "lt"
+    attribute = arguments.get("attribute", 3)
+    run.step(len(arguments[0]))
+    key = cmp_to_key(_ordering(how))
+    if isinstance(attribute, Undefined):
+        return like(arguments[0], sorted(arguments[0], key=key))
+    return like(
+        arguments[0], sorted(arguments[0], key=lambda item: key(attribute_of(item, attribute, _NONE)))
+    )
+
+
+def _ordering(how: str):  # type: ignore[no-untyped-def]
+    return lambda a, b: -1 if compared(a, b, how) else int(compared(b, a, how))
+
+
+def reverse(run: Runtime, arguments: Arguments) -> Value:
+    """The items from last to first."""
+    arguments.need_kinds(list)
+    run.step(len(arguments[0]))
+    return arguments[0][::-1]
+
+
+def extreme(run: Runtime, arguments: Arguments, how: str) -> Value:
+    """The smallest or greatest item, the first of equal ones; undefined of none."""
+    arguments.need(1, 4)
+    arguments.need_kinds(list)
+    attribute = arguments.get("attribute", 2)
+    if not arguments[0]:
+        return Undefined()
+    run.step(len(arguments[0]))
+    result = arguments[0][0]
+    for item in arguments[0]:
+        a, b = item, result
+        if not isinstance(attribute, Undefined):
+            a, b = attribute_of(item, attribute, _NONE), attribute_of(result, attribute, _NONE)
+        if compared(a, b, how):
+            result = item
+    return result
+
+
+def least(run: Runtime, arguments: Arguments) -> Value:
+    """The smallest item."""
+    return extreme(run, arguments, "lt")
+
+
+def greatest(run: Runtime, arguments: Arguments) -> Value:
+    """The greatest item."""
+    return extreme(run, arguments, "gt")
+
+
+# ---- objects ------------------------------------------------------------------------------------
+
+
+def get(run: Runtime, arguments: Arguments) -> Value:
+    """A member by its name, or the default, or none."""
+    arguments.need(2, 3)
+    if not isinstance(arguments[0], dict):
+        raise TemplateError("get: first argument must be an object")
+    if not isinstance(arguments[1], str):
+        raise TemplateError("get: second argument must be a string (key)")
+    return arguments[0].get(arguments[1], arguments[2] if len(arguments) == 3 else None)
+
+
+def keys(run: Runtime, arguments: Arguments) -> Value:
+    """The names of the members."""
+    arguments.need_kinds(dict)
+    return list(arguments[0])
+
+
+def values(run: Runtime, arguments: Arguments) -> Value:
+    """The members."""
+    arguments.need_kinds(dict)
+    return list(arguments[0].values())
+
+
+def items(run: Runtime, arguments: Arguments) -> Value:
+    """Pairs of names and members."""
+    arguments.need_kinds(dict)
+    return list(arguments[0].items())
+
+
+def object_length(run: Runtime, arguments: Arguments) -> Value:
+    """How many members there are."""
+    arguments.need_kinds(dict)
+    return len(arguments[0])
+
+
+def dictsort(run: Runtime, arguments: Arguments) -> Value:
+    """The object with its members in order of their names, or of their values."""
+    by = arguments.get("by", 2)
+    how = "gt" if truth(arguments.get("reverse", 3)) else "lt"
+    position = 1 if isinstance(by, str) and by == "value" else 0
+    key = cmp_to_key(_ordering(how))
+    return dict(sorted(arguments[0].items(), key=lambda pair: key(pair[position])))
+
+
+def namespace(run: Runtime, arguments: Arguments) -> Value:
+    """An object out of pairs, another object and named arguments: the functions dict and namespace."""
+    out: dict[Value, Value] = {}
+    start: Value = arguments[0] if arguments else _NONE
+    skip = isinstance(start, (list, tuple, dict))
+    if isinstance(start, dict):
+        out.update(start)
+    elif skip:
+        for pair in start:
+            if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+                raise TemplateError(
+                    f"namespace/dict() iterable argument must consist of tuples, not {type_name(pair)}"
+                )
+            run.insert(out, pair[0], pair[1])
+    for value in arguments:
+        if isinstance(value, Keyword):
+            out[value.name] = value.value
+        elif not skip:
+            raise TemplateError(
+                f"namespace/dict() arguments must be kwargs, dict and/or iterable of tuples, not {type_name(value)}"
+            )
+        skip = False
+    return out
+
+
+def is_in(run: Runtime, needle: Value, haystack: Value) -> bool:
+    """Whether `needle in haystack`. Source: test_is_in."""
+    if isinstance(haystack, Undefined):
+        return False
+    if isinstance(haystack, (list, tuple)):
+        run.step(len(haystack))
+        return any(run.equal(needle, item) for item in haystack)
+    if isinstance(haystack, str):
+        if not isinstance(needle, str):
+            raise TemplateError(
+                "'in' test expects args[1] as string when args[0] is string, got args[1] as "
+                + type_name(needle)
+            )
+        return needle in haystack
+    if isinstance(haystack, dict):
+        run.check_key(needle)
+        return needle in haystack
+    raise TemplateError(f"'in' test expects iterable as first argument, got {type_name(haystack)}")

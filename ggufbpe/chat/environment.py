@@ -1,0 +1,210 @@
+"""Templates compiled and run: jinja2's parser and its immutable sandbox, with llama.cpp's lexer and operators.
+
+source -> lexer -> jinja2.parser -> compiler -> [this file] -> text
+
+The only file that imports jinja2 together with `compiler`; everything else imports this one where it is used.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Iterator
+from typing import Any, cast
+
+from jinja2 import TemplateSyntaxError, nodes
+from jinja2.ext import Extension
+from jinja2.lexer import Token, TokenStream
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from ..errors import ChatError
+from . import lexer
+from .arguments import Scope
+from .compiler import source_of
+from .runtime import Runtime
+from .values import CallError, TemplateError, plain, viewed
+
+MOST_SOURCE = 1 << 20  # bytes of a template; the largest known has 30,000
+
+_CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "none": None, "None": None}
+
+
+class _Parser(Parser):
+    """jinja2's parser with llama.cpp's grammar: `~` binds as `+` and `-` do, and no comma ends a tuple."""
+
+    def parse_math1(self) -> nodes.Expr:
+        lineno = self.stream.current.lineno
+        left = self.parse_math2()
+        while self.stream.current.type in ("add", "sub", "tilde"):
+            kind = next(self.stream).type
+            right = self.parse_math2()
+            if kind == "tilde":
+                left = nodes.Concat([left, right], lineno=lineno)
+            else:
+                left = (nodes.Add if kind == "add" else nodes.Sub)(left, right, lineno=lineno)
+        return left
+
+    def parse_unary(self, with_filter: bool = True) -> nodes.Expr:
+        lineno = self.stream.current.lineno
+        if self.stream.current.type == lexer.SIGN:
+            kind = nodes.Neg if next(self.stream).value == "-" else nodes.Pos
+            found: nodes.Expr = kind(self.parse_unary(False), lineno=lineno)
+        else:
+            found = self.parse_postfix(self.parse_primary())
+        return self.parse_filter_expr(found) if with_filter else found
+
+    def parse_filter_expr(self, node: nodes.Expr) -> nodes.Expr:
+        while self.stream.current.type == "pipe":
+            node = cast(nodes.Expr, self.parse_filter(node))
+        while self.stream.current.test("name:is"):  # behind a test stands no filter
+            node = self.parse_test(node)
+        return node
+
+    def parse_tuple(
+        self,
+        simplified: bool = False,
+        with_condexpr: bool = True,
+        extra_end_rules: tuple[str, ...] | None = None,
+        explicit_parentheses: bool = False,
+        with_namespace: bool = False,
+    ) -> nodes.Tuple | nodes.Expr:
+        lineno = self.stream.current.lineno
+        found = [  # with `x if y` wherever an expression stands
+            self.parse_primary(with_namespace=with_namespace) if simplified else self.parse_expression()
+        ]
+        if self.stream.current.type != "comma" or (
+            extra_end_rules and not simplified
+        ):  # a loop goes over one
+            return found[0]
+        while self.stream.skip_if("comma"):
+            found.append(self.parse_primary() if simplified else self.parse_expression())
+        return nodes.Tuple(found, "load", lineno=lineno)
+
+
+class _Tags(Extension):
+    """`break`, `continue`, and the tags of transformers that mean nothing here."""
+
+    tags = {"break", "continue", "generation", "endgeneration"}  # noqa: RUF012 - as jinja2 has it
+
+    def parse(self, parser: Parser) -> nodes.Node | list[nodes.Node]:
+        token = next(parser.stream)
+        if token.value == "break":
+            return nodes.Break(lineno=token.lineno)
+        return nodes.Continue(lineno=token.lineno) if token.value == "continue" else []
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """The sandbox, with another lexer, parser and code generator."""
+
+    def _tokenize(self, source: str, name: Any, filename: Any = None, state: Any = None) -> TokenStream:
+        try:
+            found = [Token(line, kind, value) for line, kind, value in lexer.tokens(source)]  # type: ignore[arg-type]
+        except lexer.LexerError as error:
+            line = source.count("\n", 0, error.position) + 1
+            raise TemplateSyntaxError(str(error), line) from None
+        return TokenStream(iter(found), name, filename)
+
+    def _parse(self, source: str, name: Any, filename: Any) -> nodes.Template:
+        return _Parser(self, source, name, filename).parse()
+
+    def _generate(self, source: nodes.Template, name: Any, filename: Any, defer_init: bool = False) -> str:
+        return source_of(source)
+
+
+class Template:
+    """A template that can be run again and again, by several threads at a time.
+
+    `ChatError` with the line where it cannot be parsed.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        view = viewed(source)
+        if len(view) > MOST_SOURCE:
+            raise ChatError(f"a chat template of more than {MOST_SOURCE:,} bytes")
+        environment = _Environment(extensions=[_Tags], optimized=False, cache_size=0)
+        try:
+            self._compiled = environment.from_string(view)
+        except TemplateSyntaxError as error:
+            raise ChatError(str(plain(str(error.message))), error.lineno) from None
+        except (SyntaxError, RecursionError, MemoryError, ValueError):
+            raise ChatError("the chat template is nested too deeply") from None
+        self._root: Any = self._compiled.root_render_func
+        self.generation_prompt_is_only_added = _only_adds(environment, view)
+
+    def render(self, names: Scope, now: time.struct_time) -> str:
+        """The text for these names, which are `viewed`; it is `viewed`, too.
+
+        `ChatError` with the line for what the template refuses, and what it is not allowed.
+        """
+        return self.render_by(Runtime(now), names)
+
+    def render_by(self, run: Runtime, names: Scope) -> str:
+        """The same by a given run."""
+        try:
+            text: str = self._root(run, {**_CONSTANTS, **names})
+        except TemplateError as error:
+            raise ChatError(str(plain(str(error))), self._line(error)) from None
+        except RecursionError as error:
+            raise ChatError("values of the chat template are nested too deeply", self._line(error)) from None
+        except (MemoryError, OverflowError, ValueError, TypeError) as error:
+            raise ChatError(f"the chat template cannot be run: {error}", self._line(error)) from None
+        return text
+
+    def _line(self, error: BaseException) -> int | None:
+        """The line of the innermost part of the template that was being run."""
+        lines = [
+            frame.lineno
+            for frame in traceback.extract_tb(error.__traceback__, limit=-1000)
+            if frame.filename == "<template>" and frame.lineno is not None
+        ]
+        if isinstance(error, CallError) and len(lines) > 1:
+            lines.pop()  # of the macro
+        return self._compiled.get_corresponding_lineno(lines[-1]) if lines else None
+
+
+def _only_adds(environment: _Environment, source: str) -> bool:
+    """Whether a run without `add_generation_prompt` cannot fail where one with it does not.
+
+    So it is where the name only decides about blocks, and nothing that could fail is in those that it turns off.
+    """
+    tree = environment.parse(source)
+    decides = 0
+    alternatives = {id(other) for node in tree.find_all(nodes.If) for other in node.elif_}
+    for node in tree.find_all(nodes.If):
+        if id(node) in alternatives:  # what stands behind it is not its own
+            continue
+        found = sum(map(_is_prompt_name, _all_of(node.test)))
+        if found and not node.elif_ and _cannot_fail(node.else_):
+            decides += found if _wants_prompt(node.test) or _cannot_fail(node.body) else 0
+    return decides == sum(map(_is_prompt_name, tree.find_all(nodes.Name)))
+
+
+def _all_of(node: nodes.Node) -> Iterator[nodes.Node]:
+    yield node
+    yield from node.find_all(nodes.Node)
+
+
+def _is_prompt_name(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Name) and node.name == "add_generation_prompt" and node.ctx == "load"
+
+
+def _wants_prompt(test: nodes.Node) -> bool:
+    """Whether a test that is true needs the name to be, once."""
+    if isinstance(test, nodes.And):
+        return sum(map(_is_prompt_name, _all_of(test))) == 1 and (
+            _wants_prompt(test.left) or (_wants_prompt(test.right))
+        )
+    return _is_prompt_name(test)
+
+
+def _cannot_fail(body: list[nodes.Node]) -> bool:
+    """Whether statements only write texts and names, or set names to literals."""
+    return all(
+        isinstance(node.node, nodes.Const) and isinstance(node.target, nodes.Name)
+        if isinstance(node, nodes.Assign)
+        else isinstance(node, nodes.Output)
+        and all(isinstance(part, (nodes.TemplateData, nodes.Name, nodes.Const)) for part in node.nodes)
+        for node in body
+    )

@@ -1,0 +1,331 @@
+"""Templates that llama.cpp knows by what their source has, and handles in a way of their own.
+
+source -> [this file] -> Handling: messages changed before, the prompt after, the start of an answer that goes on
+
+Of all others `reasoning` finds out what is needed.
+
+Source: common_chat_template_detect_params_init in common/chat.cpp, and common/parsers/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .json_text import JSONError, parsed
+from .messages import Message, Request
+
+Messages = list[dict[str, Any]]
+Adjust = Callable[[Messages, Mapping[str, Any]], Messages]
+
+
+@dataclass(frozen=True)
+class Handling:
+    """One way of handling a template.
+
+    A source belongs to it that has all texts of `present` and none of `absent`. An answer that goes on begins with
+    `start`, its reasoning, and where its content goes on `middle` and the content. `plain` ones have no place for
+    reasoning: the content follows `start` whatever goes on.
+    """
+
+    present: tuple[str, ...]
+    absent: tuple[str, ...] = ()
+    start: str = ""
+    middle: str = ""
+    plain: bool = False
+    thinking: bool = True
+    adjust: Adjust | None = None
+    handler: str = ""  # what else there is to do: a name in `render`
+    both_prompts: bool = True  # whether it is rendered with and without the generation prompt
+
+    def has(self, source: str) -> bool:
+        """Whether a source belongs to it."""
+        return all(text in source for text in self.present) and not any(
+            text in source for text in self.absent
+        )
+
+    def begun(self, message: Message, request: Request) -> str:
+        """The start of an answer that goes on."""
+        if self.plain:
+            return self.start + message.rendered_content()
+        out = self.start + message.reasoning
+        if request.continuation == "content":
+            out += self.middle + message.rendered_content()
+        return out
+
+
+# ---- messages changed before --------------------------------------------------------------------
+
+
+def _as_thinking(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
+    """Reasoning under another name."""
+    return [{**m, "thinking": m["reasoning_content"]} if "reasoning_content" in m else m for m in messages]
+
+
+def _as_thinking_alone(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
+    """The same; what calls tools has no content beside."""
+    out = _as_thinking(messages, arguments)
+    for message in out:
+        if "thinking" in message and message.get("tool_calls"):
+            message.pop("content", None)
+    return out
+
+
+def _with_reasoning(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
+    """Reasoning in every answer, if need be empty."""
+    return [
+        {**m, "reasoning_content": ""} if m["role"] == "assistant" and "reasoning_content" not in m else m
+        for m in messages
+    ]
+
+
+def _in_blocks(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
+    """Contents of the system and of answers as blocks, reasoning as one of them."""
+    out = []
+    for message in messages:
+        if message["role"] not in ("system", "assistant"):
+            out.append(message)
+            continue
+        blocks: list[Any] = []
+        if "reasoning_content" in message:
+            blocks.append({"type": "thinking", "thinking": message["reasoning_content"]})
+        content = message.get("content")
+        if isinstance(content, str):
+            blocks.append({"type": "text", "text": content})
+        elif isinstance(content, list):
+            blocks.extend(content)
+        kept = {name: value for name, value in message.items() if name != "reasoning_content"}
+        out.append({**kept, "content": blocks})
+    return out
+
+
+def _with_responses(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
+    """A message that calls tools takes their results and the answer after them."""
+    out, position = [], 0
+    while position < len(messages):
+        message = messages[position]
+        position += 1
+        if message["role"] != "assistant" or not message.get("tool_calls"):
+            out.append(message)
+            continue
+        calls = message["tool_calls"]
+        responses: list[dict[str, Any]] = []
+        while position < len(messages) and messages[position]["role"] == "tool":
+            responses.append(_response(messages[position], calls, len(responses)))
+            position += 1
+        merged: dict[str, Any] = {"role": "assistant", "tool_calls": calls}
+        if responses:
+            merged["tool_responses"] = responses
+        if position < len(messages):
+            following = messages[position]
+            if (
+                following["role"] == "assistant"
+                and not following.get("tool_calls")
+                and following.get("content")
+            ):
+                merged["content"] = following["content"]
+                position += 1
+        if "reasoning_content" in message:
+            merged["reasoning_content"] = message["reasoning_content"]
+        out.append(merged)
+    return out
+
+
+def _response(message: dict[str, Any], calls: list[dict[str, Any]], number: int) -> dict[str, Any]:
+    response = message.get("content")
+    if isinstance(response, str):
+        try:
+            response = parsed(response)
+        except JSONError:
+            response = message["content"]
+    name = calls[number]["function"]["name"] if number < len(calls) else ""
+    return {"name": name or message.get("tool_call_id", ""), "response": response}
+
+
+def _results_in_order(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
+    """Results in a row in the order of the calls that they answer."""
+    out, order, position = list(messages), dict[str, int](), 0
+    while position < len(out):
+        message = out[position]
+        if message["role"] == "assistant" and message.get("tool_calls"):
+            order = {call["id"]: n for n, call in enumerate(message["tool_calls"]) if call.get("id")}
+        if message["role"] not in ("user", "tool"):
+            position += 1
+            continue
+        end = position
+        while end < len(out) and out[end]["role"] in ("user", "tool"):
+            end += 1
+        places = [at for at in range(position, end) if out[at]["role"] == "tool"]
+        if len(places) > 1 and order:
+            results = sorted(
+                (out[at] for at in places), key=lambda m: order.get(m.get("tool_call_id", ""), 0)
+            )
+            for at, result in zip(places, results):
+                out[at] = result
+        position = end
+    return out
+
+
+def _with_languages(messages: Messages, arguments: Mapping[str, Any]) -> Messages:
+    """What users say as one part, with the languages to translate from and to."""
+    languages = {name: str(arguments.get(name, "en-GB")) for name in ("source_lang_code", "target_lang_code")}
+    out = []
+    for message in messages:
+        if message["role"] == "user":
+            content = message.get("content")
+            text = content if isinstance(content, str) else ""
+            for part in content if isinstance(content, list) else ():
+                text += ("\n" if text else "") + part.get("text", "")
+            message = {**message, "content": [{"type": "text", "text": text, **languages}]}
+        out.append(message)
+    return out
+
+
+# ---- the table, in the order in which llama.cpp asks --------------------------------------------
+
+_HARMONY = Handling(
+    ("<|channel|>",),
+    start="<|start|>assistant<|channel|>analysis<|message|>",
+    middle="<|end|><|start|>assistant<|channel|>final<|message|>",
+    adjust=_as_thinking_alone,
+    handler="end_for_return",
+)
+_LFM = "<|im_start|>assistant\n<think>"
+_CALL_AND_PARAMETERS = ("<tool_call>", "<function=", "<parameter=")
+
+HANDLINGS = (
+    Handling(
+        ("[SYSTEM_PROMPT]", "[TOOL_CALLS]", "[ARGS]"),
+        ("[CALL_ID]",),
+        start="[THINK]",
+        middle="[/THINK]",
+        adjust=_in_blocks,
+    ),
+    Handling(
+        ("chat_format=llm-jp-harmony-v1",),
+        start=_HARMONY.start,
+        middle=_HARMONY.middle,
+        adjust=_HARMONY.adjust,
+        handler=_HARMONY.handler,
+    ),
+    _HARMONY,
+    Handling(
+        ("<atem:function_calls>", "<|eom|>"),
+        start="<|start|>assistant to=self<|message|>",
+        middle="<|eom|><|start|>assistant to=user<|message|>",
+        both_prompts=False,
+    ),
+    Handling(
+        (">>>all", ">>>${recipient}"),
+        start="<|start_header_id|>assistant<|end_header_id|>\n\n>>>all\n",
+        plain=True,
+        thinking=False,
+    ),
+    Handling(
+        ("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
+        start="<|im_assistant|>assistant<|im_middle|><think>",
+        middle="</think>",
+    ),
+    Handling(
+        ("<|open|>", "<|close|>", "<|end_of_msg|>"),
+        start='<|open|>message role="assistant"<|sep|><|open|>think<|sep|>',
+        middle="<|close|>think<|sep|><|open|>response<|sep|>",
+    ),
+    Handling(
+        ("<|ifm|im_start|>", "<ifm|tool_calls>"),
+        start="<|ifm|im_start|>assistant\n<{}>\n",
+        middle="</{}>",
+        adjust=_with_reasoning,
+        handler="think_by_effort",
+    ),
+    Handling(
+        ("<role>ASSISTANT</role>", "<arg_key>"),
+        start="<role>ASSISTANT</role>\n<think>",
+        middle="</think>",
+    ),
+    Handling(
+        ("<|START_TEXT|>", "<|START_ACTION|>"),
+        start="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|><|START_THINKING|>",
+        middle="<|END_THINKING|><|START_TEXT|>",
+    ),
+    Handling(
+        ("<|tool_list_start|>", "<|tool_list_end|>"), start=_LFM, middle="</think>", adjust=_as_thinking
+    ),
+    Handling(
+        ("List of tools: [",),
+        ("<|tool_list_start|>",),
+        start=_LFM,
+        middle="</think>",
+        adjust=_as_thinking,
+    ),
+    Handling(
+        ("<|role_sep|>", "<|message_sep|>"),
+        ("<|function_call|>",),
+        start="assistant<|role_sep|>\n",
+        plain=True,
+        thinking=False,
+    ),
+    Handling(
+        ("]<]minimax[>[", "<tool_call>", "<invoke name="),
+        start="<mm:think>",
+        middle="</mm:think>",
+        handler="after_generation_prompt",
+    ),
+    Handling(
+        ("dsml_token", "DSML", "function_calls"),
+        start="<｜Assistant｜><think>",
+        middle="</think>",
+    ),
+    Handling(
+        ("dsml_token", "DSML", "tool_calls"),
+        start="<｜Assistant｜><think>",
+        middle="</think>",
+        adjust=_results_in_order,
+        handler="closed_without_reasoning",
+    ),
+    Handling(
+        ("'<|tool_call>call:'",),
+        ("{#- OpenAI Chat Completions:",),
+        start="<|channel>thought\n",
+        middle="<channel|>",
+        adjust=_with_responses,
+        handler="turn_of_model",
+    ),
+    Handling(
+        ("'<|tool_call>call:'",),
+        start="<|channel>thought\n",
+        middle="<channel|>",
+        handler="turn_of_model",
+    ),
+    Handling(
+        ("Tool usage guidelines:", '<function name="', '<param name="'),
+        start="<|im_start|>assistant\n<think>\n",
+        middle="\n</think>\n\n",
+    ),
+    Handling(
+        ("[source_lang_code]", "[target_lang_code]"),
+        start="<start_of_turn>model\n",
+        plain=True,
+        thinking=False,
+        adjust=_with_languages,
+    ),
+    Handling(
+        (*_CALL_AND_PARAMETERS, "<think>"),
+        ("'<tool_call><function=' ~ tool_call.name ~ '>'",),
+        start="<|im_start|>assistant\n<think>\n",
+        middle="\n</think>\n\n",
+    ),
+    Handling(
+        _CALL_AND_PARAMETERS,
+        ("'<tool_call><function=' ~ tool_call.name ~ '>'",),
+        start="<|im_start|>assistant\n",
+        thinking=False,
+        handler="without_reasoning",
+    ),
+)
+
+
+def handling_of(source: str) -> Handling | None:
+    """The family of a template; None for one that llama.cpp does not know."""
+    return next((family for family in HANDLINGS if family.has(source)), None)

@@ -1,0 +1,367 @@
+"""Tables of all functions, filters and tests that a template finds, by the type of value that they belong to.
+
+Source: global_builtins and get_builtins in common/jinja/value.cpp.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from . import array_methods as arrays
+from . import string_methods as strings
+from .arguments import Arguments, as_int, is_a, truth
+from .values import (
+    Function,
+    Loop,
+    TemplateError,
+    Undefined,
+    Value,
+    as_string,
+    compared,
+    json_of,
+    plain,
+    viewed,
+)
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+Builtin: TypeAlias = Callable[["Runtime", Arguments], Value]
+Table: TypeAlias = Mapping[str, Builtin]
+
+
+def tojson(run: Runtime, arguments: Arguments) -> Value:
+    """The JSON of a value."""
+    arguments.need(1, 5)
+    ascii_only, indent = arguments.get("ensure_ascii", 1), arguments.get("indent", 2)
+    separators, in_order = arguments.get("separators", 3), arguments.get("sort_keys", 4)
+    run.look_at_all(arguments[0])
+    if truth(in_order):
+        raise TemplateError("NotImplemented: tojson sort_keys=true not implemented")
+    width = indent if is_a(indent, int) else -1
+    given = separators if isinstance(separators, (list, tuple)) else []
+    item = as_string(given[0]) if given else (", " if width < 0 else ",")
+    key = as_string(given[1]) if len(given) > 1 else ": "
+    run.weigh(arguments[0], 8 + max(width, 0) * 8 + len(item) + len(key))
+    written = json_of(arguments[0], width, item, key)
+    return _in_ascii(written) if truth(ascii_only) else written
+
+
+def _in_ascii(text: str) -> str:
+    wide = text.encode("latin-1").decode("utf-8", "replace")
+    return "".join(
+        c
+        if c.isascii()
+        else "".join(f"\\u{int.from_bytes(unit, 'big'):04x}" for unit in _units(c.encode("utf-16-be")))
+        for c in wide
+    )
+
+
+def _units(data: bytes) -> list[bytes]:
+    return [data[i : i + 2] for i in range(0, len(data), 2)]
+
+
+def default(run: Runtime, arguments: Arguments) -> Value:
+    """The value, or the default where it is undefined or none, or with `boolean` where it is false."""
+    arguments.need(2, 3)
+    value = arguments[0]
+    if truth(arguments.get("boolean", 2)):
+        return value if truth(value) else arguments[1]
+    return arguments[1] if value is None or isinstance(value, Undefined) else value
+
+
+def written(run: Runtime, arguments: Arguments) -> Value:
+    """A value as a string."""
+    run.look_at_all(arguments[0])
+    return run.string(arguments[0])
+
+
+def absolute(run: Runtime, arguments: Arguments) -> Value:
+    """A number without its sign."""
+    return abs(arguments[0])
+
+
+def to_int(run: Runtime, arguments: Arguments) -> Value:
+    """A number or bool as an int."""
+    return as_int(arguments[0])
+
+
+def to_float(run: Runtime, arguments: Arguments) -> Value:
+    """A number or bool as a float."""
+    return float(arguments[0])
+
+
+def constant(make: Callable[[], Value]) -> Builtin:
+    """A function that gives the same whatever it is asked, as those of what is undefined do."""
+    return lambda run, arguments: make()
+
+
+def raise_exception(run: Runtime, arguments: Arguments) -> Value:
+    """The refusal of a template."""
+    arguments.need_kinds(str)
+    raise TemplateError("Jinja Exception: " + arguments[0])
+
+
+def strftime_now(run: Runtime, arguments: Arguments) -> Value:
+    """The date and time, in the form that is asked for."""
+    arguments.need_kinds(str)
+    date = time.strftime(plain(as_string(arguments[0])).partition("\0")[0], run.now)
+    out: str = viewed(date)
+    if not 0 < len(out) < 100:
+        raise TemplateError("strftime_now: failed to format time")
+    return out
+
+
+def number_range(run: Runtime, arguments: Arguments) -> Value:
+    """Whole numbers as an array, as Python's range gives them."""
+    arguments.need(1, 3)
+    arguments.need_kinds(int)
+    numbers = [as_int(value) for value in arguments]
+    if len(numbers) == 3 and numbers[2] == 0:
+        raise TemplateError("range() step argument must not be zero")
+    found = range(*numbers)
+    run.step(len(found))
+    return list(found)
+
+
+def is_same(run: Runtime, arguments: Arguments) -> Value:
+    """Whether two are one and the same, as far as Python keeps small ones once."""
+    arguments.need(2)
+    a, b = arguments[0], arguments[1]
+    if isinstance(a, Undefined) or isinstance(b, Undefined):
+        return False
+    if a is None and b is None:
+        return True
+    if isinstance(a, bool) and isinstance(b, bool):
+        return a == b
+    if is_a(a, int) and is_a(b, int):
+        return -5 <= a <= 256 and a == b
+    return a is b
+
+
+def _of_kind(*kinds: type) -> Builtin:
+    def test(run: Runtime, arguments: Arguments) -> Value:
+        arguments.need(1)
+        return any(is_a(arguments[0], kind) for kind in kinds)
+
+    return test
+
+
+def _compared(how: str) -> Builtin:
+    def test(run: Runtime, arguments: Arguments) -> Value:
+        arguments.need(2, 2)
+        return compared(arguments[0], arguments[1], how)
+
+    return test
+
+
+def _of_number(holds: Callable[[int], bool]) -> Builtin:
+    def test(run: Runtime, arguments: Arguments) -> Value:
+        arguments.need_kinds(int)
+        return holds(arguments[0])
+
+    return test
+
+
+def _of_letters(other: str) -> Builtin:
+    def test(run: Runtime, arguments: Arguments) -> Value:
+        arguments.need_kinds(str)
+        return not any(c.isascii() and getattr(c, other)() for c in arguments[0])
+
+    return test
+
+
+def _divides(run: Runtime, arguments: Arguments) -> Value:
+    arguments.need_kinds(int, int)
+    if not arguments[1]:
+        raise TemplateError("division by zero")
+    return arguments[0] % arguments[1] == 0
+
+
+def _is_bool(value: bool) -> Builtin:
+    def test(run: Runtime, arguments: Arguments) -> Value:
+        arguments.need(1)
+        return arguments[0] is value
+
+    return test
+
+
+def _is_in(run: Runtime, arguments: Arguments) -> Value:
+    arguments.need(2)
+    return arrays.is_in(run, arguments[0], arguments[1])
+
+
+def _is_test(run: Runtime, arguments: Arguments) -> Value:
+    arguments.need_kinds(str)
+    return arguments[0] in TESTS
+
+
+_SEQUENCE = _of_kind(dict, list, str, Undefined)
+
+TESTS: Table = {
+    "boolean": _of_kind(bool),
+    "callable": _of_kind(Function),
+    "odd": _of_number(lambda number: number % 2 != 0),
+    "even": _of_number(lambda number: number % 2 == 0),
+    "false": _is_bool(False),
+    "true": _is_bool(True),
+    "divisibleby": _divides,
+    "string": _of_kind(str),
+    "integer": _of_kind(int),
+    "float": _of_kind(float),
+    "number": _of_kind(int, float),
+    "iterable": _SEQUENCE,
+    "sequence": _SEQUENCE,
+    "mapping": _of_kind(dict),
+    "lower": _of_letters("isupper"),
+    "upper": _of_letters("islower"),
+    "none": _of_kind(type(None)),
+    "defined": lambda run, arguments: not _of_kind(Undefined)(run, arguments),
+    "undefined": _of_kind(Undefined),
+    "eq": _compared("eq"),
+    "equalto": _compared("eq"),
+    "ge": _compared("ge"),
+    "gt": _compared("gt"),
+    "greaterthan": _compared("gt"),
+    "lt": _compared("lt"),
+    "lessthan": _compared("lt"),
+    "ne": _compared("ne"),
+    "in": _is_in,
+    "test": _is_test,
+    "sameas": is_same,
+    "escaped": strings.not_implemented("escaped test"),
+    "filter": strings.not_implemented("filter test"),
+}
+
+GLOBALS: Table = {
+    "raise_exception": raise_exception,
+    "dict": arrays.namespace,
+    "namespace": arrays.namespace,
+    "strftime_now": strftime_now,
+    "range": number_range,
+    "tojson": tojson,
+    **{f"test_is_{name}": test for name, test in TESTS.items()},
+}
+
+_NUMBER: Table = {
+    "default": default,
+    "abs": absolute,
+    "int": to_int,
+    "float": to_float,
+    "safe": tojson,
+    "string": tojson,
+    "tojson": tojson,
+}
+_BOOL: Table = {
+    "default": default,
+    "int": to_int,
+    "float": to_float,
+    "safe": written,
+    "string": written,
+    "tojson": tojson,
+}
+_STRING: Table = {
+    "default": default,
+    "upper": strings.upper,
+    "lower": strings.lower,
+    "strip": strings.strip,
+    "rstrip": strings.rstrip,
+    "lstrip": strings.lstrip,
+    "title": strings.title,
+    "capitalize": strings.capitalize,
+    "length": strings.length,
+    "startswith": strings.startswith,
+    "endswith": strings.endswith,
+    "split": strings.split,
+    "rsplit": strings.rsplit,
+    "replace": strings.replace,
+    "format": strings.formatted,
+    "int": strings.to_int,
+    "float": strings.to_float,
+    "string": strings.string,
+    "safe": strings.unchanged,
+    "tojson": tojson,
+    "indent": strings.indent,
+    "join": strings.not_implemented("String join builtin"),
+}
+_ARRAY: Table = {
+    "default": default,
+    "list": arrays.as_list,
+    "first": arrays.first,
+    "last": arrays.last,
+    "length": arrays.length,
+    "selectattr": arrays.select,
+    "select": arrays.select,
+    "rejectattr": arrays.reject,
+    "reject": arrays.reject,
+    "join": arrays.join,
+    "string": written,
+    "tojson": tojson,
+    "map": arrays.mapped,
+    "append": arrays.append,
+    "pop": arrays.pop,
+    "sort": arrays.sort,
+    "reverse": arrays.reverse,
+    "min": arrays.least,
+    "max": arrays.greatest,
+    "unique": strings.not_implemented("Array unique builtin"),
+}
+_OBJECT: Table = {
+    "get": arrays.get,
+    "keys": arrays.keys,
+    "values": arrays.values,
+    "items": arrays.items,
+    "tojson": tojson,
+    "string": written,
+    "length": arrays.object_length,
+    "dictsort": arrays.dictsort,
+    "join": strings.not_implemented("object join"),
+}
+_NONE: Table = {
+    "default": default,
+    "tojson": tojson,
+    "string": written,
+    "safe": written,
+    **dict.fromkeys(
+        ("items", "map", "reject", "rejectattr", "select", "selectattr", "unique"), constant(list)
+    ),
+}
+_UNDEFINED: Table = {
+    "default": default,
+    **dict.fromkeys(
+        ("capitalize", "join", "lower", "replace", "safe", "string", "strip", "title", "truncate", "upper"),
+        constant(str),
+    ),
+    **dict.fromkeys(
+        ("items", "list", "map", "reject", "rejectattr", "reverse", "select", "selectattr", "sort", "unique"),
+        constant(list),
+    ),
+    **dict.fromkeys(("first", "last", "max", "min"), constant(Undefined)),
+    **dict.fromkeys(("length", "sum", "wordcount"), constant(int)),
+}
+
+METHODS: dict[type, Table] = {
+    str: _STRING,
+    bool: _BOOL,
+    int: _NUMBER,
+    float: _NUMBER,
+    list: _ARRAY,
+    tuple: _ARRAY,
+    Loop: {},
+    dict: _OBJECT,
+    type(None): _NONE,
+    Undefined: _UNDEFINED,
+}
+
+
+def methods_of(value: Any) -> Table:
+    """The filters and methods of a value's type; `TemplateError` where it has none, as functions do."""
+    table = METHODS.get(value.__class__)
+    if table is not None:
+        return table
+    for kind, table in METHODS.items():
+        if isinstance(value, kind):
+            return table
+    raise TemplateError("Function has no builtins")

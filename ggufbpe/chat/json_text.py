@@ -1,0 +1,65 @@
+"""JSON as llama.cpp reads and writes it outside of templates: compact, in order, and strict.
+
+Source: nlohmann::json's `parse` and `dump`, of which common/json.cpp is a thin form.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+
+class JSONError(ValueError):
+    """What is no JSON to llama.cpp."""
+
+
+def parsed(text: str) -> Any:
+    """What a JSON text says; the last of members with one name counts. `JSONError` with what is wrong."""
+    try:
+        found = json.loads(text.removeprefix("\ufeff"), parse_constant=_no_constant, parse_float=_number)
+        json.dumps(found, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise JSONError(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
+    except UnicodeEncodeError:
+        raise JSONError("an escaped surrogate stands alone") from None
+    except RecursionError:
+        raise JSONError("nested too deeply") from None
+    except ValueError as error:
+        raise JSONError(str(error)) from None
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise JSONError(f"{name} is no JSON")
+
+
+def _number(digits: str) -> float:
+    found = float(digits)
+    if math.isinf(found):
+        raise JSONError(f"number overflow parsing '{digits}'")
+    return found
+
+
+def dumped(value: Any, indent: int | None = None) -> str:
+    """A value as compact JSON."""
+    separators = (",", ":") if indent is None else (",", ": ")
+    return json.dumps(value, ensure_ascii=False, separators=separators, indent=indent, allow_nan=False)
+
+
+def kind_name(value: Any) -> str:
+    """What nlohmann::json calls a type in its messages."""
+    for kind, name in _KINDS:
+        if isinstance(value, kind):
+            return name
+    return "null"
+
+
+_KINDS: tuple[tuple[type, str], ...] = (
+    (str, "string"),
+    (bool, "boolean"),
+    (int, "number"),
+    (float, "number"),
+    (list, "array"),
+    (dict, "object"),
+)

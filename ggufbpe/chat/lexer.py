@@ -1,0 +1,237 @@
+"""A template cut into tokens as llama.cpp cuts it, for the parser of jinja2.
+
+source of a template, one character for each byte -> [this file] -> (line, type, value) ... -> environment
+
+Blocks take the line break behind them and the white space before them on their line; white space is that of ASCII.
+
+Source: common/jinja/lexer.cpp, lexer.h. The names of types are jinja2's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from .values import WHITE_SPACE
+
+Token: TypeAlias = tuple[int, str, str | int | float]
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "\\": "\\", "'": "'", '"': '"'}
+# A sequence and its type; the longer first. What opens a trimmed block has its minus taken off elsewhere.
+_SYMBOLS = (
+    ("-%}", "block_end"),
+    ("-}}", "variable_end"),
+    ("{%", "block_begin"),
+    ("%}", "block_end"),
+    ("{{", "variable_begin"),
+    ("}}", "variable_end"),
+    ("(", "lparen"),
+    (")", "rparen"),
+    ("{", "lbrace"),
+    ("}", "rbrace"),
+    ("[", "lbracket"),
+    ("]", "rbracket"),
+    (",", "comma"),
+    (".", "dot"),
+    (":", "colon"),
+    ("|", "pipe"),
+    ("<=", "lteq"),
+    (">=", "gteq"),
+    ("==", "eq"),
+    ("!=", "ne"),
+    ("<", "lt"),
+    (">", "gt"),
+    ("+", "add"),
+    ("-", "sub"),
+    ("~", "tilde"),
+    ("*", "mul"),
+    ("/", "div"),
+    ("%", "mod"),
+    ("=", "assign"),
+)
+SIGN = "sign"  # a plus or minus behind what is no operand; words such as `else` count as operands
+_BLOCK = re.compile(r"\{[%{#]")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_WORD = re.compile(r"[A-Za-z0-9_]+")
+_SPACE = re.compile(r"[ \t\n\v\f\r]*")
+_STRING_PART = re.compile(r"[^\\'\"]+")
+_OPERANDS = frozenset(("name", "integer", "float", "string", "rparen", "rbracket"))
+_ENDS = frozenset(("block_end", "variable_end", "comment", ""))
+
+
+class LexerError(ValueError):
+    """A source that cannot be cut; `position` is where, in bytes."""
+
+    def __init__(self, reason: str, position: int) -> None:
+        self.position = position
+        super().__init__(reason)
+
+
+class _Cursor:
+    """Where the lexer is, and what the last tokens were."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.position = 0
+        self.last = ""
+        self.braces = 0
+        self._counted = (0, 1)
+
+    def line(self, position: int) -> int:
+        at, line = self._counted
+        line += self.source.count("\n", at, position)
+        self._counted = position, line
+        return line
+
+
+def tokens(source: str) -> Iterator[Token]:
+    """The tokens of a template. `LexerError` where llama.cpp's lexer raises its exception."""
+    ends_in_break = source.endswith("\n")
+    source = source.replace("\r\n", "\n").replace("\r", "\n")
+    cursor = _Cursor(source[:-1] if ends_in_break else source)
+    while cursor.position < len(cursor.source):
+        if cursor.last in _ENDS:
+            start = cursor.position
+            data = _text(cursor)
+            if data:
+                cursor.last = "data"
+                yield cursor.line(start), "data", data
+                continue
+            if cursor.source.startswith("{#", cursor.position):
+                _comment(cursor)
+                continue
+        elif cursor.source.startswith("{#", cursor.position):
+            _comment(cursor)
+            continue
+        token = _in_block(cursor)
+        if token is None:
+            return
+        cursor.last = token[1]
+        yield token
+
+
+def _text(cursor: _Cursor) -> str:
+    """The text up to the next block, without the white space that blocks take."""
+    source, start = cursor.source, cursor.position
+    before = source[start - 3 : start] if start > 3 else ""
+    strips_right = before[:1] == "-" and before[1:2] in ("%", "}", "#") and before[2:] == "}"
+    takes_break = before[1:2] in ("#", "%", "-") and before[2:] == "}"
+    match = _BLOCK.search(source, start)
+    end = cursor.position = match.start() if match else len(source)
+    if match and match[0] != "{{":
+        current = end
+        while current > start:
+            if current == 1:
+                end = 0
+                break
+            if source[current - 1] == "\n":
+                end = current
+                break
+            if source[current - 1] not in WHITE_SPACE:
+                break
+            current -= 1
+    text = source[start:end] if end > start else ""
+    if takes_break:
+        text = text.removeprefix("\n")
+    if strips_right:
+        text = text.lstrip(" \t\r\n")
+    if match and source.startswith("-", match.end()):
+        text = text.rstrip(" \t\r\n")
+    return text
+
+
+def _comment(cursor: _Cursor) -> None:
+    end = cursor.source.find("#}", cursor.position + 2)
+    if end < 0:
+        raise LexerError("missing end of comment tag", max(len(cursor.source) - 2, 0))
+    cursor.position = end + 2
+    cursor.last = "comment"
+
+
+def _in_block(cursor: _Cursor) -> Token | None:
+    """One token of a statement or expression; None at the end of the source."""
+    source = cursor.source
+    if cursor.last in ("variable_begin", "block_begin") and source.startswith("-", cursor.position):
+        cursor.position += 1
+    space = _SPACE.match(source, cursor.position)
+    assert space is not None
+    position = cursor.position = space.end()
+    if position >= len(source):
+        return None
+    character = source[position]
+    if character in "+-" and not (character == "-" and source[position + 1 : position + 2] in ("%", "}")):
+        if cursor.last in ("data", ""):
+            raise LexerError(f"unexpected character: {character}", position)
+        if cursor.last not in _OPERANDS:
+            return _signed(cursor, character)
+    for symbol, kind in _SYMBOLS:
+        if source.startswith(symbol, position) and not (symbol == "}}" and cursor.braces):
+            return _symbol(cursor, symbol, kind)
+    if character in "'\"":
+        return _string(cursor, character)
+    number = _NUMBER.match(source, position)
+    if number:
+        return _number(cursor, number[0], number.end())
+    word = _WORD.match(source, position)
+    if not word:
+        raise LexerError(f"unexpected character: {character}", position)
+    cursor.position = word.end()
+    return cursor.line(position), "name", word[0]
+
+
+def _symbol(cursor: _Cursor, symbol: str, kind: str) -> Token:
+    start = cursor.position
+    cursor.position += len(symbol)
+    if kind == "variable_begin":
+        cursor.braces = 0
+    elif kind == "lbrace":
+        cursor.braces += 1
+    elif kind == "rbrace":
+        cursor.braces -= 1
+    return cursor.line(start), kind, symbol
+
+
+def _signed(cursor: _Cursor, sign: str) -> Token:
+    """A sign, together with the number behind it if there is one."""
+    number = _NUMBER.match(cursor.source, cursor.position + 1)
+    if number:
+        return _number(cursor, sign + number[0], number.end())
+    start = cursor.position
+    cursor.position += 1
+    return cursor.line(start), SIGN, sign
+
+
+def _number(cursor: _Cursor, digits: str, end: int) -> Token:
+    start, cursor.position = cursor.position, end
+    if "." in digits:
+        return cursor.line(start), "float", float(digits)
+    if len(digits) > 20 or not -(1 << 63) <= int(digits) < 1 << 63:
+        raise LexerError("stoll", start)
+    return cursor.line(start), "integer", int(digits)
+
+
+def _string(cursor: _Cursor, quote: str) -> Token:
+    source, start = cursor.source, cursor.position
+    position, parts = start + 1, []
+    while True:
+        if position >= len(source):
+            raise LexerError("unexpected end of input during consume_while", position)
+        character = source[position]
+        if character == quote:
+            break
+        if character == "\\":
+            if position + 1 >= len(source):
+                raise LexerError("unexpected end of input after escape character", position)
+            escaped = source[position + 1]
+            if escaped not in _ESCAPES:
+                raise LexerError(f"unknown escape character \\{escaped}", position + 2)
+            parts.append(_ESCAPES[escaped])
+            position += 2
+            continue
+        run = _STRING_PART.match(source, position)
+        end = run.end() if run else position + 1
+        parts.append(source[position:end])
+        position = end
+    cursor.position = position + 1
+    return cursor.line(start), "string", "".join(parts)

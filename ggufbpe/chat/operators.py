@@ -1,0 +1,76 @@
+"""Arithmetic and slices as llama.cpp does them: int64 by way of doubles, remainders as in C.
+
+Source: binary_expression::execute_impl in common/jinja/runtime.cpp, slice in value.cpp.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from .values import Value
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is an int or a float, and no bool."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[[Value, Value], Value]:
+    def operate(left: Value, right: Value) -> Value:
+        if isinstance(left, int) and isinstance(right, int):
+            exact = operation(left, right)
+            if abs(exact) < 1 << 53 and abs(left) < 1 << 53 and abs(right) < 1 << 53:
+                return exact
+            return _cast(operation(_as_float(left), _as_float(right)))
+        return operation(_as_float(left), _as_float(right))
+
+    return operate
+
+
+def _as_float(value: Value) -> float:
+    number = float(value)
+    return number if isinstance(value, float) or int(number) == value else math.copysign(math.inf, number)
+
+
+def _cast(number: float) -> int:
+    """A float as an int64, as x86 does it: what does not fit is the smallest number."""
+    return int(number) if abs(number) < 2.0**63 else -(1 << 63)
+
+
+def _divide(left: Value, right: Value) -> Value:
+    a, b = _as_float(left), _as_float(right)
+    if b:
+        return a / b
+    return math.nan if not a or a != a else math.copysign(math.inf, a) * math.copysign(1, b)
+
+
+def _remainder(left: Value, right: Value) -> Value:
+    a, b = _as_float(left), _as_float(right)
+    found = math.nan if not b or math.isinf(a) else math.fmod(a, b)
+    return _cast(found) if isinstance(left, int) and isinstance(right, int) else found
+
+
+ARITHMETIC: dict[str, Callable[[Value, Value], Value]] = {
+    "+": _arithmetic(lambda a, b: a + b),
+    "-": _arithmetic(lambda a, b: a - b),
+    "*": _arithmetic(lambda a, b: a * b),
+    "/": _divide,
+    "%": _remainder,
+    "<": lambda a, b: a < b,
+    ">": lambda a, b: a > b,
+    "<=": lambda a, b: a <= b,
+    ">=": lambda a, b: a >= b,
+}
+
+
+def slice_of(size: int, start: int, stop: int, step: int) -> slice:
+    """Bounds as llama.cpp takes them, as a slice of Python's. Source: slice in value.cpp."""
+    if step > 0:
+        start = max(size + start, 0) if start < 0 else min(start, size)
+        stop = max(size + stop, 0) if stop < 0 else min(stop, size)
+        return slice(start, stop, step)
+    start = max(size + start, 0) if start < 0 else min(start, size - 1)
+    stop = max(size + stop, -1) if stop < -1 else min(stop, size - 1)
+    return slice(start if start >= 0 else 0, stop if stop >= 0 else None, step) if size else slice(0, 0)

@@ -1,0 +1,304 @@
+"""Between which marks a template puts an answer's reasoning, found by comparing what it writes.
+
+Template -> [this file] -> Reasoning
+
+llama.cpp asks this of templates that it does not know by name. Two things of a prompt depend on it: whether thinking
+is on by default, and what stands before an answer that is to go on.
+
+Source: analyze_reasoning and `workarounds` in common/chat-diff-analyzer.cpp, calculate_diff_split and
+segmentize_markers in common/chat-auto-parser-helpers.cpp.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..errors import ChatError
+from .values import WHITE_SPACE
+
+Render = Callable[..., str]  # messages, tools, add_generation_prompt, enable_thinking -> text
+
+
+@dataclass(frozen=True)
+class Reasoning:
+    """The marks, either of which may be empty; `present` says whether the template knows reasoning at all."""
+
+    present: bool = False
+    start: str = ""
+    end: str = ""
+
+
+_QUESTION = "U_USER_MSG Hello END_U"
+_ANSWER = "A_ASST_MSG I can help END_A"
+_THOUGHT = "REASON_PART I am thinking END_R"
+_MARK = r"(?:<[^>]*>|\[[^\]]*\])"
+_SPACE = r"[ \t\n\v\f\r]*"
+_BEHIND = re.compile(rf"{_THOUGHT}{_SPACE}(?P<post>{_MARK}{_SPACE})?")
+_AROUND = re.compile(rf"(?P<pre>{_MARK}{_SPACE}){_THOUGHT}(?P<post>{_SPACE}{_MARK}{_SPACE})")
+_AROUND_CALL = re.compile(rf"(?P<pre>{_MARK}{_SPACE}){_THOUGHT}{_SPACE}(?P<post>{_MARK}{_SPACE})")
+_USER = {"role": "user", "content": _QUESTION}
+_PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "AA_ARG_FST_AA": {"type": "string", "description": "First argument"},
+        "BB_ARG_SND_BB": {"type": "string", "description": "Second argument"},
+    },
+    "required": [],
+}
+_FUNCTIONS = (("FFF_FIRST_FUN_F", "Test function foo"), ("SSS_SECOND_FUN_S", "Test function bar"))
+_TOOLS = [
+    {"type": "function", "function": {"name": name, "description": about, "parameters": _PARAMETERS}}
+    for name, about in _FUNCTIONS
+]
+_CALL = {
+    "id": "call00001",
+    "type": "function",
+    "function": {
+        "name": "FFF_FIRST_FUN_F",
+        "arguments": {"AA_ARG_FST_AA": "VVVV", "BB_ARG_SND_BB": "XXXX"},
+    },
+}
+
+
+def reasoning_of(source: str, render: Render, supports_tool_calls: bool) -> Reasoning:
+    """What a template does with reasoning. `render` gives its text, or a `ChatError`."""
+    found = _in_answers(render)
+    found = _by_switch(render, found)
+    if supports_tool_calls:
+        found = _in_calls(render, found)
+    return _patched(source, found)
+
+
+def _both(render: Render, first: dict[str, Any], second: dict[str, Any]) -> tuple[str, str] | None:
+    try:
+        return render(**first), render(**second)
+    except ChatError:
+        return None
+
+
+def _answer(**fields: Any) -> list[dict[str, Any]]:
+    return [_USER, {"role": "assistant", "content": _ANSWER, **fields}]
+
+
+def _in_answers(render: Render) -> Reasoning:
+    texts = _both(render, {"messages": _answer()}, {"messages": _answer(reasoning_content=_THOUGHT)})
+    if texts is None or _THOUGHT not in parted(*texts)[1]:
+        return Reasoning()
+    match = _AROUND.search(texts[1]) or _BEHIND.search(texts[1])
+    marks = match.groupdict("") if match else {}
+    if not marks.get("post"):
+        return Reasoning()
+    return Reasoning(True, marks.get("pre", ""), marks["post"])
+
+
+def _by_switch(render: Render, found: Reasoning) -> Reasoning:
+    """What changes with `enable_thinking`."""
+    asked = {"messages": [_USER], "add_generation_prompt": True}
+    texts = _both(render, {**asked, "enable_thinking": False}, {**asked, "enable_thinking": True})
+    if texts is None:
+        return found
+    off, on = texts
+    left, right = parted(off, on)
+    left_mark, right_mark = left.strip(WHITE_SPACE), right.strip(WHITE_SPACE)
+    if not left_mark and right:
+        if right_mark and on.endswith(right_mark) and not found.start:
+            found = replace(found, present=True, start=right)
+    elif not right_mark and left:
+        if left_mark and off.endswith(left_mark) and not found.end:
+            parts = [part for part in segments(off) if part[1].strip(WHITE_SPACE)]
+            start = found.start
+            if len(parts) >= 2 and parts[-1][1] == left_mark and parts[-2][0]:
+                start = parts[-2][1]
+            found = Reasoning(True, start, left)
+    elif left_mark and right_mark:
+        found = _behind_tail(off, on, found)
+    return replace(found, present=found.present or bool(found.end and not found.start))
+
+
+def _behind_tail(off: str, on: str, found: Reasoning) -> Reasoning:
+    """Marks that one text has behind what is the end of the other."""
+    for base, longer in ((on, off), (off, on)):
+        tail = base[-64:]
+        at = longer.rfind(tail)
+        if at < 0 or at + len(tail) >= len(longer):
+            continue
+        parts = [
+            part
+            for part in segments(longer[at + len(tail) :].strip(WHITE_SPACE))
+            if part[1].strip(WHITE_SPACE)
+        ]
+        if len(parts) == 2 and parts[0][0] and parts[1][0]:
+            return Reasoning(True, found.start or parts[0][1], found.end or parts[1][1])
+    return found
+
+
+def _in_calls(render: Render, found: Reasoning) -> Reasoning:
+    """Whether reasoning is written only where tools are called."""
+    calling = {"role": "assistant", "content": None, "reasoning_content": _THOUGHT, "tool_calls": [_CALL]}
+    texts = _both(
+        render,
+        {"messages": _answer(reasoning_content=_THOUGHT), "tools": _TOOLS},
+        {"messages": [_USER, calling], "tools": _TOOLS},
+    )
+    if texts is None or _THOUGHT in texts[0] or _THOUGHT not in texts[1]:
+        return found
+    match = _AROUND_CALL.search(texts[1])
+    if match:
+        return Reasoning(True, match["pre"], match["post"])
+    behind = _BEHIND.search(texts[1])
+    return Reasoning(True, found.start, (behind and behind["post"]) or "")
+
+
+# Texts that a template has all of, texts of which it has none, and the marks that it then has.
+_PATCHES: tuple[tuple[tuple[str, ...], tuple[str, ...], Reasoning], ...] = (
+    (
+        ("content.split('</think>')",),
+        ("reasoning_content", "<SPECIAL_12>"),
+        Reasoning(True, "<think>", "</think>"),
+    ),
+    (
+        (
+            "Write your thoughts between <think></think> and write your response between <response></response>",
+        ),
+        (),
+        Reasoning(True, "<think>", "</think>"),
+    ),
+    (
+        ("<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", "<TOOL_RESPONSE>"),
+        (),
+        Reasoning(True, "<think>\n", "</think>"),
+    ),
+)
+_TRIMMED = "laguna_glm_thinking"  # marks without white space
+
+
+def _patched(source: str, found: Reasoning) -> Reasoning:
+    for number, (present, absent, marks) in enumerate(_PATCHES):
+        fits = all(text in source for text in present) and not any(text in source for text in absent)
+        if fits and not (number == 0 and found.present):
+            found = marks
+    if _TRIMMED in source:
+        found = replace(found, start=found.start.strip(WHITE_SPACE), end=found.end.strip(WHITE_SPACE))
+    return found
+
+
+# ---- where two texts differ ---------------------------------------------------------------------
+
+
+def segments(text: str) -> list[tuple[bool, str]]:
+    """The text cut into marks, `<...>` and `[...]`, and what is between them; each with whether it is a mark."""
+    out = []
+    opener, start = "", 0
+    for position, character in enumerate(text):
+        if not opener and character in "<[":
+            if start < position:
+                out.append((False, text[start:position]))
+            start, opener = position, character
+        elif opener and character == (">" if opener == "<" else "]"):
+            out.append((True, text[start : position + 1]))
+            start, opener = position + 1, ""
+    if start < len(text):
+        out.append((False, text[start:]))
+    return out
+
+
+def parted(left: str, right: str) -> tuple[str, str]:
+    """What each text has that the other has not, between what they have in common at both ends, by segments."""
+    a, b = segments(left), segments(right)
+    if not a or not b:
+        return (left, right) if a or b else ("", "")
+    rest = _Rest(a, b)
+    rest.narrow()
+    rest_left, rest_right = rest.left(), rest.right()
+    suffix = _common_end(rest_left, rest_right) if rest.text_at_end() else 0
+    prefix = 0
+    if rest.text_at_start():
+        cut = [text[: len(text) - suffix] for text in (rest_left, rest_right)]
+        prefix = common_length(*cut)
+    only_left = rest_left[prefix : len(rest_left) - suffix]
+    only_right = rest_right[prefix : len(rest_right) - suffix]
+    if not only_left and only_right and right.startswith(left):
+        only_right = right[len(left) :]
+    return only_left, only_right
+
+
+def _common_end(left: str, right: str) -> int:
+    return common_length(left[::-1], right[::-1])
+
+
+def common_length(left: str, right: str) -> int:
+    """How many characters two texts begin with alike."""
+    return next((n for n, (a, b) in enumerate(zip(left, right)) if a != b), min(len(left), len(right)))
+
+
+class _Rest:
+    """Two lists of segments, narrowed from both ends while they agree; the last segment of each is kept."""
+
+    def __init__(self, a: list[tuple[bool, str]], b: list[tuple[bool, str]]) -> None:
+        self.a, self.b = a, b
+        self.a_start = self.b_start = 0
+        self.a_end, self.b_end = len(a) - 1, len(b) - 1
+        self.a_used = self.b_used = False  # whether even the last segment is common
+
+    def narrow(self) -> None:
+        a, b = self.a, self.b
+        while self.a_start != self.a_end and self.b_start != self.b_end:
+            advanced = False
+            if a[self.a_start] == b[self.b_start]:
+                self.a_start += 1
+                self.b_start += 1
+                advanced = True
+            if a[self.a_end] == b[self.b_end]:
+                self._shorten()
+                advanced = True
+            if not advanced:
+                break
+        self._finish()
+
+    def _shorten(self) -> None:
+        if self.a_start != self.a_end:
+            self.a_end -= 1
+        else:
+            self.a_used = True
+        if self.b_start != self.b_end:
+            self.b_end -= 1
+        else:
+            self.b_used = True
+
+    def _finish(self) -> None:
+        """The last segment of one, if the other has it at an end."""
+        a, b = self.a, self.b
+        a_single, b_single = self.a_start == self.a_end, self.b_start == self.b_end
+        if a_single and not b_single:
+            if a[self.a_start] == b[self.b_end]:
+                self.b_end -= 1
+                self.a_used = True
+            elif a[self.a_start] == b[self.b_start]:
+                self.b_start += 1
+                self.a_used = True
+        elif b_single and not a_single:
+            if a[self.a_end] == b[self.b_start]:
+                self.a_end -= 1
+                self.b_used = True
+            elif a[self.a_start] == b[self.b_start]:
+                self.a_start += 1
+                self.b_used = True
+        elif a_single and b_single and a[self.a_start] == b[self.b_start] and a[self.a_start][0]:
+            self.a_used = self.b_used = True
+
+    def text_at_end(self) -> bool:
+        return not self.a[self.a_end][0] and not self.b[self.b_end][0]
+
+    def text_at_start(self) -> bool:
+        return not self.a[self.a_start][0] and not self.b[self.b_start][0]
+
+    def left(self) -> str:
+        end = self.a_end if self.a_used else self.a_end + 1
+        return "".join(text for _, text in self.a[self.a_start : end])
+
+    def right(self) -> str:
+        end = self.b_end if self.b_used else self.b_end + 1
+        return "".join(text for _, text in self.b[self.b_start : end])

@@ -1,0 +1,329 @@
+"""The prompt of a request: what llama.cpp does before and after it runs the template.
+
+Request, template -> [this file] -> prompt
+
+Messages are changed into what the template takes (capabilities, families), the template is run, a BOS and an EOS that
+the tokenizer adds again are taken off, and an answer that is to go on is written behind.
+
+Source: common_chat_templates_apply_jinja, common_chat_template_direct_apply_impl and `workaround` in common/chat.cpp;
+peg_generator::generate_parser in common/chat-auto-parser-generator.cpp.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..errors import ChatError
+from ..extras import imported
+from ..once import made_once
+from .capabilities import EFFORT_NAMES, Capabilities, capabilities_of, preserving_names
+from .families import Handling, handling_of
+from .json_text import JSONError, parsed
+from .messages import Message, Request
+from .reasoning import Reasoning, common_length, reasoning_of
+from .values import viewed
+
+CHATML = """\
+{%- for message in messages -%}
+  {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+  {{- '<|im_start|>assistant\\n' -}}
+{%- endif -%}"""
+
+# A condition of known templates that refuses chats which have to be taken, and the texts by which they are known.
+_REFUSALS = (
+    (
+        ("<|channel|>", "in message.content or"),
+        '{%- if "<|channel|>analysis<|message|>" in message.content or '
+        '"<|channel|>final<|message|>" in message.content %}',
+    ),
+    (
+        ("[TOOL_CALLS]", "if (message['content'] is none or"),
+        "{%- if (message['content'] is none or message['content'] == '' or message['content']|length == 0) and "
+        "(message['tool_calls'] is not defined or message['tool_calls'] is none or "
+        "message['tool_calls']|length == 0) %}",
+    ),
+)
+_TRIMMING = "You have access to the following functions in JSONSchema format"
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The texts of BOS and EOS, and whether the tokenizer adds them."""
+
+    bos: str = ""
+    eos: str = ""
+    adds_bos: bool = False
+    adds_eos: bool = False
+
+
+class ChatTemplate:
+    """A template with all that llama.cpp finds out about it, each found out once.
+
+    `ChatError` where it cannot be parsed; `NotInstalledError` where jinja2 is missing.
+    """
+
+    def __init__(self, source: str, ends: Ends) -> None:
+        for known, condition in _REFUSALS:
+            if all(text in source for text in known):
+                source = source.replace(condition, "{%- if false %}")
+        imported("jinja2", "chat", "a chat template")
+        from .environment import Template
+
+        self.source = source
+        self._ends = ends
+        self._bos, self._eos = viewed(ends.bos), viewed(ends.eos)
+        self._template = Template(source)
+
+    @made_once
+    def capabilities(self) -> Capabilities:
+        """What the template takes."""
+        return capabilities_of(self._template)
+
+    @made_once
+    def family(self) -> Handling | None:
+        """The way in which llama.cpp handles it, if it has one of its own."""
+        return handling_of(self.source)
+
+    @made_once
+    def reasoning(self) -> Reasoning:
+        """The marks of its reasoning; of those without a family."""
+        return reasoning_of(self.source, self._for_analysis, self.capabilities.supports_tool_calls)
+
+    @made_once
+    def supports_thinking(self) -> bool:
+        """Whether it has to do with thinking. `ChatError` where it refuses so much as one message of a user.
+
+        llama-server does not start with such a template.
+        """
+        self.prompt(Request((Message("user", "test"),)), time.localtime())
+        return self.reasoning.present if self.family is None else self.family.thinking
+
+    def prompt(self, request: Request, now: time.struct_time) -> str:
+        """The prompt, one character for each byte of its UTF-8."""
+        messages, last = self._messages(request)
+        names = self._names(request, now)
+        family = self.family
+        if family is not None:
+            if family.adjust is not None:
+                messages = family.adjust(messages, request.template_arguments)
+            if family.handler == "closed_without_reasoning" and isinstance(request.json_schema, dict):
+                names["response_format"] = viewed(request.json_schema)
+        names.setdefault("messages", viewed(messages))
+        if family is not None:
+            return self._by_family(family, names, request, last, now)
+        try:
+            return self._by_reasoning(names, request, last, now)
+        except ChatError as error:
+            raise ChatError(
+                f"Unable to generate parser for this template. Automatic parser generation failed: {error.reason}",
+                error.line,
+            ) from None
+
+    # ---- before ---------------------------------------------------------------------------------
+
+    def _messages(self, request: Request) -> tuple[list[dict[str, Any]], Message | None]:
+        """The messages for the template, and apart from them the one that is to go on."""
+        given = request.messages
+        if _TRIMMING in self.source:
+            given = tuple(message.trimmed() for message in given)
+        messages = self._normalized([message.as_json() for message in given])
+        last = None
+        if request.continuation and messages:
+            last = request.messages[-1]
+            messages.pop()
+        if "<|channel|>" not in self.source:
+            for message in messages:
+                if message["role"] == "developer":
+                    message["role"] = "system"
+        if not self.capabilities.supports_system_role:
+            messages = _without_system(messages)
+        if self.capabilities.supports_object_arguments:
+            _parse_arguments(messages)
+        return messages, last
+
+    def _normalized(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Contents as texts, or as parts, where the template takes but one of the two."""
+        text, parts = self.capabilities.supports_string_content, self.capabilities.supports_typed_content
+        if text == parts:
+            return messages
+        for message in messages:
+            content = message.get("content")
+            if parts and isinstance(content, str):
+                message["content"] = [{"type": "text", "text": content}]
+            elif text and isinstance(content, list):
+                message["content"] = _joined(content)
+        return messages
+
+    def _names(self, request: Request, now: time.struct_time) -> dict[str, Any]:
+        """The names that the template finds, but for `messages`."""
+        arguments: Mapping[str, Any] = request.template_arguments
+        names: dict[str, Any] = {
+            "bos_token": self._bos,
+            "eos_token": self._eos,
+            "enable_thinking": request.enable_thinking,
+            "datetime": time.strftime("%b %d %Y", now),
+            "date_string": time.strftime("%d %b %Y", now),
+        }
+        if request.tools:
+            names["tools"] = viewed(list(request.tools))
+        names |= viewed(dict(arguments))
+        if request.add_generation_prompt and not request.continuation:
+            names["add_generation_prompt"] = True
+        else:
+            names.pop("add_generation_prompt", None)
+            if "add_generation_prompt" in arguments:
+                names["add_generation_prompt"] = viewed(arguments["add_generation_prompt"])
+        return _more_names(names) | names
+
+    # ---- the template ---------------------------------------------------------------------------
+
+    def _run(self, names: dict[str, Any], now: time.struct_time) -> str:
+        """The template's text without a BOS and an EOS that the tokenizer adds."""
+        text = self._template.render(names, now)
+        if self._ends.adds_bos:
+            text = text.removeprefix(self._bos)
+        if self._ends.adds_eos:
+            text = text.removesuffix(self._eos)
+        return text
+
+    def _run_twice(self, names: dict[str, Any], now: time.struct_time, goes_on: bool) -> tuple[str, str]:
+        """The prompt, and the generation prompt: what the template adds for `add_generation_prompt`.
+
+        llama.cpp runs the template with and without, and refuses a chat where either fails. What comes out is needed
+        only for an answer that goes on.
+        """
+        text = self._run(names, now)
+        asked = names.get("add_generation_prompt") is True
+        if asked and self._template.generation_prompt_is_only_added:
+            return text, ""
+        without = {name: value for name, value in names.items() if name != "add_generation_prompt"}
+        no_prompt = self._run(without, now) if asked else text
+        prompt = text if asked else self._run({**names, "add_generation_prompt": True}, now)
+        return text, prompt[common_length(no_prompt, prompt) :] if goes_on else ""
+
+    def _for_analysis(
+        self,
+        messages: list[dict[str, Any]],
+        tools: list[dict[str, Any]] | None = None,
+        add_generation_prompt: bool = False,
+        enable_thinking: bool = True,
+    ) -> str:
+        normalized = self._normalized([dict(message) for message in messages])
+        names: dict[str, Any] = {
+            "messages": viewed(normalized),
+            "bos_token": self._bos,
+            "eos_token": self._eos,
+            "enable_thinking": enable_thinking,
+        }
+        if tools:
+            names["tools"] = viewed(tools)
+        if add_generation_prompt:
+            names["add_generation_prompt"] = True
+        return self._template.render(names, time.localtime())
+
+    # ---- after ----------------------------------------------------------------------------------
+
+    def _by_reasoning(
+        self, names: dict[str, Any], request: Request, last: Message | None, now: time.struct_time
+    ) -> str:
+        text, opening = self._run_twice(names, now, last is not None)
+        if last is None or last.empty:
+            return text
+        marks, content = self.reasoning, request.continuation == "content"
+        if marks.start:
+            opening = opening.partition(marks.start)[0] + marks.start + viewed(last.reasoning)
+            opening += marks.end if content else ""
+        return text + opening + (viewed(last.rendered_content()) if content else "")
+
+    def _by_family(
+        self,
+        family: Handling,
+        names: dict[str, Any],
+        request: Request,
+        last: Message | None,
+        now: time.struct_time,
+    ) -> str:
+        text, opening = (
+            self._run_twice(names, now, last is not None)
+            if family.both_prompts
+            else (self._run(names, now), "")
+        )
+        asked = names.get("add_generation_prompt") is True
+        if family.handler == "end_for_return" and not asked:
+            before, found, behind = text.rpartition("<|return|>")
+            text = before + "<|end|>" + behind if found else text
+        ends_turn = family.handler == "turn_of_model" and text.endswith("<turn|>\n")
+        if ends_turn and asked:
+            text += "<|turn>model\n"
+        if last is None or last.empty:
+            return text
+        begun: str = viewed(self._begun(family, last, request))
+        if family.handler == "after_generation_prompt":
+            begun = opening + begun
+        elif ends_turn:
+            begun = "<|turn>model\n" + begun
+        return text + begun
+
+    def _begun(self, family: Handling, last: Message, request: Request) -> str:
+        if family.handler == "closed_without_reasoning" and not last.reasoning:
+            family = replace(family, start="<｜Assistant｜></think>", middle="")
+        elif family.handler == "without_reasoning":
+            last = replace(last, reasoning="")
+        elif family.handler == "think_by_effort":
+            mark = _MARKS_BY_EFFORT.get(
+                str(request.template_arguments.get("reasoning_effort", "")), "ifm|think"
+            )
+            if not request.enable_thinking and "enable_thinking" in self.source:
+                mark = "ifm|think"
+            family = replace(family, start=family.start.format(mark), middle=family.middle.format(mark))
+        return family.begun(last, request)
+
+
+_MARKS_BY_EFFORT = {"medium": "ifm|think_fast", "low": "ifm|think_faster"}
+
+
+def _more_names(names: dict[str, Any]) -> dict[str, Any]:
+    """Names that stand for others, as templates differ in them."""
+    out: dict[str, Any] = {}
+    kept = names.get("preserve_reasoning")
+    if isinstance(kept, bool):
+        out |= preserving_names(kept)
+    effort = names.get("reasoning_effort")
+    if isinstance(effort, str):
+        out |= dict.fromkeys(EFFORT_NAMES, effort)
+    return out
+
+
+def _joined(parts: list[dict[str, Any]]) -> str:
+    out = ""
+    for part in parts:
+        out += ("\n" if out else "") + str(part["text"])
+    return out
+
+
+def _without_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first message, if it is the system's, put before the second one's content."""
+    if not messages or messages[0]["role"] != "system":
+        return messages
+    first, *rest = messages
+    if rest:
+        for message in (first, rest[0]):
+            if not isinstance(message["content"], str):
+                raise ChatError("[json.exception.type_error.302] type must be string, but is array")
+        rest[0]["content"] = f"{first['content']}\n{rest[0]['content']}"
+    return rest
+
+
+def _parse_arguments(messages: list[dict[str, Any]]) -> None:
+    """Arguments of calls as objects."""
+    for message in messages:
+        for call in message.get("tool_calls", ()):
+            try:
+                call["function"]["arguments"] = parsed(call["function"]["arguments"])
+            except JSONError as error:
+                raise ChatError(f"Failed to parse tool call arguments as JSON: {error}") from None

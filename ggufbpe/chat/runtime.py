@@ -1,0 +1,380 @@
+"""What a template's operators do: the functions that its compiled form calls, with the bounds of a run.
+
+values -> [this file] -> values
+
+Nothing in here looks up an attribute of a Python object on behalf of a template: names are keys of dicts, methods
+come from the tables in `functions`.
+
+Source: common/jinja/runtime.cpp.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from . import array_methods as arrays
+from .arguments import Arguments, Scope, as_int, is_a
+from .functions import GLOBALS, TESTS, Builtin, methods_of
+from .operators import ARITHMETIC, is_number, slice_of
+from .values import (
+    UNDEFINED,
+    Function,
+    Loop,
+    TemplateError,
+    Undefined,
+    Value,
+    as_string,
+    equal,
+    hashable,
+    text,
+    type_name,
+)
+
+MOST_STEPS = 2_000_000  # iterations of loops, calls of macros, and items that filters look at
+MOST_CHARACTERS = 64 << 20  # that a run may make, the steps on the way included
+DEEPEST_CALLS = 150
+
+_COERCED = frozenset(("capitalize", "lower", "replace", "strip", "title", "upper", "wordcount"))
+_ALIASES = {"count": "length", "d": "default", "e": "escape", "trim": "strip"}
+
+
+class LimitError(TemplateError):
+    """A template that loops or grows for ever, or calls itself."""
+
+
+class Runtime:
+    """One run of a template: its clock and what it may still do."""
+
+    def __init__(self, now: time.struct_time) -> None:
+        self.now = now
+        self.steps = MOST_STEPS
+        self.characters = MOST_CHARACTERS
+        self.depth = 0
+
+    # ---- bounds ---------------------------------------------------------------------------------
+
+    def step(self, count: int = 1) -> None:
+        """Count steps; `LimitError` when there are too many."""
+        self.steps -= count
+        if self.steps < 0:
+            raise LimitError(f"the template takes more than {MOST_STEPS:,} steps")
+
+    def spend(self, characters: int) -> None:
+        """Count characters before they are made; `LimitError` when there are too many."""
+        self.characters -= characters
+        if self.characters < 0:
+            raise LimitError(f"the template writes more than {MOST_CHARACTERS:,} characters")
+
+    def weigh(self, value: Value, each: int = 4) -> None:
+        """Count what writing or comparing a value will take, each member as often as it is reached."""
+        stack, steps, size = [value], 0, 0
+        most_steps, most_size = self.steps, self.characters
+        while stack:
+            value = stack.pop()
+            steps += 1
+            size += each
+            if isinstance(value, str):
+                size += len(value)
+            elif isinstance(value, dict):
+                stack.extend(value)
+                stack.extend(value.values())
+            elif isinstance(value, (list, tuple)):
+                stack.extend(value)
+            if steps > most_steps or size > most_size:
+                break
+        self.step(steps)
+        self.spend(size)
+
+    # ---- names and members ----------------------------------------------------------------------
+
+    def name(self, scope: Scope, name: str) -> Value:
+        """What a name stands for."""
+        value = scope.get(name, UNDEFINED)
+        if type(value) is Undefined:
+            return Function(name, GLOBALS[name]) if name in GLOBALS else Undefined(name)
+        return value
+
+    def method(self, value: Value, name: str) -> Value:
+        """A method bound to its value; undefined where there is none."""
+        found = methods_of(value).get(name)
+        return Undefined(name) if found is None else Function(name, found, (value,))
+
+    def attribute(self, value: Value, name: str) -> Value:
+        """`value.name`: a method if there is one, else a member."""
+        found = methods_of(value).get(name)
+        if found is not None:
+            return Function(name, found, (value,))
+        if isinstance(value, dict):
+            found = value.get(name, UNDEFINED)
+            return Undefined(name) if type(found) is Undefined else found
+        return UNDEFINED if isinstance(value, Undefined) else Undefined(name)
+
+    def item(self, value: Value, key: Value) -> Value:
+        """`value[key]`."""
+        if type(value) is dict and type(key) is str:  # what is asked for most
+            found = value.get(key, UNDEFINED)
+            return self.method(value, key) if type(found) is Undefined else found
+        if isinstance(key, Undefined):
+            return UNDEFINED
+        if not hashable(key):
+            raise TemplateError(f"Type: {type_name(key)} is not allowed as object key")
+        if isinstance(value, Undefined):
+            return UNDEFINED
+        if isinstance(value, dict):
+            self.check_key(key)
+            found = value.get(key, UNDEFINED)
+            return self.method(value, as_string(key)) if isinstance(found, Undefined) else found
+        if isinstance(value, (list, tuple, str)):
+            if isinstance(key, int):
+                if isinstance(value, str):
+                    return value[key] if 0 <= key < len(value) else UNDEFINED
+                return arrays.item_of(value, key, UNDEFINED)
+            return self.method(value, key) if isinstance(key, str) else UNDEFINED
+        if not isinstance(key, str):
+            raise TemplateError(f"Cannot access property with non-string: got {type_name(key)}")
+        return self.method(value, key)
+
+    def slice(self, value: Value, start: Value, stop: Value, step: Value) -> Value:
+        """`value[start:stop:step]`, where None stands for what is left out."""
+        size = len(value) if isinstance(value, (str, list, tuple)) else 0
+        step = 1 if step is None else step
+        backwards = as_int(step) < 0
+        start = ((size - 1) if backwards else 0) if start is None else start
+        stop = (-1 if backwards else size) if stop is None else stop
+        if not isinstance(value, (str, list, tuple)):
+            raise TemplateError(f"Unknown (built-in) filter 'slice' for type {type_name(value)}")
+        if not is_a(start, int):
+            raise TemplateError(f"Function 'slice' expected value of type int, got {type_name(start)}")
+        bounds = [start, as_int(stop), as_int(step)]
+        if bounds[2] == 0:
+            raise TemplateError("slice step cannot be zero")
+        picked = value[slice_of(size, *bounds)]
+        if isinstance(value, str):
+            return str(picked)
+        self.step(len(picked))
+        return picked
+
+    def check_key(self, key: Value) -> None:
+        """`TemplateError` for what can be no key of an object."""
+        if isinstance(key, (list, dict)) or not hashable(key):
+            raise TemplateError(f"Object key of unhashable type: {type_name(key)}")
+
+    def insert(self, target: dict[Value, Value], key: Value, value: Value) -> None:
+        """Set a member of an object."""
+        self.check_key(key)
+        self.spend(16)
+        target[key] = value
+
+    def made_object(self, *pairs: tuple[Value, Value]) -> dict[Value, Value]:
+        """`{key: value}`."""
+        out: dict[Value, Value] = {}
+        for key, value in pairs:
+            self.insert(out, key, value)
+        return out
+
+    def set_member(self, target: Value, name: str, value: Value) -> None:
+        """`{% set target.name = value %}`."""
+        if not isinstance(target, dict):
+            raise TemplateError("Cannot assign to member of non-object")
+        self.insert(target, name, value)
+
+    # ---- calls ----------------------------------------------------------------------------------
+
+    def fail(self, reason: str) -> None:
+        """End the run."""
+        raise TemplateError(reason)
+
+    def call(self, scope: Scope, arguments: list[Value], function: Value) -> Value:
+        """`function(arguments)`; a macro sees the names of where it is called."""
+        if not isinstance(function, Function):
+            raise TemplateError(f"Callee is not a function: got {type_name(function)}")
+        given = Arguments((*function.this, *arguments))
+        given.function = function.name
+        if getattr(function.call, "is_macro", False):
+            self.step()
+            self.depth += 1
+            if self.depth > DEEPEST_CALLS:
+                raise LimitError(f"the template's macros call each other more than {DEEPEST_CALLS} deep")
+            try:
+                return function.call(scope, given)
+            finally:
+                self.depth -= 1
+        return self._counted(function.call(self, given))
+
+    def _counted(self, value: Value) -> Value:
+        if isinstance(value, str):
+            self.spend(len(value))
+        return value
+
+    def filter(self, value: Value, name: str, arguments: list[Value]) -> Value:
+        """`value | name(arguments)`."""
+        name = _ALIASES.get(name, name)
+        if not arguments and name in _COERCED and not isinstance(value, (str, Undefined)):
+            value = self.string(value)
+        found = self.filter_of(value, name)
+        given = Arguments((value, *arguments))
+        given.function = name
+        return self._counted(found(self, given))
+
+    def filter_of(self, value: Value, name: str) -> Builtin:
+        """The function behind a filter; `TemplateError` where the type of the value has none."""
+        found = methods_of(value).get(name)
+        if found is None:
+            raise TemplateError(f"Unknown (built-in) filter '{name}' for type {type_name(value)}")
+        return found
+
+    def test(self, name: str, arguments: list[Value]) -> Value:
+        """`value is name(arguments)`, the value first among the arguments."""
+        found = self.test_named(name)
+        if found is None:
+            raise TemplateError(f"Unknown test '{name}'")
+        given = Arguments(arguments)
+        return found(self, given)
+
+    def test_named(self, name: str) -> Builtin | None:
+        """The function behind a test."""
+        return TESTS.get(name)
+
+    def look_at_all(self, value: Value) -> None:
+        """A function looks at all members of a value: nothing to do but where capabilities are probed."""
+
+    # ---- operators ------------------------------------------------------------------------------
+
+    def string(self, value: Value) -> str:
+        """A value as a string, counted."""
+        if isinstance(value, (dict, list, tuple)):
+            self.weigh(value)
+        return as_string(value)
+
+    def text(self, value: Value) -> str:
+        """What `{{ value }}` writes, counted."""
+        if type(value) is str:
+            return value
+        if isinstance(value, (list, tuple)):
+            self.weigh(value)
+        return text(value)
+
+    def equal(self, left: Value, right: Value) -> bool:
+        """`left == right`."""
+        if type(left) is str:
+            return bool(left == right)
+        if isinstance(left, (dict, list, tuple)) and isinstance(right, type(left)):
+            self.weigh(left)
+        return equal(left, right)
+
+    def operate(self, left: Value, operator: str, right: Value) -> Value:
+        """`left operator right`, for all operators but `and` and `or`."""
+        if operator == "+" or operator == "~":
+            if isinstance(left, str) and isinstance(right, str):
+                self.spend(len(left) + len(right))
+                return left + right
+        elif operator == "==":
+            return self.equal(left, right)
+        elif operator == "!=":
+            return not self.equal(left, right)
+        for absent in (Undefined, type(None)):
+            if isinstance(left, absent) or isinstance(right, absent):
+                return self._with_absent(left, operator, right, absent)
+        if is_number(left) and is_number(right) and operator in ARITHMETIC:
+            return ARITHMETIC[operator](left, right)
+        if isinstance(right, (list, tuple)):
+            if isinstance(left, (list, tuple)):
+                if operator == "+":
+                    self.step(len(left) + len(right))
+                    self.spend(8 * (len(left) + len(right)))
+                    return [*left, *right]
+            elif operator in ("in", "not in"):
+                return self._contains(left, operator, right)
+        if operator in ("~", "+") and (isinstance(left, str) or isinstance(right, str)):
+            out = self.string(left) + self.string(right)
+            self.spend(len(out))
+            return out
+        if operator == "*" and (
+            (isinstance(left, str) and is_a(right, int)) or (is_a(left, int) and isinstance(right, str))
+        ):
+            part, count = (left, right) if isinstance(left, str) else (right, left)
+            self.spend(len(part) * max(count, 0))
+            return part * count
+        among = isinstance(right, dict) or (isinstance(left, str) and isinstance(right, str))
+        if among and operator in ("in", "not in"):
+            return self._contains(left, operator, right)
+        if isinstance(right, dict):
+            self.check_key(left)
+        raise TemplateError(f'Unknown operator "{operator}" between {type_name(left)} and {type_name(right)}')
+
+    def _contains(self, left: Value, operator: str, right: Value) -> bool:
+        return arrays.is_in(self, left, right) is (operator == "in")
+
+    def _with_absent(self, left: Value, operator: str, right: Value, absent: type) -> Value:
+        """An operation on none or what is undefined."""
+        if operator in ("in", "not in"):
+            if absent is Undefined and isinstance(right, Undefined):
+                return operator == "not in"
+            if absent is not Undefined and right is not None:
+                return self._contains(left, operator, right)
+        if operator in ("+", "~"):
+            missing = (Undefined, type(None))
+            if isinstance(left, missing) and isinstance(right, str):
+                return str(right)
+            if isinstance(right, missing) and isinstance(left, str):
+                return str(left)
+        if absent is Undefined:
+            raise TemplateError(f"Cannot perform operation {operator} on undefined values")
+        raise TemplateError("Cannot perform operation on null values")
+
+    def negative(self, value: Value) -> Value:
+        """`-value`."""
+        if not is_number(value):
+            raise TemplateError("Unary - operator requires numeric operand")
+        return -value
+
+    def positive(self, value: Value) -> Value:
+        """`+value`."""
+        if not is_number(value):
+            raise TemplateError("Unary + operator requires numeric operand")
+        return value
+
+    # ---- statements -----------------------------------------------------------------------------
+
+    def rows(self, value: Value, names: int) -> list[Value]:
+        """What a loop goes over: of an object its keys, or pairs where there are several names (0: one name)."""
+        if isinstance(value, Undefined):
+            return []
+        if isinstance(value, dict):
+            items = list(value.items()) if names else list(value)
+        elif isinstance(value, (list, tuple)):
+            items = list(value)
+        else:
+            raise TemplateError(f"Expected iterable or object type in for loop: got {type_name(value)}")
+        if names:
+            for item in items:
+                self.unpacked(item, names, "")
+        self.spend(8 * len(items))
+        return items
+
+    def unpacked(self, value: Value, names: int, where: str = " in set") -> Value:
+        """An array of as many items as there are names for them."""
+        if not isinstance(value, (list, tuple)):
+            raise TemplateError(f"Cannot unpack non-iterable type{where}: {type_name(value)}")
+        if len(value) != names:
+            raise TemplateError(f"Too {'few' if names > len(value) else 'many'} items to unpack{where}")
+        return value
+
+    def loop(self, scope: Scope, rows: list[Value]) -> Iterator[Value]:
+        """The rows one by one, with the variable `loop` set for each."""
+        count = len(rows)
+        for index, row in enumerate(rows):
+            self.step()
+            scope["loop"] = Loop(
+                index=index + 1,
+                index0=index,
+                revindex=count - index,
+                revindex0=count - index - 1,
+                first=index == 0,
+                last=index == count - 1,
+                length=count,
+                previtem=rows[index - 1] if index else Undefined("previtem"),
+                nextitem=rows[index + 1] if index + 1 < count else Undefined("nextitem"),
+            )
+            yield row

@@ -1,0 +1,240 @@
+"""Filters and methods of strings, as llama.cpp has them: on bytes, with letters beyond ASCII left alone.
+
+Source: value_string_t::get_builtins in common/jinja/value.cpp.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .arguments import Arguments, as_float, as_int, is_a, truth
+from .values import WHITE_SPACE, TemplateError, Undefined, Value, as_string
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+_UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
+_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_WORD = re.compile(r"[^ \t\n\v\f\r]+")
+
+
+def upper(run: Runtime, arguments: Arguments) -> Value:
+    """The text in capitals."""
+    arguments.need_kinds(str)
+    return arguments[0].translate(_UPPER)
+
+
+def lower(run: Runtime, arguments: Arguments) -> Value:
+    """The text in small letters."""
+    arguments.need_kinds(str)
+    return arguments[0].translate(_LOWER)
+
+
+def capitalize(run: Runtime, arguments: Arguments) -> Value:
+    """The first letter in capital, the rest small."""
+    arguments.need_kinds(str)
+    return arguments[0][:1].translate(_UPPER) + arguments[0][1:].translate(_LOWER)
+
+
+def title(run: Runtime, arguments: Arguments) -> Value:
+    """The first letter after white space in capital, the rest small."""
+    arguments.need_kinds(str)
+    return _WORD.sub(lambda m: m[0][0].translate(_UPPER) + m[0][1:].translate(_LOWER), arguments[0])
+
+
+def _characters(arguments: Arguments) -> str:
+    characters = arguments.get("chars", 1)
+    return WHITE_SPACE if isinstance(characters, Undefined) else as_string(characters)
+
+
+def strip(run: Runtime, arguments: Arguments) -> Value:
+    """The text without white space, or without the given bytes, at both ends."""
+    if not isinstance(arguments.at(0), str):
+        raise TemplateError("strip() first argument must be a string")
+    return arguments[0].strip(_characters(arguments))
+
+
+def rstrip(run: Runtime, arguments: Arguments) -> Value:
+    """The same at the end alone."""
+    arguments.need_kinds(str)
+    return arguments[0].rstrip(_characters(arguments))
+
+
+def lstrip(run: Runtime, arguments: Arguments) -> Value:
+    """The same at the start alone."""
+    arguments.need_kinds(str)
+    return arguments[0].lstrip(_characters(arguments))
+
+
+def length(run: Runtime, arguments: Arguments) -> Value:
+    """How many bytes of UTF-8 there are."""
+    arguments.need_kinds(str)
+    return len(arguments[0])
+
+
+def startswith(run: Runtime, arguments: Arguments) -> Value:
+    """Whether the text begins with another."""
+    arguments.need_kinds(str, str)
+    return arguments[0].startswith(arguments[1])
+
+
+def endswith(run: Runtime, arguments: Arguments) -> Value:
+    """Whether the text ends with another."""
+    arguments.need_kinds(str, str)
+    return arguments[0].endswith(arguments[1])
+
+
+def _split_arguments(name: str, arguments: Arguments) -> tuple[str, str, int]:
+    arguments.need(1, 3)
+    if not isinstance(arguments[0], str):
+        raise TemplateError(f"{name}() first argument must be a string")
+    delimiter = as_string(arguments[1]) if len(arguments) > 1 else " "
+    if not delimiter:
+        raise TemplateError("empty separator")
+    most = as_int(arguments[2]) if len(arguments) > 2 else -1
+    return str(arguments[0]), delimiter, most
+
+
+def split(run: Runtime, arguments: Arguments) -> Value:
+    """The parts between delimiters; between single spaces where none is given, unlike Python."""
+    text, delimiter, most = _split_arguments("split", arguments)
+    return text.split(delimiter, most)
+
+
+def rsplit(run: Runtime, arguments: Arguments) -> Value:
+    """The same from the end."""
+    text, delimiter, most = _split_arguments("rsplit", arguments)
+    return text.rsplit(delimiter, most)
+
+
+def replace(run: Runtime, arguments: Arguments) -> Value:
+    """The text with one part replaced by another everywhere."""
+    arguments.need_kinds(str, str, str)
+    text, old, new = str(arguments[0]), str(arguments[1]), str(arguments[2])
+    if len(arguments) > 3 and as_int(arguments[3]) > 0:
+        raise TemplateError("NotImplemented: String replace with count argument not implemented")
+    if old == new:
+        return text
+    run.spend(len(text) + (text.count(old) if old else len(text) + 1) * max(len(new) - len(old), 0))
+    return text.replace(old, new)
+
+
+def formatted(run: Runtime, arguments: Arguments) -> Value:
+    """The text with each `{}` replaced by the next argument."""
+    if not isinstance(arguments.at(0), str):
+        raise TemplateError("format() first argument must be a string")
+    out, following = [], 1
+    pieces = arguments[0].split("{")
+    out.append(pieces[0])
+    for piece in pieces[1:]:
+        if not piece.startswith("}"):
+            raise TemplateError("NotImplemented: format() only supports simple '{}' placeholders")
+        out.append(run.string(arguments.at(following)))
+        out.append(piece[1:])
+        following += 1
+        run.spend(len(out[-2]))
+    return "".join(out)
+
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def to_int(run: Runtime, arguments: Arguments) -> Value:
+    """The number at the start of the text, or a default, as the C function strtol reads it."""
+    base = arguments.get("base", 2)
+    base = 10 if isinstance(base, Undefined) else as_int(base)
+    if base != 0 and not 2 <= base <= 36:
+        raise TemplateError("int() base must be 0 or between 2 and 36")
+    if not isinstance(arguments.at(0), str):
+        raise TemplateError("int() first argument must be a string")
+    number = _leading_int(arguments[0], base)
+    if number is not None and -(1 << 31) <= number < 1 << 31:
+        return number
+    otherwise = arguments.get("default", 1)
+    return 0 if isinstance(otherwise, Undefined) else as_int(otherwise)
+
+
+def _leading_int(text: str, base: int) -> int | None:
+    match = re.match(r"[ \t\n\v\f\r]*([+-]?)(.*)", text, re.DOTALL)
+    assert match is not None
+    sign, rest = match[1], match[2].translate(_LOWER)
+    if base in (0, 16) and re.match(r"0x[0-9a-f]", rest):
+        base, rest = 16, rest[2:]
+    elif base == 0:
+        base = 8 if rest.startswith("0") else 10
+    digits = re.match(f"[{_DIGITS[:base]}]*", rest)
+    assert digits is not None
+    if not digits[0]:
+        return None
+    return int(sign + digits[0][:64], base)
+
+
+_FLOAT = re.compile(
+    r"[ \t\n\v\f\r]*([+-]?(?:inf(?:inity)?|nan|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))", re.I | re.A
+)
+
+
+def to_float(run: Runtime, arguments: Arguments) -> Value:
+    """The number at the start of the text, or a default, as the C function strtod reads it."""
+    arguments.need_kinds(str)
+    match = _FLOAT.match(arguments[0])
+    if match:
+        return float(match[1])
+    otherwise = arguments.get("default", 1)
+    return 0.0 if isinstance(otherwise, Undefined) else as_float(otherwise)
+
+
+def unchanged(run: Runtime, arguments: Arguments) -> Value:
+    """The text itself."""
+    arguments.need_kinds(str)
+    return arguments[0]
+
+
+def string(run: Runtime, arguments: Arguments) -> Value:
+    """A copy of the text."""
+    arguments.need_kinds(str)
+    return as_string(arguments[0])
+
+
+def indent(run: Runtime, arguments: Arguments) -> Value:
+    """The text with lines after the first moved to the right."""
+    arguments.need(1, 4)
+    width = arguments.get("width", 1)
+    first, blank = truth(arguments.get("first", 2)), truth(arguments.get("blank", 3))
+    if not isinstance(arguments[0], str):
+        raise TemplateError("indent() first argument must be a string")
+    given = arguments[0]
+    lines = given.split("\n")
+    if is_a(width, int):
+        run.spend(max(width, 0) * len(lines))
+        margin = " " * width
+    else:
+        margin = width if isinstance(width, str) else "    "
+    run.spend(len(given) + len(margin) * len(lines))
+    ends_in_break = given.endswith("\n")
+    if not given or ends_in_break:
+        lines.pop()
+    parts: list[str] = []
+    begun = False  # as long as nothing was written, a line counts as the first
+    for line in lines:
+        if begun:
+            parts.append("\n")
+        if (line or blank) if begun else first:
+            parts.append(margin)
+        parts.append(line)
+        begun = begun or bool(line) or (first and bool(margin))
+    out = "".join(parts)
+    if ends_in_break:
+        out += "\n" + (margin if blank else "")
+    return out
+
+
+def not_implemented(what: str) -> Callable[[Runtime, Arguments], Value]:
+    """A function that is there and only says that it is not."""
+
+    def call(run: Runtime, arguments: Arguments) -> Value:
+        raise TemplateError(f"NotImplemented: {what} not implemented")
+
+    return call

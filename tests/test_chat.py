@@ -1,0 +1,246 @@
+"""Chats: the recorded answers of llama-server under all templates, and what the public face does with them."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import sys
+import threading
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chats import VOCABULARY, Chat, recorded_chats, template_names
+
+from ggufbpe import ChatError, Tokenizer
+from ggufbpe.cli import main
+from ggufbpe.extras import NotInstalledError
+
+USER = {"role": "user", "content": "What is 2 + 2?"}
+ANSWER = {"role": "assistant", "content": "It is"}
+KEY = "tokenizer.chat_template"
+NOW = datetime(2024, 2, 29, 12, 30)
+
+# Refusals in the words of a JSON parser, of which ours has others.
+OTHER_WORDS = ("arguments are invalid", "arguments are plain text", "arguments are empty")
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ggufbpe.GGUFWarning"
+)  # of markers that are no tokens of one model
+
+
+@pytest.fixture(scope="module")
+def tok() -> Tokenizer:
+    return Tokenizer.from_gguf(VOCABULARY)
+
+
+_WRAPPED = "Unable to generate parser for this template. Automatic parser generation failed: "
+_WHERE = re.compile(r"\n------------\nWhile executing \w+ at line (\d+), .*\nError: (.*)", re.DOTALL)
+
+
+def expected(chat: Chat) -> tuple[str, int | None]:
+    """The prompt and the number of its tokens; of a refusal its reason, and the line of the template if it says one."""
+    if chat.prompt is not None:
+        return chat.prompt, chat.tokens
+    found = _WHERE.search(chat.message)
+    if found:
+        return found[2], int(found[1])
+    return chat.message.partition(" as JSON: ")[0] if chat.kind in OTHER_WORDS else chat.message, None
+
+
+def answered(tok: Tokenizer, chat: Chat) -> tuple[str, int | None]:
+    """The same of ours."""
+    now = datetime.fromtimestamp(chat.now, timezone.utc)
+    try:
+        prompt = tok.chats.prompt(chat.request, chat.template, now)
+    except ChatError as refusal:
+        reason = refusal.reason.partition(" as JSON: ")[0] if chat.kind in OTHER_WORDS else refusal.reason
+        return reason.removeprefix(_WRAPPED), refusal.line
+    return prompt.decode(), len(tok.encode(prompt))
+
+
+@pytest.mark.parametrize("name", template_names())
+def test_recorded_chats(tok: Tokenizer, name: str) -> None:
+    """For every kind of chat the prompt and its tokens are llama-server's, or the reason and line of its refusal."""
+    chats = list(recorded_chats(name))
+    assert {chat.kind: answered(tok, chat) for chat in chats} == {chat.kind: expected(chat) for chat in chats}
+
+
+# ---- the public face ----------------------------------------------------------------------------
+
+
+def test_prompt_and_ids(tok: Tokenizer) -> None:
+    prompt = tok.apply_chat_template([USER], tokenize=False)
+    assert prompt == "<|im_start|>user\nWhat is 2 + 2?<|im_end|>\n<|im_start|>assistant\n"
+    assert tok.apply_chat_template([USER]) == tok.encode(prompt)
+
+
+TOOLS = [{"type": "function", "function": {"name": "f"}}]
+
+ARGUMENTS: dict[str, tuple[str, dict[str, Any], str]] = {  # a template, arguments, the prompt
+    "generation prompt": ("{{ add_generation_prompt }}", {}, "True"),
+    "no generation prompt": ("{{ add_generation_prompt }}", {"add_generation_prompt": False}, ""),
+    "effort": ("{{ reasoning_effort }}", {"reasoning_effort": "low"}, "low"),
+    "another argument": ("{{ colour }}", {"colour": "red"}, "red"),
+    "date": ("{{ strftime_now('%d %b %Y %H:%M') }}", {"now": NOW}, "29 Feb 2024 12:30"),
+    "date string": ("{{ date_string }}", {"now": NOW}, "29 Feb 2024"),
+    "tools": ("{{ tools[0].function.name }}", {"tools": TOOLS}, "f"),
+    "tools not to be called": (
+        "{{ tools[0].function.name }}",
+        {"tools": TOOLS, "tool_choice": "none"},
+        "f",
+    ),
+    "a tuple of tools": ("{{ tools|length }}", {"tools": tuple(TOOLS)}, "1"),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_arguments_reach_the_template(tok: Tokenizer, name: str) -> None:
+    template, arguments, expected = ARGUMENTS[name]
+    assert tok.apply_chat_template([USER], chat_template=template, tokenize=False, **arguments) == expected
+
+
+def test_an_answer_that_comes_last_goes_on(tok: Tokenizer) -> None:
+    prompt = tok.apply_chat_template([USER, ANSWER], tokenize=False)
+    assert str(prompt).endswith("<|im_start|>assistant\nIt is")
+
+
+def test_templates_of_a_file(tok: Tokenizer) -> None:
+    assert (tok.chat_template, tok.chat_templates) == (None, {})
+    changed = tok.with_overrides({KEY: "one"})
+    assert (changed.chat_template, changed.chat_templates) == ("one", {"": "one"})
+    assert changed.apply_chat_template([USER], tokenize=False) == "one"
+
+
+def test_a_template_stays_with_a_pickle(tok: Tokenizer) -> None:
+    changed = tok.with_overrides({KEY: "{{ messages[0].content }}"})
+    changed.apply_chat_template([USER])
+    again: Tokenizer = pickle.loads(pickle.dumps(changed))
+    assert again.apply_chat_template([USER], tokenize=False) == "What is 2 + 2?"
+
+
+def test_chatml_by_name(tok: Tokenizer) -> None:
+    changed = tok.with_overrides({KEY: "other"})
+    assert changed.apply_chat_template([USER], chat_template="chatml") == tok.apply_chat_template([USER])
+
+
+def test_refusals_are_value_errors_that_can_be_pickled(tok: Tokenizer) -> None:
+    with pytest.raises(
+        ValueError, match=r"^line 2 of the chat template: .*: Jinja Exception: no$"
+    ) as refusal:
+        tok.apply_chat_template([USER], chat_template="\n{{ raise_exception('no') }}")
+    copied = pickle.loads(pickle.dumps(refusal.value))
+    assert (copied.reason, copied.line) == (refusal.value.reason, 2)
+
+
+def test_jinja2_is_missing(tok: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(
+        NotInstalledError, match=r"a chat template takes the package jinja2: pip install 'ggufbpe\[chat\]'"
+    ):
+        tok.apply_chat_template([USER], chat_template="never prepared before")
+
+
+def test_threads_share_a_template(tok: Tokenizer) -> None:
+    expected = tok.apply_chat_template([USER])
+    found: list[Any] = []
+    shared = tok.with_overrides({KEY: None})
+    threads = [
+        threading.Thread(target=lambda: found.append(shared.apply_chat_template([USER]))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 4
+
+
+def test_named_template_for_tools(tok: Tokenizer) -> None:
+    changed = tok.with_overrides({KEY: "plain", f"{KEY}.tool_use": "tools"})
+    chats = [{}, {"tools": TOOLS}, {"chat_template": "tool_use"}, {"chat_template": "mine", "tools": TOOLS}]
+    found = [changed.apply_chat_template([USER], tokenize=False, **more) for more in chats]  # type: ignore[arg-type]
+    assert found == ["plain", "tools", "tools", "mine"]
+
+
+WRONG: dict[str, tuple[Any, type[Exception], str]] = {
+    "bytes": (
+        [{"role": "user", "content": b"Hi"}],
+        ChatError,
+        "Expected 'content' to be a string or an array",
+    ),
+    "a lone surrogate": ([{"role": "user", "content": "\ud800"}], ValueError, "lone surrogate"),
+    "a text": ("Hi", ChatError, "Expected 'messages' to be an array"),
+    "none": (None, ChatError, "Expected 'messages' to be an array"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_chat(tok: Tokenizer, name: str) -> None:
+    messages, error, reason = WRONG[name]
+    with pytest.raises(error, match=reason):
+        tok.apply_chat_template(messages)
+
+
+# ---- the command --------------------------------------------------------------------------------
+
+COMMANDS: dict[str, tuple[list[str], str]] = {  # arguments, what is printed
+    "prompt": (["-p", "Hi"], "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"),
+    "system": (
+        ["-p", "Hi", "--system", "Be terse.", "--prompt"],
+        "<|im_start|>system\nBe terse.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n",
+    ),
+    "a file of messages": (
+        ["messages.json"],
+        "<|im_start|>user\nHo<|im_end|>\n<|im_start|>assistant\n",
+    ),
+    "a file of a request": (["request.json"], "<|im_start|>user\nHo<|im_end|>\n"),
+    "template and tools": (
+        ["messages.json", "--tools", "tools.json", "--chat-template-file", "template.jinja"],
+        "f: Ho",
+    ),
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the command is given, to run it in."""
+    chat = [{"role": "user", "content": "Ho"}]
+    (tmp_path / "messages.json").write_text(json.dumps(chat))
+    (tmp_path / "request.json").write_text(json.dumps({"messages": chat, "add_generation_prompt": False}))
+    (tmp_path / "tools.json").write_text(json.dumps(TOOLS))
+    (tmp_path / "template.jinja").write_text("{{ tools[0].function.name }}: {{ messages[0].content }}")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command(files: Path, capfdbinary: pytest.CaptureFixture[bytes], name: str) -> None:
+    arguments, expected = COMMANDS[name]
+    assert main(["chat", "-m", str(VOCABULARY), *arguments]) == 0
+    assert capfdbinary.readouterr().out.decode() == expected
+
+
+def test_command_ids(files: Path, capfdbinary: pytest.CaptureFixture[bytes], tok: Tokenizer) -> None:
+    ids = tok.apply_chat_template([{"role": "user", "content": "Hi"}])
+    printed = []
+    for flag in ("--ids", "--count", "--json"):
+        main(["chat", "-m", str(VOCABULARY), "-p", "Hi", flag])
+        printed.append(json.loads(capfdbinary.readouterr().out))
+    assert printed == [ids, len(ids), {"prompt": COMMANDS["prompt"][1], "ids": ids, "count": len(ids)}]
+
+
+REFUSED_COMMANDS: dict[str, tuple[list[str], str]] = {
+    "nothing": ([], "give a FILE, or - for standard input, or -p TEXT: one of them"),
+    "both": (["messages.json", "-p", "Hi"], "one of them"),
+    "no JSON": (["template.jinja"], "template.jinja is no JSON"),
+    "what llama-server refuses": (["tools.json"], "All non-assistant messages must contain 'content'"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_COMMANDS)
+def test_command_refuses(files: Path, capfdbinary: pytest.CaptureFixture[bytes], name: str) -> None:
+    arguments, reason = REFUSED_COMMANDS[name]
+    assert main(["chat", "-m", str(VOCABULARY), *arguments]) == 2
+    assert reason in capfdbinary.readouterr().err.decode()
