@@ -81,6 +81,7 @@ LANGUAGE: dict[str, tuple[str, str]] = {
         "{% for x in [1, 2, 3] if x is odd %}{{ x }}{{ loop.length }}{% endfor %}",
         "1232",
     ),
+    "commas left out": ("{{ [1 2 'a']|tojson }}{{ {'a': 1 'b': 2}|tojson }}", '[1, 2, "a"]{"a": 1, "b": 2}'),
     "a default is given": ("{{ ''|default('x') }}{{ ''|default('x', true) }}", "x"),
     "letters around the time": ("{{ strftime_now('é%d') }}", "é01"),
     "the time": ("{{ strftime_now('%Y-%m-%d') }}", "1970-01-01"),

@@ -265,10 +265,7 @@ class _Emitter:
         return ", ".join(self.expression(item) for item in items)
 
     def arguments(self, node: nodes.Call | nodes.Filter | nodes.Test) -> str:
-        if node.dyn_args is not None or node.dyn_kwargs is not None:
-            raise TemplateSyntaxError("cannot exec SpreadExpression", node.lineno)
-        named = [f"Keyword({pair.key!r}, {self.expression(pair.value)})" for pair in node.kwargs]
-        return ", ".join([*map(self.expression, node.args), *named])
+        return self.several(node.args)  # those given by name among them
 
     def item(self, node: nodes.Getitem) -> str:
         of = self.expression(node.node)
@@ -359,6 +356,7 @@ _EXPRESSIONS: dict[type[nodes.Node], Callable[[_Emitter, Any], str]] = {
     nodes.And: _E.logical,
     nodes.Or: _E.logical,
     nodes.CondExpr: _E.chosen,
+    nodes.Keyword: lambda e, node: f"Keyword({node.key!r}, {e.expression(node.value)})",
     nodes.List: lambda e, node: f"[{e.several(node.items)}]",
     nodes.Tuple: lambda e, node: f"({e.several(node.items)}{',' if node.items else ''})",
     nodes.Dict: _E.object,

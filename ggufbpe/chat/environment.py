@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from jinja2 import TemplateSyntaxError, nodes
@@ -60,6 +60,39 @@ class _Parser(Parser):
         while self.stream.current.test("name:is"):  # behind a test stands no filter
             node = self.parse_test(node)
         return node
+
+    def parse_list(self) -> nodes.List:
+        lineno = self.stream.expect("lbracket").lineno
+        return nodes.List(list(self._until("rbracket", self.parse_expression)), lineno=lineno)
+
+    def parse_dict(self) -> nodes.Dict:
+        lineno = self.stream.expect("lbrace").lineno
+        return nodes.Dict(list(self._until("rbrace", self._pair)), lineno=lineno)
+
+    def parse_call_args(self) -> Any:
+        self.stream.expect("lparen")
+        return list(self._until("rparen", self._argument)), [], None, None
+
+    def _until(self, end: str, parse: Callable[[], nodes.Node]) -> Iterator[Any]:
+        """What stands up to a bracket; commas may be left out."""
+        while self.stream.current.type != end:
+            yield parse()
+            self.stream.skip_if("comma")
+        next(self.stream)
+
+    def _pair(self) -> nodes.Pair:
+        key = self.parse_expression()
+        self.stream.expect("colon")
+        return nodes.Pair(key, self.parse_expression(), lineno=key.lineno)
+
+    def _argument(self) -> nodes.Node:
+        """An argument; those given by name stay among the others, in their order."""
+        found = self.parse_expression()
+        if not self.stream.skip_if("assign"):
+            return found
+        if not isinstance(found, nodes.Name):
+            self.fail("Keyword argument key must be identifiers", found.lineno)
+        return nodes.Keyword(found.name, self.parse_expression(), lineno=found.lineno)
 
     def parse_tuple(
         self,
