@@ -2,7 +2,7 @@
 
 The first: a GGUF has lost its `tokenizer.ggml.pre`. The ids that the real llama-tokenize gives with the right one are
 at hand. `verify` says that and where they differ, `diagnose` says why, `fix` mends the file, and `verify` passes. The
-others: Llama 2, bge and nomic, a unigram model: opened, found to be right, broken by a flag or a wrong model, diagnosed, mended.
+others: Llama 2, bge and nomic, opened, found to be right, broken by a flag or a wrong model, diagnosed, and mended.
 """
 
 from __future__ import annotations
