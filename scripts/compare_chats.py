@@ -9,8 +9,8 @@ vocabulary that adds BOS and EOS or not. Both must give the same prompt, number 
 the template that refuses must be the same, too. How many reasons are worded in another way is counted, and shown with
 `--reasons`. A difference is shrunk and printed; with `--templates FOLDER`, its template is written there.
 
-Ends with a line of totals, and with status 1 if anything differed. The same seed asks the same questions, whatever the
-number of processes.
+One difference is known and counted by itself (`KNOWN`). Ends with a line of totals, and with status 1 if anything else
+differed. The same seed asks the same questions, whatever the number of processes.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ _ADDED = {  # what the vocabulary adds to a prompt
     "both": {"tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_eos_token": True},
     "EOS": {"tokenizer.ggml.add_bos_token": False, "tokenizer.ggml.add_eos_token": True},
 }
+# Why the server refuses some chats that we do not (docs/chat.md): it reads an answer that goes on as model output.
+KNOWN = "The model produced output that does not match the expected"
 _LINE = re.compile(r"at line (\d+), column")
 
 
@@ -97,7 +99,9 @@ class Comparison:
             if ours.reason != expected:
                 totals["reasons in other words"] += 1
                 self.result.reasons[f"{expected!r}\n  ours: {ours.reason!r}"] += 1
-        if differ(theirs, ours):
+        if isinstance(theirs, Refusal) and theirs.message.startswith(KNOWN) and isinstance(ours, Answer):
+            totals["known differences"] += 1
+        elif differ(theirs, ours):
             totals["differences"] += 1
             if len(self.result.differences) < SHOWN:
                 self._report(name, request)
@@ -315,7 +319,8 @@ def main() -> int:
     print(
         f"compared with llama-server: {totals['templates']} templates ({totals['templates refused']} refused), "
         f"{totals['chats']} chats ({totals['refused']} refused, {totals['reasons in other words']} in other words), "
-        f"{totals['ends of the server']} ends of the server, {totals['differences']} differences, "
+        f"{totals['ends of the server']} ends of the server, {totals['known differences']} known differences, "
+        f"{totals['differences']} others, "
         f"{time.perf_counter() - start:.0f} seconds"
     )
     return 1 if totals["differences"] else 0

@@ -274,7 +274,8 @@ class RandomTemplates:
         if form < 5:
             return f"{made} | {choose(_FILTERS[kind])}", False
         if form < 8:
-            return f"{made}.{choose(_METHODS[kind])}", True
+            member = choose(_METHODS[kind])
+            return f"{made}.{member}", "|" not in member
         if form < 10:
             return f"{made}{choose(_SLICES)}", True
         if form < 11:
