@@ -15,7 +15,7 @@ from itertools import product
 from ..errors import GGUFError
 from ..gguf.constants import TokenizerKey
 from ..gguf.reader import GGUFFile
-from ..models.looks import looks_of, models_like
+from ..models.looks import looks_of, models_alike, models_like
 from ..spelling import BYTE_TOKENS, SPACE
 from ..tokenizer import Tokenizer
 from ..vocab import BYTE, Vocabulary, load
@@ -109,6 +109,8 @@ def _score_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Itera
         return
     size = len(vocabulary.tokens)
     if is_flat(vocabulary.scores):
+        if vocabulary.tokenizer_model.algorithm != "scores":
+            return  # those of a best path are no ranks, and cannot be guessed
         what = "the scores of the model are all the same, and the given ids are those of scores that fall with the id"
         fix = "convert the model again, with the scores of its own tokenizer (tokenizer.model)"
         cause = Cause("scores", {"what": what, "problem": "flat", "theirs": "by id"}, fix)
@@ -192,20 +194,22 @@ def _with(cause: Cause, **fields: object) -> EncodingChange:
 
 
 def other_models(vocabulary: Vocabulary) -> Iterator[tuple[Tokenizer, Cause]]:
-    """The same file read as the models that its tokens look like, if they do not look like its own."""
+    """The same file read as the models that its tokens look like, if not like its own, or no less than like that."""
     if not os.path.isfile(vocabulary.path):
         return
     try:
         with GGUFFile(vocabulary.path) as file:
-            names = models_like(looks_of(file), vocabulary.model)
+            looks = looks_of(file)
     except (OSError, GGUFError):
         return
-    for name in names:
+    others, alike = models_like(looks, vocabulary.model), models_alike(looks, vocabulary.model)
+    for name in (*others, *alike):
         try:
             found = load(vocabulary.path, {_K.MODEL: name})[0]
         except GGUFError:
             continue
-        what = f"the model is {name} ({found.tokenizer_model.description}), not {vocabulary.model}: its tokens look so"
+        why = "its tokens look alike under both" if name in alike else "its tokens look so"
+        what = f"the model is {name} ({found.tokenizer_model.description}), not {vocabulary.model}: {why}"
         cause = Cause(
             "model",
             {"what": what, "model": name, "ours": vocabulary.model},

@@ -33,7 +33,18 @@ class Answer(NamedTuple):
 
 def order(answer: Answer) -> list[int]:
     """The sort key of answers: the places of their causes in `CAUSES`."""
-    return sorted(CAUSES.index(cause.id) for cause in answer.causes)
+    return sorted(map(_place, answer.causes))
+
+
+def _place(cause: Cause) -> int:
+    """Types of tokens that do not look special come after scores, which make tokens of plain text, too."""
+    likely = cause.id != "special_token_types" or any(map(_looks_special, cause.detail["tokens"]))  # type: ignore[call-overload]
+    return CAUSES.index(cause.id if likely else "scores") + (not likely)
+
+
+def _looks_special(token: dict[str, str]) -> bool:
+    """Whether a token is written in brackets, as special tokens are."""
+    return token["token"].strip()[:1] in tuple("<[{")
 
 
 def _with_pre_first(answer: Answer) -> Answer:

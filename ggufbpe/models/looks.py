@@ -82,6 +82,15 @@ def models_like(looks: Looks, own: str) -> list[str]:
     return [name for name in SUPPORTED if tokenizer_model(name).recognizes(looks)]
 
 
+def models_alike(looks: Looks, own: str) -> list[str]:
+    """The other models that a file is as likely of as of `own`, which it looks like."""
+    from . import SUPPORTED, tokenizer_model
+
+    if not looks.is_telling or not tokenizer_model(own).recognizes(looks):
+        return []
+    return [name for name in SUPPORTED if name != own and tokenizer_model(name).recognizes(looks)]
+
+
 def _list(file: GGUFFile | Metadata, key: str) -> Sequence[Any]:
     if key not in file:
         return ()
