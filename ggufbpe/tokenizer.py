@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import cache
@@ -21,20 +21,18 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import utf8
+from .chat.methods import ChatMethods
 from .gguf.metadata import Metadata, Overrides
 from .kernel import native, why_not_native
 from .once import made_once, making
 from .pipeline.detokenize import DecodeStream, Pieces, detokenize, token_ids
-from .vocab import Vocabulary, chat_templates, load, load_from, packed, warn_of
+from .vocab import Vocabulary, load, load_from, packed, warn_of
 from .vocabulary_facts import VocabularyFacts
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     import numpy as np
     import numpy.typing as npt
 
-    from .chat.chats import Chats
     from .kernel._native import Encoder
     from .pipeline.pipeline import Pipeline
     from .trace.trace import Trace
@@ -47,7 +45,7 @@ Unit = Literal["bytes", "characters"]  # of offsets
 Text = str | bytes | bytearray | memoryview
 
 
-class Tokenizer(VocabularyFacts):
+class Tokenizer(VocabularyFacts, ChatMethods):
     """The tokenizer of one GGUF model, with the ids that llama.cpp gives.
 
     >>> tok = Tokenizer.from_gguf("model.gguf")                     # doctest: +SKIP
@@ -375,69 +373,6 @@ class Tokenizer(VocabularyFacts):
     def token_to_piece(self, token: int, *, special: bool = True) -> bytes:
         """The bytes of one token: exactly llama_token_to_piece. Without `special`, control tokens are empty."""
         return self._pieces[special][operator.index(token)]
-
-    # ---- chats ----------------------------------------------------------------------------------
-
-    @made_once
-    def chat_templates(self) -> dict[str, str]:
-        """The chat templates of the file by name, such as "tool_use"; that without a name is ""."""
-        return {} if self._metadata is None else chat_templates(self._metadata)
-
-    @property
-    def chat_template(self) -> str | None:
-        """The chat template of the file; None where it has none, and llama-server takes the one of ChatML."""
-        return self.chat_templates.get("")
-
-    def apply_chat_template(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        tool_choice: str = "auto",
-        chat_template: str | None = None,
-        add_generation_prompt: bool = True,
-        continue_final_message: bool | str | None = None,
-        reasoning_effort: str | None = None,
-        tokenize: bool = True,
-        now: datetime | None = None,
-        **chat_template_kwargs: Any,
-    ) -> list[int] | str:
-        """The ids of a chat as `llama-server --jinja` counts them; with `tokenize=False` the prompt, a `str`.
-
-        >>> tok.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False)    # doctest: +SKIP
-        '<|im_start|>user\\nHi<|im_end|>\\n<|im_start|>assistant\\n'
-
-        `messages` and `tools` are in OpenAI's form: lists of dicts of what JSON has. The rest are the fields of a
-        request, with llama-server's defaults: an answer that comes last goes on; `continue_final_message` (True,
-        "content", "reasoning_content") wants `add_generation_prompt=False`. `chat_template_kwargs` are what the
-        template gets beside, such as `enable_thinking=False`. `chat_template` is a template in place of the file's,
-        or the name of one of the file's; `now` the time for templates that write the date, the clock's by default.
-
-        Raises `ChatError`, a `ValueError`, for what llama-server refuses, and for a template that cannot be run:
-        its `reason`, and from the template the `line`. `NotInstalledError` without jinja2 (the extra `chat`).
-
-        Source: oaicompat_chat_params_parse and handle_count_tokens in tools/server/; common/chat.cpp.
-        """
-        with making:
-            from .chat.chats import body_of, text_of
-        body = body_of(
-            messages,
-            tools,
-            tool_choice,
-            add_generation_prompt,
-            continue_final_message,
-            reasoning_effort,
-            chat_template_kwargs,
-        )
-        prompt = self.chats.prompt(body, chat_template, now)
-        return self.encode(prompt) if tokenize else text_of(prompt)
-
-    @made_once
-    def chats(self) -> Chats:
-        """What makes prompts: `tok.chats.prompt(body)` takes the whole body of a request to llama-server."""
-        from .chat.chats import Chats
-
-        return Chats(self)
 
     # ---- the vocabulary -------------------------------------------------------------------------
 
