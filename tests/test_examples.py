@@ -124,6 +124,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("prompt.txt", "text.txt", "corpus.txt", "de.txt", "more.txt", "README.md"):
         (folder / name).write_text(TEXT, encoding="utf-8")
     (folder / "words.tsv").write_text("low\t5\nlower\t2\nnewest\t6\n")
+    messages = [{"role": "user", "content": TEXT}]
+    function = {"name": "now", "description": "the time", "parameters": {"type": "object", "properties": {}}}
+    (folder / "messages.json").write_text(json.dumps(messages))
+    (folder / "tools.json").write_text(json.dumps([{"type": "function", "function": function}]))
+    (folder / "request.json").write_text(json.dumps({"messages": messages}))
+    (folder / "template.jinja").write_text("{% for message in messages %}{{ message.content }}\n{% endfor %}")
     for name in ("dump.gz", "dump.txt.gz"):
         (folder / name).write_bytes(gzip.compress(TEXT.encode()))
     lines = "".join(json.dumps({"lang": lang, "text": TEXT, "body": TEXT}) + "\n" for lang in ("de", "fr"))

@@ -55,12 +55,12 @@ DECODING = "(self, ids, *, remove_special=False, unparse_special=False)"
 @pytest.mark.parametrize(
     ("method", "signature"),
     [
-        ("encode", ENCODING),
-        ("encode_to_numpy", ENCODING.replace(")", ", threads=1)")),
-        ("encode_with_offsets", ENCODING.replace(")", ", unit='bytes')")),
+        ("encode", ENCODING.replace(")", ", continues=False)")),
+        ("encode_to_numpy", ENCODING.replace(")", ", threads=1, continues=False)")),
+        ("encode_with_offsets", ENCODING.replace(")", ", continues=False, unit='bytes')")),
         ("encode_batch", ENCODING.replace("text", "texts").replace(")", ", threads=None)")),
         ("encode_batch_to_numpy", ENCODING.replace("text", "texts").replace(")", ", threads=None)")),
-        ("count", ENCODING.replace(")", ", threads=1)")),
+        ("count", ENCODING.replace(")", ", threads=1, continues=False)")),
         ("words", "(self, text)"),
         ("decode", DECODING),
         ("decode_bytes", DECODING),
