@@ -330,10 +330,11 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         return len(self.words(text)) if found is None else found
 
     def cut(self, data: bytes, start: int) -> int:
-        """The first place at or behind `start` where a text may be cut without a change of ids or words.
+        """The first place at or behind `start`, but not the beginning, where a text may be cut without a change of ids.
 
         What is behind is encoded with `continues`. Characters must end there, and special tokens are not looked at. The
-        length of `data` where there is no place, as for UGM and in the reference engine.
+        length of `data` where there is no place: as for UGM, for byte pair encoding, whose texts are cut where its
+        pre-tokenizer lets them be (`pipeline/blocks.py`), and in the reference engine.
         """
         encoder = self._encoder
         return len(data) if encoder is None else encoder.cut(data, start)

@@ -221,6 +221,13 @@ def test_a_text_that_goes_on_has_no_space_before_it(engine: Any) -> None:
     assert ids + more == tokenizer.encode("hello world", add_special=False)
 
 
+@pytest.mark.skipif(native is None, reason="the reference engine has no places")
+@pytest.mark.parametrize("model", ["spm", "wpm"])
+def test_the_beginning_is_no_place_to_cut(model: str) -> None:
+    tokenizer = Tokenizer(opened()[model].vocabulary)
+    assert tokenizer.cut(b"hello world, hello", 0) == tokenizer.cut(b"hello world, hello", 1) < 18
+
+
 @pytest.mark.parametrize("name", ["spm", "nomic-bert-moe", "rwkv", "wpm", "plamo2", "plamo3"])
 @pytest.mark.parametrize("text", ["", "world", " world", "world</s>world", "</s>world", b" \xff"])
 def test_both_engines_go_on_alike(name: str, text: str | bytes) -> None:

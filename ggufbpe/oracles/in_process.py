@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from ..errors import printable
 from ..tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    pass
 from .oracle import Answer, Failure, Oracle, OracleError, not_installed, of_crash
 
 

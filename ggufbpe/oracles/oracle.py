@@ -6,13 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..errors import printable
 from ..tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    pass
 
 
 class OracleError(ValueError):

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import printable
 from ..tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    pass
 from .oracle import Answer, Failure, Oracle, OracleError, garbage
 
 

@@ -6,7 +6,7 @@ texts, oracle -> [this file] -> kinds of differences -> examine.py
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..diagnosis.agreement import AS_COMMAND, SAID_OF, added_as
 from ..oracles.oracle import Failure, Oracle
@@ -14,9 +14,6 @@ from ..tokenizer import Tokenizer
 from ..unicode_classes import class_of
 from .align import Placed, Row, Span, align, own_row, place
 from .result import Difference, Example, FailureGroup, Progress, Result, Shown, Text
-
-if TYPE_CHECKING:
-    pass
 
 MOST_KINDS = 100  # kinds of differences told apart; what comes after them is counted
 _CONTEXT = 6  # tokens shown on each side of a differing span

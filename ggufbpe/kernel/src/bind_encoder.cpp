@@ -6,6 +6,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -410,12 +411,12 @@ void bind_encoder(nb::module_ &module) {
         .def("cut",
              [](const BoundEncoder &self, nb::bytes text, size_t start) {
                  const auto *data = reinterpret_cast<const unsigned char *>(text.c_str());
-                 return start && start < text.size() ? self.encoder.model().cut(data, text.size(), start, LOOK_AT_SIGNALS)
-                                                     : text.size();
+                 const size_t from = std::max<size_t>(start, 1);
+                 return from < text.size() ? self.encoder.model().cut(data, text.size(), from, LOOK_AT_SIGNALS) : text.size();
              },
              nb::arg("text"), nb::arg("start"),
-             "The first place at or behind `start` where a text may be cut, and what is behind given with `continues`; its size "
-             "if there is none.")
+             "The first place at or behind `start`, not the beginning, where a text may be cut, and what is behind given with "
+             "`continues`; its size if there is none.")
         .def("encode_plain",
              [](const BoundEncoder &self, nb::handle text) {
                  return self.ints.list_of(encoded_plain(self.encoder, text));
