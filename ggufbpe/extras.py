@@ -10,6 +10,8 @@ from typing import Any
 
 from .once import making
 
+_PACKAGES = {"google": "protobuf"}  # whose modules have another name than the package
+
 
 class NotInstalledError(ModuleNotFoundError):
     """A package of an extra is not installed; the message says which extra."""
@@ -21,7 +23,8 @@ def imported(module: str, extra: str, what: str) -> Any:
         with making:
             return import_module(module)
     except ImportError:
-        package = module.partition(".")[0]
+        name = module.partition(".")[0]
+        package = _PACKAGES.get(name, name)
         raise NotInstalledError(
             f"{what} takes the package {package}: pip install 'ggufbpe[{extra}]'", name=package
         ) from None

@@ -20,7 +20,7 @@ environment() {
     export PATH
     stamp=.venv/installed-$extra
     if [ ! -e "$stamp" ] || [ -n "$(find pyproject.toml CMakeLists.txt ggufbpe/kernel/src -newer "$stamp")" ]; then
-        echo "installing ggufbpe${extra:+ with what its $extra extra needs} into .venv" >&2
+        echo "installing ggufbpe${extra:+ with what its $extra extra needs} into .venv, and compiling its engine: minutes, the first time" >&2
         touch "$stamp.begun" # what changes while it is built is built again
         install_build_requirements
         python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable ".${extra:+[$extra]}" >&2

@@ -601,7 +601,7 @@ def test_count_sorted(by: str, run: Run, repository: Path, monkeypatch: pytest.M
 def test_count_shows_the_largest(run: Run, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(repository)
     found = run("count", "--top", "2", "build/b.txt", "c.txt", "bad.txt")
-    assert (rows_of(found)[0], len(rows_of(found)), "1 more count in the total" in found.err) == (
+    assert (rows_of(found)[0], len(rows_of(found)), "1 more file in the total" in found.err) == (
         "c.txt",
         3,
         True,

@@ -373,7 +373,7 @@ def test_a_copy_that_cannot_be_opened_is_not_written(model: Path, capfd: pytest.
     arguments = ["fix", str(model), "--set", f"{PRE}=no-such-name"]
     assert main([*arguments, "--in-place"]) == 2
     assert main([*arguments, "-o", str(model.with_name("fixed.gguf"))]) == 2
-    assert "nothing was written" in capfd.readouterr().err
+    assert "give another value (nothing was written" in capfd.readouterr().err
     assert unchanged(model, before)
     assert main([*arguments, "--in-place", "--force"]) == 0
     assert metadata(model)[PRE] == "no-such-name"

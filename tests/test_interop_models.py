@@ -844,10 +844,18 @@ def test_import_of_an_empty_folder_and_of_a_name_that_does_not_go_with_it(
     assert "--pre 'gpt-2' goes with byte pair encoding that has merges" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [("sentencepiece.sentencepiece_model_pb2", "sentencepiece"), ("google.protobuf", "protobuf")],
+)
 def test_without_sentencepiece_the_extra_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    module: str,
+    package: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "sentencepiece.sentencepiece_model_pb2", None)
+    monkeypatch.setitem(__import__("sys").modules, module, None)
     source = ROOT / "fixtures" / "vocabs" / "spm.gguf"
     assert main(["export", "-m", str(source), "--to", "sentencepiece", "-o", str(tmp_path / "out")]) == 2
-    assert "takes the package sentencepiece: pip install 'ggufbpe[sentencepiece]'" in capsys.readouterr().err
+    assert f"takes the package {package}: pip install 'ggufbpe[sentencepiece]'" in capsys.readouterr().err

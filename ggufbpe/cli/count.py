@@ -14,6 +14,7 @@ from ..corpus import CorpusError, File, decompressed, files_of, has_json_lines, 
 from ..pipeline.blocks import added_ids, blocks
 from ..tokenizer import Tokenizer
 from ..views import terminal
+from ..wording import counted
 from . import _output
 from ._arguments import (
     Parser,
@@ -153,7 +154,8 @@ class _Job:
         if several and not self._json:
             table.row(total)
         if len(shown) < len(self._counted):
-            _output.note(f"ggufbpe: {len(self._counted) - len(shown)} more count in the total")
+            more = counted(len(self._counted) - len(shown), "more file")
+            _output.note(f"ggufbpe: {more} in the total")
         say_what_was_left_out(self._skipped, "give a path to count it")
         say_what_is_not_utf8(total.undecodable_bytes)
 

@@ -15,7 +15,7 @@ from ..trace.reasons import WhyNot
 from ..trace.survey import Survey, Wanted, survey
 from ..trace.trace import Totals
 from ..trace.why_not import why_not
-from ..views import explain_json
+from ..views import explain_json, terminal
 from . import _output
 from ._arguments import (
     Parser,
@@ -115,6 +115,7 @@ def _show(arguments: argparse.Namespace, model: str, found: Survey | Parts, answ
         count = found.totals.words if arguments.all else _WORDS_OF_PAGE
         page = html(found, count, answer, model)
         write_file(arguments.html, (text.encode() for text in page))
+        _output.note(f"ggufbpe: the page is in {terminal.one_line(arguments.html)}")
         return
     from ..views.explain_lines import ExplainLines
 

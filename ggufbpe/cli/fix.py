@@ -68,6 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     is_change = bool(arguments.set or arguments.override_kv or arguments.remove or arguments.set_token_type)
     if (arguments.in_place or not is_change) and _was_recovered(source) and not is_change:
         return 0
+    if is_change and (arguments.output is None) is not arguments.in_place:
+        raise UsageError("say where the copy goes: -o PATH, or --in-place to change the model itself")
     settings = _settings(source, arguments)
     try:
         with termination_as_exit():

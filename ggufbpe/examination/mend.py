@@ -115,9 +115,7 @@ def fix(
 def _target(source: str, output: str | os.PathLike[str] | None, in_place: bool, force: bool) -> str:
     """Where the copy goes; refused where that is not free."""
     if (output is None) is not in_place:
-        raise ValueError(
-            "say where the copy goes: give output, or in_place to change the model itself (-o PATH, or --in-place)"
-        )
+        raise ValueError("say where the copy goes: give output, or in_place=True to change the model itself")
     if output is None:
         return source
     target = os.fspath(output)
@@ -180,9 +178,8 @@ def _problems(copy: str, metadata: bytes | None, target: str, source: str, edite
             not at and "" in before
         )  # opening ends at the first error, which may have been another one
         if error.key in edited or not (at in before or is_hidden):
-            error.remedy = (
-                f"{error.remedy or 'change something else'} (nothing was written; --force writes it)"
-            )
+            remedy = "give another value" if error.key in edited else error.remedy or "change something else"
+            error.remedy = f"{remedy} (nothing was written; --force writes it)"
             raise error
     return [*map(str, found.values()), *(f"{target}: {problem}" for problem in told)]
 
