@@ -5,9 +5,7 @@
 Scores are counted in whole ten-thousandths. A character that is in no token costs 1000, and becomes the tokens of its
 bytes. A token whose own score is -1000 is taken for the end of llama.cpp's list of what may begin at a place: nothing
 shorter is looked at there, nor what a character more in front of it could begin. So it is here. (llama.cpp's converter
-fills vocabularies up with such tokens, `[PAD1]` and on.)
-
-But: tokens are UTF-8 here, as for all models.
+fills vocabularies up with such tokens, `[PAD1]` and on.) But: tokens are UTF-8 here, as for all models.
 
 Source: src/llama-vocab.cpp, llm_tokenizer_plamo2.
 """
