@@ -129,10 +129,14 @@ class _WatchingRuntime(Runtime):
         return super().rows(value, names)
 
     def look_at_all(self, value: Value) -> None:
-        _touch(value)
-        if isinstance(value, (list, tuple, dict)):
-            for member in value.values() if isinstance(value, dict) else value:
-                self.look_at_all(member)
+        stack, seen = [value], set()
+        while stack:
+            value = stack.pop()
+            _touch(value)
+            if isinstance(value, (list, tuple, dict)) and id(value) not in seen:
+                seen.add(id(value))
+                self.step(len(value))
+                stack.extend(value.values() if isinstance(value, dict) else value)
 
 
 @dataclass
