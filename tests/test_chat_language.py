@@ -7,7 +7,9 @@ import time
 import pytest
 
 from ggufbpe import ChatError
+from ggufbpe.chat import runtime
 from ggufbpe.chat.environment import Template
+from ggufbpe.chat.render import ChatTemplate, Ends
 from ggufbpe.chat.values import plain, viewed
 
 NOW = time.gmtime(0)
@@ -193,44 +195,86 @@ def test_no_names_but_those_of_llama_cpp(name: str) -> None:
 
 # What loops, grows or nests without end. Each ends soon, with a ChatError.
 _DOUBLING = "{%- set ns = namespace(x='a', l=[1]) -%}{%- for i in range(60) -%}"
-ATTACKS: dict[str, str] = {
-    "a long range": "{% for i in range(10000000000) %}{% endfor %}",
-    "loops in loops": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-    "text that doubles": _DOUBLING + "{%- set ns.x = ns.x + ns.x -%}{%- endfor -%}",
-    "text that doubles, joined": _DOUBLING + "{%- set ns.x = [ns.x, ns.x]|join -%}{%- endfor -%}",
-    "text that doubles, replaced": _DOUBLING + "{%- set ns.x = ns.x|replace('a', 'aa') -%}{%- endfor -%}",
-    "text that doubles, formatted": _DOUBLING + "{%- set ns.x = '{}{}'.format(ns.x, ns.x) -%}{%- endfor -%}",
-    "array that doubles": _DOUBLING + "{%- set ns.l = ns.l + ns.l -%}{%- endfor -%}",
-    "array of itself": "{% set l = [] %}{% set q = l.append(l) %}{{ l }}",
-    "array of itself as JSON": "{% set l = [] %}{% set q = l.append(l) %}{{ l|tojson }}",
-    "array of itself as a string": "{% set l = [] %}{% set q = l.append(l) %}{{ l|string }}",
-    "array of itself, sought": "{% set l = [] %}{% set q = l.append(l) %}{{ l in [l] }}{{ l|join }}",
-    "arrays twice in arrays": _DOUBLING + "{%- set ns.l = [ns.l, ns.l] -%}{%- endfor -%}{{ ns.l }}",
-    "arrays twice in arrays, as JSON": _DOUBLING
-    + "{%- set ns.l = [ns.l, ns.l] -%}{%- endfor -%}{{ ns.l|tojson }}",
-    "tuples twice in tuples, compared": _DOUBLING
-    + "{%- set ns.l = (ns.l, ns.l) -%}{%- endfor -%}{{ ns.l == ns.l }}",
-    "a text many times": "{{ 'a' * 10000000000 }}",
-    "a margin": "{{ 'a\nb'|indent(10000000000) }}",
-    "a wide JSON": "{{ [1, [2]]|tojson(indent=10000000000) }}",
-    "a replacement of nothing": "{{ ('a' * 60000)|replace('', 'b' * 60000) }}",
-    "a macro that calls itself": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-    "macros that call each other": (
-        "{% macro a() %}{{ b() }}{{ b() }}{% endmacro %}{% macro b() %}{{ a() }}{{ a() }}{% endmacro %}{{ a() }}"
+_TUPLES = "{%- set ns = namespace(t=(1, 2)) -%}{%- for i in range(60) -%}{%- set ns.t = (ns.t, ns.t) -%}{%- endfor -%}"
+_STEPS = "the template takes more than 2,000,000 steps"
+_CHARACTERS = "the template writes more than 67,108,864 characters"
+_NESTED = "the chat template is nested too deeply"
+_CALLS = "the template's macros call each other more than 150 deep"
+ATTACKS: dict[str, tuple[str, str]] = {
+    "a long range": ("{% for i in range(10000000000) %}{% endfor %}", _STEPS),
+    "loops in loops": (
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+        _STEPS,
     ),
-    "parentheses": "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
-    "blocks": "{% if true %}" * 500 + "{% endif %}" * 500,
-    "loops": "{% for a in [1] %}" * 50 + "{% endfor %}" * 50,
-    "filters": "{{ 'a'" + "|upper" * 5000 + " }}",
-    "a sum": "{{ 1" + "+1" * 20000 + " }}",
-    "a large number": "{{ 99999999999999999999 }}",
-    "a large source": "a" * (1 << 20) + "b",
-    "a date": "{{ strftime_now('%A' * 100) }}",
-    "division by nothing": "{{ 1 is divisibleby(0) }}",
+    "text that doubles": (_DOUBLING + "{%- set ns.x = ns.x + ns.x -%}{%- endfor -%}", _CHARACTERS),
+    "text that doubles, joined": (
+        _DOUBLING + "{%- set ns.x = [ns.x, ns.x]|join -%}{%- endfor -%}",
+        _CHARACTERS,
+    ),
+    "text that doubles, replaced": (
+        _DOUBLING + "{%- set ns.x = ns.x|replace('a', 'aa') -%}{%- endfor -%}",
+        _CHARACTERS,
+    ),
+    "text that doubles, formatted": (
+        _DOUBLING + "{%- set ns.x = '{}{}'.format(ns.x, ns.x) -%}{%- endfor -%}",
+        _CHARACTERS,
+    ),
+    "array that doubles": (_DOUBLING + "{%- set ns.l = ns.l + ns.l -%}{%- endfor -%}", _STEPS),
+    "array of itself": ("{% set l = [] %}{% set q = l.append(l) %}{{ l }}", _STEPS),
+    "array of itself as JSON": ("{% set l = [] %}{% set q = l.append(l) %}{{ l|tojson }}", _STEPS),
+    "array of itself as a string": ("{% set l = [] %}{% set q = l.append(l) %}{{ l|string }}", _STEPS),
+    "array of itself, sought": ("{% set l = [] %}{% set q = l.append(l) %}{{ {}[l] }}", _STEPS),
+    "arrays twice in arrays": (_DOUBLING + "{%- set ns.l = [ns.l, ns.l] -%}{%- endfor -%}{{ ns.l }}", _STEPS),
+    "arrays twice in arrays, as JSON": (
+        _DOUBLING + "{%- set ns.l = [ns.l, ns.l] -%}{%- endfor -%}{{ ns.l|tojson }}",
+        _STEPS,
+    ),
+    "tuples twice in tuples, compared": (
+        _DOUBLING + "{%- set ns.l = (ns.l, ns.l) -%}{%- endfor -%}{{ ns.l == ns.l }}",
+        _STEPS,
+    ),
+    "tuples twice in tuples, as a key": (_TUPLES + "{{ {}[ns.t] }}", _STEPS),
+    "tuples twice in tuples, as an index": (_TUPLES + "{{ [1][ns.t] }}", _STEPS),
+    "tuples twice in tuples, sought in an object": (_TUPLES + "{{ ns.t in {} }}", _STEPS),
+    "tuples twice in tuples, on the right": (_TUPLES + "{{ (1, 2) == ns.t }}", _STEPS),
+    "tuples twice in tuples, mapped": (_TUPLES + "{{ [{}]|map(attribute=ns.t) }}", _STEPS),
+    "tuples twice in tuples, sorted": (_TUPLES + "{{ [{}]|sort(attribute=ns.t) }}", _STEPS),
+    "tuples twice in tuples, the greatest": (_TUPLES + "{{ [{}]|max(attribute=ns.t) }}", _STEPS),
+    "tuples twice in tuples, joined": (_TUPLES + "{{ [{}]|join(attribute=ns.t) }}", _STEPS),
+    "a text many times": ("{{ 'a' * 10000000000 }}", _CHARACTERS),
+    "a margin": ("{{ 'a\nb'|indent(10000000000) }}", _CHARACTERS),
+    "a wide JSON": ("{{ [1, [2]]|tojson(indent=10000000000) }}", _CHARACTERS),
+    "a replacement of nothing": ("{{ ('a' * 60000)|replace('', 'b' * 60000) }}", _CHARACTERS),
+    "a macro that calls itself": ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", _CALLS),
+    "macros that call each other": (
+        (
+            "{% macro a() %}{{ b() }}{{ b() }}{% endmacro %}{% macro b() %}{{ a() }}{{ a() }}{% endmacro %}{{ a() }}"
+        ),
+        _CALLS,
+    ),
+    "parentheses": ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", _NESTED),
+    "blocks": ("{% if true %}" * 500 + "{% endif %}" * 500, _NESTED),
+    "loops": ("{% for a in [1] %}" * 50 + "{% endfor %}" * 50, _NESTED),
+    "filters": ("{{ 'a'" + "|upper" * 5000 + " }}", _NESTED),
+    "a sum": ("{{ 1" + "+1" * 20000 + " }}", _NESTED),
+    "a large number": ("{{ 99999999999999999999 }}", "stoll"),
+    "a large source": ("a" * (1 << 20) + "b", "a chat template of more than 1,048,576 bytes"),
+    "a date": ("{{ strftime_now('%A' * 100) }}", "strftime_now: failed to format time"),
+    "division by nothing": ("{{ 1 is divisibleby(0) }}", "division by zero"),
 }
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_attacks_end_with_an_error(name: str) -> None:
+def test_attacks_end_with_their_reason(name: str) -> None:
+    source, reason = ATTACKS[name]
+    with pytest.raises(ChatError) as refusal:
+        render(source)
+    assert refusal.value.reason == reason
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_attacks_end_where_a_template_is_tried(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "MOST_STEPS", 20_000)  # each is run some ten times
+    monkeypatch.setattr(runtime, "MOST_CHARACTERS", 1 << 20)
     with pytest.raises(ChatError):
-        render(ATTACKS[name])
+        _ = ChatTemplate(ATTACKS[name][0], Ends()).supports_thinking

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _NONE = Undefined()
 
 
-def attribute_of(value: Value, attribute: Value, otherwise: Value) -> Value:
+def attribute_of(run: Runtime, value: Value, attribute: Value, otherwise: Value) -> Value:
     """A member of an object, or an item of an array, by name or number; else `otherwise`."""
     if isinstance(attribute, Undefined):
         return otherwise
@@ -27,6 +27,7 @@ def attribute_of(value: Value, attribute: Value, otherwise: Value) -> Value:
             attribute = int(attribute) if digits else _NONE
         return item_of(value, attribute, otherwise)
     if isinstance(value, dict):
+        run.weigh_key(attribute)
         try:
             return value.get(attribute, otherwise)
         except TypeError:
@@ -53,14 +54,14 @@ def items_where(run: Runtime, arguments: Arguments, keep: bool) -> Value:
     array, attribute = arguments[0], arguments[1]
     run.step(len(array))
     if len(arguments) == 2:
-        return [item for item in array if truth(attribute_of(item, attribute, _NONE)) is keep]
+        return [item for item in array if truth(attribute_of(run, item, attribute, _NONE)) is keep]
     has_attribute = len(arguments) == 4
     test = run.test_named(as_string(arguments[2 if has_attribute else 1]))
     if test is None:
         raise TemplateError(f"selectattr: unknown test '{as_string(arguments[2 if has_attribute else 1])}'")
     out = []
     for item in array:
-        looked_at = attribute_of(item, attribute, _NONE) if has_attribute else item
+        looked_at = attribute_of(run, item, attribute, _NONE) if has_attribute else item
         if truth(test(run, Arguments((looked_at, arguments[-1])))) is keep:
             out.append(item)
     return out
@@ -112,7 +113,7 @@ def join(run: Runtime, arguments: Arguments) -> Value:
     run.step(len(arguments[0]))
     parts = []
     for item in arguments[0]:
-        value = item if isinstance(attribute, Undefined) else attribute_of(item, attribute, _NONE)
+        value = item if isinstance(attribute, Undefined) else attribute_of(run, item, attribute, _NONE)
         if not isinstance(value, (str, int, float)) or isinstance(value, bool):
             raise TemplateError("join() can only join arrays of strings or numerics")
         parts.append(as_string(value))
@@ -130,7 +131,7 @@ def mapped(run: Runtime, arguments: Arguments) -> Value:
     attribute = arguments.get("attribute", 1)
     otherwise = arguments.named("default", _NONE)
     run.step(len(arguments[0]))
-    return like(arguments[0], [attribute_of(item, attribute, otherwise) for item in arguments[0]])
+    return like(arguments[0], [attribute_of(run, item, attribute, otherwise) for item in arguments[0]])
 
 
 def append(run: Runtime, arguments: Arguments) -> Value:
@@ -176,7 +177,7 @@ def sort(run: Runtime, arguments: Arguments) -> Value:
     if isinstance(attribute, Undefined):
         return like(arguments[0], sorted(arguments[0], key=key))
     return like(
-        arguments[0], sorted(arguments[0], key=lambda item: key(attribute_of(item, attribute, _NONE)))
+        arguments[0], sorted(arguments[0], key=lambda item: key(attribute_of(run, item, attribute, _NONE)))
     )
 
 
@@ -203,7 +204,7 @@ def extreme(run: Runtime, arguments: Arguments, how: str) -> Value:
     for item in arguments[0]:
         a, b = item, result
         if not isinstance(attribute, Undefined):
-            a, b = attribute_of(item, attribute, _NONE), attribute_of(result, attribute, _NONE)
+            a, b = attribute_of(run, item, attribute, _NONE), attribute_of(run, result, attribute, _NONE)
         if compared(a, b, how):
             result = item
     return result
@@ -260,6 +261,8 @@ def dictsort(run: Runtime, arguments: Arguments) -> Value:
     """The object with its members in order of their names, or of their values."""
     by = arguments.get("by", 2)
     how = "gt" if truth(arguments.get("reverse", 3)) else "lt"
+    for name in arguments[0]:
+        run.weigh_key(name)
     position = 1 if isinstance(by, str) and by == "value" else 0
     key = cmp_to_key(_ordering(how))
     return dict(sorted(arguments[0].items(), key=lambda pair: key(pair[position])))

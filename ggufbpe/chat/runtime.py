@@ -117,6 +117,7 @@ class Runtime:
             return self.method(value, key) if type(found) is Undefined else found
         if isinstance(key, Undefined):
             return UNDEFINED
+        self.weigh_key(key)
         if not hashable(key):
             raise TemplateError(f"Type: {type_name(key)} is not allowed as object key")
         if isinstance(value, Undefined):
@@ -124,7 +125,7 @@ class Runtime:
         if isinstance(value, dict):
             self.check_key(key)
             found = value.get(key, UNDEFINED)
-            return self.method(value, as_string(key)) if isinstance(found, Undefined) else found
+            return self.method(value, self.string(key)) if isinstance(found, Undefined) else found
         if isinstance(value, (list, tuple, str)):
             if isinstance(key, int):
                 if isinstance(value, str):
@@ -155,8 +156,14 @@ class Runtime:
         self.step(len(picked))
         return picked
 
+    def weigh_key(self, key: Value) -> None:
+        """Count what it takes to look for a key: Python goes through all members of a tuple."""
+        if isinstance(key, (tuple, list, dict)):
+            self.weigh(key)
+
     def check_key(self, key: Value) -> None:
         """`TemplateError` for what can be no key of an object."""
+        self.weigh_key(key)
         if isinstance(key, (list, dict)) or not hashable(key):
             raise TemplateError(f"Object key of unhashable type: {type_name(key)}")
 
@@ -261,6 +268,7 @@ class Runtime:
             return bool(left == right)
         if isinstance(left, (dict, list, tuple)) and isinstance(right, type(left)):
             self.weigh(left)
+            self.weigh(right)
         return equal(left, right)
 
     def operate(self, left: Value, operator: str, right: Value) -> Value:
