@@ -200,6 +200,14 @@ _STEPS = "the template takes more than 2,000,000 steps"
 _CHARACTERS = "the template writes more than 67,108,864 characters"
 _NESTED = "the chat template is nested too deeply"
 _CALLS = "the template's macros call each other more than 150 deep"
+_LONG = "{%- set s = 'a' * 100000 -%}"
+_KEPT = _LONG + "{% set l = [] %}{% for i in range(100000) %}{% set _ = l.append("
+_OBJECTS = (
+    "{% set l = [] %}{% set d = dict(["
+    + ", ".join(f"({i}, {i})" for i in range(1000))
+    + "]) %}{% for i in range(100000) %}{% set _ = l.append("
+)
+_READ = _LONG + "{%- set t = 'a' * 100000 -%}{% for i in range(500000) %}{% "
 ATTACKS: dict[str, tuple[str, str]] = {
     "a long range": ("{% for i in range(10000000000) %}{% endfor %}", _STEPS),
     "loops in loops": (
@@ -260,6 +268,49 @@ ATTACKS: dict[str, tuple[str, str]] = {
     "a large number": ("{{ 99999999999999999999 }}", "stoll"),
     "a large source": ("a" * (1 << 20) + "b", "a chat template of more than 1,048,576 bytes"),
     "a date": ("{{ strftime_now('%A' * 100) }}", "strftime_now: failed to format time"),
+    "a long text written again and again": (
+        _LONG + "{% for i in range(2000) %}{{ s }}{% endfor %}",
+        _CHARACTERS,
+    ),
+    "a text of the template again and again": (
+        "{% for i in range(100000) %}" + "x" * 1000 + "{% endfor %}",
+        _CHARACTERS,
+    ),
+    "slices that are kept": (_KEPT + "s[1:]) %}{% endfor %}", _CHARACTERS),
+    "parts that are kept": (_KEPT + "s.split('a')) %}{% endfor %}", _CHARACTERS),
+    "parts from the end that are kept": (_KEPT + "s.rsplit('a')) %}{% endfor %}", _CHARACTERS),
+    "keys that are kept": (_OBJECTS + "d.keys()) %}{% endfor %}", _CHARACTERS),
+    "members that are kept": (_OBJECTS + "d.values()) %}{% endfor %}", _CHARACTERS),
+    "pairs that are kept": (_OBJECTS + "d.items()) %}{% endfor %}", _CHARACTERS),
+    "objects that are kept": (_OBJECTS + "dict(d)) %}{% endfor %}", _CHARACTERS),
+    "arrays that are kept": (_KEPT + "[" + "1," * 1000 + "1]) %}{% endfor %}", _CHARACTERS),
+    "a loop of many statements": (
+        "{% for i in range(90000) %}" + "{% set x = 1 %}" * 2000 + "{% endfor %}",
+        _STEPS,
+    ),
+    "a macro of many statements": (
+        "{% macro m() %}"
+        + "{% set x = 1 %}" * 2000
+        + "{% endmacro %}{% for i in range(90000) %}{{ m() }}{% endfor %}",
+        _STEPS,
+    ),
+    "loops that copy many names": (
+        "".join(f"{{% set n{i} = 1 %}}" for i in range(2000))
+        + "{% for i in range(90000) %}{% for j in [1] %}{% endfor %}{% endfor %}",
+        _CHARACTERS,
+    ),
+    "a text searched again and again": (_READ + "if 'b' in s %}{% endif %}{% endfor %}", _STEPS),
+    "texts compared again and again": (_READ + "if s == t %}{% endif %}{% endfor %}", _STEPS),
+    "beginnings compared again and again": (_READ + "if s.startswith(t) %}{% endif %}{% endfor %}", _STEPS),
+    "small letters sought again and again": (_READ + "if s is lower %}{% endif %}{% endfor %}", _CHARACTERS),
+    "a text trimmed again and again": (_READ + "set x = s|trim('a') %}{% endfor %}", _CHARACTERS),
+    "texts sorted again and again": (_READ + "set x = [s, t]|sort %}{% endfor %}", _STEPS),
+    "a deep and wide JSON": (
+        "{% set ns = namespace(l=[]) %}{% for i in range(90) %}{% set ns.l = [ns.l] %}{% endfor %}"
+        "{{ ns.l|tojson(indent=20000) }}",
+        _CHARACTERS,
+    ),
+    "a long format of a date": ("{{ strftime_now('%' * 5000) }}", "strftime_now: failed to format time"),
     "division by nothing": ("{{ 1 is divisibleby(0) }}", "division by zero"),
 }
 

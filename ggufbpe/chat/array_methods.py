@@ -62,6 +62,7 @@ def items_where(run: Runtime, arguments: Arguments, keep: bool) -> Value:
     out = []
     for item in array:
         looked_at = attribute_of(run, item, attribute, _NONE) if has_attribute else item
+        run.read(looked_at, arguments[-1])
         if truth(test(run, Arguments((looked_at, arguments[-1])))) is keep:
             out.append(item)
     return out
@@ -173,12 +174,14 @@ def sort(run: Runtime, arguments: Arguments) -> Value:
     how = "gt" if truth(arguments.get("reverse", 1)) else "lt"
     attribute = arguments.get("attribute", 3)
     run.step(len(arguments[0]))
+    run.spend(16 * len(arguments[0]))
     key = cmp_to_key(_ordering(how))
-    if isinstance(attribute, Undefined):
-        return like(arguments[0], sorted(arguments[0], key=key))
-    return like(
-        arguments[0], sorted(arguments[0], key=lambda item: key(attribute_of(run, item, attribute, _NONE)))
-    )
+    keys = arguments[0]
+    if not isinstance(attribute, Undefined):
+        keys = [attribute_of(run, item, attribute, _NONE) for item in arguments[0]]
+    run.read(*keys)
+    order = sorted(range(len(keys)), key=lambda index: key(keys[index]))
+    return like(arguments[0], [arguments[0][index] for index in order])
 
 
 def _ordering(how: str):  # type: ignore[no-untyped-def]
@@ -205,6 +208,7 @@ def extreme(run: Runtime, arguments: Arguments, how: str) -> Value:
         a, b = item, result
         if not isinstance(attribute, Undefined):
             a, b = attribute_of(run, item, attribute, _NONE), attribute_of(run, result, attribute, _NONE)
+        run.read(a, b)
         if compared(a, b, how):
             result = item
     return result
@@ -236,18 +240,21 @@ def get(run: Runtime, arguments: Arguments) -> Value:
 def keys(run: Runtime, arguments: Arguments) -> Value:
     """The names of the members."""
     arguments.need_kinds(dict)
+    run.spend(8 * len(arguments[0]))
     return list(arguments[0])
 
 
 def values(run: Runtime, arguments: Arguments) -> Value:
     """The members."""
     arguments.need_kinds(dict)
+    run.spend(8 * len(arguments[0]))
     return list(arguments[0].values())
 
 
 def items(run: Runtime, arguments: Arguments) -> Value:
     """Pairs of names and members."""
     arguments.need_kinds(dict)
+    run.spend(64 * len(arguments[0]))
     return list(arguments[0].items())
 
 
@@ -263,6 +270,9 @@ def dictsort(run: Runtime, arguments: Arguments) -> Value:
     how = "gt" if truth(arguments.get("reverse", 3)) else "lt"
     for name in arguments[0]:
         run.weigh_key(name)
+    run.step(len(arguments[0]))
+    run.spend(16 * len(arguments[0]))
+    run.read(*arguments[0], *arguments[0].values())
     position = 1 if isinstance(by, str) and by == "value" else 0
     key = cmp_to_key(_ordering(how))
     return dict(sorted(arguments[0].items(), key=lambda pair: key(pair[position])))
@@ -274,6 +284,7 @@ def namespace(run: Runtime, arguments: Arguments) -> Value:
     start: Value = arguments[0] if arguments else _NONE
     skip = isinstance(start, (list, tuple, dict))
     if isinstance(start, dict):
+        run.spend(16 * len(start))
         out.update(start)
     elif skip:
         for pair in start:
@@ -306,6 +317,7 @@ def is_in(run: Runtime, needle: Value, haystack: Value) -> bool:
                 "'in' test expects args[1] as string when args[0] is string, got args[1] as "
                 + type_name(needle)
             )
+        run.read(needle, haystack)
         return needle in haystack
     if isinstance(haystack, dict):
         run.check_key(needle)
