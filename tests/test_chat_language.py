@@ -9,6 +9,7 @@ import pytest
 from ggufbpe import ChatError
 from ggufbpe.chat import runtime
 from ggufbpe.chat.environment import Template
+from ggufbpe.chat.messages import Message, Request
 from ggufbpe.chat.render import ChatTemplate, Ends
 from ggufbpe.chat.values import plain, viewed
 
@@ -121,6 +122,7 @@ REFUSED: dict[str, tuple[str, str, int | None]] = {
     "block": ("{% block x %}{% endblock %}", "Unknown statement: block", 1),
     "with": ("{% with x = 1 %}{% endwith %}", "Unknown statement: with", 1),
     "a power": ("{{ 2 ** 3 }}", "unexpected", 1),
+    "a float too large": ("{{ 1" + "0" * 400 + ".0 }}", "stod", 1),
     "an unknown escape": ("{{ '\\x41' }}", "unknown escape character \\x", 1),
     "an open string": ("{{ 'a", "unexpected end of input", 1),
     "an open comment": ("a {# b", "missing end of comment tag", 1),
@@ -329,3 +331,29 @@ def test_attacks_end_where_a_template_is_tried(name: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(runtime, "MOST_CHARACTERS", 1 << 20)
     with pytest.raises(ChatError):
         _ = ChatTemplate(ATTACKS[name][0], Ends()).supports_thinking
+
+
+# A template that changes the messages, and what it writes.
+CHANGING: dict[str, tuple[str, str]] = {
+    "a content is set": (
+        "{% for m in messages %}{% set m.content = m.content|trim %}{{ m.content }}{% endfor %}",
+        "GO",
+    ),
+    "each run has its own messages": (
+        "{% for m in messages %}{% set m.content = m.content ~ '!' %}{{ m.content }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ messages.append(1)|length }}{% endif %}",
+        "GO!2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_messages_are_changed(name: str) -> None:
+    source, expected = CHANGING[name]
+    template = ChatTemplate(source, Ends())
+    assert template.prompt(Request((Message("user", "GO"),)), NOW) == expected
+
+
+def test_messages_are_taken_away() -> None:
+    with pytest.raises(ChatError, match="takes messages away"):
+        _ = ChatTemplate("{% set m = messages.pop(0) %}{{ m.content }}", Ends()).capabilities
