@@ -25,6 +25,14 @@ def render(source: str) -> str:
 # A template and what llama.cpp writes.
 LANGUAGE: dict[str, tuple[str, str]] = {
     "none is empty": ("[{{ none }}]", "[]"),
+    "floats out of texts": (
+        "{{ '0x10'|float }} {{ '1e3x'|float }} {{ '-0.0'|float(7) }} {{ '0x'|float }}",
+        "16.0 1000.0 -0.0 0.0",
+    ),
+    "floats out of range": (
+        "{{ '1e400'|float(7) }} {{ '1e-400'|float(7) }} {{ '1e-310'|float(7) }}",
+        "7.0 7.0 7.0",
+    ),
     "objects are empty": ("[{{ {'a': 1} }}]", "[]"),
     "arrays are their items": ("{{ [1, 'a', 2.5, true, none] }}", "1a2.5True"),
     "objects as strings": ("{{ {'a': [none, true, \"it's\"]}|string }}", "{'a': [None, True, \"it's\"]}"),

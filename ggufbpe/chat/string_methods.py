@@ -5,7 +5,9 @@ Source: value_string_t::get_builtins in common/jinja/value.cpp.
 
 from __future__ import annotations
 
+import math
 import re
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -181,16 +183,32 @@ def _leading_int(text: str, base: int) -> int | None:
 
 
 _FLOAT = re.compile(
-    r"[ \t\n\v\f\r]*([+-]?(?:inf(?:inity)?|nan|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))", re.I | re.A
+    r"[ \t\n\v\f\r]*([+-]?(?:0x(?:[\da-f]+\.?[\da-f]*|\.[\da-f]+)(?:p[+-]?\d+)?|inf(?:inity)?|nan|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))",
+    re.I | re.A,
 )
+
+
+def _as_double(text: str) -> float | None:
+    """The number that strtod reads; None for what is no normal double, of which it says that it is out of range."""
+    is_hexadecimal = "x" in text.lower()
+    try:
+        number = float.fromhex(text) if is_hexadecimal else float(text)
+    except OverflowError:
+        return None
+    if math.isinf(number):
+        return None if any(map(str.isdigit, text)) else number
+    mantissa = re.split("[pP]" if is_hexadecimal else "[eE]", text.lower().replace("0x", ""))[0]
+    is_zero = not number and not mantissa.strip("+-0.")
+    return number if abs(number) >= sys.float_info.min or number != number or is_zero else None
 
 
 def to_float(run: Runtime, arguments: Arguments) -> Value:
     """The number at the start of the text, or a default, as the C function strtod reads it."""
     arguments.need_kinds(str)
     match = _FLOAT.match(arguments[0])
-    if match:
-        return float(match[1])
+    number = _as_double(match[1]) if match else None
+    if number is not None:
+        return number
     otherwise = arguments.get("default", 1)
     return 0.0 if isinstance(otherwise, Undefined) else as_float(otherwise)
 
