@@ -131,6 +131,11 @@ REFUSED: dict[str, tuple[str, str, int | None]] = {
     "with": ("{% with x = 1 %}{% endwith %}", "Unknown statement: with", 1),
     "a power": ("{{ 2 ** 3 }}", "unexpected", 1),
     "a float too large": ("{{ 1" + "0" * 400 + ".0 }}", "stod", 1),
+    "a slice from a bool": (
+        "{{ 'abc'[true:] }}",
+        "Function 'slice' expected value of type St10shared_ptrIN5jinja11value_int_tEE, got Boolean",
+        1,
+    ),
     "an unknown escape": ("{{ '\\x41' }}", "unknown escape character \\x", 1),
     "an open string": ("{{ 'a", "unexpected end of input", 1),
     "an open comment": ("a {# b", "missing end of comment tag", 1),

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 
 from . import array_methods as arrays
-from .arguments import Arguments, Scope, as_int, is_a
+from .arguments import MANGLED, Arguments, Scope, as_int, is_a
 from .functions import GLOBALS, TESTS, Builtin, methods_of
 from .operators import ARITHMETIC, is_number, slice_of
 from .values import (
@@ -170,7 +170,9 @@ class Runtime:
         if not isinstance(value, (str, list, tuple)):
             raise TemplateError(f"Unknown (built-in) filter 'slice' for type {type_name(value)}")
         if not is_a(start, int):
-            raise TemplateError(f"Function 'slice' expected value of type int, got {type_name(start)}")
+            raise TemplateError(
+                f"Function 'slice' expected value of type {MANGLED[int]}, got {type_name(start)}"
+            )
         bounds = [start, as_int(stop), as_int(step)]
         if bounds[2] == 0:
             raise TemplateError("slice step cannot be zero")

@@ -183,7 +183,8 @@ def _leading_int(text: str, base: int) -> int | None:
 
 
 _FLOAT = re.compile(
-    r"[ \t\n\v\f\r]*([+-]?(?:0x(?:[\da-f]+\.?[\da-f]*|\.[\da-f]+)(?:p[+-]?\d+)?|inf(?:inity)?|nan|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))",
+    r"[ \t\n\v\f\r]*([+-]?(?:0x(?:[\da-f]+\.?[\da-f]*|\.[\da-f]+)(?:p[+-]?\d+)?|"
+    r"inf(?:inity)?|nan|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))",
     re.I | re.A,
 )
 
