@@ -12,7 +12,7 @@ from .values import CallError, Function, Keyword, TemplateError, Undefined, Valu
 Scope = dict[str, Value]  # names and what they stand for
 
 # What a message calls a type: the name that g++ gives it.
-_MANGLED = {
+MANGLED = {
     str: "St10shared_ptrIN5jinja14value_string_tEE",
     int: "St10shared_ptrIN5jinja11value_int_tEE",
     float: "St10shared_ptrIN5jinja13value_float_tEE",
@@ -40,7 +40,7 @@ class Arguments(list[Value]):
         for value, kind in zip(self, kinds):
             if not is_a(value, kind):
                 raise TemplateError(
-                    f"Function '{self.function}' expected value of type {_MANGLED[kind]}, got {type_name(value)}"
+                    f"Function '{self.function}' expected value of type {MANGLED[kind]}, got {type_name(value)}"
                 )
 
     def at(self, position: int) -> Value:

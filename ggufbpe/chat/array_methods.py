@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _NONE = Undefined()
 
 
-def attribute_of(value: Value, attribute: Value, otherwise: Value) -> Value:
+def attribute_of(run: Runtime, value: Value, attribute: Value, otherwise: Value) -> Value:
     """A member of an object, or an item of an array, by name or number; else `otherwise`."""
     if isinstance(attribute, Undefined):
         return otherwise
@@ -27,6 +27,7 @@ def attribute_of(value: Value, attribute: Value, otherwise: Value) -> Value:
             attribute = int(attribute) if digits else _NONE
         return item_of(value, attribute, otherwise)
     if isinstance(value, dict):
+        run.weigh_key(attribute)
         try:
             return value.get(attribute, otherwise)
         except TypeError:
@@ -53,14 +54,15 @@ def items_where(run: Runtime, arguments: Arguments, keep: bool) -> Value:
     array, attribute = arguments[0], arguments[1]
     run.step(len(array))
     if len(arguments) == 2:
-        return [item for item in array if truth(attribute_of(item, attribute, _NONE)) is keep]
+        return [item for item in array if truth(attribute_of(run, item, attribute, _NONE)) is keep]
     has_attribute = len(arguments) == 4
     test = run.test_named(as_string(arguments[2 if has_attribute else 1]))
     if test is None:
         raise TemplateError(f"selectattr: unknown test '{as_string(arguments[2 if has_attribute else 1])}'")
     out = []
     for item in array:
-        looked_at = attribute_of(item, attribute, _NONE) if has_attribute else item
+        looked_at = attribute_of(run, item, attribute, _NONE) if has_attribute else item
+        run.read(looked_at, arguments[-1])
         if truth(test(run, Arguments((looked_at, arguments[-1])))) is keep:
             out.append(item)
     return out
@@ -112,7 +114,7 @@ def join(run: Runtime, arguments: Arguments) -> Value:
     run.step(len(arguments[0]))
     parts = []
     for item in arguments[0]:
-        value = item if isinstance(attribute, Undefined) else attribute_of(item, attribute, _NONE)
+        value = item if isinstance(attribute, Undefined) else attribute_of(run, item, attribute, _NONE)
         if not isinstance(value, (str, int, float)) or isinstance(value, bool):
             raise TemplateError("join() can only join arrays of strings or numerics")
         parts.append(as_string(value))
@@ -130,7 +132,7 @@ def mapped(run: Runtime, arguments: Arguments) -> Value:
     attribute = arguments.get("attribute", 1)
     otherwise = arguments.named("default", _NONE)
     run.step(len(arguments[0]))
-    return like(arguments[0], [attribute_of(item, attribute, otherwise) for item in arguments[0]])
+    return like(arguments[0], [attribute_of(run, item, attribute, otherwise) for item in arguments[0]])
 
 
 def append(run: Runtime, arguments: Arguments) -> Value:
@@ -172,12 +174,14 @@ def sort(run: Runtime, arguments: Arguments) -> Value:
     how = "gt" if truth(arguments.get("reverse", 1)) else "lt"
     attribute = arguments.get("attribute", 3)
     run.step(len(arguments[0]))
+    run.spend(16 * len(arguments[0]))
     key = cmp_to_key(_ordering(how))
-    if isinstance(attribute, Undefined):
-        return like(arguments[0], sorted(arguments[0], key=key))
-    return like(
-        arguments[0], sorted(arguments[0], key=lambda item: key(attribute_of(item, attribute, _NONE)))
-    )
+    keys = arguments[0]
+    if not isinstance(attribute, Undefined):
+        keys = [attribute_of(run, item, attribute, _NONE) for item in arguments[0]]
+    run.read(*keys)
+    order = sorted(range(len(keys)), key=lambda index: key(keys[index]))
+    return like(arguments[0], [arguments[0][index] for index in order])
 
 
 def _ordering(how: str):  # type: ignore[no-untyped-def]
@@ -203,7 +207,8 @@ def extreme(run: Runtime, arguments: Arguments, how: str) -> Value:
     for item in arguments[0]:
         a, b = item, result
         if not isinstance(attribute, Undefined):
-            a, b = attribute_of(item, attribute, _NONE), attribute_of(result, attribute, _NONE)
+            a, b = attribute_of(run, item, attribute, _NONE), attribute_of(run, result, attribute, _NONE)
+        run.read(a, b)
         if compared(a, b, how):
             result = item
     return result
@@ -235,18 +240,21 @@ def get(run: Runtime, arguments: Arguments) -> Value:
 def keys(run: Runtime, arguments: Arguments) -> Value:
     """The names of the members."""
     arguments.need_kinds(dict)
+    run.spend(8 * len(arguments[0]))
     return list(arguments[0])
 
 
 def values(run: Runtime, arguments: Arguments) -> Value:
     """The members."""
     arguments.need_kinds(dict)
+    run.spend(8 * len(arguments[0]))
     return list(arguments[0].values())
 
 
 def items(run: Runtime, arguments: Arguments) -> Value:
     """Pairs of names and members."""
     arguments.need_kinds(dict)
+    run.spend(64 * len(arguments[0]))
     return list(arguments[0].items())
 
 
@@ -260,6 +268,11 @@ def dictsort(run: Runtime, arguments: Arguments) -> Value:
     """The object with its members in order of their names, or of their values."""
     by = arguments.get("by", 2)
     how = "gt" if truth(arguments.get("reverse", 3)) else "lt"
+    for name in arguments[0]:
+        run.weigh_key(name)
+    run.step(len(arguments[0]))
+    run.spend(16 * len(arguments[0]))
+    run.read(*arguments[0], *arguments[0].values())
     position = 1 if isinstance(by, str) and by == "value" else 0
     key = cmp_to_key(_ordering(how))
     return dict(sorted(arguments[0].items(), key=lambda pair: key(pair[position])))
@@ -271,6 +284,7 @@ def namespace(run: Runtime, arguments: Arguments) -> Value:
     start: Value = arguments[0] if arguments else _NONE
     skip = isinstance(start, (list, tuple, dict))
     if isinstance(start, dict):
+        run.spend(16 * len(start))
         out.update(start)
     elif skip:
         for pair in start:
@@ -303,6 +317,7 @@ def is_in(run: Runtime, needle: Value, haystack: Value) -> bool:
                 "'in' test expects args[1] as string when args[0] is string, got args[1] as "
                 + type_name(needle)
             )
+        run.read(needle, haystack)
         return needle in haystack
     if isinstance(haystack, dict):
         run.check_key(needle)

@@ -129,10 +129,32 @@ class _WatchingRuntime(Runtime):
         return super().rows(value, names)
 
     def look_at_all(self, value: Value) -> None:
-        _touch(value)
-        if isinstance(value, (list, tuple, dict)):
-            for member in value.values() if isinstance(value, dict) else value:
-                self.look_at_all(member)
+        stack, seen = [value], set()
+        while stack:
+            value = stack.pop()
+            _touch(value)
+            if isinstance(value, (list, tuple, dict)) and id(value) not in seen:
+                seen.add(id(value))
+                self.step(len(value))
+                stack.extend(value.values() if isinstance(value, dict) else value)
+
+
+def _used(value: Value) -> bool:
+    return bool(getattr(value, "used", False))  # what a template puts in the place of a value is not watched
+
+
+def _operations(value: Value) -> set[str]:
+    return value.operations if isinstance(value, _Watched) else set()
+
+
+def _looked_at(value: Value, *way: str | int) -> Value:
+    """A value within those that were given. `ChatError` where the template has taken it away."""
+    try:
+        for key in way:
+            value = value[key]
+    except (IndexError, KeyError, TypeError):
+        raise ChatError("the chat template takes messages away from the chat") from None
+    return value
 
 
 @dataclass
@@ -163,7 +185,9 @@ def _probe(
         }
         try:
             text, success = template.render_by(_WatchingRuntime(time.localtime()), scope), True
-        except ChatError:
+        except ChatError as error:
+            if isinstance(error.__context__, RecursionError):  # of who asks, maybe, and not of the template
+                raise
             text, success = "", False
         silent = [m for m in messages if m["role"] == "assistant" and "reasoning_content" not in m]
         if success or not silent:  # some templates want reasoning in every answer
@@ -218,26 +242,26 @@ def capabilities_of(template: Template) -> Capabilities:
 
 
 def _content(template: Template, found: dict[str, bool]) -> dict[str, bool]:
-    def as_array(content: _Watched) -> bool:
-        return not content.operations.isdisjoint(("selectattr", "array_access"))
+    def as_array(content: Value) -> bool:
+        return not _operations(content).isdisjoint(("selectattr", "array_access"))
 
     out = {}
     probe = _probe(template, [{"role": "user", "content": _MARKER}])
-    content = probe.messages[0]["content"]
+    content = _looked_at(probe.messages, 0, "content")
     if as_array(content):
         out["supports_typed_content"] = True
     if not probe.success or (as_array(content) and _MARKER not in probe.text):
         out["supports_string_content"] = False
-    if "test_is_string" in content.operations:
+    if "test_is_string" in _operations(content):
         probe = _probe(template, [{"role": "user", "content": []}])
-        if probe.success and as_array(probe.messages[0]["content"]):
+        if probe.success and as_array(_looked_at(probe.messages, 0, "content")):
             out["supports_typed_content"] = True
     return out
 
 
 def _system_role(template: Template, found: dict[str, bool]) -> dict[str, bool]:
     probe = _probe(template, [{"role": "system", "content": "System message"}, _USER])
-    return {"supports_system_role": probe.messages[0]["content"].used}
+    return {"supports_system_role": _used(_looked_at(probe.messages, 0, "content"))}
 
 
 def _tools(template: Template, found: dict[str, bool]) -> dict[str, bool]:
@@ -246,8 +270,8 @@ def _tools(template: Template, found: dict[str, bool]) -> dict[str, bool]:
     if probe.success:
         out |= _tools_used(probe)
         if out.get("supports_tool_calls", True):
-            argument = probe.messages[1]["tool_calls"][0]["function"]["arguments"]["arg"]
-            out["supports_object_arguments"] = argument.used
+            argument = _looked_at(probe.messages, 1, "tool_calls", 0, "function", "arguments", "arg")
+            out["supports_object_arguments"] = _used(argument)
     if not out.get("supports_object_arguments"):
         probe = _probe(template, _tool_chat('{"arg": "value"}'), _TOOLS)
         if probe.success:
@@ -260,8 +284,8 @@ def _tools(template: Template, found: dict[str, bool]) -> dict[str, bool]:
 def _tools_used(probe: _Probe) -> dict[str, bool]:
     """What is not used of tools and calls; what is used stays as it was."""
     used = {
-        "supports_tools": probe.tools[0]["function"]["name"].used,
-        "supports_tool_calls": probe.messages[1]["tool_calls"].used,
+        "supports_tools": _used(_looked_at(probe.tools, 0, "function", "name")),
+        "supports_tool_calls": _used(_looked_at(probe.messages, 1, "tool_calls")),
     }
     return {name: False for name, is_used in used.items() if not is_used}
 
@@ -269,7 +293,7 @@ def _tools_used(probe: _Probe) -> dict[str, bool]:
 def _parallel_calls(template: Template, found: dict[str, bool]) -> dict[str, bool]:
     arguments: Any = {"arg": "value"} if found.get("supports_object_arguments") else '{"arg": "value"}'
     probe = _probe(template, _tool_chat(arguments, calls=2), _TOOLS)
-    used = probe.success and probe.messages[1]["tool_calls"][1]["function"].used
+    used = probe.success and _used(_looked_at(probe.messages, 1, "tool_calls", 1, "function"))
     return {"supports_parallel_tool_calls": used}
 
 
@@ -287,7 +311,7 @@ def _reasoning(template: Template, found: dict[str, bool]) -> dict[str, bool]:
     _probe(template, [_USER], names={"enable_thinking": True, **dict.fromkeys(EFFORT_NAMES, effort)})
     return {
         "supports_preserve_reasoning": _REASONING in probe.text,
-        "supports_reasoning_effort": effort.used,
+        "supports_reasoning_effort": _used(effort),
     }
 
 

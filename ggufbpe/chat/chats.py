@@ -74,6 +74,8 @@ class Chats:
         found = self._prepared.get(source)
         if found is None:
             with making:
+                if source in self._prepared:  # by another thread, meanwhile
+                    return self._prepared[source]
                 if len(self._prepared) >= MOST_TEMPLATES:
                     self._prepared.clear()
                 found = self._prepared[source] = ChatTemplate(source, self._ends)

@@ -98,7 +98,7 @@ class _Emitter:
     def output(self, node: nodes.Output) -> None:
         for part in node.nodes:
             if isinstance(part, nodes.TemplateData):
-                self.line(f"{self.write}({part.data!r})")
+                self.line(f"{self.write}(X({part.data!r}))")
             else:
                 self.at(part)
                 self.line(f"{self.write}(X({self.expression(part)}))")
@@ -141,7 +141,7 @@ class _Emitter:
         bind = f"{scope}.update({{{', '.join(f'{self.identifier(n)}: {row}[{i}]' for i, n in enumerate(names))}}})"
         if not several:
             bind = f"{scope}[{self.identifier(node.target)}] = {row}"
-        self.line(f"{scope} = dict({outer_scope})")
+        self.line(f"{scope} = run.copied({outer_scope})")
         self.scope = scope
         self.line(f"{rows} = run.rows({self.expression(node.iter)}, {len(names) if several else 0})")
         if node.test is not None:
@@ -149,7 +149,7 @@ class _Emitter:
         ran = self.new("n") if node.else_ else ""
         if ran:
             self.line(f"{ran} = False")
-        self.line(f"for {row} in run.loop({scope}, {rows}):")
+        self.line(f"for {row} in run.loop({scope}, {rows}, {1 + _weight(node.body)}):")
         self.mark, self.loops = "-", self.loops + 1
         self.depth += 1
         self.line(bind)
@@ -169,8 +169,7 @@ class _Emitter:
         self.line(f"{all_rows}, {rows} = {rows}, []")
         self.line(f"for {row} in {all_rows}:")
         self.depth += 1
-        self.line("run.step()")
-        self.line(f"{self.scope} = dict({scope})")
+        self.line(f"{self.scope} = run.copied({scope}, {1 + _weight([node.test])})")
         self.line(bind.replace(scope, self.scope, 1))
         self.line(f"if {self.expression(node.test)}: {rows}.append({row})")
         self.depth -= 1
@@ -229,6 +228,7 @@ class _Emitter:
         self.line(f"def {function}({caller}, given):")
         self.depth += 1
         self.scope, self.mark, self.loops = scope, "", 0
+        self.line(f"run.enter({inside or caller}, {_weight([*defaults, *body])})")
         self.line(f"{scope} = bound({name!r}, {listed}, {inside or caller}, given)")
         self.line(f"return {self.captured(body)}")
         self.depth -= 1
@@ -242,9 +242,9 @@ class _Emitter:
 
     def call_block(self, node: nodes.CallBlock) -> None:
         inside, calling = self.new("s"), self.new("s")
-        self.line(f"{inside} = dict({self.scope})")
+        self.line(f"{inside} = run.copied({self.scope})")
         function = self.function("caller", node.args, node.defaults, node.body, inside)
-        self.line(f"{calling} = dict({self.scope})")
+        self.line(f"{calling} = run.copied({self.scope})")
         self.line(f"{calling}['caller'] = Function('caller', {function})")
         called = self.expression(node.call.node)
         self.line(f"{self.write}(X(C({calling}, [{self.arguments(node.call)}], {called})))")
@@ -315,6 +315,11 @@ class _Emitter:
         return f"run.made_object({', '.join(pairs)})"
 
 
+def _weight(body: Sequence[nodes.Node]) -> int:
+    """The steps that a body takes each time, by its size."""
+    return sum(1 + sum(1 for _ in node.find_all(nodes.Node)) for node in body) // 20
+
+
 def _leaves_loop(node: nodes.Node) -> bool:
     """Whether a `break` or `continue` in here is of the loop around it."""
     for child in node.iter_child_nodes():
@@ -357,8 +362,8 @@ _EXPRESSIONS: dict[type[nodes.Node], Callable[[_Emitter, Any], str]] = {
     nodes.Or: _E.logical,
     nodes.CondExpr: _E.chosen,
     nodes.Keyword: lambda e, node: f"Keyword({node.key!r}, {e.expression(node.value)})",
-    nodes.List: lambda e, node: f"[{e.several(node.items)}]",
-    nodes.Tuple: lambda e, node: f"({e.several(node.items)}{',' if node.items else ''})",
+    nodes.List: lambda e, node: f"run.made([{e.several(node.items)}])",
+    nodes.Tuple: lambda e, node: f"run.made(({e.several(node.items)}{',' if node.items else ''}))",
     nodes.Dict: _E.object,
     nodes.Add: _E.binary,
     nodes.Sub: _E.binary,

@@ -5,6 +5,7 @@ Source: global_builtins and get_builtins in common/jinja/value.cpp.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -44,7 +45,7 @@ def tojson(run: Runtime, arguments: Arguments) -> Value:
     given = separators if isinstance(separators, (list, tuple)) else []
     item = as_string(given[0]) if given else (", " if width < 0 else ",")
     key = as_string(given[1]) if len(given) > 1 else ": "
-    run.weigh(arguments[0], 8 + max(width, 0) * 8 + len(item) + len(key))
+    run.weigh(arguments[0], 8 + len(item) + len(key), 2 * max(width, 0))
     written = json_of(arguments[0], width, item, key)
     return _in_ascii(written) if truth(ascii_only) else written
 
@@ -107,6 +108,8 @@ def raise_exception(run: Runtime, arguments: Arguments) -> Value:
 def strftime_now(run: Runtime, arguments: Arguments) -> Value:
     """The date and time, in the form that is asked for."""
     arguments.need_kinds(str)
+    if len(arguments[0]) > 4096:
+        raise TemplateError("strftime_now: failed to format time")
     date = time.strftime(plain(as_string(arguments[0])).partition("\0")[0], run.now)
     out: str = viewed(date)
     if not 0 < len(out) < 100:
@@ -165,10 +168,13 @@ def _of_number(holds: Callable[[int], bool]) -> Builtin:
     return test
 
 
-def _of_letters(other: str) -> Builtin:
+def _of_letters(letters: str) -> Builtin:
+    other = re.compile(letters)
+
     def test(run: Runtime, arguments: Arguments) -> Value:
         arguments.need_kinds(str)
-        return not any(c.isascii() and getattr(c, other)() for c in arguments[0])
+        run.spend(len(arguments[0]))
+        return other.search(arguments[0]) is None
 
     return test
 
@@ -215,8 +221,8 @@ TESTS: Table = {
     "iterable": _SEQUENCE,
     "sequence": _SEQUENCE,
     "mapping": _of_kind(dict),
-    "lower": _of_letters("isupper"),
-    "upper": _of_letters("islower"),
+    "lower": _of_letters("[A-Z]"),
+    "upper": _of_letters("[a-z]"),
     "none": _of_kind(type(None)),
     "defined": lambda run, arguments: not _of_kind(Undefined)(run, arguments),
     "undefined": _of_kind(Undefined),

@@ -9,6 +9,7 @@ Source: common/jinja/lexer.cpp, lexer.h. The names of types are jinja2's.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -205,7 +206,10 @@ def _signed(cursor: _Cursor, sign: str) -> Token:
 def _number(cursor: _Cursor, digits: str, end: int) -> Token:
     start, cursor.position = cursor.position, end
     if "." in digits:
-        return cursor.line(start), "float", float(digits)
+        number = float(digits)
+        if math.isinf(number):
+            raise LexerError("stod", start)
+        return cursor.line(start), "float", number
     if len(digits) > 20 or not -(1 << 63) <= int(digits) < 1 << 63:
         raise LexerError("stoll", start)
     return cursor.line(start), "integer", int(digits)

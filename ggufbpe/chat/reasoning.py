@@ -39,6 +39,7 @@ _SPACE = r"[ \t\n\v\f\r]*"
 _BEHIND = re.compile(rf"{_THOUGHT}{_SPACE}(?P<post>{_MARK}{_SPACE})?")
 _AROUND = re.compile(rf"(?P<pre>{_MARK}{_SPACE}){_THOUGHT}(?P<post>{_SPACE}{_MARK}{_SPACE})")
 _AROUND_CALL = re.compile(rf"(?P<pre>{_MARK}{_SPACE}){_THOUGHT}{_SPACE}(?P<post>{_MARK}{_SPACE})")
+_NEAR = 1000  # characters
 _USER = {"role": "user", "content": _QUESTION}
 _PARAMETERS = {
     "type": "object",
@@ -87,7 +88,7 @@ def _in_answers(render: Render) -> Reasoning:
     texts = _both(render, {"messages": _answer()}, {"messages": _answer(reasoning_content=_THOUGHT)})
     if texts is None or _THOUGHT not in parted(*texts)[1]:
         return Reasoning()
-    match = _AROUND.search(texts[1]) or _BEHIND.search(texts[1])
+    match = _around(_AROUND, texts[1]) or _BEHIND.search(texts[1])
     marks = match.groupdict("") if match else {}
     if not marks.get("post"):
         return Reasoning()
@@ -135,6 +136,15 @@ def _behind_tail(off: str, on: str, found: Reasoning) -> Reasoning:
     return found
 
 
+def _around(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """The first match, of marks that begin and end near the thought: a search of the whole text is quadratic."""
+    for hit in re.finditer(_THOUGHT, text):
+        match = pattern.search(text, max(hit.start() - _NEAR, 0), hit.end() + _NEAR)
+        if match:
+            return match
+    return None
+
+
 def _in_calls(render: Render, found: Reasoning) -> Reasoning:
     """Whether reasoning is written only where tools are called."""
     calling = {"role": "assistant", "content": None, "reasoning_content": _THOUGHT, "tool_calls": [_CALL]}
@@ -145,7 +155,7 @@ def _in_calls(render: Render, found: Reasoning) -> Reasoning:
     )
     if texts is None or _THOUGHT in texts[0] or _THOUGHT not in texts[1]:
         return found
-    match = _AROUND_CALL.search(texts[1])
+    match = _around(_AROUND_CALL, texts[1])
     if match:
         return Reasoning(True, match["pre"], match["post"])
     behind = _BEHIND.search(texts[1])

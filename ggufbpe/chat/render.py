@@ -184,7 +184,7 @@ class ChatTemplate:
 
     def _run(self, names: dict[str, Any], now: time.struct_time) -> str:
         """The template's text without a BOS and an EOS that the tokenizer adds."""
-        text = self._template.render(names, now)
+        text = self._template.render(_copied(names), now)  # each run has values of its own to change
         if self._ends.adds_bos:
             text = text.removeprefix(self._bos)
         if self._ends.adds_eos:
@@ -297,6 +297,12 @@ def _more_names(names: dict[str, Any]) -> dict[str, Any]:
     if isinstance(effort, str):
         out |= dict.fromkeys(EFFORT_NAMES, effort)
     return out
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(member) for key, member in value.items()}
+    return [_copied(member) for member in value] if isinstance(value, list) else value
 
 
 def _joined(parts: list[dict[str, Any]]) -> str:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 
 from . import array_methods as arrays
-from .arguments import Arguments, Scope, as_int, is_a
+from .arguments import MANGLED, Arguments, Scope, as_int, is_a
 from .functions import GLOBALS, TESTS, Builtin, methods_of
 from .operators import ARITHMETIC, is_number, slice_of
 from .values import (
@@ -66,25 +66,49 @@ class Runtime:
         if self.characters < 0:
             raise LimitError(f"the template writes more than {MOST_CHARACTERS:,} characters")
 
-    def weigh(self, value: Value, each: int = 4) -> None:
-        """Count what writing or comparing a value will take, each member as often as it is reached."""
-        stack, steps, size = [value], 0, 0
+    def weigh(self, value: Value, each: int = 4, margin: int = 0) -> None:
+        """Count what writing or comparing a value will take, each member as often as it is reached.
+
+        A member counts `each` characters, and `margin` for each array or object that it is in.
+        """
+        stack, steps, size = [(value, 1)], 0, 0
         most_steps, most_size = self.steps, self.characters
         while stack:
-            value = stack.pop()
+            value, level = stack.pop()
             steps += 1
-            size += each
+            size += each + margin * level
             if isinstance(value, str):
                 size += len(value)
             elif isinstance(value, dict):
-                stack.extend(value)
-                stack.extend(value.values())
+                stack.extend([(member, level + 1) for pair in value.items() for member in pair])
             elif isinstance(value, (list, tuple)):
-                stack.extend(value)
+                stack.extend([(member, level + 1) for member in value])
             if steps > most_steps or size > most_size:
                 break
         self.step(steps)
         self.spend(size)
+
+    def read(self, *values: Value) -> None:
+        """Count what it takes to read through long strings that nothing is made of."""
+        long = sum([len(value) for value in values if isinstance(value, str)])
+        if long >= 1000:
+            self.step(long // 1000)
+
+    def enter(self, scope: Scope, weight: int = 0) -> None:
+        """Count a body that has a copy of this scope; `weight` are the steps that it takes by its size."""
+        self.step(weight + len(scope) // 50)
+        if len(scope) >= 50:
+            self.spend(8 * len(scope))
+
+    def copied(self, scope: Scope, weight: int = 0) -> Scope:
+        """A scope of its own for a loop or a call."""
+        self.enter(scope, weight)
+        return dict(scope)
+
+    def made(self, array: Value) -> Value:
+        """An array that the template writes down, counted."""
+        self.spend(56 + 8 * len(array))
+        return array
 
     # ---- names and members ----------------------------------------------------------------------
 
@@ -117,6 +141,7 @@ class Runtime:
             return self.method(value, key) if type(found) is Undefined else found
         if isinstance(key, Undefined):
             return UNDEFINED
+        self.weigh_key(key)
         if not hashable(key):
             raise TemplateError(f"Type: {type_name(key)} is not allowed as object key")
         if isinstance(value, Undefined):
@@ -124,7 +149,7 @@ class Runtime:
         if isinstance(value, dict):
             self.check_key(key)
             found = value.get(key, UNDEFINED)
-            return self.method(value, as_string(key)) if isinstance(found, Undefined) else found
+            return self.method(value, self.string(key)) if isinstance(found, Undefined) else found
         if isinstance(value, (list, tuple, str)):
             if isinstance(key, int):
                 if isinstance(value, str):
@@ -145,18 +170,27 @@ class Runtime:
         if not isinstance(value, (str, list, tuple)):
             raise TemplateError(f"Unknown (built-in) filter 'slice' for type {type_name(value)}")
         if not is_a(start, int):
-            raise TemplateError(f"Function 'slice' expected value of type int, got {type_name(start)}")
+            raise TemplateError(
+                f"Function 'slice' expected value of type {MANGLED[int]}, got {type_name(start)}"
+            )
         bounds = [start, as_int(stop), as_int(step)]
         if bounds[2] == 0:
             raise TemplateError("slice step cannot be zero")
         picked = value[slice_of(size, *bounds)]
+        self.spend(len(picked) * (1 if isinstance(value, str) else 8))
         if isinstance(value, str):
             return str(picked)
         self.step(len(picked))
         return picked
 
+    def weigh_key(self, key: Value) -> None:
+        """Count what it takes to look for a key: Python goes through all members of a tuple."""
+        if isinstance(key, (tuple, list, dict)):
+            self.weigh(key)
+
     def check_key(self, key: Value) -> None:
         """`TemplateError` for what can be no key of an object."""
+        self.weigh_key(key)
         if isinstance(key, (list, dict)) or not hashable(key):
             raise TemplateError(f"Object key of unhashable type: {type_name(key)}")
 
@@ -168,6 +202,7 @@ class Runtime:
 
     def made_object(self, *pairs: tuple[Value, Value]) -> dict[Value, Value]:
         """`{key: value}`."""
+        self.spend(64)
         out: dict[Value, Value] = {}
         for key, value in pairs:
             self.insert(out, key, value)
@@ -200,6 +235,7 @@ class Runtime:
                 return function.call(scope, given)
             finally:
                 self.depth -= 1
+        self.read(*given)
         return self._counted(function.call(self, given))
 
     def _counted(self, value: Value) -> Value:
@@ -215,6 +251,7 @@ class Runtime:
         found = self.filter_of(value, name)
         given = Arguments((value, *arguments))
         given.function = name
+        self.read(*given)
         return self._counted(found(self, given))
 
     def filter_of(self, value: Value, name: str) -> Builtin:
@@ -229,8 +266,8 @@ class Runtime:
         found = self.test_named(name)
         if found is None:
             raise TemplateError(f"Unknown test '{name}'")
-        given = Arguments(arguments)
-        return found(self, given)
+        self.read(*arguments)
+        return found(self, Arguments(arguments))
 
     def test_named(self, name: str) -> Builtin | None:
         """The function behind a test."""
@@ -250,6 +287,7 @@ class Runtime:
     def text(self, value: Value) -> str:
         """What `{{ value }}` writes, counted."""
         if type(value) is str:
+            self.spend(len(value))
             return value
         if isinstance(value, (list, tuple)):
             self.weigh(value)
@@ -258,9 +296,12 @@ class Runtime:
     def equal(self, left: Value, right: Value) -> bool:
         """`left == right`."""
         if type(left) is str:
+            if isinstance(right, str) and len(left) == len(right):
+                self.read(left)
             return bool(left == right)
         if isinstance(left, (dict, list, tuple)) and isinstance(right, type(left)):
             self.weigh(left)
+            self.weigh(right)
         return equal(left, right)
 
     def operate(self, left: Value, operator: str, right: Value) -> Value:
@@ -361,11 +402,11 @@ class Runtime:
             raise TemplateError(f"Too {'few' if names > len(value) else 'many'} items to unpack{where}")
         return value
 
-    def loop(self, scope: Scope, rows: list[Value]) -> Iterator[Value]:
-        """The rows one by one, with the variable `loop` set for each."""
+    def loop(self, scope: Scope, rows: list[Value], weight: int = 1) -> Iterator[Value]:
+        """The rows one by one, with the variable `loop` set for each; `weight` are the steps of a round."""
         count = len(rows)
         for index, row in enumerate(rows):
-            self.step()
+            self.step(weight)
             scope["loop"] = Loop(
                 index=index + 1,
                 index0=index,

@@ -5,7 +5,9 @@ Source: value_string_t::get_builtins in common/jinja/value.cpp.
 
 from __future__ import annotations
 
+import math
 import re
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -46,26 +48,33 @@ def title(run: Runtime, arguments: Arguments) -> Value:
 
 def _characters(arguments: Arguments) -> str:
     characters = arguments.get("chars", 1)
-    return WHITE_SPACE if isinstance(characters, Undefined) else as_string(characters)
+    return WHITE_SPACE if isinstance(characters, Undefined) else "".join(set(as_string(characters)))
+
+
+def _stripped(run: Runtime, arguments: Arguments, how: Callable[[str, str], str]) -> str:
+    text = arguments[0]
+    kept = how(text, _characters(arguments))
+    run.spend(len(text) - len(kept))  # what is looked at and not written
+    return kept
 
 
 def strip(run: Runtime, arguments: Arguments) -> Value:
     """The text without white space, or without the given bytes, at both ends."""
     if not isinstance(arguments.at(0), str):
         raise TemplateError("strip() first argument must be a string")
-    return arguments[0].strip(_characters(arguments))
+    return _stripped(run, arguments, str.strip)
 
 
 def rstrip(run: Runtime, arguments: Arguments) -> Value:
     """The same at the end alone."""
     arguments.need_kinds(str)
-    return arguments[0].rstrip(_characters(arguments))
+    return _stripped(run, arguments, str.rstrip)
 
 
 def lstrip(run: Runtime, arguments: Arguments) -> Value:
     """The same at the start alone."""
     arguments.need_kinds(str)
-    return arguments[0].lstrip(_characters(arguments))
+    return _stripped(run, arguments, str.lstrip)
 
 
 def length(run: Runtime, arguments: Arguments) -> Value:
@@ -86,7 +95,7 @@ def endswith(run: Runtime, arguments: Arguments) -> Value:
     return arguments[0].endswith(arguments[1])
 
 
-def _split_arguments(name: str, arguments: Arguments) -> tuple[str, str, int]:
+def _split_arguments(run: Runtime, name: str, arguments: Arguments) -> tuple[str, str, int]:
     arguments.need(1, 3)
     if not isinstance(arguments[0], str):
         raise TemplateError(f"{name}() first argument must be a string")
@@ -94,19 +103,21 @@ def _split_arguments(name: str, arguments: Arguments) -> tuple[str, str, int]:
     if not delimiter:
         raise TemplateError("empty separator")
     most = as_int(arguments[2]) if len(arguments) > 2 else -1
+    run.spend(len(arguments[0]) + 8 * arguments[0].count(delimiter))
     return str(arguments[0]), delimiter, most
 
 
 def split(run: Runtime, arguments: Arguments) -> Value:
     """The parts between delimiters; between single spaces where none is given, unlike Python."""
-    text, delimiter, most = _split_arguments("split", arguments)
+    text, delimiter, most = _split_arguments(run, "split", arguments)
     return text.split(delimiter, most)
 
 
 def rsplit(run: Runtime, arguments: Arguments) -> Value:
     """The same from the end."""
-    text, delimiter, most = _split_arguments("rsplit", arguments)
-    return text.rsplit(delimiter, most)
+    text, delimiter, most = _split_arguments(run, "rsplit", arguments)
+    # Python's own search from the end takes the product of both lengths
+    return [part[::-1] for part in reversed(text[::-1].split(delimiter[::-1], most))]
 
 
 def replace(run: Runtime, arguments: Arguments) -> Value:
@@ -172,16 +183,33 @@ def _leading_int(text: str, base: int) -> int | None:
 
 
 _FLOAT = re.compile(
-    r"[ \t\n\v\f\r]*([+-]?(?:inf(?:inity)?|nan|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))", re.I | re.A
+    r"[ \t\n\v\f\r]*([+-]?(?:0x(?:[\da-f]+\.?[\da-f]*|\.[\da-f]+)(?:p[+-]?\d+)?|"
+    r"inf(?:inity)?|nan|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))",
+    re.I | re.A,
 )
+
+
+def _as_double(text: str) -> float | None:
+    """The number that strtod reads; None for what is no normal double, of which it says that it is out of range."""
+    is_hexadecimal = "x" in text.lower()
+    try:
+        number = float.fromhex(text) if is_hexadecimal else float(text)
+    except OverflowError:
+        return None
+    if math.isinf(number):
+        return None if any(map(str.isdigit, text)) else number
+    mantissa = re.split("[pP]" if is_hexadecimal else "[eE]", text.lower().replace("0x", ""))[0]
+    is_zero = not number and not mantissa.strip("+-0.")
+    return number if abs(number) >= sys.float_info.min or number != number or is_zero else None
 
 
 def to_float(run: Runtime, arguments: Arguments) -> Value:
     """The number at the start of the text, or a default, as the C function strtod reads it."""
     arguments.need_kinds(str)
     match = _FLOAT.match(arguments[0])
-    if match:
-        return float(match[1])
+    number = _as_double(match[1]) if match else None
+    if number is not None:
+        return number
     otherwise = arguments.get("default", 1)
     return 0.0 if isinstance(otherwise, Undefined) else as_float(otherwise)
 

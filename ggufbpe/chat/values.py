@@ -123,7 +123,10 @@ def _int64(number: int) -> int | float:
         return number
     if number < 1 << 64 and number > 0:
         return number - (1 << 64)  # it is read as unsigned and taken for signed
-    return float(number)
+    try:
+        return float(number)
+    except OverflowError:
+        raise ValueError("number overflow: a number of the chat is too large") from None
 
 
 def plain(value: Value) -> Any:

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("give a FILE, or - for standard input, or -p TEXT: one of them")
     body = _body(arguments)
     source = arguments.chat_template_file
-    template = None if source is None else read_file(source).decode("utf-8")
+    template = None if source is None else _text(read_file(source), source)
     tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
     prompt = tokenizer.chats.prompt(body, template)
     if arguments.ids or arguments.count or arguments.json:
@@ -82,6 +82,13 @@ def _body(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.tools is not None:
         body = {**body, "tools": _json(read_file(arguments.tools), arguments.tools)}
     return body
+
+
+def _text(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is no UTF-8: {error}") from None
 
 
 def _json(data: bytes, name: str) -> Any:
