@@ -44,6 +44,7 @@ from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.oracles.oracle import Answer, Failure, Oracle
 from ggufbpe.oracles.recorded_ids import OtherModel
 from ggufbpe.verification.align import Placed, align, own_row, place
+from ggufbpe.verification.diff import diff
 from ggufbpe.verification.fuzz import RandomTexts, texts_for
 from ggufbpe.verification.result import Result, Text
 from ggufbpe.verification.shrink import Shrinking, shrink
@@ -422,6 +423,27 @@ def test_files_are_cut_after_lines_and_between_characters(data: bytes, expected:
     found = list(cut_into_texts(io.BytesIO(data), 8))
     assert found == expected
     assert b"".join(found) == data
+
+
+class Trickling(io.BytesIO):
+    """A stream that gives 7 bytes at most, as a pipe may that is not buffered."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(7 if size is None or size < 0 else min(size, 7))
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["verify", "diff"])
+def test_streams_are_read_to_their_end(whole: bool, gpt2: Tokenizer) -> None:
+    stream = Trickling(b"words and more words" * 5000)
+    result = diff(gpt2, gpt2, stream).texts if whole else verify(gpt2, gpt2, stream)
+    assert result is not None
+    assert (result.same, result.bytes) == (True, 100_000)
+
+
+@pytest.mark.parametrize("compare", [verify, diff])
+def test_streams_of_str_are_refused(compare: Callable[..., Any], gpt2: Tokenizer) -> None:
+    with pytest.raises(TypeError, match="the stream gives str; open it in binary mode"):
+        compare(gpt2, gpt2, io.StringIO("text"))
 
 
 # ---- random texts ---------------------------------------------------------------------------------------
