@@ -976,3 +976,14 @@ def test_report_that_cannot_be_written_is_told_before_the_work(run: Run, tmp_pat
     )
     assert (found.code, found.out) == (2, "")
     assert "nothing can be written there" in found.err
+
+
+@pytest.mark.parametrize("target", ["model.gguf", "text.txt", "ids"])
+def test_a_report_does_not_take_the_place_of_what_is_read(target: str, run: Run, tmp_path: Path) -> None:
+    files = {"model.gguf": RAW_UTF8.read_bytes(), "text.txt": b"Hello", "ids": b"[1]"}
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    model, text, ids = (tmp_path / name for name in files)
+    found = run("-m", model, "--against", f"ids:{ids}", text, "--html", tmp_path / target, "--force")
+    assert (found.code, "is the file that is read" in found.err) == (2, True)
+    assert (tmp_path / target).read_bytes() == files[target]

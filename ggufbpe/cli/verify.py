@@ -163,7 +163,8 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.fuzz is not None and arguments.against.startswith("ids:"):
         raise UsageError("recorded ids are of texts that you have, and --fuzz makes new ones")
     if arguments.html is not None:
-        require_free(arguments.html, arguments.model, arguments.force)
+        for source in (arguments.model, *arguments.paths, arguments.against.partition(":")[2]):
+            require_free(arguments.html, source, arguments.force)
         require_folder(arguments.html)
         require_jinja()
     if not arguments.timeout > 0:
