@@ -35,6 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with_pre(GPT2, "llama-bpe", tmp_path / "b.gguf")
     Path("text").write_bytes(TEXT)
     Path("ids.json").write_text("[[1, 2]]")
+    Path("empty").mkdir()
     return tmp_path
 
 
@@ -205,6 +206,9 @@ ERRORS: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "no text": (TypeError, "int", lambda: ggufbpe.explain("a.gguf", 5)),  # type: ignore[arg-type]
     "no ids": (TypeError, "integer", lambda: ggufbpe.diagnose("a.gguf", "a", ["a"])),  # type: ignore[list-item]
     "no texts": (ValueError, "give some, or fuzz=N", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf")),
+    "an empty list of texts": (ValueError, "give some", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf", [])),
+    "an empty folder": (ValueError, "give some", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf", Path("empty"))),
+    "fewer texts than none": (ValueError, "-3 is less", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf", "a", fuzz=-3)),
     "no oracle": (ValueError, "there is no oracle 'x'", lambda: ggufbpe.verify("a.gguf", "x", "a")),
     "no file for an oracle": (
         ValueError,

@@ -652,6 +652,10 @@ def test_a_difference_is_exit_code_1_and_shown(run: Run, llama3_like: Path) -> N
         (["--against", "gguf:/no/such.gguf", "-p", "Hi"], "/no/such.gguf: No such file or directory"),
         (["--against", "nobody", "-p", "Hi"], "there is no oracle 'nobody'"),
         (["--against", "ids:x", "--fuzz", "3"], "--fuzz makes new ones"),
+        (
+            ["--against", f"gguf:{GPT2}", "--fuzz", "-3"],
+            "fuzz is a number of texts, and -3 is less than none",
+        ),
         (["--against", "gguf:x", "-p", "Hi", "--timeout", "0"], "--timeout must be more than 0"),
     ],
 )
@@ -661,6 +665,11 @@ def test_what_cannot_run_is_exit_code_2(arguments: list[str], said: str, run: Ru
     assert found.err.startswith("ggufbpe: error: ")
     assert said in found.err
     assert found.err.count("\n") == 1
+
+
+def test_nothing_compared_is_not_the_same(run: Run, tmp_path: Path) -> None:
+    found = run("-m", GPT2, "--against", f"gguf:{GPT2}", tmp_path, "--json")
+    assert (found.code, found.json["texts"], found.json["same"]) == (2, 0, False)
 
 
 def test_a_file_that_cannot_be_read_is_exit_code_2(run: Run, tmp_path: Path) -> None:
