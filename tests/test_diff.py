@@ -210,6 +210,17 @@ def test_with_texts_they_come_first(other: Path, capfd: pytest.CaptureFixture[st
     assert lines[-1] == "--all shows which"
 
 
+def test_names_of_files_cannot_steer_the_terminal(
+    other: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a\x1b[31m.gguf", "b\x1b[2J.gguf"):
+        (tmp_path / name).symlink_to(GPT2 if name[0] == "a" else other)
+    models = [str(tmp_path / "a\x1b[31m.gguf"), str(tmp_path / "b\x1b[2J.gguf")]
+    code = main(["diff", *models, "-p", "in 2024"])
+    out = capfd.readouterr().out
+    assert (code, "\x1b" in out, out.count("a\\x1b[31m") > 2) == (1, False, True)
+
+
 def test_tokens_are_shown_as_the_text_that_they_stand_for(tmp_path: Path) -> None:
     tokens = [*TOKENS, "è®°èĢħ"]  # 记者, as it is written in a byte-level vocabulary
     changed = with_tokens(tokens)(gpt2_vocabulary())
