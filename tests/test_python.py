@@ -219,6 +219,7 @@ ERRORS: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     ),
     "random texts, recorded ids": (ValueError, "random ones are new", lambda: ggufbpe.verify("a.gguf", [[1]], fuzz=2)),
     "an unread file": (OSError, "nowhere", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf", Path("nowhere"))),
+    "left-over ids": (ValueError, "2 are left", lambda: ggufbpe.verify("a.gguf", [[64], [1], [3]], "a")),
     "an empty piece": (ValueError, "the piece is empty", lambda: ggufbpe.why_not("a.gguf", "a", "")),
     "nothing to change": (ValueError, "nothing to change", lambda: ggufbpe.fix("a.gguf", "c.gguf")),
     "no place": (ValueError, "say where the copy goes", lambda: ggufbpe.fix("a.gguf", set=SET)),

@@ -127,6 +127,7 @@ def ids_compared(
         job.compare(batch)
     if oracle.recorded and not job.result.texts:
         raise OracleError("there is no text to go with the recorded ids")
+    oracle.require_all_taken()
     job.examine()
     job.result.model, job.result.note = tokenizer.vocabulary.path, oracle.note
     return job.result
