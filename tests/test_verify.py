@@ -846,6 +846,12 @@ def test_narrow_terminals_get_lines_that_fit(
 ) -> None:
     monkeypatch.setattr("ggufbpe.cli._output.terminal_width", lambda: 50)
     found = run("-m", GPT2, "--against", f"gguf:{llama3_like}", nasty, "--color", "never")
+def test_html_to_standard_output_is_the_page_alone(run: Run) -> None:
+    found = run("-m", GPT2, "--against", f"gguf:{GPT2}", "-p", "Hi", "--html", "-")
+    assert (found.code, found.err) == (0, "")
+    assert found.out.startswith("<!doctype html>") or found.out.startswith("<!DOCTYPE html>")
+
+
     lines = [line for line in found.out.splitlines() if not line.startswith("   fix:")]
     assert max(map(cell_len, lines)) <= 50
     assert len(lines) > 10
