@@ -203,6 +203,7 @@ ERRORS: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "no file": (OSError, "no.gguf", lambda: ggufbpe.doctor("no.gguf")),
     "no GGUF": (ggufbpe.NotGGUFError, "text", lambda: ggufbpe.explain("text", "a")),
     "no model": (ValueError, "no model", lambda: ggufbpe.compare([], "a")),
+    "two models of one name": (ValueError, "'5'", lambda: ggufbpe.compare({"5": "a.gguf", 5: "b.gguf"}, "a")),  # type: ignore[dict-item]
     "no text": (TypeError, "int", lambda: ggufbpe.explain("a.gguf", 5)),  # type: ignore[arg-type]
     "no ids": (TypeError, "integer", lambda: ggufbpe.diagnose("a.gguf", "a", ["a"])),  # type: ignore[list-item]
     "no texts": (ValueError, "give some, or fuzz=N", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf")),
