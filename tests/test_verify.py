@@ -622,7 +622,12 @@ def test_the_same_is_exit_code_0(run: Run) -> None:
     assert (found.code, found.err) == (0, "")
     assert found.out.startswith("the ids are the same\n")
     assert "2 tokens" in found.out
+    assert "11 bytes" in found.out
     assert "MB/s" not in found.out
+
+
+def test_one_byte_is_no_bytes(run: Run) -> None:
+    assert re.search(r" 1 byte$", run("-m", GPT2, "--against", f"gguf:{GPT2}", "-p", "a").out, re.MULTILINE)
 
 
 def test_a_difference_is_exit_code_1_and_shown(run: Run, llama3_like: Path) -> None:

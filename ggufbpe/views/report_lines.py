@@ -67,7 +67,7 @@ class ReportLines:
             yield f"{counted(result.refused, 'text')} not compared, which {oracle} cannot take"
         own = self._models[0] if self._models else "ggufbpe"
         rows = [
-            ("texts", str(result.texts), f"{result.bytes} bytes"),
+            ("texts", str(result.texts), counted(result.bytes, "byte")),
             (own, counted(result.tokens, "token"), rate(result.bytes, result.seconds)),
             (oracle, counted(result.oracle_tokens, "token"), rate(result.bytes, result.oracle_seconds)),
         ]
