@@ -219,12 +219,12 @@ ERRORS: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
         ),
     ),
     "random texts, recorded ids": (ValueError, "random ones are new", lambda: ggufbpe.verify("a.gguf", [[1]], fuzz=2)),
-    "an unread file": (OSError, "nowhere", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf", Path("nowhere"))),
     "left-over ids": (ValueError, "2 are left", lambda: ggufbpe.verify("a.gguf", [[64], [1], [3]], "a")),
+    "an unread file": (OSError, "nowhere", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf", Path("nowhere"))),
     "an empty piece": (ValueError, "the piece is empty", lambda: ggufbpe.why_not("a.gguf", "a", "")),
-    "nothing to change": (ValueError, "nothing to change", lambda: ggufbpe.fix("a.gguf", "c.gguf")),
     "a number for a piece": (TypeError, "not int", lambda: ggufbpe.why_not("a.gguf", "a", 5)),  # type: ignore[arg-type]
     "a path for a piece": (TypeError, "Path", lambda: ggufbpe.why_not("a.gguf", "a", Path("text"))),  # type: ignore[arg-type]
+    "nothing to change": (ValueError, "nothing to change", lambda: ggufbpe.fix("a.gguf", "c.gguf")),
     "no place": (ValueError, "say where the copy goes", lambda: ggufbpe.fix("a.gguf", set=SET)),
     "two places": (ValueError, "say where the copy goes", lambda: ggufbpe.fix("a.gguf", "c", in_place=True, set=SET)),
     "the file itself": (ValueError, "say in_place", lambda: ggufbpe.fix("a.gguf", "a.gguf", set=SET)),
@@ -241,9 +241,9 @@ ERRORS: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "a name for a list": (TypeError, "a list of STRING", lambda: ggufbpe.fix("a.gguf", "c", set={K.MERGES: "a b"})),
     "an empty list": (ValueError, "cannot be an empty array", lambda: ggufbpe.fix("a.gguf", "c", set={"my.key": []})),
     "no such key": (ValueError, f"near: {K.PRE}", lambda: ggufbpe.fix("a.gguf", "c", remove=["tokenizer.ggml.pr"])),
-    "no such token": (ValueError, "no token", lambda: ggufbpe.fix("a.gguf", "c", token_types={"§§": "CONTROL"})),
     "one key alone": (ValueError, "general.nam", lambda: ggufbpe.fix("a.gguf", "c", remove="general.nam")),
     "a name for types": (TypeError, "not 'abc'", lambda: ggufbpe.fix("a.gguf", "c", token_types="abc")),  # type: ignore[arg-type]
+    "no such token": (ValueError, "no token", lambda: ggufbpe.fix("a.gguf", "c", token_types={"§§": "CONTROL"})),
     "a negative id": (ValueError, "out of range", lambda: ggufbpe.fix("a.gguf", "c", token_types={-1: "CONTROL"})),
     "no such type": (ValueError, "'X' is no type", lambda: ggufbpe.fix("a.gguf", "c", token_types={1: "X"})),
     "a broken copy": (ggufbpe.GGUFError, "nothing was written", lambda: ggufbpe.fix("a.gguf", "c", set={K.PRE: "no"})),

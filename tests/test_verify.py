@@ -846,17 +846,17 @@ def test_html_is_one_safe_file(run: Run, nasty: Path, llama3_like: Path, tmp_pat
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", page.text)
 
 
-def test_narrow_terminals_get_lines_that_fit(
-    run: Run, nasty: Path, llama3_like: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ggufbpe.cli._output.terminal_width", lambda: 50)
-    found = run("-m", GPT2, "--against", f"gguf:{llama3_like}", nasty, "--color", "never")
 def test_html_to_standard_output_is_the_page_alone(run: Run) -> None:
     found = run("-m", GPT2, "--against", f"gguf:{GPT2}", "-p", "Hi", "--html", "-")
     assert (found.code, found.err) == (0, "")
     assert found.out.startswith("<!doctype html>") or found.out.startswith("<!DOCTYPE html>")
 
 
+def test_narrow_terminals_get_lines_that_fit(
+    run: Run, nasty: Path, llama3_like: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ggufbpe.cli._output.terminal_width", lambda: 50)
+    found = run("-m", GPT2, "--against", f"gguf:{llama3_like}", nasty, "--color", "never")
     lines = [line for line in found.out.splitlines() if not line.startswith("   fix:")]
     assert max(map(cell_len, lines)) <= 50
     assert len(lines) > 10
