@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import cast
 
+from .errors import printable
 from .tokenizer import Text, Tokenizer
 from .wording import short_names
 
@@ -24,10 +25,14 @@ def tokenizer_of(model: Model) -> Tokenizer:
 def tokenizers_of(models: Model | Iterable[Model] | Mapping[str, Model]) -> dict[str, Tokenizer]:
     """The tokenizers by name: of a mapping its own names, else those of the files, or of the pre-tokenizers.
 
-    A file has as many of its folders in its name as tell it apart. `ValueError` where there is no model.
+    A file has as many of its folders in its name as tell it apart. `ValueError` where there is no model, or
+    two have one name.
     """
     if isinstance(models, Mapping):
-        found = {str(name): tokenizer_of(model) for name, model in models.items()}
+        names = list(map(str, models))
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"two models have the name {printable(twice)}")
+        found = dict(zip(names, map(tokenizer_of, models.values())))
     else:
         single = isinstance(models, (Tokenizer, str, os.PathLike))
         given = cast("list[Model]", [models] if single else list(cast("Iterable[Model]", models)))

@@ -23,6 +23,7 @@ from ggufbpe.verification import stretches
 from ggufbpe.verification.align import Placed
 from ggufbpe.verification.side_by_side import compare
 from ggufbpe.verification.vocabulary_diff import _out_of_order, vocabulary_differences
+from ggufbpe.views.compare_lines import shown_lines
 from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
 
 K = TokenizerKey
@@ -210,6 +211,17 @@ def test_with_texts_they_come_first(other: Path, capfd: pytest.CaptureFixture[st
     assert lines[-1] == "--all shows which"
 
 
+def test_names_of_files_cannot_steer_the_terminal(
+    other: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a\x1b[31m.gguf", "b\x1b[2J.gguf"):
+        (tmp_path / name).symlink_to(GPT2 if name[0] == "a" else other)
+    models = [str(tmp_path / "a\x1b[31m.gguf"), str(tmp_path / "b\x1b[2J.gguf")]
+    code = main(["diff", *models, "-p", "in 2024"])
+    out = capfd.readouterr().out
+    assert (code, "\x1b" in out, out.count("a\\x1b[31m") > 2) == (1, False, True)
+
+
 def test_tokens_are_shown_as_the_text_that_they_stand_for(tmp_path: Path) -> None:
     tokens = [*TOKENS, "è®°èĢħ"]  # 记者, as it is written in a byte-level vocabulary
     changed = with_tokens(tokens)(gpt2_vocabulary())
@@ -295,6 +307,17 @@ def test_compare_prints_who_cuts_how(other: Path, capfd: pytest.CaptureFixture[s
     ]
     assert main(["compare", str(GPT2), str(other), "-p", "Hello world"]) == 0
     assert capfd.readouterr().out.startswith("11 bytes, cut alike by all\n")
+
+
+@pytest.mark.parametrize("width", [20, 39, 40])
+def test_compare_names_the_models_on_narrow_terminals(width: int) -> None:
+    named = dict(zip(("first-model", "second-model"), models()))
+    lines = list(
+        shown_lines(compare(named, "in 2024"), ids=False, everything=False, color=False, width=width)
+    )
+    head = " ".join(" ".join(lines[: lines.index("")]).split())
+    assert [name in head for name in named] == [True, True]
+    assert ("first-model: 2 tokens, 3.50 chars/token" in head) is (width < 40)
 
 
 def test_compare_as_json(other: Path, capfd: pytest.CaptureFixture[str]) -> None:

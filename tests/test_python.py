@@ -35,6 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with_pre(GPT2, "llama-bpe", tmp_path / "b.gguf")
     Path("text").write_bytes(TEXT)
     Path("ids.json").write_text("[[1, 2]]")
+    Path("empty").mkdir()
     return tmp_path
 
 
@@ -202,9 +203,13 @@ ERRORS: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "no file": (OSError, "no.gguf", lambda: ggufbpe.doctor("no.gguf")),
     "no GGUF": (ggufbpe.NotGGUFError, "text", lambda: ggufbpe.explain("text", "a")),
     "no model": (ValueError, "no model", lambda: ggufbpe.compare([], "a")),
+    "two models of one name": (ValueError, "'5'", lambda: ggufbpe.compare({"5": "a.gguf", 5: "b.gguf"}, "a")),  # type: ignore[dict-item]
     "no text": (TypeError, "int", lambda: ggufbpe.explain("a.gguf", 5)),  # type: ignore[arg-type]
     "no ids": (TypeError, "integer", lambda: ggufbpe.diagnose("a.gguf", "a", ["a"])),  # type: ignore[list-item]
     "no texts": (ValueError, "give some, or fuzz=N", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf")),
+    "an empty list of texts": (ValueError, "give some", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf", [])),
+    "an empty folder": (ValueError, "give some", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf", Path("empty"))),
+    "fewer texts than none": (ValueError, "-3 is less", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf", "a", fuzz=-3)),
     "no oracle": (ValueError, "there is no oracle 'x'", lambda: ggufbpe.verify("a.gguf", "x", "a")),
     "no file for an oracle": (
         ValueError,
@@ -214,8 +219,11 @@ ERRORS: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
         ),
     ),
     "random texts, recorded ids": (ValueError, "random ones are new", lambda: ggufbpe.verify("a.gguf", [[1]], fuzz=2)),
+    "left-over ids": (ValueError, "2 are left", lambda: ggufbpe.verify("a.gguf", [[64], [1], [3]], "a")),
     "an unread file": (OSError, "nowhere", lambda: ggufbpe.verify("a.gguf", "gguf:b.gguf", Path("nowhere"))),
     "an empty piece": (ValueError, "the piece is empty", lambda: ggufbpe.why_not("a.gguf", "a", "")),
+    "a number for a piece": (TypeError, "not int", lambda: ggufbpe.why_not("a.gguf", "a", 5)),  # type: ignore[arg-type]
+    "a path for a piece": (TypeError, "Path", lambda: ggufbpe.why_not("a.gguf", "a", Path("text"))),  # type: ignore[arg-type]
     "nothing to change": (ValueError, "nothing to change", lambda: ggufbpe.fix("a.gguf", "c.gguf")),
     "no place": (ValueError, "say where the copy goes", lambda: ggufbpe.fix("a.gguf", set=SET)),
     "two places": (ValueError, "say where the copy goes", lambda: ggufbpe.fix("a.gguf", "c", in_place=True, set=SET)),
@@ -233,6 +241,8 @@ ERRORS: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "a name for a list": (TypeError, "a list of STRING", lambda: ggufbpe.fix("a.gguf", "c", set={K.MERGES: "a b"})),
     "an empty list": (ValueError, "cannot be an empty array", lambda: ggufbpe.fix("a.gguf", "c", set={"my.key": []})),
     "no such key": (ValueError, f"near: {K.PRE}", lambda: ggufbpe.fix("a.gguf", "c", remove=["tokenizer.ggml.pr"])),
+    "one key alone": (ValueError, "general.nam", lambda: ggufbpe.fix("a.gguf", "c", remove="general.nam")),
+    "a name for types": (TypeError, "not 'abc'", lambda: ggufbpe.fix("a.gguf", "c", token_types="abc")),  # type: ignore[arg-type]
     "no such token": (ValueError, "no token", lambda: ggufbpe.fix("a.gguf", "c", token_types={"§§": "CONTROL"})),
     "a negative id": (ValueError, "out of range", lambda: ggufbpe.fix("a.gguf", "c", token_types={-1: "CONTROL"})),
     "no such type": (ValueError, "'X' is no type", lambda: ggufbpe.fix("a.gguf", "c", token_types={1: "X"})),

@@ -424,11 +424,17 @@ def test_streams_of_the_caller_stay_open() -> None:
     assert not stream.closed
 
 
+@pytest.mark.parametrize("kind", ["str", "path", "stream"])
+def test_a_corpus_may_be_one_text(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"the")
+    forms = {"str": "the", "path": tmp_path / "text", "stream": io.BytesIO(b"the")}
+    assert stats(tiny(), forms[kind]).total[0].bytes == 3
+
+
 @pytest.mark.parametrize(
     ("wrong", "error", "words"),
     [
-        (lambda: stats(tiny(), "text"), TypeError, "a sequence"),  # type: ignore[arg-type]
-        (lambda: stats(tiny(), Path("x")), TypeError, "a sequence"),  # type: ignore[arg-type]
+        (lambda: stats(tiny(), 5), TypeError, "a sequence"),  # type: ignore[arg-type]
         (lambda: stats(tiny(), [5]), TypeError, "not int"),
         (lambda: stats(tiny(), [io.StringIO("x")]), TypeError, "binary mode"),
         (lambda: stats([], ["x"]), ValueError, "no model"),

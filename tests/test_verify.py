@@ -44,6 +44,7 @@ from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.oracles.oracle import Answer, Failure, Oracle
 from ggufbpe.oracles.recorded_ids import OtherModel
 from ggufbpe.verification.align import Placed, align, own_row, place
+from ggufbpe.verification.diff import diff
 from ggufbpe.verification.fuzz import RandomTexts, texts_for
 from ggufbpe.verification.result import Result, Text
 from ggufbpe.verification.shrink import Shrinking, shrink
@@ -424,6 +425,27 @@ def test_files_are_cut_after_lines_and_between_characters(data: bytes, expected:
     assert b"".join(found) == data
 
 
+class Trickling(io.BytesIO):
+    """A stream that gives 7 bytes at most, as a pipe may that is not buffered."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(7 if size is None or size < 0 else min(size, 7))
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["verify", "diff"])
+def test_streams_are_read_to_their_end(whole: bool, gpt2: Tokenizer) -> None:
+    stream = Trickling(b"words and more words" * 5000)
+    result = diff(gpt2, gpt2, stream).texts if whole else verify(gpt2, gpt2, stream)
+    assert result is not None
+    assert (result.same, result.bytes) == (True, 100_000)
+
+
+@pytest.mark.parametrize("compare", [verify, diff])
+def test_streams_of_str_are_refused(compare: Callable[..., Any], gpt2: Tokenizer) -> None:
+    with pytest.raises(TypeError, match="the stream gives str; open it in binary mode"):
+        compare(gpt2, gpt2, io.StringIO("text"))
+
+
 # ---- random texts ---------------------------------------------------------------------------------------
 
 
@@ -600,7 +622,12 @@ def test_the_same_is_exit_code_0(run: Run) -> None:
     assert (found.code, found.err) == (0, "")
     assert found.out.startswith("the ids are the same\n")
     assert "2 tokens" in found.out
+    assert "11 bytes" in found.out
     assert "MB/s" not in found.out
+
+
+def test_one_byte_is_no_bytes(run: Run) -> None:
+    assert re.search(r" 1 byte$", run("-m", GPT2, "--against", f"gguf:{GPT2}", "-p", "a").out, re.MULTILINE)
 
 
 def test_a_difference_is_exit_code_1_and_shown(run: Run, llama3_like: Path) -> None:
@@ -630,6 +657,10 @@ def test_a_difference_is_exit_code_1_and_shown(run: Run, llama3_like: Path) -> N
         (["--against", "gguf:/no/such.gguf", "-p", "Hi"], "/no/such.gguf: No such file or directory"),
         (["--against", "nobody", "-p", "Hi"], "there is no oracle 'nobody'"),
         (["--against", "ids:x", "--fuzz", "3"], "--fuzz makes new ones"),
+        (
+            ["--against", f"gguf:{GPT2}", "--fuzz", "-3"],
+            "fuzz is a number of texts, and -3 is less than none",
+        ),
         (["--against", "gguf:x", "-p", "Hi", "--timeout", "0"], "--timeout must be more than 0"),
     ],
 )
@@ -639,6 +670,11 @@ def test_what_cannot_run_is_exit_code_2(arguments: list[str], said: str, run: Ru
     assert found.err.startswith("ggufbpe: error: ")
     assert said in found.err
     assert found.err.count("\n") == 1
+
+
+def test_nothing_compared_is_not_the_same(run: Run, tmp_path: Path) -> None:
+    found = run("-m", GPT2, "--against", f"gguf:{GPT2}", tmp_path, "--json")
+    assert (found.code, found.json["texts"], found.json["same"]) == (2, 0, False)
 
 
 def test_a_file_that_cannot_be_read_is_exit_code_2(run: Run, tmp_path: Path) -> None:
@@ -810,6 +846,12 @@ def test_html_is_one_safe_file(run: Run, nasty: Path, llama3_like: Path, tmp_pat
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", page.text)
 
 
+def test_html_to_standard_output_is_the_page_alone(run: Run) -> None:
+    found = run("-m", GPT2, "--against", f"gguf:{GPT2}", "-p", "Hi", "--html", "-")
+    assert (found.code, found.err) == (0, "")
+    assert found.out.startswith("<!doctype html>") or found.out.startswith("<!DOCTYPE html>")
+
+
 def test_narrow_terminals_get_lines_that_fit(
     run: Run, nasty: Path, llama3_like: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -954,3 +996,14 @@ def test_report_that_cannot_be_written_is_told_before_the_work(run: Run, tmp_pat
     )
     assert (found.code, found.out) == (2, "")
     assert "nothing can be written there" in found.err
+
+
+@pytest.mark.parametrize("target", ["model.gguf", "text.txt", "ids"])
+def test_a_report_does_not_take_the_place_of_what_is_read(target: str, run: Run, tmp_path: Path) -> None:
+    files = {"model.gguf": RAW_UTF8.read_bytes(), "text.txt": b"Hello", "ids": b"[1]"}
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    model, text, ids = (tmp_path / name for name in files)
+    found = run("-m", model, "--against", f"ids:{ids}", text, "--html", tmp_path / target, "--force")
+    assert (found.code, "is the file that is read" in found.err) == (2, True)
+    assert (tmp_path / target).read_bytes() == files[target]

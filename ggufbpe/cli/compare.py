@@ -8,7 +8,6 @@ from ..escapes import process_escapes
 from ..tokenizer import Tokenizer
 from ..verification.side_by_side import compare
 from ..views.compare_lines import compared_as_json, shown_lines
-from ..wording import short_names
 from . import _output
 from ._arguments import Parser, UsageError, add_color, add_override_kv, add_sources, overrides_of
 from ._input import read_text, settle_stdin
@@ -55,9 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     text = read_text(arguments, "compare")
     text = process_escapes(text) if arguments.escape else text
     overrides = overrides_of(arguments)
-    tokenizers = (Tokenizer.from_gguf(path, overrides=overrides) for path in models)
-    named = dict(zip(short_names(models), tokenizers))
-    compared = compare(named, text, parse_special=arguments.parse_special)
+    tokenizers = [Tokenizer.from_gguf(path, overrides=overrides) for path in models]
+    compared = compare(tokenizers, text, parse_special=arguments.parse_special)
     if arguments.json:
         for part in compared_as_json(compared):
             _output.write(part)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..statistics.reading import GROUPINGS
 from ..views import terminal
-from ..wording import short_names
 from . import _output
 from ._arguments import (
     Parser,
@@ -136,8 +135,7 @@ class _Job:
 
         models: Any = model_paths(arguments)
         if overrides := overrides_of(arguments):
-            opened = (Tokenizer.from_gguf(path, overrides=overrides) for path in models)
-            models = dict(zip(short_names(models), opened))
+            models = [Tokenizer.from_gguf(path, overrides=overrides) for path in models]
         corpus: list[Any] = [_Stream(stdin())] if arguments.stdin else []
         return stats(
             models,

@@ -163,7 +163,10 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.fuzz is not None and arguments.against.startswith("ids:"):
         raise UsageError("recorded ids are of texts that you have, and --fuzz makes new ones")
     if arguments.html is not None:
-        require_free(arguments.html, arguments.model, arguments.force)
+        if arguments.html == "-" and arguments.json:
+            raise UsageError("--html - and --json: only one of them can be standard output")
+        for source in (arguments.model, *arguments.paths, arguments.against.partition(":")[2]):
+            require_free(arguments.html, source, arguments.force)
         require_folder(arguments.html)
         require_jinja()
     if not arguments.timeout > 0:
@@ -173,7 +176,7 @@ def _check(arguments: argparse.Namespace) -> None:
 def _report(arguments: argparse.Namespace, result: Result) -> None:
     if arguments.json:
         _output.write(terminal.json_bytes(result.to_dict()))
-    else:
+    elif arguments.html != "-":  # there the page stands alone
         from ..views.report_lines import ReportLines
 
         printer = ReportLines(_output.use_color(arguments.color), _output.terminal_width() or 100)
@@ -182,6 +185,7 @@ def _report(arguments: argparse.Namespace, result: Result) -> None:
     if arguments.html is not None:
         _output.flush()
         write_outputs({arguments.html: to_html(result, result.model, result.note).encode()})
+    if arguments.html not in (None, "-"):
         _output.note(f"ggufbpe: the report is in {terminal.one_line(arguments.html)}")
 
 

@@ -66,7 +66,7 @@ def fix(
     *,
     in_place: bool = False,
     set: Mapping[str, Value | Field] = _NOTHING,
-    remove: Iterable[str] = (),
+    remove: str | Iterable[str] = (),
     token_types: Mapping[Tokens, str | TokenType] | Iterable[tuple[Tokens, str | TokenType]] = (),
     force: bool = False,
 ) -> Fixed:
@@ -74,7 +74,7 @@ def fix(
 
     `set` has keys with their new values, Python's: a key of llama.cpp's has the type that it wants, others the one that
     they have in the file, else one that can hold the value; `gguf.values.Field` says the type. `remove` are keys to be
-    taken out. `token_types` gives tokens, by id, by text, or as a range of ids, a type such as "CONTROL".
+    taken out, or one. `token_types` gives tokens, by id, by text, or as a range of ids, a type such as "CONTROL".
 
     The tensors stay byte for byte. The copy is opened as a tokenizer before it takes its place: one that has an error
     which the model has not, or one in a key that was changed, is not written, and the `GGUFError` raised. `force`
@@ -88,7 +88,11 @@ def fix(
     `ValueError` and `TypeError` for changes that make no sense, `FileExistsError` where `output` is there already,
     `InterruptedChangeError` where another process is changing the file, `OSError`.
     """
-    source, removed = os.fspath(path), list(remove)
+    source, removed = os.fspath(path), [remove] if isinstance(remove, str) else list(remove)
+    if isinstance(token_types, str):
+        raise TypeError(
+            f'token_types has a type for each token, {{id: "CONTROL"}}, not {printable(token_types)}'
+        )
     types = list(token_types.items() if isinstance(token_types, Mapping) else token_types)
     is_change = bool(set or removed or types)
     recovered = (recover(source) or "") if in_place or not is_change else ""

@@ -55,6 +55,9 @@ class Oracle:
         """The recorded ids of the first text, where these are all there is."""
         return []
 
+    def require_all_taken(self) -> None:
+        """`OracleError` where ids are recorded of more texts than there were."""
+
     def close(self) -> None:
         """End what was started."""
 

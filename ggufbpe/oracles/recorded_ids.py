@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from ..errors import printable
 from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
+from ..wording import counted
 from .oracle import Answer, Oracle, OracleError, check_file
 
 
@@ -36,6 +37,13 @@ class Recorded(Oracle):
                 "was when the ids were made; a file is one text)"
             )
         return [self._rest.pop() for _ in texts]
+
+    def require_all_taken(self) -> None:
+        if self._rest:
+            raise OracleError(
+                f"{self._path} has ids of {counted(self._total, 'text')}, of which {len(self._rest)} are left: there "
+                "are fewer texts"
+            )
 
 
 class OtherModel(Oracle):

@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import IO, Any
 
 from ..corpus import Report, ignored_by_git, raised
 from ..errors import printable
@@ -24,7 +25,7 @@ from .reading import GROUPINGS, Progress, Reading, batches
 
 def stats(
     models: Model | Iterable[Model] | Mapping[str, Model],
-    corpus: Iterable[object] | Mapping[str, Any],
+    corpus: str | os.PathLike[str] | IO[bytes] | Iterable[object] | Mapping[str, Any],
     *,
     by: str = "file",
     by_field: str | None = None,
@@ -38,8 +39,9 @@ def stats(
     """Measure how tokenizers cut a corpus: bytes and characters a token, tokens a word, use of the vocabulary.
 
     `models` is one or several of `Tokenizer` and paths of GGUF files; a mapping gives them names. `corpus` has
-    texts (`str`), files and directories (`pathlib.Path`), and binary streams; a mapping has such a corpus for each
-    group. Bytes need not be UTF-8. Nothing is held in memory but a block of text (blocks.py) and numbers.
+    texts (`str`), files and directories (`pathlib.Path`), and binary streams, or is one of them; a mapping has such a
+    corpus for each group. Bytes need not be UTF-8. Nothing is held in memory but a block of text (blocks.py) and
+    numbers.
 
     `by` says what is measured separately: each "file", each "folder" (the first below a directory that is named), each
     "extension", or "total" alone; `by_field` names a field of JSON lines, such as their language. `field` is

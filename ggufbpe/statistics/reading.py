@@ -66,8 +66,8 @@ class _Source(NamedTuple):
     size: int = 0  # bytes of a file, for progress
 
 
-def batches(corpus: Iterable[object] | Mapping[str, Any], reading: Reading, cut: Cut) -> Iterator[Batch]:
-    """The texts of a corpus: of str (each is a text), `os.PathLike` (files and directories) and binary streams.
+def batches(corpus: object, reading: Reading, cut: Cut) -> Iterator[Batch]:
+    """The texts of a corpus: of str (each is a text), `os.PathLike` (files and directories) and binary streams, or one.
 
     A mapping has such a corpus for each group. `TypeError` for anything else.
     """
@@ -99,7 +99,9 @@ def _sources(corpus: object, reading: Reading) -> Iterator[_Source]:
             for source in _sources(items, reading):
                 yield source._replace(group=str(group))
         return
-    if _is_item(corpus) or not isinstance(corpus, Iterable):
+    if _is_item(corpus):
+        corpus = [corpus]
+    if not isinstance(corpus, Iterable):
         raise TypeError("the corpus is a sequence: [text, …] or [pathlib.Path(…), …], or a mapping of such")
     for number, item in enumerate(corpus, 1):
         if isinstance(item, str):

@@ -42,6 +42,8 @@ def why_not(
     >>> why_not("model.gguf", "Hello world", "Hell").reason      # doctest: +SKIP
     'part'
     """
+    if not isinstance(piece, (str, bytes)):
+        raise TypeError(f"the piece is a str or bytes, not {type(piece).__name__}")
     tokenizer = tokenizer_of(model)
     name = piece if isinstance(piece, str) else piece.decode("utf-8", "surrogateescape")
     if not name:

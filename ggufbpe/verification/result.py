@@ -121,8 +121,8 @@ class Result:
 
     @property
     def same(self) -> bool:
-        """Whether no text differs and the oracle failed on none."""
-        return not self.different and not self.failed
+        """Whether some text was compared, none differs, and the oracle failed on none."""
+        return bool(self.compared) and not self.different and not self.failed
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as `ggufbpe verify --json` writes it.

@@ -24,9 +24,11 @@ from ..corpus import (
 )
 from ..escapes import process_escapes
 from ..inputs import TextOrPath, text_of
+from ..pipeline.blocks import read
 from .result import Text
 
 _LIMIT = 1 << 16  # bytes of a text that is cut from a file
+_READ_AT_ONCE = 1 << 20  # bytes of a stream
 _STDIN = "<stdin>"  # what Python calls it
 
 Source = TextOrPath | IO[bytes] | File | Text
@@ -90,9 +92,13 @@ def _of_file(file: File, reading: ReadingTexts, whole: bool) -> Iterator[Text]:
 
 def _of_stream(name: str, stream: Any, whole: bool) -> Iterator[Text]:
     offset = 0
-    for data in [stream.read()] if whole else cut_into_texts(stream, _LIMIT):
+    for data in [_all_of(stream)] if whole else cut_into_texts(stream, _LIMIT):
         yield Text(name, offset, data)
         offset += len(data)
+
+
+def _all_of(stream: Any) -> bytes:
+    return b"".join(iter(lambda: read(stream, _READ_AT_ONCE), b""))
 
 
 def cut_into_texts(stream: IO[bytes], limit: int) -> Iterator[bytes]:
@@ -100,7 +106,7 @@ def cut_into_texts(stream: IO[bytes], limit: int) -> Iterator[bytes]:
 
     One text if it fits; also an empty one.
     """
-    rest = stream.read(limit + 1)
+    rest = read(stream, limit + 1)
     while len(rest) > limit:
         end = rest.rfind(b"\n", 0, limit) + 1
         if not end:
@@ -109,5 +115,5 @@ def cut_into_texts(stream: IO[bytes], limit: int) -> Iterator[bytes]:
                 end -= 1
         yield rest[:end]
         rest = rest[end:]
-        rest += stream.read(limit + 1 - len(rest))
+        rest += read(stream, limit + 1 - len(rest))
     yield rest

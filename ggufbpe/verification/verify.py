@@ -62,21 +62,22 @@ def verify(
     directories is left out. `escape` processes backslash escapes. The flags are those of `Tokenizer.encode`.
 
     The other tokenizer has `timeout` seconds for a text. A file that cannot be read is an exception, unless
-    `report(name, error)` is there to take it. `progress` is told what is done, and the texts and bytes done so far.
+    `report(name, error)` is there to take it, and then a result may have no texts. `progress` is told what is done,
+    and the texts and bytes done so far.
     `OracleError`, a `ValueError`, where the other tokenizer cannot be asked; `ValueError` where there are no texts.
 
     >>> verify("model.gguf", "llama-tokenize", ["Hello world"]).same            # doctest: +SKIP
     True
     """
-    if not fuzz and isinstance(texts, tuple) and not texts:
-        raise ValueError("no texts to compare: give some, or fuzz=N")
+    if fuzz < 0:
+        raise ValueError(f"fuzz is a number of texts, and {fuzz} is less than none")
     tokenizer = tokenizer_of(model)
     reading = ReadingTexts(report or raised, field, read_ignored, escape)
     with _oracle(against, tokenizer, timeout) as oracle:
         if fuzz and oracle.recorded:
             raise ValueError("recorded ids are of texts that you have, and random ones are new")
         found = chain(read_texts(texts, reading, whole=oracle.recorded), _random(tokenizer, fuzz, seed))
-        return ids_compared(
+        result = ids_compared(
             tokenizer,
             oracle,
             found,
@@ -84,6 +85,9 @@ def verify(
             parse_special=parse_special,
             progress=progress or (lambda *_: None),
         )
+    if not result.texts and report is None:
+        raise ValueError("no texts to compare: give some, or fuzz=N")
+    return result
 
 
 @contextmanager
@@ -123,6 +127,7 @@ def ids_compared(
         job.compare(batch)
     if oracle.recorded and not job.result.texts:
         raise OracleError("there is no text to go with the recorded ids")
+    oracle.require_all_taken()
     job.examine()
     job.result.model, job.result.note = tokenizer.vocabulary.path, oracle.note
     return job.result

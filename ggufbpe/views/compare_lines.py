@@ -17,6 +17,7 @@ from . import terminal
 from .drawing import beside, columns, drawn, piece, unbroken
 
 SHOWN = 20  # stretches that differ, unless all are asked for
+_WIDTH_OF_TABLE = 40  # columns from which on the numbers leave room for the names
 _BAR = "│"
 
 
@@ -38,10 +39,15 @@ def _parts(compared: Compared, ids: bool, everything: bool, width: int) -> Itera
     yield f"{size}, {verdict}"
     names = [terminal.one_line(name) for name in compared.names]
     characters = len(compared.text.decode("utf-8", "replace"))
-    rows = [["tokens", "chars/token", "model"]]
-    for name, count in zip(names, compared.counts):
-        rows.append([str(count), f"{characters / count:.2f}" if count else "-", name])
-    yield columns(rows, 2)
+    rates = [f"{characters / count:.2f}" if count else "-" for count in compared.counts]
+    if width < _WIDTH_OF_TABLE:
+        yield from (
+            f"{name}: {counted(count, 'token')}, {rate} chars/token"
+            for name, count, rate in zip(names, compared.counts, rates)
+        )
+    else:
+        rows = zip(map(str, compared.counts), rates, names)
+        yield columns([("tokens", "chars/token", "model"), *rows], 2)
     label = min(max(map(len, names)), max(width // 3, 8))
     stretches = compared.stretches
     for shown, stretch in enumerate(stretches if everything else stretches.only_differing()):

@@ -30,7 +30,7 @@ class ReportLines:
         """`models`: the names of two models that are compared, in place of ggufbpe and an oracle."""
         self._color = color
         self._width = width
-        self._models = models
+        self._models = models = models and (terminal.one_line(models[0]), terminal.one_line(models[1]))
         self._sides = models or ("ours", "theirs")
         self._label = min(max(8, *map(len, self._sides)), width // 3)
 
@@ -55,25 +55,21 @@ class ReportLines:
             yield from self._failure(group)
 
     def _summary(self, result: Result, note: str) -> Iterator[RenderableType]:
-        text = verdict(result)
+        text, oracle = verdict(result), terminal.one_line(result.oracle)
         if result.different:
             places = sum(difference.places for difference in result.differences) + result.other_places
             text += f", in {counted(places, 'place')}"
         good = result.compared and not result.different
         yield Line(text, "green" if good else "bold red")
         if result.failed:
-            yield Line(f"{result.oracle} failed on {counted(result.failed, 'text')}", "bold red")
+            yield Line(f"{oracle} failed on {counted(result.failed, 'text')}", "bold red")
         if result.refused:
-            yield f"{counted(result.refused, 'text')} not compared, which {result.oracle} cannot take"
+            yield f"{counted(result.refused, 'text')} not compared, which {oracle} cannot take"
         own = self._models[0] if self._models else "ggufbpe"
         rows = [
-            ("texts", str(result.texts), f"{result.bytes} bytes"),
+            ("texts", str(result.texts), counted(result.bytes, "byte")),
             (own, counted(result.tokens, "token"), rate(result.bytes, result.seconds)),
-            (
-                result.oracle,
-                counted(result.oracle_tokens, "token"),
-                rate(result.bytes, result.oracle_seconds),
-            ),
+            (oracle, counted(result.oracle_tokens, "token"), rate(result.bytes, result.oracle_seconds)),
         ]
         first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
         if first + second > self._width - 16:
