@@ -231,6 +231,31 @@ def test_command_ids(files: Path, capfdbinary: pytest.CaptureFixture[bytes], tok
     assert printed == [ids, len(ids), {"prompt": COMMANDS["prompt"][1], "ids": ids, "count": len(ids)}]
 
 
+NOTES: dict[str, tuple[list[str], str]] = {
+    "no template": (
+        ["-p", "Hi"],
+        "the model has no chat template, so this is ChatML, as llama-server takes",
+    ),
+    "a template": (["-p", "Hi", "--chat-template-file", "template.jinja"], ""),
+    "tools not shown": (
+        ["-p", "Hi", "--tools", "tools.json", "--chat-template-file", "plain.jinja"],
+        "the template does not show the tools",
+    ),
+    "tools shown": (["-p", "Hi", "--tools", "tools.json", "--chat-template-file", "template.jinja"], ""),
+}
+
+
+@pytest.mark.parametrize("name", NOTES)
+def test_command_says_what_is_not_in_the_prompt(
+    files: Path, capfdbinary: pytest.CaptureFixture[bytes], name: str
+) -> None:
+    (files / "plain.jinja").write_text("{% for message in messages %}{{ message.content }}{% endfor %}")
+    arguments, expected = NOTES[name]
+    assert main(["chat", "-m", str(VOCABULARY), *arguments]) == 0
+    said = [line for line in capfdbinary.readouterr().err.decode().splitlines() if "warning" not in line]
+    assert said == [f"ggufbpe: {expected}"] * (expected != "")
+
+
 REFUSED_COMMANDS: dict[str, tuple[list[str], str]] = {
     "nothing": ([], "give a FILE, or - for standard input, or -p TEXT: one of them"),
     "both": (["messages.json", "-p", "Hi"], "one of them"),

@@ -97,7 +97,7 @@ def last(run: Runtime, arguments: Arguments) -> Value:
     return arguments[0][-1] if arguments[0] else Undefined()
 
 
-def length(run: Runtime, arguments: Arguments) -> Value:
+def item_count(run: Runtime, arguments: Arguments) -> Value:
     """How many items there are."""
     arguments.need_kinds(list)
     return len(arguments[0])
@@ -258,7 +258,7 @@ def items(run: Runtime, arguments: Arguments) -> Value:
     return list(arguments[0].items())
 
 
-def object_length(run: Runtime, arguments: Arguments) -> Value:
+def member_count(run: Runtime, arguments: Arguments) -> Value:
     """How many members there are."""
     arguments.need_kinds(dict)
     return len(arguments[0])

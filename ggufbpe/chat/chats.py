@@ -55,6 +55,10 @@ class Chats:
         check_rest(body)
         return text.encode("latin-1")
 
+    def shows_tools(self, chat_template: str | None = None) -> bool:
+        """Whether the template, chosen as for `prompt`, writes the tools that it is given into the prompt."""
+        return self._templates(chat_template)[1].capabilities.supports_tools
+
     def _templates(self, chosen: str | None) -> tuple[ChatTemplate, ChatTemplate]:
         """The template for most chats and that for chats with tools."""
         chosen = self._named.get(chosen, chosen) if chosen else ""
@@ -104,7 +108,7 @@ def body_of(
     return {name: value for name, value in given.items() if value is not None or name == "messages"}
 
 
-def text_of(prompt: bytes) -> str:
+def prompt_text(prompt: bytes) -> str:
     """A prompt as text; bytes that are no UTF-8 are U+FFFD."""
     text: str = plain(prompt.decode("latin-1"))
     return text

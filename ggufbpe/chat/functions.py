@@ -84,12 +84,12 @@ def absolute(run: Runtime, arguments: Arguments) -> Value:
     return abs(arguments[0])
 
 
-def to_int(run: Runtime, arguments: Arguments) -> Value:
+def number_as_int(run: Runtime, arguments: Arguments) -> Value:
     """A number or bool as an int."""
     return as_int(arguments[0])
 
 
-def to_float(run: Runtime, arguments: Arguments) -> Value:
+def number_as_float(run: Runtime, arguments: Arguments) -> Value:
     """A number or bool as a float."""
     return float(arguments[0])
 
@@ -254,39 +254,39 @@ GLOBALS: Table = {
 _NUMBER: Table = {
     "default": default,
     "abs": absolute,
-    "int": to_int,
-    "float": to_float,
+    "int": number_as_int,
+    "float": number_as_float,
     "safe": tojson,
     "string": tojson,
     "tojson": tojson,
 }
 _BOOL: Table = {
     "default": default,
-    "int": to_int,
-    "float": to_float,
+    "int": number_as_int,
+    "float": number_as_float,
     "safe": written,
     "string": written,
     "tojson": tojson,
 }
 _STRING: Table = {
     "default": default,
-    "upper": strings.upper,
-    "lower": strings.lower,
+    "upper": strings.upper_case,
+    "lower": strings.lower_case,
     "strip": strings.strip,
     "rstrip": strings.rstrip,
     "lstrip": strings.lstrip,
     "title": strings.title,
     "capitalize": strings.capitalize,
-    "length": strings.length,
+    "length": strings.byte_count,
     "startswith": strings.startswith,
     "endswith": strings.endswith,
-    "split": strings.split,
-    "rsplit": strings.rsplit,
-    "replace": strings.replace,
+    "split": strings.split_at,
+    "rsplit": strings.split_at_from_end,
+    "replace": strings.replaced,
     "format": strings.formatted,
-    "int": strings.to_int,
-    "float": strings.to_float,
-    "string": strings.string,
+    "int": strings.leading_int_or_default,
+    "float": strings.leading_float_or_default,
+    "string": strings.unchanged,
     "safe": strings.unchanged,
     "tojson": tojson,
     "indent": strings.indent,
@@ -297,7 +297,7 @@ _ARRAY: Table = {
     "list": arrays.as_list,
     "first": arrays.first,
     "last": arrays.last,
-    "length": arrays.length,
+    "length": arrays.item_count,
     "selectattr": arrays.select,
     "select": arrays.select,
     "rejectattr": arrays.reject,
@@ -321,7 +321,7 @@ _OBJECT: Table = {
     "items": arrays.items,
     "tojson": tojson,
     "string": written,
-    "length": arrays.object_length,
+    "length": arrays.member_count,
     "dictsort": arrays.dictsort,
     "join": strings.not_implemented("object join"),
 }

@@ -67,7 +67,7 @@ class ChatMethods:
         Source: oaicompat_chat_params_parse and handle_count_tokens in tools/server/; common/chat.cpp.
         """
         with making:
-            from .chats import body_of, text_of
+            from .chats import body_of, prompt_text
         body = body_of(
             messages,
             tools,
@@ -78,7 +78,7 @@ class ChatMethods:
             chat_template_kwargs,
         )
         prompt = self.chats.prompt(body, chat_template, now)
-        return cast("Tokenizer", self).encode(prompt) if tokenize else text_of(prompt)
+        return cast("Tokenizer", self).encode(prompt) if tokenize else prompt_text(prompt)
 
     @made_once
     def chats(self) -> Chats:

@@ -22,13 +22,13 @@ _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _WORD = re.compile(r"[^ \t\n\v\f\r]+")
 
 
-def upper(run: Runtime, arguments: Arguments) -> Value:
+def upper_case(run: Runtime, arguments: Arguments) -> Value:
     """The text in capitals."""
     arguments.need_kinds(str)
     return arguments[0].translate(_UPPER)
 
 
-def lower(run: Runtime, arguments: Arguments) -> Value:
+def lower_case(run: Runtime, arguments: Arguments) -> Value:
     """The text in small letters."""
     arguments.need_kinds(str)
     return arguments[0].translate(_LOWER)
@@ -77,7 +77,7 @@ def lstrip(run: Runtime, arguments: Arguments) -> Value:
     return _stripped(run, arguments, str.lstrip)
 
 
-def length(run: Runtime, arguments: Arguments) -> Value:
+def byte_count(run: Runtime, arguments: Arguments) -> Value:
     """How many bytes of UTF-8 there are."""
     arguments.need_kinds(str)
     return len(arguments[0])
@@ -107,20 +107,20 @@ def _split_arguments(run: Runtime, name: str, arguments: Arguments) -> tuple[str
     return str(arguments[0]), delimiter, most
 
 
-def split(run: Runtime, arguments: Arguments) -> Value:
+def split_at(run: Runtime, arguments: Arguments) -> Value:
     """The parts between delimiters; between single spaces where none is given, unlike Python."""
     text, delimiter, most = _split_arguments(run, "split", arguments)
     return text.split(delimiter, most)
 
 
-def rsplit(run: Runtime, arguments: Arguments) -> Value:
+def split_at_from_end(run: Runtime, arguments: Arguments) -> Value:
     """The same from the end."""
     text, delimiter, most = _split_arguments(run, "rsplit", arguments)
     # Python's own search from the end takes the product of both lengths
     return [part[::-1] for part in reversed(text[::-1].split(delimiter[::-1], most))]
 
 
-def replace(run: Runtime, arguments: Arguments) -> Value:
+def replaced(run: Runtime, arguments: Arguments) -> Value:
     """The text with one part replaced by another everywhere."""
     arguments.need_kinds(str, str, str)
     text, old, new = str(arguments[0]), str(arguments[1]), str(arguments[2])
@@ -152,7 +152,7 @@ def formatted(run: Runtime, arguments: Arguments) -> Value:
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def to_int(run: Runtime, arguments: Arguments) -> Value:
+def leading_int_or_default(run: Runtime, arguments: Arguments) -> Value:
     """The number at the start of the text, or a default, as the C function strtol reads it."""
     base = arguments.get("base", 2)
     base = 10 if isinstance(base, Undefined) else as_int(base)
@@ -203,7 +203,7 @@ def _as_double(text: str) -> float | None:
     return number if abs(number) >= sys.float_info.min or number != number or is_zero else None
 
 
-def to_float(run: Runtime, arguments: Arguments) -> Value:
+def leading_float_or_default(run: Runtime, arguments: Arguments) -> Value:
     """The number at the start of the text, or a default, as the C function strtod reads it."""
     arguments.need_kinds(str)
     match = _FLOAT.match(arguments[0])
@@ -218,12 +218,6 @@ def unchanged(run: Runtime, arguments: Arguments) -> Value:
     """The text itself."""
     arguments.need_kinds(str)
     return arguments[0]
-
-
-def string(run: Runtime, arguments: Arguments) -> Value:
-    """A copy of the text."""
-    arguments.need_kinds(str)
-    return as_string(arguments[0])
 
 
 def indent(run: Runtime, arguments: Arguments) -> Value:

@@ -53,6 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
     template = None if source is None else _text(read_file(source), source)
     tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
     prompt = tokenizer.chats.prompt(body, template)
+    if template is None and not tokenizer.chat_templates:
+        _output.note("ggufbpe: the model has no chat template, so this is ChatML, as llama-server takes")
+    if body.get("tools") and not tokenizer.chats.shows_tools(template):
+        _output.note("ggufbpe: the template does not show the tools")
     if arguments.ids or arguments.count or arguments.json:
         ids = tokenizer.encode(prompt)
         if arguments.json:
