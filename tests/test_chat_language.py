@@ -129,6 +129,7 @@ REFUSED: dict[str, tuple[str, str, int | None]] = {
     "extends": ("{% extends 'x' %}", "Unknown statement: extends", 1),
     "block": ("{% block x %}{% endblock %}", "Unknown statement: block", 1),
     "with": ("{% with x = 1 %}{% endwith %}", "Unknown statement: with", 1),
+    "autoescape": ("\n{% autoescape true %}x{% endautoescape %}", "Unknown statement: autoescape", 2),
     "a power": ("{{ 2 ** 3 }}", "unexpected", 1),
     "a float too large": ("{{ 1" + "0" * 400 + ".0 }}", "stod", 1),
     "a slice from a bool": (

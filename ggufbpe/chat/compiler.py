@@ -46,6 +46,14 @@ def source_of(template: nodes.Template) -> str:
     return _HEAD.replace("''", repr(lines), 1) + "\n".join(emitter.source) + "\n"
 
 
+def _unknown_statement(node: nodes.Node) -> TemplateSyntaxError:
+    """The error for a statement of jinja2's own; what it wraps in a scope, `autoescape`, has its line inside."""
+    name = type(node).__name__.lower()
+    if isinstance(node, nodes.Scope):
+        [node], name = node.body, "autoescape"
+    return TemplateSyntaxError(f"Unknown statement: {name}", node.lineno)
+
+
 class _Emitter:
     """Writes source, one statement after the other."""
 
@@ -74,7 +82,7 @@ class _Emitter:
             self.at(node)
             method = _STATEMENTS.get(type(node))
             if method is None:
-                raise TemplateSyntaxError(f"Unknown statement: {type(node).__name__.lower()}", node.lineno)
+                raise _unknown_statement(node)
             method(self, node)
 
     def inner(self, body: Sequence[nodes.Node]) -> None:
