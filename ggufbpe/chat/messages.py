@@ -249,15 +249,20 @@ def _each(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _call(given: Any) -> tuple[str, str, str]:
+def _function_of(given: Any, what: str) -> Any:
+    """The function of a tool, or of a call of one, which are of no other type."""
     fields = _Body(given)
     if "type" not in fields:
-        raise ChatError(f"Missing tool call type: {dumped(given)}")
+        raise ChatError(f"Missing {what} type: {dumped(given)}")
     if fields.any("type") != "function":
-        raise ChatError(f"Unsupported tool call type: {dumped(given)}")
+        raise ChatError(f"Unsupported {what} type: {dumped(given)}")
     if "function" not in fields:
-        raise ChatError(f"Missing tool call function: {dumped(given)}")
-    function = fields.any("function")
+        raise ChatError(f"Missing {what} function: {dumped(given)}")
+    return fields.any("function")
+
+
+def _call(given: Any) -> tuple[str, str, str]:
+    function = _function_of(given, "tool call")
     if not isinstance(function, dict) or "name" not in function:
         raise ChatError(f"Missing tool call name: {dumped(given)}")
     name = _text(function["name"])
@@ -278,14 +283,7 @@ def _tools(given: Any) -> tuple[dict[str, Any], ...]:
 
 
 def _tool(given: Any) -> dict[str, Any]:
-    fields = _Body(given)
-    if "type" not in fields:
-        raise ChatError(f"Missing tool type: {dumped(given)}")
-    if fields.any("type") != "function":
-        raise ChatError(f"Unsupported tool type: {dumped(given)}")
-    if "function" not in fields:
-        raise ChatError(f"Missing tool function: {dumped(given)}")
-    function = fields.any("function")
+    function = _function_of(given, "tool")
     return {
         "type": "function",
         "function": {
