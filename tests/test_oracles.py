@@ -401,20 +401,21 @@ def test_sentencepiece_of_another_vocabulary_differs(tmp_path: Path) -> None:
         assert not verify(Tokenizer(load_vocabulary(model)), oracle, [Text("text", 0, TEXTS[0])]).same
 
 
-def test_file_that_is_no_sentencepiece_model(tmp_path: Path) -> None:
-    needs("sentencepiece")
-    path = tmp_path / "tokenizer.model"
-    path.write_text("no protocol buffer")
-    with pytest.raises(OracleError, match="sentencepiece cannot open this: "):
-        opened(f"sentencepiece:{path}")
-
-
-def test_file_that_is_no_tokenizer_json(tmp_path: Path) -> None:
-    needs("tokenizers")
-    path = tmp_path / "tokenizer.json"
-    path.write_text('{"version": "1.0"}')
-    with pytest.raises(OracleError, match="tokenizers cannot open this: "):
-        opened(f"hf:{path}")
+@pytest.mark.parametrize(
+    ("oracle", "package", "name", "content"),
+    [
+        ("sentencepiece", "sentencepiece", "tokenizer.model", "no protocol buffer"),
+        ("hf", "tokenizers", "tokenizer.json", '{"version": "1.0"}'),
+    ],
+)
+def test_file_that_the_library_cannot_open(
+    oracle: str, package: str, name: str, content: str, tmp_path: Path
+) -> None:
+    needs(package)
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(OracleError, match=f"{package} cannot open this: "):
+        opened(f"{oracle}:{path}")
 
 
 # ---- crashes, hangs and garbage -------------------------------------------------------------------------
