@@ -6,12 +6,11 @@ import argparse
 import sys
 from typing import Any
 
-from ..chat.json_text import JSONError, parsed
 from ..tokenizer import Tokenizer
 from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_model, model_path, overrides_of
-from ._input import read_file, read_stdin
+from ._chat import add_chat_flags, body_of_file, template_of, with_tools
 
 _DESCRIPTION = """\
 Print the prompt that `llama-server --jinja` makes of a chat: of messages in OpenAI's form, a JSON array, or of the \
@@ -34,10 +33,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="the chat as JSON; - is standard input")
     parser.add_argument("-p", dest="user", metavar="TEXT", help="a chat of one message by the user")
     parser.add_argument("--system", metavar="TEXT", help="a message by the system before all others")
-    parser.add_argument("--tools", metavar="FILE", help="a JSON array of tools that the model may call")
-    parser.add_argument(
-        "--chat-template-file", metavar="FILE", help="a template in place of the one in the model's file"
-    )
+    add_chat_flags(parser)
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--prompt", action="store_true", help="print the prompt (the default)")
     shape.add_argument("--ids", action="store_true", help="print only the ids, as [1, 2, 3]")
@@ -49,8 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     if (arguments.file is None) == (arguments.user is None):
         raise UsageError("give a FILE, or - for standard input, or -p TEXT: one of them")
     body = _body(arguments)
-    source = arguments.chat_template_file
-    template = None if source is None else _text(read_file(source), source)
+    template = template_of(arguments)
     tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
     prompt = tokenizer.chats.prompt(body, template)
     if template is None and not tokenizer.chat_templates:
@@ -75,28 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _body(arguments: argparse.Namespace) -> dict[str, Any]:
     """The body of a request out of the arguments."""
     if arguments.user is not None:
-        found: Any = [{"role": "user", "content": arguments.user}]
+        body = with_tools([{"role": "user", "content": arguments.user}], arguments)
     else:
-        data = read_stdin() if arguments.file == "-" else read_file(arguments.file)
-        found = _json(data, "standard input" if arguments.file == "-" else arguments.file)
-    body = found if isinstance(found, dict) else {"messages": found}
+        body = body_of_file(arguments.file, arguments)
     if arguments.system is not None and isinstance(body.get("messages"), list):
         first = {"role": "system", "content": arguments.system}
         body = {**body, "messages": [first, *body["messages"]]}
-    if arguments.tools is not None:
-        body = {**body, "tools": _json(read_file(arguments.tools), arguments.tools)}
     return body
-
-
-def _text(data: bytes, name: str) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is no UTF-8: {error}") from None
-
-
-def _json(data: bytes, name: str) -> Any:
-    try:
-        return parsed(data.decode("utf-8-sig"))
-    except (JSONError, UnicodeDecodeError) as error:
-        raise ValueError(f"{name} is no JSON: {error}") from None

@@ -1,0 +1,51 @@
+"""Chats as commands take them: the flags, and the body of a request out of a file of messages."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ..chat.json_text import JSONError, parsed
+from ._arguments import Parser
+from ._input import read_file, read_stdin
+
+
+def add_chat_flags(parser: Parser) -> None:
+    """The flags that say what a chat is rendered with."""
+    parser.add_argument("--tools", metavar="FILE", help="a JSON array of tools that the model may call")
+    parser.add_argument(
+        "--chat-template-file", metavar="FILE", help="a template in place of the one in the model's file"
+    )
+
+
+def body_of_file(path: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The body of a request out of a JSON file, "-" for standard input, with the tools of `--tools`."""
+    name = "standard input" if path == "-" else path
+    return with_tools(json_of(read_stdin() if path == "-" else read_file(path), name), arguments)
+
+
+def with_tools(found: Any, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The body of a request out of what JSON says: an object is one, anything else its messages."""
+    body = found if isinstance(found, dict) else {"messages": found}
+    if arguments.tools is not None:
+        body = {**body, "tools": json_of(read_file(arguments.tools), arguments.tools)}
+    return body
+
+
+def template_of(arguments: argparse.Namespace) -> str | None:
+    """The template of `--chat-template-file`."""
+    source = arguments.chat_template_file
+    if source is None:
+        return None
+    try:
+        return read_file(source).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{source} is no UTF-8: {error}") from None
+
+
+def json_of(data: bytes, name: str) -> Any:
+    """What a JSON file says; `ValueError` with its name."""
+    try:
+        return parsed(data.decode("utf-8-sig"))
+    except (JSONError, UnicodeDecodeError) as error:
+        raise ValueError(f"{name} is no JSON: {error}") from None
