@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ggufbpe import ChatError
-from ggufbpe.chat import runtime
+from ggufbpe.chat import bounds
 from ggufbpe.chat.environment import Template
 from ggufbpe.chat.messages import Message, Request
 from ggufbpe.chat.render import ChatTemplate, Ends
@@ -341,8 +341,8 @@ def test_attacks_end_with_their_reason(name: str) -> None:
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attacks_end_where_a_template_is_tried(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "MOST_STEPS", 20_000)  # each is run some ten times
-    monkeypatch.setattr(runtime, "MOST_CHARACTERS", 1 << 20)
+    monkeypatch.setattr(bounds, "MOST_STEPS", 20_000)  # each is run some ten times
+    monkeypatch.setattr(bounds, "MOST_CHARACTERS", 1 << 20)
     with pytest.raises(ChatError):
         _ = ChatTemplate(ATTACKS[name][0], Ends()).supports_thinking
 
