@@ -1,0 +1,233 @@
+"""Where each part of a prompt comes from, and the tokens of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from chats import VOCABULARY, Chat, recorded_chats, template_names
+
+from ggufbpe import Tokenizer
+from ggufbpe.chat.messages import Message
+from ggufbpe.chat.origins import Rendered
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+
+EVERY = 10  # of the recorded chats
+
+
+@pytest.fixture(scope="module")
+def tok() -> Tokenizer:
+    return Tokenizer.from_gguf(VOCABULARY)
+
+
+def said(rendered: Rendered) -> list[tuple[str, str]]:
+    """The origin of each part, by its name, and its text; what the template says itself is under ""."""
+    return [
+        (
+            "" if part.origin.kind == "template" else part.origin.name,
+            rendered.prompt[part.start : part.end].decode(),
+        )
+        for part in rendered.parts
+    ]
+
+
+USER = {"role": "user", "content": "Grüße, ABC"}
+ANSWER = {"role": "assistant", "content": "So", "reasoning_content": "hm"}
+CALL = {"type": "function", "id": "c1", "function": {"name": "f", "arguments": '{"n": 1, "arg": "ü"}'}}
+CALLING = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"n": 3}}}
+CONTENT, REASONING = "messages[0].content", "messages[0].reasoning_content"
+
+# What a template does with the content of one message, and the parts of its prompt.
+EXPRESSIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
+    "as it is": ("a{{ c }}b", [("", "a"), (CONTENT, "Grüße, ABC"), ("", "b")]),
+    "plus": ("{{ 'a' + c + 'b' }}", [("", "a"), (CONTENT, "Grüße, ABC"), ("", "b")]),
+    "with none": ("{{ none ~ c }}", [(CONTENT, "Grüße, ABC")]),
+    "with a number": ("{{ c ~ 1 }}", [(CONTENT, "Grüße, ABC"), ("", "1")]),
+    "times": ("{{ c[:2] * 2 }}", [(CONTENT, "GrGr")]),
+    "a slice": ("{{ c[-3:] }}", [(CONTENT, "ABC")]),
+    "a byte": ("{{ (c ~ '')[0] }}", [(CONTENT, "G")]),
+    "capitals": ("{{ c|upper }}", [(CONTENT, "GRüßE, ABC")]),
+    "small letters": ("{{ c.lower() }}", [(CONTENT, "grüße, abc")]),
+    "capitalize": ("{{ c|capitalize }}", [(CONTENT, "Grüße, abc")]),
+    "title": ("{{ c|title }}", [(CONTENT, "Grüße, Abc")]),
+    "trim": ("{{ ('  ' + c + ' ')|trim }}", [(CONTENT, "Grüße, ABC")]),
+    "strip of letters": ("{{ c.strip('GC') }}", [(CONTENT, "rüße, AB")]),
+    "replace": ("{{ c|replace(', ', ' - ') }}", [(CONTENT, "Grüße"), ("", " - "), (CONTENT, "ABC")]),
+    "put into a text": ("{{ 'a X b'|replace('X', c) }}", [("", "a "), (CONTENT, "Grüße, ABC"), ("", " b")]),
+    "a replace by nothing": ("{{ c|replace('', '.')|length }}", [("", "25")]),
+    "format": ("{{ '<{}>'.format(c) }}", [("", "<"), (CONTENT, "Grüße, ABC"), ("", ">")]),
+    "indent": ("{{ ('a\n' ~ c)|indent(1) }}", [("", "a\n "), (CONTENT, "Grüße, ABC")]),
+    "split": ("{{ c.split(', ')[1] }}", [(CONTENT, "ABC")]),
+    "split from the end": ("{{ c.rsplit(', ', 1)[0] }}", [(CONTENT, "Grüße")]),
+    "join": (
+        "{{ [c[:2], 'x']|join('-') }}",
+        [(CONTENT, "Gr"), ("", "-x")],
+    ),
+    "joined with it": ("{{ ['a', 'b']|join(c[-1:]) }}", [("", "a"), (CONTENT, "C"), ("", "b")]),
+    "an array": ("{{ ['a', c] }}", [("", "a"), (CONTENT, "Grüße, ABC")]),
+    "an array as text": ("{{ [c]|string }}", [(CONTENT, "['Grüße, ABC']")]),
+    "JSON": ("{{ c|tojson }}", [(CONTENT, '"Grüße, ABC"')]),
+    "JSON in ASCII": ("{{ c|tojson(ensure_ascii=true) }}", [(CONTENT, '"Gr\\u00fc\\u00dfe, ABC"')]),
+    "JSON of two": (
+        "{{ {'a': 1, 'text': c}|tojson }}",
+        [("", '{"a": 1, "text": '), (CONTENT, '"Grüße, ABC"'), ("", "}")],
+    ),
+    "a macro": ("{% macro m(x) %}[{{ x }}]{% endmacro %}{{ m(c) }}", [("", "["), (CONTENT, "Grüße, ABC"), ("", "]")]),
+    "a block that is set": ("{% set x %}-{{ c }}{% endset %}{{ x }}", [("", "-"), (CONTENT, "Grüße, ABC")]),
+    "a filter's block": ("{% filter upper %}a{{ c }}{% endfilter %}", [("", "A"), (CONTENT, "GRüßE, ABC")]),
+    "compared": ("{{ 'yes' if c == 'Gr\u00fc\u00dfe, ABC' and 'ABC' in c and {c: 1}[c] }}", [("", "yes")]),
+    "the role": ("{{ messages[0].role }}", [("messages[0].role", "user")]),
+    "the length": ("{{ c|length }}", [("", "12")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_what_is_done_with_a_text_keeps_its_origin(tok: Tokenizer, name: str) -> None:
+    source, expected = EXPRESSIONS[name]
+    template = f"{{%- set c = messages[0].content -%}}{source}"
+    assert said(tok.chats.parts({"messages": [USER]}, template)) == expected
+
+
+_OBJECT = """{%- for m in messages -%}{%- for t in m.tool_calls -%}
+{{- t.function.arguments.arg }}={{ t.function.arguments.n -}}{%- endfor -%}{%- endfor -%}"""
+_CALL = """{%- for t in messages[0].tool_calls -%}
+{{- t.id }}{{ t.function.name }}{{ t.function.arguments|tojson -}}{%- endfor -%}"""
+ARGUMENTS = "messages[0].tool_calls[0].function.arguments"
+FIELDS: dict[str, tuple[str, dict[str, Any], list[tuple[str, str]]]] = {  # a template, a request, the parts
+    "generation prompt": (
+        "{{ messages[0].content }}|{% if add_generation_prompt %}bot:{% endif %}",
+        {"messages": [USER]},
+        [(CONTENT, "Grüße, ABC"), ("", "|"), ("generation prompt", "bot:")],
+    ),
+    "an answer that goes on": (
+        "{% for m in messages %}<{{ m.content }}>{% endfor %}{% if add_generation_prompt %}bot:{% endif %}",
+        {"messages": [USER, ANSWER]},
+        [
+            ("", "<"),
+            (CONTENT, "Grüße, ABC"),
+            ("", ">"),
+            ("generation prompt", "bot:"),
+            ("messages[1].content", "So"),
+        ],
+    ),
+    "reasoning": (
+        "{{ messages[0].reasoning_content }}/{{ messages[0].content }}",
+        {"messages": [ANSWER, USER]},
+        [(REASONING, "hm"), ("", "/"), (CONTENT, "So")],
+    ),
+    "parts of a content": (
+        "{{ messages[0].content[1].text }}",
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": t} for t in "ab"]}]},
+        [("messages[0].content[1].text", "b")],
+    ),
+    "parts joined": (
+        "{{ messages[0].content + '' }}",
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": t} for t in "ab"]}]},
+        [("messages[0].content[0].text", "a"), ("", "\n"), ("messages[0].content[1].text", "b")],
+    ),
+    "name and id": (
+        "{{ messages[0].name }}{{ messages[0].tool_call_id }}",
+        {"messages": [{**USER, "name": "n", "tool_call_id": "i"}]},
+        [("messages[0].name", "n"), ("messages[0].tool_call_id", "i")],
+    ),
+    "a call": (
+        _CALL,
+        {"messages": [CALLING, USER]},
+        [
+            ("messages[0].tool_calls[0].id", "c1"),
+            ("messages[0].tool_calls[0].function.name", "f"),
+            (ARGUMENTS, '"{\\"n\\": 1, \\"arg\\": \\"ü\\"}"'),
+        ],
+    ),
+    "arguments as an object": (
+        _OBJECT,
+        {"messages": [CALLING, USER]},
+        [(ARGUMENTS, "ü"), ("", "=1")],
+    ),
+    "tools": (
+        "{{ tools|tojson if tools }}",
+        {"messages": [USER], "tools": [TOOL]},
+        [("tools[0]", '[{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"n": 3}}}]')],
+    ),
+    "an argument": (
+        "{{ date }}",
+        {"messages": [USER], "chat_template_kwargs": {"date": "today"}},
+        [("date", "today")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_each_field_is_named(tok: Tokenizer, name: str) -> None:
+    template, request, expected = FIELDS[name]
+    assert said(tok.chats.parts(request, template)) == expected
+
+
+def _sampled(name: str) -> Iterator[tuple[Chat, datetime]]:
+    for number, chat in enumerate(recorded_chats(name)):
+        if chat.prompt is not None and number % EVERY == 0:
+            yield chat, datetime.fromtimestamp(chat.now, timezone.utc)
+
+
+@pytest.mark.parametrize("name", template_names())
+def test_recorded_prompts_in_parts(tok: Tokenizer, name: str) -> None:
+    """The parts are all of llama-server's prompt, and a text is nowhere taken for that of a field without it."""
+    for chat, now in _sampled(name):
+        rendered = tok.chats.parts(chat.request, chat.template, now)
+        assert "".join(text for _, text in said(rendered)) == chat.prompt
+        assert [part.origin.kind for part in rendered.parts if part.origin.kind == "unknown"] == []
+        assert _misplaced(rendered) == []
+
+
+def _misplaced(rendered: Rendered) -> list[tuple[str, str]]:
+    """Parts that are said to be of a content, and are not in it."""
+    contents = {
+        f"messages[{number}].content": message.content
+        for number, message in enumerate(rendered.request.messages)
+    }
+    return [
+        (name, text)
+        for name, text in said(rendered)
+        if name in contents and not _stands_in(contents[name], text)
+    ]
+
+
+def _stands_in(content: str, text: str) -> bool:
+    """Whether all letters of a text come in this order in a content, of which the template may leave out some."""
+    letters = iter(content)
+    return all(letter in letters for letter in text if letter.isalnum())
+
+
+@pytest.mark.parametrize("name", template_names())
+def test_no_text_of_a_user_is_lost(tok: Tokenizer, name: str) -> None:
+    """Every letter of a long content that stands in the prompt is known to be of it."""
+    lost = []
+    for chat, now in _sampled(name):
+        rendered = tok.chats.parts(chat.request, chat.template, now)
+        own = bytearray(rendered.prompt)  # without what is said to be of a message
+        for part in rendered.parts:
+            if part.origin.kind == "message":
+                own[part.start : part.end] = bytes(part.end - part.start)
+        lost += [text for text in _long_texts(rendered.request.messages) if text.encode() in own]
+    assert lost == []
+
+
+def _long_texts(messages: tuple[Message, ...]) -> Iterator[str]:
+    for message in messages:
+        for text in (message.content, message.reasoning, *(text for _, text in message.parts)):
+            if len(text.strip()) >= 12:
+                yield text.strip()
+
+
+def test_a_prompt_that_is_another_in_parts_is_not_told_apart(
+    tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ggufbpe.chat.attribution import AttributedTemplate
+
+    monkeypatch.setattr(AttributedTemplate, "attributed_prompt", lambda *_: "another")
+    rendered = tok.chats.parts({"messages": [USER]}, "{{ messages[0].content }}")
+    assert said(rendered) == [("unknown", "Grüße, ABC")]
