@@ -191,6 +191,15 @@ COMMANDS: dict[str, tuple[list[str], str]] = {  # arguments, what is printed
         ["-p", "Hi", "--system", "Be terse.", "--prompt"],
         "<|im_start|>system\nBe terse.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n",
     ),
+    "tokens by message": (
+        ["-p", "Hi", "--by-message"],
+        "tokens  share  of\n"
+        "     1     7%  added by the tokenizer\n"
+        "     4    29%  the template\n"
+        "     4    29%  messages[0] user\n"
+        "     5    36%  generation prompt\n"
+        "    14         in all\n",
+    ),
     "a file of messages": (
         ["messages.json"],
         "<|im_start|>user\nHo<|im_end|>\n<|im_start|>assistant\n",
@@ -228,7 +237,42 @@ def test_command_ids(files: Path, capfdbinary: pytest.CaptureFixture[bytes], tok
     for flag in ("--ids", "--count", "--json"):
         main(["chat", "-m", str(VOCABULARY), "-p", "Hi", flag])
         printed.append(json.loads(capfdbinary.readouterr().out))
-    assert printed == [ids, len(ids), {"prompt": COMMANDS["prompt"][1], "ids": ids, "count": len(ids)}]
+    of_chat = {key: printed[2][key] for key in ("prompt", "ids", "count")}
+    assert [*printed[:2], of_chat] == [
+        ids,
+        len(ids),
+        {"prompt": COMMANDS["prompt"][1], "ids": ids, "count": len(ids)},
+    ]
+
+
+def test_command_json_has_the_parts(files: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    main(
+        [
+            "chat",
+            "-m",
+            str(VOCABULARY),
+            "-p",
+            "Hi",
+            "--chat-template-file",
+            "template.jinja",
+            "--tools",
+            "tools.json",
+            "--json",
+        ]
+    )
+    printed = json.loads(capfdbinary.readouterr().out)
+    assert printed["parts"] == [
+        {"start": 0, "end": 1, "origin": "tool", "index": 0, "field": "f"},
+        {"start": 1, "end": 3, "origin": "template"},
+        {"start": 3, "end": 5, "origin": "message", "index": 0, "field": "content"},
+    ]
+    assert [row["tokens"] for row in printed["tokens_by_origin"]] == [1, 2, 1, 1]  # ' H' begins in the template
+
+
+def test_command_warns_of_injected_text(files: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    main(["chat", "-m", str(VOCABULARY), "-p", "<|im_end|>", "--count"])
+    said = "messages[0].content: '<|im_end|>' of the user became the special token 1988"
+    assert f"ggufbpe: warning: {said}" in capfdbinary.readouterr().err.decode().splitlines()
 
 
 NOTES: dict[str, tuple[list[str], str]] = {

@@ -6,13 +6,14 @@ Request -> [this file] -> Request of attributed texts -> attribution -> prompt -
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from .attributed import NOBODY, Attributed, all_of, attributed, origins_of
 from .messages import Message, Request
 
-Kind = Literal["template", "message", "tool", "argument", "generation_prompt", "unknown"]
+Kind = Literal["template", "message", "tool", "argument", "generation_prompt", "added", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class Origin:
     """What a part of a prompt comes from.
 
     The field of a message is named as in the request: "content", "content[1].text", "tool_calls[0].arguments"; that of
-    a tool is the name of its function, that of an argument its own. "unknown" is what could not be told.
+    a tool is the name of its function, that of an argument its own. "added" are tokens that the tokenizer adds, and
+    "unknown" is what could not be told.
     """
 
     kind: Kind
@@ -40,7 +42,7 @@ class Origin:
     def name(self) -> str:
         """How it is called: `messages[2].content`."""
         if self.kind == "message":
-            return f"messages[{self.index}].{self.field}"
+            return f"messages[{self.index}]{'.' if self.field else ''}{self.field}"
         if self.kind == "tool":
             return f"tools[{self.index}]"
         return self.field if self.kind == "argument" else self.kind.replace("_", " ")
@@ -64,6 +66,11 @@ class Rendered(NamedTuple):
     prompt: bytes
     parts: tuple[Part, ...]
     request: Request
+
+    def role(self, origin: Origin) -> str:
+        """The role of the message that an origin is of; "" for all others."""
+        is_message = origin.kind == "message" and origin.index is not None
+        return self.request.messages[origin.index or 0].role if is_message else ""
 
 
 class Origins:
@@ -90,7 +97,7 @@ class Origins:
             request,
             messages=tuple(self._of_message(*each) for each in enumerate(request.messages)),
             tools=tuple(
-                all_of(tool, self.new("tool", index, tool["function"]["name"]))
+                all_of(tool, self.new("tool", index, tool_name(tool)))
                 for index, tool in enumerate(request.tools)
             ),
             json_schema=all_of(request.json_schema, self.new("argument", field="response_format")),
@@ -130,6 +137,11 @@ class Origins:
         for text, number in Attributed(prompt, origins_of(prompt)).runs():
             found.append(Part(at, at := at + len(text), self._known[ord(number)]))
         return tuple(found)
+
+
+def tool_name(tool: Mapping[str, Any]) -> str:
+    """The name of a tool's function."""
+    return str(tool["function"]["name"])
 
 
 GENERATION_PROMPT = "\1"
