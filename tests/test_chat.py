@@ -266,7 +266,12 @@ def test_command_json_has_the_parts(files: Path, capfdbinary: pytest.CaptureFixt
         {"start": 1, "end": 3, "origin": "template"},
         {"start": 3, "end": 5, "origin": "message", "index": 0, "field": "content"},
     ]
-    assert [row["tokens"] for row in printed["tokens_by_origin"]] == [1, 2, 1, 1]  # ' H' begins in the template
+    assert [row["tokens"] for row in printed["tokens_by_origin"]] == [
+        1,
+        2,
+        1,
+        1,
+    ]  # ' H' begins in the template
 
 
 def test_command_warns_of_injected_text(files: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

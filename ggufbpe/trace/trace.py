@@ -25,6 +25,7 @@ from ..vocab import LSTRIP, RSTRIP, TokenAttribute
 from ..wording import counted
 
 if TYPE_CHECKING:
+    from ..chat.token_origins import ChatTokens
     from ..tokenizer import Text, Tokenizer
 
 
@@ -72,6 +73,7 @@ class Trace(NamedTuple):
     words: tuple[Word, ...]
     tokens: tuple[Token, ...]
     changes: tuple[Change, ...] = ()  # by normalization
+    chat: ChatTokens | None = None  # of a text that is the prompt of a chat
 
     @property
     def ids(self) -> list[int]:
@@ -83,7 +85,9 @@ class Trace(NamedTuple):
 
         Bytes are text, with U+FFFD for what is not UTF-8; beside such, `…_bytes` has them in hexadecimal.
         """
-        return {"ids": self.ids, **as_json(self)}
+        found = {"ids": self.ids, **as_json(self._replace(chat=None))}
+        del found["chat"]
+        return found if self.chat is None else {**found, **self.chat.to_origins()}
 
     def __repr__(self) -> str:
         parts = (self.text, "byte"), (self.words, "word"), (self.tokens, "token")
