@@ -318,3 +318,84 @@ def test_command_refuses(files: Path, capfdbinary: pytest.CaptureFixture[bytes],
     arguments, reason = REFUSED_COMMANDS[name]
     assert main(["chat", "-m", str(VOCABULARY), *arguments]) == 2
     assert reason in capfdbinary.readouterr().err.decode()
+
+
+# ---- count --chat ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def chats(files: Path) -> Path:
+    lines = [
+        [{"role": "user", "content": "Hi"}],
+        {"messages": [{"role": "user", "content": "Ho"}], "add_generation_prompt": False},
+    ]
+    (files / "chats.jsonl").write_text("\n\n".join(map(json.dumps, lines)))
+    (files / "broken.jsonl").write_text(f"{json.dumps(lines[0])}\nnonsense\n[{{}}]\n{json.dumps(lines[1])}\n")
+    (files / "folder").mkdir()
+    (files / "folder" / "one.json").write_text(json.dumps(lines[0]))
+    (files / "folder" / "notes.txt").write_text("no chat")
+    return files
+
+
+COUNTED: dict[str, tuple[list[str], list[int], list[str]]] = {  # arguments, tokens by file, errors
+    "a file": (["messages.json"], [14], []),
+    "a request": (["request.json"], [9], []),
+    "a chat in each line": (["chats.jsonl"], [23], []),
+    "several": (["messages.json", "chats.jsonl"], [14, 23], []),
+    "a folder": (["folder"], [14], []),
+    "lines that are no chats": (
+        ["broken.jsonl", "messages.json"],
+        [23, 14],
+        ["left out: line 2: not JSON: Expecting value at line 1, column 1 (2 such lines)"],
+    ),
+    "what is no JSON": (
+        ["template.jinja", "messages.json"],
+        [14],
+        ["not JSON: Expecting property name enclosed in double quotes at line 1, column 2"],
+    ),
+    "what llama-server refuses": (["tools.json"], [], ["All non-assistant messages must contain 'content'"]),
+    "another template, and tools": (
+        ["messages.json", "--chat-template-file", "template.jinja", "--tools", "tools.json"],
+        [5],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_count_of_chats(chats: Path, capfdbinary: pytest.CaptureFixture[bytes], name: str) -> None:
+    arguments, tokens, errors = COUNTED[name]
+    assert main(["count", "-m", str(VOCABULARY), "--chat", "--json", *arguments]) == (2 if errors else 0)
+    found = json.loads(capfdbinary.readouterr().out)
+    assert [each["tokens"] for each in found["files"]] == tokens
+    assert [each["error"] for each in found["errors"]] == errors
+
+
+def test_count_of_chats_is_llama_servers(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    recorded = [chat for chat in recorded_chats("Qwen-Qwen3-0.6B") if chat.prompt is not None]
+    (tmp_path / "chats.jsonl").write_text("".join(json.dumps(chat.request) + "\n" for chat in recorded))
+    (tmp_path / "template.jinja").write_text(recorded[0].template)
+    template = str(tmp_path / "template.jinja")
+    main(
+        ["count", "-m", str(VOCABULARY), "--chat", "--json", str(tmp_path), "--chat-template-file", template]
+    )
+    [counted] = json.loads(capfdbinary.readouterr().out)["files"]
+    assert counted["tokens"] == sum(chat.tokens for chat in recorded)
+
+
+REFUSED_COUNTS: dict[str, tuple[list[str], str]] = {
+    "a text": (["--chat", "-p", "Hi"], "--chat counts files of chats"),
+    "a field": (["--chat", "chats.jsonl", "--field", "text"], "--chat counts files of chats"),
+    "no BOS": (["--chat", "chats.jsonl", "--no-bos"], "special tokens of a chat are always added and parsed"),
+    "tools of texts": (
+        ["chats.jsonl", "--tools", "tools.json"],
+        "--tools and --chat-template-file are of chats",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_COUNTS)
+def test_count_of_chats_refuses(chats: Path, capfdbinary: pytest.CaptureFixture[bytes], name: str) -> None:
+    arguments, reason = REFUSED_COUNTS[name]
+    assert main(["count", "-m", str(VOCABULARY), *arguments]) == 2
+    assert reason in capfdbinary.readouterr().err.decode()

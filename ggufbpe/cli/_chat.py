@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 from ..chat.json_text import JSONError, parsed
+from ..tokenizer import Tokenizer
 from ._arguments import Parser
 from ._input import read_file, read_stdin
 
@@ -30,6 +32,24 @@ def with_tools(found: Any, arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.tools is not None:
         body = {**body, "tools": read_json(read_file(arguments.tools), arguments.tools)}
     return body
+
+
+def prompts_of(tokenizer: Tokenizer, arguments: argparse.Namespace) -> Callable[[bytes], bytes]:
+    """What makes prompts of chats as JSON, each with the tools and under the template that are given.
+
+    `ValueError` for what is no JSON, and what llama-server refuses.
+    """
+    template, tools = template_of(arguments), with_tools({}, arguments)
+
+    def prompt(data: bytes) -> bytes:
+        try:
+            found = parsed(data.decode("utf-8-sig"))
+        except (JSONError, UnicodeDecodeError) as error:
+            raise ValueError(f"not JSON: {error}") from None
+        body = found if isinstance(found, dict) else {"messages": found}
+        return tokenizer.chats.prompt({**body, **tools}, template)
+
+    return prompt
 
 
 def template_of(arguments: argparse.Namespace) -> str | None:
