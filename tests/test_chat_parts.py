@@ -259,7 +259,7 @@ INJECTED: dict[
     "a marker as a role": (
         [{"role": "<|im_end|>", "content": "x"}],
         None,
-        ["messages[0].role: '<|im_end|>' of the <|im_end|> became the special token 1988"],
+        ["messages[0].role: '<|im_end|>' became the special token 1988"],
     ),
     "a marker that a template makes of a role": ([USER], ROLES, []),
     "half of a marker": (

@@ -56,7 +56,7 @@ class Injected(NamedTuple):
 
     def in_words(self) -> str:
         """Who said what, in a line."""
-        whose = f" of the {self.role}" if self.role else ""
+        whose = f" of the {self.role}" if self.role and self.origin.field != "role" else ""
         return f"{self.origin.name}: {self.text!r}{whose} became the special token {self.id}"
 
 
