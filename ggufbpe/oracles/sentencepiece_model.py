@@ -2,8 +2,8 @@
 
     libraries.py -> [this file] -> oracles.py
 
-sentencepiece adds BOS and EOS where its caller says so, and finds no control tokens in a text. So it is told to add
-what the model wants added, and texts are compared as plain text.
+sentencepiece adds BOS and EOS only if told to, and finds no control tokens in a text. So it is told to add what the
+model wants, and texts are compared as plain text.
 """
 
 from __future__ import annotations
