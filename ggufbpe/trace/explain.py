@@ -1,8 +1,8 @@
-"""The way of a text through the tokenizer as `ggufbpe.explain` gives it.
+"""How a text becomes tokens, as `ggufbpe.explain` gives it.
 
     Tokenizer or path, text or path -> [this file] -> Trace
 
-But: of a long text the command traces the part that is looked at (survey.py, parts.py), by the same steps.
+But: of a long text, the command traces only the part looked at (survey.py, parts.py), with the same steps.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def explain(model: Model, text: TextOrPath, *, add_special: bool = True, parse_s
 
     `model` is a `Tokenizer` or the path of a file, `text` a `str`, bytes, or the `pathlib.Path` of a file; the flags
     are those of `Tokenizer.encode`. All of it is kept, in memory about a thousand times the text. Offsets are in bytes
-    of the text. `UnsupportedTokenizerError` for a model that does not tell its steps.
+    of the text. `UnsupportedTokenizerError` for a model whose steps cannot be traced.
 
     >>> found = explain("model.gguf", " low")                        # doctest: +SKIP
     >>> [merge.rank for merge in found.words[0].merges]              # doctest: +SKIP
