@@ -31,7 +31,7 @@ class DnaModel(BytePairModel):
     hidden_suffix = K_MER_MARKER
 
     def own_tokens(self, file: Metadata, warn: Warn) -> Tokens:
-        """The k-mers come after `<oov>`; their marker is for look-ups, not for text."""
+        """The k-mers come after `<oov>`; their marker is for lookup, not for text."""
         tokens, token_to_id = named_tokens(file, warn)
         for index in range(token_to_id.get(_UNKNOWN, len(tokens)) + 1, len(tokens)):
             if tokens[index].endswith(K_MER_MARKER) and tokens[index] != K_MER_MARKER:
@@ -39,7 +39,7 @@ class DnaModel(BytePairModel):
         return tokens, token_to_id
 
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> BytePairText:
-        """Sequences as k-mers, all else as words."""
+        """Sequences as k-mers, everything else as words."""
         return DnaText(vocabulary, most_words)
 
     def kernel_step(self, vocabulary: Vocabulary) -> str:
@@ -81,7 +81,7 @@ class DnaText(BytePairText):
     def _k_mers(self, sequence: bytes, position: int) -> Iterator[tuple[bytes, int, int]]:
         """Each k-mer of a sequence that begins at `position`, and where it begins and ends.
 
-        A k-mer is six bytes of what is there after spaces were escaped.
+        A k-mer is six bytes of the text after spaces are escaped.
         """
         places: Sequence[int] = range(position, position + len(sequence))
         if self.vocabulary.pre_tokenizer.escape_whitespaces and b" " in sequence:
