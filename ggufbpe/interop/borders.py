@@ -49,7 +49,7 @@ def borders(entry: PreTokenizer) -> list[str]:
 
 def _stage(stage: Stage) -> str:
     if stage.step is None or stage.step == "letters_joined_by_spaces":
-        return _behind_words(parse(stage_pattern(stage)))
+        return _after_words(parse(stage_pattern(stage)))
     run = parse(stage.rule)
     members = bracket(intersection(ranges(next(char_sets(run))), _UNIVERSE))
     if stage.step == "digit_groups":
@@ -61,7 +61,7 @@ def _stage(stage: Stage) -> str:
     return rf"{inside}(?<!{members})(?={members}+(?:{_BORDER}|\z))"
 
 
-def _behind_words(node: Node) -> str:
+def _after_words(node: Node) -> str:
     """The end of each match, and of each stretch between matches."""
     whole = [text for option in options(node) if (text := emit(option, _UNIVERSE)) is not None]
     begun = []

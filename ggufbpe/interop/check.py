@@ -118,9 +118,9 @@ def agreement(
         suspects += _differing(block, differs)
         if len(suspects) >= _ENOUGH:
             break
-    found = different[:EXAMPLES] or [_around(suspects[:1])] * bool(suspects)
+    found = different[:EXAMPLES] or [_in_surroundings(suspects[:1])] * bool(suspects)
     examples = []
-    for text in dict.fromkeys(map(_smaller(differs), found)):
+    for text in dict.fromkeys(map(_shrinker(differs), found)):
         flags = next(flags for flags in ways if ours(text, flags) != library.encode(text, *flags))
         examples.append(DifferingText(text, ours(text, flags), library.encode(text, *flags)))
     return Agreement(
@@ -159,7 +159,7 @@ def _texts(tokenizer: Tokenizer, given: Iterable[str], random_texts: int) -> Ite
         yield from (source.long_text()[:_LINE].decode("utf-8", "replace") for _ in range(5))
 
 
-def _smaller(differs: Callable[[str], bool]) -> Callable[[str], str]:
+def _shrinker(differs: Callable[[str], bool]) -> Callable[[str], str]:
     """Returns a function that shrinks a text that differs."""
 
     def asked(texts: Any) -> list[bool]:
@@ -191,13 +191,13 @@ def _blocks(points: Sequence[int]) -> Iterator[Sequence[int]]:
         yield points[start : start + _TOGETHER]
 
 
-def _around(points: Iterable[int]) -> str:
+def _in_surroundings(points: Iterable[int]) -> str:
     return " | ".join(form.format(chr(point)) for point in points for form in _SURROUNDINGS)
 
 
 def _differing(points: Sequence[int], differs: Callable[[str], bool]) -> Sequence[int]:
     """The code points that make a text differ; a group that differs only together counts as a whole."""
-    if not differs(_around(points)):
+    if not differs(_in_surroundings(points)):
         return []
     if len(points) == 1:
         return points
@@ -271,7 +271,7 @@ def _checked(name: str, adapter: adapters.Adapter) -> CheckedLibrary:
             return adapter.encode(text, add_special, parse_special)
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
-        except BaseException:  # a panic in Rust is no Exception
+        except BaseException:  # a panic in Rust is not an Exception
             return None
 
     return CheckedLibrary(f"{name} {adapter.version}", encode, *adapter[2:])

@@ -92,8 +92,8 @@ def _cut_letters() -> Iterator[tuple[str, str]]:
     """Characters whose decomposition has more than marks that the library drops, and what llama.cpp leaves of them."""
     for low, high, _ in DECOMPOSED:
         for char in map(chr, range(low, high + 1)):
-            behind = unicodedata.normalize("NFD", char)[1:]
-            if not _HANGUL <= low < 0xD7A4 and any(unicodedata.category(each) != "Mn" for each in behind):
+            after = unicodedata.normalize("NFD", char)[1:]
+            if not _HANGUL <= low < 0xD7A4 and any(unicodedata.category(each) != "Mn" for each in after):
                 yield char, chr(decomposed(ord(char)))
 
 

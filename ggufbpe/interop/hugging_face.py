@@ -103,8 +103,8 @@ def _added_tokens(vocabulary: Vocabulary) -> list[dict[str, Any]]:
 
 def _post_processor(vocabulary: Vocabulary, second_type: int) -> dict[str, Any] | None:
     """The template that adds BOS and EOS, or CLS and SEP, around every text; None if the model adds none."""
-    before, behind = vocabulary.added
-    if not before and not behind:
+    before, after = vocabulary.added
+    if not before and not after:
         return None
 
     def special(ids: list[int], number: int) -> list[dict[str, Any]]:
@@ -114,7 +114,7 @@ def _post_processor(vocabulary: Vocabulary, second_type: int) -> dict[str, Any] 
         return [
             *special(before, number),
             {"Sequence": {"id": sequence, "type_id": number}},
-            *special(behind, number),
+            *special(after, number),
         ]
 
     return {
@@ -123,7 +123,7 @@ def _post_processor(vocabulary: Vocabulary, second_type: int) -> dict[str, Any] 
         "pair": [*around("A", 0, before), *around("B", 1, [] if second_type else before)],
         "special_tokens": {
             text: {"id": text, "ids": [token], "tokens": [text]}
-            for token in (*before, *behind)
+            for token in (*before, *after)
             for text in [vocabulary.tokens[token]]
         },
     }

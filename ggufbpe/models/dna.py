@@ -69,10 +69,10 @@ class DnaText(BytePairText):
             yield PlainPart(begin, "", start, first)
             end = fragment.find(_CLOSE.encode(), first)
             last = len(fragment) if end < 0 else end
-            for k_mer, at, behind in self._k_mers(fragment[first:last], first):
+            for k_mer, at, after in self._k_mers(fragment[first:last], first):
                 written = k_mer.upper().ljust(_LENGTH, b"A").decode("utf-8", "surrogateescape")
                 token = known(written + K_MER_MARKER)
-                yield PlainPart(unknown if token is None else token, "", at, behind)
+                yield PlainPart(unknown if token is None else token, "", at, after)
             if end < 0:
                 return
             position = end + len(_CLOSE)

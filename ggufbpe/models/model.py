@@ -154,11 +154,11 @@ class TokenizerModel:
     def added(self, vocabulary: Vocabulary) -> tuple[list[int], list[int]]:
         """The tokens that llama_tokenize puts before and after a text with `add_special`."""
         ids = vocabulary.special_ids
-        before, behind = (
+        before, after = (
             [ids[name] for name in names]
             for names in self.added_names(vocabulary.add_bos, vocabulary.add_eos)
         )
-        return [each for each in before if each is not None], [each for each in behind if each is not None]
+        return [each for each in before if each is not None], [each for each in after if each is not None]
 
     def added_names(self, add_bos: bool, add_eos: bool) -> tuple[Sequence[str], Sequence[str]]:
         """The names of these tokens among the special ids, by the flags of a vocabulary."""

@@ -332,20 +332,20 @@ class Lattice(NamedTuple):
         known = self.tokens.get
         at = 0
         while at < size:
-            behind = min(at + _CODE_UNITS[text[at] >> 4], size)
+            after = min(at + _CODE_UNITS[text[at] >> 4], size)
             so_far = sums[at]
             is_found = False
             end = at + 1
             while end <= size and (token := known(text[at:end])) is not None:
                 if token >= 0:
-                    is_found = is_found or end == behind
+                    is_found = is_found or end == after
                     sum_here = so_far + (0.0 if self.is_user_defined[token] else self.scores[token])
                     if sum_here > sums[end]:
                         sums[end], starts[end], ids[end] = sum_here, at, token
                 end += 1
-            if not is_found and so_far + self.unknown_score > sums[behind]:
-                sums[behind], starts[behind], ids[behind] = so_far + self.unknown_score, at, self.unknown
-            at = behind
+            if not is_found and so_far + self.unknown_score > sums[after]:
+                sums[after], starts[after], ids[after] = so_far + self.unknown_score, at, self.unknown
+            at = after
         path: list[tuple[int, int, int]] = []
         end = size
         while end:
@@ -361,17 +361,17 @@ class Lattice(NamedTuple):
         """(id, start, end, score) of all edges from each character, in the order in which `best_path` tries them."""
         at = 0
         while at < len(text):
-            behind = min(at + _CODE_UNITS[text[at] >> 4], len(text))
+            after = min(at + _CODE_UNITS[text[at] >> 4], len(text))
             is_found = False
             end = at + 1
             while end <= len(text) and (token := self.tokens.get(text[at:end])) is not None:
                 if token >= 0:
-                    is_found = is_found or end == behind
+                    is_found = is_found or end == after
                     yield token, at, end, 0.0 if self.is_user_defined[token] else self.scores[token]
                 end += 1
             if not is_found:
-                yield self.unknown, at, behind, self.unknown_score
-            at = behind
+                yield self.unknown, at, after, self.unknown_score
+            at = after
 
 
 def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int | None) -> Lattice:

@@ -29,6 +29,6 @@ def sentencepiece_library(rest: str, model: str, tokenizer: Tokenizer, seconds: 
     inside = [os.path.join(rest, name) for name in _NAMES]
     path = next(filter(os.path.exists, inside), inside[0]) if os.path.isdir(rest) else rest
     check_file(path)
-    before, behind = tokenizer.vocabulary.added
-    config = {"file": os.path.abspath(path), "add_bos": bool(before), "add_eos": bool(behind)}
+    before, after = tokenizer.vocabulary.added
+    config = {"file": os.path.abspath(path), "add_bos": bool(before), "add_eos": bool(after)}
     return _SentencePiece("sentencepiece", config, "sentencepiece", seconds)

@@ -35,13 +35,13 @@ class ByteBounds:
         if word is not self._word:
             self._word, self._bounds = word, []
             for char, start, end in _characters(self._found, word):
-                self._bounds += _inside(start, end, len(self._by_position(char)))
+                self._bounds += _bounds_of_positions(start, end, len(self._by_position(char)))
         if not self._bounds[span[0] : span[1]]:
             return word.start, word.end
         return self._bounds[span[0]][0], self._bounds[span[1] - 1][1]
 
 
-def _inside(start: int, end: int, count: int) -> list[tuple[int, int]]:
+def _bounds_of_positions(start: int, end: int, count: int) -> list[tuple[int, int]]:
     """The bounds of each of `count` positions: a byte each, if there are as many bytes."""
     if end - start == count:
         return [(at, at + 1) for at in range(start, end)]
@@ -87,9 +87,9 @@ def rewritten(found: Trace, start: int, end: int) -> list[tuple[str, int, int]]:
         first = change.start
         for number, char in enumerate(became):
             if len(text) == len(became):
-                behind = first + len(text[number].encode("utf-8", "surrogateescape"))
-                made.append((char, first, behind))
-                first = behind
+                after = first + len(text[number].encode("utf-8", "surrogateescape"))
+                made.append((char, first, after))
+                first = after
             else:
                 made.append((char, change.start, change.end))
         at = max(at, change.end)

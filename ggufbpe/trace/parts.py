@@ -83,7 +83,7 @@ class Parts:
                 fragment = fragment._replace(start=at + fragment.start, end=at + fragment.end)
                 if fragment == last and fragment.start < fragment.end:  # it is in both parts
                     continue
-                if last is not None and _goes_on(last, fragment):
+                if last is not None and _continues_fragment(last, fragment):
                     last = last._replace(end=fragment.end)
                     head += data[: _CLIPPED - len(head)]
                     continue
@@ -112,7 +112,7 @@ class Parts:
                     last is not None
                     and start == Totals()
                     and found.fragments
-                    and _goes_on(last, found.fragments[0])
+                    and _continues_fragment(last, found.fragments[0])
                 ):
                     before = before._replace(fragments=before.fragments - 1)
                 yield Part(before + start, found)
@@ -147,8 +147,8 @@ class Parts:
         the text before them.
         """
         count = 0
-        for stage, before, behind in zip(self.model.stages, left.last, right.first):
-            goes_on = behind.alternative is None or stage.step == "digit_groups"
+        for stage, before, after in zip(self.model.stages, left.last, right.first):
+            goes_on = after.alternative is None or stage.step == "digit_groups"
             if before.alternative is not None or not goes_on:
                 break
             count += 1
@@ -194,7 +194,7 @@ def _with_edges(part: Part, starts: dict[int, int], ends: dict[int, Cut]) -> Tra
     return found._replace(words=tuple(words))
 
 
-def _goes_on(last: Fragment, fragment: Fragment) -> bool:
+def _continues_fragment(last: Fragment, fragment: Fragment) -> bool:
     """Whether a fragment continues the one before it, which ends where a part does."""
     return last.kind == fragment.kind in ("text", "dropped") and last.dropped_by == fragment.dropped_by
 

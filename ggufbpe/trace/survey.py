@@ -127,11 +127,11 @@ def _survey_of_words(
     """The survey of a text traced word by word as far as wanted; the rest is only counted."""
     tracer = tracer_of(tokenizer)
     counter = Counter(tokenizer, flags["parse_special"], fragments, clipped, tracer)
-    before, behind = added_to(tokenizer) if flags["add_special"] else ([], [])
+    before, after = added_to(tokenizer) if flags["add_special"] else ([], [])
     for kind, token in before:
         counter.add_token(kind, token)
     counter.add(text)
-    for kind, token in behind:
+    for kind, token in after:
         counter.add_token(kind, token)
     is_one = wanted.word is not None or wanted.token is not None
 

@@ -182,7 +182,7 @@ def traced_parts(
     """
     source = tokenizer.pipeline.source(text)
     before, behind = added_to(tokenizer) if add_special else ([], [])
-    way = _Way(tokenizer, source, tracer_of(tokenizer) if tracer is None else tracer)
+    way = _Collector(tokenizer, source, tracer_of(tokenizer) if tracer is None else tracer)
     stop = len(way.data)
 
     def part() -> Part:
@@ -247,7 +247,7 @@ def stripped_by(tokenizer: Tokenizer, before: int | None, after: int | None) -> 
     return None
 
 
-class _Way:
+class _Collector:
     """Collects fragments, changes, words and tokens of a text; `_gone` counts those already forgotten."""
 
     def __init__(self, tokenizer: Tokenizer, source: str | bytes, tracer: Tracer) -> None:

@@ -50,13 +50,13 @@ _MARKS = SplittingDifference(
 )
 _LONG_S = SplittingDifference(
     "ſ (U+017F) after an apostrophe",
-    "it is no contraction, where the original, which ignores case, takes it for an s",
+    "it is not a contraction, while the original, which ignores case, takes it for an s",
     "'ſa",
     ("'ſ", "a"),
     ("'ſa",),
 )
 _OTHER_NUMBERS = SplittingDifference(
-    "numbers that are no digits, such as ², ½, Ⅳ",
+    "numbers that are not digits, such as ², ½, Ⅳ",
     "they count as digits of the group of three that they stand beside",
     "²1",
     ("²", "1"),

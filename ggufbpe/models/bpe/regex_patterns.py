@@ -79,7 +79,7 @@ class Patterns(Sequence[Any]):
         """
         texts = "".join(pattern.pattern for pattern in self._compiled)
         asked = (letter for letter, text in _CLASSES.items() if text[2:] in texts)
-        return tuple(sorted(set().union(*map(_otherwise, asked))))
+        return tuple(sorted(set().union(*map(_misclassified, asked))))
 
 
 def patterns(name: str) -> Patterns:
@@ -120,7 +120,7 @@ def _members(letter: str) -> set[int]:
 
 
 @cache
-def _otherwise(letter: str) -> frozenset[int]:
+def _misclassified(letter: str) -> frozenset[int]:
     """The code points that are in a class only in `regex` or only in llama.cpp."""
     every = "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))
     runs = _regex().findall(f"{_CLASSES[letter]}+", every)

@@ -263,7 +263,7 @@ _FAMILIES: dict[str, tuple[Stage, ...]] = {
     "bloom": (_stage(_BLOOM),),
     "viking": (_stage(_BLOOM), _stage(r"\p{N}")),
     "gemma4": (_LINE_RUNS,),
-    # llm_tokenizer_bpe_session::tokenize: the second stage is no pattern in llama.cpp, but a search for U+2581
+    # llm_tokenizer_bpe_session::tokenize: the second stage is not a pattern in llama.cpp, but a search for U+2581
     "mmbert": (_LINE_RUNS, Stage("", r"\u2581[^\u2581]*|[^\u2581]+")),
     "whitespace": (_stage(r"\S+"),),
 }

@@ -63,8 +63,8 @@ class PlamoTracer(Tracer):
         symbols: list[Symbol] = []
         tokens: list[WordToken] = []
         for edge in lattice.best.edges:
-            at, behind = characters[edge.position], characters[edge.position + edge.length]
-            span = start + read.bounds[at], start + read.bounds[behind]
+            at, after = characters[edge.position], characters[edge.position + edge.length]
+            span = start + read.bounds[at], start + read.bounds[after]
             if edge.token is not None:
                 symbols.append(Symbol(edge.text, *span, (edge.token,), True))
                 tokens.append(WordToken(edge.token, *span, "symbol"))

@@ -74,8 +74,8 @@ class UnigramTracer(Tracer):
             for token, run in groupby(lattice.best.edges, key=lambda edge: edge.token):
                 for edges in [list(run)] if token == self.unknown else ([edge] for edge in run):
                     at = first + edges[0].position
-                    behind = first + edges[-1].position + edges[-1].length
-                    span = start + starts[at], start + ends[behind - 1]
+                    after = first + edges[-1].position + edges[-1].length
+                    span = start + starts[at], start + ends[after - 1]
                     is_unknown = token == self.unknown
                     goes_on = is_unknown and at == first and held and held[0].tokens[-1].id == token
                     piece = "".join(edge.text for edge in edges)
@@ -122,9 +122,9 @@ class UnigramTracer(Tracer):
                     Symbol(_shown(text[first:stop]), word.start, start + ends[stop - 1], (), False)
                 )
             while path and path[-1][1] < end:
-                token, at, behind = path.pop()
-                span = start + starts[at], start + ends[behind - 1]
-                symbols.append(Symbol(_shown(text[at:behind]), *span, (token,), token != self.unknown))
+                token, at, after = path.pop()
+                span = start + starts[at], start + ends[after - 1]
+                symbols.append(Symbol(_shown(text[at:after]), *span, (token,), token != self.unknown))
             symbols = [each._replace(is_unknown=not each.is_token) for each in symbols]
             tokens = tuple(
                 WordToken(each.ids[0], each.start, each.end, "symbol" if each.is_token else "unknown")

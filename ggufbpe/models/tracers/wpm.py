@@ -92,8 +92,8 @@ class WordPieceTracer(Tracer):
                 found = [Symbol(SPACE + word, start, last, (self.unknown,), False, is_unknown=True)]
                 break
             first = bounds[max(at - 1, 0)][0]
-            behind = bounds[end - 2][1] if end - 1 > max(at - 1, 0) else first
-            found.append(Symbol(self._tokens[taken], first, behind, (taken,), True))
+            after = bounds[end - 2][1] if end - 1 > max(at - 1, 0) else first
+            found.append(Symbol(self._tokens[taken], first, after, (taken,), True))
             at = end
         tokens = tuple(
             WordToken(each.ids[0], each.start, each.end, "unknown" if each.is_unknown else "symbol")
