@@ -118,7 +118,7 @@ class Plamo3Model(Plamo2Model):
     cuts_segments = True
 
 
-# ---- vocabulary ------------------------------------------------------------------------------
+# ---- vocabulary -----------------------------------------------------------------------------------------
 
 
 def byte_tokens(vocabulary: Vocabulary) -> list[int]:
