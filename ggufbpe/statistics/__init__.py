@@ -42,12 +42,10 @@ def stats(
     texts (`str`), files and directories (`pathlib.Path`), and binary streams, or is one of them; a mapping has such a
     corpus for each group. Bytes need not be UTF-8. Only a block of text (blocks.py) and numbers are held in memory.
 
-
     `by` names the groups: each "file", each "folder" (the first below a given directory), each "extension", or
     "total" for none; `by_field` takes a field of JSON lines instead, such as their language. `field` is their text:
     None is "text", in files named .jsonl or .ndjson; otherwise every file is JSON lines. `add_bos` counts BOS (and EOS)
     with each text if llama-tokenize adds it; `parse_special` takes the text of control tokens for these tokens.
-
 
     A file that cannot be read raises an exception, unless `report(name, error)` is given to receive it. `progress` is
     called with the bytes of files read, those of all files, and the name of the current file. Without `read_ignored`,

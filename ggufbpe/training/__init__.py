@@ -75,7 +75,6 @@ def train(
     `limit_alphabet` most frequent and those of `alphabet` are kept; the others are unknown. `seed_vocab` is a GGUF
     whose tokens and merges come first, with `seed_overrides` in place of some of its keys, as in `from_gguf`.
 
-
     `progress` is called with the phase ("read" or "merge"), the amount done and the total: bytes of files, or merges.
     `skipped` counts, by kind, files left out of directories.
 
