@@ -1,8 +1,8 @@
 // PLaMo-2 and PLaMo-3 on plain text: ggufbpe/models/plamo.py, compiled.
 //
 //     text -> segments (PLaMo-3) -> words -> cache.h -> ids
-//     text -> segments (PLaMo-3) -> words -> cache.h -> ids
 //                                     ^ new words: the best path, from its end
+//
 // Scores are whole numbers, so the best path of a text is that of its parts wherever no token crosses: these are words.
 //
 // Source: src/llama-vocab.cpp, llm_tokenizer_plamo2.

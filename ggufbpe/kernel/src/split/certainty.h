@@ -87,7 +87,7 @@ private:
     Window last_window_ = {};
     size_t shared_ = 0;                        // how many groups of the last window are in steps_
     std::vector<Step> steps_;                  // after so many groups of the last window
-    std::vector<std::vector<Outcomes>> from_;  // outcomes_from() each place, as far as known
+    std::vector<std::vector<Outcomes>> from_;  // outcomes_from() of each place, as far as known
 };
 
 // What two neighbouring columns say about the place between them. It refers to the automaton.
