@@ -66,7 +66,7 @@ def train(
     (each line is a word) or "words"; `units`, "bytes" or "chars", are what merging begins with.
 
     `special` become control tokens, `user_defined` tokens that are always shown; both are cut out of the texts. `bos`
-    and `eos` name control tokens, by default the first of `special`; a named `bos` is put before each text. Without any,
+    and `eos` name control tokens, by default the first of `special`; a named `bos` begins each text. Without any,
     a GGUF has the token of byte 0 for both: see `TrainedVocabulary.save`. `vocab_size` counts all tokens but `unk`.
 
     `end_of_word` is a symbol after each word, merged with others unless `merge_end_of_word` is False. Pairs rarer
