@@ -1,4 +1,4 @@
-"""What the commands of the generators in this folder have in common."""
+"""What the commands of this folder's generators share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_or_print(description: str | None, target: Path, module_text: Callable[[], str]) -> None:
-    """Write a generated file to its place; print it and write nothing with `--print`."""
+    """Write a generated file to its place; with `--print`, print it and write nothing."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--print", action="store_true", help="print the file and write nothing")
     if parser.parse_args().print:

@@ -257,15 +257,15 @@ BAD = [
     (PRE, "not of the form KEY=VALUE"),
     ("=x", "not of the form KEY=VALUE"),
     ("new.key=5", "say its type"),
-    (f"{EOS}=-1", "no value of type UINT32"),
-    (f"{EOS}=4294967296", "no value of type UINT32"),
-    (f"{EOS}=five", "no value of type UINT32"),
-    (f"{ADD_BOS}=maybe", "no value of type BOOL"),
-    ("new.key=INT8:128", "no value of type INT8"),
-    ("new.key=INT8:[1, 128]", "no JSON list of INT8"),
-    ("new.key=INT32:[true]", "no JSON list of INT32"),
+    (f"{EOS}=-1", "not a value of type UINT32"),
+    (f"{EOS}=4294967296", "not a value of type UINT32"),
+    (f"{EOS}=five", "not a value of type UINT32"),
+    (f"{ADD_BOS}=maybe", "not a value of type BOOL"),
+    ("new.key=INT8:128", "not a value of type INT8"),
+    ("new.key=INT8:[1, 128]", "not a JSON list of INT8"),
+    ("new.key=INT32:[true]", "not a JSON list of INT32"),
     ("new.key=INT32:[]", "empty array"),
-    ("tokenizer.ggml.merges=a b", "no JSON list of STRING"),
+    ("tokenizer.ggml.merges=a b", "not a JSON list of STRING"),
 ]
 
 
@@ -330,7 +330,7 @@ def test_token_types_by_id_and_by_text(model: Path, token: str) -> None:
 
 
 def test_token_types_where_the_file_has_none(model: Path) -> None:
-    with pytest.warns(GGUFWarning, match="is made one"):
+    with pytest.warns(GGUFWarning, match="becomes one"):
         bare = edited(model, remove=(TYPES,))
     with GGUFFile(bare) as file:
         edit = set_token_types(file, [(0, "CONTROL")])
@@ -700,7 +700,7 @@ def test_a_change_meanwhile_is_noticed(model: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(fix, "rewrite", later)
     with GGUFFile(model) as file:
         edits = [parse_set(file, "general.name=b")]
-    with pytest.raises(InterruptedChangeError, match="another process has changed it meanwhile"):
+    with pytest.raises(InterruptedChangeError, match="another process has changed it in the meantime"):
         write_fixed(model, model, edits)
     assert metadata(model)[PRE] == "olmo"
     assert os.listdir(model.parent) == [model.name]

@@ -1,8 +1,8 @@
-"""The way of a text through the tokenizer as `ggufbpe.explain` gives it.
+"""How a text becomes tokens, as `ggufbpe.explain` gives it.
 
     Tokenizer or path; text, path or chat -> [this file] -> Trace
 
-But: of a long text the command traces the part that is looked at (survey.py, parts.py), by the same steps.
+But: of a long text, the command traces only the part looked at (survey.py, parts.py), with the same steps.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def explain(
 
     `model` is a `Tokenizer` or the path of a file, `text` a `str`, bytes, or the `pathlib.Path` of a file; the flags
     are those of `Tokenizer.encode`. All of it is kept, in memory about a thousand times the text. Offsets are in bytes
-    of the text. `UnsupportedTokenizerError` for a model that does not tell its steps.
+    of the text. `UnsupportedTokenizerError` for a model whose steps cannot be traced.
 
     A list of messages, or the whole body of a request, is a chat: its prompt is explained, and the `chat` of the trace
     says which part of that the template says, which a message, and what of a message became a special token.
