@@ -183,6 +183,16 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
         "warning",
         lambda: template("{% set m = '|>' %}{{ '<|begin' ~ m }}" + HARMLESS),
     ),
+    "markers of no tokens": (
+        "chat_marker",
+        "warning",
+        lambda: template(known_template("google-gemma-2-2b-it").source),
+    ),
+    "markers of type normal": (
+        "chat_marker",
+        "warning",
+        lambda: {**with_tokens("<|turn>", "<turn|>"), **template("<|turn><turn|>" + HARMLESS)},
+    ),
     "marker of type normal": (
         "chat_marker",
         "warning",
@@ -623,6 +633,14 @@ def test_how_a_template_differs_is_said(tmp_path: Path) -> None:
     assert found.what.endswith("; the prompts differ for: tools, tool call")
     assert found.detail is not None
     assert [row[0] for row in found.detail["diff"]] == ["-", "+", "@", "-", "+"]
+
+
+def test_markers_are_told_together(tmp_path: Path) -> None:
+    """One finding for all that are no tokens."""
+    path = variant(tmp_path, template(known_template("google-gemma-2-2b-it").source))
+    [found] = [finding for finding in found_in(path) if finding.id == "chat_marker"]
+    assert found.detail == {"markers": ["<start_of_turn>", "<end_of_turn>"]}
+    assert "2 markers that are no tokens, and become up to" in found.what
 
 
 def test_of_two_templates_of_a_model_either_will_do(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from ..wording import counted
 from .facts import Facts
 from .finding import Finding
 from .markers import markers_of, markers_of_prompt
-from .rendered import PLAIN_CHATS
+from .rendered import CHATS, PLAIN_CHATS
 
 _K = TokenizerKey
 _SIZE = re.compile(r"(?:a|e)?[0-9]+(?:\.[0-9]+)?[bm]|[0-9]+x[0-9]+b")
@@ -55,7 +55,9 @@ def _is_written_in_tokens(model: Facts, known: KnownTemplate) -> bool:
 
 
 def template_differs(model: Facts) -> Iterator[Finding]:
-    """A template that is none of those that llama.cpp has for the model."""
+    """A template that is none of those that llama.cpp has for the model. What cannot be used is said elsewhere."""
+    if model.rendered is not None and model.rendered.refusal("user"):
+        return
     for variant in ("", "tool_use"):
         own = model.templates.get(variant)
         matches = [match for match in _matches(model) if match.known.variant == variant]
@@ -77,7 +79,7 @@ def _difference(model: Facts, match: _Match, own: str) -> Finding:
     like = "" if match.is_exact else ", which is that of a model like it"
     what = f"the chat template differs from llama.cpp's {known.name}{like}: {_first(changed)}"
     if others:
-        what += f"; the prompts differ for: {', '.join(others)}"
+        what += f"; the prompts differ for: {', '.join(others) if len(others) < len(CHATS) else 'all chats tried'}"
     elif others is not None:
         what += "; the prompts of the chats that were tried are the same"
     return Finding(

@@ -34,10 +34,12 @@ def template_errors(model: Facts) -> Iterator[Finding]:
     try:
         from ..chat.render import ChatTemplate, Ends
 
+        is_broken = False
         for name, source in model.templates.items():
             try:
                 ChatTemplate(source, Ends())
             except ChatError as error:
+                is_broken |= not name
                 yield _error(model, name, "cannot be parsed", error)
     except NotInstalledError as error:
         yield Finding(
@@ -50,7 +52,7 @@ def template_errors(model: Facts) -> Iterator[Finding]:
         )
         return
     refused = model.rendered.refusal("user") if model.rendered else None
-    if refused is not None:
+    if refused is not None and not is_broken:
         yield _error(model, "", "refuses a chat of one message", refused)
 
 
@@ -154,45 +156,78 @@ def other_bos(model: Facts) -> Iterator[Finding]:
 
 
 def chat_markers(model: Facts) -> Iterator[Finding]:
-    """Markers of the chat template that are not one special token."""
+    """Markers of the chat template that are not one special token: no token at all, or an ordinary one."""
     plain_prompts, prompts = _written(model.rendered)
     source = markers_of(model.template)
     usual, shown = markers_of_prompt(plain_prompts), markers_of_prompt(prompts)
+    groups: dict[tuple[str, str], list[str]] = {}
     for marker in dict.fromkeys((*shown, *source)):
         if not _is_cut(model, marker):
             continue
-        token = model.ids.get(marker)
-        if token is None and model.tokenizer is None:
-            pieces = "no token"
-        elif token is None and model.tokenizer is not None:
-            ids = model.tokenizer.encode(marker, add_special=False)
-            pieces = f"no token, and becomes {counted(len(ids), 'token')}"
-        else:
-            pieces = f"token {token}, but an ordinary one, so it is cut like other text"
-        plain = token is None and _PLAIN_MARKERS.fullmatch(marker) is not None
         # the name of a role may become what only looks like one
         is_shown = marker in usual or (marker in source and (marker in shown or not prompts))
-        why = "The model was trained with one special token there; pieces of text do not mean the same to it."
-        if plain:
-            why = "In some models it is meant so, as in Llama 2."
-        elif not is_shown:
-            why = "Chats of a user and the assistant do not have it; in others it is text like any other."
-        known = replacement(model)
-        if token is not None:
-            fix = model.set_types(CONTROL=[token])
-        elif known:
-            fix = f"the template is of another model; llama.cpp's for this one: {model.set_template(known)}"
-        else:
-            fix = f"the template is of another model: set the right one with {model.fix} --chat-template FILE"
-        yield Finding(
-            "note" if plain or not is_shown else "warning",
-            "chat_marker",
-            f"the chat template has {printable(marker)}, which is {pieces}",
-            why,
-            fix,
-            Where(_K.CHAT_TEMPLATE, token, model.key(_K.CHAT_TEMPLATE).offset),
-            {"marker": marker},
+        severity = "warning" if is_shown else "note"
+        why = (
+            _CUT
+            if is_shown
+            else "Chats of a user and the assistant do not have it; in others it is plain text."
         )
+        if marker not in model.ids and _PLAIN_MARKERS.fullmatch(marker):
+            severity, why = "note", "In some models it is meant so, as in Llama 2."
+        groups.setdefault((severity, why), []).append(marker)
+    for (severity, why), markers in groups.items():
+        ordinary = [marker for marker in markers if marker in model.ids]
+        if ordinary:
+            yield _ordinary(model, severity, why, ordinary)
+        if unknown := [marker for marker in markers if marker not in model.ids]:
+            yield _no_tokens(model, severity, why, unknown)
+
+
+_CUT = "The model was trained with one special token there; pieces of text do not mean the same to it."
+
+
+def _ordinary(model: Facts, severity: str, why: str, markers: list[str]) -> Finding:
+    tokens = [model.ids[marker] for marker in markers]
+    if len(markers) == 1:
+        what = f"{printable(markers[0])}, which is token {tokens[0]}, but an ordinary one, so it is cut like other text"
+    else:
+        what = f"{len(markers)} markers that are ordinary tokens, so they are cut like other text: " + listed(
+            markers, len(markers)
+        )
+    return Finding(
+        severity,
+        "chat_marker",
+        f"the chat template has {what}",
+        why,
+        model.set_types(CONTROL=sorted(tokens)),
+        Where(_K.CHAT_TEMPLATE, tokens[0], model.key(_K.CHAT_TEMPLATE).offset),
+        {"markers": markers},
+    )
+
+
+def _no_tokens(model: Facts, severity: str, why: str, markers: list[str]) -> Finding:
+    cut = model.tokenizer and [len(model.tokenizer.encode(marker, add_special=False)) for marker in markers]
+    if len(markers) == 1:
+        what = f"{printable(markers[0])}, which is no token" + (
+            f", and becomes {counted(cut[0], 'token')}" if cut else ""
+        )
+    else:
+        what = f"{len(markers)} markers that are no tokens" + (
+            f", and become up to {max(cut)} each" if cut else ""
+        )
+        what += f": {listed(markers, len(markers))}"
+    known = replacement(model)
+    return Finding(
+        severity,
+        "chat_marker",
+        f"the chat template has {what}",
+        why,
+        f"the template is of another model; llama.cpp's for this one: {model.set_template(known)}"
+        if known
+        else f"the template is of another model: set the right one with {model.fix} --chat-template FILE",
+        model.key(_K.CHAT_TEMPLATE),
+        {"markers": markers},
+    )
 
 
 def _written(rendered: Rendered | None) -> tuple[str, str]:
@@ -237,14 +272,14 @@ def turn_ends(model: Facts) -> Iterator[Finding]:
             has_pieces and not is_end
         ):  # llama.cpp takes it out itself; it is said of the marker
             return
-        known = [model.quoted(i) for i in sorted(ends)]
+        known = ", ".join([model.quoted(i) for i in sorted(ends)][:9])
         yield Finding(
             "warning" if is_end else "note",
             "turn_end",
             f"the chat template writes {model.quoted(token)}, token {token}, behind an answer, and that does not end a "
             "generation",
             "A model ends its turn as the template does, and llama.cpp goes on after a token that it does not know for "
-            f"an end, so answers do not stop. It knows {listed(known, len(known)) if known else 'none'} here.",
+            f"an end, so answers do not stop. It knows {known or 'none'} here.",
             model.set(key, token),
             Where(_K.CHAT_TEMPLATE, token, model.key(_K.CHAT_TEMPLATE).offset),
             {"token": token, "ends": sorted(ends)},
