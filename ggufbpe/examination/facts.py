@@ -25,6 +25,7 @@ from ..models import tokenizer_model
 from ..models.bpe.families import Evidence, evidence
 from ..models.bpe.merge import parts
 from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
+from ..models.looks import Looks, looks_of
 from ..pipeline.detokenize import quoted_text
 from ..tokenizer import Tokenizer
 from ..vocab import END_OF_GENERATION, NORMAL, UNUSED, chat_templates, load
@@ -114,6 +115,11 @@ class Facts:
     def quoted_text(self, text: str) -> str:
         """The text of a normal token, or of a part of a merge, in the same way."""
         return quoted_text(self.kind, self.entry, text)
+
+    @cached_property
+    def looks(self) -> Looks:
+        """What the tokens look like, whatever model is named."""
+        return looks_of(self.file)
 
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:
