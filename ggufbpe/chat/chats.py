@@ -85,6 +85,10 @@ class Chats:
         """Whether the template, chosen as for `prompt`, writes the tools that it is given into the prompt."""
         return self._templates(chat_template)[1].capabilities.supports_tools
 
+    def bare_text(self, messages: list[dict[str, Any]], chat_template: str | None = None) -> bytes:
+        """The UTF-8 of what the template alone writes for messages, without a generation prompt."""
+        return self._templates(chat_template)[0].bare_text(messages).encode("latin-1")
+
     def _templates(self, chosen: str | None) -> tuple[ChatTemplate, ChatTemplate]:
         """The template for most chats and that for chats with tools."""
         chosen = self._named.get(chosen, chosen) if chosen else ""

@@ -125,6 +125,10 @@ class ChatTemplate:
                 error.line,
             ) from None
 
+    def bare_text(self, messages: list[dict[str, Any]]) -> str:
+        """What the template writes for finished messages, a character for each byte; nothing is taken off or added."""
+        return self._for_analysis(messages)
+
     # ---- before ---------------------------------------------------------------------------------
 
     def _messages(self, request: Request) -> tuple[list[dict[str, Any]], Message | None]:

@@ -125,6 +125,12 @@ class BytePairModel(TokenizerModel):
         return ""
 
 
+def merging_alone(vocabulary: Vocabulary) -> Vocabulary:
+    """A vocabulary by which texts are only merged: each is one word, written as tokens are, but cut at line breaks."""
+    entry = PreTokenizer("", "gemma4", byte_encode=False)
+    return vocabulary._replace(model=BytePairModel.name, pre_tokenizer=entry, special_token_ids=())
+
+
 def _decode_byte_level(text: str) -> bytes:
     """The bytes that GPT-2's alphabet writes as `text`; llama.cpp marks characters that are not in it."""
     try:
