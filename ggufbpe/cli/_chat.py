@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from ..chat.json_text import JSONError, parsed
 from ..tokenizer import Tokenizer
 from ._arguments import Parser
 from ._input import read_file, read_stdin
@@ -43,8 +42,8 @@ def prompts_of(tokenizer: Tokenizer, arguments: argparse.Namespace) -> Callable[
 
     def prompt(data: bytes) -> bytes:
         try:
-            found = parsed(data.decode("utf-8-sig"))
-        except (JSONError, UnicodeDecodeError) as error:
+            found = _parsed(data)
+        except ValueError as error:
             raise ValueError(f"not JSON: {error}") from None
         body = found if isinstance(found, dict) else {"messages": found}
         return tokenizer.chats.prompt({**body, **tools}, template)
@@ -66,6 +65,12 @@ def template_of(arguments: argparse.Namespace) -> str | None:
 def read_json(data: bytes, name: str) -> Any:
     """What a JSON file says; `ValueError` with its name."""
     try:
-        return parsed(data.decode("utf-8-sig"))
-    except (JSONError, UnicodeDecodeError) as error:
+        return _parsed(data)
+    except ValueError as error:
         raise ValueError(f"{name} is no JSON: {error}") from None
+
+
+def _parsed(data: bytes) -> Any:
+    from ..chat.json_text import parsed  # only where there is a chat: commands for texts start as fast as they can
+
+    return parsed(data.decode("utf-8-sig"))
