@@ -71,6 +71,7 @@ def read_json(data: bytes, name: str) -> Any:
 
 
 def _parsed(data: bytes) -> Any:
-    from ..chat.json_text import parsed  # only where there is a chat: commands for texts start as fast as they can
+    # Not at the top: `count` of texts starts without it.
+    from ..chat.json_text import parsed
 
     return parsed(data.decode("utf-8-sig"))
