@@ -56,7 +56,7 @@ _ADDED = {  # what the vocabulary adds to a prompt
 # Why the server refuses some chats that we do not (docs/chat.md): it reads an answer that goes on as model output.
 KNOWN_SYNTAX = "(*"  # arguments out of a list, which llama.cpp parses and then cannot run
 KNOWN = "The model produced output that does not match the expected"
-_LINE = re.compile(r"at line (\d+), column")
+_LINE = re.compile(r"While executing \w+ at line (\d+), column")  # those of a JSON parser are others
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def differ(theirs: Answer | Refusal, ours: Answer | ChatError) -> bool:
     if isinstance(theirs, Answer) or isinstance(ours, Answer):
         return theirs != ours
     lines = _LINE.findall(theirs.message)
-    return bool(lines) and ours.line is not None and ours.line != int(lines[0])
+    return bool(lines) and ours.line != int(lines[0])
 
 
 def shrunk(value: Any, still: Callable[[Any], bool]) -> Any:

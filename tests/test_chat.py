@@ -7,8 +7,10 @@ import pickle
 import re
 import sys
 import threading
+from collections import UserDict
 from datetime import datetime, timezone
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -84,6 +86,11 @@ ARGUMENTS: dict[str, tuple[str, dict[str, Any], str]] = {  # a template, argumen
     "no generation prompt": ("{{ add_generation_prompt }}", {"add_generation_prompt": False}, ""),
     "effort": ("{{ reasoning_effort }}", {"reasoning_effort": "low"}, "low"),
     "another argument": ("{{ colour }}", {"colour": "red"}, "red"),
+    "true, false and none": (
+        "{{ true }}/{{ false }}/{{ none }}/{{ True }}/{{ None is none }}{{ 1 if true == 'yes' }}",
+        {"true": "yes", "none": 5},
+        "yes/False/5/True/True1",
+    ),
     "date": ("{{ strftime_now('%d %b %Y %H:%M') }}", {"now": NOW}, "29 Feb 2024 12:30"),
     "date string": ("{{ date_string }}", {"now": NOW}, "29 Feb 2024"),
     "tools": ("{{ tools[0].function.name }}", {"tools": TOOLS}, "f"),
@@ -165,12 +172,6 @@ def test_named_template_for_tools(tok: Tokenizer) -> None:
 
 
 WRONG: dict[str, tuple[Any, type[Exception], str]] = {
-    "bytes": (
-        [{"role": "user", "content": b"Hi"}],
-        ChatError,
-        "Expected 'content' to be a string or an array",
-    ),
-    "a lone surrogate": ([{"role": "user", "content": "\ud800"}], ValueError, "lone surrogate"),
     "a text": ("Hi", ChatError, "Expected 'messages' to be an array"),
     "none": (None, ChatError, "Expected 'messages' to be an array"),
 }
@@ -399,3 +400,95 @@ def test_count_of_chats_refuses(chats: Path, capfdbinary: pytest.CaptureFixture[
     arguments, reason = REFUSED_COUNTS[name]
     assert main(["count", "-m", str(VOCABULARY), *arguments]) == 2
     assert reason in capfdbinary.readouterr().err.decode()
+
+
+# ---- what Python may give -------------------------------------------------------------------------------
+
+CALL = {"type": "function", "function": {"name": "f", "arguments": {"a": b"x"}}}
+NO_JSON: dict[str, tuple[dict[str, Any], str]] = {  # the body of a request, and the place that is named
+    "bytes as a message": ({"messages": [b"Hi"]}, "messages[0] is of type bytes, which JSON does not have"),
+    "bytes as a content": (
+        {"messages": [USER, {"role": "user", "content": b"Hi"}]},
+        "messages[1].content is of type bytes, which JSON does not have",
+    ),
+    "bytes as a role": (
+        {"messages": [{"role": b"user", "content": "Hi"}]},
+        "messages[0].role is of type bytes, which JSON does not have",
+    ),
+    "bytes in a part": (
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": b"Hi"}]}]},
+        "messages[0].content[0].text is of type bytes, which JSON does not have",
+    ),
+    "bytes in arguments": (
+        {"messages": [USER, {"role": "assistant", "content": "", "tool_calls": [CALL]}, USER]},
+        "messages[1].tool_calls[0].function.arguments.a is of type bytes, which JSON does not have",
+    ),
+    "bytes in a tool": (
+        {"messages": [USER], "tools": [{"type": "function", "function": {"name": "f", "parameters": {"x": b""}}}]},
+        "tools[0].function.parameters.x is of type bytes, which JSON does not have",
+    ),
+    "a tool that is no tool": (
+        {"messages": [USER], "tools": [{"x": {1}}]},
+        "tools[0].x is of type set, which JSON does not have",
+    ),
+    "a function as a tool": ({"messages": [USER], "tools": [print]}, "tools[0] is of type builtin_function_or_method"),
+    "a set as an argument": (
+        {"messages": [USER], "chat_template_kwargs": {"names": {"a"}}},
+        "chat_template_kwargs.names is of type set, which JSON does not have",
+    ),
+    "a number as a key": (
+        {"messages": [USER], "chat_template_kwargs": {"a": {1: 2}}},
+        "chat_template_kwargs.a has a key of type int; those of JSON are strings",
+    ),
+    "a lone surrogate": (
+        {"messages": [{"role": "user", "content": "a\ud800"}]},
+        "messages[0].content has a lone surrogate at position 1",
+    ),
+    "a lone surrogate in a key": (
+        {"messages": [USER], "chat_template_kwargs": {"a": {"\ud800": 1}}},
+        "a key of chat_template_kwargs.a has a lone surrogate at position 0",
+    ),
+    "a number that is too large": (
+        {"messages": [USER], "chat_template_kwargs": {"n": 10**400}},
+        "chat_template_kwargs.n is too large a number",
+    ),
+    "a date": (
+        {"messages": [USER], "chat_template_kwargs": {"now": NOW}},
+        "chat_template_kwargs.now is of type datetime",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_JSON)
+def test_what_is_no_json_is_named(tok: Tokenizer, name: str) -> None:
+    body, reason = NO_JSON[name]
+    with pytest.raises(ChatError, match=f"^{re.escape(reason)}"):
+        tok.chats.prompt(body, "{{ messages[0].content }}")
+
+
+OTHER_FORMS: dict[str, dict[str, Any]] = {  # of one and the same request
+    "a tuple of messages": {"messages": (USER,)},
+    "a mapping": MappingProxyType({"messages": [USER]}),
+    "a mapping as a message": {"messages": [MappingProxyType(USER)]},
+    "a tuple as a content": {
+        "messages": [{"role": "user", "content": ({"type": "text", "text": USER["content"]},)}]
+    },
+    "a mapping as a part": {
+        "messages": [{"role": "user", "content": [UserDict({"type": "text", "text": USER["content"]})]}]
+    },
+    "mappings as arguments": {
+        "messages": [USER],
+        "chat_template_kwargs": MappingProxyType({"enable_thinking": True}),
+    },
+    "a mapping as a tool": {"messages": [USER], "tools": (MappingProxyType(TOOLS[0]),)},
+}
+
+
+@pytest.mark.parametrize("name", OTHER_FORMS)
+def test_mappings_and_tuples_are_objects_and_arrays(tok: Tokenizer, name: str) -> None:
+    assert tok.chats.prompt(OTHER_FORMS[name]) == tok.chats.prompt({"messages": [USER]})
+
+
+def test_a_mapping_of_arguments_is_read(tok: Tokenizer) -> None:
+    body = {"messages": [USER], "chat_template_kwargs": MappingProxyType({"x": ("a", "b")})}
+    assert tok.chats.prompt(body, "{{ x[1] }}") == b"b"

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from chat_kinds import CHATS
+from chat_server import Refusal
 from chats import Chat, recorded_chats, template_names
+from compare_chats import differ
 from record_chats import VOCABULARY, read_chats, write_vocabulary
 
-from ggufbpe import GGUFWarning, Tokenizer
+from ggufbpe import ChatError, GGUFWarning, Tokenizer
 
 
 def test_recorded_requests_are_those_of_the_table() -> None:
@@ -40,3 +42,21 @@ def test_a_default_prompt() -> None:
     assert chat == Chat(
         "", "", "system", CHATS["system"], chat.now, expected + "<|im_start|>assistant\n", chat.tokens
     )
+
+
+WHILE = "Error\n------------\nWhile executing X at line 3, column 1\nError: no"
+LINES: dict[
+    str, tuple[str, int | None, bool]
+] = {  # what the server says, our line, and whether that is a difference
+    "the same": (WHILE, 3, False),
+    "another": (WHILE, 4, True),
+    "none of ours": (WHILE, None, True),
+    "one of a JSON parser": ("parse error at line 1, column 2: syntax error", None, False),
+    "none of theirs": ("'messages' is required", None, False),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_the_live_comparison_notices_lines(name: str) -> None:
+    message, line, is_difference = LINES[name]
+    assert differ(Refusal(400, message), ChatError("no", line)) is is_difference

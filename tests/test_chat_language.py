@@ -92,6 +92,15 @@ LANGUAGE: dict[str, tuple[str, str]] = {
         "1232",
     ),
     "commas left out": ("{{ [1 2 'a']|tojson }}{{ {'a': 1 'b': 2}|tojson }}", '[1, 2, "a"]{"a": 1, "b": 2}'),
+    "the smallest int without its sign": (
+        "{{ -(0 - 9223372036854775807 - 1) }} {{ (0 - 9223372036854775807 - 1)|abs }} {{ -(9.5) }}",
+        "-9223372036854775808 -9223372036854775808 -9.5",
+    ),
+    "texts are the same by place": (
+        "{{ 'a' is sameas 'a' }}{{ 1.5 is sameas 1.5 }}{{ '' is sameas '' }}{% set a = 'x' %}{% set b = 'x' %}"
+        "{{ a is sameas a }}{{ a is sameas b }}{{ 5 is sameas 5 }}{{ 500 is sameas 500 }}{{ none is sameas none }}",
+        "FalseFalseFalseTrueFalseTrueFalseTrue",
+    ),
     "a default is given": ("{{ ''|default('x') }}{{ ''|default('x', true) }}", "x"),
     "letters around the time": ("{{ strftime_now('é%d') }}", "é01"),
     "the time": ("{{ strftime_now('%Y-%m-%d') }}", "1970-01-01"),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ChatError
 from ..once import making
+from .given_json import as_json, has_other_forms, is_other_form
 from .messages import Request, check_rest, request_of
 from .origins import Origin, Origins, Part, Rendered
 from .render import CHATML, ChatTemplate, Ends
@@ -72,12 +73,25 @@ class Chats:
         self, body: Mapping[str, Any], chat_template: str | None, clock: time.struct_time
     ) -> tuple[bytes, ChatTemplate, Request]:
         try:
-            default, for_tools = self._templates(chat_template)
-            request = request_of(body, default.supports_thinking)
-            template = for_tools if request.tools else default
-            text = template.prompt(request, clock)
+            if type(body) is not dict or any(map(is_other_form, body.values())):
+                body = as_json(body)
+            try:
+                return self._prompt_of_json(body, chat_template, clock)
+            except (ChatError, TypeError, ValueError) as refusal:
+                again = as_json(body)  # which names what is no JSON
+                if not has_other_forms(body):
+                    raise refusal if isinstance(refusal, ChatError) else ChatError(str(refusal)) from None
+            return self._prompt_of_json(again, chat_template, clock)
         except RecursionError:
             raise ChatError("the chat is nested too deeply") from None
+
+    def _prompt_of_json(
+        self, body: Mapping[str, Any], chat_template: str | None, clock: time.struct_time
+    ) -> tuple[bytes, ChatTemplate, Request]:
+        default, for_tools = self._templates(chat_template)
+        request = request_of(body, default.supports_thinking)
+        template = for_tools if request.tools else default
+        text = template.prompt(request, clock)
         check_rest(body)
         return text.encode("latin-1"), template, request
 
@@ -127,8 +141,8 @@ def body_of(
 ) -> dict[str, Any]:
     """The body of a request out of the arguments of `Tokenizer.apply_chat_template`."""
     given = {
-        "messages": list(messages) if isinstance(messages, tuple) else messages,
-        "tools": list(tools) if isinstance(tools, tuple) else tools,
+        "messages": messages,
+        "tools": tools,
         "tool_choice": tool_choice,
         "add_generation_prompt": add_generation_prompt,
         "continue_final_message": continue_final_message,

@@ -40,6 +40,7 @@ def root(run, s0):
 def source_of(template: nodes.Template) -> str:
     """The source of a module with a function `root(run, scope)` that gives the text."""
     emitter = _Emitter()
+    emitter.by_place = any(node.name == "sameas" for node in template.find_all(nodes.Test))
     emitter.block(template.body)
     emitter.line(f"return J('', {emitter.out})")
     lines = "&".join(f"{line}={at}" for line, at in emitter.lines)
@@ -65,6 +66,7 @@ class _Emitter:
         self.made = 0
         self.mark = ""  # where a `break` cuts the output back to; "-" in a loop that has no mark
         self.loops = 0
+        self.by_place = False  # whether it matters that each literal is a value of its own
 
     def line(self, text: str) -> None:
         self.source.append("    " * self.depth + text)
@@ -269,6 +271,10 @@ class _Emitter:
             raise TemplateSyntaxError(f"Unexpected expression: {type(node).__name__}", node.lineno)
         return method(self, node)
 
+    def constant(self, node: nodes.Const) -> str:
+        is_new = self.by_place and isinstance(node.value, (str, float))
+        return f"run.own({node.value!r})" if is_new else repr(node.value)
+
     def several(self, items: Sequence[nodes.Node]) -> str:
         return ", ".join(self.expression(item) for item in items)
 
@@ -354,7 +360,7 @@ _STATEMENTS: dict[type[nodes.Node], Callable[[_Emitter, Any], None]] = {
     nodes.FilterBlock: _E.filter_block,
 }
 _EXPRESSIONS: dict[type[nodes.Node], Callable[[_Emitter, Any], str]] = {
-    nodes.Const: lambda e, node: repr(node.value),
+    nodes.Const: _E.constant,
     nodes.Name: lambda e, node: f"N({e.scope}, {node.name!r})",
     nodes.Getattr: lambda e, node: f"A({e.expression(node.node)}, {node.attr!r})",
     nodes.Getitem: _E.item,

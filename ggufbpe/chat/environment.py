@@ -19,6 +19,7 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ..errors import ChatError
+from ..once import made_once
 from . import lexer
 from .arguments import Scope
 from .compiler import source_of
@@ -113,6 +114,17 @@ class _Parser(Parser):
         return nodes.Tuple(found, "load", lineno=lineno)
 
 
+class _ParserOfNames(_Parser):
+    """The same where `true`, `false` and `none` are names, as in llama.cpp: a request may say what they stand for."""
+
+    def parse_primary(self, with_namespace: bool = False) -> nodes.Expr:
+        token = self.stream.current
+        if token.type != "name" or token.value not in _CONSTANTS:
+            return super().parse_primary(with_namespace)
+        next(self.stream)
+        return nodes.Name(token.value, "load", lineno=token.lineno)
+
+
 class _Tags(Extension):
     """`break`, `continue`, and the tags of transformers that mean nothing here."""
 
@@ -136,8 +148,10 @@ class _Environment(ImmutableSandboxedEnvironment):
             raise TemplateSyntaxError(str(error), line) from None
         return TokenStream(iter(found), name, filename)
 
+    parser: type[_Parser] = _Parser
+
     def _parse(self, source: str, name: Any, filename: Any) -> nodes.Template:
-        return _Parser(self, source, name, filename).parse()
+        return self.parser(self, source, name, filename).parse()
 
     def _generate(self, source: nodes.Template, name: Any, filename: Any, defer_init: bool = False) -> str:
         return source_of(source)
@@ -162,6 +176,7 @@ class Template:
         except (SyntaxError, RecursionError, MemoryError, ValueError):
             raise ChatError("the chat template is nested too deeply") from None
         self._root: Any = self._compiled.root_render_func
+        self._view = view
         self.generation_prompt_is_only_added = _only_adds(environment, view)
 
     def render(self, names: Scope, now: time.struct_time) -> str:
@@ -173,8 +188,9 @@ class Template:
 
     def render_by(self, run: Runtime, names: Scope) -> str:
         """The same by a given run."""
+        root = self._root if _CONSTANTS.keys().isdisjoint(names) else self._root_of_names
         try:
-            text: str = self._root(run, {**_CONSTANTS, **names})
+            text: str = root(run, {**_CONSTANTS, **names})
         except TemplateError as error:
             raise ChatError(str(plain(str(error))), self._line(error)) from None
         except RecursionError as error:
@@ -182,6 +198,13 @@ class Template:
         except (MemoryError, OverflowError, ValueError, TypeError) as error:
             raise ChatError(f"the chat template cannot be run: {error}", self._line(error)) from None
         return text
+
+    @made_once
+    def _root_of_names(self) -> Any:
+        """The same for a request that gives `true`, `false` or `none` another meaning."""
+        environment = _Environment(extensions=[_Tags], optimized=False, cache_size=0)
+        environment.parser = _ParserOfNames
+        return environment.from_string(self._view).root_render_func
 
     def _line(self, error: BaseException) -> int | None:
         """The line of the innermost part of the template that was being run."""

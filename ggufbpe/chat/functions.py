@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from . import array_methods as arrays
 from . import string_methods as strings
 from .arguments import Arguments, as_int, is_a, truth
+from .operators import negated
 from .values import (
     Function,
     Loop,
@@ -82,7 +83,7 @@ def written(run: Runtime, arguments: Arguments) -> Value:
 
 def absolute(run: Runtime, arguments: Arguments) -> Value:
     """A number without its sign."""
-    return abs(arguments[0])
+    return negated(arguments[0]) if arguments[0] < 0 else arguments[0]
 
 
 def number_as_int(run: Runtime, arguments: Arguments) -> Value:

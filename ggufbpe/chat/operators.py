@@ -11,6 +11,13 @@ from typing import Any
 
 from .values import Value
 
+_SMALLEST = -(1 << 63)
+
+
+def negated(number: Value) -> Value:
+    """`-number`; the smallest int64 is its own, as in two's complement."""
+    return number if isinstance(number, int) and number == _SMALLEST else -number
+
 
 def is_number(value: Any) -> bool:
     """Whether a value is an int or a float, and no bool."""

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from . import array_methods as arrays
 from .arguments import MANGLED, Arguments, Scope, as_int, is_a
+from .attributed import attributed
 from .bounds import Bounds, LimitError
 from .functions import GLOBALS, TESTS, Builtin, methods_of
-from .operators import ARITHMETIC, is_number, slice_of
+from .operators import ARITHMETIC, is_number, negated, slice_of
 from .values import (
     UNDEFINED,
     Function,
@@ -36,6 +37,10 @@ DEEPEST_CALLS = 150
 
 _COERCED = frozenset(("capitalize", "lower", "replace", "strip", "title", "upper", "wordcount"))
 _ALIASES = {"count": "length", "d": "default", "e": "escape", "trim": "strip"}
+
+
+class _Float(float):
+    """A number that is the same as no other."""
 
 
 class Runtime(Bounds):
@@ -310,13 +315,17 @@ class Runtime(Bounds):
         """`-value`."""
         if not is_number(value):
             raise TemplateError("Unary - operator requires numeric operand")
-        return -value
+        return negated(value)
 
     def positive(self, value: Value) -> Value:
         """`+value`."""
         if not is_number(value):
             raise TemplateError("Unary + operator requires numeric operand")
         return value
+
+    def own(self, value: Value) -> Value:
+        """A literal that is the same as no other, in a template that asks for that: Python keeps equal ones once."""
+        return attributed(value) if isinstance(value, str) else _Float(value)
 
     # ---- statements -----------------------------------------------------------------------------
 

@@ -1,0 +1,72 @@
+"""What Python may give for JSON, as JSON: mappings and tuples are objects and arrays, and all else is named.
+
+the body of a request as it is given -> [this file] -> dict, list, str, numbers -> messages
+
+But: a chat is first tried as it is, for nearly all are what `json.loads` gives, and looking at every value takes time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import ChatError
+
+
+def is_other_form(value: Any) -> bool:
+    """Whether a value is an object or array, in another form than `json.loads` gives."""
+    return isinstance(value, (tuple, Mapping)) and not isinstance(value, dict)
+
+
+def has_other_forms(value: Any) -> bool:
+    """Whether there is one in it."""
+    if isinstance(value, (dict, list)):
+        return any(map(has_other_forms, value.values() if isinstance(value, dict) else value))
+    return is_other_form(value)
+
+
+def as_json(value: Any, place: str = "") -> Any:
+    """The same as `json.loads` would give it. `ChatError` names the place of what JSON does not have."""
+    if isinstance(value, str):
+        _check_text(value, place)
+        return value
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, (int, float)):
+        _check_number(value, place)
+        return value
+    if isinstance(value, Mapping):
+        return {_key(key, place): as_json(member, _inside(place, key)) for key, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_json(member, f"{place}[{number}]") for number, member in enumerate(value)]
+    raise ChatError(f"{place or 'a chat'} is of type {type(value).__name__}, which JSON does not have")
+
+
+def _inside(place: str, key: str) -> str:
+    return f"{place}.{key}" if place else str(key)
+
+
+def _key(key: Any, place: str) -> str:
+    if not isinstance(key, str):
+        raise ChatError(
+            f"{place or 'a chat'} has a key of type {type(key).__name__}; those of JSON are strings"
+        )
+    _check_text(key, f"a key of {place or 'a chat'}")
+    return key
+
+
+def _check_text(text: str, place: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ChatError(f"{place} has a lone surrogate at position {error.start}") from None
+
+
+def _check_number(number: float, place: str) -> None:
+    try:
+        is_finite = math.isfinite(number)
+    except OverflowError:
+        raise ChatError(f"{place} is too large a number") from None
+    if not is_finite:
+        raise ChatError(f"{place} is {number}, which JSON does not have")
