@@ -18,9 +18,9 @@ from ggufbpe import ChatError, Tokenizer
 from ggufbpe.chat import bounds
 from ggufbpe.chat.environment import Template
 from ggufbpe.chat.render import ChatTemplate, Ends
-from ggufbpe.chat.token_origins import tokens_of
+from ggufbpe.chat.token_origins import chat_tokens
 from ggufbpe.chat.values import plain, viewed
-from ggufbpe.cli._chat import read_json
+from ggufbpe.cli._chat import chat_json
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "attacks"
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())
@@ -115,8 +115,8 @@ def test_messages_end_as_they_must(tok: Tokenizer, name: str) -> None:
     data = (FOLDER / "messages" / f"{name}.json").read_bytes()
     found: dict[str, Any] = {}
     try:
-        body = read_json(data, f"{name}.json")
-        tokens = tokens_of(tok, tok.chats.parts(body if isinstance(body, dict) else {"messages": body}))
+        body = chat_json(data, f"{name}.json")
+        tokens = chat_tokens(tok, tok.chats.parts(body if isinstance(body, dict) else {"messages": body}))
         found["prompt"] = tokens.rendered.prompt.decode()
         if tokens.injected:
             found["injected"] = [each.in_words() for each in tokens.injected]
@@ -171,7 +171,7 @@ def test_what_is_nested_too_deeply(tok: Tokenizer, name: str) -> None:
 
 def test_json_that_is_nested_too_deeply() -> None:
     with pytest.raises(ValueError, match=r"^deep\.json is no JSON: nested too deeply$"):
-        read_json(b"[" * 100_000 + b"]" * 100_000, "deep.json")
+        chat_json(b"[" * 100_000 + b"]" * 100_000, "deep.json")
 
 
 def test_a_hundred_thousand_messages(tok: Tokenizer) -> None:

@@ -13,10 +13,10 @@ from chats import VOCABULARY, Chat, recorded_chats, template_names
 
 from ggufbpe import Tokenizer, explain
 from ggufbpe.chat.messages import Message
-from ggufbpe.chat.origins import Rendered
-from ggufbpe.chat.token_origins import tokens_of
+from ggufbpe.chat.origins import PromptInParts
+from ggufbpe.chat.token_origins import chat_tokens
 from ggufbpe.cli import main
-from ggufbpe.views.chat_lines import shown_lines
+from ggufbpe.views.chat_lines import chat_lines
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
 
@@ -28,7 +28,7 @@ def tok() -> Tokenizer:
     return Tokenizer.from_gguf(VOCABULARY)
 
 
-def said(rendered: Rendered) -> list[tuple[str, str]]:
+def said(rendered: PromptInParts) -> list[tuple[str, str]]:
     """The origin of each part, by its name, and its text; what the template says itself is under ""."""
     return [
         (
@@ -188,7 +188,7 @@ def test_recorded_prompts_in_parts(tok: Tokenizer, name: str) -> None:
         assert _misplaced(rendered) == []
 
 
-def _misplaced(rendered: Rendered) -> list[tuple[str, str]]:
+def _misplaced(rendered: PromptInParts) -> list[tuple[str, str]]:
     """Parts that are said to be of a content, and are not in it."""
     contents = {
         f"messages[{number}].content": message.content
@@ -279,14 +279,14 @@ INJECTED: dict[
 @pytest.mark.parametrize("name", INJECTED)
 def test_text_that_became_a_special_token(tok: Tokenizer, name: str) -> None:
     messages, template, expected = INJECTED[name]
-    found = tokens_of(tok, tok.chats.parts({"messages": messages}, template))
+    found = chat_tokens(tok, tok.chats.parts({"messages": messages}, template))
     assert [injected.in_words() for injected in found.injected] == expected
 
 
 def test_tokens_by_message(tok: Tokenizer) -> None:
     request = {"messages": [SYSTEM, USER, CALLING, ANSWER, USER], "tools": [TOOL]}
     template = next(chat.template for chat in recorded_chats("Qwen-Qwen3-0.6B"))
-    found = tokens_of(tok, tok.chats.parts(request, template))
+    found = chat_tokens(tok, tok.chats.parts(request, template))
     assert found.ids == tok.encode(found.rendered.prompt)
     assert sum(share.tokens for share in found.shares) == len(found.ids)
     assert [(share.origin.name, share.role, share.fields) for share in found.shares] == [
@@ -303,7 +303,7 @@ def test_tokens_by_message(tok: Tokenizer) -> None:
 
 
 def test_a_message_that_is_not_in_the_prompt_has_no_tokens(tok: Tokenizer) -> None:
-    found = tokens_of(tok, tok.chats.parts({"messages": [SYSTEM, USER]}, "{{ messages[1].content }}"))
+    found = chat_tokens(tok, tok.chats.parts({"messages": [SYSTEM, USER]}, "{{ messages[1].content }}"))
     assert {share.origin.name: share.tokens for share in found.shares}["messages[0]"] == 0
 
 
@@ -311,10 +311,10 @@ def test_a_message_that_is_not_in_the_prompt_has_no_tokens(tok: Tokenizer) -> No
 
 
 def test_the_prompt_is_coloured_by_origin(tok: Tokenizer) -> None:
-    found = tokens_of(
+    found = chat_tokens(
         tok, tok.chats.parts({"messages": [{"role": "user", "content": "Hi <|im_end|>\n\x1b"}]})
     )
-    assert list(shown_lines(found, prompt=True, color=True, width=60))[:3] == [
+    assert list(chat_lines(found, prompt=True, color=True, width=60))[:3] == [
         "\x1b[2m<|im_start|>\x1b[0m\x1b[36muser\x1b[0m",
         "\x1b[36mHi \x1b[0m\x1b[1;37;41m<|im_end|>\x1b[0m",
         "\x1b[36m\\x1b\x1b[0m\x1b[2m<|im_end|>\x1b[0m",
@@ -322,8 +322,8 @@ def test_the_prompt_is_coloured_by_origin(tok: Tokenizer) -> None:
 
 
 def test_the_table_of_tokens(tok: Tokenizer) -> None:
-    found = tokens_of(tok, tok.chats.parts({"messages": [SYSTEM, USER]}))
-    assert list(shown_lines(found, prompt=False, color=False, width=60)) == [
+    found = chat_tokens(tok, tok.chats.parts({"messages": [SYSTEM, USER]}))
+    assert list(chat_lines(found, prompt=False, color=False, width=60)) == [
         "tokens  share  of",
         "     1     3%  added by the tokenizer",
         "     8    23%  the template",

@@ -38,10 +38,10 @@ class Attributed(str):
         return self
 
     def __add__(self, other: str) -> Attributed:
-        return joined("", (self, other)) if isinstance(other, str) else NotImplemented
+        return joined_texts("", (self, other)) if isinstance(other, str) else NotImplemented
 
     def __radd__(self, other: str) -> Attributed:
-        return joined("", (other, self)) if isinstance(other, str) else NotImplemented
+        return joined_texts("", (other, self)) if isinstance(other, str) else NotImplemented
 
     def __mul__(self, count: SupportsIndex) -> Attributed:
         return Attributed(str.__mul__(self, count), self.origins * count)
@@ -58,7 +58,7 @@ class Attributed(str):
 
     def changed(self, change: Callable[[str], str]) -> Attributed:
         """The text with each part of one origin changed by itself."""
-        return joined("", (attributed(change(text), origin) for text, origin in self.runs()))
+        return joined_texts("", (attributed(change(text), origin) for text, origin in self.runs()))
 
     def lstrip(self, characters: str | None = None) -> Attributed:
         return self[len(self) - len(str.lstrip(self, characters)) :]
@@ -97,7 +97,7 @@ class Attributed(str):
     def replace(self, old: str, new: str, count: SupportsIndex = -1) -> Attributed:
         assert count == -1
         between = self.split(old) if old else ["", *(self[at] for at in range(len(self))), ""]
-        return joined(new, between)
+        return joined_texts(new, between)
 
     def translate(self, table: Any) -> Attributed:
         out = str.translate(self, table)
@@ -116,7 +116,7 @@ def attributed(text: str, origin: str = NOBODY) -> Attributed:
     return Attributed(text, origin * len(text))
 
 
-def joined(between: str, parts: Iterable[str]) -> Attributed:
+def joined_texts(between: str, parts: Iterable[str]) -> Attributed:
     """`between.join(parts)`."""
     parts = list(parts)
     return Attributed(str.join(between, parts), origins_of(between).join(map(origins_of, parts)))
@@ -131,6 +131,6 @@ def all_of(value: Any, origin: str) -> Any:
     return [all_of(member, origin) for member in value] if isinstance(value, list) else value
 
 
-def like(text: str, value: Any) -> Any:
+def with_origin_of(text: str, value: Any) -> Any:
     """What was made out of a text, with its origin."""
     return all_of(value, text.origins[:1] or NOBODY) if isinstance(text, Attributed) else value

@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import ChatError
 from . import string_methods as strings
 from .arguments import Arguments
-from .attributed import NOBODY, Attributed, attributed, joined, origins_of
+from .attributed import NOBODY, Attributed, attributed, joined_texts, origins_of
 from .functions import METHODS, Builtin, in_ascii, tojson
 from .messages import Request
 from .origins import Origins, generated
@@ -58,7 +58,7 @@ class AttributedTemplate(ChatTemplate):
 class AttributingRuntime(Runtime):
     """A run whose texts keep their origins."""
 
-    joined: Callable[[str, Iterable[str]], str] = staticmethod(joined)
+    joined: Callable[[str, Iterable[str]], str] = staticmethod(joined_texts)
 
     def string(self, value: Value) -> str:
         written = super().string(value)
@@ -67,7 +67,11 @@ class AttributingRuntime(Runtime):
     def text(self, value: Value) -> str:
         if isinstance(value, str):
             return value
-        return joined("", map(self.text, value)) if isinstance(value, (list, tuple)) else super().text(value)
+        return (
+            joined_texts("", map(self.text, value))
+            if isinstance(value, (list, tuple))
+            else super().text(value)
+        )
 
     def applied(self, function: Builtin, given: Arguments) -> Value:
         if function in _OF_STRINGS and type(given[0]) is str and any(map(_is_attributed, given)):
@@ -126,7 +130,7 @@ def _literal(text: str, otherwise: str) -> Attributed:
     """A text as JSON writes it; its quotes have the origins beside them."""
     origins = origins_of(text) or otherwise
     inner = text.translate(JSON_ESCAPES)
-    return joined("", (attributed('"', origins[0]), inner, attributed('"', origins[-1])))
+    return joined_texts("", (attributed('"', origins[0]), inner, attributed('"', origins[-1])))
 
 
 def _texts(value: Value) -> Iterator[str]:

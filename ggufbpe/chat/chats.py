@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ChatError
 from ..once import making
-from .given_json import as_json, has_other_forms, is_other_form
+from .given_json import has_other_forms, in_json_form, is_other_form
 from .messages import Request, check_rest, request_of
-from .origins import Origin, Origins, Part, Rendered
+from .origins import Origin, Origins, PromptInParts, PromptPart
 from .render import CHATML, ChatTemplate, Ends
 from .values import plain
 
@@ -51,7 +51,7 @@ class Chats:
 
     def parts(
         self, body: Mapping[str, Any], chat_template: str | None = None, now: datetime | None = None
-    ) -> Rendered:
+    ) -> PromptInParts:
         """The same prompt in parts: which bytes the template says itself, and which message says the others.
 
         The template is run twice more for it.
@@ -65,20 +65,20 @@ class Chats:
             text = AttributedTemplate(template).attributed_prompt(request, clock, origins)
         except (ChatError, RecursionError):
             text = ""
-        whole = (Part(0, len(prompt), Origin("unknown")),)
+        whole = (PromptPart(0, len(prompt), Origin("unknown")),)
         is_same = text.encode("latin-1") == prompt  # else nothing is said of it
-        return Rendered(prompt, origins.parts(text) if is_same else whole, request)
+        return PromptInParts(prompt, origins.parts(text) if is_same else whole, request)
 
     def _prompt(
         self, body: Mapping[str, Any], chat_template: str | None, clock: time.struct_time
     ) -> tuple[bytes, ChatTemplate, Request]:
         try:
             if type(body) is not dict or any(map(is_other_form, body.values())):
-                body = as_json(body)
+                body = in_json_form(body)
             try:
                 return self._prompt_of_json(body, chat_template, clock)
             except (ChatError, TypeError, ValueError) as refusal:
-                again = as_json(body)  # which names what is no JSON
+                again = in_json_form(body)  # which names what is no JSON
                 if not has_other_forms(body):
                     raise refusal if isinstance(refusal, ChatError) else ChatError(str(refusal)) from None
             return self._prompt_of_json(again, chat_template, clock)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .attributed import like
+from .attributed import with_origin_of
 from .json_text import JSONError, parsed
 from .messages import Message, Request
 
@@ -137,7 +137,7 @@ def _response(message: dict[str, Any], calls: list[dict[str, Any]], number: int)
     response = message.get("content")
     if isinstance(response, str):
         try:
-            response = like(response, parsed(response))
+            response = with_origin_of(response, parsed(response))
         except JSONError:
             response = message["content"]
     name = calls[number]["function"]["name"] if number < len(calls) else ""

@@ -26,7 +26,7 @@ def has_other_forms(value: Any) -> bool:
     return is_other_form(value)
 
 
-def as_json(value: Any, place: str = "") -> Any:
+def in_json_form(value: Any, place: str = "") -> Any:
     """The same as `json.loads` would give it. `ChatError` names the place of what JSON does not have."""
     if isinstance(value, str):
         _check_text(value, place)
@@ -37,9 +37,9 @@ def as_json(value: Any, place: str = "") -> Any:
         _check_number(value, place)
         return value
     if isinstance(value, Mapping):
-        return {_key(key, place): as_json(member, _inside(place, key)) for key, member in value.items()}
+        return {_key(key, place): in_json_form(member, _inside(place, key)) for key, member in value.items()}
     if isinstance(value, (list, tuple)):
-        return [as_json(member, f"{place}[{number}]") for number, member in enumerate(value)]
+        return [in_json_form(member, f"{place}[{number}]") for number, member in enumerate(value)]
     raise ChatError(f"{place or 'a chat'} is of type {type(value).__name__}, which JSON does not have")
 
 

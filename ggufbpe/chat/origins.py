@@ -48,7 +48,7 @@ class Origin:
         return self.field if self.kind == "argument" else self.kind.replace("_", " ")
 
 
-class Part(NamedTuple):
+class PromptPart(NamedTuple):
     """The bytes from `start` to `end` of a prompt, and their origin."""
 
     start: int
@@ -60,11 +60,11 @@ class Part(NamedTuple):
         return {"start": self.start, "end": self.end, **self.origin.to_dict()}
 
 
-class Rendered(NamedTuple):
+class PromptInParts(NamedTuple):
     """The prompt of a request, and the parts that are all of it."""
 
     prompt: bytes
-    parts: tuple[Part, ...]
+    parts: tuple[PromptPart, ...]
     request: Request
 
     def role(self, origin: Origin) -> str:
@@ -131,11 +131,11 @@ class Origins:
             of("tool_call_id", message.call_id),
         )
 
-    def parts(self, prompt: str) -> tuple[Part, ...]:
+    def parts(self, prompt: str) -> tuple[PromptPart, ...]:
         """The parts of a prompt, one after the other, that are all of it."""
         found, at = [], 0
         for text, number in Attributed(prompt, origins_of(prompt)).runs():
-            found.append(Part(at, at := at + len(text), self._known[ord(number)]))
+            found.append(PromptPart(at, at := at + len(text), self._known[ord(number)]))
         return tuple(found)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from ..errors import ChatError
 from ..extras import imported
 from ..once import made_once
-from .attributed import like
+from .attributed import with_origin_of
 from .capabilities import EFFORT_NAMES, Capabilities, capabilities_of, preserving_names
 from .families import Handling, handling_of
 from .json_text import JSONError, parsed
@@ -344,6 +344,6 @@ def _parse_arguments(messages: list[dict[str, Any]]) -> None:
         for call in message.get("tool_calls", ()):
             given = call["function"]["arguments"]
             try:
-                call["function"]["arguments"] = like(given, parsed(given))
+                call["function"]["arguments"] = with_origin_of(given, parsed(given))
             except JSONError as error:
                 raise ChatError(f"Failed to parse tool call arguments as JSON: {error}") from None

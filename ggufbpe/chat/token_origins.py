@@ -1,6 +1,6 @@
 """The tokens of a prompt by where they come from, and text of messages that became special tokens.
 
-Rendered, Tokenizer -> [this file] -> ChatTokens -> views, cli
+PromptInParts, Tokenizer -> [this file] -> ChatTokens -> views, cli
 
 A token counts for the part of the prompt in which it begins.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..once import made_once
 from ..vocab import CONTROL
-from .origins import Origin, Part, Rendered, tool_name
+from .origins import Origin, PromptInParts, PromptPart, tool_name
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
@@ -64,7 +64,7 @@ class Injected(NamedTuple):
 class ChatTokens:
     """The ids of a prompt with what each stands for."""
 
-    rendered: Rendered
+    rendered: PromptInParts
     ids: list[int]
     spans: list[tuple[int, int]]  # in bytes of the prompt
     origins: list[Origin]
@@ -104,7 +104,7 @@ class ChatTokens:
         }
 
 
-def tokens_of(tokenizer: Tokenizer, rendered: Rendered) -> ChatTokens:
+def chat_tokens(tokenizer: Tokenizer, rendered: PromptInParts) -> ChatTokens:
     """The ids of a prompt as `encode` gives them, by their origins."""
     ids, spans = tokenizer.encode_with_offsets(rendered.prompt)
     before, behind = map(len, tokenizer.vocabulary.added)
@@ -125,7 +125,7 @@ def tokens_of(tokenizer: Tokenizer, rendered: Rendered) -> ChatTokens:
     return ChatTokens(rendered, ids, spans, origins, injected)
 
 
-def _injected_by(parts: tuple[Part, ...]) -> Origin | None:
+def _injected_by(parts: tuple[PromptPart, ...]) -> Origin | None:
     """Whose text made a special token of these parts.
 
     Templates make one of a role, as in `'<|' + message.role + '|>'`: it takes more than a part of the token there.

@@ -22,14 +22,14 @@ def add_chat_flags(parser: Parser) -> None:
 def body_of_file(path: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """The body of a request out of a JSON file, "-" for standard input, with the tools of `--tools`."""
     name = "standard input" if path == "-" else path
-    return with_tools(read_json(read_stdin() if path == "-" else read_file(path), name), arguments)
+    return with_tools(chat_json(read_stdin() if path == "-" else read_file(path), name), arguments)
 
 
 def with_tools(found: Any, arguments: argparse.Namespace) -> dict[str, Any]:
     """The body of a request out of what JSON says: an object is one, anything else its messages."""
     body = found if isinstance(found, dict) else {"messages": found}
     if arguments.tools is not None:
-        body = {**body, "tools": read_json(read_file(arguments.tools), arguments.tools)}
+        body = {**body, "tools": chat_json(read_file(arguments.tools), arguments.tools)}
     return body
 
 
@@ -62,7 +62,7 @@ def template_of(arguments: argparse.Namespace) -> str | None:
         raise ValueError(f"{source} is no UTF-8: {error}") from None
 
 
-def read_json(data: bytes, name: str) -> Any:
+def chat_json(data: bytes, name: str) -> Any:
     """What a JSON file says; `ValueError` with its name."""
     try:
         return _parsed(data)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from ..chat.token_origins import tokens_of
+from ..chat.token_origins import chat_tokens
 from ..tokenizer import Tokenizer
 from ..views import terminal
 from . import _output
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     body = _body(arguments)
     template = template_of(arguments)
     tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
-    found = tokens_of(tokenizer, tokenizer.chats.parts(body, template))
+    found = chat_tokens(tokenizer, tokenizer.chats.parts(body, template))
     _say_what_is_missing(tokenizer, body, template)
     for injected in found.injected:
         _output.warning(injected.in_words())
@@ -68,11 +68,11 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.json:
         _output.write(terminal.json_bytes(found.to_dict()))
     elif arguments.by_message or _output.is_terminal(sys.stdout):
-        from ..views.chat_lines import shown_lines
+        from ..views.chat_lines import chat_lines
 
         color = _output.use_color(arguments.color)
         width = _output.terminal_width() or 100
-        for line in shown_lines(found, prompt=not arguments.by_message, color=color, width=width):
+        for line in chat_lines(found, prompt=not arguments.by_message, color=color, width=width):
             _output.write(f"{line}\n".encode("utf-8", "replace"))
     else:
         _output.write(found.rendered.prompt)

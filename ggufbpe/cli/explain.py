@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
-from ..chat.token_origins import ChatTokens, tokens_of
+from ..chat.token_origins import ChatTokens, chat_tokens
 from ..escapes import Unescaped, process_escapes
 from ..tokenizer import Tokenizer
 from ..trace.parts import Parts
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
         model = tokenizer.vocabulary.path
         chat = None
         if body is not None:
-            chat = tokens_of(tokenizer, tokenizer.chats.parts(body, template_of(arguments)))
+            chat = chat_tokens(tokenizer, tokenizer.chats.parts(body, template_of(arguments)))
             given = io.BytesIO(chat.rendered.prompt)
         stream: Any = given or stdin()
         stream = Unescaped(stream) if arguments.escape else stream

@@ -47,7 +47,7 @@ def explain(
     if not (add_special and parse_special):
         raise ValueError("special tokens of a chat are always added and parsed")
     with making:
-        from ..chat.token_origins import tokens_of
+        from ..chat.token_origins import chat_tokens
     body = text if isinstance(text, Mapping) else {"messages": text}
-    chat = tokens_of(tokenizer, tokenizer.chats.parts(body, chat_template, now))
+    chat = chat_tokens(tokenizer, tokenizer.chats.parts(body, chat_template, now))
     return tokenizer.trace(chat.rendered.prompt)._replace(chat=chat)

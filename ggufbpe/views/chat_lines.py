@@ -67,7 +67,7 @@ def _fields(share: Share) -> str:
     return f" ({', '.join(counts)})"
 
 
-class Stretch(NamedTuple):
+class ColoredPart(NamedTuple):
     """Bytes of a prompt that are drawn in one way."""
 
     text: bytes
@@ -76,7 +76,7 @@ class Stretch(NamedTuple):
     is_injected: bool
 
 
-def stretches(found: ChatTokens) -> Iterator[Stretch]:
+def colored_parts(found: ChatTokens) -> Iterator[ColoredPart]:
     """All of the prompt, in parts that are cut where text was injected."""
     prompt, next_one = found.rendered.prompt, 0
     for part in found.rendered.parts:
@@ -84,23 +84,23 @@ def stretches(found: ChatTokens) -> Iterator[Stretch]:
         while next_one < len(found.injected) and found.injected[next_one].start < part.end:
             start, end = found.injected[next_one].start, found.injected[next_one].end
             if at < start:
-                yield Stretch(prompt[at:start], part.origin, role, False)
+                yield ColoredPart(prompt[at:start], part.origin, role, False)
                 at = start
-            yield Stretch(prompt[at : min(end, part.end)], part.origin, role, True)
+            yield ColoredPart(prompt[at : min(end, part.end)], part.origin, role, True)
             at = min(end, part.end)
             if end > part.end:  # it goes on in the next part
                 break
             next_one += 1
         if at < part.end:
-            yield Stretch(prompt[at : part.end], part.origin, role, False)
+            yield ColoredPart(prompt[at : part.end], part.origin, role, False)
 
 
 def prompt_lines(found: ChatTokens) -> Iterator[Text]:
     """The prompt line by line, safe and coloured."""
     line = uncut("")
-    for stretch in stretches(found):
-        style = INJECTED if stretch.is_injected else style_of(stretch.origin, stretch.role)
-        first, *others = stretch.text.split(b"\n")
+    for part in colored_parts(found):
+        style = INJECTED if part.is_injected else style_of(part.origin, part.role)
+        first, *others = part.text.split(b"\n")
         line.append(terminal.visible(first), style)
         for text in others:
             yield line
@@ -119,7 +119,7 @@ def table(found: ChatTokens) -> RenderableType:
     return columns([*rows, (str(total), "", "in all")], 2)
 
 
-def shown_lines(found: ChatTokens, *, prompt: bool, color: bool, width: int) -> Iterator[str]:
+def chat_lines(found: ChatTokens, *, prompt: bool, color: bool, width: int) -> Iterator[str]:
     """The prompt, if it is wanted, and the table."""
 
     def parts() -> Iterator[RenderableType]:

@@ -15,7 +15,7 @@ from ..trace.parts import Parts
 from ..trace.reasons import WhyNot
 from ..trace.survey import Survey, survey_of
 from ..trace.trace import Token, Totals, Trace
-from .chat_lines import name_of, stretches
+from .chat_lines import colored_parts, name_of
 from .explain import (
     Sentence,
     answer_in_words,
@@ -62,7 +62,7 @@ def html(
         trace=trace,
         totals=totals,
         chat=chat,
-        stretches=stretches,
+        colored_parts=colored_parts,
         newline=b"\n",
         share_name=name_of,
         class_of=_class_of,
