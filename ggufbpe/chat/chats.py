@@ -78,10 +78,8 @@ class Chats:
             try:
                 return self._prompt_of_json(body, chat_template, clock)
             except (ChatError, TypeError, ValueError) as refusal:
-                again = in_json_form(body)  # which names what is no JSON
-                if not has_other_forms(body):
-                    raise refusal if isinstance(refusal, ChatError) else ChatError(str(refusal)) from None
-            return self._prompt_of_json(again, chat_template, clock)
+                body = _in_other_form(body, refusal)
+            return self._prompt_of_json(body, chat_template, clock)
         except RecursionError:
             raise ChatError("the chat is nested too deeply") from None
 
@@ -128,6 +126,20 @@ class Chats:
                     self._prepared.clear()
                 found = self._prepared[source] = ChatTemplate(source, self._ends)
         return found
+
+
+def _in_other_form(body: Any, refusal: Exception) -> Any:
+    """The body of a request as JSON has it, where it was refused and is in another form.
+
+    Otherwise a `ChatError`: with the place of what JSON does not have, or the refusal.
+    """
+    try:
+        changed = in_json_form(body)
+        if has_other_forms(body):
+            return changed
+    except RecursionError:  # nested too deeply to be looked at
+        pass
+    raise refusal if isinstance(refusal, ChatError) else ChatError(str(refusal)) from None
 
 
 def body_of(
