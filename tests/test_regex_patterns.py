@@ -121,7 +121,7 @@ def test_command_prints_patterns_that_can_be_run(capfd: pytest.CaptureFixture[st
     assert regex.compile(lines[0], regex.V1).findall("1234") == ["123", "4"]
     [told] = output.err.splitlines()
     first = ggufbpe.patterns("deepseek-v3").other_characters[0]
-    assert told.startswith(f"deepseek-v3: the package regex takes U+{first:04X},")
+    assert told.startswith(f"deepseek-v3: the package regex puts U+{first:04X},")
 
 
 def test_command_prints_json(capfd: pytest.CaptureFixture[str]) -> None:
