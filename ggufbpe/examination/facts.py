@@ -16,7 +16,7 @@ from ..chat.known import PREFIX, KnownTemplate
 from ..errors import GGUFError
 from ..extras import NotInstalledError
 from ..gguf.arguments import id_ranges
-from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
+from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ..gguf.edit import CONVERT_VERSION_1
 from ..gguf.metadata import Metadata, Overrides
 from ..gguf.reader import GGUFFile
@@ -133,7 +133,8 @@ class Facts:
 
     @cached_property
     def evidence(self) -> Evidence:
-        return evidence(self.tokens, self.merges, self.pre or "", self.string(KEY_ARCHITECTURE) or "")
+        names = (self.string(key) or "" for key in (KEY_ARCHITECTURE, KEY_NAME))
+        return evidence(self.tokens, self.merges, self.pre or "", *names)
 
     def scalar(self, key: str) -> Any:
         return self.file[key] if key in self.file and has_right_type(self.file, key) else None
