@@ -31,7 +31,7 @@ from ..tokenizer import Tokenizer
 from ..vocab import END_OF_GENERATION, NORMAL, UNUSED, chat_templates, load
 from ..vocab.tokens import ATTRIBUTE_OF_TYPE
 from .finding import Where
-from .rendered import Rendered
+from .rendered import SamplePrompts
 
 _K = TokenizerKey
 
@@ -92,12 +92,12 @@ class Facts:
         return {name: source for name, source in found.items() if source and name in ("", "tool_use")}
 
     @cached_property
-    def rendered(self) -> Rendered | None:
+    def rendered(self) -> SamplePrompts | None:
         """What the templates make of a few chats; None without one, without a tokenizer, or where jinja2 is missing."""
         if self.tokenizer is None or not self.templates:
             return None
         try:
-            return Rendered(self.tokenizer, self.templates)
+            return SamplePrompts(self.tokenizer, self.templates)
         except NotInstalledError:
             return None
 
