@@ -27,6 +27,7 @@ import pytest
 from conftest import GPT2, ROOT, UNSPLIT, missing
 from hypothesis import given
 from hypothesis import strategies as st
+from reference import with_pre
 
 import ggufbpe
 from ggufbpe import LLAMA_CPP, GGUFWarning, Tokenizer
@@ -809,6 +810,40 @@ def test_no_bar_without_a_terminal(
     bar.draw(0.5, "name")
     bar.clear()
     assert capsys.readouterr().err == ""
+
+
+def test_what_takes_long_is_named_and_taken_away(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_output, "error_width", lambda: 30)
+    monkeypatch.setattr(_progress, "PATIENCE", 0.01)
+    with _progress.waiting("examining"):
+        while "examining ... 0 s" not in (drawn := capsys.readouterr().err):
+            time.sleep(0.01)
+    assert drawn.startswith("\r")
+    assert capsys.readouterr().err.endswith("\r\x1b[K")
+    monkeypatch.setattr(_progress, "PATIENCE", 60)
+    with _progress.waiting("nothing long"):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+@posix_only
+def test_warnings_and_errors_are_wrapped_on_a_terminal_only(tmp_path: Path) -> None:
+    """With the words as they are, so that a path can be copied."""
+    path = with_pre(GPT2, "llama-bpe", tmp_path / "model.gguf")
+    arguments = ("tokenize", "-m", path, "--ids", "-p", "Hi")
+    one_line = run_process(*arguments).err
+    assert one_line.startswith(f"ggufbpe: warning: {path}: tokenizer.ggml.pre is ")
+    assert one_line.count("\n") == 1
+    lines = run_on_terminal(*arguments, columns=60).text.splitlines()
+    *warning, ids = lines
+    assert ids == "[50256, 17250]"
+    assert len(warning) > 2
+    assert all(line.startswith("  ") and len(line) < 60 for line in warning[1:] if str(path) not in line)
+    assert " ".join(line.strip() for line in warning) == one_line.strip()
+    told = run_on_terminal("tokenize", "-m", tmp_path / "none" / "x.gguf", "-p", "Hi", columns=40).text
+    assert told.split() == run_process("tokenize", "-m", tmp_path / "none" / "x.gguf", "-p", "Hi").err.split()
 
 
 # ---- info -----------------------------------------------------------------------------------------------

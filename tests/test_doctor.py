@@ -819,6 +819,26 @@ def test_what_the_doctor_suggests_for_a_missing_pre(tmp_path: Path) -> None:
     assert "--set tokenizer.ggml.pre=deepseek-coder" in first.fix
 
 
+@pytest.mark.parametrize(
+    ("architecture", "name", "suggested"),
+    [
+        ("gpt2", "GPT-2 large", "gpt-2"),
+        ("llama", "x", "gpt-2"),
+        ("olmo", "x", "olmo"),
+        ("llama", "OLMo-7B", "olmo"),
+        ("llama", "Jina v2 Code", "jina-v2-code"),
+        ("mpt", "OLMo-7B", "mpt"),
+    ],
+)
+def test_of_names_that_split_alike_that_of_the_model_comes_first(
+    architecture: str, name: str, suggested: str, tmp_path: Path
+) -> None:
+    names = {"general.architecture": architecture, "general.name": name}
+    first = found_in(with_pre(GPT2, None, tmp_path / "model.gguf", extra={K.PRE: None, **names}))[0]
+    assert f"The tokens point to {suggested} (splits the same as " in first.what
+    assert f"--set tokenizer.ggml.pre={suggested} " in first.fix
+
+
 @pytest.mark.parametrize("pre", ["llama-bpe", "starcoder", "falcon", "gpt-4o", "deepseek-coder", "bloom"])
 def test_a_pre_that_the_tokens_speak_against(pre: str, tmp_path: Path) -> None:
     first = found_in(with_pre(GPT2, pre, tmp_path / "model.gguf"))[0]

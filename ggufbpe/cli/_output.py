@@ -69,7 +69,9 @@ def _attempt(action: Callable[[], Any]) -> Any:
 
 
 def note(text: str) -> None:
-    """A line on standard error, after all that was written before."""
+    """A line on standard error, after all that was written before; wrapped on a terminal if it is ours."""
+    if text.startswith("ggufbpe: "):
+        text = _wrapped(text)
     if sys.stdout is not None:
         with suppress(OSError):  # told by whoever writes next, or at the end
             sys.stdout.flush()
@@ -77,6 +79,26 @@ def note(text: str) -> None:
         with suppress(OSError):  # there is nobody left to tell
             sys.stderr.write(text + "\n")
             sys.stderr.flush()
+
+
+def _wrapped(text: str) -> str:
+    """A line for standard error: in several, indented from the second on, where that is a terminal that is narrower.
+
+    Words, such as paths, stay whole. But: a character of two columns counts as one.
+    """
+    width = error_width()
+    if width is None or len(text) < width:
+        return text
+    import textwrap
+
+    return textwrap.fill(
+        text,
+        width - 1,
+        subsequent_indent="  ",
+        replace_whitespace=False,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def warning(text: str) -> None:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from . import _output
 
+PATIENCE = 1.0  # seconds until what has no bar is named
 DELAY = 0.3  # seconds before a bar appears, so that short work shows none
 INTERVAL = 0.1  # seconds until it is drawn again
 
@@ -55,3 +58,32 @@ class Bar:
             self._drawn = False
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+@contextmanager
+def waiting(for_what: str) -> Iterator[None]:
+    """Say on the terminal what takes more than a second, and how long it has taken; it is taken away in the end.
+
+    For work of which nobody knows how much is left. Nothing else may be written to standard error meanwhile.
+    """
+    if _output.error_width() is None:
+        yield
+        return
+    from threading import Event, Thread
+
+    bar, is_done = Bar(), Event()
+
+    def show() -> None:
+        pause = PATIENCE
+        while not is_done.wait(pause):
+            bar.draw(None, f"{for_what} ... {bar.seconds:.0f} s")
+            pause = INTERVAL
+
+    thread = Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_done.set()
+        thread.join()
+        bar.clear()

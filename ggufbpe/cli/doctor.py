@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from ..views import terminal
 from ..wording import counted
 from . import _output
 from ._arguments import Parser, add_color, add_model_first, add_override_kv, overrides_of, required_model
+from ._progress import waiting
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -49,7 +51,8 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     path = required_model(arguments, "doctor")
-    found = doctor(path, overrides=overrides_of(arguments))
+    with waiting(f"examining {terminal.one_line(os.path.basename(path))}"):
+        found = doctor(path, overrides=overrides_of(arguments))
     if arguments.json:
         _output.write(terminal.json_bytes(found.to_dict()))
     else:

@@ -14,6 +14,7 @@ from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, model_path, overrides_of
 from ._files import require_free, write_outputs
 from ._input import read_file
+from ._progress import waiting
 
 if TYPE_CHECKING:
     from ..interop.check import Agreement, CheckedLibrary
@@ -98,7 +99,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     told = [f"wrote {path} ({len(data)} bytes)" for path, data in files.items() if path != "-"]
     told += [f"limit: {limit.what}" for limit in export.limits]
-    found = None if arguments.no_check else _checked(kind, tokenizer, export, sample, told)
+    with waiting("comparing with the library"):
+        found = None if arguments.no_check else _checked(kind, tokenizer, export, sample, told)
     for line in told:
         tell(line, on_stderr="-" in files)
     return int(unexplained(found, export.limits))
@@ -175,11 +177,13 @@ def _exported(kind: str, model: str, arguments: argparse.Namespace) -> tuple[Tok
     from ..interop.export import FORMATS, export_to
 
     if kind == "tiktoken":
-        name = os.path.basename(model).removesuffix(".gguf")
-        return tokenizer, export_to(kind, vocabulary, name, renumber=arguments.renumber)
-    template = [_chat_template(model)] if TOKENIZER_CONFIG in FORMATS[kind].files else []
-    options = {"code_points": arguments.code_points} if kind == "tokenizer.json" else {}
-    return tokenizer, export_to(kind, vocabulary, *template, **options)
+        given: list[str | None] = [os.path.basename(model).removesuffix(".gguf")]
+        options = {"renumber": arguments.renumber}
+    else:
+        given = [_chat_template(model)] if TOKENIZER_CONFIG in FORMATS[kind].files else []
+        options = {"code_points": arguments.code_points} if kind == "tokenizer.json" else {}
+    with waiting(f"exporting {terminal.one_line(os.path.basename(model))}"):
+        return tokenizer, export_to(kind, vocabulary, *given, **options)
 
 
 def _chat_template(model: str) -> str | None:

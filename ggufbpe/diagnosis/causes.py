@@ -19,7 +19,7 @@ from ..errors import printable
 from ..gguf.arguments import id_ranges
 from ..gguf.constants import TokenizerKey, TokenType
 from ..gguf.edit import CONVERT_VERSION_1, is_of_version_1
-from ..models.bpe.families import Evidence
+from ..models.bpe.families import Evidence, with_alike
 from ..models.bpe.model import WITHOUT_MERGES
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..pipeline.detokenize import quoted_token
@@ -130,10 +130,10 @@ def pre_type(vocabulary: Vocabulary, names: list[str], alike: list[str], evidenc
     family = PRE_TOKENIZERS[names[0]].family
     name = next((name for name in (evidence.name, family) if name in names), names[0])
     names = sorted(names, key=lambda other: other != name)
-    what = f"the pre-tokenizer is {' = '.join(names)}, not {vocabulary.pre}"
+    what = f"the pre-tokenizer is {with_alike(name, names)}, not {vocabulary.pre}"
     if alike:
-        what += f"; {', '.join(alike)} {'split' if len(alike) > 1 else 'splits'} this text alike"
-    if said := evidence.of_family(family):
+        what += f"; {', '.join(alike)} {'split' if len(alike) > 1 else 'splits'} this text the same"
+    if said := evidence.of_name(name):
         what += f"; {said}"
     fix = _set(vocabulary, _K.PRE, name)
     if vocabulary.tokenizer_model.ignores_pre:

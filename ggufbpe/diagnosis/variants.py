@@ -148,7 +148,7 @@ class Variants:
         """What the tokens say of the pre-tokenizer; takes up to seconds when it is first asked for."""
         vocabulary = self._vocabulary
         pre = "" if vocabulary.tokenizer_model.ignores_pre else vocabulary.pre
-        return evidence(vocabulary.tokens, vocabulary.merges, pre, vocabulary.architecture)
+        return evidence(vocabulary.tokens, vocabulary.merges, pre, vocabulary.architecture, vocabulary.name)
 
     def _words_of(self, vocabulary: Vocabulary, by_id: bool) -> WordCache[WordEncoder]:
         key = (*_flags(vocabulary), id(vocabulary.merges), by_id)

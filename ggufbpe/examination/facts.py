@@ -16,7 +16,7 @@ from ..chat.known import PREFIX, KnownTemplate
 from ..errors import GGUFError
 from ..extras import NotInstalledError
 from ..gguf.arguments import id_ranges
-from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
+from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey, TokenType
 from ..gguf.edit import CONVERT_VERSION_1
 from ..gguf.metadata import Metadata, Overrides
 from ..gguf.reader import GGUFFile
@@ -31,7 +31,7 @@ from ..tokenizer import Tokenizer
 from ..vocab import END_OF_GENERATION, NORMAL, UNUSED, chat_templates, load
 from ..vocab.tokens import ATTRIBUTE_OF_TYPE
 from .finding import Where
-from .rendered import Rendered
+from .rendered import SamplePrompts
 
 _K = TokenizerKey
 
@@ -92,12 +92,12 @@ class Facts:
         return {name: source for name, source in found.items() if source and name in ("", "tool_use")}
 
     @cached_property
-    def rendered(self) -> Rendered | None:
+    def rendered(self) -> SamplePrompts | None:
         """What the templates make of a few chats; None without one, without a tokenizer, or where jinja2 is missing."""
         if self.tokenizer is None or not self.templates:
             return None
         try:
-            return Rendered(self.tokenizer, self.templates)
+            return SamplePrompts(self.tokenizer, self.templates)
         except NotInstalledError:
             return None
 
@@ -133,7 +133,8 @@ class Facts:
 
     @cached_property
     def evidence(self) -> Evidence:
-        return evidence(self.tokens, self.merges, self.pre or "", self.string(KEY_ARCHITECTURE) or "")
+        names = (self.string(key) or "" for key in (KEY_ARCHITECTURE, KEY_NAME))
+        return evidence(self.tokens, self.merges, self.pre or "", *names)
 
     def scalar(self, key: str) -> Any:
         return self.file[key] if key in self.file and has_right_type(self.file, key) else None

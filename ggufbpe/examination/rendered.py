@@ -54,7 +54,7 @@ CHATS: dict[str, dict[str, Any]] = {
 }
 
 
-class Rendered:
+class SamplePrompts:
     """What templates make of the chats: each prompt, or the error by which the chat is refused."""
 
     def __init__(self, tokenizer: Tokenizer, templates: Mapping[str, str]) -> None:

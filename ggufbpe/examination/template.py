@@ -19,7 +19,7 @@ from .facts import TEXTS_OF_IDS, Facts
 from .finding import Finding, Where
 from .known_templates import replacement
 from .markers import markers_of, markers_of_prompt, without_comments
-from .rendered import QUESTION, Rendered
+from .rendered import QUESTION, SamplePrompts
 
 _K = TokenizerKey
 
@@ -230,7 +230,7 @@ def _no_tokens(model: Facts, severity: str, why: str, markers: list[str]) -> Fin
     )
 
 
-def _written(rendered: Rendered | None) -> tuple[str, str]:
+def _written(rendered: SamplePrompts | None) -> tuple[str, str]:
     """All prompts of a user and the assistant alone, one after the other, and all that there are."""
     if rendered is None:
         return "", ""

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from ...errors import printable
 from ...spelling import SPACE
 from ...unicode_classes import CLASSES, STARTS, class_of
-from ...wording import counted
+from ...wording import counted, listed
 from .merge import CHAR_BYTES, byte_level, parts
 from .pattern import char_sets, parse
 from .registry import PRE_TOKENIZERS, PreTokenizer
@@ -109,26 +109,25 @@ class Evidence(NamedTuple):
     @property
     def sentence(self) -> str:
         """Which family the tokens point to, and how sure that is."""
-        first = self.best[0]
         if not self.name:
             return "There are no merges to tell from which one is right."
-        text = f"The tokens point to {first.family}: it keeps {first.kept} of {first.of} whole ({first.share:.2%})"
+        first = next(family for family in self.best if self.name in family.names)
+        text = f"The tokens point to {with_alike(self.name, first.names)}: it keeps {first.kept} of {first.of} whole "
+        text += f"({first.share:.2%})"
         if first.missing:
             kinds = counted(len(first.missing), "kind")
             text += f", though the vocabulary has no tokens of {kinds} that it allows"
         if len(self.best) > 1:
-            text += f". They do not tell it from {', '.join(family.family for family in self.best[1:])}"
+            text += f". They do not tell it from {', '.join(each.family for each in self.best if each is not first)}"
         others = [family for family in self.found if family not in self.best]
         if others:
             less = others[0]
             reason = (
                 f"cuts {less.of - less.kept} of them"
                 if less.kept < less.of - 9
-                else f"allows what is missing: {', '.join(less.missing[:2])}"
+                else f"allows what no token has: {', '.join(less.missing[:2])}"
             )
             text += f". The next is {less.family}, which {reason}"
-        if names := [name for name in first.names if name != first.family]:
-            text += f". Names that split alike: {', '.join(names)}"
         return text + "."
 
     def place(self, family: str) -> int:
@@ -136,9 +135,9 @@ class Evidence(NamedTuple):
         names = [found.family for found in (*self.best, *self.found)]
         return names.index(family) if family in names else len(names)
 
-    def of_family(self, name: str) -> str:
-        """What speaks for a family against the one in force, in a few words."""
-        family = next((family for family in self.found if family.family == name), None)
+    def of_name(self, name: str) -> str:
+        """What speaks for a name against the one in force, in a few words."""
+        family = next((family for family in self.found if name in family.names), None)
         if family is None or not self.name:
             return ""
         text = f"{name} keeps {family.kept} of {family.of} tokens whole"
@@ -151,18 +150,46 @@ class Evidence(NamedTuple):
         return text
 
 
-def evidence(tokens: Iterable[str], merges: Iterable[str], pre: str, architecture: str) -> Evidence:
+def evidence(
+    tokens: Iterable[str], merges: Iterable[str], pre: str, architecture: str, model: str = ""
+) -> Evidence:
     """What the tokens reveal about the name `pre`, "" if the file has none. Takes seconds for a large vocabulary.
 
-    The name to set is the architecture's own if it is one of the likeliest, else the family's.
+    Of the likeliest names the one to set is that of the architecture, else that with which the model's name begins,
+    else the family's.
     """
     known = frozenset(tokens)
     made = known.intersection("".join(parts(merge)) for merge in merges)
     found = families(made or known)
     best = tied(found)
     names = [name for family in best for name in family.names]
-    name = architecture if architecture in names else best[0].family
+    name = architecture if architecture in names else _beginning(model, names) or best[0].family
     return Evidence(pre, known, found, best, name if made else "")
+
+
+def _beginning(model: str, names: list[str]) -> str:
+    """The longest of the names with which that of a model begins, but for case and hyphens; "" for none.
+
+    >>> _beginning("Falcon3 7B Instruct", ["falcon-h1", "falcon3"])
+    'falcon3'
+    """
+    found = [name for name in names if _letters(model).startswith(_letters(name))]
+    return max(found, key=len, default="")
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.lower()))
+
+
+def with_alike(name: str, names: Iterable[str]) -> str:
+    """A name with the others that split alike.
+
+    >>> with_alike("qwen2", ["grok-2", "qwen2"])
+    'qwen2 (splits the same as grok-2)'
+    """
+    others = [other for other in names if other != name]
+    said = listed(others, len(others), " and {} more", shown=str)
+    return f"{name} (splits the same as {said})" if others else name
 
 
 def families(made: Iterable[str]) -> list[Family]:
