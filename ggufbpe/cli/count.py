@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, BinaryIO, NamedTuple
 
 from .. import utf8
-from ..corpus import (
+from ..corpora.records import (
     CorpusError,
-    File,
     decompressed,
-    files_of,
     has_json_lines,
     read_lines,
     records,
     without_compression,
 )
+from ..corpora.sources import File, files_of
 from ..pipeline.blocks import added_ids, blocks
 from ..tokenizer import Tokenizer
 from ..views import terminal

@@ -18,16 +18,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..corpus import (
+from ..corpora.records import (
     CorpusError,
     Report,
     decompressed,
-    files_of,
     has_json_lines,
     records,
     utf8,
     without_compression,
 )
+from ..corpora.sources import files_of
 from ..pipeline.blocks import BLOCK
 
 GROUPINGS = ("file", "folder", "extension", "total")

@@ -20,7 +20,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, NamedTuple, NoReturn
 
-from ..corpus import CorpusError, decompressed, files_of, has_json_lines, lines, record_of
+from ..corpora.records import CorpusError, decompressed, has_json_lines, lines, record_of
+from ..corpora.sources import files_of
 
 _BLOCK = 1 << 20
 _LONGEST = 1 << 26  # bytes searched for a place to cut

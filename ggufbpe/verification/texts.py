@@ -12,16 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import IO, Any, NamedTuple
 
-from ..corpus import (
-    CorpusError,
-    File,
-    Report,
-    decompressed,
-    files_of,
-    has_json_lines,
-    ignored_by_git,
-    records,
-)
+from ..corpora.records import CorpusError, Report, decompressed, has_json_lines, records
+from ..corpora.sources import File, files_of, ignored_by_git
 from ..escapes import process_escapes
 from ..inputs import TextOrPath, text_of
 from ..pipeline.blocks import read
