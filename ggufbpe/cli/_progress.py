@@ -55,3 +55,13 @@ class Bar:
             self._drawn = False
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+def duration(seconds: float) -> str:
+    """The time left, for people.
+
+    >>> duration(75), duration(4000)
+    ('1:15 left', '1:06 h left')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02} left" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02} h left"

@@ -21,6 +21,7 @@ from ..extras import NotInstalledError, imported
 
 _BLOCK = 1 << 20
 _JSON_LINES = (".jsonl", ".ndjson")
+_BINARY_TABLES = (".parquet", ".arrow", ".feather")
 _ZSTD = (".zst", ".zstd")
 DEFAULT_FIELD = "text"  # of JSON lines
 
@@ -113,6 +114,16 @@ def has_json_lines(name: str) -> bool:
     return without_compression(name).endswith(_JSON_LINES)
 
 
+def is_binary_table(name: str) -> bool:
+    """Whether a file is named as a table of parquet or arrow."""
+    return name.endswith(_BINARY_TABLES)
+
+
+def is_table(name: str) -> bool:
+    """The same, or a file of comma-separated values."""
+    return is_binary_table(name) or without_compression(name).endswith(".csv")
+
+
 def lines(stream: Any) -> Iterator[bytes]:
     """The lines of a binary stream, with their ends; only a line feed ends one."""
     parts: list[
@@ -135,8 +146,8 @@ class Record(NamedTuple):
     fields: dict[str, Any]
 
 
-def record_of(line: str, field: str | None) -> Record:
-    """A line of JSON lines; its text is in `field` (None: "text"). `ValueError` says what is wrong with it."""
+def fields_of(line: str) -> dict[str, Any]:
+    """What a line of JSON lines has. `ValueError` says what is wrong with it."""
     import json  # here, so that commands which read none start faster
 
     try:
@@ -147,6 +158,12 @@ def record_of(line: str, field: str | None) -> Record:
         raise ValueError(f"not JSON: {error}") from None
     if not isinstance(fields, dict):
         raise ValueError("not an object")
+    return fields
+
+
+def record_of(line: str, field: str | None) -> Record:
+    """A line of JSON lines; its text is in `field` (None: "text"). `ValueError` says what is wrong with it."""
+    fields = fields_of(line)
     text = fields.get(DEFAULT_FIELD if field is None else field)
     if not isinstance(text, str):
         name = printable(DEFAULT_FIELD if field is None else field)

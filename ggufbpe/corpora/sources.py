@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from .records import CorpusError, Report, decompressed
+from .records import CorpusError, Report, decompressed, is_binary_table
 
 _HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
 _OF_A_REPOSITORY = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"})
@@ -32,12 +32,14 @@ def files_of(
     skipped: Counter[str],
     report: Report,
     ignored_in: Callable[[str], frozenset[str]] | None = None,
+    tables: bool = False,
 ) -> Iterator[File]:
     """The files named, and those in the directories named, sorted by name in each.
 
     What is left out of directories is counted in `skipped`, by kind. What cannot be read goes to `report`.
     `ignored_in` tells which paths below a directory are left out, too. It is asked of each that is named, and of each
-    repository below it: what git says of a directory says nothing of other repositories in it.
+    repository below it: what git says of a directory says nothing of other repositories in it. With `tables`, files
+    that are named as tables are no binary ones.
     """
     for root in paths:
         to_visit = [root]
@@ -58,7 +60,7 @@ def files_of(
                     to_visit += [os.path.join(path, name) for name in shown]
                 elif path != root and not stat.S_ISREG(status.st_mode):
                     skipped["link or special"] += 1
-                elif path != root and _is_binary(path):
+                elif path != root and not (tables and is_binary_table(path)) and _is_binary(path):
                     skipped["binary"] += 1
                 else:
                     yield File(path, status.st_size, root)

@@ -1,0 +1,272 @@
+"""A chunk of a corpus to the ids of its documents, all in one array as they will be written.
+
+    chunks.py -> [this file], on any thread -> Encoded -> shards.py
+
+A document is its text without special tokens, and then EOS. What is no document (a line that is not JSON, a row without
+a text) is told with its number and why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import ChatError, printable
+from ..extras import imported
+from ..tokenizer import Tokenizer
+from .chunks import Chunk, Place
+from .records import fields_of, record_of, utf8
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_MUCH = 1 << 24  # tokens that are not copied to stand in one array
+
+
+class Document(NamedTuple):
+    """What a document is."""
+
+    text_column: str = "text"
+    chat_column: str | None = None  # messages, in place of a text
+    bos: bool = False
+    eos: bool = True
+    parse_special: bool = False
+    now: str | None = None  # for the templates of chats, in ISO's form
+
+
+class Bad(NamedTuple):
+    """A record that is no document: its number in the chunk, and why."""
+
+    record: int
+    reason: str
+
+
+class Encoded(NamedTuple):
+    """The documents of a chunk.
+
+    `lengths` are the tokens of those that end in it; what `ids` has beyond them is of one that does not.
+    """
+
+    ids: list[npt.NDArray[Any]]  # one after the other; of the type that is written
+    lengths: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]  # bytes of text of each document
+    records: npt.NDArray[np.int64]  # for each document, how many records of the chunk are done with it
+    bad: list[Bad]
+    open_size: int = 0  # bytes of the text that does not end
+
+
+def json_loads() -> Callable[[bytes], Any]:
+    """What reads a line of JSON: orjson's where it is installed. What it refuses, `record_of` decides on."""
+    try:
+        found: Callable[[bytes], Any] = import_module("orjson").loads
+    except ImportError:
+        return json.loads
+    return found
+
+
+class ChunkEncoder:
+    """Encodes chunks; serves many threads."""
+
+    def __init__(self, tokenizer: Tokenizer, document: Document, dtype: str) -> None:
+        """`ValueError` where the model has no token that is to be added."""
+        self._numpy: Any = imported("numpy", "corpora", "shards")
+        self._tokenizer = tokenizer
+        self._document = document
+        self._dtype = self._numpy.dtype(dtype)
+        self._loads = json_loads()
+        self._before = self._added(document.bos, tokenizer.bos_id, "BOS", "leave out --bos (bos=True)")
+        self._behind = self._added(document.eos, tokenizer.eos_id, "EOS", "give --no-eos (eos=False)")
+        self._now = None if document.now is None else datetime.fromisoformat(document.now)
+
+    def _added(self, is_wanted: bool, token: int | None, name: str, remedy: str) -> list[Any]:
+        if not is_wanted:
+            return []
+        if token is None:
+            raise ValueError(f"the model has no {name} token to put at each document; {remedy}")
+        return [self._numpy.array([token], self._dtype)]
+
+    def encode(self, chunk: Chunk) -> Encoded:
+        """The documents of a chunk, whose data is released."""
+        data = chunk.data[:]
+        chunk.data.clear()
+        if chunk.kind == "piece":
+            return self._piece(data.pop(), chunk)
+        if chunk.kind == "broken":
+            return self._encoded([], [], [Bad(0, data[0])])
+        texts: list[Any] = []
+        records: list[int] = []
+        bad: list[Bad] = []
+        find = {"json": self._json, "lines": self._lines, "rows": self._rows, "files": self._files}[
+            chunk.kind
+        ]
+        for number, found in enumerate(find(data)):
+            if isinstance(found, ValueError):
+                bad.append(Bad(number, str(found)))
+            elif found is not None:
+                texts.append(found)
+                records.append(number + 1)
+        return self._encoded(texts, records, bad)
+
+    # ---- texts --------------------------------------------------------------------------------------
+
+    def _json(self, data: list[bytes]) -> Iterable[Any]:
+        """The text of each line; None for a blank one, an error for one that has none."""
+        if self._document.chat_column is not None:
+            for line in _split(data.pop()):
+                yield self._slowly(line)
+            return
+        column, loads = self._document.text_column, self._loads
+        for line in _split(data.pop()):
+            try:
+                yield loads(line)[column].encode()
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                yield self._slowly(line)
+
+    def _slowly(self, line: bytes) -> Any:
+        if not line.strip():
+            return None
+        text = line.decode("utf-8", "surrogateescape")
+        try:
+            if self._document.chat_column is None:
+                return utf8(record_of(text, self._document.text_column).text)
+            return _chat(fields_of(text).get(self._document.chat_column), self._document.chat_column)
+        except ValueError as error:
+            return error
+
+    def _lines(self, data: list[bytes]) -> Iterable[bytes]:
+        return (line.removesuffix(b"\r") for line in _split(data.pop()))
+
+    def _rows(self, data: list[Any]) -> Iterable[Any]:
+        column = self._document.chat_column
+        for (value,) in data:
+            try:
+                if column is not None:
+                    yield _chat(value, column)
+                else:
+                    yield value.encode("utf-8", "surrogateescape") if isinstance(value, str) else bytes(value)
+            except ValueError as error:
+                yield error
+            except TypeError:
+                name = printable(self._document.text_column)
+                yield ValueError(f"the column {name} has no text but {type(value).__name__}")
+
+    def _files(self, data: list[tuple[int, bytes]]) -> Iterable[bytes]:
+        return (text for _, text in data)
+
+    # ---- ids ----------------------------------------------------------------------------------------
+
+    def _encoded(self, texts: list[Any], records: list[int], bad: list[Bad]) -> Encoded:
+        numpy = self._numpy
+        arrays = (self._chats if self._document.chat_column else self._plain)(texts, records, bad)
+        sizes = numpy.fromiter(map(len, texts), numpy.int64, len(texts))
+        texts.clear()
+        parts = [part for array in arrays for part in array]
+        lengths = numpy.fromiter((sum(map(len, array)) for array in arrays), numpy.int64, len(arrays))
+        del arrays
+        if lengths.sum() < _MUCH and parts:
+            parts = [numpy.concatenate(parts)]
+        ids = [part.astype(self._dtype, copy=False) for part in parts]
+        return Encoded(ids, lengths, sizes, numpy.array(records, numpy.int64), bad)
+
+    def _plain(self, texts: list[Any], records: list[int], bad: list[Bad]) -> list[list[Any]]:
+        found = self._tokenizer.encode_batch_to_numpy(
+            texts, add_special=False, parse_special=self._document.parse_special, threads=1
+        )
+        return [[*self._before, ids, *self._behind] for ids in found]
+
+    def _chats(self, texts: list[Any], records: list[int], bad: list[Bad]) -> list[list[Any]]:
+        """As `apply_chat_template`; BOS and EOS are added where they are wanted and not there yet."""
+        found, kept = [], []
+        for record, messages in zip(records, texts):
+            body = {"messages": messages, "add_generation_prompt": False}
+            try:
+                prompt = self._tokenizer.chats.prompt(body, now=self._now)
+            except ChatError as error:
+                bad.append(Bad(record - 1, str(error)))
+                continue
+            ids = self._tokenizer.encode_to_numpy(prompt)
+            before = [] if len(ids) and ids[0] == self._tokenizer.bos_id else self._before
+            behind = [] if len(ids) and ids[-1] == self._tokenizer.eos_id else self._behind
+            found.append([*before, ids, *behind])
+            kept.append((prompt, record))
+        bad.sort()
+        texts[:] = [prompt for prompt, _ in kept]
+        records[:] = [record for _, record in kept]
+        return found
+
+    def _piece(self, text: bytes, chunk: Chunk) -> Encoded:
+        numpy = self._numpy
+        ids = self._tokenizer.encode_to_numpy(
+            text,
+            add_special=False,
+            parse_special=self._document.parse_special,
+            continues=not chunk.is_first,
+        )
+        is_last = chunk.after is not None
+        parts = [*(self._before if chunk.is_first else []), ids, *(self._behind if is_last else [])]
+        parts = [part.astype(self._dtype, copy=False) for part in parts]
+        ends = numpy.array([1] if is_last else [], numpy.int64)
+        lengths, sizes = ends * sum(map(len, parts)), ends * len(text)
+        return Encoded(parts, lengths, sizes, ends, [], 0 if is_last else len(text))
+
+
+def without_records_before(start: Place, encoded: Encoded, chunk: Chunk) -> Encoded:
+    """What is left of a chunk without the records that `start` says to skip."""
+    skip = start.record + start.skip - chunk.place.record
+    if skip <= 0 or chunk.place.input != start.input or chunk.kind in ("files", "broken"):
+        return encoded
+    if chunk.kind == "piece":
+        return encoded._replace(ids=[], lengths=encoded.lengths[:0], records=encoded.records[:0], open_size=0)
+    count = int((encoded.records <= skip).sum())
+    ids, left = [], int(encoded.lengths[:count].sum())
+    for part in encoded.ids:
+        ids.append(part[left:])
+        left = max(left - len(part), 0)
+    return Encoded(
+        ids,
+        encoded.lengths[count:],
+        encoded.sizes[count:],
+        encoded.records[count:],
+        [bad for bad in encoded.bad if bad.record >= skip],
+    )
+
+
+def place_after(chunk: Chunk, files: list[int], record: int) -> Place:
+    """The place behind `record` records of a chunk; `files` are the inputs of one of kind "files"."""
+    if chunk.after is not None:
+        return chunk.after
+    if chunk.kind == "files":
+        return Place(files[record - 1] + 1)
+    if chunk.kind == "broken":
+        return chunk.place
+    return chunk.place._replace(skip=record)
+
+
+def _split(data: bytes) -> list[bytes]:
+    lines = data.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def _chat(value: Any, column: str) -> list[Any]:
+    """The messages of a chat; `ValueError` where there are none. Those in a str are JSON."""
+    if isinstance(value, (str, bytes)):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"the column {printable(column)}: not JSON: {error}") from None
+    if not isinstance(value, list):
+        raise ValueError(f"the column {printable(column)} has no chat, which is a list of messages")
+    return [
+        {
+            key: part for key, part in message.items() if part is not None
+        }  # a table gives each message all keys
+        if isinstance(message, dict)
+        else message
+        for message in value
+    ]
