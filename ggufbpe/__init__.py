@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from .once import making
 
 if TYPE_CHECKING:
+    from .corpora.check import check_corpus as check_corpus
     from .corpora.encode import encode_corpus as encode_corpus
-    from .corpora.output import check_corpus as check_corpus
     from .corpora.output import decode_corpus as decode_corpus
     from .diagnosis.diagnose import diagnose as diagnose
     from .errors import ChatError as ChatError
@@ -50,7 +50,7 @@ _HOMES = {
     "GGUFWarning": "vocab",
     "TokenAttribute": "vocab",
     "Tokenizer": "tokenizer",
-    "check_corpus": "corpora.output",
+    "check_corpus": "corpora.check",
     "compare": "verification.side_by_side",
     "decode_corpus": "corpora.output",
     "diagnose": "diagnosis.diagnose",

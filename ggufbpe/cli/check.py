@@ -39,7 +39,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.sample < 0:
         raise UsageError(f"--sample must be 0 or more, not {arguments.sample}")
-    from ..corpora.output import check_corpus
+    from ..corpora.check import check_corpus
     from ..tokenizer import Tokenizer
 
     model = None

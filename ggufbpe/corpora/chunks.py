@@ -13,7 +13,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from .places import Input, opened
+from .places import Input, open_input
 from .records import CorpusError, decompressed, has_json_lines, is_table
 from .tables import table_rows
 
@@ -24,7 +24,7 @@ _LONG = 1 << 24  # bytes of a text that is encoded in pieces
 Cut = Callable[[Any], Iterator[bytes]]  # a binary stream to pieces whose ids are those of the whole
 
 
-class Place(NamedTuple):
+class CorpusPlace(NamedTuple):
     """Where to begin to read: `offset` bytes (of a table, rows) into an input, with `record` records before it.
 
     `skip` records are read there once more, and left out.
@@ -36,7 +36,7 @@ class Place(NamedTuple):
     skip: int = 0
 
 
-FIRST = Place()
+FIRST = CorpusPlace()
 
 
 class Chunk(NamedTuple):
@@ -48,11 +48,11 @@ class Chunk(NamedTuple):
 
     kind: str
     data: list[Any]
-    place: Place
+    place: CorpusPlace
     size: int  # bytes
     read: int = 0  # bytes of the corpus that are read so far
     is_first: bool = True  # of the pieces of a text
-    after: Place | None = None  # of the last piece: where the next text begins; of the others None
+    after: CorpusPlace | None = None  # of the last piece: where the next text begins; of the others None
 
 
 class ChunkReader:
@@ -65,7 +65,7 @@ class ChunkReader:
         self._by_line = by_line
         self._cut = cut
 
-    def chunks(self, start: Place = FIRST) -> Iterator[Chunk]:
+    def chunks(self, start: CorpusPlace = FIRST) -> Iterator[Chunk]:
         """The chunks from `start` on. `OSError` and `ChangedError` for an input that is not what it was."""
         small: list[Chunk] = []  # files that will be one chunk
         size = 0
@@ -83,16 +83,16 @@ class ChunkReader:
         if small:
             yield _joined(small, size)
 
-    def _all(self, start: Place) -> Iterator[Chunk]:
+    def _all(self, start: CorpusPlace) -> Iterator[Chunk]:
         read = sum(given.size for given in self._inputs[: start.input])
         for index, given in enumerate(self._inputs[start.input :], start.input):
-            place = start._replace(skip=0) if index == start.input else Place(index)
-            with opened(given) as raw:
+            place = start._replace(skip=0) if index == start.input else CorpusPlace(index)
+            with open_input(given) as raw:
                 for chunk in self._of_input(raw, given, place):
                     yield chunk._replace(read=read + min(raw.tell(), given.size))
             read += given.size
 
-    def _of_input(self, raw: Any, given: Input, place: Place) -> Iterator[Chunk]:
+    def _of_input(self, raw: Any, given: Input, place: CorpusPlace) -> Iterator[Chunk]:
         chunk = None
         try:
             with decompressed(raw, given.path) as stream:
@@ -101,9 +101,11 @@ class ChunkReader:
         except CorpusError as error:
             if chunk is not None and chunk.kind == "piece" and chunk.after is None:
                 raise  # half of a text cannot be taken back
-            yield Chunk("broken", [str(error).removeprefix(f"{given.path}: ")], Place(place.input + 1), 0)
+            yield Chunk(
+                "broken", [str(error).removeprefix(f"{given.path}: ")], CorpusPlace(place.input + 1), 0
+            )
 
-    def _of_stream(self, stream: Any, given: Input, place: Place, may_seek: bool) -> Iterator[Chunk]:
+    def _of_stream(self, stream: Any, given: Input, place: CorpusPlace, may_seek: bool) -> Iterator[Chunk]:
         if is_table(given.path):
             yield from self._rows(stream, given, place)
             return
@@ -116,7 +118,7 @@ class ChunkReader:
         else:
             yield from self._file(stream, place)
 
-    def _rows(self, stream: Any, given: Input, place: Place) -> Iterator[Chunk]:
+    def _rows(self, stream: Any, given: Input, place: CorpusPlace) -> Iterator[Chunk]:
         rows: list[Any] = []
         size = 0
         for some in table_rows(stream, given.path, self._columns, place.offset):
@@ -129,7 +131,7 @@ class ChunkReader:
         if rows:
             yield Chunk("rows", rows, place, size)
 
-    def _lines(self, stream: Any, kind: str, place: Place) -> Iterator[Chunk]:
+    def _lines(self, stream: Any, kind: str, place: CorpusPlace) -> Iterator[Chunk]:
         """Whole lines; of plain text, a very long one in pieces."""
         parts: list[bytes] = []  # of a line that has not ended
         size = 0
@@ -155,21 +157,21 @@ class ChunkReader:
         if rest := b"".join(parts):
             yield Chunk(kind, [rest], place, len(rest))
 
-    def _file(self, stream: Any, place: Place) -> Iterator[Chunk]:
+    def _file(self, stream: Any, place: CorpusPlace) -> Iterator[Chunk]:
         head = _read(stream, _LONG)
         if len(head) < _LONG:
             yield Chunk("files", [(place.input, head)], place, len(head))
             return
         for chunk in self._pieces(_Whole(head, stream), place):
-            yield chunk._replace(after=chunk.after and Place(place.input + 1))
+            yield chunk._replace(after=chunk.after and CorpusPlace(place.input + 1))
 
-    def _pieces(self, stream: _Whole, place: Place) -> Iterator[Chunk]:
+    def _pieces(self, stream: _Whole, place: CorpusPlace) -> Iterator[Chunk]:
         pieces = self._cut(stream)
         last, is_first = next(pieces, b""), True
         for piece in pieces:
             yield Chunk("piece", [last], place, len(last), is_first=is_first)
             last, is_first = piece, False
-        after = Place(place.input, place.offset + stream.taken, place.record + 1)
+        after = CorpusPlace(place.input, place.offset + stream.taken, place.record + 1)
         yield Chunk("piece", [last], place, len(last), is_first=is_first, after=after)
 
 
@@ -213,8 +215,8 @@ def _joined(small: Sequence[Chunk], size: int) -> Chunk:
     return small[0]._replace(data=data, size=size, read=small[-1].read)
 
 
-def _behind(place: Place, data: bytes) -> Place:
-    return Place(place.input, place.offset + len(data), place.record + data.count(b"\n"))
+def _behind(place: CorpusPlace, data: bytes) -> CorpusPlace:
+    return CorpusPlace(place.input, place.offset + len(data), place.record + data.count(b"\n"))
 
 
 def _skip(stream: Any, offset: int, may_seek: bool) -> None:

@@ -20,9 +20,10 @@ from ..inputs import Model, tokenizer_of
 from ..pipeline.blocks import blocks
 from ..tokenizer import Tokenizer, processors
 from . import manifest
+from .byte_forms import Layout
 from .chunks import CHUNK, Chunk, ChunkReader
 from .encoding import ChunkEncoder, Document, Encoded, without_records_before
-from .forms import FORMS, Description, dtype_of
+from .forms import FORMS, dtype_of
 from .manifest import State
 from .output import EncodedCorpus
 from .places import Folder, Input, folder_at, inputs_of
@@ -157,9 +158,9 @@ class _Job:
         if state is None:
             return manifest.read_manifest(self._folder)
         options = self._options
-        described = Description(self._dtype, state.header["tokenizer"]["name"], options.pack)
+        layout = Layout(self._dtype, state.header["tokenizer"]["name"], options.pack)
         ChunkEncoder(self._tokenizer, options.document, self._dtype)  # refuses before anything is written
-        writer = ShardsWriter(self._folder, state, options.shard_size, described)
+        writer = ShardsWriter(self._folder, state, options.shard_size, layout)
         try:
             self._encode(writer, workers, progress)
             state, tail = writer.finish()
@@ -220,7 +221,7 @@ class _Job:
 
     def _require_same(self, header: dict[str, Any]) -> None:
         """Refuse to go on with other inputs, settings or another tokenizer."""
-        if change := manifest.difference(manifest.read_inputs(self._folder), self._inputs):
+        if change := manifest.changed_input(manifest.read_inputs(self._folder), self._inputs):
             raise CorpusError(f"{change} since the work was begun, so it cannot go on; --force begins anew")
         now = header["settings"].get("now")
         self._options = self._options._replace(document=self._options.document._replace(now=now))

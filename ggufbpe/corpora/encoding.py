@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import ChatError, printable
 from ..extras import imported
 from ..tokenizer import Tokenizer
-from .chunks import Chunk, Place
+from .chunks import Chunk, CorpusPlace
 from .records import fields_of, record_of, utf8
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ class ChunkEncoder:
         return Encoded(parts, lengths, sizes, ends, [], 0 if is_last else len(text))
 
 
-def without_records_before(start: Place, encoded: Encoded, chunk: Chunk) -> Encoded:
+def without_records_before(start: CorpusPlace, encoded: Encoded, chunk: Chunk) -> Encoded:
     """What is left of a chunk without the records that `start` says to skip."""
     skip = start.record + start.skip - chunk.place.record
     if skip <= 0 or chunk.place.input != start.input or chunk.kind in ("files", "broken"):
@@ -235,12 +235,12 @@ def without_records_before(start: Place, encoded: Encoded, chunk: Chunk) -> Enco
     )
 
 
-def place_after(chunk: Chunk, files: list[int], record: int) -> Place:
+def place_after(chunk: Chunk, files: list[int], record: int) -> CorpusPlace:
     """The place behind `record` records of a chunk; `files` are the inputs of one of kind "files"."""
     if chunk.after is not None:
         return chunk.after
     if chunk.kind == "files":
-        return Place(files[record - 1] + 1)
+        return CorpusPlace(files[record - 1] + 1)
     if chunk.kind == "broken":
         return chunk.place
     return chunk.place._replace(skip=record)

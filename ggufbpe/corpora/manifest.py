@@ -13,8 +13,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .chunks import FIRST, Place
-from .forms import SUFFIXES, FileFacts
+from .chunks import FIRST, CorpusPlace
+from .forms import SUFFIXES
+from .hashed import FileFacts
 from .places import Folder, Input
 from .records import CorpusError
 
@@ -31,7 +32,7 @@ class Shard(NamedTuple):
     tokens: int
     text_bytes: int
     bad_records: int
-    start: Place  # of its first document
+    start: CorpusPlace  # of its first document
     carried: int  # tokens at its beginning of documents before that
     files: list[FileFacts]
 
@@ -50,7 +51,7 @@ class State(NamedTuple):
 
     header: dict[str, Any]
     shards: list[Shard]
-    place: Place = FIRST
+    place: CorpusPlace = FIRST
     carry: Sequence[int] = ()  # ids that fill no window yet
 
     def write(self, folder: Folder) -> None:
@@ -71,7 +72,7 @@ def unfinished(folder: Folder) -> State | None:
         return None
     try:
         shards, following = [_shard(shard) for shard in found.pop("shards")], found.pop("next")
-        return State(found, shards, Place(**following["place"]), following["carry"])
+        return State(found, shards, CorpusPlace(**following["place"]), following["carry"])
     except (KeyError, TypeError) as error:
         raise CorpusError(f"{folder.name}/{UNFINISHED}: not what ggufbpe writes: {error!r}") from None
 
@@ -132,7 +133,7 @@ def read_inputs(folder: Folder) -> list[Input]:
     return [Input(**json.loads(line)) for line in folder.read(INPUTS).splitlines()]
 
 
-def difference(before: Iterable[Input], now: Iterable[Input]) -> str:
+def changed_input(before: Iterable[Input], now: Iterable[Input]) -> str:
     """What became of the inputs, in words; "" where nothing did."""
     old, new = {given.path: given for given in before}, {given.path: given for given in now}
     for path in [*old, *new]:
@@ -167,7 +168,7 @@ def _plain(shard: Shard) -> dict[str, Any]:
 
 def _shard(found: dict[str, Any]) -> Shard:
     return Shard(
-        **{**found, "start": Place(**found["start"]), "files": [FileFacts(**f) for f in found["files"]]}
+        **{**found, "start": CorpusPlace(**found["start"]), "files": [FileFacts(**f) for f in found["files"]]}
     )
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..inputs import Model, tokenizer_of
 from ..tokenizer import Tokenizer
-from .forms import FORMS, Description, count_rows, file_hash, rows_of
+from .byte_forms import Layout
+from .forms import FORMS, rows_of
 from .manifest import Shard, read_manifest
 from .places import Folder, folder_at
 
@@ -26,7 +27,7 @@ class EncodedCorpus:
     def __init__(self, folder: Folder, found: dict[str, Any], shards: list[Shard]) -> None:
         self.folder, self.manifest, self.shards = folder, found, shards
         self.form = FORMS[found["format"]]
-        self.described = Description(found["dtype"], found["tokenizer"]["name"], found["settings"]["pack"])
+        self.layout = Layout(found["dtype"], found["tokenizer"]["name"], found["settings"]["pack"])
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> EncodedCorpus:
@@ -66,7 +67,7 @@ class EncodedCorpus:
         """The ids of the rows from number `start` on."""
         for shard in self.shards:
             if start < shard.rows:
-                yield from rows_of(self.form, self.folder, shard.name, self.described, start)
+                yield from rows_of(self.form, self.folder, shard.name, self.layout, start)
             start = max(start - shard.rows, 0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,83 +79,6 @@ class EncodedCorpus:
             f"<EncodedCorpus {self.manifest['format']}: {self.documents} documents, {self.tokens} tokens, "
             f"{len(self.shards)} shards>"
         )
-
-
-# ---- check ----------------------------------------------------------------------------------------------
-
-
-class Checked(NamedTuple):
-    """What `check_corpus` found."""
-
-    shards: int
-    problems: list[str]  # each with the file that it is about
-    sampled: int  # documents that were read and encoded again
-    not_sampled: str  # why none was, where a model was given
-
-    @property
-    def is_right(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.problems
-
-    def to_dict(self) -> dict[str, Any]:
-        """What `ggufbpe check --json` prints."""
-        return {"is_right": self.is_right, **self._asdict()}
-
-
-def check_corpus(output: str | os.PathLike[str], model: Model | None = None, *, sample: int = 100) -> Checked:
-    """Hold shards to their manifest, and with a model a sample of documents to its tokenizer.
-
-    Each file has the size and the hash of the manifest, each index the rows and ids. Of up to eight shards, the first
-    `sample` documents are read from the corpus once more and encoded; where an input is not what it was, none is.
-    """
-    corpus = EncodedCorpus.open(output)
-    problems = [problem for shard in corpus.shards for problem in _problems_of(corpus, shard)]
-    problems += _wrong_sums(corpus)
-    sampled, not_sampled = 0, ""
-    if model is not None and not problems:
-        from .sample import sample_problems
-
-        tokenizer = tokenizer_of(model)
-        problems = _wrong_tokenizer(corpus, tokenizer)
-        if not problems:
-            sampled, not_sampled, problems = sample_problems(corpus, tokenizer, sample)
-    return Checked(len(corpus.shards), problems, sampled, not_sampled)
-
-
-def _problems_of(corpus: EncodedCorpus, shard: Shard) -> Iterator[str]:
-    is_whole = True
-    for facts in shard.files:
-        try:
-            with corpus.folder.open(facts.name) as file:
-                found = file_hash(file)
-        except FileNotFoundError:
-            found = "missing"
-        if found != facts.sha256:
-            is_whole = False
-            yield (
-                f"{facts.name}: missing"
-                if found == "missing"
-                else f"{facts.name}: not the bytes that were written"
-            )
-    if is_whole:
-        rows, tokens = count_rows(corpus.form, corpus.folder, shard.name, corpus.described)
-        if (rows, tokens) != (shard.rows, shard.tokens):
-            yield (
-                f"{shard.name}: {rows} rows and {tokens} ids, where the manifest says {shard.rows} and {shard.tokens}"
-            )
-
-
-def _wrong_sums(corpus: EncodedCorpus) -> Iterator[str]:
-    for name in ("rows", "tokens"):
-        found = sum(getattr(shard, name) for shard in corpus.shards)
-        if found != corpus.manifest[name]:
-            yield f"manifest.json: {corpus.manifest[name]} {name}, where its shards have {found}"
-
-
-def _wrong_tokenizer(corpus: EncodedCorpus, tokenizer: Tokenizer) -> list[str]:
-    if tokenizer.fingerprint == corpus.manifest["tokenizer"]["fingerprint"]:
-        return []
-    return [f"manifest.json: the tokenizer was another one, that of {corpus.manifest['tokenizer']['name']}"]
 
 
 # ---- texts ----------------------------------------------------------------------------------------------
@@ -180,8 +104,15 @@ def decode_corpus(
     `ValueError` where the tokenizer is not that of the shards.
     """
     corpus, tokenizer = EncodedCorpus.open(output), tokenizer_of(model)
-    if wrong := _wrong_tokenizer(corpus, tokenizer):
+    if wrong := wrong_tokenizer(corpus, tokenizer):
         raise ValueError(f"{output}/{wrong[0]}")
     for number, row in enumerate(islice(corpus.rows(start), count), start):
         ids = row.tolist()
         yield DecodedRow(number, ids, tokenizer.decode_bytes(ids))
+
+
+def wrong_tokenizer(corpus: EncodedCorpus, tokenizer: Tokenizer) -> list[str]:
+    """What is wrong with a tokenizer for these shards."""
+    if tokenizer.fingerprint == corpus.manifest["tokenizer"]["fingerprint"]:
+        return []
+    return [f"manifest.json: the tokenizer was another one, that of {corpus.manifest['tokenizer']['name']}"]

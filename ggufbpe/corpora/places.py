@@ -91,7 +91,7 @@ def _is_in(path: str, folder: str) -> bool:
 
 
 @contextmanager
-def opened(given: Input) -> Iterator[IO[bytes]]:
+def open_input(given: Input) -> Iterator[IO[bytes]]:
     """An input, open. `ChangedError` where it is not the file that it was, before or after."""
     if is_url(given.path):
         system, path = _file_system(given.path)

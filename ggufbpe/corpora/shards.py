@@ -13,9 +13,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from ..extras import imported
-from .chunks import Chunk, Place
+from .byte_forms import Layout
+from .chunks import Chunk, CorpusPlace
 from .encoding import Encoded, place_after
-from .forms import FORMS, Description, ShardWriter
+from .forms import FORMS, ShardWriter
 from .manifest import Shard, State, Tail
 from .places import Folder
 
@@ -28,15 +29,15 @@ MOST_ROWS = 1 << 24  # of a shard, whose lengths are held in memory
 class ShardsWriter:
     """Writes documents to shards, one shard after the other."""
 
-    def __init__(self, folder: Folder, state: State, shard_size: int, described: Description) -> None:
+    def __init__(self, folder: Folder, state: State, shard_size: int, layout: Layout) -> None:
         """Goes on where `state` is. `shard_size` is in bytes of ids."""
         self._numpy: Any = imported("numpy", "corpora", "shards")
         self._form = FORMS[state.header["format"]]
-        self._folder, self._described = folder, described
+        self._folder, self._layout = folder, layout
         self.state = state
-        self._dtype = self._numpy.dtype(described.dtype)
-        self._window = described.window or 1
-        self._most = MOST_ROWS if described.window is None else 1 << 62  # documents of a shard
+        self._dtype = self._numpy.dtype(layout.dtype)
+        self._window = layout.window or 1
+        self._most = MOST_ROWS if layout.window is None else 1 << 62  # documents of a shard
         most = -(-shard_size // self._dtype.itemsize)
         self._wanted = -(-most // self._window) * self._window  # tokens of a shard
         self._place = state.place  # behind the last document
@@ -93,7 +94,7 @@ class ShardsWriter:
         self._shard_documents += stop - start
         self._bytes += int(encoded.sizes[start:stop].sum()) + self._opened_bytes
         self._opened_bytes = 0
-        if self._described.window is None:
+        if self._layout.window is None:
             self._the_writer().end(lengths)
             self._rows += stop - start
 
@@ -108,7 +109,7 @@ class ShardsWriter:
 
     def _write(self, ids: list[npt.NDArray[Any]]) -> None:
         """Write ids; of a window, as many as fill rows, and keep the others."""
-        if self._described.window is None:
+        if self._layout.window is None:
             for part in ids:
                 if len(part):
                     self._the_writer().write(part)
@@ -129,7 +130,7 @@ class ShardsWriter:
     def _the_writer(self) -> ShardWriter:
         if self._writer is None:
             self._writer = self._form.writer(
-                self._form, self._folder, f"part-{self._number:05}", self._described
+                self._form, self._folder, f"part-{self._number:05}", self._layout
             )
         return self._writer
 
@@ -161,7 +162,7 @@ class ShardsWriter:
     def _carried_ids(self) -> list[int]:
         return [int(token) for part in self._carry for token in part]
 
-    def _put(self, writer: ShardWriter, shard: Shard, place: Place, carry: list[int]) -> None:
+    def _put(self, writer: ShardWriter, shard: Shard, place: CorpusPlace, carry: list[int]) -> None:
         try:
             shard = shard._replace(files=writer.finish())
         except BaseException:
