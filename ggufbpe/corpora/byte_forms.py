@@ -112,6 +112,7 @@ def metric(number: int) -> str:
 
 
 def npy_header(layout: Layout, tokens: int) -> bytes:
+    """The header of an array of so many ids, in rows where they have one length."""
     shape = f"({tokens},)" if layout.window is None else f"({tokens // layout.window}, {layout.window})"
     descr = {"uint16": "<u2", "uint32": "<u4", "int64": "<i8"}[layout.dtype]
     head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"

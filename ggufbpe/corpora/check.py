@@ -13,7 +13,7 @@ from ..extras import imported
 from ..inputs import Model, tokenizer_of
 from ..tokenizer import Tokenizer
 from .encode import Options, chunk_reader
-from .encoding import ChunkEncoder, Document, without_records_before
+from .encoding import ChunkEncoder, Document
 from .forms import count_rows
 from .hashed import file_hash
 from .manifest import Shard, read_inputs
@@ -131,7 +131,7 @@ def _encoded_again(corpus: EncodedCorpus, tokenizer: Tokenizer, shard: Shard) ->
     nothing = numpy.zeros(0, corpus.layout.dtype)
     unfinished: list[Any] = []
     for chunk in chunk_reader(tokenizer, read_inputs(corpus.folder), options).chunks(shard.start):
-        encoded = without_records_before(shard.start, encoder.encode(chunk), chunk)
+        encoded = encoder.encode(chunk)
         ids: npt.NDArray[Any] = numpy.concatenate([*unfinished, *encoded.ids, nothing])
         before = sum(map(len, unfinished))
         begin = 0

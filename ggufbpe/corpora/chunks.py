@@ -25,15 +25,11 @@ Cut = Callable[[Any], Iterator[bytes]]  # a binary stream to pieces whose ids ar
 
 
 class CorpusPlace(NamedTuple):
-    """Where to begin to read: `offset` bytes (of a table, rows) into an input, with `record` records before it.
-
-    `skip` records are read there once more, and left out.
-    """
+    """Where to begin to read: `offset` bytes (of a table, rows) into an input, with `record` records before it."""
 
     input: int = 0
     offset: int = 0
     record: int = 0
-    skip: int = 0
 
 
 FIRST = CorpusPlace()
@@ -86,7 +82,7 @@ class ChunkReader:
     def _all(self, start: CorpusPlace) -> Iterator[Chunk]:
         read = sum(given.size for given in self._inputs[: start.input])
         for index, given in enumerate(self._inputs[start.input :], start.input):
-            place = start._replace(skip=0) if index == start.input else CorpusPlace(index)
+            place = start if index == start.input else CorpusPlace(index)
             with open_input(given) as raw:
                 for chunk in self._of_input(raw, given, place):
                     yield chunk._replace(read=read + min(raw.tell(), given.size))
@@ -125,8 +121,8 @@ class ChunkReader:
             rows += some
             size += sum(len(value) for row in some for value in row if isinstance(value, (bytes, str)))
             if size >= CHUNK or len(rows) >= _MOST_FILES:
+                at = place.record + len(rows)  # whoever takes the chunk may clear it
                 yield Chunk("rows", rows, place, size)
-                at = place.record + len(rows)
                 place, rows, size = place._replace(offset=at, record=at), [], 0
         if rows:
             yield Chunk("rows", rows, place, size)

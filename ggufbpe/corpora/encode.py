@@ -22,7 +22,7 @@ from ..tokenizer import Tokenizer, processors
 from . import manifest
 from .byte_forms import Layout
 from .chunks import CHUNK, Chunk, ChunkReader
-from .encoding import ChunkEncoder, Document, Encoded, without_records_before
+from .encoding import ChunkEncoder, Document, Encoded
 from .forms import FORMS, dtype_of
 from .manifest import State
 from .output import EncodedCorpus
@@ -128,11 +128,6 @@ def chunk_reader(tokenizer: Tokenizer, inputs: list[Input], options: Options) ->
     return ChunkReader(inputs, [column], options.by_line, cut)
 
 
-def files_of_chunk(chunk: Chunk) -> list[int]:
-    """The inputs of a chunk of small files."""
-    return [index for index, _ in chunk.data] if chunk.kind == "files" else []
-
-
 class _Job:
     """One run."""
 
@@ -154,12 +149,12 @@ class _Job:
         skipped: Counter[str] = Counter()
         self._inputs = inputs_of(paths, skipped, self._folder.name)
         self._require_packages()
+        ChunkEncoder(self._tokenizer, self._options.document, self._dtype)  # before anything is written
         state = self._begin(resume, force)
         if state is None:
             return manifest.read_manifest(self._folder)
         options = self._options
         layout = Layout(self._dtype, state.header["tokenizer"]["name"], options.pack)
-        ChunkEncoder(self._tokenizer, options.document, self._dtype)  # refuses before anything is written
         writer = ShardsWriter(self._folder, state, options.shard_size, layout)
         try:
             self._encode(writer, workers, progress)
@@ -263,16 +258,15 @@ class _Job:
     ) -> None:
         encoder = ChunkEncoder(self._tokenizer, self._options.document, self._dtype)
         reader = chunk_reader(self._tokenizer, self._inputs, self._options)
-        start = writer.state.place
         total = sum(given.size for given in self._inputs)
-        waiting: deque[tuple[Chunk, list[int], Future[Encoded]]] = deque()
+        waiting: deque[tuple[Chunk, Future[Encoded]]] = deque()
         size = 0
 
         def take() -> int:
-            chunk, files, future = waiting.popleft()
-            encoded = without_records_before(start, future.result(), chunk)
+            chunk, future = waiting.popleft()
+            encoded = future.result()
             self._tell_bad(encoded, chunk)
-            writer.add(encoded, chunk, files)
+            writer.add(encoded, chunk)
             if progress is not None:
                 path = self._inputs[min(chunk.place.input, len(self._inputs) - 1)].path
                 progress(Progress(chunk.read, total, writer.documents, writer.tokens, path))
@@ -280,11 +274,10 @@ class _Job:
 
         pool = ThreadPoolExecutor(workers, "ggufbpe-encode")
         try:
-            for chunk in reader.chunks(start):
+            for chunk in reader.chunks(writer.state.place):
                 while waiting and (size + chunk.size > _WAITING_BYTES or len(waiting) > 2 * workers):
                     size -= take()
-                files = files_of_chunk(chunk)
-                waiting.append((chunk, files, pool.submit(encoder.encode, chunk)))
+                waiting.append((chunk, pool.submit(encoder.encode, chunk)))
                 size += chunk.size
             while waiting:
                 take()

@@ -55,6 +55,9 @@ class Encoded(NamedTuple):
     lengths: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int64]  # bytes of text of each document
     records: npt.NDArray[np.int64]  # for each document, how many records of the chunk are done with it
+    ends: npt.NDArray[
+        np.int64
+    ]  # and where the next one is: bytes or rows into the chunk; of files, the next input
     bad: list[Bad]
     open_size: int = 0  # bytes of the text that does not end
 
@@ -96,35 +99,46 @@ class ChunkEncoder:
         if chunk.kind == "piece":
             return self._piece(data.pop(), chunk)
         if chunk.kind == "broken":
-            return self._encoded([], [], [Bad(0, data[0])])
+            return self._encoded([], [], [Bad(0, data[0])], [])
+        ends, found_records = self._records_of(chunk.kind, data)
+        del data
         texts: list[Any] = []
         records: list[int] = []
         bad: list[Bad] = []
-        find = {"json": self._json, "lines": self._lines, "rows": self._rows, "files": self._files}[
-            chunk.kind
-        ]
-        for number, found in enumerate(find(data)):
+        for number, found in enumerate(found_records):
             if isinstance(found, ValueError):
                 bad.append(Bad(number, str(found)))
             elif found is not None:
                 texts.append(found)
                 records.append(number + 1)
-        return self._encoded(texts, records, bad)
+        return self._encoded(texts, records, bad, ends)
+
+    def _records_of(self, kind: str, data: list[Any]) -> tuple[Any, Iterable[Any]]:
+        """Where each record ends, and what it has: a text, None for a blank line, an error where it is no document."""
+        numpy = self._numpy
+        if kind == "rows":
+            return numpy.arange(1, len(data) + 1), self._rows(data)
+        if kind == "files":
+            return [index + 1 for index, _ in data], [text for _, text in data]
+        lines = _split(data.pop())
+        ends = numpy.cumsum(numpy.fromiter(map(len, lines), numpy.int64, len(lines)) + 1)
+        if kind == "lines":
+            return ends, (line.removesuffix(b"\r") for line in lines)
+        return ends, self._json(lines)
 
     # ---- texts --------------------------------------------------------------------------------------
 
-    def _json(self, data: list[bytes]) -> Iterable[Any]:
-        """The text of each line; None for a blank one, an error for one that has none."""
-        if self._document.chat_column is not None:
-            for line in _split(data.pop()):
-                yield self._slowly(line)
-            return
+    def _json(self, lines: list[bytes]) -> Iterable[Any]:
+        lines.reverse()  # so that each is released when it is done
         column, loads = self._document.text_column, self._loads
-        for line in _split(data.pop()):
+        is_chat = self._document.chat_column is not None
+        while lines:
+            line = lines.pop()
             try:
-                yield loads(line)[column].encode()
+                text = None if is_chat else loads(line)[column].encode()
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-                yield self._slowly(line)
+                text = None
+            yield self._slowly(line) if text is None else text
 
     def _slowly(self, line: bytes) -> Any:
         if not line.strip():
@@ -154,12 +168,9 @@ class ChunkEncoder:
                 name = printable(self._document.text_column)
                 yield ValueError(f"the column {name} has no text but {type(value).__name__}")
 
-    def _files(self, data: list[tuple[int, bytes]]) -> Iterable[bytes]:
-        return (text for _, text in data)
-
     # ---- ids ----------------------------------------------------------------------------------------
 
-    def _encoded(self, texts: list[Any], records: list[int], bad: list[Bad]) -> Encoded:
+    def _encoded(self, texts: list[Any], records: list[int], bad: list[Bad], ends: Any) -> Encoded:
         numpy = self._numpy
         arrays = (self._chats if self._document.chat_column else self._plain)(texts, records, bad)
         sizes = numpy.fromiter(map(len, texts), numpy.int64, len(texts))
@@ -170,7 +181,8 @@ class ChunkEncoder:
         if lengths.sum() < _MUCH and parts:
             parts = [numpy.concatenate(parts)]
         ids = [part.astype(self._dtype, copy=False) for part in parts]
-        return Encoded(ids, lengths, sizes, numpy.array(records, numpy.int64), bad)
+        done = numpy.array(records, numpy.int64)
+        return Encoded(ids, lengths, sizes, done, numpy.array(ends, numpy.int64)[done - 1], bad)
 
     def _plain(self, texts: list[Any], records: list[int], bad: list[Bad]) -> list[list[Any]]:
         found = self._tokenizer.encode_batch_to_numpy(
@@ -179,12 +191,11 @@ class ChunkEncoder:
         return [[*self._before, ids, *self._behind] for ids in found]
 
     def _chats(self, texts: list[Any], records: list[int], bad: list[Bad]) -> list[list[Any]]:
-        """As `apply_chat_template`; BOS and EOS are added where they are wanted and not there yet."""
+        """As llama-server encodes a prompt; BOS and EOS are added where they are wanted and not there yet."""
         found, kept = [], []
         for record, messages in zip(records, texts):
-            body = {"messages": messages, "add_generation_prompt": False}
             try:
-                prompt = self._tokenizer.chats.prompt(body, now=self._now)
+                prompt = self._tokenizer.chats.prompt({"messages": messages}, now=self._now, whole=True)
             except ChatError as error:
                 bad.append(Bad(record - 1, str(error)))
                 continue
@@ -211,39 +222,17 @@ class ChunkEncoder:
         parts = [part.astype(self._dtype, copy=False) for part in parts]
         ends = numpy.array([1] if is_last else [], numpy.int64)
         lengths, sizes = ends * sum(map(len, parts)), ends * len(text)
-        return Encoded(parts, lengths, sizes, ends, [], 0 if is_last else len(text))
+        return Encoded(parts, lengths, sizes, ends, ends, [], 0 if is_last else len(text))
 
 
-def without_records_before(start: CorpusPlace, encoded: Encoded, chunk: Chunk) -> Encoded:
-    """What is left of a chunk without the records that `start` says to skip."""
-    skip = start.record + start.skip - chunk.place.record
-    if skip <= 0 or chunk.place.input != start.input or chunk.kind in ("files", "broken"):
-        return encoded
-    if chunk.kind == "piece":
-        return encoded._replace(ids=[], lengths=encoded.lengths[:0], records=encoded.records[:0], open_size=0)
-    count = int((encoded.records <= skip).sum())
-    ids, left = [], int(encoded.lengths[:count].sum())
-    for part in encoded.ids:
-        ids.append(part[left:])
-        left = max(left - len(part), 0)
-    return Encoded(
-        ids,
-        encoded.lengths[count:],
-        encoded.sizes[count:],
-        encoded.records[count:],
-        [bad for bad in encoded.bad if bad.record >= skip],
-    )
-
-
-def place_after(chunk: Chunk, files: list[int], record: int) -> CorpusPlace:
-    """The place behind `record` records of a chunk; `files` are the inputs of one of kind "files"."""
+def place_after(chunk: Chunk, encoded: Encoded, document: int) -> CorpusPlace:
+    """The place behind a document of a chunk; it depends on nothing that was read before."""
     if chunk.after is not None:
         return chunk.after
+    record, end = int(encoded.records[document]), int(encoded.ends[document])
     if chunk.kind == "files":
-        return CorpusPlace(files[record - 1] + 1)
-    if chunk.kind == "broken":
-        return chunk.place
-    return chunk.place._replace(skip=record)
+        return CorpusPlace(end)
+    return CorpusPlace(chunk.place.input, chunk.place.offset + end, chunk.place.record + record)
 
 
 def _split(data: bytes) -> list[bytes]:

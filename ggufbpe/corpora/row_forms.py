@@ -6,6 +6,7 @@ ids, lengths -> [this file] -> part-00000.parquet or .arrow
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..extras import imported
@@ -38,6 +39,7 @@ class RowsWriter:
             self._writer = imported("pyarrow.ipc", "corpora", "writing arrow").new_file(
                 self._data, self._schema
             )
+        self._dtype = layout.dtype
         self._ids: list[Any] = []  # of rows that are not written
         self._lengths: list[int] = []
         self._tokens = 0  # of those of them that have ended
@@ -56,6 +58,7 @@ class RowsWriter:
         numpy, pyarrow = self._numpy, self._pyarrow
         if not self._lengths:
             return
+        self._ids = self._ids or [numpy.zeros(0, self._dtype)]
         ids = numpy.concatenate(self._ids) if len(self._ids) > 1 else self._ids[0]
         self._ids = [ids[self._tokens :]]
         offsets = numpy.concatenate([[0], numpy.cumsum(self._lengths)]).astype("int64")
@@ -69,6 +72,8 @@ class RowsWriter:
         return [self._data.finish()]
 
     def discard(self) -> None:
+        with suppress(OSError):  # it writes its end, be it of a full disk
+            self._writer.close()
         self._data.discard()
 
 

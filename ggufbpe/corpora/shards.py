@@ -60,8 +60,8 @@ class ShardsWriter:
 
     # ---- documents ----------------------------------------------------------------------------------
 
-    def add(self, encoded: Encoded, chunk: Chunk, files: list[int]) -> None:
-        """The documents of a chunk. `files` are the inputs of one of kind "files"."""
+    def add(self, encoded: Encoded, chunk: Chunk) -> None:
+        """The documents of a chunk."""
         numpy = self._numpy
         cumulative = numpy.cumsum(encoded.lengths)
         start, ids = 0, _Ids(encoded.ids)
@@ -75,7 +75,7 @@ class ShardsWriter:
             record = int(encoded.records[stop - 1])
             self._bad += self._tail_bad + sum(1 for place in bad if place < record)
             self._tail_bad, bad = 0, [place for place in bad if place >= record]
-            self._place = place_after(chunk, files, record)
+            self._place = place_after(chunk, encoded, stop - 1)
             start = stop
             if stop > end:
                 self._end_shard()
