@@ -189,7 +189,6 @@ def test_chats_are_put_into_the_template(tmp_path: Path, tok: Tokenizer) -> None
     chats = [
         [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello", "extra": None}],
         [{"role": "assistant", "content": "A"}, {"role": "user", "content": "Bye"}],
-        [{"role": "user", "content": "Bye"}],
     ]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"messages": chat}) + "\n" for chat in chats))
     pq.write_table(pa.table({"messages": chats}), tmp_path / "a.parquet")
