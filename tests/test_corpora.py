@@ -143,6 +143,46 @@ def test_every_kind_of_file_gives_the_same_documents(
     assert rows(encode_corpus(tmp_path / name, tok, tmp_path / "out")) == expected(tok)
 
 
+TABLES = [("a.parquet", write_parquet), ("a.arrow", write_arrow_file), ("a.csv", write_csv)]
+
+
+@pytest.mark.parametrize(("name", "write"), TABLES)
+@pytest.mark.parametrize("command", ["count", "stats"])
+def test_tables_are_counted_and_measured(
+    command: str, name: str, write: Callable[[Path], None], run: Run, tmp_path: Path
+) -> None:
+    """As the same texts in JSON lines; those of a directory where the column is named."""
+    (tmp_path / "tables").mkdir()
+    write(tmp_path / "tables" / name)
+    write_jsonl(tmp_path / "a.jsonl")
+    keys = ("tokens", "bytes", "characters")
+    totals = []
+    for path in (tmp_path / "tables", tmp_path / "tables" / name, tmp_path / "a.jsonl"):
+        result = run(command, "-m", GPT2, path, "--text-column", "text", "--json")
+        assert (result.code, result.err) == (0, "")
+        total = json.loads(result.text)["total"]
+        totals.append([(total if command == "count" else total[0])[key] for key in keys])
+    assert totals[0] == totals[1] == totals[2]
+
+
+@pytest.mark.parametrize(("name", "write"), TABLES)
+def test_tables_are_trained_on_and_verified(name: str, write: Callable[[Path], None], tmp_path: Path) -> None:
+    write(tmp_path / name)
+    write_jsonl(tmp_path / "a.jsonl")
+    trained = [
+        ggufbpe.train([tmp_path / file], vocab_size=270, field="text").merges for file in (name, "a.jsonl")
+    ]
+    assert trained[0] == trained[1]
+    assert ggufbpe.verify(GPT2, GPT2, [tmp_path / name], field="text").texts == len(TEXTS)
+
+
+def test_a_table_is_grouped_by_another_column(run: Run, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["a", "b b", None], "lang": ["de", "fr", "fr"]}), tmp_path / "a.parquet")
+    result = run("stats", "-m", GPT2, tmp_path / "a.parquet", "--by-field", "lang", "--json")
+    assert [row["group"] for row in json.loads(result.text)["rows"]] == ["de", "fr"]
+    assert "left out: row 3: the column 'text' has no text" in result.err
+
+
 def test_each_line_of_plain_text_may_be_a_document(tmp_path: Path, tok: Tokenizer) -> None:
     (tmp_path / "a.txt").write_bytes(b"one\r\n\ntwo\nthree")
     found = encode_corpus(tmp_path / "a.txt", tok, tmp_path / "out", by_line=True)

@@ -69,7 +69,11 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--by-field", metavar="NAME", help="group JSON lines by this field, such as lang")
     parser.add_argument(
-        "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
+        "--field",
+        "--text-column",
+        metavar="NAME",
+        help='the field or column that is the text of JSON lines and tables (default: "text"); every file has such'
+        " records then, a line of JSON where it is not named .csv, .parquet or .arrow",
     )
     add_no_ignore(parser)
     add_special_flags(parser)

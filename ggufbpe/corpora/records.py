@@ -14,7 +14,7 @@ import io
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple
 
 from ..errors import printable
 from ..extras import NotInstalledError, imported
@@ -26,7 +26,6 @@ _ZSTD = (".zst", ".zstd")
 DEFAULT_FIELD = "text"  # of JSON lines
 
 Report = Callable[[str, Exception], object]
-T = TypeVar("T")
 
 
 class CorpusError(ValueError):
@@ -169,33 +168,6 @@ def record_of(line: str, field: str | None) -> Record:
         name = printable(DEFAULT_FIELD if field is None else field)
         raise ValueError(f"the field {name} is no text; --field NAME says which one to read")
     return Record(text, fields)
-
-
-def records(
-    stream: Any, name: str, field: str | None, report: Report
-) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """The texts of JSON lines as bytes, with all fields. Lines that have none are reported together, at the end."""
-    for text, fields in read_lines(
-        stream, name, report, lambda line: record_of(line.decode("utf-8", "surrogateescape"), field)
-    ):
-        yield utf8(text), fields
-
-
-def read_lines(stream: Any, name: str, report: Report, read: Callable[[bytes], T]) -> Iterator[T]:
-    """What `read` makes of each line; those of which it raises a `ValueError` are reported together, at the end."""
-    bad, first = 0, ""
-    for number, line in enumerate(lines(stream), 1):
-        if not line.strip():
-            continue
-        try:
-            found = read(line)
-        except ValueError as error:
-            bad, first = bad + 1, first or f"line {number}: {error}"
-        else:
-            yield found
-    if bad:
-        left_out = "" if bad == 1 else f" ({bad} such lines)"
-        report(name, CorpusError(f"left out: {first}{left_out}"))
 
 
 def utf8(text: str) -> bytes:

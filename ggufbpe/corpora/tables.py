@@ -7,8 +7,6 @@ Nothing is read but the columns that are asked for. Text of parquet and arrow co
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -83,6 +81,9 @@ def _values(column: Any, pyarrow: Any) -> list[Any]:
 
 
 def _csv_rows(stream: Any, name: str, columns: Sequence[str], start: int) -> Iterator[list[Row]]:
+    import csv
+    import io
+
     csv.field_size_limit(_LONGEST_FIELD)
     text = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
     try:
