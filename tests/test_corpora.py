@@ -260,6 +260,33 @@ def test_without_orjson_the_ids_are_the_same(
     assert rows(encode_corpus(corpus, tok, tmp_path / "out")) == expected(tok)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"id": [1, {"text": "no"}], "text": "a \\ud83d\\ude00 \\n \\u8005 na\xc3\xafve", "x": NaN}',
+        b'{"text": ""}',
+        b'{"text": "\\ud800"}',
+        b'{"text": null}',
+        b'{"text": 1}',
+        b'{"other": "x"}',
+        b'{"text": "a", "text": "b"}',
+        b"[]",
+        b"{",
+        b"",
+    ],
+)
+def test_a_very_long_line_is_read_as_a_short_one(
+    line: bytes, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(line + b"\n")
+    found = []
+    for length, name in ((1 << 24, "short"), (0, "long")):
+        monkeypatch.setattr(encoding, "_LONG", length)
+        corpus = encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / name, on_error="skip")
+        found.append((rows(corpus), corpus.bad_records))
+    assert found[0] == found[1]
+
+
 def test_lines_may_be_longer_than_what_is_read_at_once() -> None:
     class Drops:
         data = b"ab\n\ncdefg\nh"

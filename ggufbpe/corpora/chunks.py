@@ -139,17 +139,23 @@ class ChunkReader:
                 if kind == "json" or size < _LONG:
                     continue
                 line = _Line(b"".join(parts), stream)
-                parts = []
+                parts, size = [], 0
                 for chunk in self._pieces(line, place):
                     place = chunk.after or place
                     yield chunk
                 block = line.behind
                 end = block.rfind(b"\n") + 1
             if end:
-                data = b"".join([*parts, block[:end]])
-                yield Chunk(kind, [data], place, len(data))
-                place = _behind(place, data)
-            parts, size = [block[end:]], len(block) - end
+                parts.append(block[:end])
+                chunk = Chunk(kind, [b"".join(parts)], place, size + end)
+                place = _behind(place, chunk.data[0])
+                parts = [
+                    block[end:]
+                ]  # before the chunk is given away, so that a line of a gigabyte is not kept here
+                yield chunk
+            else:
+                parts = [block]
+            size = len(block) - end
         if rest := b"".join(parts):
             yield Chunk(kind, [rest], place, len(rest))
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _MUCH = 1 << 24  # tokens that are not copied to stand in one array
+_LONG = 1 << 24  # bytes of a line that is read so that it takes little memory
+_AT_ONCE = 1 << 12  # documents, each of which costs memory, however short it is
 
 
 class Document(NamedTuple):
@@ -69,6 +71,31 @@ def json_loads() -> Callable[[bytes], Any]:
     except ImportError:
         return json.loads
     return found
+
+
+def text_of_long_line(line: bytes, column: str) -> memoryview | None:
+    """The text of a line of JSON by pyarrow, which makes bytes of it; None where it is not there, or cannot.
+
+    A str may have four bytes a character, and bytes are made of it beside.
+    """
+    try:
+        pyarrow, json_reader = import_module("pyarrow"), import_module("pyarrow.json")
+    except ImportError:
+        return None
+    schema = pyarrow.schema([(column, pyarrow.large_binary())])
+    try:
+        table = json_reader.read_json(
+            pyarrow.BufferReader(line),
+            json_reader.ReadOptions(use_threads=False, block_size=len(line) + 1),
+            json_reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+            memory_pool=pyarrow.system_memory_pool(),  # which gives it back
+        )
+    except pyarrow.ArrowException:
+        return None
+    if table.num_rows != 1 or table.column(column).null_count:
+        return None
+    value = table.column(column).chunk(0)[0].as_buffer()
+    return memoryview(value).cast("B")
 
 
 class ChunkEncoder:
@@ -134,6 +161,10 @@ class ChunkEncoder:
         is_chat = self._document.chat_column is not None
         while lines:
             line = lines.pop()
+            if len(line) >= _LONG and not is_chat and (found := text_of_long_line(line, column)) is not None:
+                del line
+                yield found
+                continue
             try:
                 text = None if is_chat else loads(line)[column].encode()
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -172,17 +203,27 @@ class ChunkEncoder:
 
     def _encoded(self, texts: list[Any], records: list[int], bad: list[Bad], ends: Any) -> Encoded:
         numpy = self._numpy
-        arrays = (self._chats if self._document.chat_column else self._plain)(texts, records, bad)
-        sizes = numpy.fromiter(map(len, texts), numpy.int64, len(texts))
-        texts.clear()
-        parts = [part for array in arrays for part in array]
-        lengths = numpy.fromiter((sum(map(len, array)) for array in arrays), numpy.int64, len(arrays))
-        del arrays
-        if lengths.sum() < _MUCH and parts:
-            parts = [numpy.concatenate(parts)]
-        ids = [part.astype(self._dtype, copy=False) for part in parts]
-        done = numpy.array(records, numpy.int64)
-        return Encoded(ids, lengths, sizes, done, numpy.array(ends, numpy.int64)[done - 1], bad)
+        sizes: list[int] = []
+        done: list[int] = []
+        ids: list[Any] = []
+        lengths: list[int] = []
+        encode = self._chats if self._document.chat_column else self._plain
+        for begin in range(0, len(texts), _AT_ONCE):
+            some, their = texts[begin : begin + _AT_ONCE], records[begin : begin + _AT_ONCE]
+            texts[begin : begin + _AT_ONCE] = [None] * len(some)  # released when it is done
+            arrays = encode(some, their, bad)
+            sizes += map(len, some)
+            done += their
+            del some[:]
+            lengths += [sum(map(len, array)) for array in arrays]
+            parts = [part for array in arrays for part in array]
+            del arrays
+            if parts and sum(map(len, parts)) < _MUCH:
+                parts = [numpy.concatenate(parts)]
+            ids += [part.astype(self._dtype, copy=False) for part in parts]
+        counted = [numpy.array(numbers, numpy.int64) for numbers in (lengths, sizes, done)]
+        ends = numpy.array(ends, numpy.int64)[counted[2] - 1]
+        return Encoded(ids, counted[0], counted[1], counted[2], ends, bad)
 
     def _plain(self, texts: list[Any], records: list[int], bad: list[Bad]) -> list[list[Any]]:
         found = self._tokenizer.encode_batch_to_numpy(
