@@ -138,6 +138,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = "".join(json.dumps({"lang": lang, "text": TEXT, "body": TEXT}) + "\n" for lang in ("de", "fr"))
     (folder / "a.jsonl").write_text(lines)
     (folder / "chats.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
+    (folder / "bad.jsonl").write_text('{"text": "Hello world"}\nnot JSON\n')
     for name in ("wiki.jsonl.gz", "b.jsonl.gz"):
         (folder / name).write_bytes(gzip.compress(lines.encode()))
 

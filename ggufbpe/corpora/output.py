@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..inputs import Model, tokenizer_of
 from ..tokenizer import Tokenizer
+from ..wording import counted
 from .byte_forms import Layout
 from .forms import FORMS, rows_of
 from .manifest import Shard, read_manifest
@@ -77,7 +78,7 @@ class EncodedCorpus:
     def __repr__(self) -> str:
         return (
             f"<EncodedCorpus {self.manifest['format']}: {self.documents} documents, {self.tokens} tokens, "
-            f"{len(self.shards)} shards>"
+            f"{counted(len(self.shards), 'shard')}>"
         )
 
 

@@ -23,6 +23,7 @@ from .records import (
 from .tables import table_rows
 
 T = TypeVar("T")
+_Found = Iterator["tuple[int, tuple[bytes, dict[str, Any]] | ValueError]"]
 
 
 def has_records(name: str, field: str | None) -> bool:
@@ -77,9 +78,7 @@ def _reported(
         report(name, CorpusError(f"left out: {first}{left_out}"))
 
 
-def _of_table(
-    stream: Any, name: str, field: str | None, also: str | None
-) -> Iterator[tuple[int, tuple[bytes, dict[str, Any]] | ValueError]]:
+def _of_table(stream: Any, name: str, field: str | None, also: str | None) -> _Found:
     column = DEFAULT_FIELD if field is None else field
     columns = [column, *([] if also is None else [also])]
     rows = (row for some in table_rows(stream, name, columns) for row in some)
