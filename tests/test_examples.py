@@ -137,8 +137,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_bytes(gzip.compress(TEXT.encode()))
     lines = "".join(json.dumps({"lang": lang, "text": TEXT, "body": TEXT}) + "\n" for lang in ("de", "fr"))
     (folder / "a.jsonl").write_text(lines)
-    (folder / "chats.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
-    (folder / "bad.jsonl").write_text('{"text": "Hello world"}\nnot JSON\n')
     for name in ("wiki.jsonl.gz", "b.jsonl.gz"):
         (folder / name).write_bytes(gzip.compress(lines.encode()))
 
@@ -212,6 +210,11 @@ def prepare(example: Example, folder: Path) -> None:
             (folder / name).unlink(missing_ok=True)
     if "recorded.json -p" in example.text:
         (folder / "recorded.json").write_text("[15496, 995]")
+    if "chats.jsonl" in example.text:
+        messages = json.loads((folder / "messages.json").read_text())
+        (folder / "chats.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
+    if "bad.jsonl" in example.text:
+        (folder / "bad.jsonl").write_text('{"text": "Hello world"}\nnot JSON\n')
     if example.home in ("decode", "check"):
         assert run("ggufbpe encode -m model.gguf wiki.jsonl.gz -o shards", folder).returncode == 0
     if example.home == "explain.md":  # whose merges and scores it shows

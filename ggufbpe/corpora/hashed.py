@@ -37,8 +37,11 @@ class HashedFile:
         rest = memoryview(data).cast("B")
         self._hash.update(rest)
         size = len(rest)
-        while rest:
-            rest = rest[self._unfinished.file.write(rest) :]
+        try:
+            while rest:
+                rest = rest[self._unfinished.file.write(rest) :]
+        except OSError as error:  # of a full disk, which has no name
+            raise type(error)(error.errno, error.strerror, error.filename or self.name) from error
         self.size += size
         return size
 
