@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 from .once import making
 
 if TYPE_CHECKING:
+    from .corpora.check import check_corpus as check_corpus
+    from .corpora.encode import encode_corpus as encode_corpus
+    from .corpora.output import decode_corpus as decode_corpus
     from .diagnosis.diagnose import diagnose as diagnose
     from .errors import ChatError as ChatError
     from .errors import CorruptMetadataError as CorruptMetadataError
@@ -47,10 +50,13 @@ _HOMES = {
     "GGUFWarning": "vocab",
     "TokenAttribute": "vocab",
     "Tokenizer": "tokenizer",
+    "check_corpus": "corpora.check",
     "compare": "verification.side_by_side",
+    "decode_corpus": "corpora.output",
     "diagnose": "diagnosis.diagnose",
     "diff": "verification.diff",
     "doctor": "examination.examine",
+    "encode_corpus": "corpora.encode",
     "explain": "trace.explain",
     "fix": "examination.mend",
     "patterns": "models.bpe.regex_patterns",
@@ -79,10 +85,13 @@ __all__ = [
     "UnsupportedVersionError",
     "VocabularyError",
     "WrongTypeError",
+    "check_corpus",
     "compare",
+    "decode_corpus",
     "diagnose",
     "diff",
     "doctor",
+    "encode_corpus",
     "explain",
     "fix",
     "patterns",

@@ -392,6 +392,15 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         made_of = self._vocabulary if self._metadata is None else packed(self._metadata)
         return _unpickled, (type(self), made_of, self._engine, self._cache_bytes)
 
+    @made_once
+    def fingerprint(self) -> str:
+        """The SHA-256 of what makes the tokenizer, in hex: one for all files that have the same tokenizer."""
+        import hashlib
+        import pickle
+
+        made_of = pickle.dumps(self._vocabulary) if self._metadata is None else packed(self._metadata)
+        return hashlib.sha256(made_of).hexdigest()
+
     def __copy__(self) -> Tokenizer:
         return self._with(self._vocabulary)
 
@@ -438,7 +447,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         if isinstance(texts, (str, bytes, bytearray, memoryview)):
             raise TypeError("a batch is several texts; for one, use encode")
         if threads is None:
-            threads = _processors()
+            threads = processors()
         _check_threads(threads)
         encoder = self._encoder
         if encoder is None:
@@ -526,7 +535,7 @@ def _check_threads(threads: int) -> None:
         raise ValueError(f"threads must be 1 or more, not {threads}")
 
 
-def _processors() -> int:
+def processors() -> int:
     """How many processors this process may use."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))

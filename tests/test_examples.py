@@ -210,6 +210,13 @@ def prepare(example: Example, folder: Path) -> None:
             (folder / name).unlink(missing_ok=True)
     if "recorded.json -p" in example.text:
         (folder / "recorded.json").write_text("[15496, 995]")
+    if "chats.jsonl" in example.text:
+        messages = json.loads((folder / "messages.json").read_text())
+        (folder / "chats.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
+    if "bad.jsonl" in example.text:
+        (folder / "bad.jsonl").write_text('{"text": "Hello world"}\nnot JSON\n')
+    if example.home in ("decode", "check"):
+        assert run("ggufbpe encode -m model.gguf wiki.jsonl.gz -o shards", folder).returncode == 0
     if example.home == "explain.md":  # whose merges and scores it shows
         try:
             shutil.copy(real_vocabulary("llama-spm"), folder / "llama-2.gguf")

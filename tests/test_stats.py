@@ -35,7 +35,7 @@ from synthetic import (
 import ggufbpe
 from ggufbpe import Tokenizer, statistics, stats
 from ggufbpe.cli import _output, _progress, main
-from ggufbpe.corpus import CorpusError
+from ggufbpe.corpora.records import CorpusError
 from ggufbpe.inputs import tokenizers_of
 from ggufbpe.pipeline.blocks import blocks
 from ggufbpe.statistics import Measures, Stats, Usage, measure

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from synthetic import bounded, texts
 
 from ggufbpe import extras, train
-from ggufbpe.corpus import CorpusError
+from ggufbpe.corpora.records import CorpusError
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.models.bpe.split import splitter
 from ggufbpe.training import corpus

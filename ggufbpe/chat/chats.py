@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -40,14 +41,21 @@ class Chats:
         self._ends = Ends(bos, eos, tokenizer.add_bos, tokenizer.add_eos)
 
     def prompt(
-        self, body: Mapping[str, Any], chat_template: str | None = None, now: datetime | None = None
+        self,
+        body: Mapping[str, Any],
+        chat_template: str | None = None,
+        now: datetime | None = None,
+        *,
+        whole: bool = False,
     ) -> bytes:
         """The UTF-8 of the prompt that `/apply-template` makes of a request's body.
 
         `chat_template` is a template, or the name of one of the file, in place of the file's. `ChatError` where
-        llama-server refuses.
+        llama-server refuses. With `whole`, the chat is over, as those of a corpus are: an answer that comes last is
+        ended as the others are, where llama-server has it go on, and no other one is begun.
         """
-        return self._prompt(body, chat_template, time.localtime() if now is None else now.timetuple())[0]
+        clock = time.localtime() if now is None else now.timetuple()
+        return self._prompt(body, chat_template, clock, whole)[0]
 
     def parts(
         self, body: Mapping[str, Any], chat_template: str | None = None, now: datetime | None = None
@@ -70,24 +78,30 @@ class Chats:
         return PromptInParts(prompt, origins.parts(text) if is_same else whole, request)
 
     def _prompt(
-        self, body: Mapping[str, Any], chat_template: str | None, clock: time.struct_time
+        self,
+        body: Mapping[str, Any],
+        chat_template: str | None,
+        clock: time.struct_time,
+        whole: bool = False,
     ) -> tuple[bytes, ChatTemplate, Request]:
         try:
             if type(body) is not dict or any(map(is_other_form, body.values())):
                 body = in_json_form(body)
             try:
-                return self._prompt_of_json(body, chat_template, clock)
+                return self._prompt_of_json(body, chat_template, clock, whole)
             except (ChatError, TypeError, ValueError) as refusal:
                 body = _in_other_form(body, refusal)
-            return self._prompt_of_json(body, chat_template, clock)
+            return self._prompt_of_json(body, chat_template, clock, whole)
         except RecursionError:
             raise ChatError("the chat is nested too deeply") from None
 
     def _prompt_of_json(
-        self, body: Mapping[str, Any], chat_template: str | None, clock: time.struct_time
+        self, body: Mapping[str, Any], chat_template: str | None, clock: time.struct_time, whole: bool
     ) -> tuple[bytes, ChatTemplate, Request]:
         default, for_tools = self._templates(chat_template)
         request = request_of(body, default.supports_thinking)
+        if whole:
+            request = replace(request, continuation="", add_generation_prompt=False)
         template = for_tools if request.tools else default
         text = template.prompt(request, clock)
         check_rest(body)

@@ -40,6 +40,9 @@ COMMANDS = {  # command: what it does, in a line
     "export": "write a vocabulary for tokenizers, tiktoken and others",
     "import": "make a vocabulary out of a tokenizer.json",
     "train": "learn a vocabulary from a corpus",
+    "encode": "write a corpus as shards of ids that trainers read",
+    "decode": "the documents of such shards as text",
+    "check": "hold such shards to their manifest and tokenizer",
 }
 
 EXIT_ERROR, EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 2, 130, 141

@@ -87,3 +87,13 @@ def waiting(for_what: str) -> Iterator[None]:
         is_done.set()
         thread.join()
         bar.clear()
+
+
+def duration(seconds: float) -> str:
+    """The time left, for people.
+
+    >>> duration(75), duration(4000)
+    ('1:15 left', '1:06 h left')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02} left" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02} h left"

@@ -10,16 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, BinaryIO, NamedTuple
 
 from .. import utf8
-from ..corpus import (
-    CorpusError,
-    File,
-    decompressed,
-    files_of,
-    has_json_lines,
-    read_lines,
-    records,
-    without_compression,
-)
+from ..corpora.readers import has_records, read_lines, records
+from ..corpora.records import CorpusError, decompressed, has_json_lines, without_compression
+from ..corpora.sources import File, files_of
 from ..pipeline.blocks import added_ids, blocks
 from ..tokenizer import Tokenizer
 from ..views import terminal
@@ -92,7 +85,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="count a text")
     add_stdin(parser, "count")
     parser.add_argument(
-        "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
+        "--field",
+        "--text-column",
+        metavar="NAME",
+        help='the field or column that is the text of JSON lines and tables (default: "text"); every file has such'
+        " records then, a line of JSON where it is not named .csv, .parquet or .arrow",
     )
     parser.add_argument(
         "--chat",
@@ -156,7 +153,8 @@ class _Job:
         self.errors: list[dict[str, str]] = []
 
     def run(self, arguments: argparse.Namespace) -> None:
-        found = list(files_of(arguments.paths, self._skipped, self._report, ignored_of(arguments)))
+        tables = arguments.field is not None
+        found = list(files_of(arguments.paths, self._skipped, self._report, ignored_of(arguments), tables))
         if self._prompt is not None:
             others = [file for file in found if file.path != file.root and not _is_named_as_json(file.path)]
             found = [file for file in found if file not in others]
@@ -234,7 +232,7 @@ class _Job:
         with decompressed(raw, path) as stream:
             if self._prompt is not None:
                 return self._counts(path, self._prompts(path, stream), show, self._added)
-            if self._field is None and not has_json_lines(path):
+            if not has_records(path, self._field):
                 return self._count_text(path, stream, show)
             texts = (text for text, _ in records(stream, path, self._field, self._report))
             return self._counts(path, texts, show, self._added)

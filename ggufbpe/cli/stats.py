@@ -24,7 +24,7 @@ from ._arguments import (
 )
 from ._files import add_no_ignore, problem_with, require_free, say_what_is_not_utf8, say_what_was_left_out
 from ._input import settle_stdin, stdin
-from ._progress import Bar
+from ._progress import Bar, duration
 from ._signals import termination_as_exit
 
 if TYPE_CHECKING:
@@ -69,7 +69,11 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--by-field", metavar="NAME", help="group JSON lines by this field, such as lang")
     parser.add_argument(
-        "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
+        "--field",
+        "--text-column",
+        metavar="NAME",
+        help='the field or column that is the text of JSON lines and tables (default: "text"); every file has such'
+        " records then, a line of JSON where it is not named .csv, .parquet or .arrow",
     )
     add_no_ignore(parser)
     add_special_flags(parser)
@@ -154,7 +158,7 @@ class _Job:
         """Draw the bar: `done` of `total` bytes are read; `name` is the current file."""
         if self.bar.is_due():
             share = min(done / total, 1.0) if total else 0.0
-            left = _duration(self.bar.seconds * (1 - share) / share) if share else ""
+            left = duration(self.bar.seconds * (1 - share) / share) if share else ""
             self.bar.draw(share, f"{left:>9} {terminal.one_line(os.path.basename(name))}")
 
     def _report(self, name: str, error: Exception) -> None:
@@ -259,16 +263,3 @@ def _csv(found: Stats) -> bytes:
         names = {"group": terminal.one_line(row.group), "tokenizer": terminal.one_line(row.tokenizer)}
         writer.writerow({**row.to_dict(), **names})
     return text.getvalue().encode("utf-8", "backslashreplace")
-
-
-# ---- progress -------------------------------------------------------------------------------------------
-
-
-def _duration(seconds: float) -> str:
-    """The time left, for people.
-
-    >>> _duration(75), _duration(4000)
-    ('1:15 left', '1:06 h left')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02} left" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02} h left"

@@ -95,7 +95,12 @@ def add_arguments(parser: Parser) -> None:
 
 
 def _add_reading(add: Callable[..., object]) -> None:
-    add("--field", metavar="NAME", help='of JSON lines (default: "text"); makes all files JSON lines')
+    add(
+        "--field",
+        "--text-column",
+        metavar="NAME",
+        help='of JSON lines and tables (default: "text"); makes all files that are no tables JSON lines',
+    )
     add(
         "--errors",
         choices=("strict", "replace"),

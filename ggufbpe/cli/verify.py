@@ -6,7 +6,7 @@ import argparse
 import os
 from collections import Counter
 
-from ..corpus import File, files_of
+from ..corpora.sources import File, files_of
 from ..oracles.oracles import USAGES
 from ..tokenizer import Tokenizer
 from ..verification.result import Progress, Result, Text

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
-from ..corpus import Report, ignored_by_git, raised
+from ..corpora.records import Report, raised
+from ..corpora.sources import ignored_by_git
 from ..errors import printable
 from ..inputs import Model, tokenizers_of
 from ..pipeline.blocks import blocks

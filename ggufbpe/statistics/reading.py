@@ -18,16 +18,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..corpus import (
-    CorpusError,
-    Report,
-    decompressed,
-    files_of,
-    has_json_lines,
-    records,
-    utf8,
-    without_compression,
-)
+from ..corpora.readers import has_records, records
+from ..corpora.records import CorpusError, Report, decompressed, utf8, without_compression
+from ..corpora.sources import files_of
 from ..pipeline.blocks import BLOCK
 
 GROUPINGS = ("file", "folder", "extension", "total")
@@ -111,7 +104,11 @@ def _sources(corpus: object, reading: Reading) -> Iterator[_Source]:
             yield _Source(name, _group(name, None, reading), partial(io.BytesIO, utf8(item)))
         elif isinstance(item, os.PathLike):
             for path, size, root in files_of(
-                [os.fsdecode(item)], reading.skipped, reading.report, reading.ignored_in
+                [os.fsdecode(item)],
+                reading.skipped,
+                reading.report,
+                reading.ignored_in,
+                reading.field is not None,
             ):
                 yield _Source(path, _group(path, root, reading), partial(open, path, "rb"), size)
         elif hasattr(item, "read"):
@@ -166,7 +163,7 @@ def _without(field: str) -> str:
 
 def _read(source: _Source, raw: Any, reading: Reading, cut: Cut) -> Iterator[Batch]:
     with decompressed(raw, source.name) as stream:
-        if reading.field is not None or has_json_lines(source.name):
+        if has_records(source.name, reading.field):
             yield from _records(source, stream, reading)
             return
         begun = 1
@@ -181,7 +178,7 @@ def _records(source: _Source, stream: Any, reading: Reading) -> Iterator[Batch]:
     """The texts of JSON lines, several at a time."""
     waiting: defaultdict[str, list[bytes]] = defaultdict(list)
     size = 0
-    for text, fields in records(stream, source.name, reading.field, reading.report):
+    for text, fields in records(stream, source.name, reading.field, reading.report, reading.by_field):
         group = source.group
         if reading.by_field is not None and fields.get(reading.by_field) is not None:
             value = fields[reading.by_field]

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..corpus import CorpusError as CorpusError
+from ..corpora.records import CorpusError as CorpusError
 from ..errors import printable
 from ..gguf.metadata import Overrides
 from ..models.bpe.merge import BYTE_CHARS, WordEncoder

@@ -20,7 +20,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, NamedTuple, NoReturn
 
-from ..corpus import CorpusError, decompressed, files_of, has_json_lines, lines, record_of
+from ..corpora.readers import has_records, records
+from ..corpora.records import CorpusError, decompressed, is_table, lines, raised, record_of
+from ..corpora.sources import files_of
 
 _BLOCK = 1 << 20
 _LONGEST = 1 << 26  # bytes searched for a place to cut
@@ -56,7 +58,7 @@ def texts_of(corpus: Iterable[object], reading: CorpusOptions) -> Iterator[str]:
         else:
             raise TypeError(f"a corpus has str, pathlib.Path and binary streams, not {type(item).__name__}")
     skipped = Counter() if reading.skipped is None else reading.skipped
-    files = sorted(files_of(paths, skipped, _raise))
+    files = sorted(files_of(paths, skipped, _raise, tables=reading.field is not None))
     total = sum(file.size for file in files)
     before = 0
     for path, size, _ in files:
@@ -75,8 +77,10 @@ def _raise(path: str, error: Exception) -> NoReturn:
 
 
 def _texts_in(stream: Any, name: str, reading: CorpusOptions, report: Callable[[], None]) -> Iterator[str]:
-    as_json = reading.field is not None or has_json_lines(name)
-    texts = _records(stream, name, reading) if as_json else _blocks(stream, name, reading)
+    if has_records(name, reading.field):
+        texts = (_rows if is_table(name) else _records)(stream, name, reading)
+    else:
+        texts = _blocks(stream, name, reading)
     for text in texts:
         yield text
         report()
@@ -147,6 +151,12 @@ def _records(stream: Any, name: str, reading: CorpusOptions) -> Iterator[str]:
         except ValueError as error:
             raise CorpusError(f"{where}: {error}") from None
         yield _without_surrogates(found, where, reading.errors)
+
+
+def _rows(stream: Any, name: str, reading: CorpusOptions) -> Iterator[str]:
+    """The field of each row of a table."""
+    for text, _ in records(stream, name, reading.field, raised):
+        yield _decoded(text, name, 0, reading.errors)
 
 
 def _without_surrogates(text: str, where: str, errors: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..corpus import raised
+from ..corpora.records import raised
 from ..inputs import Model, tokenizers_of
 from ..oracles.recorded_ids import OtherModel
 from ..tokenizer import Tokenizer

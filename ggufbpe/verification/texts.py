@@ -12,16 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import IO, Any, NamedTuple
 
-from ..corpus import (
-    CorpusError,
-    File,
-    Report,
-    decompressed,
-    files_of,
-    has_json_lines,
-    ignored_by_git,
-    records,
-)
+from ..corpora.readers import has_records, records
+from ..corpora.records import CorpusError, Report, decompressed
+from ..corpora.sources import File, files_of, ignored_by_git
 from ..escapes import process_escapes
 from ..inputs import TextOrPath, text_of
 from ..pipeline.blocks import read
@@ -81,7 +74,7 @@ def _of_path(source: File | os.PathLike[str], reading: ReadingTexts, whole: bool
 def _of_file(file: File, reading: ReadingTexts, whole: bool) -> Iterator[Text]:
     try:
         with open(file.path, "rb") as raw, decompressed(raw, file.path) as stream:
-            if reading.field is None and not has_json_lines(file.path):
+            if not has_records(file.path, reading.field):
                 yield from _of_stream(file.path, stream, whole)
                 return
             for number, (text, _) in enumerate(records(stream, file.path, reading.field, reading.report)):

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 
-from ..corpus import Report, raised
+from ..corpora.records import Report, raised
 from ..inputs import Model, tokenizer_of
 from ..oracles.oracle import Oracle, OracleError
 from ..oracles.oracles import open_oracle

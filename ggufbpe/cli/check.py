@@ -1,0 +1,59 @@
+"""`ggufbpe check`: whether shards are what their manifest and their tokenizer say."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..views import terminal
+from ..wording import counted
+from . import _output
+from ._arguments import Parser, UsageError, add_override_kv, overrides_of
+
+_DESCRIPTION = """\
+Check shards that `ggufbpe encode` wrote: each file has the bytes that were written (by size and SHA-256), each index \
+the documents and ids that the manifest counts. With a model, its tokenizer is the one of the shards, and a sample of \
+documents, read from the corpus and encoded once more, has the ids that stand there.
+
+Exit code 1 if something is wrong."""
+_EXAMPLES = """\
+examples:
+  ggufbpe check shards
+  ggufbpe check shards -m model.gguf --sample 20"""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    parser.add_argument("output", metavar="OUT", help="the folder of the shards")
+    parser.add_argument("-m", "--model", metavar="PATH", help="the .gguf file that they were encoded with")
+    add_override_kv(parser)
+    parser.add_argument(
+        "--sample",
+        type=int,
+        default=100,
+        metavar="N",
+        help="documents of each of up to 8 shards (default: 100)",
+    )
+    parser.add_argument("--json", action="store_true", help="print one object: is_right, problems, sampled …")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.sample < 0:
+        raise UsageError(f"--sample must be 0 or more, not {arguments.sample}")
+    from ..corpora.check import check_corpus
+    from ..tokenizer import Tokenizer
+
+    model = None
+    if arguments.model is not None:
+        model = Tokenizer.from_gguf(arguments.model, overrides=overrides_of(arguments))
+    found = check_corpus(arguments.output, model, sample=arguments.sample)
+    if arguments.json:
+        _output.write(terminal.json_bytes(found.to_dict()))
+    else:
+        for problem in found.problems:
+            _output.write(f"{terminal.one_line(problem)}\n".encode())
+        sampled = f", {counted(found.sampled, 'document')} encoded again" if model is not None else ""
+        if found.is_right:
+            _output.write(f"OK: {counted(found.shards, 'shard')}{sampled}\n".encode())
+    if found.not_sampled:
+        _output.note(f"ggufbpe: no more was encoded again: {terminal.one_line(found.not_sampled)}")
+    return 0 if found.is_right else 1

@@ -1,0 +1,64 @@
+"""`ggufbpe decode`: the documents of shards as text again."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..views import terminal
+from ..wording import counted
+from . import _output
+from ._arguments import Parser, UsageError, add_model, model_path, overrides_of
+
+_LONGEST = 200  # bytes of a text that are shown in a line
+
+_DESCRIPTION = """\
+Show the documents of shards that `ggufbpe encode` wrote: a line for each, with how many ids it has and how its text \
+begins, or with --document the whole text of one. Control tokens, such as EOS, are left out of it. Where rows were \
+packed, each row is shown as a document. The model must be that of the shards."""
+_EXAMPLES = """\
+examples:
+  ggufbpe decode shards -m model.gguf
+  ggufbpe decode shards -m model.gguf --document 1
+  ggufbpe decode shards -m model.gguf --count 2 --json"""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    parser.add_argument("output", metavar="OUT", help="the folder of the shards")
+    add_model(parser)
+    parser.add_argument(
+        "--document", type=int, metavar="N", help="the text of this one and nothing else; the first is 0"
+    )
+    parser.add_argument("--start", type=int, default=0, metavar="N", help="begin with this one (default: 0)")
+    parser.add_argument("--count", type=int, metavar="N", help="show so many (default: 10)")
+    parser.add_argument("--ids", action="store_true", help="show ids in place of text")
+    parser.add_argument("--json", action="store_true", help="print an object a line: number, ids, text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.document is not None and (arguments.start or arguments.count is not None):
+        raise UsageError("--document, or --start and --count, not both")
+    start = arguments.start if arguments.document is None else arguments.document
+    count = 10 if arguments.count is None else arguments.count
+    if start < 0 or count < 0:
+        raise UsageError("documents are counted from 0")
+    from ..corpora.output import decode_corpus
+    from ..tokenizer import Tokenizer
+
+    tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+    is_one = arguments.document is not None
+    rows = decode_corpus(arguments.output, tokenizer, start=start, count=1 if is_one else count)
+    shown = 0
+    for row in rows:
+        shown += 1
+        if arguments.json:
+            _output.write(terminal.json_text(row.to_dict()).encode() + b"\n")
+        elif is_one:
+            text = b"%s\n" % " ".join(map(str, row.ids)).encode() if arguments.ids else row.text
+            _output.write(text)
+        else:
+            line = " ".join(map(str, row.ids)) if arguments.ids else terminal.shown_text(row.text, _LONGEST)
+            _output.write(f"{row.number:>6}  {counted(len(row.ids), 'token'):>12}  {line}\n".encode())
+    if is_one and not shown:
+        raise UsageError(f"there is no document {start}")
+    return 0

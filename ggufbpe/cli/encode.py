@@ -1,0 +1,164 @@
+"""`ggufbpe encode`: a corpus as shards of ids, in the forms that trainers read."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from ..errors import printable
+from ..views import terminal
+from ..wording import counted
+from . import _output
+from ._arguments import Parser, UsageError, add_model, model_path, overrides_of, require_no_models
+from ._progress import Bar, duration
+from ._signals import termination_as_exit
+
+_DESCRIPTION = """\
+Write the ids of a corpus as shards: OUT/part-00000.bin and so on, as the format has it, and OUT/manifest.json with \
+counts, hashes and the fingerprint of the tokenizer.
+
+The corpus is files and directories, searched as by `train`, or URLs that fsspec opens. In files named .jsonl and \
+.ndjson each line is a document, in .parquet, .arrow and .csv each row; any other file is one, or with --lines each of \
+its lines. Those of lines may be compressed, .gz or .zst. A document is its text without special tokens and then EOS. \
+Order is kept, and the output is the same for any number of workers.
+
+A run that was stopped, in whatever way, leaves whole shards; with --resume it goes on and gives the same bytes as one \
+that was not. A corpus, settings or tokenizer that have changed are refused then. Formats, forms and what is in the \
+manifest: docs/corpora.md."""
+_EXAMPLES = """\
+examples:
+  ggufbpe encode -m model.gguf wiki.jsonl.gz -o shards
+  ggufbpe encode -m model.gguf corpus -o shards --format npy --pack 2048
+  ggufbpe encode -m model.gguf chats.jsonl -o shards --format parquet --chat-column messages
+  ggufbpe encode -m model.gguf wiki.jsonl.gz -o shards --resume --on-error skip"""
+
+FORMATS = ("megatron", "nanotron", "npy", "parquet", "arrow")
+_SHOWN = 10  # bad records
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_SIZE = re.compile("([0-9]+)([KMG]?)")
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    add_model(parser)
+    add = parser.add_argument
+    add("corpus", nargs="+", metavar="CORPUS", help="files, directories and URLs")
+    add("-o", "--output", required=True, metavar="OUT", help="the folder for the shards")
+    add("--format", choices=FORMATS, default=FORMATS[0], help=f"the form of shards (default: {FORMATS[0]})")
+    add(
+        "--text-column",
+        "--field",
+        default="text",
+        metavar="NAME",
+        help='the column or field with the text (default: "text")',
+    )
+    add("--chat-column", metavar="NAME", help="the one with messages; they are put into the model's template")
+    add("--lines", action="store_true", help="of plain text files, each line is a document")
+    add("--bos", action="store_true", help="put BOS before each document")
+    add("--no-eos", dest="eos", action="store_false", help="put no EOS behind each document")
+    add("--parse-special", action="store_true", help="take the text of special tokens for these tokens")
+    add("--pack", type=int, metavar="LENGTH", help="rows of so many ids, whatever documents they are of")
+    add(
+        "--shard-size",
+        default="256M",
+        metavar="BYTES",
+        help="bytes of ids in a shard, such as 1G (default: 256M)",
+    )
+    add("--workers", type=int, metavar="N", help="threads that encode (default: one for each processor)")
+    add(
+        "--on-error",
+        choices=("fail", "skip"),
+        default="fail",
+        help="of a record that is no document: stop (default), or leave it out, count it and say so",
+    )
+    add("--resume", action="store_true", help="go on where a run was stopped")
+    add("--force", action="store_true", help="begin anew where there are shards already")
+    add("--json", action="store_true", help="print the manifest")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    require_no_models(arguments.corpus, "encode", arguments)
+    size = _SIZE.fullmatch(arguments.shard_size)
+    if size is None:
+        raise UsageError(
+            f"--shard-size is a number of bytes, or such as 64M, not {printable(arguments.shard_size)}"
+        )
+    if arguments.resume and arguments.force:
+        raise UsageError("--resume or --force, not both")
+    from ..corpora.encode import encode_corpus
+    from ..tokenizer import Tokenizer
+
+    tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+    told = _Told()
+    try:
+        with termination_as_exit():
+            found = encode_corpus(
+                arguments.corpus,
+                tokenizer,
+                arguments.output,
+                format=arguments.format,
+                text_column=arguments.text_column,
+                chat_column=arguments.chat_column,
+                by_line=arguments.lines,
+                bos=arguments.bos,
+                eos=arguments.eos,
+                parse_special=arguments.parse_special,
+                pack=arguments.pack,
+                shard_size=int(size[1]) * _UNITS[size[2]],
+                workers=arguments.workers,
+                on_error=arguments.on_error,
+                resume=arguments.resume,
+                force=arguments.force,
+                report=told.report,
+                progress=told.show,
+            )
+    finally:
+        told.bar.clear()
+    if arguments.json:
+        _output.write(terminal.json_bytes(found.to_dict()))
+    else:
+        shards = f"{counted(len(found.shards), 'shard')} in {terminal.one_line(arguments.output)}"
+        tokens = counted(found.tokens, "token")
+        _output.write(f"{counted(found.documents, 'document')}, {tokens}, {shards}\n".encode())
+    if found.bad_records:
+        _output.note(f"ggufbpe: {counted(found.bad_records, 'bad record')} left out")
+    if left := found.manifest["left_over_tokens"]:
+        _output.note(
+            f"ggufbpe: {counted(left, 'token')} at the end fill no row of {arguments.pack} and are left out"
+        )
+    return 0
+
+
+class _Told:
+    """What is said while the work goes on."""
+
+    def __init__(self) -> None:
+        self.bar = Bar()
+        self._bad = 0
+        self._first: tuple[float, int] | None = None  # seconds and bytes; a resumed run begins with some
+
+    def report(self, where: str, error: Exception) -> None:
+        """A record was left out."""
+        self._bad += 1
+        self.bar.clear()
+        if self._bad <= _SHOWN:
+            _output.warning(f"{where}: left out: {error}")
+        elif self._bad == _SHOWN + 1:
+            _output.warning("more records are left out; their number is in the manifest")
+
+    def show(self, progress: object) -> None:
+        """Draw the bar."""
+        from ..corpora.encode import Progress
+
+        assert isinstance(progress, Progress)
+        seconds = self.bar.seconds
+        if self._first is None:
+            self._first = seconds, progress.read
+        if not self.bar.is_due():
+            return
+        time, read = seconds - self._first[0], progress.read - self._first[1]
+        rate = read / time if time > 0 else 0.0
+        left = duration((progress.total - progress.read) / rate) if rate else ""
+        share = progress.read / progress.total if progress.total else None
+        tokens = f"{progress.tokens / 1e6:.1f}M tokens"
+        self.bar.draw(share, f"{rate / 1e6:.0f} MB/s {tokens} {left:>9} {terminal.one_line(progress.path)}")

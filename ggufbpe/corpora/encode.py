@@ -1,0 +1,315 @@
+"""A corpus to shards of ids, in the forms that trainers read: what `ggufbpe encode` does.
+
+    inputs -> chunks.py -> encoding.py on several threads -> in order -> shards.py -> manifest
+
+What is finished is whole, and `resume` goes on with the bytes that an undisturbed run would have written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from ..errors import printable
+from ..extras import imported
+from ..inputs import Model, tokenizer_of
+from ..pipeline.blocks import blocks
+from ..tokenizer import Tokenizer, processors
+from . import manifest
+from .byte_forms import Layout
+from .chunks import CHUNK, Chunk, ChunkReader
+from .encoding import ChunkEncoder, Document, Encoded
+from .forms import FORMS, dtype_of
+from .manifest import State
+from .output import EncodedCorpus
+from .places import Folder, Input, folder_at, inputs_of
+from .records import CorpusError, Report, is_binary_table, is_table, raised
+from .shards import ShardsWriter
+
+SHARD_SIZE = 256 << 20  # bytes of ids
+_WAITING_BYTES = 64 << 20  # of chunks that are encoded or wait for it; one more may be of any size
+ON_ERROR = ("fail", "skip")
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+class Progress(NamedTuple):
+    """How far encoding has come."""
+
+    read: int  # bytes of the files
+    total: int
+    documents: int
+    tokens: int
+    path: str  # the file in hand
+
+
+class Options(NamedTuple):
+    """What the ids depend on beside the inputs and the tokenizer."""
+
+    document: Document
+    by_line: bool
+    pack: int | None
+    shard_size: int
+
+
+def encode_corpus(
+    corpus: Paths,
+    model: Model,
+    output: str | os.PathLike[str],
+    *,
+    format: str = "megatron",
+    text_column: str = "text",
+    chat_column: str | None = None,
+    by_line: bool = False,
+    bos: bool = False,
+    eos: bool = True,
+    parse_special: bool = False,
+    pack: int | None = None,
+    shard_size: int = SHARD_SIZE,
+    workers: int | None = None,
+    on_error: str = "fail",
+    resume: bool = False,
+    force: bool = False,
+    report: Report | None = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> EncodedCorpus:
+    """Write the ids of a corpus as shards of `format`: megatron, nanotron, npy, parquet or arrow; docs/corpora.md.
+
+    `corpus` are files and directories, or URLs for fsspec. A row of a table or of JSON lines is a document, its text in
+    `text_column` or its messages in `chat_column`; else each file is, or with `by_line` each line. A document is its
+    text without special tokens and then EOS: `bos`, `eos` and `parse_special` change that. With `pack`, rows have that
+    many ids, whatever document they are of. A shard ends when it has `shard_size` bytes. The output is the same for any
+    number of `workers`, threads that encode; None is one for each processor.
+
+    A record that is no document raises a `CorpusError`, or with on_error="skip" goes to `report(where, error)`. What
+    is in `output` already is refused, unless `resume` (go on where a run was stopped, if all is as it was) or `force`
+    (begin anew) is given. `OSError` for what cannot be read or written; what was finished stays. `ChangedError` for an
+    input that is changed meanwhile. `NotInstalledError` where a package of the extra `corpora` is missing.
+    """
+    if format not in FORMS:
+        raise ValueError(f"format is one of {', '.join(FORMS)}, not {printable(str(format))}")
+    if on_error not in ON_ERROR:
+        raise ValueError(f"on_error is 'fail' or 'skip', not {on_error!r}")
+    _check_positive(pack=pack, shard_size=shard_size, workers=workers)
+    options = Options(Document(text_column, chat_column, bos, eos, parse_special), by_line, pack, shard_size)
+    folder = folder_at(os.fspath(output))
+    job = _Job(tokenizer_of(model), folder, format, options, report if on_error == "skip" else _fatal)
+    folder.prepare()
+    try:
+        found = job.run(_paths(corpus), workers or processors(), resume, force, progress)
+    finally:
+        folder.release()
+    return EncodedCorpus(folder, *found)
+
+
+def _check_positive(**values: int | None) -> None:
+    for name, value in values.items():
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be 1 or more, not {value}")
+
+
+def _paths(corpus: Paths) -> list[str]:
+    if isinstance(corpus, (str, os.PathLike)):
+        return [os.fspath(corpus)]
+    return [os.fspath(path) for path in corpus]
+
+
+def chunk_reader(tokenizer: Tokenizer, inputs: list[Input], options: Options) -> ChunkReader:
+    """What reads the inputs, and cuts long texts where the tokenizer lets it."""
+
+    def cut(stream: Any) -> Iterator[bytes]:
+        return blocks(stream, [tokenizer], options.document.parse_special, CHUNK, continues=True)
+
+    column = options.document.chat_column or options.document.text_column
+    return ChunkReader(inputs, [column], options.by_line, cut)
+
+
+class _Job:
+    """One run."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, folder: Folder, form: str, options: Options, report: Report | None
+    ) -> None:
+        self._tokenizer, self._folder, self._form, self._options = tokenizer, folder, form, options
+        self._report = report or (lambda where, error: None)
+        self._dtype = dtype_of(FORMS[form], tokenizer.vocab_size)
+
+    def run(
+        self,
+        paths: list[str],
+        workers: int,
+        resume: bool,
+        force: bool,
+        progress: Callable[[Progress], object] | None,
+    ) -> tuple[dict[str, Any], list[manifest.Shard]]:
+        skipped: Counter[str] = Counter()
+        self._inputs = inputs_of(paths, skipped, self._folder.name)
+        self._require_packages()
+        ChunkEncoder(self._tokenizer, self._options.document, self._dtype)  # before anything is written
+        state = self._begin(resume, force)
+        if state is None:
+            return manifest.read_manifest(self._folder)
+        options = self._options
+        layout = Layout(self._dtype, state.header["tokenizer"]["name"], options.pack)
+        writer = ShardsWriter(self._folder, state, options.shard_size, layout)
+        try:
+            self._encode(writer, workers, progress)
+            state, tail = writer.finish()
+        finally:
+            writer.close()
+        self._check(state)
+        return manifest.finish(self._folder, state, tail), state.shards
+
+    def _require_packages(self) -> None:
+        """Say what is missing before the work, not in the middle of it."""
+        paths = [given.path for given in self._inputs]
+        if self._form in ("parquet", "arrow") or any(map(is_binary_table, paths)):
+            imported("pyarrow", "corpora", "reading and writing parquet and arrow")
+        if any(path.endswith((".zst", ".zstd")) for path in paths):
+            imported("zstandard", "zstd", "reading zstd")
+        if self._options.document.chat_column is not None:
+            imported("jinja2", "chat", "a chat template")
+            for path in paths:
+                if not is_table(path) and ".jsonl" not in path and ".ndjson" not in path:
+                    raise CorpusError(f"{path}: a column of chats is in tables and JSON lines only")
+
+    # ---- where to begin -----------------------------------------------------------------------------
+
+    def _begin(self, resume: bool, force: bool) -> State | None:
+        """What the folder has already; None where all is done."""
+        folder, written = self._folder, manifest.written_names(self._folder)
+        if written and force and not resume:
+            for name in written:
+                folder.remove(name)
+        elif not {manifest.MANIFEST, manifest.UNFINISHED} & set(written):
+            pass
+        elif not resume:
+            raise FileExistsError(
+                f"{folder.name}: there are shards already; --resume (resume=True) goes on with them, --force "
+                "(force=True) begins anew"
+            )
+        else:
+            return self._resumed()
+        state = State(self._header(None), [])
+        state.write(folder)
+        return state
+
+    def _resumed(self) -> State | None:
+        folder = self._folder
+        state = manifest.unfinished(folder)
+        if state is None:
+            found, _ = manifest.read_manifest(folder)
+            self._require_same(found)
+            return None
+        self._require_same(state.header)
+        for shard in state.shards:
+            for file in shard.files:
+                if file.name not in folder.names() or folder.size(file.name) != file.size:
+                    raise CorpusError(
+                        f"{folder.name}/{file.name}: not the file that was written; --force begins anew"
+                    )
+        return state
+
+    def _require_same(self, header: dict[str, Any]) -> None:
+        """Refuse to go on with other inputs, settings or another tokenizer."""
+        if change := manifest.changed_input(manifest.read_inputs(self._folder), self._inputs):
+            raise CorpusError(f"{change} since the work was begun, so it cannot go on; --force begins anew")
+        now = header["settings"].get("now")
+        self._options = self._options._replace(document=self._options.document._replace(now=now))
+        wanted = self._header(now)
+        for name in wanted:
+            before, after = _flat(name, header.get(name)), _flat(name, wanted[name])
+            for part in after:
+                if before.get(part) != after[part]:
+                    raise CorpusError(
+                        f"the work was begun with {part} {before.get(part)}, not {after[part]}, so it cannot go on; "
+                        "--force begins anew"
+                    )
+
+    def _header(self, now: str | None) -> dict[str, Any]:
+        tokenizer, options = self._tokenizer, self._options
+        if options.document.chat_column is not None:
+            now = now or datetime.now().isoformat(timespec="seconds")
+            options = options._replace(document=options.document._replace(now=now))
+            self._options = options
+        settings = {**options.document._asdict(), **options._asdict()}
+        del settings["document"]
+        return {
+            "version": manifest.VERSION,
+            "format": self._form,
+            "dtype": self._dtype,
+            "tokenizer": {
+                "name": os.path.basename(tokenizer.vocabulary.path) or tokenizer.pre,
+                "fingerprint": tokenizer.fingerprint,
+                "vocab_size": tokenizer.vocab_size,
+            },
+            "settings": settings,
+            "inputs": manifest.write_inputs(self._folder, self._inputs),
+        }
+
+    # ---- the work -----------------------------------------------------------------------------------
+
+    def _encode(
+        self, writer: ShardsWriter, workers: int, progress: Callable[[Progress], object] | None
+    ) -> None:
+        encoder = ChunkEncoder(self._tokenizer, self._options.document, self._dtype)
+        reader = chunk_reader(self._tokenizer, self._inputs, self._options)
+        total = sum(given.size for given in self._inputs)
+        waiting: deque[tuple[Chunk, Future[Encoded]]] = deque()
+        size = 0
+
+        def take() -> int:
+            chunk, future = waiting.popleft()
+            encoded = future.result()
+            self._tell_bad(encoded, chunk)
+            writer.add(encoded, chunk)
+            if progress is not None:
+                path = self._inputs[min(chunk.place.input, len(self._inputs) - 1)].path
+                progress(Progress(chunk.read, total, writer.documents, writer.tokens, path))
+            return chunk.size
+
+        pool = ThreadPoolExecutor(workers, "ggufbpe-encode")
+        try:
+            for chunk in reader.chunks(writer.state.place):
+                while waiting and (size + chunk.size > _WAITING_BYTES or len(waiting) > 2 * workers):
+                    size -= take()
+                waiting.append((chunk, pool.submit(encoder.encode, chunk)))
+                size += chunk.size
+            while waiting:
+                take()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _tell_bad(self, encoded: Encoded, chunk: Chunk) -> None:
+        for bad in encoded.bad:
+            if chunk.kind == "broken":
+                self._report(self._inputs[chunk.place.input - 1].path, CorpusError(bad.reason))
+                continue
+            number = chunk.place.record + bad.record + 1
+            where = f"{self._inputs[chunk.place.input].path}: {'row' if chunk.kind == 'rows' else 'line'} {number}"
+            self._report(where, CorpusError(bad.reason))
+
+    def _check(self, state: State) -> None:
+        """The sums at the end: what was counted is what lies there."""
+        for shard in state.shards:
+            for file in shard.files:
+                size = self._folder.size(file.name)
+                if size != file.size:
+                    raise CorpusError(
+                        f"{self._folder.name}/{file.name}: {size} bytes, not the {file.size} written"
+                    )
+
+
+def _flat(name: str, value: Any) -> dict[str, Any]:
+    """A part of the header with a name for each value."""
+    if not isinstance(value, dict):
+        return {name: value}
+    return {part if name == "settings" else f"{name} {part}": one for part, one in value.items()}
+
+
+def _fatal(where: str, error: Exception) -> None:
+    raised(where, CorpusError(f"{error}; --on-error skip (on_error='skip') leaves such records out"))

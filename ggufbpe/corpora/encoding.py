@@ -1,0 +1,302 @@
+"""A chunk of a corpus to the ids of its documents, all in one array as they will be written.
+
+    chunks.py -> [this file], on any thread -> Encoded -> shards.py
+
+A document is its text without special tokens, and then EOS. What is no document (a line that is not JSON, a row without
+a text) is told with its number and why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import ChatError, printable
+from ..extras import imported
+from ..tokenizer import Tokenizer
+from .chunks import Chunk, CorpusPlace
+from .records import fields_of, record_of, utf8
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_MUCH = 1 << 24  # tokens that are not copied to stand in one array
+_LONG = 1 << 24  # bytes of a line that is read so that it takes little memory
+_AT_ONCE = 1 << 12  # documents, each of which costs memory, however short it is
+
+
+class Document(NamedTuple):
+    """What a document is."""
+
+    text_column: str = "text"
+    chat_column: str | None = None  # messages, in place of a text
+    bos: bool = False
+    eos: bool = True
+    parse_special: bool = False
+    now: str | None = None  # for the templates of chats, in ISO's form
+
+
+class Bad(NamedTuple):
+    """A record that is no document: its number in the chunk, and why."""
+
+    record: int
+    reason: str
+
+
+class Encoded(NamedTuple):
+    """The documents of a chunk.
+
+    `lengths` are the tokens of those that end in it; what `ids` has beyond them is of one that does not.
+    """
+
+    ids: list[npt.NDArray[Any]]  # one after the other; of the type that is written
+    lengths: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]  # bytes of text of each document
+    records: npt.NDArray[np.int64]  # for each document, how many records of the chunk are done with it
+    ends: npt.NDArray[
+        np.int64
+    ]  # and where the next one is: bytes or rows into the chunk; of files, the next input
+    bad: list[Bad]
+    open_size: int = 0  # bytes of the text that does not end
+
+
+def json_loads() -> Callable[[bytes], Any]:
+    """What reads a line of JSON: orjson's where it is installed. What it refuses, `record_of` decides on."""
+    try:
+        found: Callable[[bytes], Any] = import_module("orjson").loads
+    except ImportError:
+        return json.loads
+    return found
+
+
+def text_of_long_line(line: bytes, column: str) -> memoryview | None:
+    """The text of a line of JSON by pyarrow, which makes bytes of it; None where it is not there, or cannot.
+
+    A str may have four bytes a character, and bytes are made of it beside.
+    """
+    try:
+        pyarrow, json_reader = import_module("pyarrow"), import_module("pyarrow.json")
+    except ImportError:
+        return None
+    schema = pyarrow.schema([(column, pyarrow.large_binary())])
+    try:
+        table = json_reader.read_json(
+            pyarrow.BufferReader(line),
+            json_reader.ReadOptions(use_threads=False, block_size=len(line) + 1),
+            json_reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+            memory_pool=pyarrow.system_memory_pool(),  # which gives it back
+        )
+    except pyarrow.ArrowException:
+        return None
+    if table.num_rows != 1 or table.column(column).null_count:
+        return None
+    value = table.column(column).chunk(0)[0].as_buffer()
+    return memoryview(value).cast("B")
+
+
+class ChunkEncoder:
+    """Encodes chunks; serves many threads."""
+
+    def __init__(self, tokenizer: Tokenizer, document: Document, dtype: str) -> None:
+        """`ValueError` where the model has no token that is to be added."""
+        self._numpy: Any = imported("numpy", "corpora", "shards")
+        self._tokenizer = tokenizer
+        self._document = document
+        self._dtype = self._numpy.dtype(dtype)
+        self._loads = json_loads()
+        self._before = self._added(document.bos, tokenizer.bos_id, "BOS", "leave out --bos (bos=True)")
+        self._behind = self._added(document.eos, tokenizer.eos_id, "EOS", "give --no-eos (eos=False)")
+        self._now = None if document.now is None else datetime.fromisoformat(document.now)
+
+    def _added(self, is_wanted: bool, token: int | None, name: str, remedy: str) -> list[Any]:
+        if not is_wanted:
+            return []
+        if token is None:
+            raise ValueError(f"the model has no {name} token to put at each document; {remedy}")
+        return [self._numpy.array([token], self._dtype)]
+
+    def encode(self, chunk: Chunk) -> Encoded:
+        """The documents of a chunk, whose data is released."""
+        data = chunk.data[:]
+        chunk.data.clear()
+        if chunk.kind == "piece":
+            return self._piece(data.pop(), chunk)
+        if chunk.kind == "broken":
+            return self._encoded([], [], [Bad(0, data[0])], [])
+        ends, found_records = self._records_of(chunk.kind, data)
+        del data
+        texts: list[Any] = []
+        records: list[int] = []
+        bad: list[Bad] = []
+        for number, found in enumerate(found_records):
+            if isinstance(found, ValueError):
+                bad.append(Bad(number, str(found)))
+            elif found is not None:
+                texts.append(found)
+                records.append(number + 1)
+        return self._encoded(texts, records, bad, ends)
+
+    def _records_of(self, kind: str, data: list[Any]) -> tuple[Any, Iterable[Any]]:
+        """Where each record ends, and what it has: a text, None for a blank line, an error where it is no document."""
+        numpy = self._numpy
+        if kind == "rows":
+            return numpy.arange(1, len(data) + 1), self._rows(data)
+        if kind == "files":
+            return [index + 1 for index, _ in data], [text for _, text in data]
+        lines = _split(data.pop())
+        ends = numpy.cumsum(numpy.fromiter(map(len, lines), numpy.int64, len(lines)) + 1)
+        if kind == "lines":
+            return ends, (line.removesuffix(b"\r") for line in lines)
+        return ends, self._json(lines)
+
+    # ---- texts --------------------------------------------------------------------------------------
+
+    def _json(self, lines: list[bytes]) -> Iterable[Any]:
+        lines.reverse()  # so that each is released when it is done
+        column, loads = self._document.text_column, self._loads
+        is_chat = self._document.chat_column is not None
+        while lines:
+            line = lines.pop()
+            if len(line) >= _LONG and not is_chat and (found := text_of_long_line(line, column)) is not None:
+                del line
+                yield found
+                continue
+            try:
+                text = None if is_chat else loads(line)[column].encode()
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                text = None
+            yield self._slowly(line) if text is None else text
+
+    def _slowly(self, line: bytes) -> Any:
+        if not line.strip():
+            return None
+        text = line.decode("utf-8", "surrogateescape")
+        try:
+            if self._document.chat_column is None:
+                return utf8(record_of(text, self._document.text_column).text)
+            return _chat(fields_of(text).get(self._document.chat_column), self._document.chat_column)
+        except ValueError as error:
+            return error
+
+    def _lines(self, data: list[bytes]) -> Iterable[bytes]:
+        return (line.removesuffix(b"\r") for line in _split(data.pop()))
+
+    def _rows(self, data: list[Any]) -> Iterable[Any]:
+        column = self._document.chat_column
+        for (value,) in data:
+            try:
+                if column is not None:
+                    yield _chat(value, column)
+                else:
+                    yield value.encode("utf-8", "surrogateescape") if isinstance(value, str) else bytes(value)
+            except ValueError as error:
+                yield error
+            except TypeError:
+                name = printable(self._document.text_column)
+                yield ValueError(f"the column {name} has no text but {type(value).__name__}")
+
+    # ---- ids ----------------------------------------------------------------------------------------
+
+    def _encoded(self, texts: list[Any], records: list[int], bad: list[Bad], ends: Any) -> Encoded:
+        numpy = self._numpy
+        sizes: list[int] = []
+        done: list[int] = []
+        ids: list[Any] = []
+        lengths: list[int] = []
+        encode = self._chats if self._document.chat_column else self._plain
+        for begin in range(0, len(texts), _AT_ONCE):
+            some, their = texts[begin : begin + _AT_ONCE], records[begin : begin + _AT_ONCE]
+            texts[begin : begin + _AT_ONCE] = [None] * len(some)  # released when it is done
+            arrays = encode(some, their, bad)
+            sizes += map(len, some)
+            done += their
+            del some[:]
+            lengths += [sum(map(len, array)) for array in arrays]
+            parts = [part for array in arrays for part in array]
+            del arrays
+            if parts and sum(map(len, parts)) < _MUCH:
+                parts = [numpy.concatenate(parts)]
+            ids += [part.astype(self._dtype, copy=False) for part in parts]
+        counted = [numpy.array(numbers, numpy.int64) for numbers in (lengths, sizes, done)]
+        ends = numpy.array(ends, numpy.int64)[counted[2] - 1]
+        return Encoded(ids, counted[0], counted[1], counted[2], ends, bad)
+
+    def _plain(self, texts: list[Any], records: list[int], bad: list[Bad]) -> list[list[Any]]:
+        found = self._tokenizer.encode_batch_to_numpy(
+            texts, add_special=False, parse_special=self._document.parse_special, threads=1
+        )
+        return [[*self._before, ids, *self._behind] for ids in found]
+
+    def _chats(self, texts: list[Any], records: list[int], bad: list[Bad]) -> list[list[Any]]:
+        """As llama-server encodes a prompt; BOS and EOS are added where they are wanted and not there yet."""
+        found, kept = [], []
+        for record, messages in zip(records, texts):
+            try:
+                prompt = self._tokenizer.chats.prompt({"messages": messages}, now=self._now, whole=True)
+            except ChatError as error:
+                bad.append(Bad(record - 1, str(error)))
+                continue
+            ids = self._tokenizer.encode_to_numpy(prompt)
+            before = [] if len(ids) and ids[0] == self._tokenizer.bos_id else self._before
+            behind = [] if len(ids) and ids[-1] == self._tokenizer.eos_id else self._behind
+            found.append([*before, ids, *behind])
+            kept.append((prompt, record))
+        bad.sort()
+        texts[:] = [prompt for prompt, _ in kept]
+        records[:] = [record for _, record in kept]
+        return found
+
+    def _piece(self, text: bytes, chunk: Chunk) -> Encoded:
+        numpy = self._numpy
+        ids = self._tokenizer.encode_to_numpy(
+            text,
+            add_special=False,
+            parse_special=self._document.parse_special,
+            continues=not chunk.is_first,
+        )
+        is_last = chunk.after is not None
+        parts = [*(self._before if chunk.is_first else []), ids, *(self._behind if is_last else [])]
+        parts = [part.astype(self._dtype, copy=False) for part in parts]
+        ends = numpy.array([1] if is_last else [], numpy.int64)
+        lengths, sizes = ends * sum(map(len, parts)), ends * len(text)
+        return Encoded(parts, lengths, sizes, ends, ends, [], 0 if is_last else len(text))
+
+
+def place_after(chunk: Chunk, encoded: Encoded, document: int) -> CorpusPlace:
+    """The place behind a document of a chunk; it depends on nothing that was read before."""
+    if chunk.after is not None:
+        return chunk.after
+    record, end = int(encoded.records[document]), int(encoded.ends[document])
+    if chunk.kind == "files":
+        return CorpusPlace(end)
+    return CorpusPlace(chunk.place.input, chunk.place.offset + end, chunk.place.record + record)
+
+
+def _split(data: bytes) -> list[bytes]:
+    lines = data.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def _chat(value: Any, column: str) -> list[Any]:
+    """The messages of a chat; `ValueError` where there are none. Those in a str are JSON."""
+    if isinstance(value, (str, bytes)):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"the column {printable(column)}: not JSON: {error}") from None
+    if not isinstance(value, list):
+        raise ValueError(f"the column {printable(column)} has no chat, which is a list of messages")
+    return [
+        {
+            key: part for key, part in message.items() if part is not None
+        }  # a table gives each message all keys
+        if isinstance(message, dict)
+        else message
+        for message in value
+    ]

@@ -1,0 +1,109 @@
+"""The forms that shards have: how ids and the index of documents are written, and read back.
+
+ids, lengths -> [this file] -> byte_forms.py or row_forms.py -> files of a shard
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ..extras import imported
+from . import byte_forms as by
+from .byte_forms import NPY_HEADER, Layout, Lengths
+from .hashed import FileFacts
+from .places import Folder
+from .row_forms import RowsWriter, row_batches
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Ends = Callable[[Folder, str], Any]
+
+
+class ShardWriter(Protocol):
+    """A shard that is being written."""
+
+    def write(self, ids: npt.NDArray[Any]) -> None:
+        """Some ids more, as they follow each other."""
+
+    def end(self, lengths: npt.NDArray[Any]) -> None:
+        """Rows that end, each with so many ids: those that were written and are not of an earlier one."""
+
+    def finish(self) -> list[FileFacts]:
+        """Put the files in their place."""
+
+    def discard(self) -> None:
+        """Remove what was written."""
+
+
+class ShardForm(NamedTuple):
+    """A form of shards. `indexes` makes each file beside the ids; `ends` reads where rows end."""
+
+    suffix: str
+    writer: Callable[[ShardForm, Folder, str, Layout], ShardWriter]
+    wide: str = "uint32"  # the type of ids that 16 bits do not hold
+    indexes: dict[str, Callable[[Lengths, Layout], Iterator[Any]]] = {}  # noqa: RUF012 - a NamedTuple
+    ends: Ends | None = None
+    has_header: bool = False
+
+
+FORMS: dict[str, ShardForm] = {
+    "megatron": ShardForm(".bin", by.BytesWriter, "int32", {".idx": by.megatron_index}, by.megatron_ends),
+    "nanotron": ShardForm(
+        ".ds",
+        by.BytesWriter,
+        "uint32",
+        {".ds.index": by.nanotron_index, ".ds.metadata": by.nanotron_metadata},
+        by.nanotron_ends,
+    ),
+    "npy": ShardForm(".npy", by.BytesWriter, "uint32", {".index.npy": by.npy_index}, by.npy_ends, True),
+    "parquet": ShardForm(".parquet", RowsWriter),
+    "arrow": ShardForm(".arrow", RowsWriter),
+}
+SUFFIXES = tuple({suffix for form in FORMS.values() for suffix in (form.suffix, *form.indexes)})
+
+
+def dtype_of(form: ShardForm, vocab_size: int) -> str:
+    """The type of the ids of a vocabulary."""
+    return "uint16" if vocab_size <= 1 << 16 else form.wide
+
+
+def rows_of(
+    form: ShardForm, folder: Folder, stem: str, layout: Layout, start: int = 0
+) -> Iterator[npt.NDArray[Any]]:
+    """The rows of a shard from number `start` on, each as an array of ids."""
+    numpy = imported("numpy", "corpora", "shards")
+    if form.ends is None:
+        for lists in row_batches(folder, stem + form.suffix):
+            values, offsets = lists.values.to_numpy(zero_copy_only=False), lists.offsets.to_numpy()
+            for number in range(start, len(lists)):
+                yield values[offsets[number] : offsets[number + 1]]
+            start = max(start - len(lists), 0)
+        return
+    dtype = numpy.dtype(layout.dtype).newbyteorder("<")
+    head = NPY_HEADER if form.has_header else 0
+    if form.has_header and layout.window is not None:
+        count = (folder.size(stem + form.suffix) - head) // dtype.itemsize // layout.window
+        ends = numpy.arange(1, count + 1) * layout.window
+    else:
+        ends = form.ends(folder, stem)
+    with folder.open(stem + form.suffix) as file:
+        begin = int(ends[start - 1]) if 0 < start <= len(ends) else 0
+        file.seek(head + begin * dtype.itemsize)
+        for end in ends[start:].tolist():
+            yield numpy.frombuffer(file.read((end - begin) * dtype.itemsize), dtype)
+            begin = end
+
+
+def count_rows(form: ShardForm, folder: Folder, stem: str, layout: Layout) -> tuple[int, int]:
+    """How many rows a shard has by its index, and how many ids by its data."""
+    if form.ends is None:
+        lengths = [len(lists) for lists in row_batches(folder, stem + form.suffix)]
+        return sum(lengths), sum(len(lists.flatten()) for lists in row_batches(folder, stem + form.suffix))
+    width = imported("numpy", "corpora", "shards").dtype(layout.dtype).itemsize
+    tokens = (folder.size(stem + form.suffix) - NPY_HEADER * form.has_header) // width
+    if form.has_header and layout.window is not None:
+        return tokens // layout.window, tokens
+    ends = form.ends(folder, stem)
+    return len(ends), int(ends[-1]) if len(ends) else 0

@@ -1,0 +1,119 @@
+"""Shards that were written: their documents again, and whether they are what the manifest and the tokenizer say.
+
+folder -> [this file] -> ids, texts; findings
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..inputs import Model, tokenizer_of
+from ..tokenizer import Tokenizer
+from ..wording import counted
+from .byte_forms import Layout
+from .forms import FORMS, rows_of
+from .manifest import Shard, read_manifest
+from .places import Folder, folder_at
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+class EncodedCorpus:
+    """A folder of shards: what `encode_corpus` gives, and `EncodedCorpus.open` of a folder that it wrote."""
+
+    def __init__(self, folder: Folder, found: dict[str, Any], shards: list[Shard]) -> None:
+        self.folder, self.manifest, self.shards = folder, found, shards
+        self.form = FORMS[found["format"]]
+        self.layout = Layout(found["dtype"], found["tokenizer"]["name"], found["settings"]["pack"])
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> EncodedCorpus:
+        """The shards in a folder, or behind a URL. `CorpusError` where there are none, or encoding was not finished."""
+        folder = folder_at(os.fspath(path))
+        return cls(folder, *read_manifest(folder))
+
+    @property
+    def documents(self) -> int:
+        """How many documents were encoded."""
+        return int(self.manifest["documents"])
+
+    @property
+    def tokens(self) -> int:
+        """How many ids the shards have."""
+        return int(self.manifest["tokens"])
+
+    @property
+    def bad_records(self) -> int:
+        """How many records were skipped."""
+        return int(self.manifest["bad_records"])
+
+    def __len__(self) -> int:
+        """How many rows there are: documents, or windows of a fixed length."""
+        return int(self.manifest["rows"])
+
+    def __getitem__(self, number: int) -> npt.NDArray[Any]:
+        """The ids of a row, EOS and all. `IndexError` where there is none."""
+        if number < 0:
+            number += len(self)
+        rows = self.rows(number)
+        if number < 0 or (row := next(rows, None)) is None:
+            raise IndexError(f"there are {len(self)} rows")
+        return row
+
+    def rows(self, start: int = 0) -> Iterator[npt.NDArray[Any]]:
+        """The ids of the rows from number `start` on."""
+        for shard in self.shards:
+            if start < shard.rows:
+                yield from rows_of(self.form, self.folder, shard.name, self.layout, start)
+            start = max(start - shard.rows, 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `ggufbpe encode --json` prints: the manifest."""
+        return self.manifest
+
+    def __repr__(self) -> str:
+        return (
+            f"<EncodedCorpus {self.manifest['format']}: {self.documents} documents, {self.tokens} tokens, "
+            f"{counted(len(self.shards), 'shard')}>"
+        )
+
+
+# ---- texts ----------------------------------------------------------------------------------------------
+
+
+class DecodedRow(NamedTuple):
+    """A row as text."""
+
+    number: int
+    ids: list[int]
+    text: bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `ggufbpe decode --json` prints of it."""
+        return {"number": self.number, "ids": self.ids, "text": self.text.decode("utf-8", "replace")}
+
+
+def decode_corpus(
+    output: str | os.PathLike[str], model: Model, *, start: int = 0, count: int | None = None
+) -> Iterator[DecodedRow]:
+    """The documents of shards as text, from number `start` on; control tokens, such as EOS, are left out.
+
+    `ValueError` where the tokenizer is not that of the shards.
+    """
+    corpus, tokenizer = EncodedCorpus.open(output), tokenizer_of(model)
+    if wrong := wrong_tokenizer(corpus, tokenizer):
+        raise ValueError(f"{output}/{wrong[0]}")
+    for number, row in enumerate(islice(corpus.rows(start), count), start):
+        ids = row.tolist()
+        yield DecodedRow(number, ids, tokenizer.decode_bytes(ids))
+
+
+def wrong_tokenizer(corpus: EncodedCorpus, tokenizer: Tokenizer) -> list[str]:
+    """What is wrong with a tokenizer for these shards."""
+    if tokenizer.fingerprint == corpus.manifest["tokenizer"]["fingerprint"]:
+        return []
+    return [f"manifest.json: the tokenizer was another one, that of {corpus.manifest['tokenizer']['name']}"]

@@ -1,0 +1,305 @@
+"""Where the files of a corpus and of its shards lie: on this machine, or behind a URL that fsspec opens.
+
+    paths, URLs -> [this file] -> inputs to read, a folder to write to
+
+What is written appears whole or not at all: beside its place under a hidden name, and then renamed; an object of a
+store is sent when it is whole.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any, NamedTuple, Protocol
+
+from .. import files
+from ..extras import imported
+from .records import raised
+from .sources import files_of
+
+_HIDDEN = ".partial"  # ends the name of a file that is not whole
+
+
+class Input(NamedTuple):
+    """A file of a corpus. `version` is another one when the file was changed."""
+
+    path: str
+    size: int
+    version: str
+
+
+class ChangedError(ValueError):
+    """A file of a corpus is not what it was when the work was begun."""
+
+
+def is_url(path: str) -> bool:
+    """Whether a path is one for fsspec."""
+    return "://" in path
+
+
+def _file_system(url: str) -> tuple[Any, str]:
+    core = imported("fsspec.core", "corpora", f"reading and writing {url.partition(':')[0]}://")
+    system, path = core.url_to_fs(url)
+    return system, path
+
+
+# ---- inputs ---------------------------------------------------------------------------------------------
+
+
+def inputs_of(paths: Iterable[str], skipped: Counter[str], leave_out: str) -> list[Input]:
+    """The files that are named and those in directories, in this order. `OSError` for what is not there.
+
+    What lies in the folder `leave_out`, where the shards go, is none.
+    """
+    found: list[Input] = []
+    for path in paths:
+        if is_url(path):
+            found += _inputs_at(path)
+        else:
+            for file in files_of([path], skipped, raised, tables=True):
+                if not _is_in(file.path, leave_out):
+                    found.append(Input(file.path, *_state(os.stat(file.path))))
+    return found
+
+
+def _inputs_at(url: str) -> Iterator[Input]:
+    system, path = _file_system(url)
+    protocol = url.partition("://")[0]
+    names = sorted(system.find(path)) if system.isdir(path) else [path]
+    for name in names:
+        information = system.info(name)
+        if os.path.basename(name).startswith(".") and name != path:
+            continue
+        yield Input(
+            name if is_url(name) else f"{protocol}://{name}", information["size"], str(system.ukey(name))
+        )
+
+
+def _state(status: os.stat_result) -> tuple[int, str]:
+    return status.st_size, str(status.st_mtime_ns)
+
+
+def _is_in(path: str, folder: str) -> bool:
+    if is_url(folder) or not os.path.isdir(folder):
+        return False
+    place = os.path.realpath(folder)
+    return os.path.realpath(path).startswith(place + os.sep)
+
+
+@contextmanager
+def open_input(given: Input) -> Iterator[IO[bytes]]:
+    """An input, open. `ChangedError` where it is not the file that it was, before or after."""
+    if is_url(given.path):
+        system, path = _file_system(given.path)
+        _check(given, system.size(path), str(system.ukey(path)))
+        with system.open(path, "rb") as file:
+            yield file
+        return
+    with open(given.path, "rb") as file:
+        _check(given, *_state(os.fstat(file.fileno())))
+        yield file
+        _check(given, *_state(os.fstat(file.fileno())))
+
+
+def _check(given: Input, size: int, version: str) -> None:
+    if (size, version) != (given.size, given.version):
+        raise ChangedError(f"{given.path}: the file was changed while the corpus was read")
+
+
+# ---- the folder that is written -------------------------------------------------------------------------
+
+
+class Unfinished(Protocol):
+    """A file that is being written."""
+
+    file: IO[bytes]
+
+    def finish(self) -> None:
+        """Put it in its place."""
+
+    def discard(self) -> None:
+        """Remove it."""
+
+
+class Folder(Protocol):
+    """Where shards are written to and read from."""
+
+    name: str
+
+    def names(self) -> list[str]:
+        """The files in it, none where it is not there yet."""
+
+    def read(self, name: str) -> bytes:
+        """All of a file; `FileNotFoundError`."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """A file, whole or not at all."""
+
+    def create(self, name: str) -> Unfinished:
+        """A file to be written bit by bit."""
+
+    def open(self, name: str) -> IO[bytes]:
+        """A file to read from any place in it."""
+
+    def size(self, name: str) -> int:
+        """Bytes of a file; `FileNotFoundError`."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+
+    def prepare(self) -> None:
+        """Make the folder, lock it, remove what was not finished. `OSError` where another run writes to it."""
+
+    def release(self) -> None:
+        """Unlock it."""
+
+
+def folder_at(path: str) -> Folder:
+    """The folder of a path or URL, which need not be there."""
+    return RemoteFolder(path) if is_url(path) else LocalFolder(path)
+
+
+class LocalFolder:
+    """A folder of this machine."""
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        self._lock: int | None = None
+
+    def path(self, name: str) -> str:
+        """Where a file lies."""
+        return os.path.join(self.name, name)
+
+    def names(self) -> list[str]:
+        try:
+            return sorted(name for name in os.listdir(self.name) if not name.startswith("."))
+        except FileNotFoundError:
+            return []
+
+    def read(self, name: str) -> bytes:
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def write(self, name: str, data: bytes) -> None:
+        files.write_files({self.path(name): data})
+
+    def create(self, name: str) -> Unfinished:
+        return _LocalFile(self.path(name))
+
+    def open(self, name: str) -> IO[bytes]:
+        return open(self.path(name), "rb")
+
+    def size(self, name: str) -> int:
+        return os.path.getsize(self.path(name))
+
+    def remove(self, name: str) -> None:
+        os.unlink(self.path(name))
+
+    def prepare(self) -> None:
+        os.makedirs(self.name, exist_ok=True)
+        if os.name != "nt":
+            self._lock = self._locked()
+        for name in os.listdir(self.name):
+            if name.startswith(".") and name.endswith(_HIDDEN):
+                os.unlink(self.path(name))
+
+    def _locked(self) -> int:
+        """The folder, locked until it is closed, be it by a kill."""
+        import fcntl
+
+        lock = os.open(self.name, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise BlockingIOError(errno.EAGAIN, "another run is writing there", self.name) from None
+        return lock
+
+    def release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+class _LocalFile:
+    def __init__(self, path: str) -> None:
+        folder, name = os.path.split(path)
+        self._path, self._hidden = path, os.path.join(folder, f".{name}{_HIDDEN}")
+        self.file: IO[bytes] = open(self._hidden, "w+b", buffering=0)  # noqa: SIM115
+
+    def finish(self) -> None:
+        files.sync(self.file)
+        self.file.close()
+        os.replace(self._hidden, self._path)
+        files.sync_folder(os.path.dirname(self._path) or ".")
+
+    def discard(self) -> None:
+        with suppress(OSError):
+            self.file.close()
+        with suppress(OSError):
+            os.unlink(self._hidden)
+
+
+class RemoteFolder:
+    """A folder behind a URL. Who writes there alone is not told apart."""
+
+    def __init__(self, url: str) -> None:
+        self.name = url.rstrip("/")
+        self._system, self._root = _file_system(self.name)
+
+    def _at(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+    def names(self) -> list[str]:
+        if not self._system.isdir(self._root):
+            return []
+        self._system.invalidate_cache()
+        return sorted(os.path.basename(path) for path in self._system.ls(self._root, detail=False))
+
+    def read(self, name: str) -> bytes:
+        data: bytes = self._system.cat_file(self._at(name))
+        return data
+
+    def write(self, name: str, data: bytes) -> None:
+        self._system.pipe_file(self._at(name), data)
+
+    def create(self, name: str) -> Unfinished:
+        return _RemoteFile(self._system, self._at(name))
+
+    def open(self, name: str) -> IO[bytes]:
+        file: IO[bytes] = self._system.open(self._at(name), "rb")
+        return file
+
+    def size(self, name: str) -> int:
+        return int(self._system.size(self._at(name)))
+
+    def remove(self, name: str) -> None:
+        self._system.rm_file(self._at(name))
+
+    def prepare(self) -> None:
+        self._system.makedirs(self._root, exist_ok=True)
+
+    def release(self) -> None:
+        pass
+
+
+class _RemoteFile:
+    """Written on this machine, and sent when it is whole."""
+
+    def __init__(self, system: Any, path: str) -> None:
+        self._system, self._path = system, path
+        self._local = tempfile.NamedTemporaryFile(suffix=_HIDDEN)  # noqa: SIM115
+        self.file: IO[bytes] = self._local.file
+
+    def finish(self) -> None:
+        self.file.flush()
+        self._system.put_file(self._local.name, self._path)
+        self._local.close()
+
+    def discard(self) -> None:
+        with suppress(OSError):
+            self._local.close()

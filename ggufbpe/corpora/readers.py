@@ -1,0 +1,90 @@
+"""The texts of files that have several: JSON lines and tables.
+
+a file -> records.py, tables.py -> [this file] -> texts with their fields -> count, stats, train, verify
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from ..errors import printable
+from .records import (
+    DEFAULT_FIELD,
+    CorpusError,
+    Report,
+    has_json_lines,
+    is_binary_table,
+    is_table,
+    lines,
+    record_of,
+    utf8,
+)
+from .tables import table_rows
+
+T = TypeVar("T")
+_Found = Iterator["tuple[int, tuple[bytes, dict[str, Any]] | ValueError]"]
+
+
+def has_records(name: str, field: str | None) -> bool:
+    """Whether a file has texts in records: JSON lines, tables of parquet and arrow, and where `field` is said, all."""
+    return field is not None or has_json_lines(name) or is_binary_table(name)
+
+
+def records(
+    stream: Any, name: str, field: str | None, report: Report, also: str | None = None
+) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """The texts of records as bytes, with their fields; of a table `also` alone. Those that have none are reported
+    together, at the end.
+
+    A file that is named as a table is one, any other has JSON lines.
+    """
+    if is_table(name):
+        yield from _reported(_of_table(stream, name, field, also), name, "row", report)
+        return
+    for text, fields in read_lines(
+        stream, name, report, lambda line: record_of(line.decode("utf-8", "surrogateescape"), field)
+    ):
+        yield utf8(text), fields
+
+
+def read_lines(stream: Any, name: str, report: Report, read: Callable[[bytes], T]) -> Iterator[T]:
+    """What `read` makes of each line; those of which it raises a `ValueError` are reported together, at the end."""
+
+    def found() -> Iterator[tuple[int, T | ValueError]]:
+        for number, line in enumerate(lines(stream), 1):
+            if not line.strip():
+                continue
+            try:
+                yield number, read(line)
+            except ValueError as error:
+                yield number, error
+
+    return _reported(found(), name, "line", report)
+
+
+def _reported(
+    found: Iterator[tuple[int, T | ValueError]], name: str, what: str, report: Report
+) -> Iterator[T]:
+    """What was found, without errors, which are reported together at the end."""
+    bad, first = 0, ""
+    for number, one in found:
+        if isinstance(one, ValueError):
+            bad, first = bad + 1, first or f"{what} {number}: {one}"
+        else:
+            yield one
+    if bad:
+        left_out = "" if bad == 1 else f" ({bad} such {what}s)"
+        report(name, CorpusError(f"left out: {first}{left_out}"))
+
+
+def _of_table(stream: Any, name: str, field: str | None, also: str | None) -> _Found:
+    column = DEFAULT_FIELD if field is None else field
+    columns = [column, *([] if also is None else [also])]
+    rows = (row for some in table_rows(stream, name, columns) for row in some)
+    for number, (text, *others) in enumerate(rows, 1):
+        if not isinstance(text, (str, bytes)):
+            yield number, ValueError(f"the column {printable(column)} has no text")
+            continue
+        values = (one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in others)
+        yield number, (text if isinstance(text, bytes) else utf8(text), dict(zip(columns[1:], values)))

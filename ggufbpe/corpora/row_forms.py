@@ -1,0 +1,90 @@
+"""A row a document: parquet and arrow, by pyarrow.
+
+ids, lengths -> [this file] -> part-00000.parquet or .arrow
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ..extras import imported
+from .byte_forms import Layout
+from .hashed import FileFacts, HashedFile
+from .places import Folder
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_GROUP_TOKENS, _GROUP_ROWS = 1 << 20, 1 << 16  # of a row group or record batch, about
+COLUMN = "input_ids"
+
+
+class RowsWriter:
+    """A column of lists, by pyarrow. A row group has whole rows, and ends where their sum says, not their chunks."""
+
+    def __init__(self, form: Any, folder: Folder, stem: str, layout: Layout) -> None:
+        self._pyarrow = imported("pyarrow", "corpora", "writing parquet and arrow")
+        self._numpy = imported("numpy", "corpora", "shards")
+        kind = self._pyarrow.large_list(getattr(self._pyarrow, layout.dtype)())
+        self._schema = self._pyarrow.schema([(COLUMN, kind)])
+        self._data = HashedFile(folder, stem + form.suffix)
+        if form.suffix == ".parquet":
+            parquet = imported("pyarrow.parquet", "corpora", "writing parquet")
+            self._writer = parquet.ParquetWriter(
+                self._data, self._schema, compression="zstd", use_dictionary=False
+            )
+        else:
+            self._writer = imported("pyarrow.ipc", "corpora", "writing arrow").new_file(
+                self._data, self._schema
+            )
+        self._dtype = layout.dtype
+        self._ids: list[Any] = []  # of rows that are not written
+        self._lengths: list[int] = []
+        self._tokens = 0  # of those of them that have ended
+
+    def write(self, ids: npt.NDArray[Any]) -> None:
+        self._ids.append(ids)
+
+    def end(self, lengths: npt.NDArray[Any]) -> None:
+        for length in lengths.tolist():
+            self._lengths.append(length)
+            self._tokens += length
+            if self._tokens >= _GROUP_TOKENS or len(self._lengths) >= _GROUP_ROWS:
+                self._flush()
+
+    def _flush(self) -> None:
+        numpy, pyarrow = self._numpy, self._pyarrow
+        if not self._lengths:
+            return
+        self._ids = self._ids or [numpy.zeros(0, self._dtype)]
+        ids = numpy.concatenate(self._ids) if len(self._ids) > 1 else self._ids[0]
+        self._ids = [ids[self._tokens :]]
+        offsets = numpy.concatenate([[0], numpy.cumsum(self._lengths)]).astype("int64")
+        column = pyarrow.LargeListArray.from_arrays(offsets, pyarrow.array(ids[: self._tokens]))
+        self._writer.write_batch(pyarrow.record_batch([column], schema=self._schema))
+        self._lengths, self._tokens = [], 0
+
+    def finish(self) -> list[FileFacts]:
+        self._flush()
+        self._writer.close()
+        return [self._data.finish()]
+
+    def discard(self) -> None:
+        with suppress(OSError):  # it writes its end, be it of a full disk
+            self._writer.close()
+        self._data.discard()
+
+
+def row_batches(folder: Folder, name: str) -> Iterator[Any]:
+    """The lists of a file of rows, some at a time."""
+    with folder.open(name) as file:
+        if name.endswith(".parquet"):
+            parquet = imported("pyarrow.parquet", "corpora", "reading parquet").ParquetFile(file)
+            for group in range(parquet.num_row_groups):
+                yield parquet.read_row_group(group).column(COLUMN).combine_chunks()
+            return
+        arrow = imported("pyarrow.ipc", "corpora", "reading arrow").open_file(file)
+        for number in range(arrow.num_record_batches):
+            yield arrow.get_batch(number).column(COLUMN)

@@ -1,0 +1,217 @@
+"""Documents to shards: which one each goes to, and what is written down when one is whole.
+
+    encoding.py -> Encoded, in order -> [this file] -> forms.py, manifest.py
+
+A shard ends with the first document by which it has as many bytes of ids as are wanted. That depends on nothing but
+the documents before, so a run that was stopped goes on with the same shards. With a window, ids stand in rows of one
+length, and those that fill none at the end of a shard begin the next one.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from ..extras import imported
+from .byte_forms import Layout
+from .chunks import Chunk, CorpusPlace
+from .encoding import Encoded, place_after
+from .forms import FORMS, ShardWriter
+from .manifest import Shard, State, Tail
+from .places import Folder
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+MOST_ROWS = 1 << 24  # of a shard, whose lengths are held in memory
+
+
+class ShardsWriter:
+    """Writes documents to shards, one shard after the other."""
+
+    def __init__(self, folder: Folder, state: State, shard_size: int, layout: Layout) -> None:
+        """Goes on where `state` is. `shard_size` is in bytes of ids."""
+        self._numpy: Any = imported("numpy", "corpora", "shards")
+        self._form = FORMS[state.header["format"]]
+        self._folder, self._layout = folder, layout
+        self.state = state
+        self._dtype = self._numpy.dtype(layout.dtype)
+        self._window = layout.window or 1
+        self._most = MOST_ROWS if layout.window is None else 1 << 62  # documents of a shard
+        most = -(-shard_size // self._dtype.itemsize)
+        self._wanted = -(-most // self._window) * self._window  # tokens of a shard
+        self._place = state.place  # behind the last document
+        self._number = len(state.shards)
+        # What is being put in its place while the next shard is written: the disk takes its time.
+        self._finishing: Future[None] | None = None
+        self._finisher = ThreadPoolExecutor(1, "ggufbpe-shards")
+        self.documents = sum(shard.documents for shard in state.shards)
+        self.tokens = sum(shard.tokens for shard in state.shards)
+        self._bad = self._tail_bad = 0  # records of this shard, and those behind its last document so far
+        self._writer: ShardWriter | None = None
+        self._begin([self._numpy.array(state.carry, self._dtype)])
+
+    def _begin(self, carry: list[npt.NDArray[Any]]) -> None:
+        self._start = self._place
+        self._carry = [ids for ids in carry if len(ids)]
+        self._carried = self._taken = sum(map(len, self._carry))  # tokens that came to this shard
+        self._written = 0  # of them
+        self._rows = self._shard_documents = self._bytes = 0
+
+    # ---- documents ----------------------------------------------------------------------------------
+
+    def add(self, encoded: Encoded, chunk: Chunk) -> None:
+        """The documents of a chunk."""
+        numpy = self._numpy
+        cumulative = numpy.cumsum(encoded.lengths)
+        start, ids = 0, _Ids(encoded.ids)
+        bad = [each.record for each in encoded.bad]
+        while start < len(cumulative):
+            before = int(cumulative[start - 1]) if start else 0
+            end = int(numpy.searchsorted(cumulative, self._wanted - self._taken + before))
+            end = max(start, min(end, start + self._most - self._shard_documents - 1))
+            stop = min(end + 1, len(cumulative))
+            self._take(ids, encoded, start, stop)
+            record = int(encoded.records[stop - 1])
+            self._bad += self._tail_bad + sum(1 for place in bad if place < record)
+            self._tail_bad, bad = 0, [place for place in bad if place >= record]
+            self._place = place_after(chunk, encoded, stop - 1)
+            start = stop
+            if stop > end:
+                self._end_shard()
+        self._tail_bad += len(bad)
+        self._open(ids.rest(), encoded.open_size)
+
+    def _take(self, ids: _Ids, encoded: Encoded, start: int, stop: int) -> None:
+        """Documents that end, of which none but the last ends the shard."""
+        lengths = encoded.lengths[start:stop]
+        taken = ids.take(int(lengths.sum()))
+        self._taken += int(lengths.sum())
+        lengths = lengths.copy()
+        lengths[0] += self._opened
+        self._opened = 0
+        self._write(taken)
+        self._shard_documents += stop - start
+        self._bytes += int(encoded.sizes[start:stop].sum()) + self._opened_bytes
+        self._opened_bytes = 0
+        if self._layout.window is None:
+            self._the_writer().end(lengths)
+            self._rows += stop - start
+
+    _opened = _opened_bytes = 0  # tokens and bytes of a document that has not ended
+
+    def _open(self, ids: list[npt.NDArray[Any]], size: int) -> None:
+        count = sum(map(len, ids))
+        self._opened += count
+        self._opened_bytes += size
+        self._taken += count
+        self._write(ids)
+
+    def _write(self, ids: list[npt.NDArray[Any]]) -> None:
+        """Write ids; of a window, as many as fill rows, and keep the others."""
+        if self._layout.window is None:
+            for part in ids:
+                if len(part):
+                    self._the_writer().write(part)
+            self._written = self._taken
+            return
+        self._carry += [part for part in ids if len(part)]
+        rows = (self._taken - self._written) // self._window
+        if not rows:
+            return
+        every = self._numpy.concatenate(self._carry)
+        size = rows * self._window
+        self._the_writer().write(every[:size])
+        self._the_writer().end(self._numpy.full(rows, self._window))
+        self._carry = [every[size:]]
+        self._written += size
+        self._rows += rows
+
+    def _the_writer(self) -> ShardWriter:
+        if self._writer is None:
+            self._writer = self._form.writer(
+                self._form, self._folder, f"part-{self._number:05}", self._layout
+            )
+        return self._writer
+
+    # ---- shards -------------------------------------------------------------------------------------
+
+    def _end_shard(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is None:  # no row came of it
+            return
+        shard = Shard(
+            name=f"part-{self._number:05}",
+            documents=self._shard_documents,
+            rows=self._rows,
+            tokens=self._written,
+            text_bytes=self._bytes,
+            bad_records=self._bad,
+            start=self._start,
+            carried=self._carried,
+            files=[],
+        )
+        self.documents += shard.documents
+        self.tokens += shard.tokens
+        self._bad = 0
+        self._number += 1
+        self._begin(self._carry)
+        self._wait()
+        self._finishing = self._finisher.submit(self._put, writer, shard, self._place, self._carried_ids())
+
+    def _carried_ids(self) -> list[int]:
+        return [int(token) for part in self._carry for token in part]
+
+    def _put(self, writer: ShardWriter, shard: Shard, place: CorpusPlace, carry: list[int]) -> None:
+        try:
+            shard = shard._replace(files=writer.finish())
+        except BaseException:
+            writer.discard()
+            raise
+        self.state = self.state._replace(shards=[*self.state.shards, shard], place=place, carry=carry)
+        self.state.write(self._folder)
+
+    def _wait(self) -> None:
+        if self._finishing is not None:
+            self._finishing.result()
+            self._finishing = None
+
+    def finish(self) -> tuple[State, Tail]:
+        """The last shard, and what the folder has then."""
+        if self._rows:
+            self._end_shard()
+        self._wait()
+        bad = self._bad + self._tail_bad
+        return self.state, Tail(self._shard_documents, self._bytes, bad, self._carried_ids())
+
+    def close(self) -> None:
+        """Remove what is not whole, after a shard that is being put in its place."""
+        self._finisher.shutdown()
+        if self._writer is not None:
+            self._writer.discard()
+            self._writer = None
+
+
+class _Ids:
+    """Arrays one after the other, taken from their beginning."""
+
+    def __init__(self, arrays: list[npt.NDArray[Any]]) -> None:
+        self._arrays = list(arrays)
+
+    def take(self, count: int) -> list[npt.NDArray[Any]]:
+        """The next `count` ids."""
+        found = []
+        while count:
+            head = self._arrays[0]
+            found.append(head[:count])
+            if len(head) > count:
+                self._arrays[0] = head[count:]
+            else:
+                self._arrays.pop(0)
+            count -= len(found[-1])
+        return found
+
+    def rest(self) -> list[npt.NDArray[Any]]:
+        """All that are left."""
+        found, self._arrays = self._arrays, []
+        return found

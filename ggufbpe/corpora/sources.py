@@ -1,0 +1,104 @@
+"""Which files a corpus has: those that are named, and those in directories that are named.
+
+    paths -> [this file] -> files -> records.py -> count, stats, train, verify, encode
+
+One rule for all that take texts: in directories, hidden and binary files, links and special files are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from .records import CorpusError, Report, decompressed, is_binary_table
+
+_HEAD_SIZE = 8000  # where a NUL makes a file binary; buffer_is_binary in git's xdiff-interface.c
+_OF_A_REPOSITORY = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"})
+
+
+class File(NamedTuple):
+    """A file to read, and the path that was named: itself, or a directory that it is in."""
+
+    path: str
+    size: int  # bytes, as it lies on the disk
+    root: str
+
+
+def files_of(
+    paths: Iterable[str],
+    skipped: Counter[str],
+    report: Report,
+    ignored_in: Callable[[str], frozenset[str]] | None = None,
+    tables: bool = False,
+) -> Iterator[File]:
+    """The files named, and those in the directories named, sorted by name in each.
+
+    What is left out of directories is counted in `skipped`, by kind. What cannot be read goes to `report`.
+    `ignored_in` tells which paths below a directory are left out, too. It is asked of each that is named, and of each
+    repository below it: what git says of a directory says nothing of other repositories in it. With `tables`, files
+    that are named as tables are no binary ones.
+    """
+    for root in paths:
+        to_visit = [root]
+        ignored: set[str] = set()
+        while to_visit:
+            path = to_visit.pop()
+            if path in ignored:
+                skipped["ignored by git"] += 1
+                continue
+            try:
+                status = os.stat(path) if path == root else os.lstat(path)
+                if stat.S_ISDIR(status.st_mode):
+                    names = sorted(os.listdir(path), reverse=True)
+                    if ignored_in is not None and (path == root or ".git" in names):
+                        ignored |= ignored_in(path)
+                    shown = [name for name in names if not name.startswith(".")]
+                    skipped["hidden"] += len(names) - len(shown)
+                    to_visit += [os.path.join(path, name) for name in shown]
+                elif path != root and not stat.S_ISREG(status.st_mode):
+                    skipped["link or special"] += 1
+                elif path != root and not (tables and is_binary_table(path)) and _is_binary(path):
+                    skipped["binary"] += 1
+                else:
+                    yield File(path, status.st_size, root)
+            except OSError as error:
+                report(path, error)
+
+
+def ignored_by_git(folder: str) -> frozenset[str]:
+    """What git ignores in a directory of a repository: paths as `files_of` makes them, one for a directory.
+
+    Nothing where the directory is in no repository, where it is itself ignored, or where git is not installed.
+    """
+    import subprocess
+
+    # fsmonitor names a program of the repository that git would run. In hooks, variables name another repository.
+    git = ["git", "-C", folder, "-c", "core.fsmonitor=false"]
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
+
+    def asked(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [*git, *arguments], stdin=subprocess.DEVNULL, capture_output=True, env=environment
+        )
+
+    try:
+        listed = asked("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+        if listed.returncode or not asked("check-ignore", "-q", ".").returncode:
+            return frozenset()
+    except OSError:
+        return frozenset()
+    names = (os.fsdecode(name).rstrip("/") for name in listed.stdout.split(b"\0"))
+    return frozenset(os.path.join(folder, name) for name in names if name not in ("", "."))
+
+
+def _is_binary(path: str) -> bool:
+    """Whether there is a NUL near the beginning of what the file decompresses to."""
+    with open(path, "rb") as raw:
+        try:
+            with decompressed(raw, path) as stream:
+                return b"\0" in stream.read(_HEAD_SIZE)
+        except CorpusError:
+            return False  # reported when it is read

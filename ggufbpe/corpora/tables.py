@@ -1,0 +1,110 @@
+"""Rows of tables: parquet and arrow by pyarrow, comma-separated values by Python's csv.
+
+    a file, names of columns -> [this file] -> some rows at a time, a tuple of values each
+
+Nothing is read but the columns that are asked for. Text of parquet and arrow comes as bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from ..errors import printable
+from ..extras import imported
+from .records import CorpusError, is_binary_table
+
+_ROWS = 128  # that are decoded at a time; rows may be large
+_LONGEST_FIELD = (1 << 31) - 1  # of comma-separated values: what csv takes on all systems
+_IPC_FILE = b"ARROW1"
+
+Row = tuple[Any, ...]
+
+
+def table_rows(stream: Any, name: str, columns: Sequence[str], start: int = 0) -> Iterator[list[Row]]:
+    """The rows of a table from number `start` on, each with the values of `columns`.
+
+    `CorpusError` where the table is broken or has no such column.
+    """
+    if not is_binary_table(name):
+        yield from _csv_rows(stream, name, columns, start)
+        return
+    pyarrow = imported("pyarrow", "corpora", f"{name}: reading parquet and arrow")
+    try:
+        batches = _parquet if name.endswith(".parquet") else _arrow
+        for batch in batches(stream, name, columns, start):
+            yield list(zip(*(_values(batch.column(column), pyarrow) for column in columns)))
+    except pyarrow.ArrowException as error:
+        raise CorpusError(f"{name}: the table is broken: {error}") from error
+
+
+def _parquet(stream: Any, name: str, columns: Sequence[str], start: int) -> Iterator[Any]:
+    parquet = imported("pyarrow.parquet", "corpora", f"{name}: reading parquet")
+    file = parquet.ParquetFile(stream, buffer_size=1 << 20, pre_buffer=False)
+    _check_columns(file.schema_arrow.names, name, columns)
+    first = 0
+    for group in range(file.num_row_groups):
+        rows = file.metadata.row_group(group).num_rows
+        before, first = first, first + rows
+        if first <= start:
+            continue
+        for batch in file.iter_batches(_ROWS, [group], list(dict.fromkeys(columns)), use_threads=False):
+            if before + batch.num_rows > start:
+                yield batch.slice(max(start - before, 0))
+            before += batch.num_rows
+
+
+def _arrow(stream: Any, name: str, columns: Sequence[str], start: int) -> Iterator[Any]:
+    ipc = imported("pyarrow.ipc", "corpora", f"{name}: reading arrow")
+    is_file = stream.read(len(_IPC_FILE)) == _IPC_FILE
+    stream.seek(0)
+    reader = (ipc.open_file if is_file else ipc.open_stream)(stream)
+    _check_columns(reader.schema.names, name, columns)
+    batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+    before = 0
+    for batch in batches:
+        for at in range(max(start - before, 0), batch.num_rows, _ROWS):
+            yield batch.slice(at, _ROWS)
+        before += batch.num_rows
+
+
+def _values(column: Any, pyarrow: Any) -> list[Any]:
+    """The values of a column: of one of text, bytes, which cost less than str."""
+    kind = column.type
+    if pyarrow.types.is_dictionary(kind):
+        column, kind = column.dictionary_decode(), kind.value_type
+    if pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
+        column = column.cast(pyarrow.large_binary())
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _csv_rows(stream: Any, name: str, columns: Sequence[str], start: int) -> Iterator[list[Row]]:
+    import csv
+    import io
+
+    csv.field_size_limit(_LONGEST_FIELD)
+    text = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
+    try:
+        reader = csv.reader(text)
+        header = next(reader, [])
+        _check_columns(header, name, columns)
+        places = [header.index(column) for column in columns]
+        rows = (tuple(row[at] if at < len(row) else None for at in places) for row in reader if row)
+        wanted = islice(rows, start, None)
+        while some := list(islice(wanted, _ROWS)):
+            yield some
+    except csv.Error as error:
+        raise CorpusError(f"{name}: line {reader.line_num}: {error}") from None
+    finally:
+        text.detach()
+
+
+def _check_columns(names: Sequence[str], name: str, columns: Sequence[str]) -> None:
+    for column in columns:
+        if column not in names:
+            there = ", ".join(map(printable, names)) or "none"
+            raise CorpusError(
+                f"{name}: there is no column {printable(column)}; --text-column says which to read, of {there}"
+            )

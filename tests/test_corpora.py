@@ -1,0 +1,906 @@
+"""A corpus to shards of ids: what is in them, that a run which was stopped goes on, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from conftest import GPT2
+from test_cli import Run, assert_error, posix_only, run
+
+import ggufbpe
+from ggufbpe import Tokenizer, check_corpus, decode_corpus, encode_corpus
+from ggufbpe.cli.encode import FORMATS
+from ggufbpe.corpora import chunks, encoding, shards
+from ggufbpe.corpora.byte_forms import metric
+from ggufbpe.corpora.chunks import Chunk, ChunkReader
+from ggufbpe.corpora.encode import Options, Progress, chunk_reader
+from ggufbpe.corpora.encoding import Document
+from ggufbpe.corpora.forms import FORMS
+from ggufbpe.corpora.output import EncodedCorpus
+from ggufbpe.corpora.places import ChangedError, inputs_of
+from ggufbpe.corpora.records import CorpusError, lines
+
+__all__ = ["run"]  # the fixture
+
+TEXTS = ["Hello world", "", "naïve 者 \n of two lines", "<|endoftext|> as text", "x" * 300, "a\tb\r\nc", " "]
+EOS = 50256
+
+
+@pytest.fixture(scope="module")
+def tok() -> Tokenizer:
+    return Tokenizer.from_gguf(GPT2)
+
+
+def expected(tok: Tokenizer, texts: list[str] = TEXTS) -> list[list[int]]:
+    return [[*tok.encode(text, add_special=False, parse_special=False), EOS] for text in texts]
+
+
+def rows(corpus: EncodedCorpus) -> list[list[int]]:
+    return [row.tolist() for row in corpus.rows()]
+
+
+def json_lines(texts: list[str] = TEXTS) -> bytes:
+    return b"".join(json.dumps({"id": n, "text": text}).encode() + b"\n" for n, text in enumerate(texts))
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.jsonl"
+    path.write_bytes(json_lines())
+    return path
+
+
+# ---- what is read ---------------------------------------------------------------------------------------
+
+
+def write_jsonl(path: Path) -> None:
+    path.write_bytes(json_lines())
+
+
+def write_zst(path: Path) -> None:
+    path.write_bytes(zstandard.compress(json_lines()))
+
+
+def write_gz(path: Path) -> None:
+    path.write_bytes(gzip.compress(json_lines()))
+
+
+def table(kind: pa.DataType = None) -> pa.Table:
+    return pa.table({"id": range(len(TEXTS)), "text": pa.array(TEXTS, kind or pa.string())})
+
+
+def write_parquet(path: Path) -> None:
+    pq.write_table(table(), path, row_group_size=3)
+
+
+def write_dictionary(path: Path) -> None:
+    pq.write_table(table().set_column(1, "text", table()["text"].dictionary_encode()), path)
+
+
+def write_arrow_file(path: Path) -> None:
+    with pa.ipc.new_file(path, table(pa.large_string()).schema) as writer:
+        writer.write_table(table(pa.large_string()), max_chunksize=2)
+
+
+def write_arrow_stream(path: Path) -> None:
+    with pa.ipc.new_stream(path, table().schema) as writer:
+        writer.write_table(table())
+
+
+def write_csv(path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("id", "text"), *enumerate(TEXTS)])
+
+
+def write_folder(path: Path) -> None:
+    path.mkdir()
+    for number, text in enumerate(TEXTS):
+        (path / f"{number}.txt").write_bytes(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("a.jsonl", write_jsonl),
+        ("a.ndjson.zst", write_zst),
+        ("a.jsonl.gz", write_gz),
+        ("a.parquet", write_parquet),
+        ("b.parquet", write_dictionary),
+        ("a.arrow", write_arrow_file),
+        ("b.arrow", write_arrow_stream),
+        ("a.csv", write_csv),
+        ("folder", write_folder),
+    ],
+)
+def test_every_kind_of_file_gives_the_same_documents(
+    name: str, write: Callable[[Path], None], tmp_path: Path, tok: Tokenizer
+) -> None:
+    write(tmp_path / name)
+    assert rows(encode_corpus(tmp_path / name, tok, tmp_path / "out")) == expected(tok)
+
+
+TABLES = [("a.parquet", write_parquet), ("a.arrow", write_arrow_file), ("a.csv", write_csv)]
+
+
+@pytest.mark.parametrize(("name", "write"), TABLES)
+@pytest.mark.parametrize("command", ["count", "stats"])
+def test_tables_are_counted_and_measured(
+    command: str, name: str, write: Callable[[Path], None], run: Run, tmp_path: Path
+) -> None:
+    """As the same texts in JSON lines; those of a directory where the column is named."""
+    (tmp_path / "tables").mkdir()
+    write(tmp_path / "tables" / name)
+    write_jsonl(tmp_path / "a.jsonl")
+    keys = ("tokens", "bytes", "characters")
+    totals = []
+    for path in (tmp_path / "tables", tmp_path / "tables" / name, tmp_path / "a.jsonl"):
+        result = run(command, "-m", GPT2, path, "--text-column", "text", "--json")
+        assert (result.code, result.err) == (0, "")
+        total = json.loads(result.text)["total"]
+        totals.append([(total if command == "count" else total[0])[key] for key in keys])
+    assert totals[0] == totals[1] == totals[2]
+
+
+@pytest.mark.parametrize(("name", "write"), TABLES)
+def test_tables_are_trained_on_and_verified(name: str, write: Callable[[Path], None], tmp_path: Path) -> None:
+    write(tmp_path / name)
+    write_jsonl(tmp_path / "a.jsonl")
+    trained = [
+        ggufbpe.train([tmp_path / file], vocab_size=270, field="text").merges for file in (name, "a.jsonl")
+    ]
+    assert trained[0] == trained[1]
+    assert ggufbpe.verify(GPT2, GPT2, [tmp_path / name], field="text").texts == len(TEXTS)
+
+
+def test_a_table_is_grouped_by_another_column(run: Run, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["a", "b b", None], "lang": ["de", "fr", "fr"]}), tmp_path / "a.parquet")
+    result = run("stats", "-m", GPT2, tmp_path / "a.parquet", "--by-field", "lang", "--json")
+    assert [row["group"] for row in json.loads(result.text)["rows"]] == ["de", "fr"]
+    assert "left out: row 3: the column 'text' has no text" in result.err
+
+
+def test_each_line_of_plain_text_may_be_a_document(tmp_path: Path, tok: Tokenizer) -> None:
+    (tmp_path / "a.txt").write_bytes(b"one\r\n\ntwo\nthree")
+    found = encode_corpus(tmp_path / "a.txt", tok, tmp_path / "out", by_line=True)
+    assert rows(found) == expected(tok, ["one", "", "two", "three"])
+
+
+def test_files_come_as_they_are_named_and_sorted_in_directories(tmp_path: Path, tok: Tokenizer) -> None:
+    write_folder(tmp_path / "b")
+    (tmp_path / "b" / ".hidden").write_bytes(b"no")
+    (tmp_path / "b" / "binary").write_bytes(b"\0no")
+    write_jsonl(tmp_path / "a.jsonl")
+    found = encode_corpus([tmp_path / "b", tmp_path / "a.jsonl"], tok, tmp_path / "b" / "out")
+    assert rows(found) == 2 * expected(tok)
+
+
+@pytest.mark.parametrize(
+    ("options", "ids"),
+    [
+        ({}, [27, 91, 437, 1659, 5239, 91, 29, EOS]),
+        ({"parse_special": True}, [EOS, EOS]),
+        ({"eos": False}, [27, 91, 437, 1659, 5239, 91, 29]),
+        ({"bos": True}, [EOS, 27, 91, 437, 1659, 5239, 91, 29, EOS]),
+    ],
+)
+def test_what_stands_at_a_document(
+    options: dict[str, Any], ids: list[int], tmp_path: Path, tok: Tokenizer
+) -> None:
+    (tmp_path / "a.txt").write_bytes(b"<|endoftext|>")
+    assert rows(encode_corpus(tmp_path / "a.txt", tok, tmp_path / "out", **options)) == [ids]
+
+
+@pytest.mark.parametrize(("name", "options"), [("EOS", {}), ("BOS", {"bos": True, "eos": False})])
+def test_a_token_that_the_model_does_not_have_is_refused(
+    name: str, options: dict[str, Any], corpus: Path, tmp_path: Path, tok: Tokenizer
+) -> None:
+    vocabulary = tok.vocabulary
+    none = {**vocabulary.special_ids, "bos": None, "eos": None}
+    with pytest.raises(ValueError, match=f"no {name} token"):
+        encode_corpus(corpus, Tokenizer(vocabulary._replace(special_ids=none)), tmp_path / "out", **options)
+    assert not (tmp_path / "out" / "unfinished.json").exists()
+
+
+def test_chats_are_put_into_the_template(tmp_path: Path, tok: Tokenizer) -> None:
+    chats = [
+        [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello", "extra": None}],
+        [{"role": "assistant", "content": "A"}, {"role": "user", "content": "Bye"}],
+    ]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"messages": chat}) + "\n" for chat in chats))
+    pq.write_table(pa.table({"messages": chats}), tmp_path / "a.parquet")
+    model = tok.with_overrides(
+        {"tokenizer.chat_template": "{% for m in messages %}<{{ m.content }}>{% endfor %}"}
+    )
+    for name in ("a.jsonl", "a.parquet"):
+        found = encode_corpus(tmp_path / name, model, tmp_path / name[2:], chat_column="messages")
+        texts = [row.text for row in decode_corpus(tmp_path / name[2:], model)]
+        assert texts == [b"<Hi><Hello>", b"<A><Bye>"]
+        assert [row[-1] for row in rows(found)] == [EOS, EOS]
+        assert check_corpus(tmp_path / name[2:], model).sampled == 2
+
+
+def test_bytes_that_are_not_utf8_and_lone_surrogates_are_as_elsewhere(tmp_path: Path, tok: Tokenizer) -> None:
+    (tmp_path / "a.jsonl").write_bytes(
+        b'{"text": "\\ud800 a"}\n{"text": "\xff b"}\n{"text": "c", "x": NaN}\n'
+    )
+    found = rows(encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out"))
+    texts = [b"\xed\xa0\x80 a", b"\xff b", b"c"]
+    assert found == [[*tok.encode(text, add_special=False), EOS] for text in texts]
+
+
+def test_without_orjson_the_ids_are_the_same(
+    corpus: Path, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "orjson", None)
+    assert encoding.json_loads() is json.loads
+    assert rows(encode_corpus(corpus, tok, tmp_path / "out")) == expected(tok)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"id": [1, {"text": "no"}], "text": "a \\ud83d\\ude00 \\n \\u8005 na\xc3\xafve", "x": NaN}',
+        b'{"text": ""}',
+        b'{"text": "\\ud800"}',
+        b'{"text": null}',
+        b'{"text": 1}',
+        b'{"other": "x"}',
+        b'{"text": "a", "text": "b"}',
+        b"[]",
+        b"{",
+        b"",
+    ],
+)
+def test_a_very_long_line_is_read_as_a_short_one(
+    line: bytes, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(line + b"\n")
+    found = []
+    for length, name in ((1 << 24, "short"), (0, "long")):
+        monkeypatch.setattr(encoding, "_LONG", length)
+        corpus = encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / name, on_error="skip")
+        found.append((rows(corpus), corpus.bad_records))
+    assert found[0] == found[1]
+
+
+def test_lines_may_be_longer_than_what_is_read_at_once() -> None:
+    class Drops:
+        data = b"ab\n\ncdefg\nh"
+
+        def read(self, size: int) -> bytes:
+            part, self.data = self.data[:2], self.data[2:]
+            return part
+
+    assert list(lines(Drops())) == [b"ab\n", b"\n", b"cdefg\n", b"h"]
+
+
+# ---- long texts -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of some bytes, so that small corpora have all that large ones have."""
+    monkeypatch.setattr(chunks, "CHUNK", 64)
+    monkeypatch.setattr(chunks, "_LONG", 200)
+    monkeypatch.setattr(ggufbpe.corpora.encode, "CHUNK", 64)
+
+
+def prose(rng: random.Random, size: int, between: str = " ") -> str:
+    words = ["low", "lower", "naïve", "12345", "者", "<|endoftext|>", "\t", "it's", "newest"]
+    return between.join(rng.choice(words) for _ in range(size))
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("by_line", [False, True])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_long_texts_in_pieces_have_the_ids_of_the_whole(
+    by_line: bool, end: str, tmp_path: Path, tok: Tokenizer
+) -> None:
+    rng = random.Random(1)
+    texts = [prose(rng, rng.choice([1, 5, 40, 200])) for _ in range(30)]
+    (tmp_path / "a.txt").write_bytes(end.join(texts).encode())
+    found = encode_corpus(tmp_path / "a.txt", tok, tmp_path / "out", by_line=by_line, workers=3)
+    assert rows(found) == expected(tok, texts if by_line else [end.join(texts)])
+
+
+def all_of(found: Iterable[Chunk]) -> list[Any]:
+    """What chunks have, wherever they end."""
+    parts = [part for chunk in found for part in chunk.data]
+    return [
+        b"".join(part for part in parts if isinstance(part, bytes)),
+        *(p for p in parts if type(p) is tuple),
+    ]
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_reading_can_begin_at_every_place(tmp_path: Path, tok: Tokenizer) -> None:
+    rng = random.Random(2)
+    for name, content in {
+        "a.jsonl": b"".join(json.dumps({"text": prose(rng, 8)}).encode() + b"\n\n" for _ in range(9)),
+        "b.jsonl.gz": gzip.compress(json_lines()),
+        "c.csv": b"text\n" + b"\n".join(prose(rng, 6).encode() for _ in range(9)),
+        "d.txt": prose(rng, 200).encode(),
+        "e.txt": b"",
+        "f.txt": b"small",
+    }.items():
+        (tmp_path / name).write_bytes(content)
+    inputs = inputs_of([str(tmp_path)], Counter(), "")
+    reader = chunk_reader(tok, inputs, Options(Document(), False, None, 1))
+    whole = list(reader.chunks())
+    assert {chunk.kind for chunk in whole} == {"json", "rows", "piece", "files"}
+    for number, chunk in enumerate(whole):
+        if chunk.is_first:
+            assert all_of(reader.chunks(chunk.place)) == all_of(whole[number:])
+
+
+# ---- forms ----------------------------------------------------------------------------------------------
+
+
+def read_megatron(stem: Path) -> list[list[int]]:
+    """As IndexedDataset of Megatron-LM reads it: megatron/core/datasets/indexed_dataset.py, _IndexReader."""
+    index = Path(f"{stem}.idx").read_bytes()
+    assert index[:9] == b"MMIDIDX\x00\x00"
+    version, code, sequences, documents = struct.unpack_from("<QBQQ", index, 9)
+    assert version == 1
+    dtype = {4: np.int32, 8: np.uint16}[code]
+    offset = 34
+    lengths = np.frombuffer(index, np.int32, sequences, offset)
+    pointers = np.frombuffer(index, np.int64, sequences, offset + lengths.nbytes)
+    ends = np.frombuffer(index, np.int64, documents, offset + lengths.nbytes + pointers.nbytes)
+    assert len(index) == offset + lengths.nbytes + pointers.nbytes + ends.nbytes
+    assert ends.tolist() == list(range(sequences + 1))
+    data = Path(f"{stem}.bin").read_bytes()
+    return [np.frombuffer(data, dtype, n, p).tolist() for n, p in zip(lengths, pointers)]
+
+
+def read_nanotron(stem: Path) -> list[list[int]]:
+    """As datatrove writes it and nanotron reads it: datatrove/pipeline/tokens/tokenizer.py, TokenizedFile."""
+    name, count, _ = Path(f"{stem}.ds.metadata").read_text().split("\n")
+    tokenizer, width = name.split("|")
+    ids = np.fromfile(f"{stem}.ds", {"2": np.uint16, "4": np.uint32}[width])
+    assert (tokenizer, int(count)) == ("gpt2.gguf", len(ids))
+    ends = np.fromfile(f"{stem}.ds.index", np.uint64).tolist()
+    return [ids[begin:end].tolist() for begin, end in zip([0, *ends], ends)]
+
+
+def read_npy(stem: Path) -> list[list[int]]:
+    ids, ends = np.load(f"{stem}.npy", mmap_mode="r"), np.load(f"{stem}.index.npy").tolist()
+    return [ids[begin:end].tolist() for begin, end in zip([0, *ends], ends)]
+
+
+def read_parquet(stem: Path) -> list[list[int]]:
+    found: list[list[int]] = pq.read_table(f"{stem}.parquet")["input_ids"].to_pylist()
+    return found
+
+
+def read_arrow(stem: Path) -> list[list[int]]:
+    with pa.OSFile(f"{stem}.arrow") as file:
+        found: list[list[int]] = pa.ipc.open_file(file).read_all()["input_ids"].to_pylist()
+        return found
+
+
+READERS = {
+    "megatron": read_megatron,
+    "nanotron": read_nanotron,
+    "npy": read_npy,
+    "parquet": read_parquet,
+    "arrow": read_arrow,
+}
+
+
+def test_every_form_has_a_reader() -> None:
+    assert READERS.keys() == FORMS.keys()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_is_read_by_what_it_is_for(form: str, corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
+    found = encode_corpus(corpus, tok, tmp_path / "out", format=form, shard_size=100)
+    stems = [tmp_path / "out" / shard.name for shard in found.shards]
+    assert len(stems) > 1
+    assert [row for stem in stems for row in READERS[form](stem)] == expected(tok)
+    assert rows(found) == expected(tok)
+    assert check_corpus(tmp_path / "out", tok)[1:] == ([], len(TEXTS), "")
+    assert [found[-1].tolist(), found[1].tolist()] == [expected(tok)[-1], expected(tok)[1]]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_ids_of_a_large_vocabulary_have_32_bits(form: str, tmp_path: Path) -> None:
+    dtype = ggufbpe.corpora.forms.dtype_of(FORMS[form], 70_000)
+    assert dtype == ("int32" if form == "megatron" else "uint32")
+    writer = FORMS[form].writer(
+        FORMS[form],
+        ggufbpe.corpora.places.folder_at(str(tmp_path)),
+        "part-00000",
+        ggufbpe.corpora.byte_forms.Layout(dtype, "gpt2.gguf", None),
+    )
+    writer.write(np.array([1, 69_999, 2], dtype))
+    writer.end(np.array([2, 1]))
+    writer.finish()
+    assert READERS[form](tmp_path / "part-00000") == [[1, 69_999], [2]]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_packed_rows_have_one_length(form: str, corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
+    found = encode_corpus(corpus, tok, tmp_path / "out", format=form, pack=7, shard_size=60)
+    every = [token for document in expected(tok) for token in document]
+    count = len(every) // 7
+    assert rows(found) == [every[at : at + 7] for at in range(0, count * 7, 7)]
+    assert len(found.shards) > 1
+    assert found.manifest["left_over_tokens"] == len(every) - 7 * count
+    assert (found.documents, found.tokens) == (len(TEXTS), 7 * count)
+    assert check_corpus(tmp_path / "out", tok).is_right
+    if form == "npy":
+        assert np.load(tmp_path / "out" / "part-00000.npy").shape[1] == 7
+
+
+def test_a_number_for_people_is_as_humanize_has_it() -> None:
+    shown = [metric(n) for n in (0, 7, 50, 999, 1000, 12_345, 999_499, 999_999, 1_234_567, 5 * 10**9)]
+    assert shown == [
+        "0.00 ",
+        "7.00 ",
+        "50.0 ",
+        "999 ",
+        "1.00 k",
+        "12.3 k",
+        "999 k",
+        "1.00 M",
+        "1.23 M",
+        "5.00 G",
+    ]
+
+
+# ---- the same bytes -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus of all kinds of files, of some thousand documents."""
+    folder = tmp_path_factory.mktemp("large")
+    rng = random.Random(3)
+    (folder / "a.jsonl").write_bytes(json_lines([prose(rng, rng.randrange(60)) for _ in range(1500)]))
+    (folder / "b.jsonl.gz").write_bytes(gzip.compress(json_lines([prose(rng, 9) for _ in range(500)])))
+    (folder / "c.txt").write_text(prose(rng, 20_000))
+    pq.write_table(pa.table({"text": [prose(rng, 30) for _ in range(500)]}), folder / "d.parquet")
+    for number in range(40):
+        (folder / f"e{number:02}.txt").write_text(prose(rng, 20))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(large: Path, tmp_path_factory: pytest.TempPathFactory, tok: Tokenizer) -> Path:
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    encode_corpus(large, tok, out, shard_size=20_000)
+    return out
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("workers", [1, 5])
+def test_neither_workers_nor_chunks_change_a_byte(
+    workers: int, large: Path, undisturbed: Path, tmp_path: Path, tok: Tokenizer
+) -> None:
+    encode_corpus(large, tok, tmp_path / "out", shard_size=20_000, workers=workers)
+    assert files_in(tmp_path / "out") == files_in(undisturbed)
+
+
+class StopError(Exception):
+    """What stops a run here."""
+
+
+@pytest.mark.parametrize(
+    ("form", "pack"), [("megatron", None), ("npy", 50), ("parquet", None), ("arrow", 33)]
+)
+def test_a_run_that_was_stopped_goes_on_with_the_same_bytes(
+    form: str, pack: int | None, large: Path, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {"format": form, "pack": pack, "shard_size": 30_000}
+    encode_corpus(large, tok, tmp_path / "whole", **options)
+    real, calls = shards.ShardsWriter.add, iter(range(10**9))
+
+    def add(self: shards.ShardsWriter, *arguments: Any) -> None:
+        if next(calls) % 5 == 4:
+            raise StopError
+        real(self, *arguments)
+
+    monkeypatch.setattr(shards.ShardsWriter, "add", add)
+    monkeypatch.setattr(chunks, "CHUNK", 20_000)
+    stops = 0
+    while True:
+        try:
+            encode_corpus(large, tok, tmp_path / "out", resume=True, **options)
+            break
+        except StopError:
+            stops += 1
+        assert stops < 200
+    assert stops > 3
+    assert files_in(tmp_path / "out") == files_in(tmp_path / "whole")
+
+
+def test_a_bad_record_behind_the_last_document_is_counted_after_a_stop(
+    tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b"bad\n" + json_lines() + b"bad\n")
+    options: dict[str, Any] = {"on_error": "skip"}
+
+    def stop(*_: object) -> None:
+        raise StopError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ggufbpe.corpora.manifest, "finish", stop)
+        with pytest.raises(StopError):
+            encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out", **options)
+    found = encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out", resume=True, **options)
+    assert (found.bad_records, found.documents) == (2, len(TEXTS))
+
+
+PROGRAM = [sys.executable, "-m", "ggufbpe", "encode", "-m", str(GPT2), "--shard-size", "20000"]
+
+
+@posix_only
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_killed_process_goes_on_with_the_same_bytes(
+    number: signal.Signals, large: Path, undisturbed: Path, tmp_path: Path
+) -> None:
+    rng, out, killed = random.Random(number), tmp_path / "out", 0
+    command = [*PROGRAM, str(large), "-o", str(out), "--resume"]
+    for _ in range(4):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while (
+            not (out / "part-00001.bin").exists() and process.poll() is None and time.monotonic() < deadline
+        ):
+            time.sleep(0.002)
+        time.sleep(rng.random() * 0.05)
+        process.send_signal(number)
+        killed += process.wait() in (-number, 128 + number)
+    subprocess.run(command, check=True, capture_output=True)
+    assert killed
+    assert files_in(out) == files_in(undisturbed)
+
+
+# ---- what is refused, and what is said ------------------------------------------------------------------
+
+
+def stop_after_first_shard(corpus: Path, tok: Tokenizer, out: Path) -> None:
+    def stop(progress: Progress) -> None:
+        if progress.documents:
+            raise StopError
+
+    with pytest.raises(StopError):
+        encode_corpus(corpus, tok, out, shard_size=40, progress=stop)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda path: path.write_bytes(json_lines() + b"\n"), r"corpus\.jsonl was changed since"),
+        (lambda path: os.utime(path, (1, 1)), r"corpus\.jsonl was changed since"),
+        (lambda path: path.with_name("more.jsonl").touch(), r"more\.jsonl was not there since"),
+        (
+            lambda path: path.rename(path.with_name("other.jsonl")),
+            r"corpus\.jsonl is not there any more since",
+        ),
+    ],
+)
+def test_a_changed_corpus_is_refused(
+    change: Callable[[Path], object], message: str, tmp_path: Path, tok: Tokenizer
+) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "corpus.jsonl").write_bytes(json_lines())
+    stop_after_first_shard(folder, tok, tmp_path / "out")
+    change(folder / "corpus.jsonl")
+    with pytest.raises(CorpusError, match=message):
+        encode_corpus(folder, tok, tmp_path / "out", shard_size=40, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shard_size": 50}, "with shard_size 40, not 50"),
+        ({"eos": False}, "with eos True, not False"),
+        ({"format": "npy"}, "with format megatron, not npy"),
+    ],
+)
+def test_other_settings_are_refused(
+    options: dict[str, Any], message: str, corpus: Path, tmp_path: Path, tok: Tokenizer
+) -> None:
+    stop_after_first_shard(corpus, tok, tmp_path / "out")
+    with pytest.raises(CorpusError, match=message):
+        encode_corpus(corpus, tok, tmp_path / "out", **{"shard_size": 40, "resume": True, **options})
+
+
+def test_another_tokenizer_is_refused(corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
+    other = tok.with_overrides({"tokenizer.ggml.add_bos_token": True})
+    stop_after_first_shard(corpus, tok, tmp_path / "out")
+    with pytest.raises(CorpusError, match="with tokenizer fingerprint"):
+        encode_corpus(corpus, other, tmp_path / "out", shard_size=40, resume=True)
+
+
+def test_shards_that_are_there_are_refused_unless_forced(
+    corpus: Path, tmp_path: Path, tok: Tokenizer
+) -> None:
+    encode_corpus(corpus, tok, tmp_path / "out", shard_size=40)
+    with pytest.raises(FileExistsError, match="there are shards already"):
+        encode_corpus(corpus, tok, tmp_path / "out")
+    (tmp_path / "out" / "notes.txt").touch()
+    found = encode_corpus(corpus, tok, tmp_path / "out", force=True)
+    assert len(found.shards) == 1
+    assert {"part-00000.bin", "notes.txt"} < set(files_in(tmp_path / "out"))
+    assert "part-00001.bin" not in files_in(tmp_path / "out")
+
+
+@posix_only
+def test_two_runs_do_not_write_to_one_folder(corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
+    def again(_: Progress) -> None:
+        with pytest.raises(BlockingIOError, match="another run is writing there"):
+            encode_corpus(corpus, tok, tmp_path / "out", resume=True)
+
+    encode_corpus(corpus, tok, tmp_path / "out", progress=again)
+
+
+BAD = b'{"text": "good"}\nnot JSON\n{"text": 1}\n[]\n{"other": "x"}\n{"text": "better"}\n'
+
+
+def test_a_bad_record_stops_or_is_counted_and_shown(tmp_path: Path, tok: Tokenizer) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_bytes(BAD)
+    with pytest.raises(CorpusError, match=r"bad\.jsonl: line 2: not JSON.*--on-error skip"):
+        encode_corpus(path, tok, tmp_path / "out")
+    told: list[str] = []
+    found = encode_corpus(
+        path, tok, tmp_path / "out", resume=True, on_error="skip", report=lambda where, _: told.append(where)
+    )
+    assert rows(found) == expected(tok, ["good", "better"])
+    assert told == [f"{path}: line {n}" for n in (2, 3, 4, 5)]
+    assert found.bad_records == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl.gz", gzip.compress(json_lines())[:-9], "compressed data is broken"),
+        ("a.parquet", b"PAR1 no table", "the table is broken"),
+        ("a.csv", b"name\nx\n", "there is no column 'text'"),
+    ],
+)
+def test_a_broken_file_is_a_bad_record(
+    name: str, content: bytes, message: str, tmp_path: Path, tok: Tokenizer
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    (tmp_path / "z.txt").write_bytes(b"good")
+    paths = [tmp_path / name, tmp_path / "z.txt"]
+    with pytest.raises(CorpusError, match=message):
+        encode_corpus(paths, tok, tmp_path / "out")
+    found = encode_corpus(paths, tok, tmp_path / "out", resume=True, on_error="skip")
+    assert rows(found)[-1] == expected(tok, ["good"])[0]
+    assert found.bad_records == 1
+
+
+def test_a_file_that_changes_meanwhile_ends_the_run(corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(json_lines())
+
+    real = ChunkReader._of_input
+
+    def grow(self: ChunkReader, *arguments: Any) -> Iterator[Any]:
+        with other.open("ab") as file:
+            file.write(b"\n")
+        return real(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ChunkReader, "_of_input", grow)
+        with pytest.raises(ChangedError, match=r"other\.jsonl: the file was changed"):
+            encode_corpus([corpus, other], tok, tmp_path / "out", on_error="skip")
+
+
+def test_a_vanished_input_ends_the_run(corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
+    (tmp_path / "b.txt").write_bytes(b"x")
+    inputs = [corpus, tmp_path / "b.txt"]
+    stop_after_first_shard(corpus, tok, tmp_path / "first")
+    real = ChunkReader._of_input
+
+    def vanish(self: ChunkReader, *arguments: Any) -> Iterator[Any]:
+        (tmp_path / "b.txt").unlink(missing_ok=True)
+        return real(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ChunkReader, "_of_input", vanish)
+        with pytest.raises(FileNotFoundError, match=r"b\.txt"):
+            encode_corpus(inputs, tok, tmp_path / "out", on_error="skip")
+
+
+@posix_only
+def test_a_full_disk_leaves_whole_shards_and_the_work_goes_on(
+    large: Path, undisturbed: Path, tmp_path: Path
+) -> None:
+    """Files cannot grow beyond 12,000 bytes: a write fails in the middle of a shard, as it does on a full disk."""
+    command = [*PROGRAM, str(large), "-o", str(tmp_path / "out"), "--resume"]
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
+
+    failed = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True)
+    assert failed.returncode == 2
+    assert "File too large" in failed.stderr
+    assert all("partial" not in name and not name.endswith(".bin") for name in os.listdir(tmp_path / "out"))
+    subprocess.run(command, check=True, capture_output=True)
+    assert files_in(tmp_path / "out") == files_in(undisturbed)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (lambda out: (out / "part-00001.idx").unlink(), "part-00001.idx: missing"),
+        (
+            lambda out: (out / "part-00000.bin").write_bytes(b"x"),
+            "part-00000.bin: not the bytes that were written",
+        ),
+    ],
+)
+def test_check_finds_what_is_wrong(
+    spoil: Callable[[Path], object], problem: str, corpus: Path, tmp_path: Path, tok: Tokenizer
+) -> None:
+    encode_corpus(corpus, tok, tmp_path / "out", shard_size=100)
+    spoil(tmp_path / "out")
+    assert check_corpus(tmp_path / "out").problems == [problem]
+
+
+def test_check_holds_a_sample_to_the_tokenizer(corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
+    """Shards whose hashes are right, of other ids."""
+    out = tmp_path / "out"
+    found = encode_corpus(corpus, tok, out)
+    ids = np.fromfile(out / "part-00000.bin", np.uint16)
+    ids[3] += 1
+    ids.tofile(out / "part-00000.bin")
+    with (out / "part-00000.bin").open("rb") as file:
+        digest = ggufbpe.corpora.hashed.file_hash(file)
+    manifest = (out / "manifest.json").read_text().replace(found.shards[0].files[0].sha256, digest)
+    (out / "manifest.json").write_text(manifest)
+    assert check_corpus(out).is_right
+    assert check_corpus(out, tok).problems == [
+        "part-00000: not the ids that the tokenizer gives for its first documents"
+    ]
+    other = tok.with_overrides({"tokenizer.ggml.add_bos_token": True})
+    assert "the tokenizer was another one" in check_corpus(out, other).problems[0]
+    corpus.unlink()
+    assert check_corpus(out, tok)[1:3] == ([], 0)
+
+
+# ---- nothing, and a lot of it ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n"])
+def test_an_empty_corpus_has_no_shards(content: bytes, tmp_path: Path, tok: Tokenizer) -> None:
+    (tmp_path / "a.jsonl").write_bytes(content)
+    found = encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out")
+    assert (found.documents, found.tokens, found.shards) == (0, 0, [])
+    assert check_corpus(tmp_path / "out", tok).is_right
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_empty_documents_without_eos_are_documents(form: str, tmp_path: Path, tok: Tokenizer) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\n" * 5)
+    found = encode_corpus(tmp_path / "a.txt", tok, tmp_path / "out", by_line=True, eos=False, format=form)
+    assert (found.documents, rows(found)) == (5, [[]] * 5)
+    assert check_corpus(tmp_path / "out").is_right
+
+
+def peak_memory(*arguments: object) -> int:
+    """Bytes of a run of the command."""
+    code = (
+        "import resource, sys; from ggufbpe.cli import main; assert main(sys.argv[1:]) == 0; "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], check=True, capture_output=True, text=True
+    )
+    return int(ran.stdout.splitlines()[-1]) * (1 if sys.platform == "darwin" else 1024)
+
+
+@posix_only
+def test_memory_does_not_grow_with_a_text_without_a_line_break(tmp_path: Path) -> None:
+    def used(size: int) -> int:
+        (tmp_path / "a.txt").write_bytes(b"low lower lowest " * (size // 17))
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        return peak_memory(
+            "encode", "-m", GPT2, tmp_path / "a.txt", "-o", tmp_path / "out", "--lines", "--workers", 1
+        )
+
+    assert used(120 << 20) < used(40 << 20) + (30 << 20)
+
+
+# ---- far away -------------------------------------------------------------------------------------------
+
+
+def test_urls_are_read_and_written_by_fsspec(corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    memory.pipe_file("/corpus/a.jsonl", json_lines(TEXTS[:3]))
+    memory.pipe_file("/corpus/b.jsonl", json_lines(TEXTS[3:]))
+    found = encode_corpus("memory://corpus", tok, "memory://shards", shard_size=100)
+    assert rows(found) == expected(tok)
+    assert check_corpus("memory://shards", tok)[1:] == ([], len(TEXTS), "")
+    with pytest.raises(FileExistsError):
+        encode_corpus("memory://corpus", tok, "memory://shards")
+    memory.rm("/corpus", recursive=True)
+    memory.rm("/shards", recursive=True)
+
+
+# ---- the commands ---------------------------------------------------------------------------------------
+
+
+def test_the_commands_encode_show_and_check(run: Run, corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = run("encode", "-m", GPT2, corpus, "-o", out, "--shard-size", "1K")
+    assert (result.code, result.text) == (0, f"7 documents, 73 tokens, 1 shard in {out}\n")
+    result = run("decode", "-m", GPT2, out, "--count", "3")
+    assert result.text.splitlines()[0] == '     0      3 tokens  "Hello world"'
+    assert run("decode", "-m", GPT2, out, "--document", "2").text == TEXTS[2]
+    assert run("decode", "-m", GPT2, out, "--document", "0", "--ids").text == "15496 995 50256\n"
+    assert json.loads(run("decode", "-m", GPT2, out, "--count", "1", "--json").text)["text"] == "Hello world"
+    assert run("check", "-m", GPT2, out).text == "OK: 1 shard, 7 documents encoded again\n"
+    assert json.loads(
+        run("encode", "-m", GPT2, corpus, "-o", out, "--shard-size", "1K", "--resume", "--json").text
+    )
+    (out / "part-00000.bin").write_bytes(b"")
+    result = run("check", out)
+    assert (result.code, result.text) == (1, "part-00000.bin: not the bytes that were written\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--shard-size", "x"], "--shard-size is a number of bytes"),
+        (["--resume", "--force"], "--resume or --force, not both"),
+        (["--pack", "0"], "pack must be 1 or more, not 0"),
+    ],
+)
+def test_arguments_that_make_no_sense(
+    run: Run, corpus: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    assert_error(run("encode", "-m", GPT2, corpus, "-o", tmp_path / "out", *arguments), message)
+
+
+def test_what_is_left_out_is_said(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_bytes(BAD)
+    out = tmp_path / "out"
+    result = run("encode", "-m", GPT2, tmp_path / "bad.jsonl", "-o", out, "--on-error", "skip", "--pack", "3")
+    assert result.code == 0
+    assert "bad.jsonl: line 2: left out: not JSON" in result.err
+    assert "4 bad records left out" in result.err
+    assert "1 token at the end fill no row of 3" in result.err
+
+
+def test_shards_that_are_none_are_said(run: Run, tmp_path: Path) -> None:
+    assert_error(run("check", tmp_path), "there is no manifest.json")
+    assert_error(run("decode", "-m", GPT2, tmp_path / "nothing"), "there is no manifest.json")
+
+
+def test_formats_of_the_command_are_those_there_are() -> None:
+    assert tuple(FORMS) == FORMATS
