@@ -140,13 +140,13 @@ class ChatServer:
 
     def props(self) -> Any:
         """What the server says of itself: its template and what it found out about it."""
-        return self._request("GET", "/props", None)[1]
+        return self.request("GET", "/props", None)[1]
 
     def _post(self, path: str, body: Any) -> Any:
-        status, found = self._request("POST", path, json.dumps(body).encode())
+        status, found = self.request("POST", path, json.dumps(body).encode())
         return found if status == 200 else Refusal(status, found["error"]["message"])
 
-    def _request(self, method: str, path: str, body: bytes | None) -> tuple[int, Any]:
+    def request(self, method: str, path: str, body: bytes | None) -> tuple[int, Any]:
         if self._connection is None:
             raise ServerGoneError("there is no server")
         try:

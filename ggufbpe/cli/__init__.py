@@ -40,6 +40,7 @@ COMMANDS = {  # command: what it does, in a line
     "export": "write a vocabulary for tokenizers, tiktoken and others",
     "import": "make a vocabulary out of a tokenizer.json",
     "train": "learn a vocabulary from a corpus",
+    "serve": "answer over HTTP, as llama-server, vLLM and Ollama do",
 }
 
 EXIT_ERROR, EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 2, 130, 141

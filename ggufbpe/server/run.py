@@ -1,0 +1,78 @@
+"""The server's processes: sockets, signals, and an end at which what was begun is answered.
+
+cli/serve.py -> [this file] -> uvicorn -> app.py
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Callable
+from functools import partial
+
+import uvicorn
+from uvicorn.supervisors import Multiprocess
+
+from .app import Application
+from .observed import SHARED_NUMBERS, log_to_stderr, tell
+from .protocol import Protocol
+from .settings import Settings
+
+_WAITING = 2048  # connections that the system keeps until they are accepted
+
+
+def serve(settings: Settings, listening: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `listening` is told the address. `OSError` where that cannot be had."""
+    place = _socket(settings)
+    log_to_stderr()
+    listening(_address(place))
+    config = uvicorn.Config(
+        partial(application, settings),
+        factory=True,
+        http=Protocol,
+        ws="none",
+        workers=settings.workers,
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        headers=[("server", "ggufbpe")],
+        backlog=_WAITING,
+        timeout_graceful_shutdown=int(settings.stop_timeout),
+        timeout_keep_alive=30,
+    )
+    before = signal.signal(signal.SIGTERM, _stopped)  # uvicorn raises it again when all is done
+    try:
+        with place, tempfile.TemporaryDirectory(prefix="ggufbpe-") as folder:
+            if settings.workers == 1:
+                uvicorn.Server(config).run([place])
+            else:
+                os.environ[SHARED_NUMBERS] = folder  # for the metrics of all together
+                Multiprocess(config, [place]).run()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    tell(logging.INFO, "stopped")
+
+
+def application(settings: Settings) -> Application:
+    """The application of one process."""
+    log_to_stderr()
+    return Application(settings)
+
+
+def _socket(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    return socket.create_server((settings.host, settings.port), family=family, backlog=_WAITING)
+
+
+def _address(place: socket.socket) -> str:
+    host, port = place.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _stopped(*_: object) -> None:
+    """The end of a server that was told to stop is no failure."""
