@@ -31,9 +31,12 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-QUICK_BYTES = 4096  # of a body that is answered without a thread, if its endpoint is quick
 _JSON = (b"content-type", b"application/json; charset=utf-8")
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+_QUICK_HEAD = (
+    b"HTTP/1.1 200 OK\r\nserver: ggufbpe\r\ncontent-type: application/json; charset=utf-8\r\n"
+    b"x-content-type-options: nosniff\r\ncontent-length: %d\r\n\r\n%s"
+)
 
 
 class _GoneError(Exception):
@@ -41,7 +44,17 @@ class _GoneError(Exception):
 
 
 class Application:
-    """A server's answers. What it has open and counts is its own, so a process may have several."""
+    """A server's answers. What it has open and counts is its own, so a process may have several.
+
+    `at_once` is for the protocol: the whole HTTP answer to a short request, without a task of its own.
+    """
+
+    quick_bytes = 4096  # of a body that is answered without a thread, if its endpoint is quick
+    quick_paths: Mapping[bytes, str] = {
+        path.encode(): path
+        for (method, path), each in ENDPOINTS.items()
+        if each.is_quick and method == "POST"
+    }
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -67,6 +80,28 @@ class Application:
             await answer.refuse(failure)
         finally:
             answer.note()
+
+    def at_once(self, path: str, headers: Mapping[bytes, bytes], data: bytes) -> bytes | None:
+        """The answer to a short POST with its head; None for what is to go the ordinary way, as all refusals do."""
+        if self.settings.logs_requests or b"origin" in headers:
+            return None
+        start = time.perf_counter()
+        try:
+            self._guard.check("POST", path, headers)
+            content = self.quick_content(ENDPOINTS["POST", path], parsed(data))
+        except Exception:
+            return None
+        if content is None:
+            return None
+        self.metrics.note(path, 200, time.perf_counter() - start, len(data), len(content))
+        return _QUICK_HEAD % (len(content), content)
+
+    def quick_content(self, endpoint: Endpoint, body: Any) -> bytes | None:
+        """The JSON of an answer where its model is open, and native; None where a thread should make it."""
+        tokenizer = self.models.if_open(self.models.chosen(body))
+        if tokenizer is None or tokenizer.engine != "native":
+            return None
+        return orjson.dumps(endpoint.answer(self.models, body))
 
 
 class _Answer:
@@ -108,13 +143,13 @@ class _Answer:
         await self._write(200, content, [_JSON])
 
     async def _content(self, endpoint: Endpoint, data: bytes, body: Any) -> bytes:
-        models = self._server.models
-        if endpoint.is_quick and len(data) <= QUICK_BYTES:
+        server = self._server
+        if endpoint.is_quick and len(data) <= server.quick_bytes:
             body = parsed(data) if body is None else body
-            tokenizer = models.if_open(models.chosen(body))
-            if tokenizer is not None and tokenizer.engine == "native":
-                return orjson.dumps(endpoint.answer(models, body))
-        return await self._server._work.done(partial(_answered, endpoint, models, data, body))
+            content = server.quick_content(endpoint, body)
+            if content is not None:
+                return content
+        return await server._work.done(partial(_answered, endpoint, server.models, data, body))
 
     async def _body(self, receive: Receive) -> bytes:
         """The body. `RequestError` 413 for one that is, or says that it is, too long."""

@@ -67,8 +67,8 @@ class Models:
     def chosen(self, body: Any) -> str:
         """The name in the field `model`, the first model's where there is none.
 
-        Where there is one model, it is the one, whatever the field says, as in llama-server. `RequestError` 400 for a name
-        that no model has, as by llama-server's router.
+        Where there is one model, it is the one, whatever the field says, as in llama-server. `RequestError` 400 for a
+        name that no model has, as by llama-server's router.
         """
         name = field(body, "model", "")
         if len(self.paths) == 1 or not name:
