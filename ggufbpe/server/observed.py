@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import time
+import warnings
 from typing import Any
 
 from prometheus_client import (
@@ -97,8 +98,14 @@ def tell(level: int, event: str, **told: Any) -> None:
     LOG.log(level, event, extra={"told": told})
 
 
+def _log_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Log what is warned of when a file is opened."""
+    tell(logging.WARNING, "warning", message=str(message))
+
+
 def log_to_stderr() -> None:
-    """Send the server's records, and uvicorn's warnings, to standard error."""
+    """Send the server's records, Python's warnings, and those of uvicorn to standard error."""
+    warnings.showwarning = _log_warning
     handler = logging.StreamHandler()
     handler.setFormatter(_Lines())
     for logger, level in ((LOG, logging.INFO), (logging.getLogger("uvicorn.error"), logging.WARNING)):

@@ -20,7 +20,7 @@ from .models import Models
 
 
 def tokenize_either(models: Models, body: Any) -> dict[str, Any]:
-    """`/tokenize` of llama-server, or of vLLM where the body is one of vLLM's."""
+    """`/tokenize`: the ids of `content` as llama-server gives them, or of `prompt` or `messages` as vLLM does."""
     if has(body, "content") or not (has(body, "prompt") or has(body, "messages")):
         return tokenize(models, body)
     name = models.chosen(body)
@@ -45,7 +45,7 @@ def tokenize_either(models: Models, body: Any) -> dict[str, Any]:
 
 
 def detokenize_either(models: Models, body: Any) -> dict[str, Any]:
-    """`/detokenize` of llama-server; where the body names a model also the `prompt` that vLLM answers with."""
+    """`/detokenize`: the text of `tokens`; where the body names a model also as vLLM has it, `prompt`."""
     found = detokenize(models, body)
     return {**found, "prompt": found["content"]} if has(body, "model") else found
 
