@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GPT2, RAW_UTF8
+from chat_server import ChatServer
+from conftest import GPT2, RAW_UTF8, missing
 from make_tiny_model import CONTEXT, make_tiny_model
 from record_chats import VOCABULARY, read_chats
-from record_server import ANSWERS, TEMPLATES, Request, metadata_of, requests
+from record_server import ANSWERS, TEMPLATES, Request, answers, metadata_of, requests
+from reference import NotPreparedError
 
 from ggufbpe import Tokenizer, diagnose, diff, explain, why_not
 from ggufbpe.server.app import Application
@@ -138,6 +140,16 @@ def test_answers_are_those_of_llama_server(
             "error": {**expected["error"], "message": found["error"]["message"] if is_own else message}
         }
     assert (answer.status, found) == (status, expected)
+
+
+def test_llama_server_still_answers_so(tiny: Path) -> None:
+    """The first template's requests, put to llama-server now."""
+    try:
+        with ChatServer(tiny) as server:
+            found = answers(server, TEMPLATES[0])
+    except NotPreparedError as error:
+        missing(str(error))
+    assert found == RECORDED[TEMPLATES[0]]
 
 
 def test_nesting_has_an_end(app: Application) -> None:

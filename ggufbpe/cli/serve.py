@@ -93,6 +93,13 @@ def add_arguments(parser: Parser) -> None:
         help="of an answer (default: 60); then 503",
     )
     parser.add_argument(
+        "--read-timeout",
+        type=_positive,
+        default=20,
+        metavar="SECONDS",
+        help="until a request is there with its body (default: 20); then 408",
+    )
+    parser.add_argument(
         "--log-requests", action="store_true", help="log each request, not only those refused"
     )
 
@@ -126,6 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
         most_body=arguments.max_body * _MEGABYTE,
         most_waiting=arguments.max_waiting,
         timeout=arguments.timeout,
+        read_timeout=arguments.read_timeout,
         logs_requests=arguments.log_requests,
     )
     for path in settings.models.values():

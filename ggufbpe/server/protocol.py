@@ -18,8 +18,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from .failures import RequestError
 
-PATIENCE = 20.0  # seconds until a request is there with all of its body, or an answer is taken on
-
 _SLOW = orjson.dumps(RequestError(408, "the request did not come in time").to_dict())
 _SLOW_ANSWER = (
     b"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json; charset=utf-8\r\n"
@@ -33,6 +31,7 @@ class Protocol(HttpToolsProtocol):
     _offered: tuple[str, dict[bytes, bytes]] | None = None  # path and headers of a request that may be short
     _body = b""  # and its body
     _is_coming = False  # a request that is not all there
+    _is_stopping = False  # the next answer is the last
     _until_read: asyncio.TimerHandle | None = None
     _until_taken: asyncio.TimerHandle | None = None
 
@@ -43,17 +42,22 @@ class Protocol(HttpToolsProtocol):
         self._is_coming = True
 
     def on_headers_complete(self) -> None:
-        self._offered = self._offer()
+        self._offered = None if self._is_stopping else self._offer()
         self._body = b""
         if self._offered is None:
-            super().on_headers_complete()
+            self._begin()
+
+    def _begin(self) -> None:
+        """Go the ordinary way."""
+        super().on_headers_complete()
+        if self._is_stopping:
+            self.cycle.keep_alive = False
 
     def _offer(self) -> tuple[str, dict[bytes, bytes]] | None:
         """Path and headers if the request may be answered at once: nothing about it is out of the ordinary."""
         app: Any = self.app
         path = app.quick_paths.get(self.url)
-        is_busy = self.cycle is not None and not self.cycle.response_complete
-        if path is None or is_busy or self.flow.write_paused or self.expect_100_continue:
+        if path is None or self._is_answering() or self.flow.write_paused or self.expect_100_continue:
             return None
         headers = dict(self.headers)
         length = headers.get(b"content-length", b"")
@@ -75,12 +79,12 @@ class Protocol(HttpToolsProtocol):
         self._until_read = _stopped(self._until_read)
         if self._offered is not None:
             app: Any = self.app
-            answer = app.at_once(*self._offered, self._body)
+            answer = None if self._is_stopping else app.at_once(*self._offered, self._body)
             self._offered = None
             if answer is not None:
                 self._write(answer)
                 return
-            super().on_headers_complete()
+            self._begin()
             super().on_body(self._body)
         super().on_message_complete()
 
@@ -92,25 +96,34 @@ class Protocol(HttpToolsProtocol):
             self.timeout_keep_alive, self.timeout_keep_alive_handler
         )
 
+    def shutdown(self) -> None:
+        """Take no more requests than the one that has begun to come."""
+        if self._is_coming and not self._is_answering():
+            self._is_stopping = True
+        else:
+            super().shutdown()
+
     # ---- patience -------------------------------------------------------------------------------
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._until_read = self.loop.call_later(PATIENCE, self._give_up)
+        app: Any = self.app
+        self._patience = app.settings.read_timeout
+        self._until_read = self.loop.call_later(self._patience, self._give_up)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._until_read is None and (self._is_coming or self._is_idle()):
-            self._until_read = self.loop.call_later(PATIENCE, self._give_up)
+        # line ends that begin no request have stopped uvicorn's timer, too
+        is_idle = self.timeout_keep_alive_task is None and not self._is_answering()
+        if self._until_read is None and (self._is_coming or is_idle) and not self.transport.is_closing():
+            self._until_read = self.loop.call_later(self._patience, self._give_up)
 
-    def _is_idle(self) -> bool:
-        """Whether nothing is answered and no other timer runs: as after line ends that begin no request."""
-        is_busy = self.cycle is not None and not self.cycle.response_complete
-        return not is_busy and self.timeout_keep_alive_task is None
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._until_taken = self.loop.call_later(PATIENCE, self.transport.abort)
+        self._until_taken = self.loop.call_later(self._patience, self.transport.abort)
 
     def resume_writing(self) -> None:
         self._until_taken = _stopped(self._until_taken)
@@ -125,8 +138,7 @@ class Protocol(HttpToolsProtocol):
         self._until_read = None
         if self.transport.is_closing():
             return
-        is_answered = self.cycle is not None and self.cycle.response_started and self._offered is None
-        if self._is_coming and not (is_answered and not self.cycle.response_complete):
+        if self._is_coming and not (self._is_answering() and self.cycle.response_started):
             self.transport.write(_SLOW_ANSWER)
         self.transport.close()
 

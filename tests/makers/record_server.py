@@ -3,8 +3,9 @@
     python scripts/reference.py prepare --newer
     python tests/makers/record_server.py
 
-Requests are in the tables below, by kind; `CHATS` are sent under each of `TEMPLATES`, `TEXTS` under the first. An answer
-is [status, JSON], and of /props and /v1/models what the metadata says. The model is tests/makers/make_tiny_model.py's over the vocabulary of fixtures/chats.
+Requests are in the tables below, by kind; `CHATS` are sent under each of `TEMPLATES`, `TEXTS` under the first. An
+answer is [status, JSON], and of /props and /v1/models what the metadata says. The model is that of make_tiny_model.py
+over the vocabulary of fixtures/chats.
 """
 
 from __future__ import annotations
@@ -338,19 +339,23 @@ def metadata_of(kind: str, answer: Any) -> Any:
     return answer
 
 
+def answers(server: ChatServer, template: str) -> dict[str, list[Any]]:
+    """What the server answers to the requests of a template, by kind."""
+    refused = server.open(read_chats("templates")[template] or None)
+    assert refused is None, refused
+    found = {}
+    for name, kind, request in requests():
+        if name == template:
+            status, answer = server.request(request.method, request.path, request.data)
+            found[kind] = [status, metadata_of(kind, answer)]
+    return found
+
+
 def main() -> None:
-    templates = read_chats("templates")
-    found: dict[str, dict[str, list[Any]]] = {name: {} for name in TEMPLATES}
     with tempfile.TemporaryDirectory() as folder:
         model = make_tiny_model(Path(folder) / "tiny.gguf", VOCABULARY)
         with ChatServer(model) as server:
-            for template in TEMPLATES:
-                refused = server.open(templates[template] or None)
-                assert refused is None, refused
-                for name, kind, request in requests():
-                    if name == template:
-                        status, answer = server.request(request.method, request.path, request.data)
-                        found[name][kind] = [status, metadata_of(kind, answer)]
+            found = {template: answers(server, template) for template in TEMPLATES}
     ANSWERS.parent.mkdir(exist_ok=True)
     text = json.dumps({"llama.cpp": NEWER, "answers": found}, ensure_ascii=False, indent=1)
     ANSWERS.write_text(text + "\n", "utf-8")
