@@ -28,7 +28,6 @@ def serve(settings: Settings, listening: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT; `listening` is told the address. `OSError` where that cannot be had."""
     place = _socket(settings)
     log_to_stderr()
-    listening(_address(place))
     config = uvicorn.Config(
         partial(application, settings),
         factory=True,
@@ -45,14 +44,20 @@ def serve(settings: Settings, listening: Callable[[str], None]) -> None:
         timeout_graceful_shutdown=int(settings.stop_timeout),
         timeout_keep_alive=30,
     )
-    before = signal.signal(signal.SIGTERM, _stopped)  # uvicorn raises it again when all is done
+    before = signal.getsignal(signal.SIGTERM)
     try:
         with place, tempfile.TemporaryDirectory(prefix="ggufbpe-") as folder:
             if settings.workers == 1:
-                uvicorn.Server(config).run([place])
+                server = uvicorn.Server(config)
+                # before and after uvicorn's own, which raises the signal again when all is done
+                signal.signal(signal.SIGTERM, partial(_stop, server))
+                listening(_address(place))
+                server.run([place])
             else:
                 os.environ[SHARED_NUMBERS] = folder  # for the metrics of all together
-                Multiprocess(config, [place]).run()
+                workers = Multiprocess(config, [place])
+                listening(_address(place))
+                workers.run()
     finally:
         signal.signal(signal.SIGTERM, before)
     tell(logging.INFO, "stopped")
@@ -74,5 +79,5 @@ def _address(place: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _stopped(*_: object) -> None:
-    """The end of a server that was told to stop is no failure."""
+def _stop(server: uvicorn.Server, *_: object) -> None:
+    server.should_exit = True
