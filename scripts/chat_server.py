@@ -69,7 +69,13 @@ class ChatServer:
             for pipe in (self._child.stdin, self._child.stdout):
                 if pipe is not None:
                     pipe.close()
-        self._child = self._connection = None
+        self._hang_up()
+        self._child = None
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
 
     def open(self, template: str | None, model: str | os.PathLike[str] | None = None) -> str | None:
         """Go over to a template; None is the one in the model's file, or what a file without one gets.
@@ -87,8 +93,8 @@ class ChatServer:
             self.close()
             raise ServerGoneError("the server ended while it took a template")
         found: dict[str, str] = json.loads(line)
+        self._hang_up()
         if "refused" in found:
-            self._connection = None
             return found["refused"]
         address = found["address"].removeprefix("http://")
         self._connection = http.client.HTTPConnection(address, timeout=TIMEOUT)

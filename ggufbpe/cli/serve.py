@@ -36,6 +36,15 @@ _MEGABYTE = 1 << 20
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add_models(parser, "several are several models; NAME=PATH names one")
+    _add_access(parser)
+    _add_limits(parser)
+    parser.add_argument(
+        "--log-requests", action="store_true", help="log each request, not only those refused"
+    )
+
+
+def _add_access(parser: Parser) -> None:
+    """Where to listen, and who may ask."""
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: 127.0.0.1)")
     parser.add_argument(
         "--port",
@@ -68,6 +77,10 @@ def add_arguments(parser: Parser) -> None:
         metavar="ORIGIN",
         help="an origin whose pages may ask, such as https://example.org",
     )
+
+
+def _add_limits(parser: Parser) -> None:
+    """How much may be done at once, and for how long."""
     parser.add_argument(
         "--threads", type=_positive, default=None, metavar="N", help="that encode (default: the processors)"
     )
@@ -98,9 +111,6 @@ def add_arguments(parser: Parser) -> None:
         default=20,
         metavar="SECONDS",
         help="until a request is there with its body (default: 20); then 408",
-    )
-    parser.add_argument(
-        "--log-requests", action="store_true", help="log each request, not only those refused"
     )
 
 

@@ -19,10 +19,10 @@ import orjson
 
 from .endpoints import ENDPOINTS, Endpoint
 from .failures import RequestError, failure_of, too_large
-from .fields import parsed
+from .fields import parsed_body
 from .guard import Guard
 from .models import Models
-from .observed import LOG, OTHER, Metrics, tell
+from .observed import LOG, OTHER, Metrics, log_event
 from .pages import pages
 from .settings import Settings
 from .work import Work
@@ -88,7 +88,7 @@ class Application:
         start = time.perf_counter()
         try:
             self._guard.check("POST", path, headers)
-            content = self.quick_content(ENDPOINTS["POST", path], parsed(data))
+            content = self.quick_content(ENDPOINTS["POST", path], parsed_body(data))
         except Exception:
             return None
         if content is None:
@@ -145,7 +145,7 @@ class _Answer:
     async def _content(self, endpoint: Endpoint, data: bytes, body: Any) -> bytes:
         server = self._server
         if endpoint.is_quick and len(data) <= server.quick_bytes:
-            body = parsed(data) if body is None else body
+            body = parsed_body(data) if body is None else body
             content = server.quick_content(endpoint, body)
             if content is not None:
                 return content
@@ -200,7 +200,7 @@ class _Answer:
         server = self._server
         server.metrics.note(self.known_path, self.status, seconds, self._received, self._sent)
         if server.settings.logs_requests or self.status in (401, 403, 408, 429, 500, 503):
-            tell(
+            log_event(
                 logging.INFO if self.status < 500 else logging.ERROR,
                 "request",
                 method=self._method if self._endpoint else OTHER,
@@ -214,4 +214,4 @@ class _Answer:
 
 def _answered(endpoint: Endpoint, models: Models, data: bytes, body: Any) -> bytes:
     """The JSON of an answer."""
-    return orjson.dumps(endpoint.answer(models, parsed(data) if body is None else body))
+    return orjson.dumps(endpoint.answer(models, parsed_body(data) if body is None else body))

@@ -34,9 +34,9 @@ class Endpoint(NamedTuple):
 _CHAT = {"messages": [{"role": "user", "content": "Hello"}]}
 
 _ALL = (
-    Endpoint("GET", "/health", llama_server.health, True),
-    Endpoint("GET", "/v1/health", llama_server.health, True),
-    Endpoint("GET", "/props", llama_server.props),
+    Endpoint("GET", "/health", llama_server.health_answer, True),
+    Endpoint("GET", "/v1/health", llama_server.health_answer, True),
+    Endpoint("GET", "/props", llama_server.props_answer),
     Endpoint("GET", "/models", llama_server.list_models),
     Endpoint("GET", "/v1/models", llama_server.list_models),
     Endpoint(
@@ -67,11 +67,15 @@ _ALL = (
         False,
         ({"model": "NAME", "tokens": [1, 2, 3]},),
     ),
-    Endpoint("POST", "/v1/count", own.count, False, ({"texts": ["Hello", "world"]},)),
+    Endpoint("POST", "/v1/count", own.count_answer, False, ({"texts": ["Hello", "world"]},)),
     Endpoint(
-        "POST", "/v1/explain", own.explain, False, ({"text": "Hello"}, {"text": "Hello", "why_not": "He"})
+        "POST",
+        "/v1/explain",
+        own.explain_answer,
+        False,
+        ({"text": "Hello"}, {"text": "Hello", "why_not": "He"}),
     ),
-    Endpoint("POST", "/v1/diff", own.diff, False, ({"models": ["A", "B"], "texts": ["Hello"]},)),
-    Endpoint("POST", "/v1/diagnose", own.diagnose, False, ({"text": "Hello", "ids": [1, 2, 3]},)),
+    Endpoint("POST", "/v1/diff", own.diff_answer, False, ({"models": ["A", "B"], "texts": ["Hello"]},)),
+    Endpoint("POST", "/v1/diagnose", own.diagnose_answer, False, ({"text": "Hello", "ids": [1, 2, 3]},)),
 )
 ENDPOINTS: Mapping[tuple[str, str], Endpoint] = {(each.method, each.path): each for each in _ALL}

@@ -17,7 +17,7 @@ T = TypeVar("T")
 _BOM = b"\xef\xbb\xbf"
 
 
-def parsed(body: bytes) -> Any:
+def parsed_body(body: bytes) -> Any:
     """The JSON in a body. Numbers that no 64 bits hold are floats, and the last of fields with one name counts.
 
     `RequestError` 400 for what is none, for numbers that no double holds, and beyond 1024 levels of nesting.
@@ -34,12 +34,12 @@ def field(body: Any, name: str, default: T) -> T:
     return value if type(value) is type(default) else default
 
 
-def has(body: Any, name: str) -> bool:
+def has_field(body: Any, name: str) -> bool:
     """Whether a value is an object with such a field."""
     return isinstance(body, dict) and name in body
 
 
-def text_of(value: Any) -> str:
+def string_of(value: Any) -> str:
     """A value that must be a text."""
     if not isinstance(value, str):
         raise RequestError(
@@ -48,16 +48,16 @@ def text_of(value: Any) -> str:
     return value
 
 
-def tokens_of(value: Any) -> list[int]:
-    """A value that must be an array of ids; see `token_of`."""
+def ids_of(value: Any) -> list[int]:
+    """A value that must be an array of ids; see `id_of`."""
     if not isinstance(value, list):
         raise RequestError(
             400, f"[json.exception.type_error.302] type must be array, but is {kind_name(value)}"
         )
-    return list(map(token_of, value))
+    return list(map(id_of, value))
 
 
-def token_of(value: Any) -> int:
+def id_of(value: Any) -> int:
     """An id out of any number, as C++ converts it: floats are cut off, integers taken modulo 2**32.
 
     A float that no int32 holds is the least one, as x86 has it.
@@ -81,7 +81,7 @@ def dict_of(body: Any) -> dict[str, Any]:
     return body
 
 
-def texts_of(body: dict[str, Any], name: str, most: int) -> list[str]:
+def given_texts(body: dict[str, Any], name: str, most: int) -> list[str]:
     """A field that is a text or an array of texts, at most so many."""
     given = body.get(name)
     texts = [given] if isinstance(given, str) else given
@@ -100,7 +100,7 @@ def required_text(body: dict[str, Any], name: str) -> str:
     return given
 
 
-def flag(body: dict[str, Any], name: str, default: bool) -> bool:
+def given_flag(body: dict[str, Any], name: str, default: bool) -> bool:
     """A field that is true or false if it is there; where answers are our own, nothing else is guessed at."""
     given = body.get(name, default)
     if not isinstance(given, bool):

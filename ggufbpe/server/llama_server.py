@@ -19,19 +19,19 @@ from ..chat.chats import prompt_text
 from ..errors import ChatError
 from ..tokenizer import Tokenizer
 from .failures import RequestError
-from .fields import field, has, text_of, token_of, tokens_of
+from .fields import field, has_field, id_of, ids_of, string_of
 from .models import Models
 from .request_forms import from_anthropic, from_responses
 
 
-def health(models: Models, body: Any) -> dict[str, Any]:
+def health_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/health`: the server runs."""
     return {"status": "ok"}
 
 
-def tokenize(models: Models, body: Any) -> dict[str, Any]:
+def tokenize_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/tokenize`: the ids of `content`, a text, or texts and ids in an array; with `with_pieces` also their pieces."""
-    if not has(body, "content"):
+    if not has_field(body, "content"):
         return {"tokens": []}
     tokenizer = models.of(body)
     ids = mixed_ids(
@@ -42,7 +42,7 @@ def tokenize(models: Models, body: Any) -> dict[str, Any]:
     )
     if not field(body, "with_pieces", False):
         return {"tokens": ids}
-    return {"tokens": [{"id": token, "piece": shown_piece(piece_of(tokenizer, token))} for token in ids]}
+    return {"tokens": [{"id": token, "piece": shown_piece(shown_bytes(tokenizer, token))} for token in ids]}
 
 
 def mixed_ids(tokenizer: Tokenizer, content: Any, add_special: bool, parse_special: bool) -> list[int]:
@@ -51,18 +51,18 @@ def mixed_ids(tokenizer: Tokenizer, content: Any, add_special: bool, parse_speci
     Source: tokenize_mixed in tools/server/server-common.cpp.
     """
     if not isinstance(content, list):
-        return tokenizer.encode(text_of(content), add_special=add_special, parse_special=parse_special)
+        return tokenizer.encode(string_of(content), add_special=add_special, parse_special=parse_special)
     ids: list[int] = []
     for number, part in enumerate(content):
         if isinstance(part, str):
             adds = add_special and number == 0
             ids += tokenizer.encode(part, add_special=adds, parse_special=parse_special)
         else:
-            ids.append(token_of(part))
+            ids.append(id_of(part))
     return ids
 
 
-def piece_of(tokenizer: Tokenizer, token: int) -> bytes:
+def shown_bytes(tokenizer: Tokenizer, token: int) -> bytes:
     """The bytes of a token, control tokens shown. `RequestError` 400 for an id that none has."""
     try:
         return tokenizer.token_to_piece(token)
@@ -99,11 +99,11 @@ def _has_characters(data: bytes) -> bool:
 _LEADS = ((0x80, 0, 0), (0xE0, 0xC0, 1), (0xF0, 0xE0, 2), (0xF8, 0xF0, 3))
 
 
-def detokenize(models: Models, body: Any) -> dict[str, Any]:
+def detokenize_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/detokenize`: the pieces of `tokens` as one text, without what llama_detokenize takes off."""
-    if not has(body, "tokens"):
+    if not has_field(body, "tokens"):
         return {"content": ""}
-    return {"content": pieces_text(models.of(body), tokens_of(body["tokens"]))}
+    return {"content": pieces_text(models.of(body), ids_of(body["tokens"]))}
 
 
 def pieces_text(tokenizer: Tokenizer, ids: list[int]) -> str:
@@ -198,13 +198,13 @@ def _model_info(models: Models, name: str, now: int) -> dict[str, Any]:
     }
 
 
-def props(models: Models, body: Any) -> dict[str, Any]:
+def props_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/props`: the model's chat template and what it takes, BOS and EOS; nothing of sampling."""
     name = models.chosen(body)
     tokenizer = models.named(name)
     source, capabilities = template_of(tokenizer)
     bos, eos = (
-        "" if token is None else piece_of(tokenizer, token).decode("utf-8", "replace")
+        "" if token is None else shown_bytes(tokenizer, token).decode("utf-8", "replace")
         for token in (tokenizer.bos_id, tokenizer.eos_id)
     )
     found = {

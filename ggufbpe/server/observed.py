@@ -93,14 +93,14 @@ class _Lines(logging.Formatter):
         return json.dumps(found, ensure_ascii=True)
 
 
-def tell(level: int, event: str, **told: Any) -> None:
+def log_event(level: int, event: str, **told: Any) -> None:
     """Log an event with what belongs to it."""
     LOG.log(level, event, extra={"told": told})
 
 
 def _log_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Log what is warned of when a file is opened."""
-    tell(logging.WARNING, "warning", message=str(message))
+    log_event(logging.WARNING, "warning", message=str(message))
 
 
 def log_to_stderr() -> None:

@@ -14,24 +14,24 @@ import time
 from typing import Any
 
 from .failures import RequestError
-from .fields import dict_of, field, flag, has, required_text, tokens_of
-from .llama_server import detokenize, pieces_text, prompt_of, tokenize
+from .fields import dict_of, field, given_flag, has_field, ids_of, required_text
+from .llama_server import detokenize_answer, pieces_text, prompt_of, tokenize_answer
 from .models import Models
 
 
 def tokenize_either(models: Models, body: Any) -> dict[str, Any]:
     """`/tokenize`: the ids of `content` as llama-server gives them, or of `prompt` or `messages` as vLLM does."""
-    if has(body, "content") or not (has(body, "prompt") or has(body, "messages")):
-        return tokenize(models, body)
+    if has_field(body, "content") or not (has_field(body, "prompt") or has_field(body, "messages")):
+        return tokenize_answer(models, body)
     name = models.chosen(body)
     tokenizer = models.named(name)
-    if has(body, "messages"):
+    if has_field(body, "messages"):
         template = body.get("chat_template")
         if template is not None and not isinstance(template, str):
             raise RequestError(400, "'chat_template' must be a string")
         ids = tokenizer.encode(prompt_of(tokenizer, body, template))
     else:
-        adds = flag(body, "add_special_tokens", True)
+        adds = given_flag(body, "add_special_tokens", True)
         ids = tokenizer.encode(required_text(body, "prompt"), add_special=adds)
     shown = (
         [tokenizer.id_to_token(token) for token in ids] if field(body, "return_token_strs", False) else None
@@ -46,8 +46,8 @@ def tokenize_either(models: Models, body: Any) -> dict[str, Any]:
 
 def detokenize_either(models: Models, body: Any) -> dict[str, Any]:
     """`/detokenize`: the text of `tokens`; where the body names a model also as vLLM has it, `prompt`."""
-    found = detokenize(models, body)
-    return {**found, "prompt": found["content"]} if has(body, "model") else found
+    found = detokenize_answer(models, body)
+    return {**found, "prompt": found["content"]} if has_field(body, "model") else found
 
 
 def ollama_tokenize(models: Models, body: Any) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def ollama_detokenize(models: Models, body: Any) -> dict[str, Any]:
     """`/api/detokenize`: the text of `tokens`."""
     start = time.perf_counter_ns()
     name = _ollama_model(models, dict_of(body))
-    tokens = tokens_of(body.get("tokens"))
+    tokens = ids_of(body.get("tokens"))
     tokenizer = models.named(name)
     opened = time.perf_counter_ns()
     return {

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..diagnosis.diagnose import diagnose as diagnosis_of
+from ..diagnosis.diagnose import diagnose
 from ..tokenizer import Tokenizer
-from ..trace.explain import explain as trace_of
+from ..trace.explain import explain
 from ..trace.why_not import why_not
-from ..verification.diff import diff as differences_of
+from ..verification.diff import diff
 from .failures import RequestError, too_large
-from .fields import dict_of, flag, required_text, texts_of, tokens_of
+from .fields import dict_of, given_flag, given_texts, ids_of, required_text
 from .models import Models
 
 MOST_TEXTS = 4096  # in one request
@@ -23,17 +23,17 @@ MOST_TRACED = 1 << 16  # bytes: a trace is about a thousand times as large
 MOST_SEARCHED = 1 << 18  # bytes of a text that causes are tried on
 
 
-def count(models: Models, body: Any) -> dict[str, Any]:
+def count_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/count`: how many tokens each of `texts` has, and all of them together."""
     given = dict_of(body)
-    texts = texts_of(given, "texts", MOST_TEXTS)
+    texts = given_texts(given, "texts", MOST_TEXTS)
     flags = _flags(given)
     tokenizer = models.of(body)
     counts = [tokenizer.count(text, **flags) for text in texts]
     return {"counts": counts, "total": sum(counts)}
 
 
-def explain(models: Models, body: Any) -> dict[str, Any]:
+def explain_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/explain`: the way of `text` to its ids, as `ggufbpe explain --json`.
 
     With `why_not`, a piece, it says why that is not among the tokens.
@@ -44,39 +44,39 @@ def explain(models: Models, body: Any) -> dict[str, Any]:
     piece = required_text(given, "why_not") if "why_not" in given else None
     tokenizer = models.of(body)
     if piece is None:
-        return trace_of(tokenizer, text, **flags).to_dict()
+        return explain(tokenizer, text, **flags).to_dict()
     return why_not(tokenizer, text, piece, **flags).to_dict()
 
 
-def diff(models: Models, body: Any) -> dict[str, Any]:
+def diff_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/diff`: how two of the models differ, as `ggufbpe diff --json`, and where they encode `texts` differently."""
     given = dict_of(body)
     names = given.get("models")
     if not isinstance(names, list) or len(names) != 2 or not all(isinstance(name, str) for name in names):
         raise RequestError(400, "'models' must be an array of two names")
-    texts = texts_of(given, "texts", MOST_TEXTS) if "texts" in given else []
+    texts = given_texts(given, "texts", MOST_TEXTS) if "texts" in given else []
     _bounded("".join(texts), MOST_SEARCHED)
     a, b = (models.named(models.known(name)) for name in names)
-    return differences_of(a, b, texts).to_dict()
+    return diff(a, b, texts).to_dict()
 
 
-def diagnose(models: Models, body: Any) -> dict[str, Any]:
+def diagnose_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/diagnose`: what makes a model give `ids` for `text`, as `ggufbpe diagnose --json`.
 
     `others` are names of models that the ids may come from.
     """
     given = dict_of(body)
     text = _bounded(required_text(given, "text"), MOST_SEARCHED)
-    ids = tokens_of(given.get("ids"))
+    ids = ids_of(given.get("ids"))
     if len(ids) > MOST_SEARCHED:
         raise too_large(f"there are {len(ids)} ids; the server takes {MOST_SEARCHED} here")
-    others = texts_of(given, "others", len(models.paths)) if "others" in given else []
+    others = given_texts(given, "others", len(models.paths)) if "others" in given else []
     tokenizers: list[Tokenizer] = [models.named(models.known(name)) for name in others]
-    return diagnosis_of(models.of(body), text, ids, others=tokenizers, **_flags(given)).to_dict()
+    return diagnose(models.of(body), text, ids, others=tokenizers, **_flags(given)).to_dict()
 
 
 def _flags(body: dict[str, Any]) -> dict[str, bool]:
-    return {name: flag(body, name, True) for name in ("add_special", "parse_special")}
+    return {name: given_flag(body, name, True) for name in ("add_special", "parse_special")}
 
 
 def _bounded(text: str, most: int) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..chat.json_text import dumped
 from .failures import RequestError
-from .fields import field, has
+from .fields import field, has_field
 
 Object = dict[str, Any]
 
@@ -28,7 +28,7 @@ _FIRST_STAMP = re.compile(rb"x-anthropic-billing-header:(?:(?!cch=).)*cch=.{5};"
 def from_anthropic(body: Any) -> Object:
     """A body for `/v1/messages/count_tokens` as one of Chat Completions."""
     messages = _system_messages(body)
-    if not has(body, "messages"):
+    if not has_field(body, "messages"):
         raise RequestError(400, "'messages' is required")
     given = body["messages"]
     for message in given if isinstance(given, list) else ():
@@ -73,7 +73,7 @@ def _without_stamp(text: str) -> str:
 def _anthropic_messages(message: Any) -> list[Object]:
     """A message and the results of tools in it, which are messages of their own behind it."""
     role = field(message, "role", "")
-    if not has(message, "content"):
+    if not has_field(message, "content"):
         return [] if role == "assistant" else [message]
     if not isinstance(message["content"], list):
         return [message]
@@ -148,7 +148,7 @@ def _anthropic_tool(tool: Any) -> Object:
         "function": {
             "name": field(tool, "name", ""),
             "description": field(tool, "description", ""),
-            "parameters": tool["input_schema"] if has(tool, "input_schema") else {},
+            "parameters": tool["input_schema"] if has_field(tool, "input_schema") else {},
         },
     }
 
@@ -158,7 +158,7 @@ def _anthropic_tool(tool: Any) -> Object:
 
 def from_responses(body: Any) -> Object:
     """A body for `/v1/responses/input_tokens` as one of Chat Completions."""
-    if not has(body, "input"):
+    if not has_field(body, "input"):
         raise RequestError(400, "'input' is required")
     if field(body, "previous_response_id", ""):
         raise RequestError(400, "llama.cpp does not support 'previous_response_id'.")
@@ -179,7 +179,7 @@ def from_responses(body: Any) -> Object:
         tools = _response_tools(body["tools"])
         if tools:
             found["tools"] = tools
-    if has(body.get("reasoning"), "effort"):
+    if has_field(body.get("reasoning"), "effort"):
         found["reasoning_effort"] = body["reasoning"]["effort"]
     return found
 
@@ -279,7 +279,7 @@ def _output_part(part: Any) -> Object:
 
 
 def _call_output(part: Any) -> Object:
-    if not has(part, "type"):
+    if not has_field(part, "type"):
         raise RequestError(400, "Output of tool call missing 'type' field")
     found: Object = dict(part)
     if found["type"] == "input_text":

@@ -17,7 +17,7 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from .app import Application
-from .observed import SHARED_NUMBERS, log_to_stderr, tell
+from .observed import SHARED_NUMBERS, log_event, log_to_stderr
 from .protocol import Protocol
 from .settings import Settings
 
@@ -60,7 +60,7 @@ def serve(settings: Settings, listening: Callable[[str], None]) -> None:
                 workers.run()
     finally:
         signal.signal(signal.SIGTERM, before)
-    tell(logging.INFO, "stopped")
+    log_event(logging.INFO, "stopped")
 
 
 def application(settings: Settings) -> Application:
