@@ -148,6 +148,7 @@ OK = [200]
         pytest.param([post(BODY), b"POST /tok"], [200, 408], id="a request and half a head"),
         pytest.param([b"\r\n"], [], id="a line end"),
         pytest.param([post(BODY)[:-5], b""], [], id="who hangs up"),
+        pytest.param([post(BODY, headers="upgrade: h2c\r\nconnection: upgrade\r\n")], [400], id="an upgrade"),
         pytest.param([b"\x16\x03\x01\x02\x00"], [400], id="TLS"),
     ],
 )

@@ -31,6 +31,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
+MOST_LONG_WAITING = 16  # requests for the one thread of what takes long
 _JSON = (b"content-type", b"application/json; charset=utf-8")
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 _QUICK_HEAD = (
@@ -62,7 +63,8 @@ class Application:
         self.metrics = Metrics()
         self._guard = Guard(settings)
         self._work = Work(settings.threads, settings.most_waiting, settings.timeout)
-        self._pages = pages(self.metrics, self.models, self._work.close)
+        self._long_work = Work(1, min(settings.most_waiting, MOST_LONG_WAITING), settings.timeout)
+        self._pages = pages(self.metrics, self.models, self._close)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -80,6 +82,10 @@ class Application:
             await answer.refuse(failure)
         finally:
             answer.note()
+
+    def _close(self) -> None:
+        self._work.close()
+        self._long_work.close()
 
     def at_once(self, path: str, headers: Mapping[bytes, bytes], data: bytes) -> bytes | None:
         """The answer to a short POST with its head; None for what is to go the ordinary way, as all refusals do."""
@@ -149,7 +155,8 @@ class _Answer:
             content = server.quick_content(endpoint, body)
             if content is not None:
                 return content
-        return await server._work.done(partial(_answered, endpoint, server.models, data, body))
+        work = server._long_work if endpoint.is_long else server._work
+        return await work.done(partial(_answered, endpoint, server.models, data, body))
 
     async def _body(self, receive: Receive) -> bytes:
         """The body. `RequestError` 413 for one that is, or says that it is, too long."""

@@ -16,7 +16,8 @@ class Endpoint(NamedTuple):
     """A function that makes the JSON of an answer out of that of a request.
 
     The body of a GET is an object of its query. `is_quick` says that a short body takes less time than handing it to a
-    thread. `examples` are bodies of requests.
+    thread, `is_long` that it may take seconds, so that nothing else should wait for it. `examples` are bodies of
+    requests.
     """
 
     method: str
@@ -24,6 +25,7 @@ class Endpoint(NamedTuple):
     answer: Callable[[Models, Any], Any]
     is_quick: bool = False
     examples: tuple[Mapping[str, Any], ...] = ()
+    is_long: bool = False
 
     @property
     def summary(self) -> str:
@@ -74,8 +76,23 @@ _ALL = (
         own.explain_answer,
         False,
         ({"text": "Hello"}, {"text": "Hello", "why_not": "He"}),
+        is_long=True,
     ),
-    Endpoint("POST", "/v1/diff", own.diff_answer, False, ({"models": ["A", "B"], "texts": ["Hello"]},)),
-    Endpoint("POST", "/v1/diagnose", own.diagnose_answer, False, ({"text": "Hello", "ids": [1, 2, 3]},)),
+    Endpoint(
+        "POST",
+        "/v1/diff",
+        own.diff_answer,
+        False,
+        ({"models": ["A", "B"], "texts": ["Hello"]},),
+        is_long=True,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/diagnose",
+        own.diagnose_answer,
+        False,
+        ({"text": "Hello", "ids": [1, 2, 3]},),
+        is_long=True,
+    ),
 )
 ENDPOINTS: Mapping[tuple[str, str], Endpoint] = {(each.method, each.path): each for each in _ALL}

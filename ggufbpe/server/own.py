@@ -19,8 +19,8 @@ from .fields import dict_of, given_flag, given_texts, ids_of, required_text
 from .models import Models
 
 MOST_TEXTS = 4096  # in one request
-MOST_TRACED = 1 << 16  # bytes: a trace is about a thousand times as large
-MOST_SEARCHED = 1 << 18  # bytes of a text that causes are tried on
+MOST_TRACED = 1 << 14  # bytes: a trace is about a thousand times as large
+MOST_SEARCHED = 1 << 16  # bytes of a text that causes are tried on
 
 
 def count_answer(models: Models, body: Any) -> dict[str, Any]:

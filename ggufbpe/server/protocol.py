@@ -18,10 +18,20 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from .failures import RequestError
 
-_SLOW = orjson.dumps(RequestError(408, "the request did not come in time").to_dict())
-_SLOW_ANSWER = (
-    b"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json; charset=utf-8\r\n"
-    b"connection: close\r\ncontent-length: %d\r\n\r\n%s" % (len(_SLOW), _SLOW)
+
+def _last_answer(status: bytes, failure: RequestError) -> bytes:
+    """A refusal by the connection itself, which is closed then."""
+    content = orjson.dumps(failure.to_dict())
+    return (
+        b"HTTP/1.1 %s\r\nserver: ggufbpe\r\ncontent-type: application/json; charset=utf-8\r\n"
+        b"connection: close\r\ncontent-length: %d\r\n\r\n%s" % (status, len(content), content)
+    )
+
+
+_SLOW = _last_answer(b"408 Request Timeout", RequestError(408, "the request did not come in time"))
+_UPGRADE = _last_answer(
+    b"400 Bad Request",
+    RequestError(400, "no upgrades, as to HTTP/2 or WebSocket: ask without the header Upgrade"),
 )
 
 
@@ -44,7 +54,10 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._offered = None if self._is_stopping else self._offer()
         self._body = b""
-        if self._offered is None:
+        if self.parser.should_upgrade():  # the parser gives no body then
+            self.transport.write(_UPGRADE)
+            self.transport.close()
+        elif self._offered is None:
             self._begin()
 
     def _begin(self) -> None:
@@ -77,6 +90,8 @@ class Protocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._is_coming = False
         self._until_read = _stopped(self._until_read)
+        if self.parser.should_upgrade():
+            return
         if self._offered is not None:
             app: Any = self.app
             answer = None if self._is_stopping else app.at_once(*self._offered, self._body)
@@ -87,6 +102,9 @@ class Protocol(HttpToolsProtocol):
             self._begin()
             super().on_body(self._body)
         super().on_message_complete()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nothing: whoever asked was told."""
 
     def _write(self, answer: bytes) -> None:
         self.transport.write(answer)
@@ -139,7 +157,7 @@ class Protocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._is_coming and not (self._is_answering() and self.cycle.response_started):
-            self.transport.write(_SLOW_ANSWER)
+            self.transport.write(_SLOW)
         self.transport.close()
 
 
