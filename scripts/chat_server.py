@@ -69,7 +69,13 @@ class ChatServer:
             for pipe in (self._child.stdin, self._child.stdout):
                 if pipe is not None:
                     pipe.close()
-        self._child = self._connection = None
+        self._hang_up()
+        self._child = None
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
 
     def open(self, template: str | None, model: str | os.PathLike[str] | None = None) -> str | None:
         """Go over to a template; None is the one in the model's file, or what a file without one gets.
@@ -87,8 +93,8 @@ class ChatServer:
             self.close()
             raise ServerGoneError("the server ended while it took a template")
         found: dict[str, str] = json.loads(line)
+        self._hang_up()
         if "refused" in found:
-            self._connection = None
             return found["refused"]
         address = found["address"].removeprefix("http://")
         self._connection = http.client.HTTPConnection(address, timeout=TIMEOUT)
@@ -140,13 +146,13 @@ class ChatServer:
 
     def props(self) -> Any:
         """What the server says of itself: its template and what it found out about it."""
-        return self._request("GET", "/props", None)[1]
+        return self.request("GET", "/props", None)[1]
 
     def _post(self, path: str, body: Any) -> Any:
-        status, found = self._request("POST", path, json.dumps(body).encode())
+        status, found = self.request("POST", path, json.dumps(body).encode())
         return found if status == 200 else Refusal(status, found["error"]["message"])
 
-    def _request(self, method: str, path: str, body: bytes | None) -> tuple[int, Any]:
+    def request(self, method: str, path: str, body: bytes | None) -> tuple[int, Any]:
         if self._connection is None:
             raise ServerGoneError("there is no server")
         try:

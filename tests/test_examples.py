@@ -88,6 +88,8 @@ NOT_RUN = {
     BY_MANUALS: "the texts, 42 MB of Debian's manuals, are not here",
     BY_SERVER: "no llama-server listens there; test_oracles.py starts one",
 }
+SERVED = [e for e in EXAMPLES if e.kind == "sh" and e.text.startswith(("ggufbpe serve", "curl "))]
+"""Servers, which end when they are told to, and what they are asked."""
 
 # ---- the folder -----------------------------------------------------------------------------------------
 
@@ -123,6 +125,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name / "text.md").write_text(TEXT, encoding="utf-8")
     for name in ("prompt.txt", "text.txt", "corpus.txt", "de.txt", "more.txt", "README.md"):
         (folder / name).write_text(TEXT, encoding="utf-8")
+    (folder / "keys.txt").write_text("# of the tests\nkey\n")
     (folder / "words.tsv").write_text("low\t5\nlower\t2\nnewest\t6\n")
     messages = [{"role": "user", "content": TEXT}]
     function = {"name": "now", "description": "the time", "parameters": {"type": "object", "properties": {}}}
@@ -231,12 +234,16 @@ def prepare(example: Example, folder: Path) -> None:
             shutil.copy(ROOT / "fixtures" / "vocabs" / other, folder / name)
 
 
-def run(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def environment(folder: Path) -> dict[str, str]:
     path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {**os.environ, "PATH": path, "MPLCONFIGDIR": str(folder)}
+
+
+def run(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-e", "-o", "pipefail", "-c", text],
         cwd=folder,
-        env={**os.environ, "PATH": path, "MPLCONFIGDIR": str(folder)},
+        env=environment(folder),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -249,7 +256,9 @@ def named(example: Example) -> str:
     return f"{example.home}: {example.text.splitlines()[0][:60]}"
 
 
-@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.kind == "sh" and e not in NOT_RUN], ids=named)
+@pytest.mark.parametrize(
+    "example", [e for e in EXAMPLES if e.kind == "sh" and e not in NOT_RUN and e not in SERVED], ids=named
+)
 def test_example_runs(example: Example, folder: Path) -> None:
     if "llama-tokenize" in example.text and not (folder / "llama.cpp").exists():
         missing("no llama-tokenize: `python scripts/reference.py prepare --older` builds it")
@@ -262,6 +271,25 @@ def test_example_runs(example: Example, folder: Path) -> None:
         assert sorted([*ran.stderr.splitlines(), *ran.stdout.splitlines()]) == sorted(
             example.output.splitlines()
         )
+
+
+@pytest.mark.parametrize("example", SERVED, ids=named)
+def test_example_with_a_server_runs(example: Example, folder: Path) -> None:
+    """Each server on a port that is free; what is asked with curl is asked of one with its own flags."""
+    is_asked = example.text.startswith("curl ")
+    command = "ggufbpe serve -m model.gguf" if is_asked else re.sub(r" --port \d+", "", example.text)
+    command = command.replace("ggufbpe serve", "exec ggufbpe serve --port 0")
+    server = subprocess.Popen(
+        ["bash", "-c", command], cwd=folder, env=environment(folder), stderr=subprocess.PIPE, text=True
+    )
+    assert server.stderr is not None
+    line = next(line for line in server.stderr if "listening at" in line or "error" in line)
+    if is_asked:
+        asked = run(example.text.replace("http://localhost:8080", line.split()[-1]), folder)
+        assert (asked.returncode, '"error"' in asked.stdout) == (0, False), asked.stdout
+    server.terminate()
+    server.communicate(timeout=60)
+    assert server.returncode == 0
 
 
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if e.kind == "python"], ids=named)

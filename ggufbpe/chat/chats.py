@@ -24,6 +24,7 @@ from .values import plain
 
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
+    from .capabilities import Capabilities
 
 MOST_TEMPLATES = 16  # that are kept prepared
 
@@ -114,6 +115,15 @@ class Chats:
     def bare_text(self, messages: list[dict[str, Any]], chat_template: str | None = None) -> bytes:
         """The UTF-8 of what the template alone writes for messages, without a generation prompt."""
         return self._templates(chat_template)[0].bare_text(messages).encode("latin-1")
+
+    def in_force(self) -> tuple[str, Capabilities]:
+        """The file's template for most chats and what it takes: `chat_template` and `chat_template_caps` of `/props`.
+
+        `ChatError` where llama-server would not start with the file's templates.
+        """
+        default = self._templates(None)[0]
+        _ = default.supports_thinking  # asks the template whether it takes a chat at all
+        return default.source, default.capabilities
 
     def _templates(self, chosen: str | None) -> tuple[ChatTemplate, ChatTemplate]:
         """The template for most chats and that for chats with tools."""

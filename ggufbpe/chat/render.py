@@ -29,10 +29,10 @@ from .values import viewed
 
 CHATML = """\
 {%- for message in messages -%}
-  {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' -}}
+  {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' -}}
 {%- endfor -%}
 {%- if add_generation_prompt -%}
-  {{- '<|im_start|>assistant\\n' -}}
+  {{- '<|im_start|>assistant\n' -}}
 {%- endif -%}"""
 
 # A condition of known templates that refuses chats which have to be taken, and the texts by which they are known.

@@ -43,6 +43,7 @@ COMMANDS = {  # command: what it does, in a line
     "encode": "write a corpus as shards of ids that trainers read",
     "decode": "the documents of such shards as text",
     "check": "hold such shards to their manifest and tokenizer",
+    "serve": "answer over HTTP, as llama-server, vLLM and Ollama do",
 }
 
 EXIT_ERROR, EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 2, 130, 141

@@ -60,6 +60,7 @@ class TokenizerModel:
     description = ""  # in words
     is_supported = False
     algorithm = ""  # from words to ids: "merges", "scores", "unigram", "word pieces" or "longest match"
+    vocab_type = 0  # LLAMA_VOCAB_TYPE_* of llama.h, which llama-server says of a model
     has_vocabulary = True  # False if a file says that it has no tokenizer
     architecture = "gpt2"  # of a file without tensors; any that llama.cpp knows
     default_ids: Mapping[str, int] = MappingProxyType({})  # the special ids of a file that names none

@@ -49,6 +49,7 @@ class Plamo2Model(TokenizerModel):
 
     name = "plamo2"
     description = "PLaMo-2's best path by scores"
+    vocab_type = 6
     is_supported = True
     architecture = "plamo2"
     default_ids = MappingProxyType({"bos": 1, "eos": 2, "unk": 0, "pad": 3})
@@ -113,6 +114,7 @@ class Plamo3Model(Plamo2Model):
 
     name = "plamo3"
     description = "PLaMo-3's best path by scores, in segments"
+    vocab_type = 8
     architecture = "plamo3"
     is_one_word = False
     cuts_segments = True

@@ -34,6 +34,7 @@ class RWKVModel(TokenizerModel):
 
     name = "rwkv"
     description = "RWKV's greedy longest match"
+    vocab_type = 5
     is_supported = True
     algorithm = "longest match"
     architecture = "rwkv6"

@@ -57,6 +57,7 @@ class SpmModel(TokenizerModel):
 
     name = "llama"
     description = "SentencePiece BPE with scores (SPM), as of Llama 1 and 2"
+    vocab_type = 1
     is_supported = True
     algorithm = "scores"
     architecture = "llama"

@@ -55,6 +55,7 @@ class UnigramModel(TokenizerModel):
 
     name = "t5"
     description = "Unigram, as of T5"
+    vocab_type = 4
     is_supported = True
     algorithm = "unigram"
     architecture = "t5"

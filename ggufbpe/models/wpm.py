@@ -45,6 +45,7 @@ class WordPieceModel(TokenizerModel):
 
     name = "bert"
     description = "WordPiece, as of BERT"
+    vocab_type = 3
     is_supported = True
     algorithm = "word pieces"
     architecture = "bert"

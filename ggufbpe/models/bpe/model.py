@@ -38,6 +38,7 @@ class BytePairModel(TokenizerModel):
 
     name = "gpt2"
     description = "byte pair encoding"
+    vocab_type = 2
     is_supported = True
     algorithm = "merges"
     default_ids = MappingProxyType({"bos": 11, "eos": 11})

@@ -1,0 +1,224 @@
+"""The ASGI application: finds what answers a request, within the server's limits.
+
+uvicorn -> [this file] -> guard.py, then endpoints.py, in a thread where it takes longer, or pages.py
+
+But: the addresses that take and give JSON are looked up here, without Starlette's requests and routes, which take as
+long as encoding a short text does; pages are Starlette's.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qsl
+
+import orjson
+
+from .endpoints import ENDPOINTS, Endpoint
+from .failures import RequestError, failure_of, too_large
+from .fields import parsed_body
+from .guard import Guard
+from .models import Models
+from .observed import LOG, OTHER, Metrics, log_event
+from .pages import pages
+from .settings import Settings
+from .work import Work
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+MOST_LONG_WAITING = 16  # requests for the one thread of what takes long
+_JSON = (b"content-type", b"application/json; charset=utf-8")
+_NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+_QUICK_HEAD = (
+    b"HTTP/1.1 200 OK\r\nserver: ggufbpe\r\ncontent-type: application/json; charset=utf-8\r\n"
+    b"x-content-type-options: nosniff\r\ncontent-length: %d\r\n\r\n%s"
+)
+
+
+class _GoneError(Exception):
+    """Whoever asked hung up."""
+
+
+class Application:
+    """A server's answers. What it has open and counts is its own, so a process may have several.
+
+    `at_once` is for the protocol: the whole HTTP answer to a short request, without a task of its own.
+    """
+
+    quick_bytes = 4096  # of a body that is answered without a thread, if its endpoint is quick
+    quick_paths: Mapping[bytes, str] = {
+        path.encode(): path
+        for (method, path), each in ENDPOINTS.items()
+        if each.is_quick and method == "POST"
+    }
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.models = Models(settings.models, settings.most_open, settings.overrides)
+        self.metrics = Metrics()
+        self._guard = Guard(settings)
+        self._work = Work(settings.threads, settings.most_waiting, settings.timeout)
+        self._long_work = Work(1, min(settings.most_waiting, MOST_LONG_WAITING), settings.timeout)
+        self._pages = pages(self.metrics, self.models, self._close)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._pages(scope, receive, send)
+            return
+        answer = _Answer(self, scope, send)
+        try:
+            await answer.make(receive)
+        except _GoneError:
+            answer.status = 499  # as proxies log it
+        except Exception as error:
+            failure = failure_of(error)
+            if failure.status == 500 and not isinstance(error, RequestError):
+                LOG.error("failed", exc_info=error, extra={"told": {"path": answer.known_path}})
+            await answer.refuse(failure)
+        finally:
+            answer.note()
+
+    def _close(self) -> None:
+        self._work.close()
+        self._long_work.close()
+
+    def at_once(self, path: str, headers: Mapping[bytes, bytes], data: bytes) -> bytes | None:
+        """The answer to a short POST with its head; None for what is to go the ordinary way, as all refusals do."""
+        if self.settings.logs_requests or b"origin" in headers:
+            return None
+        start = time.perf_counter()
+        try:
+            self._guard.check("POST", path, headers)
+            content = self.quick_content(ENDPOINTS["POST", path], parsed_body(data))
+        except Exception:
+            return None
+        if content is None:
+            return None
+        self.metrics.note(path, 200, time.perf_counter() - start, len(data), len(content))
+        return _QUICK_HEAD % (len(content), content)
+
+    def quick_content(self, endpoint: Endpoint, body: Any) -> bytes | None:
+        """The JSON of an answer where its model is open, and native; None where a thread should make it."""
+        tokenizer = self.models.if_open(self.models.chosen(body))
+        if tokenizer is None or tokenizer.engine != "native":
+            return None
+        return orjson.dumps(endpoint.answer(self.models, body))
+
+
+class _Answer:
+    """One request on its way to its answer."""
+
+    def __init__(self, server: Application, scope: Scope, send: Send) -> None:
+        self._start = time.perf_counter()
+        self._server = server
+        self._scope = scope
+        self._send = send
+        self._headers: Mapping[bytes, bytes] = dict(scope["headers"])
+        self._method: str = "GET" if scope["method"] == "HEAD" else scope["method"]
+        self._endpoint: Endpoint | None = ENDPOINTS.get((self._method, scope["path"]))
+        self._received = 0
+        self._sent = 0
+        self._is_begun = False
+        self.status = 0
+
+    @property
+    def known_path(self) -> str:
+        """The address, if there is such a one."""
+        return OTHER if self._endpoint is None else self._endpoint.path
+
+    async def make(self, receive: Receive) -> None:
+        """Answer. What goes wrong is raised."""
+        guard = self._server._guard
+        guard.check(self._method, self._scope["path"], self._headers)
+        if self._endpoint is None:
+            if self._method == "OPTIONS" and guard.allows(self._headers.get(b"origin")):
+                await self._write(204, b"", guard.answer_headers(self._headers, True))
+            else:
+                await self._server._pages(self._scope, receive, self._noted)
+            return
+        if self._method == "GET":
+            body = dict(parse_qsl(self._scope["query_string"].decode("latin-1")))
+            content = await self._content(self._endpoint, b"", body)
+        else:
+            content = await self._content(self._endpoint, await self._body(receive), None)
+        await self._write(200, content, [_JSON])
+
+    async def _content(self, endpoint: Endpoint, data: bytes, body: Any) -> bytes:
+        server = self._server
+        if endpoint.is_quick and len(data) <= server.quick_bytes:
+            body = parsed_body(data) if body is None else body
+            content = server.quick_content(endpoint, body)
+            if content is not None:
+                return content
+        work = server._long_work if endpoint.is_long else server._work
+        return await work.done(partial(_answered, endpoint, server.models, data, body))
+
+    async def _body(self, receive: Receive) -> bytes:
+        """The body. `RequestError` 413 for one that is, or says that it is, too long."""
+        most = self._server.settings.most_body
+        said = self._headers.get(b"content-length", b"")
+        if said.isdigit() and (len(said) > 18 or int(said) > most):
+            raise too_large(f"the body has more than {most} bytes")
+        parts: list[bytes] = []
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _GoneError
+            part: bytes = message.get("body", b"")
+            self._received += len(part)
+            if self._received > most:
+                raise too_large(f"the body has more than {most} bytes")
+            if not message.get("more_body", False):
+                return b"".join((*parts, part)) if parts else part
+            parts.append(part)
+
+    async def refuse(self, failure: RequestError) -> None:
+        """Answer with what went wrong, unless an answer is under way."""
+        if self._is_begun:
+            return
+        content = failure.to_dict()
+        if self._scope["path"].startswith("/api/"):  # Ollama's form
+            content = {"error": failure.message}
+        headers = [_JSON, *((name.encode(), value.encode()) for name, value in failure.headers.items())]
+        await self._write(failure.status, orjson.dumps(content), headers)
+
+    async def _write(self, status: int, content: bytes, headers: list[tuple[bytes, bytes]]) -> None:
+        headers += [(b"content-length", str(len(content)).encode()), _NO_SNIFFING]
+        headers += self._server._guard.answer_headers(self._headers, False) if status != 204 else ()
+        await self._noted({"type": "http.response.start", "status": status, "headers": headers})
+        await self._noted({"type": "http.response.body", "body": content})
+
+    async def _noted(self, message: MutableMapping[str, Any]) -> None:
+        """Send, and take note of it."""
+        if message["type"] == "http.response.start":
+            self._is_begun, self.status = True, message["status"]
+        else:
+            self._sent += len(message.get("body", b""))
+        await self._send(message)
+
+    def note(self) -> None:
+        """Count the request, and log it if it is to be."""
+        seconds = time.perf_counter() - self._start
+        server = self._server
+        server.metrics.note(self.known_path, self.status, seconds, self._received, self._sent)
+        if server.settings.logs_requests or self.status in (401, 403, 408, 429, 500, 503):
+            log_event(
+                logging.INFO if self.status < 500 else logging.ERROR,
+                "request",
+                method=self._method if self._endpoint else OTHER,
+                path=self.known_path,
+                status=self.status,
+                milliseconds=round(seconds * 1000, 3),
+                received=self._received,
+                sent=self._sent,
+            )
+
+
+def _answered(endpoint: Endpoint, models: Models, data: bytes, body: Any) -> bytes:
+    """The JSON of an answer."""
+    return orjson.dumps(endpoint.answer(models, parsed_body(data) if body is None else body))

@@ -1,0 +1,112 @@
+"""The description of all addresses, as OpenAPI and as a page.
+
+endpoints.py -> [this file] -> /openapi.json, /docs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from .. import LLAMA_CPP, __version__
+from ..views.page import rendered
+from .endpoints import ENDPOINTS, Endpoint
+
+_ERROR = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "type"],
+            "properties": {
+                "code": {"type": "integer"},
+                "message": {"type": "string"},
+                "type": {"type": "string"},
+            },
+        }
+    },
+}
+_ABOUT = (
+    "Tokenizers of GGUF models, opened from their metadata alone. Addresses of llama-server, vLLM and Ollama take and "
+    f"give the same JSON as there (llama.cpp {LLAMA_CPP}); where there are several models, the field model names one."
+)
+_REFUSALS = {
+    "400": "The request makes no sense.",
+    "401": "A key is wanted.",
+    "403": "The request comes from a page that may not ask.",
+    "413": "The request is larger than the server takes.",
+    "429": "Too many requests wait.",
+    "503": "The answer takes too long.",
+}
+_SCHEMAS = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    list: "array",
+    dict: "object",
+}
+
+
+@cache
+def description() -> dict[str, Any]:
+    """The description in OpenAPI 3.1."""
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in ENDPOINTS.values():
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "ggufbpe serve", "version": __version__, "description": _ABOUT},
+        "paths": paths,
+        "components": {
+            "schemas": {"Error": _ERROR},
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{}, {"key": []}],
+    }
+
+
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "operationId": f"{endpoint.method.lower()}{endpoint.path.replace('/', '_').replace('-', '_')}",
+        "summary": endpoint.summary,
+        "responses": {
+            "200": {"description": "The answer.", "content": {"application/json": {"schema": {}}}},
+            **{
+                status: {
+                    "description": said,
+                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+                }
+                for status, said in _REFUSALS.items()
+            },
+        },
+    }
+    if endpoint.examples:
+        content = {"schema": _schema(endpoint), "examples": _examples(endpoint)}
+        found["requestBody"] = {"required": True, "content": {"application/json": content}}
+    return found
+
+
+def _schema(endpoint: Endpoint) -> dict[str, Any]:
+    """The fields that the examples have, by their types."""
+    fields = {name: value for example in endpoint.examples for name, value in example.items()}
+    properties: dict[str, Any] = {"model": {"type": "string"}}
+    properties |= {name: {"type": _SCHEMAS[type(value)]} for name, value in fields.items()}
+    return {"type": "object", "properties": properties}
+
+
+def _examples(endpoint: Endpoint) -> dict[str, Any]:
+    return {f"example {number}": {"value": value} for number, value in enumerate(endpoint.examples, 1)}
+
+
+def description_page() -> Iterator[str]:
+    """The same as a page, without scripts and addresses elsewhere."""
+    return rendered(
+        "server.html",
+        title="ggufbpe serve",
+        model="",
+        about=_ABOUT,
+        version=__version__,
+        endpoints=tuple(ENDPOINTS.values()),
+    )

@@ -1,0 +1,98 @@
+"""The addresses that take and give JSON: what answers each, and what is said of it in the description.
+
+llama_server.py, other_servers.py, own.py -> [this file] -> app.py, description.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from . import llama_server, other_servers, own
+from .models import Models
+
+
+class Endpoint(NamedTuple):
+    """A function that makes the JSON of an answer out of that of a request.
+
+    The body of a GET is an object of its query. `is_quick` says that a short body takes less time than handing it to a
+    thread, `is_long` that it may take seconds, so that nothing else should wait for it. `examples` are bodies of
+    requests.
+    """
+
+    method: str
+    path: str
+    answer: Callable[[Models, Any], Any]
+    is_quick: bool = False
+    examples: tuple[Mapping[str, Any], ...] = ()
+    is_long: bool = False
+
+    @property
+    def summary(self) -> str:
+        """What it is for, in a line: the first of the function's description."""
+        return (self.answer.__doc__ or "").partition(": ")[2].partition("\n")[0]
+
+
+_CHAT = {"messages": [{"role": "user", "content": "Hello"}]}
+
+_ALL = (
+    Endpoint("GET", "/health", llama_server.health_answer, True),
+    Endpoint("GET", "/v1/health", llama_server.health_answer, True),
+    Endpoint("GET", "/props", llama_server.props_answer),
+    Endpoint("GET", "/models", llama_server.list_models),
+    Endpoint("GET", "/v1/models", llama_server.list_models),
+    Endpoint(
+        "POST",
+        "/tokenize",
+        other_servers.tokenize_either,
+        True,
+        ({"content": "Hello world", "with_pieces": True}, {"prompt": "Hello world"}, _CHAT),
+    ),
+    Endpoint("POST", "/detokenize", other_servers.detokenize_either, True, ({"tokens": [1, 2, 3]},)),
+    Endpoint("POST", "/apply-template", llama_server.apply_template, False, (_CHAT,)),
+    Endpoint("POST", "/chat/completions/input_tokens", llama_server.count_chat, False, (_CHAT,)),
+    Endpoint("POST", "/v1/chat/completions/input_tokens", llama_server.count_chat, False, (_CHAT,)),
+    Endpoint("POST", "/responses/input_tokens", llama_server.count_response, False, ({"input": "Hello"},)),
+    Endpoint("POST", "/v1/responses/input_tokens", llama_server.count_response, False, ({"input": "Hello"},)),
+    Endpoint("POST", "/v1/messages/count_tokens", llama_server.count_messages, False, (_CHAT,)),
+    Endpoint(
+        "POST",
+        "/api/tokenize",
+        other_servers.ollama_tokenize,
+        False,
+        ({"model": "NAME", "content": "Hello world"},),
+    ),
+    Endpoint(
+        "POST",
+        "/api/detokenize",
+        other_servers.ollama_detokenize,
+        False,
+        ({"model": "NAME", "tokens": [1, 2, 3]},),
+    ),
+    Endpoint("POST", "/v1/count", own.count_answer, False, ({"texts": ["Hello", "world"]},)),
+    Endpoint(
+        "POST",
+        "/v1/explain",
+        own.explain_answer,
+        False,
+        ({"text": "Hello"}, {"text": "Hello", "why_not": "He"}, _CHAT),
+        is_long=True,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/diff",
+        own.diff_answer,
+        False,
+        ({"models": ["A", "B"], "texts": ["Hello"]},),
+        is_long=True,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/diagnose",
+        own.diagnose_answer,
+        False,
+        ({"text": "Hello", "ids": [1, 2, 3]},),
+        is_long=True,
+    ),
+)
+ENDPOINTS: Mapping[tuple[str, str], Endpoint] = {(each.method, each.path): each for each in _ALL}

@@ -1,0 +1,68 @@
+"""What goes wrong with a request, as llama-server says it: `{"error": {"code", "message", "type"}}`.
+
+Source: format_error_response in tools/server/server-common.cpp; the types of statuses that it does not give are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from ..errors import GGUFError, UnsupportedTokenizerError
+from ..extras import NotInstalledError
+
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "server_error",
+    501: "not_supported_error",
+    503: "unavailable_error",
+}
+
+
+class RequestError(Exception):
+    """A request that is not answered: its status, and why."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.headers = headers
+
+    def to_dict(self) -> dict[str, Any]:
+        """The body of the answer."""
+        return {"error": {"code": self.status, "message": self.message, "type": _TYPES[self.status]}}
+
+
+def not_found() -> RequestError:
+    """There is nothing at the address, or nothing for the method."""
+    return RequestError(404, "File Not Found")
+
+
+def too_large(what: str) -> RequestError:
+    """A limit of the server is exceeded; `what` says which."""
+    return RequestError(413, what)
+
+
+def failure_of(error: Exception) -> RequestError:
+    """What an exception means to whoever asked. `RequestError` 500 that tells nothing, for what nobody expected."""
+    if isinstance(error, RequestError):
+        return error
+    for kind, status in _STATUSES:
+        if isinstance(error, kind):
+            return RequestError(status, str(error))
+    return RequestError(500, "an unexpected error; the server's log has it")
+
+
+_STATUSES: tuple[tuple[type[Exception], int], ...] = (  # the first that fits
+    (UnsupportedTokenizerError, 501),
+    (GGUFError, 500),
+    (NotInstalledError, 500),
+    (ValueError, 400),
+)

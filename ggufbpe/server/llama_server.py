@@ -1,0 +1,235 @@
+"""What llama-server answers, from a vocabulary alone: ids, texts, prompts, and numbers of tokens.
+
+Models, the JSON of a request -> [this file] -> the JSON of the answer
+
+Where it says 500 and the caller is at fault, it is 400 here: an id that no token has, a chat that the template refuses.
+
+Source: server_routes in tools/server/server-context.cpp.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Any
+
+from .. import LLAMA_CPP
+from ..chat.capabilities import Capabilities
+from ..chat.chats import prompt_text
+from ..errors import ChatError
+from ..tokenizer import Tokenizer
+from .failures import RequestError
+from .fields import field, has_field, id_of, ids_of, string_of
+from .models import Models
+from .request_forms import from_anthropic, from_responses
+
+
+def health_answer(models: Models, body: Any) -> dict[str, Any]:
+    """`/health`: the server runs."""
+    return {"status": "ok"}
+
+
+def tokenize_answer(models: Models, body: Any) -> dict[str, Any]:
+    """`/tokenize`: the ids of `content`, a text, or texts and ids in an array; with `with_pieces` also their pieces."""
+    if not has_field(body, "content"):
+        return {"tokens": []}
+    tokenizer = models.of(body)
+    ids = mixed_ids(
+        tokenizer,
+        body["content"],
+        field(body, "add_special", False),
+        field(body, "parse_special", True),
+    )
+    if not field(body, "with_pieces", False):
+        return {"tokens": ids}
+    return {"tokens": [{"id": token, "piece": shown_piece(shown_bytes(tokenizer, token))} for token in ids]}
+
+
+def mixed_ids(tokenizer: Tokenizer, content: Any, add_special: bool, parse_special: bool) -> list[int]:
+    """The ids of a text, or of an array of texts and ids, of which only a text that comes first gets BOS and EOS.
+
+    Source: tokenize_mixed in tools/server/server-common.cpp.
+    """
+    if not isinstance(content, list):
+        return tokenizer.encode(string_of(content), add_special=add_special, parse_special=parse_special)
+    ids: list[int] = []
+    for number, part in enumerate(content):
+        if isinstance(part, str):
+            adds = add_special and number == 0
+            ids += tokenizer.encode(part, add_special=adds, parse_special=parse_special)
+        else:
+            ids.append(id_of(part))
+    return ids
+
+
+def shown_bytes(tokenizer: Tokenizer, token: int) -> bytes:
+    """The bytes of a token, control tokens shown. `RequestError` 400 for an id that none has."""
+    try:
+        return tokenizer.token_to_piece(token)
+    except ValueError as error:
+        raise RequestError(400, str(error)) from None
+
+
+def shown_piece(piece: bytes) -> str | list[int]:
+    """A piece as text, or its bytes as numbers where they are no UTF-8.
+
+    Source: is_valid_utf8 in tools/server/server-common.cpp, which lets surrogates and characters that are longer than
+    they need to be pass; what is written instead of them is U+FFFD.
+    """
+    try:
+        return piece.decode()
+    except UnicodeDecodeError:
+        return piece.decode("utf-8", "replace") if _has_characters(piece) else list(piece)
+
+
+def _has_characters(data: bytes) -> bool:
+    """Whether each byte that begins a character is followed by as many as it says."""
+    at = 0
+    while at < len(data):
+        first = data[at]
+        rest = next((count for mask, lead, count in _LEADS if first & mask == lead), None)
+        if rest is None or len(data) < at + 1 + rest:
+            return False
+        if any(byte & 0xC0 != 0x80 for byte in data[at + 1 : at + 1 + rest]):
+            return False
+        at += 1 + rest
+    return True
+
+
+_LEADS = ((0x80, 0, 0), (0xE0, 0xC0, 1), (0xF0, 0xE0, 2), (0xF8, 0xF0, 3))
+
+
+def detokenize_answer(models: Models, body: Any) -> dict[str, Any]:
+    """`/detokenize`: the pieces of `tokens` as one text, without what llama_detokenize takes off."""
+    if not has_field(body, "tokens"):
+        return {"content": ""}
+    return {"content": pieces_text(models.of(body), ids_of(body["tokens"]))}
+
+
+def pieces_text(tokenizer: Tokenizer, ids: list[int]) -> str:
+    """The pieces of ids, one behind the other; what is no UTF-8 is U+FFFD."""
+    try:
+        return b"".join(map(tokenizer.token_to_piece, ids)).decode("utf-8", "replace")
+    except ValueError as error:
+        raise RequestError(400, str(error)) from None
+
+
+def apply_template(models: Models, body: Any) -> dict[str, Any]:
+    """`/apply-template`: the prompt of a chat."""
+    return {"prompt": prompt_text(prompt_of(models.of(body), body))}
+
+
+def prompt_of(tokenizer: Tokenizer, body: Any, chat_template: str | None = None) -> bytes:
+    """The prompt of a chat. `RequestError` 400 for one that is refused, 500 where the model's template is at fault."""
+    template_of(tokenizer)
+    try:
+        return tokenizer.chats.prompt(body, chat_template)
+    except ChatError as error:
+        raise RequestError(400, str(error)) from None
+
+
+def count_chat(models: Models, body: Any) -> dict[str, Any]:
+    """`/v1/chat/completions/input_tokens`: the number of tokens of a chat."""
+    return {"input_tokens": _chat_tokens(models, body, body), "object": "response.input_tokens"}
+
+
+def count_response(models: Models, body: Any) -> dict[str, Any]:
+    """`/v1/responses/input_tokens`: the same of a request in the form of OpenAI's Responses."""
+    return {
+        "input_tokens": _chat_tokens(models, body, from_responses(body)),
+        "object": "response.input_tokens",
+    }
+
+
+def count_messages(models: Models, body: Any) -> dict[str, Any]:
+    """`/v1/messages/count_tokens`: the same of a request in Anthropic's form."""
+    return {"input_tokens": _chat_tokens(models, body, from_anthropic(body))}
+
+
+def _chat_tokens(models: Models, body: Any, chat: Any) -> int:
+    """The number of tokens of a chat. Source: handle_count_tokens."""
+    tokenizer = models.of(body)
+    return tokenizer.count(prompt_of(tokenizer, chat))
+
+
+def list_models(models: Models, body: Any) -> dict[str, Any]:
+    """`/v1/models`: the models by name, in the forms of OpenAI and of Ollama."""
+    now = int(time.time())
+    return {
+        "models": [_model_entry(name) for name in models.paths],
+        "object": "list",
+        "data": [_model_info(models, name, now) for name in models.paths],
+    }
+
+
+def _model_entry(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "model": name,
+        "modified_at": "",
+        "size": "",
+        "digest": "",
+        "type": "model",
+        "description": "",
+        "tags": [""],
+        "capabilities": ["tokenize"],
+        "parameters": "",
+        "details": {
+            "parent_model": "",
+            "format": "gguf",
+            "family": "",
+            "families": [""],
+            "parameter_size": "",
+            "quantization_level": "",
+        },
+    }
+
+
+def _model_info(models: Models, name: str, now: int) -> dict[str, Any]:
+    return {
+        "id": name,
+        "aliases": [name],
+        "tags": [],
+        "object": "model",
+        "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]},
+        "created": now,
+        "owned_by": "ggufbpe",
+        "meta": models.facts(name),
+    }
+
+
+def props_answer(models: Models, body: Any) -> dict[str, Any]:
+    """`/props`: the model's chat template and what it takes, BOS and EOS; nothing of sampling."""
+    name = models.chosen(body)
+    tokenizer = models.named(name)
+    source, capabilities = template_of(tokenizer)
+    bos, eos = (
+        "" if token is None else shown_bytes(tokenizer, token).decode("utf-8", "replace")
+        for token in (tokenizer.bos_id, tokenizer.eos_id)
+    )
+    found = {
+        "default_generation_settings": {"params": {}, "n_ctx": models.facts(name)["n_ctx"]},
+        "total_slots": 0,
+        "model_alias": name,
+        "model_path": models.paths[name],
+        "modalities": {"vision": False, "video": False, "audio": False},
+        "endpoint_slots": False,
+        "endpoint_props": False,
+        "endpoint_metrics": True,
+        "chat_template": source,
+        "chat_template_caps": dict(sorted(asdict(capabilities).items())),
+        "bos_token": bos,
+        "eos_token": eos,
+        "build_info": f"ggufbpe, as llama.cpp {LLAMA_CPP}",
+        "is_sleeping": False,
+    }
+    for_tools = tokenizer.chat_templates.get("tool_use")
+    return {**found, "chat_template_tool_use": for_tools} if for_tools else found
+
+
+def template_of(tokenizer: Tokenizer) -> tuple[str, Capabilities]:
+    """The chat template in force and what it takes. `RequestError` 500 where it cannot be used."""
+    try:
+        return tokenizer.chats.in_force()
+    except ChatError as error:
+        raise RequestError(500, f"the model's chat template cannot be used: {error}") from None

@@ -1,0 +1,151 @@
+"""The models that a server was started with, by name: each opened when it is first asked for.
+
+names and paths -> [this file] -> Tokenizer
+
+A request names a model; only the paths given at the start are ever opened.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from functools import partial
+from threading import Lock
+from typing import Any, TypeVar
+
+from ..errors import GGUFError
+from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey
+from ..gguf.reader import GGUFFile
+from ..models import tokenizer_model
+from ..tokenizer import Tokenizer
+from ..wording import short_names
+from .failures import RequestError
+from .fields import field
+
+T = TypeVar("T")
+
+
+def named_paths(given: list[str]) -> dict[str, str]:
+    """Names and paths out of what `-m` was given: NAME=PATH, or a path, whose name is the file's without suffix.
+
+    `ValueError` for a name that two have.
+
+    >>> named_paths(["models/a.gguf", "chat=models/b.gguf"])
+    {'a': 'models/a.gguf', 'chat': 'models/b.gguf'}
+    """
+    pairs = [_name_and_path(each) for each in given]
+    short = iter(short_names([path for name, path in pairs if not name]))
+    found: dict[str, str] = {}
+    for name, path in pairs:
+        name = name or next(short)
+        if name in found:
+            raise ValueError(f"two models have the name {name!r}; give one another name: -m NAME=PATH")
+        found[name] = path
+    return found
+
+
+def _name_and_path(given: str) -> tuple[str, str]:
+    name, equals, path = given.partition("=")
+    return (name, path) if equals and name and "/" not in name and "\\" not in name else ("", given)
+
+
+class Models:
+    """Tokenizers by the names of their models, of which `most_open` stay open: those that were used last."""
+
+    def __init__(
+        self, paths: Mapping[str, str], most_open: int = 8, overrides: Mapping[str, Any] | None = None
+    ) -> None:
+        self.paths = dict(paths)
+        self.default = next(iter(self.paths))
+        self._most_open = most_open
+        self._overrides = dict(overrides or {})
+        self._open: OrderedDict[str, Tokenizer] = OrderedDict()
+        self._facts: dict[str, dict[str, Any]] = {}
+        self._changing = Lock()
+        self._opening = {name: Lock() for name in self.paths}
+
+    def chosen(self, body: Any) -> str:
+        """The name in the field `model`, the first model's where there is none.
+
+        Where there is one model, it is the one, whatever the field says, as in llama-server. `RequestError` 400 for a
+        name that no model has, as by llama-server's router.
+        """
+        name = field(body, "model", "")
+        if len(self.paths) == 1 or not name:
+            return self.default
+        return self.known(name)
+
+    def known(self, name: str) -> str:
+        """A name that one of the models has. `RequestError` 400 for any other."""
+        if name not in self.paths:
+            raise RequestError(400, f"model '{name}' not found")
+        return name
+
+    def of(self, body: Any) -> Tokenizer:
+        """The tokenizer of the model that a body chooses."""
+        return self.named(self.chosen(body))
+
+    def named(self, name: str) -> Tokenizer:
+        """The tokenizer of a model, opened if it is not. `RequestError` 500 where its file cannot be used."""
+        found = self.if_open(name)
+        if found is not None:
+            return found
+        with self._opening[name]:
+            found = self.if_open(name)
+            if found is None:
+                path = self.paths[name]
+                found = _asked(path, partial(Tokenizer.from_gguf, path, overrides=self._overrides))
+                with self._changing:
+                    self._open[name] = found
+                    while len(self._open) > self._most_open:
+                        self._open.popitem(last=False)
+        return found
+
+    def if_open(self, name: str) -> Tokenizer | None:
+        """The tokenizer if it is open, which takes no time."""
+        with self._changing:
+            found = self._open.get(name)
+            if found is not None:
+                self._open.move_to_end(name)
+            return found
+
+    @property
+    def open_count(self) -> int:
+        """How many are open."""
+        return len(self._open)
+
+    def facts(self, name: str) -> dict[str, Any]:
+        """What `meta` of `/v1/models` says of a model: what its metadata has, and nothing of its weights."""
+        if name not in self._facts:
+            self._facts[name] = _asked(self.paths[name], partial(_facts, self.paths[name], self._overrides))
+        return self._facts[name]
+
+
+def _asked(path: str, ask: Callable[[], T]) -> T:
+    """What is read of a file. `RequestError` 500 where it cannot be used."""
+    try:
+        return ask()
+    except GGUFError as error:
+        raise RequestError(500, str(error)) from None
+    except OSError as error:
+        raise RequestError(500, f"{path}: {error.strerror or error}") from None
+
+
+def _facts(path: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    with GGUFFile(path) as file:
+
+        def value(key: str) -> Any:
+            if key in overrides:
+                return overrides[key]
+            return file[key] if key in file else None  # noqa: SIM401 - a GGUFFile has no get
+
+        architecture = value(KEY_ARCHITECTURE)
+        model = tokenizer_model(str(value(TokenizerKey.MODEL)))
+        n_ctx = value(f"{architecture}.context_length")
+        return {
+            "vocab_type": model.vocab_type,
+            "n_vocab": file.array_length(TokenizerKey.LIST) if TokenizerKey.LIST in file else 0,
+            "n_ctx": n_ctx,
+            "n_ctx_train": n_ctx,
+            "n_embd": value(f"{architecture}.embedding_length"),
+        }

@@ -1,0 +1,114 @@
+"""What is told of requests: numbers for Prometheus, and a line of JSON for each that is logged. Never a text.
+
+app.py -> [this file] -> /metrics, standard error
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+import warnings
+from typing import Any
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+    multiprocess,
+)
+
+LOG = logging.getLogger("ggufbpe.server")
+OTHER = "(other)"  # an address that there is not; what it says may be a secret
+SHARED_NUMBERS = "PROMETHEUS_MULTIPROC_DIR"  # where several processes keep their numbers
+
+_BUCKETS = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60)
+
+
+class Metrics:
+    """The numbers of a server; those of all its processes where there are several."""
+
+    content_type = CONTENT_TYPE_LATEST
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        names = "endpoint", "status"
+        self._requests = Counter("ggufbpe_requests", "Requests answered.", names, registry=self._registry)
+        self._seconds = Histogram(
+            "ggufbpe_request_seconds",
+            "Seconds from the head of a request to its answer.",
+            ["endpoint"],
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+        self._bytes = Counter(
+            "ggufbpe_bytes", "Bytes of bodies, in and out.", ["direction"], registry=self._registry
+        )
+        self.models_open = Gauge(
+            "ggufbpe_models_open",
+            "Models that are open.",
+            registry=self._registry,
+            multiprocess_mode="livesum",
+        )
+        self._in, self._out = self._bytes.labels("in"), self._bytes.labels("out")
+        self._known: dict[tuple[str, int], tuple[Any, Any]] = {}
+
+    def note(self, endpoint: str, status: int, seconds: float, received: int, sent: int) -> None:
+        """Count a request."""
+        children = self._known.get((endpoint, status))
+        if children is None:
+            children = self._requests.labels(endpoint, str(status)), self._seconds.labels(endpoint)
+            self._known[endpoint, status] = children
+        children[0].inc()
+        children[1].observe(seconds)
+        self._in.inc(received)
+        self._out.inc(sent)
+
+    def exposition(self) -> bytes:
+        """The numbers in Prometheus's form."""
+        if SHARED_NUMBERS not in os.environ:
+            return generate_latest(self._registry)
+        registry = CollectorRegistry()
+        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry)
+
+
+class _Lines(logging.Formatter):
+    """A record as a line of JSON: time, level, event, and what else is told with it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        found = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{record.msecs:03.0f}Z",
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "told", {}),
+        }
+        if record.exc_info:
+            found["trace"] = self.formatException(record.exc_info)
+        return json.dumps(found, ensure_ascii=True)
+
+
+def log_event(level: int, event: str, **told: Any) -> None:
+    """Log an event with what belongs to it."""
+    LOG.log(level, event, extra={"told": told})
+
+
+def _log_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Log what is warned of when a file is opened."""
+    log_event(logging.WARNING, "warning", message=str(message))
+
+
+def log_to_stderr() -> None:
+    """Send the server's records, Python's warnings, and those of uvicorn to standard error."""
+    warnings.showwarning = _log_warning
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Lines())
+    for logger, level in ((LOG, logging.INFO), (logging.getLogger("uvicorn.error"), logging.WARNING)):
+        logger.handlers[:] = [handler]
+        logger.setLevel(level)
+        logger.propagate = False

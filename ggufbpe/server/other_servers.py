@@ -1,0 +1,87 @@
+"""`/tokenize` and `/detokenize` as vLLM answers them, and `/api/tokenize` and `/api/detokenize` as proposed for Ollama.
+
+vLLM has the addresses of llama-server; its requests have `prompt` or `messages` where llama-server's have `content`,
+and `tokens` with `model`. Its chats are those of `/v1/chat/completions/input_tokens`: BOS is there once, whether the
+template or the tokenizer writes it.
+
+Source: vllm/entrypoints/openai/protocol.py (TokenizeRequest, DetokenizeRequest); the pull requests for Ollama that wire
+its runner's tokenize, which adds no BOS, to these addresses.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from .failures import RequestError
+from .fields import dict_of, field, given_flag, has_field, ids_of, required_text
+from .llama_server import detokenize_answer, pieces_text, prompt_of, tokenize_answer
+from .models import Models
+
+
+def tokenize_either(models: Models, body: Any) -> dict[str, Any]:
+    """`/tokenize`: the ids of `content` as llama-server gives them, or of `prompt` or `messages` as vLLM does."""
+    if has_field(body, "content") or not (has_field(body, "prompt") or has_field(body, "messages")):
+        return tokenize_answer(models, body)
+    name = models.chosen(body)
+    tokenizer = models.named(name)
+    if has_field(body, "messages"):
+        template = body.get("chat_template")
+        if template is not None and not isinstance(template, str):
+            raise RequestError(400, "'chat_template' must be a string")
+        ids = tokenizer.encode(prompt_of(tokenizer, body, template))
+    else:
+        adds = given_flag(body, "add_special_tokens", True)
+        ids = tokenizer.encode(required_text(body, "prompt"), add_special=adds)
+    shown = (
+        [tokenizer.id_to_token(token) for token in ids] if field(body, "return_token_strs", False) else None
+    )
+    return {
+        "count": len(ids),
+        "max_model_len": models.facts(name)["n_ctx_train"],
+        "tokens": ids,
+        "token_strs": shown,
+    }
+
+
+def detokenize_either(models: Models, body: Any) -> dict[str, Any]:
+    """`/detokenize`: the text of `tokens`; where the body names a model also as vLLM has it, `prompt`."""
+    found = detokenize_answer(models, body)
+    return {**found, "prompt": found["content"]} if has_field(body, "model") else found
+
+
+def ollama_tokenize(models: Models, body: Any) -> dict[str, Any]:
+    """`/api/tokenize`: the ids of `content` without BOS and EOS, and how long that took, in nanoseconds."""
+    start = time.perf_counter_ns()
+    name = _ollama_model(models, dict_of(body))
+    content = required_text(body, "content")
+    tokenizer = models.named(name)
+    opened = time.perf_counter_ns()
+    ids = tokenizer.encode(content, add_special=False)
+    return {"model": body.get("model", name), "tokens": ids, **_durations(start, opened)}
+
+
+def ollama_detokenize(models: Models, body: Any) -> dict[str, Any]:
+    """`/api/detokenize`: the text of `tokens`."""
+    start = time.perf_counter_ns()
+    name = _ollama_model(models, dict_of(body))
+    tokens = ids_of(body.get("tokens"))
+    tokenizer = models.named(name)
+    opened = time.perf_counter_ns()
+    return {
+        "model": body.get("model", name),
+        "content": pieces_text(tokenizer, tokens),
+        **_durations(start, opened),
+    }
+
+
+def _ollama_model(models: Models, body: dict[str, Any]) -> str:
+    """The name of the model; `:latest` behind it says nothing."""
+    name = required_text(body, "model").removesuffix(":latest")
+    if len(models.paths) > 1 and name not in models.paths:
+        raise RequestError(404, f"model '{name}' not found")
+    return models.chosen({"model": name})
+
+
+def _durations(start: int, opened: int) -> dict[str, int]:
+    return {"total_duration": time.perf_counter_ns() - start, "load_duration": opened - start}

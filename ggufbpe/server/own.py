@@ -1,0 +1,96 @@
+"""Answers of our own: what the commands say, as their `--json`.
+
+Models, the JSON of a request -> [this file] -> explain, diff, diagnose, count -> the JSON of the answer
+
+Models are named, never given as paths. Texts are the strings themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..diagnosis.diagnose import diagnose
+from ..tokenizer import Tokenizer
+from ..trace.explain import explain
+from ..trace.why_not import why_not
+from ..verification.diff import diff
+from .failures import RequestError, too_large
+from .fields import dict_of, given_flag, given_texts, ids_of, required_text
+from .llama_server import prompt_of
+from .models import Models
+
+MOST_TEXTS = 4096  # in one request
+MOST_TRACED = 1 << 14  # bytes: a trace is about a thousand times as large
+MOST_SEARCHED = 1 << 16  # bytes of a text that causes are tried on
+
+
+def count_answer(models: Models, body: Any) -> dict[str, Any]:
+    """`/v1/count`: how many tokens each of `texts` has, and all of them together."""
+    given = dict_of(body)
+    texts = given_texts(given, "texts", MOST_TEXTS)
+    flags = _flags(given)
+    tokenizer = models.of(body)
+    counts = [tokenizer.count(text, **flags) for text in texts]
+    return {"counts": counts, "total": sum(counts)}
+
+
+def explain_answer(models: Models, body: Any) -> dict[str, Any]:
+    """`/v1/explain`: the way of `text`, or of the chat in `messages`, to its ids, as `ggufbpe explain --json`.
+
+    With `why_not`, a piece, it says why that is not among the tokens of the text.
+    """
+    given = dict_of(body)
+    flags = _flags(given)
+    if "messages" in given:
+        tokenizer = models.of(body)
+        _bounded(len(prompt_of(tokenizer, given)), MOST_TRACED)
+        return explain(tokenizer, given).to_dict()
+    text = _bounded_text(required_text(given, "text"), MOST_TRACED)
+    piece = required_text(given, "why_not") if "why_not" in given else None
+    tokenizer = models.of(body)
+    if piece is not None:
+        return why_not(tokenizer, text, piece, **flags).to_dict()
+    return explain(
+        tokenizer, text, add_special=flags["add_special"], parse_special=flags["parse_special"]
+    ).to_dict()
+
+
+def diff_answer(models: Models, body: Any) -> dict[str, Any]:
+    """`/v1/diff`: how two of the models differ, as `ggufbpe diff --json`, and where they encode `texts` differently."""
+    given = dict_of(body)
+    names = given.get("models")
+    if not isinstance(names, list) or len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise RequestError(400, "'models' must be an array of two names")
+    texts = given_texts(given, "texts", MOST_TEXTS) if "texts" in given else []
+    _bounded_text("".join(texts), MOST_SEARCHED)
+    a, b = (models.named(models.known(name)) for name in names)
+    return diff(a, b, texts).to_dict()
+
+
+def diagnose_answer(models: Models, body: Any) -> dict[str, Any]:
+    """`/v1/diagnose`: what makes a model give `ids` for `text`, as `ggufbpe diagnose --json`.
+
+    `others` are names of models that the ids may come from.
+    """
+    given = dict_of(body)
+    text = _bounded_text(required_text(given, "text"), MOST_SEARCHED)
+    ids = ids_of(given.get("ids"))
+    if len(ids) > MOST_SEARCHED:
+        raise too_large(f"there are {len(ids)} ids; the server takes {MOST_SEARCHED} here")
+    others = given_texts(given, "others", len(models.paths)) if "others" in given else []
+    tokenizers: list[Tokenizer] = [models.named(models.known(name)) for name in others]
+    return diagnose(models.of(body), text, ids, others=tokenizers, **_flags(given)).to_dict()
+
+
+def _flags(body: dict[str, Any]) -> dict[str, bool]:
+    return {name: given_flag(body, name, True) for name in ("add_special", "parse_special")}
+
+
+def _bounded_text(text: str, most: int) -> str:
+    _bounded(len(text) if text.isascii() else len(text.encode()), most)
+    return text
+
+
+def _bounded(size: int, most: int) -> None:
+    if size > most:
+        raise too_large(f"the text has {size} bytes; the server takes {most} here")

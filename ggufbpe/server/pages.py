@@ -1,0 +1,57 @@
+"""What is no JSON of a model: the description of the server and its page, and the numbers for Prometheus.
+
+app.py -> [this file] -> description.py, observed.py
+
+A page is a route here, with a Content-Security-Policy that lets it ask nothing but this server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from .description import description, description_page
+from .failures import not_found
+from .models import Models
+from .observed import Metrics
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_SAFE = {
+    "content-security-policy": POLICY,
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+
+
+def pages(metrics: Metrics, models: Models, close: Callable[[], None]) -> Starlette:
+    """The routes; `close` is called when the server has stopped."""
+
+    async def numbers(request: Request) -> Response:
+        metrics.models_open.set(models.open_count)
+        return Response(metrics.exposition(), media_type=metrics.content_type)
+
+    async def openapi(request: Request) -> Response:
+        return JSONResponse(description())
+
+    async def docs(request: Request) -> Response:
+        return HTMLResponse("".join(description_page()), headers=_SAFE)
+
+    async def refused(request: Request, error: Exception) -> Response:
+        return JSONResponse(not_found().to_dict(), 404)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        yield
+        close()
+
+    return Starlette(
+        routes=[Route("/metrics", numbers), Route("/openapi.json", openapi), Route("/docs", docs)],
+        exception_handlers={HTTPException: refused},
+        lifespan=lifespan,
+    )

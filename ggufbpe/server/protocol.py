@@ -1,0 +1,168 @@
+"""One connection: uvicorn's, which answers short requests at once, and has an end to its patience.
+
+sockets -> [this file] -> app.py
+
+A task, an application and two messages for each request take longer than the ids of a short text. So a request whose
+body is short is offered to the application as soon as all of it is there; what it does not answer at once goes the
+ordinary way. And uvicorn waits for the rest of a request, or for a client that takes nothing of its answer, as long as
+it takes; a thousand such connections would stay for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from .failures import RequestError
+
+
+def _last_answer(status: bytes, failure: RequestError) -> bytes:
+    """A refusal by the connection itself, which is closed then."""
+    content = orjson.dumps(failure.to_dict())
+    return (
+        b"HTTP/1.1 %s\r\nserver: ggufbpe\r\ncontent-type: application/json; charset=utf-8\r\n"
+        b"connection: close\r\ncontent-length: %d\r\n\r\n%s" % (status, len(content), content)
+    )
+
+
+_SLOW = _last_answer(b"408 Request Timeout", RequestError(408, "the request did not come in time"))
+_UPGRADE = _last_answer(
+    b"400 Bad Request",
+    RequestError(400, "no upgrades, as to HTTP/2 or WebSocket: ask without the header Upgrade"),
+)
+
+
+class Protocol(HttpToolsProtocol):
+    """A connection. `app` is an `Application`."""
+
+    _offered: tuple[str, dict[bytes, bytes]] | None = None  # path and headers of a request that may be short
+    _body = b""  # and its body
+    _is_coming = False  # a request that is not all there
+    _is_stopping = False  # the next answer is the last
+    _until_read: asyncio.TimerHandle | None = None
+    _until_taken: asyncio.TimerHandle | None = None
+
+    # ---- short requests -------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._is_coming = True
+
+    def on_headers_complete(self) -> None:
+        self._offered = None if self._is_stopping else self._offer()
+        self._body = b""
+        if self.parser.should_upgrade():  # the parser gives no body then
+            self.transport.write(_UPGRADE)
+            self.transport.close()
+        elif self._offered is None:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Go the ordinary way."""
+        super().on_headers_complete()
+        if self._is_stopping:
+            self.cycle.keep_alive = False
+
+    def _offer(self) -> tuple[str, dict[bytes, bytes]] | None:
+        """Path and headers if the request may be answered at once: nothing about it is out of the ordinary."""
+        app: Any = self.app
+        path = app.quick_paths.get(self.url)
+        if path is None or self._is_answering() or self.flow.write_paused or self.expect_100_continue:
+            return None
+        headers = dict(self.headers)
+        length = headers.get(b"content-length", b"")
+        if not length.isdigit() or len(length) > 8 or int(length) > app.quick_bytes:
+            return None
+        parser = self.parser
+        if parser.get_method() != b"POST" or parser.get_http_version() != "1.1":
+            return None
+        return (path, headers) if parser.should_keep_alive() and not parser.should_upgrade() else None
+
+    def on_body(self, body: bytes) -> None:
+        if self._offered is None:
+            super().on_body(body)
+        else:
+            self._body += body
+
+    def on_message_complete(self) -> None:
+        self._is_coming = False
+        self._until_read = _stopped(self._until_read)
+        if self.parser.should_upgrade():
+            return
+        if self._offered is not None:
+            app: Any = self.app
+            answer = None if self._is_stopping else app.at_once(*self._offered, self._body)
+            self._offered = None
+            if answer is not None:
+                self._write(answer)
+                return
+            self._begin()
+            super().on_body(self._body)
+        super().on_message_complete()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nothing: whoever asked was told."""
+
+    def _write(self, answer: bytes) -> None:
+        self.transport.write(answer)
+        self.server_state.total_requests += 1
+        self._unset_keepalive_if_required()
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
+
+    def shutdown(self) -> None:
+        """Take no more requests than the one that has begun to come."""
+        if self._is_coming and not self._is_answering():
+            self._is_stopping = True
+        else:
+            super().shutdown()
+
+    # ---- patience -------------------------------------------------------------------------------
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        app: Any = self.app
+        self._patience = app.settings.read_timeout
+        self._until_read = self.loop.call_later(self._patience, self._give_up)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        # line ends that begin no request have stopped uvicorn's timer, too
+        is_idle = self.timeout_keep_alive_task is None and not self._is_answering()
+        if self._until_read is None and (self._is_coming or is_idle) and not self.transport.is_closing():
+            self._until_read = self.loop.call_later(self._patience, self._give_up)
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._until_taken = self.loop.call_later(self._patience, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._until_taken = _stopped(self._until_taken)
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._until_read = _stopped(self._until_read)
+        self._until_taken = _stopped(self._until_taken)
+        super().connection_lost(exc)
+
+    def _give_up(self) -> None:
+        self._until_read = None
+        if self.transport.is_closing():
+            return
+        if self._is_coming and not (self._is_answering() and self.cycle.response_started):
+            self.transport.write(_SLOW)
+        self.transport.close()
+
+
+def _stopped(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
+    """No timer, in place of one that may be running."""
+    if timer is not None:
+        timer.cancel()
+    return None

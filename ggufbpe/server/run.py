@@ -1,0 +1,83 @@
+"""The server's processes: sockets, signals, and an end at which what was begun is answered.
+
+cli/serve.py -> [this file] -> uvicorn -> app.py
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Callable
+from functools import partial
+
+import uvicorn
+from uvicorn.supervisors import Multiprocess
+
+from .app import Application
+from .observed import SHARED_NUMBERS, log_event, log_to_stderr
+from .protocol import Protocol
+from .settings import Settings
+
+_WAITING = 2048  # connections that the system keeps until they are accepted
+
+
+def serve(settings: Settings, listening: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `listening` is told the address. `OSError` where that cannot be had."""
+    place = _socket(settings)
+    log_to_stderr()
+    config = uvicorn.Config(
+        partial(application, settings),
+        factory=True,
+        http=Protocol,
+        ws="none",
+        workers=settings.workers,
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        headers=[("server", "ggufbpe")],
+        backlog=_WAITING,
+        timeout_graceful_shutdown=int(settings.stop_timeout),
+        timeout_keep_alive=30,
+    )
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with place, tempfile.TemporaryDirectory(prefix="ggufbpe-") as folder:
+            if settings.workers == 1:
+                server = uvicorn.Server(config)
+                # before and after uvicorn's own, which raises the signal again when all is done
+                signal.signal(signal.SIGTERM, partial(_stop, server))
+                listening(_address(place))
+                server.run([place])
+            else:
+                os.environ[SHARED_NUMBERS] = folder  # for the metrics of all together
+                workers = Multiprocess(config, [place])
+                listening(_address(place))
+                workers.run()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    log_event(logging.INFO, "stopped")
+
+
+def application(settings: Settings) -> Application:
+    """The application of one process."""
+    log_to_stderr()
+    return Application(settings)
+
+
+def _socket(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    return socket.create_server((settings.host, settings.port), family=family, backlog=_WAITING)
+
+
+def _address(place: socket.socket) -> str:
+    host, port = place.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _stop(server: uvicorn.Server, *_: object) -> None:
+    server.should_exit = True

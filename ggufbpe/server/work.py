@@ -1,0 +1,59 @@
+"""Threads that encode, and how much may wait for them. The engine gives up the interpreter's lock meanwhile.
+
+app.py -> [this file] -> a function in a thread
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from .failures import RequestError
+
+T = TypeVar("T")
+
+_LATER = {"retry-after": "1"}
+
+
+class Work:
+    """A bounded number of threads, of callers that wait for one, and of seconds that each waits."""
+
+    def __init__(self, threads: int, most_waiting: int, timeout: float) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="ggufbpe")
+        self._most = threads + most_waiting
+        self._timeout = timeout
+        self._begun = 0
+
+    async def done(self, function: Callable[[], T]) -> T:
+        """What the function gives. `RequestError` 429 where too many wait already, 503 where it takes too long.
+
+        A thread cannot be stopped: what takes too long holds its thread until it ends, and counts until then.
+        """
+        if self._begun >= self._most:
+            raise RequestError(429, "too many requests at once", _LATER)
+        loop = asyncio.get_running_loop()
+        self._begun += 1
+        future = self._pool.submit(function)
+        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._end))
+        awaited = asyncio.wrap_future(future)
+        finished, _ = await asyncio.wait((awaited,), timeout=self._timeout)
+        if not finished:
+            awaited.add_done_callback(_forget)
+            future.cancel()  # where no thread has taken it yet
+            raise RequestError(503, f"the answer takes longer than {self._timeout:g} seconds", _LATER)
+        return awaited.result()
+
+    def _end(self) -> None:
+        self._begun -= 1
+
+    def close(self) -> None:
+        """Wait for no thread: what nobody waits for may be lost."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _forget(future: asyncio.Future[T]) -> None:
+    """Take note of an error that nobody is told of, or asyncio complains."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,528 @@
+"""`ggufbpe serve`: the recorded answers of llama-server, those of other servers' forms, and who is let in.
+
+Requests are put to the application in this process; test_server_process.py has what sockets and signals are for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import ChatServer
+from conftest import GPT2, RAW_UTF8, missing
+from make_tiny_model import CONTEXT, make_tiny_model
+from record_chats import VOCABULARY, read_chats
+from record_server import ANSWERS, TEMPLATES, Request, answers, metadata_of, requests
+from reference import NotPreparedError
+
+from ggufbpe import Tokenizer, diagnose, diff, explain, why_not
+from ggufbpe.server.app import Application
+from ggufbpe.server.endpoints import ENDPOINTS
+from ggufbpe.server.models import Models, named_paths
+from ggufbpe.server.settings import Settings
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+
+JSON = {"content-type": "application/json"}
+
+
+class Answer:
+    """What the application sends."""
+
+    def __init__(self, messages: list[dict[str, Any]]) -> None:
+        start, *rest = messages
+        self.status: int = start["status"]
+        self.headers = {name.decode(): value.decode() for name, value in start["headers"]}
+        self.body = b"".join(message["body"] for message in rest)
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def ask(
+    app: Application,
+    path: str,
+    body: Any = None,
+    method: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    parts: list[bytes] | None = None,
+) -> Answer:
+    """The answer to a request; the body is bytes or becomes JSON."""
+    data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+    method = method or ("GET" if body is None and parts is None else "POST")
+    path, _, query = path.partition("?")
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": query.encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in (headers or {}).items()],
+    }
+    coming = [data] if parts is None else parts
+    messages = [
+        {"type": "http.request", "body": part, "more_body": number < len(coming)}
+        for number, part in enumerate(coming, 1)
+    ]
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return messages.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    return Answer(sent)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_model(tmp_path_factory.mktemp("server") / "tiny.gguf", VOCABULARY)
+
+
+@pytest.fixture(scope="module")
+def apps(tiny: Path) -> dict[str, Application]:
+    """An application for each of the recorded templates."""
+    templates = read_chats("templates")
+    return {
+        name: Application(
+            Settings({"tiny": str(tiny)}, {"tokenizer.chat_template": templates[name]} if name else {})
+        )
+        for name in TEMPLATES
+    }
+
+
+@pytest.fixture(scope="module")
+def app() -> Application:
+    """A server of two models."""
+    return Application(Settings({"gpt2": str(GPT2), "raw": str(RAW_UTF8)}))
+
+
+# ---- as llama-server ------------------------------------------------------------------------------------
+
+RECORDED = json.loads(ANSWERS.read_text("utf-8"))["answers"]
+PLACE = re.compile(r"(.*)\n------------\nWhile executing \w+ at line (\d+), .*\nError: (.*)", re.DOTALL)
+OWN_WORDS = ("[json.exception.parse_error", "[json.exception.out_of_range.406]")  # of a parser of JSON
+
+
+def test_recorded_requests_are_those_of_the_tables() -> None:
+    recorded = [(template, kind) for template, kinds in RECORDED.items() for kind in kinds]
+    assert recorded == [(template, kind) for template, kind, _ in requests()], (
+        "run tests/makers/record_server.py"
+    )
+
+
+@pytest.mark.parametrize(
+    ("template", "kind", "request_"), [pytest.param(*each, id=f"{each[0]}: {each[1]}") for each in requests()]
+)
+def test_answers_are_those_of_llama_server(
+    apps: dict[str, Application], template: str, kind: str, request_: Request
+) -> None:
+    status, expected = RECORDED[template][kind]
+    answer = ask(apps[template], request_.path, request_.data, request_.method)
+    found = answer.json
+    if answer.status == 200:
+        found = found["data"][0]["meta"] if kind == "models" else metadata_of(kind, found)
+        found.pop("n_ctx", None)
+    if status == 500:  # what is said to be the server's fault, and is the caller's
+        status, expected = 400, {"error": {**expected["error"], "code": 400, "type": "invalid_request_error"}}
+        expected["error"]["message"] = found["error"]["message"]
+    elif status == 400:
+        message = PLACE.sub(r"line \2 of the chat template: \1\3", expected["error"]["message"])
+        is_own = message.startswith(OWN_WORDS)
+        expected = {
+            "error": {**expected["error"], "message": found["error"]["message"] if is_own else message}
+        }
+    assert (answer.status, found) == (status, expected)
+
+
+def test_llama_server_still_answers_so(tiny: Path) -> None:
+    """The first template's requests, put to llama-server now."""
+    try:
+        with ChatServer(tiny) as server:
+            found = answers(server, TEMPLATES[0])
+    except NotPreparedError as error:
+        missing(str(error))
+    assert found == RECORDED[TEMPLATES[0]]
+
+
+def test_nesting_has_an_end(app: Application) -> None:
+    """llama-server has none: one of the differences."""
+    answer = ask(app, "/tokenize", b'{"content": "a", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}")
+    assert (answer.status, answer.json["error"]["type"]) == (400, "invalid_request_error")
+
+
+def test_props_of_a_model_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "a.gguf").write_bytes(b"GGUF")
+    answer = ask(Application(Settings({"a": str(tmp_path / "a.gguf")})), "/props")
+    assert (answer.status, answer.json["error"]["type"]) == (500, "server_error")
+
+
+def test_a_template_that_cannot_be_used_is_not_the_fault_of_the_caller() -> None:
+    app = Application(Settings({"gpt2": str(GPT2)}, {"tokenizer.chat_template": "{% if %}"}))
+    answer = ask(app, "/apply-template", {"messages": [{"role": "user", "content": "Hi"}]})
+    assert (answer.status, answer.json["error"]["type"]) == (500, "server_error")
+
+
+# ---- several models -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (["models/a.gguf"], {"a": "models/a.gguf"}),
+        (["1/a.gguf", "2/a.gguf"], {"1/a": "1/a.gguf", "2/a": "2/a.gguf"}),
+        (["chat=models/b.gguf", "c.Q4.gguf"], {"chat": "models/b.gguf", "c.Q4": "c.Q4.gguf"}),
+        (["/x=y/a.gguf"], {"a": "/x=y/a.gguf"}),
+    ],
+)
+def test_names_of_models(given: list[str], names: dict[str, str]) -> None:
+    assert named_paths(given) == names
+
+
+def test_two_models_of_one_name() -> None:
+    with pytest.raises(ValueError, match="two models have the name 'a'"):
+        named_paths(["a.gguf", "a=b.gguf"])
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("gpt2", GPT2), ("raw", RAW_UTF8), ("", GPT2), (None, GPT2), (5, GPT2)]
+)
+def test_the_field_model_chooses(app: Application, name: Any, model: Path) -> None:
+    answer = ask(app, "/tokenize", {"content": "hello 者", "model": name})
+    ids = Tokenizer.from_gguf(model).encode("hello 者", add_special=False)
+    assert answer.json == {"tokens": ids}
+
+
+@pytest.mark.parametrize("name", ["other", "../../etc/passwd", str(GPT2)])
+def test_no_other_file_is_opened(app: Application, name: str) -> None:
+    answers = [
+        ask(app, "/tokenize", {"content": "a", "model": name}),
+        ask(app, "/v1/diff", {"models": ["gpt2", name]}),
+        ask(app, "/v1/diagnose", {"text": "a", "ids": [1], "others": [name]}),
+        ask(app, f"/props?model={name}"),
+    ]
+    message = f"model '{name}' not found"
+    assert [(answer.status, answer.json["error"]["message"]) for answer in answers] == [(400, message)] * 4
+
+
+def test_one_model_is_the_one_whatever_it_is_called(apps: dict[str, Application]) -> None:
+    assert ask(apps[""], "/tokenize", {"content": "a", "model": "gpt-4o"}).json == {"tokens": [64]}
+
+
+def test_models_used_longest_ago_are_closed() -> None:
+    models = Models({"a": str(GPT2), "b": str(GPT2), "c": str(GPT2)}, most_open=2)
+    for name in ("a", "b", "a", "c"):
+        models.named(name)
+    assert [models.if_open(name) is not None for name in "abc"] == [True, False, True]
+
+
+# ---- as other servers -----------------------------------------------------------------------------------
+
+CHAT = {"messages": [{"role": "user", "content": "Hi"}]}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "answer"),
+    [
+        (
+            "/tokenize",
+            {"model": "m", "prompt": "Hello"},
+            {"count": 4, "max_model_len": CONTEXT, "tokens": [1756, 39, 695, 78], "token_strs": None},
+        ),
+        (
+            "/tokenize",
+            {"prompt": "Hello", "add_special_tokens": False, "return_token_strs": True},
+            {"count": 3, "max_model_len": CONTEXT, "tokens": [39, 695, 78], "token_strs": ["H", "ell", "o"]},
+        ),
+        ("/detokenize", {"model": "m", "tokens": [39, 695, 78]}, {"content": "Hello", "prompt": "Hello"}),
+        (
+            "/api/detokenize",
+            {"model": "m:latest", "tokens": [39, 695, 78]},
+            {"model": "m:latest", "content": "Hello"},
+        ),
+        ("/api/tokenize", {"model": "m", "content": "Hello"}, {"model": "m", "tokens": [39, 695, 78]}),
+    ],
+)
+def test_forms_of_other_servers(
+    apps: dict[str, Application], path: str, body: dict[str, Any], answer: dict[str, Any]
+) -> None:
+    found = ask(apps[""], path, body).json
+    assert {name: value for name, value in found.items() if not name.endswith("_duration")} == answer
+
+
+def test_chats_of_vllm_have_the_ids_that_llama_server_counts(apps: dict[str, Application]) -> None:
+    app = apps[TEMPLATES[0]]
+    found = ask(app, "/tokenize", {"model": "m", **CHAT}).json
+    prompt = ask(app, "/apply-template", CHAT).json["prompt"]
+    assert ask(app, "/detokenize", {"tokens": found["tokens"]}).json["content"] == f"<s>{prompt}"
+    assert found["count"] == ask(app, "/v1/chat/completions/input_tokens", CHAT).json["input_tokens"]
+
+
+def test_ollamas_failures_have_its_form(app: Application) -> None:
+    answer = ask(app, "/api/tokenize", {"model": "other", "content": "a"})
+    assert (answer.status, answer.json) == (404, {"error": "model 'other' not found"})
+
+
+# ---- our own --------------------------------------------------------------------------------------------
+
+
+def test_explain_is_that_of_the_package(app: Application) -> None:
+    assert ask(app, "/v1/explain", {"text": "Hello 者"}).json == explain(GPT2, "Hello 者").to_dict()
+
+
+def test_explain_of_a_chat_is_that_of_the_package(app: Application) -> None:
+    assert ask(app, "/v1/explain", CHAT).json == json.loads(json.dumps(explain(GPT2, CHAT).to_dict()))
+
+
+def test_why_not_is_that_of_the_package(app: Application) -> None:
+    expected = why_not(GPT2, "Hello world", "Hell").to_dict()
+    answer = ask(app, "/v1/explain", {"text": "Hello world", "why_not": "Hell"})
+    assert answer.json == json.loads(json.dumps(expected))
+
+
+def test_diff_is_that_of_the_package(app: Application) -> None:
+    expected = diff(GPT2, RAW_UTF8, ["Hello", "者"]).to_dict()
+    answer = ask(app, "/v1/diff", {"models": ["gpt2", "raw"], "texts": ["Hello", "者"]})
+    found = answer.json
+    for each in (found, expected):
+        del each["texts"]["seconds"], each["texts"]["mb_per_second"]
+    assert found == json.loads(json.dumps(expected))
+
+
+def test_diagnose_is_that_of_the_package(app: Application) -> None:
+    expected = diagnose(GPT2, "Hello world", [50256, 15496, 995]).to_dict()
+    answer = ask(app, "/v1/diagnose", {"text": "Hello world", "ids": [50256, 15496, 995]})
+    assert answer.json == json.loads(json.dumps(expected))
+
+
+def test_count(app: Application) -> None:
+    answer = ask(app, "/v1/count", {"texts": ["Hello world", "", "a b c"]})
+    assert answer.json == {"counts": [2, 0, 3], "total": 5}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "message"),
+    [
+        ("/v1/count", {}, 400, "'texts' must be a string or an array of strings"),
+        ("/v1/count", {"texts": [1]}, 400, "'texts' must be a string or an array of strings"),
+        ("/v1/count", {"texts": ["a"] * 5000}, 413, "'texts' has 5000 texts; the server takes 4096 at once"),
+        ("/v1/count", {"texts": "a", "add_special": 1}, 400, "'add_special' must be true or false"),
+        ("/v1/count", [], 400, "the body must be an object, but is array"),
+        ("/v1/explain", {}, 400, "'text' is required and must be a string"),
+        ("/v1/explain", {"text": "a" * 70_000}, 413, "the text has 70000 bytes; the server takes 16384 here"),
+        ("/v1/explain", {"messages": 5}, 400, "Expected 'messages' to be an array"),
+        ("/v1/explain", {"text": "a", "why_not": ""}, 400, "the piece is empty: give the text of a token"),
+        ("/v1/diff", {"models": ["gpt2"]}, 400, "'models' must be an array of two names"),
+        (
+            "/v1/diagnose",
+            {"text": "a"},
+            400,
+            "[json.exception.type_error.302] type must be array, but is null",
+        ),
+        (
+            "/v1/diagnose",
+            {"text": "a" * 300_000, "ids": []},
+            413,
+            "the text has 300000 bytes; the server takes 65536 here",
+        ),
+        ("/tokenize", {"prompt": 5}, 400, "'prompt' is required and must be a string"),
+    ],
+)
+def test_requests_that_make_no_sense(
+    app: Application, path: str, body: Any, status: int, message: str
+) -> None:
+    answer = ask(app, path, body)
+    assert (answer.status, answer.json["error"]["message"]) == (status, message)
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
+def test_the_description_has_every_address(app: Application, path: str) -> None:
+    answer = ask(app, path)
+    assert answer.status == 200
+    assert [each.path for each in ENDPOINTS.values() if each.path not in answer.body.decode()] == []
+
+
+EXAMPLES = [
+    pytest.param(endpoint.path, example, id=f"{endpoint.path} {number}")
+    for endpoint in ENDPOINTS.values()
+    for number, example in enumerate(endpoint.examples)
+]
+
+
+@pytest.mark.parametrize(("path", "example"), EXAMPLES)
+def test_examples_of_the_description_are_answered(path: str, example: Mapping[str, Any]) -> None:
+    app = Application(Settings({"A": str(GPT2), "B": str(GPT2), "NAME": str(GPT2)}))
+    assert ask(app, path, example).status == 200
+
+
+def test_every_endpoint_is_summed_up() -> None:
+    assert [each.path for each in ENDPOINTS.values() if not each.summary] == []
+
+
+# ---- who is let in --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"host": "localhost:8080"}, 200),
+        ({"host": "LOCALHOST"}, 200),
+        ({"host": "127.0.0.1:1"}, 200),
+        ({"host": "[::1]:8080"}, 200),
+        ({"host": "192.168.1.5:8080"}, 200),
+        ({"host": "tokens.example.org"}, 200),
+        ({"host": "evil.example"}, 403),
+        ({"host": "localhost.evil.example:8080"}, 403),
+        ({"host": "localhost@evil.example"}, 403),
+        ({"host": ""}, 403),
+        ({"host": "localhost:8080", "origin": "http://localhost:8080"}, 200),
+        ({"host": "localhost:8080", "origin": "https://localhost:8080"}, 200),
+        ({"host": "localhost:8080", "origin": "http://localhost:3000"}, 403),
+        ({"host": "localhost:8080", "origin": "http://evil.example"}, 403),
+        ({"host": "localhost:8080", "origin": "null"}, 403),
+        ({"host": "localhost:8080", "origin": "https://friend.example"}, 200),
+        ({"host": "localhost:8080", "sec-fetch-site": "cross-site"}, 403),
+        ({"host": "localhost:8080", "sec-fetch-site": "same-origin"}, 200),
+    ],
+)
+def test_host_and_origin(headers: dict[str, str], status: int) -> None:
+    settings = Settings(
+        {"gpt2": str(GPT2)},
+        allowed_hosts=("tokens.example.org",),
+        allowed_origins=("https://friend.example/",),
+    )
+    app = Application(settings)
+    answer = ask(app, "/tokenize", {"content": "a"}, headers=headers)
+    assert answer.status == status
+    short = app.at_once("/tokenize", {name.encode(): text.encode() for name, text in headers.items()}, b"{}")
+    assert short is None or status == 200
+    shown_to = "https://friend.example" if "friend" in headers.get("origin", "") else None
+    assert answer.headers.get("access-control-allow-origin") == shown_to
+
+
+def test_preflight_of_an_allowed_origin() -> None:
+    app = Application(Settings({"gpt2": str(GPT2)}, allowed_origins=("https://a.example",), api_keys=("k",)))
+    answers = [
+        ask(app, "/tokenize", method="OPTIONS", headers={"origin": origin})
+        for origin in ("https://a.example", "https://b.example")
+    ]
+    assert [answer.status for answer in answers] == [204, 403]
+    assert "authorization" in answers[0].headers["access-control-allow-headers"]
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/tokenize", {}, 401),
+        ("/tokenize", {"authorization": "Bearer one"}, 200),
+        ("/tokenize", {"authorization": "one"}, 200),
+        ("/tokenize", {"x-api-key": "two"}, 200),
+        ("/tokenize", {"authorization": "Bearer three"}, 401),
+        ("/tokenize", {"authorization": "bearer one"}, 401),
+        ("/tokenize", {"authorization": "Bearer three", "x-api-key": "two"}, 401),
+        ("/nothing", {}, 401),
+        ("/v1/models", {}, 401),
+        ("/metrics", {}, 401),
+        ("/health", {}, 200),
+        ("/v1/health", {}, 200),
+        ("/docs", {}, 200),
+    ],
+)
+def test_keys(path: str, headers: dict[str, str], status: int) -> None:
+    app = Application(Settings({"gpt2": str(GPT2)}, api_keys=("one", "two")))
+    body = {"content": "a"} if path == "/tokenize" else None
+    assert ask(app, path, body, headers=headers).status == status
+
+
+def test_the_failure_of_a_key_is_llama_servers() -> None:
+    answer = ask(Application(Settings({"gpt2": str(GPT2)}, api_keys=("one",))), "/props")
+    expected = {"error": {"message": "Invalid API Key", "type": "authentication_error", "code": 401}}
+    assert answer.json == expected
+
+
+# ---- limits ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "parts", "status"),
+    [
+        ({"content-length": "15"}, [b'{"content":"a"}'], 200),
+        ({}, [b'{"content"', b':"a"}'], 200),
+        ({"content-length": "1001"}, [b""], 413),
+        ({"content-length": "9" * 5000}, [b""], 413),
+        ({}, [b"[" * 600, b"[" * 600], 413),
+    ],
+)
+def test_bodies_have_a_limit(headers: dict[str, str], parts: list[bytes], status: int) -> None:
+    app = Application(Settings({"gpt2": str(GPT2)}, most_body=1000))
+    assert ask(app, "/tokenize", parts=parts, headers=headers).status == status
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_more_than_may_wait_are_refused_and_what_takes_too_long_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, is_long: bool
+) -> None:
+    """Three at once, one thread and one that may wait; the thread takes longer than an answer may."""
+    import threading
+
+    held = threading.Event()
+    slow = ENDPOINTS["POST", "/v1/count"]._replace(is_long=is_long, answer=lambda models, body: held.wait(10))
+    monkeypatch.setattr("ggufbpe.server.app.ENDPOINTS", {("POST", "/slow"): slow})
+    app = Application(Settings({"gpt2": str(GPT2)}, threads=1, most_waiting=1, timeout=0.2))
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"{}"}
+
+    async def status() -> tuple[int, bytes]:
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {"type": "http", "method": "POST", "path": "/slow", "query_string": b"", "headers": []}
+        await app(scope, receive, send)
+        return sent[0]["status"], dict(sent[0]["headers"]).get(b"retry-after", b"")
+
+    async def all_at_once() -> list[tuple[int, bytes]]:
+        return await asyncio.gather(status(), status(), status())
+
+    found = asyncio.run(all_at_once())
+    held.set()
+    assert sorted(found) == [(429, b"1"), (503, b"1"), (503, b"1")]
+
+
+# ---- what is told ---------------------------------------------------------------------------------------
+
+
+def test_metrics(caplog: pytest.LogCaptureFixture) -> None:
+    app = Application(Settings({"gpt2": str(GPT2)}, logs_requests=True))
+    ask(app, "/tokenize", {"content": "a secret"})
+    ask(app, "/a/secret", {"content": "a secret"})
+    numbers = ask(app, "/metrics").body.decode()
+    assert 'ggufbpe_requests_total{endpoint="/tokenize",status="200"} 1.0' in numbers
+    assert 'ggufbpe_requests_total{endpoint="(other)",status="404"} 1.0' in numbers
+    assert "ggufbpe_models_open 1.0" in numbers
+    assert "secret" not in numbers
+
+
+def test_logs_have_no_texts(caplog: pytest.LogCaptureFixture) -> None:
+    app = Application(Settings({"gpt2": str(GPT2)}, logs_requests=True))
+    with caplog.at_level("INFO", logger="ggufbpe.server"):
+        ask(app, "/tokenize?q=secret", {"content": "a secret"})
+        ask(app, "/secret", {"content": "a secret"})
+        ask(app, "/v1/explain", {"text": "a secret", "why_not": "secret"})
+    told = [(record.getMessage(), vars(record)["told"]) for record in caplog.records]
+    assert [(event, each["path"], each["status"]) for event, each in told] == [
+        ("request", "/tokenize", 200),
+        ("request", "(other)", 404),
+        ("request", "/v1/explain", 200),
+    ]
+    assert "secret" not in repr(told)

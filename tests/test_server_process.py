@@ -1,0 +1,284 @@
+"""`ggufbpe serve` as a process: what comes over sockets, official clients, logs, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+import pytest
+from conftest import GPT2
+
+from ggufbpe import Tokenizer
+
+MESSAGES = [{"role": "user", "content": "What is 2 + 2?"}]
+
+
+class Server:
+    """A process that serves GPT-2's vocabulary, and its address."""
+
+    def __init__(self, *flags: str) -> None:
+        command = [sys.executable, "-m", "ggufbpe", "serve", "-m", str(GPT2), "--port", "0", *flags]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
+        line = self.process.stderr.readline()
+        assert line.startswith("ggufbpe: listening at http://127.0.0.1:"), line
+        self.url = line.split()[-1]
+        self.port = urlsplit(self.url).port
+
+    def ask(self, path: str, body: Any = None) -> Any:
+        """The JSON of an answer."""
+        data = None if body is None else json.dumps(body).encode()
+        with urlopen(Request(self.url + path, data), timeout=20) as answer:
+            return json.load(answer)
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+
+    def exchange(self, *parts: bytes, pause: float = 0.05) -> bytes:
+        """What comes back for parts sent one by one, until the server hangs up, or nothing comes for a while."""
+        with self.connect() as connection:
+            for part in parts:
+                connection.sendall(part)
+                time.sleep(pause)
+            if not parts[-1]:
+                connection.shutdown(socket.SHUT_WR)
+            return everything(connection)
+
+    def stop(self) -> tuple[int, list[str]]:
+        """End it by SIGTERM; the exit code, and the lines of its log."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.ended()
+
+    def ended(self) -> tuple[int, list[str]]:
+        """Wait for its end; the exit code, and the lines of its log."""
+        _, log = self.process.communicate(timeout=40)
+        return self.process.returncode, log.splitlines()
+
+
+def everything(connection: socket.socket, patience: float = 3) -> bytes:
+    connection.settimeout(patience)
+    found = b""
+    try:
+        while part := connection.recv(1 << 16):
+            found += part
+    except TimeoutError:
+        found += b" and then nothing"
+    except ConnectionResetError:
+        pass
+    return found
+
+
+def post(body: bytes, path: str = "/tokenize", headers: str = "", version: str = "1.1") -> bytes:
+    """The bytes of a request."""
+    length = (
+        ""
+        if "transfer-encoding" in headers or "content-length" in headers
+        else f"content-length: {len(body)}\r\n"
+    )
+    return f"POST {path} HTTP/{version}\r\nhost: localhost\r\n{length}{headers}\r\n".encode() + body
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    found = Server("--read-timeout", "1", "--log-requests", "--max-body", "1")
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="module")
+def quick_server() -> Iterator[Server]:
+    """One that logs no requests, and so answers short ones at once."""
+    found = Server("--read-timeout", "1", "--max-body", "1")
+    yield found
+    found.stop()
+
+
+CLOSE = "connection: close\r\n"
+BODY = b'{"content": "Hello world"}'
+IDS = b'{"tokens":[15496,995]}'
+OK = [200]
+
+
+@pytest.mark.parametrize("which", ["server", "quick_server"])
+@pytest.mark.parametrize(
+    ("parts", "statuses"),
+    [
+        pytest.param([post(BODY, headers=CLOSE)], OK, id="a request"),
+        pytest.param([post(BODY), post(BODY, headers=CLOSE)], OK * 2, id="two requests"),
+        pytest.param([post(BODY) + post(BODY) + post(BODY, headers=CLOSE)], OK * 3, id="three at once"),
+        pytest.param(
+            [post(BODY) + post(b'{"texts": "a"}', "/v1/count") + post(BODY, headers=CLOSE)],
+            OK * 3,
+            id="three at once, one of them longer",
+        ),
+        pytest.param([b"not HTTP\r\n\r\n"], [400], id="no head"),
+        pytest.param([post(BODY, version="1.0")], OK, id="1.0"),
+        pytest.param(
+            [post(BODY)[:-5], post(BODY)[-5:], post(BODY, headers=CLOSE)], OK * 2, id="a body in two parts"
+        ),
+        pytest.param([b"\r\n", post(BODY, headers=CLOSE)], OK, id="a line end before it"),
+        pytest.param(
+            [post(b"1a\r\n" + BODY + b"\r\n0\r\n\r\n", headers="transfer-encoding: chunked\r\n" + CLOSE)],
+            OK,
+            id="in chunks",
+        ),
+        pytest.param(
+            [post(b"", headers="expect: 100-continue\r\ncontent-length: 26\r\n" + CLOSE), BODY],
+            [100, 200],
+            id="after a question",
+        ),
+        pytest.param([post(BODY), b"and more"], [200, 400], id="a body too long"),
+        pytest.param([post(BODY, headers="content-length: 40\r\n")], [408], id="a body too short"),
+        pytest.param([post(BODY, headers="content-length: 9999\r\n")], [408], id="a long body too short"),
+        pytest.param([post(BODY, "/v1/count", "content-length: 40\r\n")], [408], id="another body too short"),
+        pytest.param([post(BODY, headers="content-length: -1\r\n")], [400], id="a length below zero"),
+        pytest.param(
+            [post(BODY, headers="content-length: 2000000\r\n" + CLOSE)], [413], id="a body too large"
+        ),
+        pytest.param([b"POST /tokenize HTTP/1.1\r\nhost: localh"], [408], id="half a head"),
+        pytest.param([post(BODY), b"POST /tok"], [200, 408], id="a request and half a head"),
+        pytest.param([b"\r\n"], [], id="a line end"),
+        pytest.param([post(BODY)[:-5], b""], [], id="who hangs up"),
+        pytest.param([post(BODY, headers="upgrade: h2c\r\nconnection: upgrade\r\n")], [400], id="an upgrade"),
+        pytest.param([b"\x16\x03\x01\x02\x00"], [400], id="TLS"),
+    ],
+)
+def test_what_comes_over_a_socket(
+    request: pytest.FixtureRequest, which: str, parts: list[bytes], statuses: list[int]
+) -> None:
+    found = request.getfixturevalue(which).exchange(*parts)
+    lines = [line for line in found.split(b"\r\n") if b"HTTP/1.1 " in line]
+    assert [int(line.partition(b"HTTP/1.1 ")[2][:3]) for line in lines] == statuses
+    assert found.count(IDS) == (statuses.count(200) - (b"counts" in found))
+
+
+def test_many_connections_at_once(quick_server: Server) -> None:
+    connections = [quick_server.connect() for _ in range(300)]
+    for connection in connections:
+        connection.sendall(post(BODY, headers=CLOSE))
+    assert [IDS in everything(connection) for connection in connections] == [True] * 300
+    for connection in connections:
+        connection.close()
+
+
+def test_texts_of_every_length_have_the_same_ids(quick_server: Server) -> None:
+    """Short ones are answered at once, long ones by threads."""
+    tok = Tokenizer.from_gguf(GPT2)
+    texts = ["Hello wörld 者 " * count for count in (0, 1, 100, 300, 1000, 30_000)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(
+            pool.map(lambda text: quick_server.ask("/tokenize", {"content": text})["tokens"], texts * 3)
+        )
+    assert found == [tok.encode(text) for text in texts] * 3
+
+
+def test_a_client_that_takes_nothing_is_dropped(quick_server: Server) -> None:
+    with quick_server.connect() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        connection.sendall(post(json.dumps({"content": "a b " * 200_000, "with_pieces": True}).encode()))
+        time.sleep(3)
+        found = everything(connection)
+    assert 0 < len(found) < int(found.partition(b"content-length: ")[2].partition(b"\r")[0])
+
+
+# ---- official clients -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tokens() -> int:
+    """Those of `MESSAGES`."""
+    return len(Tokenizer.from_gguf(GPT2).apply_chat_template(MESSAGES))
+
+
+def test_the_client_of_anthropic_counts(server: Server, tokens: int) -> None:
+    import anthropic
+
+    with anthropic.Anthropic(base_url=server.url, api_key="none") as client:
+        found = client.messages.count_tokens(model="gpt2", messages=MESSAGES)
+        with pytest.raises(anthropic.BadRequestError, match="content"):
+            client.messages.count_tokens(model="gpt2", messages=[{"role": "user", "content": 5}])
+    assert found.input_tokens == tokens
+
+
+def test_the_client_of_openai_counts(server: Server, tokens: int) -> None:
+    import openai
+
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none") as client:
+        found = client.responses.input_tokens.count(model="gpt2", input="What is 2 + 2?")
+        names = [model.id for model in client.models.list()]
+        with pytest.raises(openai.BadRequestError, match="input_file"):
+            client.responses.input_tokens.count(
+                model="gpt2", input=[{"role": "user", "content": [{"type": "input_file"}]}]
+            )
+    assert (found.input_tokens, found.object, names) == (tokens, "response.input_tokens", ["gpt2"])
+
+
+# ---- its end --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [26, 26 + 5000])
+def test_what_was_begun_is_answered(length: int) -> None:
+    """Half of a request is there when the server is told to end, and it takes no more."""
+    server = Server()
+    data = post(BODY + b" " * (length - 26))
+    with server.connect() as begun, server.connect() as idle:
+        begun.sendall(data[:-2])
+        server.ask("/health")
+        server.process.send_signal(signal.SIGTERM)
+        assert everything(idle) == b""
+        begun.sendall(data[-2:])
+        answer = everything(begun)
+    assert (answer[:12], answer[-len(IDS) :]) == (b"HTTP/1.1 200", IDS)
+    assert server.ended()[0] == 0
+
+
+def test_the_log_is_json(capfd: pytest.CaptureFixture[str]) -> None:
+    server = Server("--log-requests")
+    server.ask("/tokenize", {"content": "a secret"})
+    code, lines = server.stop()
+    found = [json.loads(line) for line in lines]
+    assert (code, [each["event"] for each in found]) == (0, ["request", "stopped"])
+    assert (found[0]["path"], found[0]["status"], found[0]["received"]) == ("/tokenize", 200, 23)
+
+
+def test_several_processes() -> None:
+    server = Server("--workers", "2")
+    deadline = time.monotonic() + 30
+    answers = [server.ask("/tokenize", {"content": "Hello world"}) for _ in range(20)]
+    with urlopen(f"{server.url}/metrics", timeout=20) as answer:
+        numbers = answer.read().decode()
+    assert time.monotonic() < deadline
+    assert answers == [json.loads(IDS)] * 20
+    assert 'ggufbpe_requests_total{endpoint="/tokenize",status="200"} 20.0' in numbers
+    assert server.stop()[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["-m", "nothing.gguf"], "nothing.gguf: No such file or directory"),
+        (["--port", "70000"], "--port is 0 to 65535, not 70000"),
+        (["--api-key", ","], "--api-key and --api-key-file give no key"),
+        (
+            ["-m", str(GPT2), "-m", f"gpt2={GPT2}"],
+            "two models have the name 'gpt2'; give one another name: -m NAME=PATH",
+        ),
+        (["--host", "203.0.113.7", "--api-key", "k"], "Cannot assign requested address"),
+    ],
+)
+def test_what_it_does_not_start_with(
+    capfdbinary: pytest.CaptureFixture[bytes], flags: list[str], message: str
+) -> None:
+    from ggufbpe.cli import main
+
+    assert main(["serve", *flags]) == 2
+    assert message in capfdbinary.readouterr().err.decode()
