@@ -7,6 +7,7 @@ All of them are `GGUFError`, so one `except` catches whatever a bad file can do.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 
 class GGUFError(ValueError):
@@ -159,3 +160,14 @@ class ChatError(ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.reason, self.line)
+
+
+class ModelNameError(ValueError):
+    """A name that no model can have, or that fits several: `candidates` are the names that it fits."""
+
+    def __init__(self, message: str, candidates: Sequence[str] = ()) -> None:
+        self.candidates = tuple(candidates)
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.candidates)
