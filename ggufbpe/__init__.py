@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from .errors import InterruptedChangeError as InterruptedChangeError
     from .errors import InvalidUTF8Error as InvalidUTF8Error
     from .errors import MissingKeyError as MissingKeyError
+    from .errors import ModelNameError as ModelNameError
     from .errors import NotGGUFError as NotGGUFError
     from .errors import ShardError as ShardError
+    from .errors import StoreError as StoreError
     from .errors import TruncatedFileError as TruncatedFileError
     from .errors import UnknownPreTokenizerError as UnknownPreTokenizerError
     from .errors import UnsupportedTokenizerError as UnsupportedTokenizerError
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from .errors import WrongTypeError as WrongTypeError
     from .examination.examine import doctor as doctor
     from .examination.mend import fix as fix
+    from .inventory import local_models as local_models
+    from .located import located as located
     from .models.bpe.regex_patterns import patterns as patterns
     from .statistics import stats as stats
     from .tokenizer import Tokenizer as Tokenizer
@@ -53,6 +57,8 @@ _HOMES = {
     "doctor": "examination.examine",
     "explain": "trace.explain",
     "fix": "examination.mend",
+    "local_models": "inventory",
+    "located": "located",
     "patterns": "models.bpe.regex_patterns",
     "stats": "statistics",
     "train": "training",
@@ -69,8 +75,10 @@ __all__ = [
     "InterruptedChangeError",
     "InvalidUTF8Error",
     "MissingKeyError",
+    "ModelNameError",
     "NotGGUFError",
     "ShardError",
+    "StoreError",
     "TokenAttribute",
     "Tokenizer",
     "TruncatedFileError",
@@ -85,6 +93,8 @@ __all__ = [
     "doctor",
     "explain",
     "fix",
+    "local_models",
+    "located",
     "patterns",
     "stats",
     "train",

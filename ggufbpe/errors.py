@@ -146,6 +146,10 @@ class UnsupportedTokenizerError(GGUFError):
     model: str = ""
 
 
+class StoreError(GGUFError):
+    """What another program keeps of its models is damaged: a manifest, a blob, or a link that leads elsewhere."""
+
+
 class ChatError(ValueError):
     """A chat that llama-server refuses, or a template that cannot be run.
 

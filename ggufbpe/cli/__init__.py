@@ -28,6 +28,7 @@ COMMANDS = {  # command: what it does, in a line
     "chat": "the prompt of a chat, or its ids, as llama-server makes them",
     "count": "count the tokens of files and directories",
     "stats": "measure what tokenizers make of a corpus, side by side",
+    "models": "the models on this machine, whichever program has them",
     "info": "what a model file says about its tokenizer",
     "list-pre": "the pre-tokenizers and their patterns",
     "verify": "compare the ids with those of llama.cpp or another tokenizer",

@@ -51,7 +51,10 @@ def run(arguments: argparse.Namespace) -> int:
     body = _body(arguments)
     source = arguments.chat_template_file
     template = None if source is None else _text(read_file(source), source)
-    tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+    model = model_path(arguments)
+    if not isinstance(model, str) and model.note:
+        _output.note(f"ggufbpe: {model.note}")
+    tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
     prompt = tokenizer.chats.prompt(body, template)
     if template is None and not tokenizer.chat_templates:
         _output.note("ggufbpe: the model has no chat template, so this is ChatML, as llama-server takes")

@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check_page(arguments)
     with given_text(arguments, "explain") as given:
         tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
-        model = tokenizer.vocabulary.path
+        model = tokenizer.name
         stream: Any = given or stdin()
         stream = Unescaped(stream) if arguments.escape else stream
         flags = {"add_special": not arguments.no_bos, "parse_special": arguments.parse_special}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ..errors import printable
+from ..located import Found, located
 from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, model_path, overrides_of
@@ -165,7 +167,7 @@ def _kind(arguments: argparse.Namespace) -> str:
     return str(kind)
 
 
-def _exported(kind: str, model: str, arguments: argparse.Namespace) -> tuple[Tokenizer, Export]:
+def _exported(kind: str, model: str | Found, arguments: argparse.Namespace) -> tuple[Tokenizer, Export]:
     from ..tokenizer import Tokenizer
 
     tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
@@ -177,18 +179,17 @@ def _exported(kind: str, model: str, arguments: argparse.Namespace) -> tuple[Tok
     from ..interop.export import FORMATS, export_to
 
     if kind == "tiktoken":
-        name = os.path.basename(model).removesuffix(".gguf")
-        return tokenizer, export_to(kind, vocabulary, name, renumber=arguments.renumber)
+        return tokenizer, export_to(kind, vocabulary, _stem(model), renumber=arguments.renumber)
     template = [_chat_template(model)] if TOKENIZER_CONFIG in FORMATS[kind].files else []
     options = {"code_points": arguments.code_points} if kind == "tokenizer.json" else {}
     return tokenizer, export_to(kind, vocabulary, *template, **options)
 
 
-def _chat_template(model: str) -> str | None:
+def _chat_template(model: str | Found) -> str | None:
     from ..gguf.constants import TokenizerKey
     from ..gguf.reader import GGUFFile
 
-    with GGUFFile(model) as file:
+    with GGUFFile(located(model).opened()) as file:
         found = file[TokenizerKey.CHAT_TEMPLATE] if TokenizerKey.CHAT_TEMPLATE in file else None  # noqa: SIM401
     return found if isinstance(found, str) else None
 
@@ -196,10 +197,18 @@ def _chat_template(model: str) -> str | None:
 # ---- where the files go ---------------------------------------------------------------------------------
 
 
-def _paths(arguments: argparse.Namespace, kind: str, model: str) -> dict[str, str]:
+def _stem(model: str | Found) -> str:
+    """What a file that is made of the model is called, without suffix."""
+    if isinstance(model, str):
+        return os.path.basename(model).removesuffix(".gguf")
+    name = model.name if model.store or model.remote else model.path
+    return re.sub(r"[^\w.-]+", "-", os.path.basename(name.partition(":")[2] or name)).removesuffix(".gguf")
+
+
+def _paths(arguments: argparse.Namespace, kind: str, model: str | Found) -> dict[str, str]:
     """The path of each file to write, by its name in the export."""
     given = arguments.output
-    stem = os.path.basename(model).removesuffix(".gguf")
+    stem = _stem(model)
     from ..interop.export import FORMATS
 
     main, *others = FORMATS[kind].files
@@ -215,7 +224,7 @@ def _paths(arguments: argparse.Namespace, kind: str, model: str) -> dict[str, st
         elif name != TOKENIZER_CONFIG or os.path.basename(path) == main:  # only beside that is it looked for
             paths[name] = os.path.join(folder, name)
     for target in paths.values():
-        require_free(target, model, arguments.force)
+        require_free(target, os.fspath(model), arguments.force)
     return paths
 
 

@@ -11,10 +11,9 @@ But: nothing is corrected; examination/mend.py does that.
 
 from __future__ import annotations
 
-import os
-
 from ..gguf.reader import GGUFFile
 from ..gguf.writer import Packer
+from ..located import ModelName, located
 from .export import Export
 
 VOCAB_GGUF = "vocab.gguf"
@@ -22,12 +21,12 @@ _KEPT = ("general.", "tokenizer.")
 _OF_TENSORS = ("general.alignment", "general.file_type", "general.quantization_version")
 
 
-def to_vocab_gguf(path: str | os.PathLike[str]) -> Export:
+def to_vocab_gguf(path: ModelName) -> Export:
     """The file "vocab.gguf", with the metadata of the tokenizer in the GGUF at `path`.
 
     Raises a `GGUFError` where that is no sound GGUF, or of version 1.
     """
-    with GGUFFile(path) as file:
+    with GGUFFile(located(path).opened()) as file:
         file.require_first_shard()
         spans = file.spans()
         kept = [span for key, span in spans.items() if key.startswith(_KEPT) and key not in _OF_TENSORS]

@@ -157,16 +157,7 @@ def parse(name: str | os.PathLike[str]) -> Reference:
         return FilePath(name)
     if found := _SCHEME.match(name):
         return _address(name, found["scheme"].lower())
-    return BareName(name)
-
-
-def is_name(text: str) -> bool:
-    """Whether `text` has a prefix or a scheme, so that it is a name unless a file has it, too.
-
-    >>> is_name("ollama:gemma3"), is_name("model.gguf"), is_name(r"C:\\model.gguf")
-    (True, False, False)
-    """
-    return text.startswith(PREFIXES) or bool(_SCHEME.match(text))
+    return BareName(name) if _BARE.fullmatch(name) else FilePath(name)
 
 
 def hub_name(text: str, file: str | None = None) -> HubName:
@@ -182,6 +173,7 @@ def hub_name(text: str, file: str | None = None) -> HubName:
 
 _LIKE_A_PATH = re.compile(r"[A-Za-z]:|\.{0,2}[/\\]|~")  # a drive, a root, ./ and ../, a home folder
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://(?P<rest>.*)", re.DOTALL)
+_BARE = re.compile(r"[\w.+-][\w./:@+-]*")
 _REVISION = re.compile(r"[A-Za-z0-9_.+-]+(/[A-Za-z0-9_.+-]+)*")
 _QUANT = re.compile(r"[A-Za-z0-9_.+-]+")
 

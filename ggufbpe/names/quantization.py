@@ -59,14 +59,6 @@ def quantization(file: str) -> str:
     return found[1].upper() if found else ""
 
 
-def parts(file: str, files: Iterable[str]) -> list[str]:
-    """All files of `files` that are parts of the same model as `file`; that one alone where it is whole."""
-    found = _shard(file)
-    if not found or int(found["count"]) <= 1:
-        return [file]
-    return [each for each in files if _prefix(each) == found["prefix"] and _count(each) == found["count"]]
-
-
 def _shard(file: str) -> re.Match[str] | None:
     return _SHARD.fullmatch(file.removesuffix(".gguf"))
 
@@ -76,6 +68,10 @@ def _prefix(file: str) -> str:
     return found["prefix"] if found else file.removesuffix(".gguf")
 
 
-def _count(file: str) -> str | None:
+def model_parts(file: str, files: Iterable[str]) -> list[str]:
+    """Those of `files` that are parts of the same model as `file`; that one alone where it is whole."""
     found = _shard(file)
-    return found["count"] if found else None
+    if not found or int(found["count"]) <= 1:
+        return [file]
+    same = [(other, each) for other in files if (each := _shard(other))]
+    return [other for other, each in same if each.group("prefix", "count") == found.group("prefix", "count")]

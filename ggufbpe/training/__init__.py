@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 from ..corpus import CorpusError as CorpusError
 from ..errors import printable
 from ..gguf.metadata import Overrides
+from ..located import ModelName, located
 from ..models.bpe.merge import BYTE_CHARS, WordEncoder
 from ..once import making
 from ..vocab import NORMAL, Vocabulary, load, warn_of
@@ -49,7 +49,7 @@ def train(
     limit_alphabet: int | None = None,
     alphabet: Iterable[str] = (),
     ties: str = "lowest-ids",
-    seed_vocab: str | os.PathLike[str] | None = None,
+    seed_vocab: ModelName | None = None,
     seed_overrides: Overrides | None = None,
     word_counts: Mapping[str, int] | None = None,
     field: str | None = None,
@@ -73,8 +73,8 @@ def train(
     `end_of_word` is a symbol after each word, joined to others unless `merge_end_of_word` is False. Pairs rarer
     than `min_frequency` and tokens of more than `max_token_length` units are not made. Of characters, the
     `limit_alphabet` most frequent are kept, those of `alphabet` in any case; the others are unknown. `seed_vocab`
-    is a GGUF whose tokens and merges come first, with `seed_overrides` in place of some of its keys as `from_gguf`
-    takes them.
+    is a GGUF, by path or name, whose tokens and merges come first, with `seed_overrides` in place of some of its
+    keys as `from_gguf` takes them.
 
     `progress` is called with the phase ("read" or "merge"), how much is done and how much there is: bytes of files,
     merges. `skipped` counts, by kind, what is left out of directories.
@@ -87,7 +87,7 @@ def train(
     [('l', 'o'), ('lo', 'w')]
     """
     _check(vocab_size, ties, errors, min_frequency, max_token_length, threads)
-    seed = None if seed_vocab is None else Seed(seed_vocab, seed_overrides or {})
+    seed = None if seed_vocab is None else Seed(located(seed_vocab), seed_overrides or {})
     vocabulary = None if seed is None else _opened(seed)
     split = _splitting(vocabulary, pre, units)
     certain = frozenset(alphabet)
@@ -115,7 +115,7 @@ def train(
 
 
 def _opened(seed: Seed) -> Vocabulary:
-    vocabulary = load(seed.path, seed.overrides)[0]
+    vocabulary = load(seed.model.opened(), seed.overrides)[0]
     warn_of(vocabulary)
     return vocabulary
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from ..errors import printable
 from ..gguf.metadata import Overrides
+from ..located import Found
 from ..models.bpe.merge import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, merge_steps
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..once import made_once, making
@@ -70,7 +71,7 @@ class Form(NamedTuple):
 class Seed(NamedTuple):
     """The model file that a vocabulary continues, and overrides of its keys."""
 
-    path: str | os.PathLike[str]
+    model: Found
     overrides: Overrides = MappingProxyType({})
 
 

@@ -1,0 +1,70 @@
+"""The model that is given by its path or its name.
+
+    path or name -> [this file] -> names/, unless there is something at the path -> what `GGUFFile` opens
+
+Every function and command that takes a model comes here. The room of names is imported only for what is no path.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .names.grammar import Remote
+
+ModelName = str | os.PathLike[str]
+
+
+class Found:
+    """A model that a path or a name means. It can be given wherever a path can, and is that of its file."""
+
+    def __init__(
+        self,
+        name: str,
+        path: str = "",
+        store: str = "",
+        said: str = "",
+        note: str = "",
+        remote: Remote | None = None,
+        *,
+        offline: bool = False,
+        refresh: bool = False,
+    ) -> None:
+        self.name = name  # in full, so that it can be typed again; of a path the path
+        self.path = path  # of the file; "" of one that is not on this machine
+        self.store = (
+            store  # the program in whose store it is, as "Ollama"; "" for a path and what is far away
+        )
+        self.said = said  # what was chosen where the name left a choice, in words
+        self.note = note  # what is good to know of it
+        self.remote = remote  # where it is, for `ggufbpe.remote`
+        self._offline, self._refresh = offline, refresh
+
+    def __fspath__(self) -> str:
+        return self.path or self.name
+
+    def __repr__(self) -> str:
+        return f"<Found {self.name}: {self.path or 'far away'}>"
+
+    def opened(self) -> Any:
+        """What `GGUFFile` takes: the path, or of a file that is far away a `Source` of its first bytes."""
+        if self.remote is None:
+            return self.path
+        from importlib import import_module
+
+        refresh, self._refresh = self._refresh, False  # a second look at it is one into the cache
+        remote = import_module(".remote", __package__)
+        return remote.opened(self.remote, offline=self._offline, refresh=refresh)
+
+
+def located(model: ModelName, *, offline: bool = False, refresh: bool = False) -> Found:
+    """The model that `model` means: what is at that path if there is anything, else `names.resolve.resolve`."""
+    if isinstance(model, Found):
+        return model
+    if os.path.lexists(model):
+        path = os.fsdecode(model)
+        return Found(path, path)
+    from .names.resolve import resolve
+
+    return resolve(model, offline=offline, refresh=refresh)
