@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from .once import making
 
 if TYPE_CHECKING:
+    from .by_name import locate as locate
     from .diagnosis.diagnose import diagnose as diagnose
     from .errors import ChatError as ChatError
     from .errors import CorruptMetadataError as CorruptMetadataError
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from .examination.examine import doctor as doctor
     from .examination.mend import fix as fix
     from .inventory import local_models as local_models
-    from .located import located as located
     from .models.bpe.regex_patterns import patterns as patterns
     from .statistics import stats as stats
     from .tokenizer import Tokenizer as Tokenizer
@@ -58,7 +58,7 @@ _HOMES = {
     "explain": "trace.explain",
     "fix": "examination.mend",
     "local_models": "inventory",
-    "located": "located",
+    "locate": "by_name",
     "patterns": "models.bpe.regex_patterns",
     "stats": "statistics",
     "train": "training",
@@ -94,7 +94,7 @@ __all__ = [
     "explain",
     "fix",
     "local_models",
-    "located",
+    "locate",
     "patterns",
     "stats",
     "train",

@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import cast
 
+from .by_name import Found
 from .errors import printable
-from .located import Found
 from .tokenizer import Text, Tokenizer
 from .wording import short_names
 

@@ -93,11 +93,11 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 def _by_file(models: Iterable[Stored]) -> dict[str, list[Stored]]:
-    """The models that are one file, under its real path; those without a file under their names."""
+    """The models that are one file, under its real path, by the shortest name first; without a file under its name."""
     found: dict[str, list[Stored]] = {}
     for each in models:
         found.setdefault(os.path.realpath(each.path) if each.path else each.name, []).append(each)
-    return found
+    return {path: sorted(names, key=lambda each: len(each.name)) for path, names in found.items()}
 
 
 def _model(path: str, names: list[Stored], kept: _Verdicts | None) -> LocalModel:

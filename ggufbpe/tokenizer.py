@@ -21,10 +21,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import utf8
+from .by_name import ModelName, locate
 from .chat.methods import ChatMethods
 from .gguf.metadata import Metadata, Overrides
 from .kernel import native, why_not_native
-from .located import ModelName, located
 from .once import made_once, making
 from .pipeline.detokenize import DecodeStream, Pieces, detokenize, token_ids
 from .vocab import Vocabulary, load, load_from, packed, warn_of
@@ -90,7 +90,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         """The tokenizer in a GGUF file; nothing but its metadata is read, and the file is closed again.
 
         `path` is that of the file, or a model's name: "ollama:gemma3", "hf:OWNER/REPO:Q4_K_M" and what else
-        docs/names.md has. A path that exists always wins. `ggufbpe.located` says which file a name means.
+        docs/names.md has. A path that exists always wins. `ggufbpe.locate` says which file a name means.
 
         `engine` says what makes the ids: "native" the compiled engine, "reference" the one in plain Python, "auto"
         the compiled one where it is installed. Both give the same ids; `tok.engine` says which one it is.
@@ -109,7 +109,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         `RuntimeError` for engine="native" where it is not installed.
         """
         cache_bytes = _checked_cache_bytes(cache_bytes)
-        model = located(path)
+        model = locate(path)
         vocabulary, metadata = load(model.opened(), overrides)
         warn_of(vocabulary)
         return _made(cls, vocabulary, metadata, engine, cache_bytes, model.name)

@@ -41,6 +41,7 @@ COMMANDS = {  # command: what it does, in a line
     "export": "write a vocabulary for tokenizers, tiktoken and others",
     "import": "make a vocabulary out of a tokenizer.json",
     "train": "learn a vocabulary from a corpus",
+    "completion": "make a shell complete commands, flags and models' names",
 }
 
 EXIT_ERROR, EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 2, 130, 141
@@ -71,6 +72,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> main(["detokenize", "15496", "995"])                               # doctest: +SKIP
     Hello world0
     """
+    if argv is None and "_ARGCOMPLETE" in os.environ:  # a shell asks; answering it ends the process
+        from ._completion import complete
+
+        complete()
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = False
     try:
@@ -153,7 +158,7 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
     if name not in COMMANDS:
         top.error(f"there is no command {name!r}{_near(name)}")
     parser = Parser(f"ggufbpe {name}")
-    command = _load(name)
+    command = command_module(name)
     command.add_arguments(parser)
     parsed = parse_arguments(parser, tail)
     parsed.debug = parsed.debug or first.debug
@@ -174,7 +179,8 @@ def _top_parser() -> Parser:
     return parser
 
 
-def _load(name: str) -> _Command:
+def command_module(name: str) -> _Command:
+    """The module of a command."""
     from importlib import import_module
 
     module = "import_" if name == "import" else name.replace("-", "_")  # a keyword can be no module's name

@@ -13,7 +13,7 @@ from ..errors import escape_invisible, printable
 from . import _output
 
 if TYPE_CHECKING:
-    from ..located import Found
+    from ..by_name import Found
 
 
 class UsageError(Exception):
@@ -61,6 +61,10 @@ class Parser(argparse.ArgumentParser):
     def flags(self) -> dict[str, argparse.Action]:
         """All flags, each with what it does."""
         return self._option_string_actions
+
+    def arguments(self) -> list[argparse.Action]:
+        """All arguments, with flags and without."""
+        return self._actions
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
@@ -328,9 +332,9 @@ def _located(arguments: argparse.Namespace, given: str) -> str | Found:
     """The path as it is, if there is something; else the model that the name means, and what was chosen is said."""
     if os.path.lexists(given):
         return given
-    from ..located import located
+    from ..by_name import locate
 
-    found = located(given, offline=arguments.offline, refresh=arguments.refresh)
+    found = locate(given, offline=arguments.offline, refresh=arguments.refresh)
     if found.said:
         _output.note(f"ggufbpe: {escape_invisible(found.said)}")
     return found

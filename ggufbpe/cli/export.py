@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ..by_name import Found, locate
 from ..errors import printable
-from ..located import Found, located
 from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, model_path, overrides_of
@@ -189,7 +189,7 @@ def _chat_template(model: str | Found) -> str | None:
     from ..gguf.constants import TokenizerKey
     from ..gguf.reader import GGUFFile
 
-    with GGUFFile(located(model).opened()) as file:
+    with GGUFFile(locate(model).opened()) as file:
         found = file[TokenizerKey.CHAT_TEMPLATE] if TokenizerKey.CHAT_TEMPLATE in file else None  # noqa: SIM401
     return found if isinstance(found, str) else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
+from ..by_name import Found
 from ..errors import printable
 from ..examination.mend import KeyChange, fix, whole_file
 from ..gguf.arguments import parse_set, parse_token_type
@@ -13,7 +14,6 @@ from ..gguf.in_place import recover
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import as_fields
 from ..gguf.values import Field
-from ..located import Found
 from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of, required_model

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..by_name import locate
 from ..errors import GGUFError, UnsupportedTokenizerError, printable
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
 from ..gguf.reader import GGUFFile
 from ..kernel import native
-from ..located import located
 from ..models import SUPPORTED, tokenizer_model
 from ..views import terminal
 from ..vocab import TokenAttribute, Vocabulary, load, warn_of
@@ -56,7 +56,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    model = located(model_path(arguments))
+    model = locate(model_path(arguments))
     broken: GGUFError | None = None
     with GGUFFile(model.opened()) as file:
         file.require_first_shard()

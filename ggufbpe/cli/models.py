@@ -46,7 +46,9 @@ _STYLES = {"error": "bold red", "warning": "yellow", "healthy": "green"}
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    parser.add_argument("pattern", nargs="?", metavar="NAME", help="a part of the name, or one with * and ?")
+    parser.add_argument(
+        "pattern", nargs="?", metavar="MODEL_NAME", help="a part of the name, or one with * and ?"
+    )
     parser.add_argument(
         "--no-doctor", dest="verdicts", action="store_false", help="give no verdicts, which takes less time"
     )
@@ -95,7 +97,7 @@ def _rows(models: list[LocalModel]) -> Iterator[RenderableType]:
         shown: list[str | Text] = [terminal.one_line(str(fact or "-")) for fact in (*facts, *texts)]
         rows.append([*shown, template, verdict, terminal.one_line(model.name)])
         for name in model.names[1:]:
-            rows.append([""] * 8 + [f"  = {terminal.one_line(name)}"])
+            rows.append([*[""] * 8, f"  = {terminal.one_line(name)}"])
     if rows:
         yield columns(rows, 3)
     for number, model in enumerate(each for each in models if each.verdict == BROKEN):
@@ -113,7 +115,7 @@ def _remote(arguments: argparse.Namespace) -> int:
     if not isinstance(name, HubName):
         name = hub_name(arguments.remote)
     if arguments.pattern is not None:
-        raise UsageError("--remote lists one repository, and takes no NAME beside it")
+        raise UsageError("--remote lists one repository, and takes no MODEL_NAME beside it")
     from importlib import import_module
 
     found = import_module("ggufbpe.remote").files(name)

@@ -13,11 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from ..by_name import ModelName, locate
 from ..errors import UnsupportedTokenizerError, printable
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Overrides
 from ..gguf.reader import GGUFFile
-from ..located import ModelName, located
 from ..models import SUPPORTED
 from .facts import Facts
 from .finding import SEVERITIES, Examination, Finding, Where
@@ -43,7 +43,7 @@ def doctor(path: ModelName, *, overrides: Overrides | None = None) -> Examinatio
     opened is examined as well; `GGUFError` where it is no sound GGUF, `OSError` where it cannot be read. `path` may be
     a model's name, as for `Tokenizer.from_gguf`.
     """
-    model_file = located(path)
+    model_file = locate(path)
     with GGUFFile(model_file.opened()) as file:
         file.require_first_shard()
         model = Facts(file, overrides)

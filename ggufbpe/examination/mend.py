@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from ..by_name import ModelName, locate
 from ..errors import GGUFError, InvalidUTF8Error, StoreError, UnsupportedTokenizerError, printable
 from ..files import is_special
 from ..gguf.arguments import Tokens, edit_of, parse_remove, set_token_types
@@ -24,7 +25,6 @@ from ..gguf.in_place import recover
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import errors_in
 from ..gguf.values import Field, Value
-from ..located import ModelName, located
 from ..vocab import GGUFWarning, load
 from ..vocab.vocabulary import frames_to_caller
 from ..wording import counted
@@ -125,7 +125,7 @@ def whole_file(model: ModelName, in_place: bool = False) -> str:
 
     A name is of a model that another program has: its files are found by their digests, and others may use them, too.
     """
-    found = located(model)
+    found = locate(model)
     if found.remote is not None:
         raise StoreError(
             "this model is far away, and only its metadata is read; a copy takes its tensors",

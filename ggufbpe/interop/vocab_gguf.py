@@ -11,9 +11,9 @@ But: nothing is corrected; examination/mend.py does that.
 
 from __future__ import annotations
 
+from ..by_name import ModelName, locate
 from ..gguf.reader import GGUFFile
 from ..gguf.writer import Packer
-from ..located import ModelName, located
 from .export import Export
 
 VOCAB_GGUF = "vocab.gguf"
@@ -26,7 +26,7 @@ def to_vocab_gguf(path: ModelName) -> Export:
 
     Raises a `GGUFError` where that is no sound GGUF, or of version 1.
     """
-    with GGUFFile(located(path).opened()) as file:
+    with GGUFFile(locate(path).opened()) as file:
         file.require_first_shard()
         spans = file.spans()
         kept = [span for key, span in spans.items() if key.startswith(_KEPT) and key not in _OF_TENSORS]

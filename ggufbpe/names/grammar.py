@@ -236,7 +236,8 @@ def _lm_studio(text: str, name: str) -> LMStudioName:
 
 
 def _llama_cpp(text: str, name: str) -> LlamaCppName:
-    if not all(map(_is_part, text.split("/"))):
+    place, colon, quant = text.partition(":")
+    if not all(map(_is_part, place.split("/"))) or (colon and not _QUANT.fullmatch(quant)):
         _refuse(name, "llama.cpp's models are llama.cpp:FILE or llama.cpp:OWNER/REPO[:QUANT]")
     return LlamaCppName(text)
 

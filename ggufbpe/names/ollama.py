@@ -21,8 +21,8 @@ from .stored import Stored, bounded_json, distinct, entries, home, leads_out, se
 
 STORE = "Ollama"
 USE = (
-    "to use it in Ollama: `ollama show --modelfile {name} > Modelfile`, write FROM {in_modelfile} in the place of its FROM "
-    "line, then `ollama create {name}-fixed -f Modelfile`"
+    "to use it in Ollama: `ollama show --modelfile {name} > Modelfile`, write FROM {in_modelfile} in the place of "
+    "its FROM line, then `ollama create {name}-fixed -f Modelfile`"
 )
 # Where the service's installer puts models; only Linux has a service of another user.
 SERVICE_FOLDER = "/usr/share/ollama/.ollama/models" if sys.platform == "linux" else ""

@@ -11,8 +11,8 @@ from __future__ import annotations
 import errno
 import os
 
+from ..by_name import Found, ModelName
 from ..errors import ModelNameError, printable
-from ..located import Found, ModelName
 from . import stores
 from .grammar import (
     Address,
@@ -70,7 +70,7 @@ def _of_bare(reference: BareName) -> Found:
         raise _missing(name, os.strerror(errno.ENOENT))
     far = f"hf:{name}" if is_repository(name.partition(":")[0]) else f"ollama:{name}"
     why = f"{os.strerror(errno.ENOENT)}, and no model of {', '.join(stores.STORES)} on this machine"
-    raise _missing(name, why + (like or f"; from the network it would be {far}"))
+    raise _missing(name, f"{why}{like}; from the network it would be {far}")
 
 
 def _of_stored(found: Stored, said: str) -> Found:
@@ -88,8 +88,9 @@ def _choice(reference: object, found: Stored) -> str:
 
 
 def _near(reference: BareName | LMStudioName | LlamaCppName) -> str:
-    like = stores.near_names(str(reference).partition(":")[2] or str(reference))
-    return f"; did you mean {_listed(like)}?" if like else ""
+    name = str(reference)
+    like = stores.near_names(name if isinstance(reference, BareName) else name.partition(":")[2])
+    return f" (did you mean {_listed(like)}?)" if like else ""
 
 
 def _listed(names: list[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from ..located import Found
+from ..by_name import Found
 from . import hub, llama_cpp, lm_studio, ollama
 from .grammar import HubName, LlamaCppName, LMStudioName, OllamaName
 from .stored import Stored

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..by_name import ModelName, locate
 from ..corpus import CorpusError as CorpusError
 from ..errors import printable
 from ..gguf.metadata import Overrides
-from ..located import ModelName, located
 from ..models.bpe.merge import BYTE_CHARS, WordEncoder
 from ..once import making
 from ..vocab import NORMAL, Vocabulary, load, warn_of
@@ -87,7 +87,7 @@ def train(
     [('l', 'o'), ('lo', 'w')]
     """
     _check(vocab_size, ties, errors, min_frequency, max_token_length, threads)
-    seed = None if seed_vocab is None else Seed(located(seed_vocab), seed_overrides or {})
+    seed = None if seed_vocab is None else Seed(locate(seed_vocab), seed_overrides or {})
     vocabulary = None if seed is None else _opened(seed)
     split = _splitting(vocabulary, pre, units)
     certain = frozenset(alphabet)

@@ -17,9 +17,9 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ..by_name import Found
 from ..errors import printable
 from ..gguf.metadata import Overrides
-from ..located import Found
 from ..models.bpe.merge import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, merge_steps
 from ..models.bpe.registry import PRE_TOKENIZERS
 from ..once import made_once, making

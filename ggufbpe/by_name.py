@@ -58,7 +58,7 @@ class Found:
         return remote.opened(self.remote, offline=self._offline, refresh=refresh)
 
 
-def located(model: ModelName, *, offline: bool = False, refresh: bool = False) -> Found:
+def locate(model: ModelName, *, offline: bool = False, refresh: bool = False) -> Found:
     """The model that `model` means: what is at that path if there is anything, else `names.resolve.resolve`."""
     if isinstance(model, Found):
         return model
