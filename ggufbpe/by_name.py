@@ -59,7 +59,17 @@ class Found:
 
 
 def locate(model: ModelName, *, offline: bool = False, refresh: bool = False) -> Found:
-    """The model that `model` means: what is at that path if there is anything, else `names.resolve.resolve`."""
+    """The model that `model` means: what is at that path if there is anything, else what docs/names.md says.
+
+    `offline` asks no network; `refresh` asks again for what was read from far away before. What another program has on
+    this machine is taken as it is, with either. Nothing is asked for before the model is opened.
+
+    `ModelNameError` where a name fits no form, or several models; `FileNotFoundError` where there is no such model on
+    this machine and none far away is asked for; `StoreError` where a program's store is damaged.
+
+    >>> locate("ollama:gemma3")                                             # doctest: +SKIP
+    <Found ollama:gemma3:latest: /home/me/.ollama/models/blobs/sha256-…>
+    """
     if isinstance(model, Found):
         return model
     if os.path.lexists(model):
@@ -67,4 +77,4 @@ def locate(model: ModelName, *, offline: bool = False, refresh: bool = False) ->
         return Found(path, path)
     from .names.resolve import resolve
 
-    return resolve(model, offline=offline, refresh=refresh)
+    return Found(*resolve(model), offline=offline, refresh=refresh)

@@ -613,7 +613,10 @@ def test_the_list_of_models(stores: Path, capsysbinary: pytest.CaptureFixture[by
     ]
     assert found["hf:owner/Big:F16"].size == 2 * len(UNIGRAM_DATA)
     broken = found["lmstudio:pub/gemma3@Q4_K_M"]
-    assert (broken.verdict, broken.problem) == ("broken", "the file ends after 4 bytes, inside the version number")
+    assert (broken.verdict, broken.problem) == (
+        "broken",
+        "the file ends after 4 bytes, inside the version number",
+    )
     _, out, _ = run("models", "qwen3", "--json", capsysbinary=capsysbinary)
     assert json.loads(out) == [found["ollama:qwen3:8b"].to_dict()]
 

@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None and "_ARGCOMPLETE" in os.environ:  # a shell asks; answering it ends the process
         from ._completion import complete
 
-        complete()
+        complete(COMMANDS, lambda name, parser: _load(name).add_arguments(parser))
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = False
     try:
@@ -158,7 +158,7 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
     if name not in COMMANDS:
         top.error(f"there is no command {name!r}{_near(name)}")
     parser = Parser(f"ggufbpe {name}")
-    command = command_module(name)
+    command = _load(name)
     command.add_arguments(parser)
     parsed = parse_arguments(parser, tail)
     parsed.debug = parsed.debug or first.debug
@@ -179,8 +179,7 @@ def _top_parser() -> Parser:
     return parser
 
 
-def command_module(name: str) -> _Command:
-    """The module of a command."""
+def _load(name: str) -> _Command:
     from importlib import import_module
 
     module = "import_" if name == "import" else name.replace("-", "_")  # a keyword can be no module's name

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..extras import NotInstalledError, imported
-from . import COMMANDS, command_module
 from ._arguments import Parser
 
 SHELLS = ("bash", "zsh", "fish")
@@ -26,26 +26,31 @@ def shell_code(shell: str) -> str:
     return code.strip() + "\n"
 
 
-def complete() -> None:
-    """Answer the shell and end the process; without the package it is not answered."""
+def complete(commands: Mapping[str, str], arguments_of: Callable[[str, Parser], None]) -> None:
+    """Answer the shell and end the process; without the package it is not answered.
+
+    `commands` are told in a line each, and `arguments_of` adds the arguments of one to its parser.
+    """
     try:
         argcomplete = imported("argcomplete", _EXTRA, _WHAT)
     except NotInstalledError:
         return
-    argcomplete.autocomplete(_parser(), always_complete_options=False)
+    argcomplete.autocomplete(_parser(commands, arguments_of), always_complete_options=False)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(
+    commands: Mapping[str, str], arguments_of: Callable[[str, Parser], None]
+) -> argparse.ArgumentParser:
     """All commands, and the arguments of the one in the line."""
     words = os.environ.get("COMP_LINE", "").split()[1:]
     named = next((word for word in words if not word.startswith("-")), None)
     top = argparse.ArgumentParser("ggufbpe")
     top.add_argument("--version", action="store_true")
-    commands = top.add_subparsers(parser_class=Parser)
-    for name, line in COMMANDS.items():
-        parser = commands.add_parser(name, help=line)
+    parsers = top.add_subparsers(parser_class=Parser)
+    for name, line in commands.items():
+        parser = parsers.add_parser(name, help=line)
         if name == named:
-            command_module(name).add_arguments(parser)
+            arguments_of(name, parser)
             for action in parser.arguments():
                 _set_completer(action)
     return top

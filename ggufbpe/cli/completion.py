@@ -13,9 +13,9 @@ Print what makes a shell complete the commands of ggufbpe, their flags, and the 
 It takes the package argcomplete: pip install 'ggufbpe[completion]'."""
 _EXAMPLES = """\
 examples:
-  eval "$(ggufbpe completion bash)"      in ~/.bashrc
-  eval "$(ggufbpe completion zsh)"       in ~/.zshrc, after compinit
-  ggufbpe completion fish | source       in ~/.config/fish/config.fish"""
+  eval "$(ggufbpe completion bash)"      # in ~/.bashrc
+  eval "$(ggufbpe completion zsh)"       # in ~/.zshrc, after compinit
+  ggufbpe completion fish | source       # in ~/.config/fish/config.fish"""
 
 
 def add_arguments(parser: Parser) -> None:

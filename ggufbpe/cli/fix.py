@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
         from ..names.stores import how_to_use
 
         why = f"a copy, as the files of {model.store} are not changed"
-        lines.append(terminal.one_line(f"{why}; {how_to_use(model, done.path)}"))
+        lines.append(terminal.one_line(f"{why}; {how_to_use(model.name, model.store, done.path)}"))
     _output.write("".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))
     return 0
 

@@ -138,7 +138,7 @@ def whole_file(model: ModelName, in_place: bool = False) -> str:
         raise StoreError(
             f"this is a file of {found.store}, which is not changed in place",
             path=found.name,
-            remedy=f"write a copy with -o fixed.gguf; {how_to_use(found, 'fixed.gguf')}",
+            remedy=f"write a copy with -o fixed.gguf; {how_to_use(found.name, found.store, 'fixed.gguf')}",
         )
     if in_place:
         _check_no_blob(found.path, found.name)

@@ -1,7 +1,6 @@
 """From a name to a model: a file on this machine, or one far away whose metadata is fetched.
 
-    name -> grammar.py -> the stores of this machine -> [this file] -> Found -> Tokenizer.from_gguf and all commands
-                                                     -> ggufbpe.remote, for what is not here
+    name -> grammar.py -> the stores of this machine -> [this file] -> by_name.py -> all that takes a model
 
 A path that exists always wins, then what is here, and only then, for a name that says where, what is far away.
 """
@@ -10,8 +9,8 @@ from __future__ import annotations
 
 import errno
 import os
+from typing import NamedTuple
 
-from ..by_name import Found, ModelName
 from ..errors import ModelNameError, printable
 from . import stores
 from .grammar import (
@@ -21,17 +20,26 @@ from .grammar import (
     HubName,
     LlamaCppName,
     LMStudioName,
+    Remote,
     is_repository,
     parse,
 )
 from .stored import Stored
 
 
-def resolve(name: ModelName, *, offline: bool = False, refresh: bool = False) -> Found:
-    """The model that `name`, at which there is no file, means: see `grammar`.
+class Meaning(NamedTuple):
+    """The model that a name means: see `by_name.Found`, which has the same fields."""
 
-    `offline` asks no network; `refresh` asks again for what was fetched from far away before. What another program has
-    on this machine is taken as it is, with either. Nothing is asked for before the model is opened.
+    name: str
+    path: str = ""
+    store: str = ""
+    said: str = ""
+    note: str = ""
+    remote: Remote | None = None
+
+
+def resolve(name: str | os.PathLike[str]) -> Meaning:
+    """The model that `name`, at which there is no file, means: see `grammar`. No network is asked.
 
     `ModelNameError` where the name fits no form, or several models; `FileNotFoundError` where there is no such
     model here and none far away is asked for; `StoreError` where a program's store is damaged.
@@ -46,17 +54,17 @@ def resolve(name: ModelName, *, offline: bool = False, refresh: bool = False) ->
         return _of_stored(found, _choice(reference, found))
     if isinstance(reference, (LMStudioName, LlamaCppName)):
         raise _missing(str(name), f"no such model on this machine{_near(reference)}")
-    return Found(str(reference), remote=reference, offline=offline, refresh=refresh)
+    return Meaning(str(reference), remote=reference)
 
 
-def _of_path(reference: FilePath) -> Found:
+def _of_path(reference: FilePath) -> Meaning:
     path = os.path.expanduser(reference.path)
     if not os.path.lexists(path):
         raise _missing(reference.path, os.strerror(errno.ENOENT))
-    return Found(path, path)
+    return Meaning(path, path)
 
 
-def _of_bare(reference: BareName) -> Found:
+def _of_bare(reference: BareName) -> Meaning:
     name = reference.name
     fits = stores.fitting(name)
     if len(fits) == 1:
@@ -73,9 +81,9 @@ def _of_bare(reference: BareName) -> Found:
     raise _missing(name, f"{why}{like}; from the network it would be {far}")
 
 
-def _of_stored(found: Stored, said: str) -> Found:
+def _of_stored(found: Stored, said: str) -> Meaning:
     found.checked()
-    return Found(found.name, found.path, found.store, said, found.note)
+    return Meaning(found.name, found.path, found.store, said, found.note)
 
 
 def _choice(reference: object, found: Stored) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from ..by_name import Found
 from . import hub, llama_cpp, lm_studio, ollama
 from .grammar import HubName, LlamaCppName, LMStudioName, OllamaName
 from .stored import Stored
@@ -34,12 +33,12 @@ def find(name: OllamaName | HubName | LMStudioName | LlamaCppName) -> Stored | N
     return hub.find(name) or llama_cpp.find_hub(name)
 
 
-def how_to_use(found: Found, copy: str) -> str:
-    """How the program whose model `found` is gets to use a corrected copy of it."""
+def how_to_use(name: str, store: str, copy: str) -> str:
+    """How the program in whose store the model `name` is gets to use a corrected copy of it."""
     import shlex
 
-    use: str = next(room.USE for room in _ROOMS if found.store == room.STORE)
-    name, path = found.name.partition(":")[2].removesuffix(":latest"), os.path.abspath(copy)
+    use: str = next(room.USE for room in _ROOMS if store == room.STORE)
+    name, path = name.partition(":")[2].removesuffix(":latest"), os.path.abspath(copy)
     in_modelfile = f'"{path}"' if " " in path else path
     return use.format(name=shlex.quote(name), copy=shlex.quote(path), in_modelfile=in_modelfile)
 
