@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from .errors import MissingKeyError as MissingKeyError
     from .errors import ModelNameError as ModelNameError
     from .errors import NotGGUFError as NotGGUFError
+    from .errors import OfflineError as OfflineError
+    from .errors import RemoteAccessError as RemoteAccessError
+    from .errors import RemoteError as RemoteError
+    from .errors import RemoteNotFoundError as RemoteNotFoundError
     from .errors import ShardError as ShardError
     from .errors import StoreError as StoreError
     from .errors import TruncatedFileError as TruncatedFileError
@@ -77,6 +81,10 @@ __all__ = [
     "MissingKeyError",
     "ModelNameError",
     "NotGGUFError",
+    "OfflineError",
+    "RemoteAccessError",
+    "RemoteError",
+    "RemoteNotFoundError",
     "ShardError",
     "StoreError",
     "TokenAttribute",

@@ -150,6 +150,22 @@ class StoreError(GGUFError):
     """What another program keeps of its models is damaged: a manifest, a blob, or a link that leads elsewhere."""
 
 
+class RemoteError(GGUFError):
+    """A far file that cannot be read: the line, the server, or what it answered."""
+
+
+class RemoteAccessError(RemoteError):
+    """The server wants to know who asks, or does not give the file to everybody."""
+
+
+class RemoteNotFoundError(RemoteError):
+    """There is no such file, repository or revision, or it is not to be seen without a login."""
+
+
+class OfflineError(RemoteError):
+    """The network is not to be asked, and the cache does not have the metadata."""
+
+
 class ChatError(ValueError):
     """A chat that llama-server refuses, or a template that cannot be run.
 

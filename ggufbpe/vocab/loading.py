@@ -21,6 +21,7 @@ from ..gguf import typed
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ..gguf.metadata import Metadata, Overrides
 from ..gguf.reader import GGUFFile
+from ..gguf.source import Source
 from ..models import SUPPORTED, tokenizer_model
 from ..models.bpe.registry import PreTokenizer
 from ..models.model import TokenizerModel, Warn
@@ -49,9 +50,9 @@ def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
 
 
 def load(
-    path: str | os.PathLike[str], overrides: Overrides | None = None, data: bytes | None = None
+    path: str | os.PathLike[str] | Source, overrides: Overrides | None = None, data: bytes | None = None
 ) -> tuple[Vocabulary, Metadata]:
-    """The same with `overrides` in place of some keys, or from `data` that `packed` gave; and the metadata it read."""
+    """The same of a path or an open source with `overrides` in place of some keys, or from `data` that `packed` gave; and the metadata it read."""
     with GGUFFile(path, data) as file:
         file.require_first_shard()
         return load_from(Metadata(file, overrides))
