@@ -210,9 +210,9 @@ class Section(Source):
                 raise self._too_long(position, length, f"string {count - left}", key)
             self._check_end(position, position)
             if left < count:
-                mean = (position - data) / (count - left)
+                surely, letters = position + left * width, (position - data) / (count - left) - width
                 types = 4 * count if key == TokenizerKey.LIST else 0  # they stand behind the tokens
-                self._expect(position + length + left * width, position + int(left * mean) + types)
+                self._expect(surely + length, surely + int(left * letters * 0.8) + types)  # may get shorter
             if width + length > self.BLOCK:
                 done, position = 1, position + width + length
                 if lengths is not None:

@@ -95,7 +95,7 @@ class RangeStream:
 
     def expect(self, end: int, likely: int) -> None:
         """Ask for everything up to `end`, and for what is likely behind it, if it is worth a request now."""
-        guess = min(max(likely - end, 0) * 3 // 4, GUESS)
+        guess = min(max(likely - end, 0), GUESS)
         goal = min(end + guess + max((end + guess) // SHARE, LEAST), self.size, LONGEST)
         missing = goal - self._asked
         is_worth_it = missing >= self._asked // PARTS and 2 * len(self._data) >= self._asked

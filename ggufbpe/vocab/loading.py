@@ -52,7 +52,10 @@ def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
 def load(
     path: str | os.PathLike[str] | Source, overrides: Overrides | None = None, data: bytes | None = None
 ) -> tuple[Vocabulary, Metadata]:
-    """The same of a path or an open source with `overrides` in place of some keys, or from `data` that `packed` gave; and the metadata it read."""
+    """The same with `overrides` in place of some keys, and the metadata it read.
+
+    It may also come from an open source, or from `data` that `packed` gave.
+    """
     with GGUFFile(path, data) as file:
         file.require_first_shard()
         return load_from(Metadata(file, overrides))
