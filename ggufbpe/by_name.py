@@ -8,10 +8,13 @@ Every function and command that takes a model comes here. The room of names is i
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .gguf.source import Source
     from .names.grammar import Remote
+    from .remote import Progress
 
 ModelName = str | os.PathLike[str]
 
@@ -39,6 +42,8 @@ class Found:
         self.said = said  # what was chosen where the name left a choice, in words
         self.note = note  # what is good to know of it
         self.remote = remote  # where it is, for `ggufbpe.remote`
+        # called as bytes of a file that is far away come, and with None when that is over
+        self.progress: Callable[[Progress | None], None] | None = None
         self._offline, self._refresh = offline, refresh
 
     def __fspath__(self) -> str:
@@ -47,15 +52,18 @@ class Found:
     def __repr__(self) -> str:
         return f"<Found {self.name}: {self.path or 'far away'}>"
 
-    def opened(self) -> Any:
+    def opened(self) -> str | Source:
         """What `GGUFFile` takes: the path, or of a file that is far away a `Source` of its first bytes."""
         if self.remote is None:
             return self.path
-        from importlib import import_module
+        from .remote import opened
 
         refresh, self._refresh = self._refresh, False  # a second look at it is one into the cache
-        remote = import_module(".remote", __package__)
-        return remote.opened(self.remote, offline=self._offline, refresh=refresh)
+        try:
+            return opened(self.remote, offline=self._offline, refresh=refresh, progress=self.progress)
+        finally:
+            if self.progress is not None:
+                self.progress(None)
 
 
 def locate(model: ModelName, *, offline: bool = False, refresh: bool = False) -> Found:

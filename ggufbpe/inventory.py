@@ -16,7 +16,6 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from typing import Any
 
 from . import LLAMA_CPP, __version__
@@ -185,7 +184,8 @@ class _Verdicts:
         self._path: str | None = None
         self._known: dict[str, str] = {}
         with suppress(ImportError, OSError, ValueError, RecursionError):
-            folder = import_module(".remote.cache", __package__).folder
+            from .remote.cache import folder
+
             self._path = os.path.join(folder(), "verdicts.json")
             with open(self._path, "rb") as file:
                 read = json.loads(file.read(1 << 20))

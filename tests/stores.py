@@ -2,7 +2,7 @@
 
 Ollama's is written after manifest/manifest.go and layer.go (WriteManifest, NewLayer), llama.cpp's old one after
 common/arg.cpp of its time, LM Studio's after its documentation. Caches of the hub are made by `huggingface_hub`, from
-a server on the loopback that answers what `hf_hub_download` asks.
+a server on the loopback.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from far_server import Served, far_server
 
 MODEL = "application/vnd.ollama.image.model"
 TEMPLATE = "application/vnd.ollama.image.template"
@@ -40,47 +39,24 @@ def ollama_model(models: Path, place: str, layers: list[dict[str, Any]]) -> Path
     return path
 
 
-def hub_cache(folder: Path, repository: str, files: Mapping[str, bytes], **where: Any) -> None:
-    """Download `files` into a cache of the hub, which is `folder`."""
-    from huggingface_hub import hf_hub_download
-
-    with _hub(files) as endpoint:
-        for file in files:
-            hf_hub_download(repository, file, cache_dir=folder, endpoint=endpoint, **where)
-
-
 COMMITS = {revision: hashlib.sha1(revision.encode()).hexdigest() for revision in ("main", "old")}
 
 
-@contextmanager
-def _hub(files: Mapping[str, bytes]) -> Iterator[str]:
-    """A server that has `files` in every repository and revision."""
+def hub_cache(folder: Path, repository: str, files: Mapping[str, bytes], revision: str = "main") -> None:
+    """Download `files` into a cache of the hub, which is `folder`. Each revision has a commit of its own."""
+    from huggingface_hub import hf_hub_download
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            revision, _, file = self.path.partition("/resolve/")[2].partition("/")
-            data = files[file]
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(data)))
-            self.send_header("ETag", f'"{hashlib.sha256(data).hexdigest()}"')
-            self.send_header("X-Repo-Commit", COMMITS.get(revision, revision))
-            self.end_headers()
-            if self.command == "GET":
-                self.wfile.write(data)
-
-        do_HEAD = do_GET  # noqa: N815
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    served = {
+        name: Served(data, headers={"ETag": f'"{hashlib.sha256(data).hexdigest()}"'})
+        for name, data in files.items()
+    }
+    with far_server() as server:
+        server.put_hub(repository, served, revision)
+        for file in server.files.values():
+            if "X-Repo-Commit" in file.headers:
+                file.headers["X-Repo-Commit"] = COMMITS.get(revision, revision)
+        for name in files:
+            hf_hub_download(repository, name, cache_dir=folder, endpoint=server.home, revision=revision)
 
 
 def llama_cpp_file(folder: Path, repository: str, file: str, data: bytes) -> Path:

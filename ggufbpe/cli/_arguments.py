@@ -335,6 +335,10 @@ def _located(arguments: argparse.Namespace, given: str) -> str | Found:
     from ..by_name import locate
 
     found = locate(given, offline=arguments.offline, refresh=arguments.refresh)
+    if found.remote is not None:
+        from ._progress import far_progress
+
+        found.progress = far_progress()
     if found.said:
         _output.note(f"ggufbpe: {escape_invisible(found.said)}")
     return found

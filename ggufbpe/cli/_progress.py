@@ -9,20 +9,27 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from . import _output
 
+if TYPE_CHECKING:
+    from ..remote import Progress
+
 DELAY = 0.3  # seconds before a bar appears, so that short work shows none
 INTERVAL = 0.1  # seconds until it is drawn again
+FAR_DELAY = 1.0  # seconds that the metadata of a far file may take without a bar
 
 
 class Bar:
     """A progress bar, if standard error is a terminal and the work takes long enough to wonder."""
 
-    def __init__(self) -> None:
+    def __init__(self, delay: float = DELAY) -> None:
+        """`delay`: seconds before it appears."""
         self._width = _output.error_width()
         self._start = time.monotonic()
-        self._last = self._start - INTERVAL + DELAY
+        self._last = self._start - INTERVAL + delay
         self._drawn = False
 
     @property
@@ -55,3 +62,20 @@ class Bar:
             self._drawn = False
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+def far_progress() -> Callable[[Progress | None], None]:
+    """What shows how far the reading of a far file is, and takes the bar away at its end."""
+    from ..errors import escape_invisible
+    from ..wording import in_bytes
+
+    bar = Bar(FAR_DELAY)
+
+    def show(progress: Progress | None) -> None:
+        if progress is None:
+            bar.clear()
+        elif bar.is_due():
+            share = progress.received / max(progress.expected, 1)
+            bar.draw(share, f"{in_bytes(progress.received)} of {escape_invisible(progress.name)}")
+
+    return show

@@ -116,9 +116,9 @@ def _remote(arguments: argparse.Namespace) -> int:
         name = hub_name(arguments.remote)
     if arguments.pattern is not None:
         raise UsageError("--remote lists one repository, and takes no MODEL_NAME beside it")
-    from importlib import import_module
+    from ..remote import files
 
-    found = import_module("ggufbpe.remote").files(name)
+    found = files(name)
     named = [(HubName(name.owner, name.repo, None, file.name, name.revision), file.size) for file in found]
     if arguments.json:
         _output.write(terminal.json_bytes([{"name": str(each), "size": size} for each, size in named]))
