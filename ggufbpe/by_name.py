@@ -34,7 +34,7 @@ class Found:
         offline: bool = False,
         refresh: bool = False,
     ) -> None:
-        self.name = name  # in full, so that it can be typed again; of a path the path
+        self.name = name  # in full, so that it can be typed again; of what is far away, once it is opened
         self.path = path  # of the file; "" of one that is not on this machine
         self.store = (
             store  # the program in whose store it is, as "Ollama"; "" for a path and what is far away
@@ -45,6 +45,7 @@ class Found:
         # called as bytes of a file that is far away come, and with None when that is over
         self.progress: Callable[[Progress | None], None] | None = None
         self._offline, self._refresh = offline, refresh
+        self._source: Source | None = None  # what was read from far away
 
     def __fspath__(self) -> str:
         return self.path or self.name
@@ -53,14 +54,20 @@ class Found:
         return f"<Found {self.name}: {self.path or 'far away'}>"
 
     def opened(self) -> str | Source:
-        """What `GGUFFile` takes: the path, or of a file that is far away a `Source` of its first bytes."""
+        """What `GGUFFile` takes: the path, or the first bytes of a file that is far away, which are read once."""
         if self.remote is None:
             return self.path
+        if self._source is None:
+            self._source = self._read(self.remote)
+        return self._source.again()
+
+    def _read(self, reference: Remote) -> Source:
         from .remote import opened
 
-        refresh, self._refresh = self._refresh, False  # a second look at it is one into the cache
         try:
-            return opened(self.remote, offline=self._offline, refresh=refresh, progress=self.progress)
+            source = opened(reference, offline=self._offline, refresh=self._refresh, progress=self.progress)
+            self.name = source.path  # with the file that was chosen
+            return source
         finally:
             if self.progress is not None:
                 self.progress(None)

@@ -133,7 +133,8 @@ class Tokenizer(VocabularyFacts, ChatMethods):
     def gguf_file(self) -> Iterator[str]:
         """The path of a GGUF with this tokenizer, for other programs to open; a context manager.
 
-        Its own file; where keys are overridden, one of its metadata alone, which is there until the end of the block.
+        Its own file; where keys are overridden, or it is far away, one of its metadata alone, which is there until the
+        end of the block.
         "" where it was made of a `Vocabulary` that comes from no file.
 
         >>> with tok.gguf_file() as path:                                    # doctest: +SKIP
@@ -146,7 +147,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         import tempfile
 
         with tempfile.TemporaryDirectory() as folder:
-            copy = os.path.join(folder, os.path.basename(path) or "model.gguf")
+            copy = os.path.join(folder, os.path.basename(path) if os.path.isfile(path) else "model.gguf")
             with open(copy, "wb") as file:
                 file.write(metadata.to_bytes())
             yield copy

@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import GPT2, UNIGRAM
+from far_server import FarServer, Served, far_server
 from stores import (
     COMMITS,
     TEMPLATE,
@@ -585,6 +586,97 @@ def test_no_file_of_a_store_is_changed(name: str, stores: Path) -> None:
 def test_no_copy_of_what_is_far_away(stores: Path) -> None:
     with pytest.raises(StoreError, match="a copy takes its tensors; download it first"):
         ggufbpe.fix("hf:owner/nothing", "fixed.gguf", set=SET)
+
+
+# ---- far away -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def far(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarServer]:
+    """A hub and a registry with models of 40 GB."""
+    import huggingface_hub
+
+    with far_server() as server:
+        large = {"size": 40 << 30}
+        server.put_hub(
+            "far/Model-GGUF",
+            {
+                "Model-Q8_0.gguf": Served(UNIGRAM_DATA, **large),
+                "Model-Q4_K_M.gguf": Served(GPT2_DATA, **large),
+                "mmproj-F16.gguf": Served(b"GGUF"),
+            },
+        )
+        server.put_ollama(
+            "library/far", "latest", Served(GPT2_DATA, **large), "sha256:" + "0123456789abcdef" * 4
+        )
+        server.put("/model.gguf", GPT2_DATA, **large)
+        monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", server.home)
+        template = server.home + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        yield server
+
+
+FAR = {  # the name, where {} is the server's address; what it is in full; the tokens
+    "the hub": ("hf:far/Model-GGUF", "hf:far/Model-GGUF/Model-Q4_K_M.gguf", 50257),
+    "a quantization": ("hf:far/Model-GGUF:q8_0", "hf:far/Model-GGUF/Model-Q8_0.gguf", 1200),
+    "a file": ("hf:far/Model-GGUF/Model-Q8_0.gguf", "hf:far/Model-GGUF/Model-Q8_0.gguf", 1200),
+    "a registry": ("ollama:{}/library/far", "ollama:{}/library/far:latest", 50257),
+    "an address": ("{}/model.gguf", "{}/model.gguf", 50257),
+}
+
+
+@pytest.mark.parametrize("case", FAR)
+def test_a_model_that_is_far_away(case: str, far: FarServer) -> None:
+    name, full, tokens = (each.format(far.home) if isinstance(each, str) else each for each in FAR[case])
+    tokenizer = Tokenizer.from_gguf(name)
+    assert (tokenizer.name, tokenizer.vocab_size) == (full, tokens)
+    far.requests.clear()
+    assert Tokenizer.from_gguf(locate(name, offline=True)).vocab_size == tokens
+    assert far.requests == []  # the metadata is here now
+    with tokenizer.gguf_file() as path:  # for other programs
+        assert Tokenizer.from_gguf(path).encode("Hello") == tokenizer.encode("Hello")
+
+
+def test_what_is_here_is_not_asked_for(far: FarServer, stores: Path) -> None:
+    for name in MEANT:
+        locate(name, refresh=True).opened()
+    assert far.requests == []
+
+
+FAR_COMMANDS = {
+    "tokenize": ("tokenize -hf far/Model-GGUF -p Hello --ids", "hf:far/Model-GGUF/Model-Q4_K_M.gguf, of the files"),
+    "tokenize, -mu": ("tokenize -mu {}/model.gguf -p Hello --ids", "[15496]"),
+    "info": ("info hf:far/Model-GGUF", "42949672960 bytes"),
+    "doctor": ("doctor {}/model.gguf", "OK: nothing to fix"),
+    "diff": ("diff hf:far/Model-GGUF ollama:{}/library/far", "the vocabularies are the same"),
+    "export": ("export hf:far/Model-GGUF --to vocab-gguf --no-check", "wrote Model-GGUF-vocab.gguf"),
+    "train": ("train text --seed-vocab {}/model.gguf --vocab-size 50257 -o t.gguf", "50257 tokens"),
+    "models --remote": ("models --remote hf:far/Model-GGUF", "42.9 GB  hf:far/Model-GGUF/Model-Q8_0.gguf"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", FAR_COMMANDS)
+def test_commands_on_what_is_far_away(
+    command: str, far: FarServer, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    Path("text").write_text("Hello\n")
+    arguments, expected = FAR_COMMANDS[command]
+    code, out, err = run(*arguments.format(far.home).split(), capsysbinary=capsysbinary)
+    assert (code, expected in out + err) == (0, True), (out, err)
+
+
+def test_refresh_asks_once(far: FarServer, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    asked = []
+    for flags in ([], [], ["--refresh"], ["--offline"]):
+        far.requests.clear()
+        assert run("info", "hf:far/Model-GGUF", *flags, capsysbinary=capsysbinary)[0] == 0
+        asked.append([request.path for request in far.requests if "/api/models/" in request.path])
+    assert list(map(len, asked)) == [1, 0, 1, 0]
+
+
+def test_offline(far: FarServer, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    code, _, err = run("info", "hf:far/Model-GGUF", "--offline", capsysbinary=capsysbinary)
+    assert (code, far.requests, "--offline was given" in err) == (2, [], True)
 
 
 # ---- the list of models ---------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from . import _output
 
 if TYPE_CHECKING:
     from ..by_name import Found
+    from ..remote import Progress
 
 
 class UsageError(Exception):
@@ -336,9 +337,21 @@ def _located(arguments: argparse.Namespace, given: str) -> str | Found:
 
     found = locate(given, offline=arguments.offline, refresh=arguments.refresh)
     if found.remote is not None:
-        from ._progress import far_progress
-
-        found.progress = far_progress()
+        _watch(found)
     if found.said:
         _output.note(f"ggufbpe: {escape_invisible(found.said)}")
     return found
+
+
+def _watch(found: Found) -> None:
+    """Have it shown how far the reading of a model that is far away is, and say which file was chosen."""
+    from ._progress import far_progress
+
+    show, name = far_progress(), found.name
+
+    def watch(progress: Progress | None) -> None:
+        show(progress)
+        if progress is None and found.name != name and getattr(found.remote, "quant", None) is None:
+            _output.note(f"ggufbpe: {escape_invisible(found.name)}, of the files that are far away")
+
+    found.progress = watch

@@ -184,6 +184,11 @@ class Source:
             target.fileno(), _FICLONERANGE, struct.pack("qQQQ", self._file.fileno(), span.start, size, at)
         )
 
+    def again(self) -> Source:
+        """Another source of the same bytes, which are held here; this one stays as it is."""
+        assert isinstance(self._file, io.BytesIO)
+        return Source(self.path, self._file.getvalue(), self.size)
+
     def close(self) -> None:
         """Close the file. Values can no longer be read."""
         self._closed = True
