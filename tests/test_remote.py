@@ -23,7 +23,8 @@ import pytest
 from conftest import GPT2, PLAMO, ROOT, UNIGRAM
 from far_server import FarServer, Served, far_server
 
-from ggufbpe import Tokenizer, remote
+from ggufbpe import Tokenizer, doctor, remote
+from ggufbpe.cli import main
 from ggufbpe.errors import (
     CorruptMetadataError,
     GGUFError,
@@ -35,10 +36,16 @@ from ggufbpe.errors import (
     TruncatedFileError,
 )
 from ggufbpe.extras import NotInstalledError
+from ggufbpe.gguf.constants import GGUFValueType
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.gguf.source import ByteRange, Source
-from ggufbpe.names.grammar import Address, HubName, OllamaName
+from ggufbpe.gguf.values import Field
+from ggufbpe.gguf.writer import packed_file
+from ggufbpe.interop.hugging_face import to_tokenizer_json
+from ggufbpe.names.grammar import Address, HubName, OllamaName, hub_name
 from ggufbpe.remote import cache, hosts, http, stream
+from ggufbpe.verification.upstream import repositories, upstream
+from ggufbpe.vocab import load_vocabulary
 
 LARGE = 40 << 30  # bytes
 MODEL = GPT2.read_bytes()
@@ -224,7 +231,10 @@ def test_what_was_not_used_lately_is_deleted(server: FarServer, monkeypatch: pyt
 def test_several_processes_may_use_the_cache(server: FarServer) -> None:
     url = server.put("/model.gguf", MODEL, size=LARGE)
     program = f"""if True:
-        from ggufbpe.names.grammar import Address
+        from ggufbpe.gguf.values import Field
+from ggufbpe.gguf.writer import packed_file
+from ggufbpe.interop.hugging_face import to_tokenizer_json
+from ggufbpe.names.grammar import Address
         from ggufbpe.remote import opened
         print(len([opened(Address({url!r}), refresh=True) for _ in range(3)]))"""
     running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(3)]
@@ -521,6 +531,20 @@ def test_a_repository_is_opened_at_the_file_that_is_meant(
     assert opened(HubName(HUB.owner, HUB.repo, quant)).path == f"hf:{REPOSITORY}/{file}"
 
 
+def test_the_file_that_was_meant_opens_by_its_own_name_without_network(server: FarServer) -> None:
+    put_repository(server)
+    name = opened(HUB).path
+    server.clear()
+    assert opened(hub_name(name)).path == name
+    assert server.requests == []
+
+
+def test_doctor_takes_a_far_model(server: FarServer) -> None:
+    put_repository(server)
+    far, near = doctor(f"hf:{REPOSITORY}:Q8_0"), doctor(ROOT / "fixtures" / "vocabs" / "add-bos.gguf")
+    assert [finding.id for finding in far.findings] == [finding.id for finding in near.findings]
+
+
 def test_the_token_goes_to_the_hub_alone(server: FarServer) -> None:
     put_repository(server)
     opened(HUB)
@@ -535,7 +559,8 @@ def test_a_file_that_the_hub_gives_itself_is_asked_for_with_the_token(server: Fa
         f"/{REPOSITORY}/resolve/main/x.gguf", SMALL, headers={"ETag": '"x"', "X-Repo-Commit": "0" * 40}
     )
     opened(HubName(HUB.owner, HUB.repo, None, "x.gguf"))
-    assert [(r.method, r.headers["authorization"]) for r in server.requests] == [
+    asked = [request for request in server.requests if request.path.endswith("x.gguf")]
+    assert [(request.method, request.headers["authorization"]) for request in asked] == [
         ("HEAD", "Bearer hf_secret"),
         ("GET", "Bearer hf_secret"),
     ]
@@ -611,6 +636,125 @@ def test_the_address_of_the_hub_is_its_own_setting(server: FarServer) -> None:
     environment = {**os.environ, "HF_ENDPOINT": server.home}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert done.stdout == f"hf:{REPOSITORY}/Some-Model-Q4_K_M.gguf\n"
+
+
+# ---- the repository that a model comes from -------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tokenizer_json() -> bytes:
+    return to_tokenizer_json(load_vocabulary(GPT2)).files["tokenizer.json"]
+
+
+def with_keys(**values: str) -> bytes:
+    """GPT-2's vocabulary with other values for some keys, "__" for dots."""
+    with GGUFFile(GPT2) as file:
+        fields = {key: Field(file.value_type(key), file[key], file.element_type(key)) for key in file}
+    kind = GGUFValueType.STRING
+    return packed_file(fields | {key.replace("__", "."): Field(kind, values[key], None) for key in values})
+
+
+HERE = {"general__base_model__0__repo_url": "https://huggingface.co/org/base"}
+
+
+def put_upstream(server: FarServer, tokenizer_json: bytes, repository: str = "org/base") -> None:
+    headers = {"ETag": '"0123456789"', "X-Repo-Commit": "0" * 40}
+    server.put(f"/{repository}/resolve/main/tokenizer.json", tokenizer_json, headers=headers)
+
+
+@pytest.fixture
+def model(server: FarServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Writes a model, and gives its path; the hub's library has an empty cache."""
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+
+    def write(**values: str) -> str:
+        (tmp_path / "model.gguf").write_bytes(with_keys(**values))
+        return str(tmp_path / "model.gguf")
+
+    return write
+
+
+def test_a_model_with_the_ids_of_its_repository(
+    server: FarServer, model: Callable[..., str], tokenizer_json: bytes
+) -> None:
+    put_upstream(server, tokenizer_json)
+    [finding] = upstream(model(**HERE))
+    assert (finding.severity, finding.id, finding.where.key) == (
+        *("note", "upstream_same"),
+        "general.base_model.0.repo_url",
+    )
+
+
+def test_a_model_whose_pre_tokenizer_is_not_that_of_its_repository(
+    server: FarServer, model: Callable[..., str], tokenizer_json: bytes
+) -> None:
+    put_upstream(server, tokenizer_json)
+    path = model(**HERE, tokenizer__ggml__pre="starcoder")
+    findings = upstream(path)
+    assert {finding.detail["whose"] for finding in findings if finding.detail} == {"file"}
+    assert f"ggufbpe fix {path} --set tokenizer.ggml.pre=gpt-2" in findings[0].fix
+
+
+def test_a_repository_that_does_what_llama_cpp_cannot(
+    server: FarServer, model: Callable[..., str], tokenizer_json: bytes
+) -> None:
+    document = json.loads(tokenizer_json)
+    document["normalizer"] = {"type": "NFKC"}
+    put_upstream(server, json.dumps(document).encode())
+    findings = upstream(model(**HERE))
+    assert findings
+    assert {finding.detail["whose"] for finding in findings if finding.detail} == {"llama.cpp"}
+
+
+def test_doctor_takes_upstream(
+    server: FarServer,
+    model: Callable[..., str],
+    tokenizer_json: bytes,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    put_upstream(server, tokenizer_json)
+    assert main(["doctor", model(**HERE), "--upstream", "--json"]) == 0
+    assert "upstream_same" in capsys.readouterr().out
+
+
+NAMED = [
+    ({"general__source__repo_url": "https://huggingface.co/a/source", **HERE}, ["a/source", "org/base"]),
+    ({"general__source__huggingface__repository": "a/old"}, ["a/old"]),
+    ({"general__repo_url": "https://huggingface.co/a/own", **HERE}, ["org/base", "a/own"]),
+    ({"general__url": "https://example.com/a/b", "general__source__url": "no address"}, []),
+    ({"general__base_model__1__url": "https://huggingface.co/a/b/tree/main", **HERE}, ["org/base"]),
+    ({"general__source__url": "https://huggingface.co/org/base", **HERE}, ["org/base"]),
+]
+
+
+@pytest.mark.parametrize(("values", "expected"), NAMED)
+def test_which_repositories_a_model_names(values: dict[str, str], expected: list[str]) -> None:
+    with GGUFFile("model.gguf", with_keys(**values)) as file:
+        assert [name.repository for name, _ in repositories(file)] == expected
+
+
+def test_a_repository_without_a_tokenizer_is_passed_over(
+    server: FarServer, model: Callable[..., str], tokenizer_json: bytes
+) -> None:
+    put_upstream(server, tokenizer_json)
+    [finding] = upstream(model(general__source__repo_url="https://huggingface.co/a/none", **HERE))
+    assert "org/base" in finding.what
+
+
+@pytest.mark.parametrize(("values", "said"), [({}, "names no repository"), (HERE, "no such file")])
+def test_no_repository_to_compare_with(
+    server: FarServer, model: Callable[..., str], values: dict[str, str], said: str
+) -> None:
+    gone = [(404, {"X-Error-Code": "EntryNotFound"})] * 3
+    server.put("/org/base/resolve/main/tokenizer.json", b"", refusals=gone)
+    with pytest.raises(RemoteNotFoundError, match=said):
+        upstream(model(**values))
+
+
+def test_offline_asks_for_no_repository(server: FarServer, model: Callable[..., str]) -> None:
+    with pytest.raises(OfflineError):
+        upstream(model(**HERE), offline=True)
+    assert server.requests == []
 
 
 # ---- Ollama's registry ----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..examination.examine import doctor
-from ..examination.finding import Examination, Finding
+from ..examination.finding import SEVERITIES, Examination, Finding
 from ..views import terminal
 from ..wording import counted
 from . import _output
@@ -29,6 +29,7 @@ _EXAMPLES = """\
 examples:
   ggufbpe doctor model.gguf
   ggufbpe doctor model.gguf --json
+  ggufbpe doctor ollama:gemma3 --upstream
   ggufbpe doctor model.gguf && echo "llama.cpp opens it; there may be warnings"
   ggufbpe doctor model.gguf --strict && echo "nothing speaks against its ids\""""
 
@@ -41,6 +42,11 @@ def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model_first(parser)
     add_override_kv(parser)
+    parser.add_argument(
+        "--upstream",
+        action="store_true",
+        help="compare also with the tokenizer.json of the repository of the hub that the metadata names",
+    )
     parser.add_argument("--strict", action="store_true", help="exit code 1 also for warnings")
     parser.add_argument("-v", "--verbose", action="store_true", help="show notes, too")
     parser.add_argument("--json", action="store_true", help="print one object")
@@ -50,12 +56,21 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     path = required_model(arguments, "doctor")
     found = doctor(path, overrides=overrides_of(arguments))
+    if arguments.upstream:
+        from ..verification.upstream import upstream
+
+        more = upstream(path, overrides=overrides_of(arguments), offline=arguments.offline)
+        found = Examination(found.path, tuple(sorted((*found.findings, *more), key=_gravity)))
     if arguments.json:
         _output.write(terminal.json_bytes(found.to_dict()))
     else:
         _show(arguments, found)
     grave = ("error", "warning") if arguments.strict else ("error",)
     return int(any(finding.severity in grave for finding in found.findings))
+
+
+def _gravity(finding: Finding) -> int:
+    return SEVERITIES.index(finding.severity)
 
 
 def _show(arguments: argparse.Namespace, found: Examination) -> None:

@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -65,12 +66,14 @@ def found(key: str) -> Kept | None:
     return Kept(record["name"], record["version"], record["size"], data)
 
 
-def keep(key: str, kept: Kept) -> None:
-    """Keep what the reference `key` means, and delete what was not used lately if it is too much."""
+def keep(keys: Iterable[str], kept: Kept) -> None:
+    """Keep what the references `keys` mean, and delete what was not used lately if it is too much."""
     digest = hashlib.sha256(kept.data).hexdigest()
     record = {"name": kept.name, "version": kept.version, "size": kept.size, "digest": digest}
     with suppress(OSError):
-        for path, data in ((_content(digest), kept.data), (_reference(key), json.dumps(record).encode())):
+        written = {_content(digest): kept.data}
+        written |= {_reference(key): json.dumps(record).encode() for key in keys}
+        for path, data in written.items():
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
             with replacing(path, 0o600) as (file, _):
                 file.write(data)

@@ -68,6 +68,18 @@ def place_on_hub(name: HubName) -> FilePlace:
     return FilePlace(str(resolved), found.location, url, headers, found.etag, found.size)
 
 
+def downloaded(name: HubName, file: str, *, offline: bool = False) -> str:
+    """The path of a small file of a repository, which the library keeps in a cache of its own."""
+    hub = imported("huggingface_hub", "hub", _WHAT)
+    with _errors(HubName(name.owner, name.repo, None, file, name.revision)):
+        how = {"revision": name.revision, "local_files_only": offline, **_LIBRARY}
+        try:
+            path: str = hub.hf_hub_download(name.repository, file, **how)
+        except imported("huggingface_hub.errors", "hub", _WHAT).LocalEntryNotFoundError as error:
+            raise error.__cause__ or error from None
+    return path
+
+
 def _chosen(name: HubName) -> str:
     """The file of the repository that is meant, as llama.cpp chooses it."""
     names = [file.name for file in files_on_hub(name)]
@@ -112,6 +124,12 @@ def _errors(name: HubName) -> Iterator[None]:
             f"the repository has no revision {printable(name.revision or 'main')}",
             path=str(name),
             remedy=f"{page}/tree/main shows its branches",
+        ) from None
+    except errors.LocalEntryNotFoundError:
+        raise OfflineError(
+            "the network is not to be asked, or cannot be, and the library has no copy",
+            path=str(name),
+            remedy="try again with the network",
         ) from None
     except errors.EntryNotFoundError:
         raise RemoteNotFoundError(

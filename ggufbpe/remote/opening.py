@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..errors import OfflineError
 from ..gguf.reader import GGUFFile
 from ..gguf.source import Source
-from ..names.grammar import Address, HubName, OllamaName, Remote
+from ..names.grammar import Address, HubName, OllamaName, Remote, hub_name
 from . import cache, hub
 from .cache import Kept
 from .places import FilePlace, RemoteFile
@@ -48,7 +48,7 @@ def opened(
     if kept is None or (refresh and not offline):
         found = _asked(reference, kept, progress)
         if found != kept:
-            cache.keep(key, found)
+            cache.keep({key, _key(_resolved(reference, found.name))}, found)
         kept = found
     return Source(kept.name, kept.data, kept.size)
 
@@ -107,6 +107,11 @@ def _read(name: str, file: RangeFile, progress: Watcher | None) -> Kept:
         return Kept(name, file.version or "", stream.size, data)
     finally:
         file.close()
+
+
+def _resolved(reference: Remote, name: str) -> Remote:
+    """The reference to the file that was chosen: an error, for instance, names that."""
+    return hub_name(name) if isinstance(reference, HubName) else reference
 
 
 def _key(reference: Remote) -> str:
