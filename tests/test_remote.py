@@ -142,7 +142,7 @@ def packed(text: bytes) -> bytes:
 def test_a_far_tokenizer_is_the_same_as_of_the_file(server: FarServer) -> None:
     near, far = (
         Tokenizer.from_gguf(GPT2),
-        Tokenizer.from_gguf(opened(server.put("/m.gguf", MODEL, size=LARGE))),
+        Tokenizer.from_gguf(server.put("/m.gguf", MODEL, size=LARGE)),
     )
     assert pickle.dumps(far) == pickle.dumps(near)
     assert far.vocabulary._replace(path="") == near.vocabulary._replace(path="")

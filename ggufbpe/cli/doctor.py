@@ -23,13 +23,16 @@ what to do. Errors make llama.cpp refuse the file or abort, or are values that c
 likely mean other ids than in training; notes are good to know, and shown with --verbose. Files whose tokenizer \
 cannot be opened are examined as well.
 
+With --upstream, the ids of random texts are compared with those of the tokenizer.json of the first repository of the \
+Hugging Face hub that the metadata names (general.source.*, general.base_model.*) and that has one. Each difference is \
+a warning that says whose fault it is: the file's, if a change of it gives the other ids; llama.cpp's, or not known.
+
 The exit code is 1 if there is an error among the findings, with --strict also if there is a warning, 0 if not, 2 if \
 the file could not be read."""
 _EXAMPLES = """\
 examples:
   ggufbpe doctor model.gguf
   ggufbpe doctor model.gguf --json
-  ggufbpe doctor ollama:gemma3 --upstream
   ggufbpe doctor model.gguf && echo "llama.cpp opens it; there may be warnings"
   ggufbpe doctor model.gguf --strict && echo "nothing speaks against its ids\""""
 
