@@ -24,8 +24,9 @@ from stores import (
 )
 
 import ggufbpe
-from ggufbpe import ModelNameError, StoreError, Tokenizer, locate
+from ggufbpe import ModelNameError, StoreError, Tokenizer, inventory, locate
 from ggufbpe.cli import main
+from ggufbpe.examination.examine import doctor
 from ggufbpe.names import hub, ollama
 from ggufbpe.names.grammar import (
     Address,
@@ -711,6 +712,24 @@ def test_the_list_of_models(stores: Path, capsysbinary: pytest.CaptureFixture[by
     )
     _, out, _ = run("models", "qwen3", "--json", capsysbinary=capsysbinary)
     assert json.loads(out) == [found["ollama:qwen3:8b"].to_dict()]
+
+
+def test_a_verdict_is_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For files that differ in nothing that doctor looks at, in this run and the next."""
+    examined = []
+    monkeypatch.setattr(inventory, "doctor", lambda path: examined.append(path) or doctor(path))
+    for name, changes in (
+        ("Q8_0", {"general.file_type": 7}),
+        ("F16", {"general.file_type": 1}),
+        ("BF16", {"tokenizer.ggml.add_eos_token": False}),
+    ):
+        ggufbpe.fix(UNIGRAM, f"m-{name}.gguf", set=changes)
+        lm_studio_file(home / ".lmstudio/models", f"p/m/m-{name}.gguf", Path(f"m-{name}.gguf").read_bytes())
+    for _ in range(2):
+        assert [model.verdict for model in ggufbpe.local_models()] == ["healthy"] * 3
+    assert [Path(path).name for path in examined] == ["m-BF16.gguf", "m-F16.gguf"]
+    (home / "cache-of-ours/verdicts.json").write_text("[" * 10_000)
+    assert [model.verdict for model in ggufbpe.local_models("m-f16")] == ["healthy"]
 
 
 def test_the_list_by_name(stores: Path) -> None:

@@ -75,7 +75,8 @@ def _models(prefix: str, **_: object) -> list[str]:
     names = [each.name for each in models]
     if prefix and ":" not in prefix:
         names += [own for each in models for own in (*each.bare, *each.near)]
-    return [name for name in dict.fromkeys(names) if name.lower().startswith(prefix.lower())]
+    shown = (name for name in dict.fromkeys(names) if name.isprintable())
+    return [name for name in shown if name.lower().startswith(prefix.lower())]
 
 
 def _models_and_files(prefix: str, **known: Any) -> list[str]:
