@@ -1,9 +1,9 @@
-"""The vocabularies that are measured: a GGUF, and the pre-tokenizer that it is to be run with.
+"""The measured vocabularies: a GGUF, and the pre-tokenizer to run it with.
 
     real vocabularies (scripts/reference.py) -> [this file] -> peers.py
 
-Where a model's own vocabulary is not at hand, another one is copied with the model's `tokenizer.ggml.pre`: GPT-4o's and
-DeepSeek-V3's splitting run over Llama 3's. A path of a GGUF takes the place of a name.
+If a model's own vocabulary is not at hand, another one is copied with the model's `tokenizer.ggml.pre`: GPT-4o's and
+DeepSeek-V3's splitting run over Llama 3's. The path of a GGUF may be given in place of a name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reference import NotPreparedError, vocabulary, with_pre  # noqa: E402
 
 from ggufbpe import GGUFWarning, Tokenizer  # noqa: E402
 
-# By name: the vocabulary as upstream names it, and the pre-tokenizer, None where it is the vocabulary's own.
+# By name: upstream's name of the vocabulary, and the pre-tokenizer, None for the vocabulary's own.
 NAMES: dict[str, tuple[str, str | None]] = {
     "llama-3": ("llama-bpe", None),
     "gpt-2": ("gpt-2", None),
@@ -41,7 +41,7 @@ GPT2 = ROOT / "ggufbpe" / "data" / "gpt2.gguf"  # the same file as upstream's, a
 
 
 class Case:
-    """One vocabulary, and what the peers need of it, made once."""
+    """One vocabulary, and the files that peers need of it, made once."""
 
     def __init__(self, name: str, path: Path, folder: Path) -> None:
         self.name = name
@@ -50,14 +50,14 @@ class Case:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The reference's view of it: the tables that the peers' files are made from."""
+        """The reference engine's tokenizer: the tables from which the peers' files are made."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GGUFWarning)  # what is odd in it is not the subject here
+            warnings.simplefilter("ignore", GGUFWarning)  # oddities of the file do not matter here
             return Tokenizer.from_gguf(self.path)
 
     @cached_property
     def tokenizer_json(self) -> Path:
-        """The same tokenizer as a tokenizer.json, for the peers that read that."""
+        """The same tokenizer as a tokenizer.json, for peers that read that."""
         from tokenizer_json import tokenizer_json
 
         path = self._folder / f"{self.name}.json"
@@ -87,9 +87,9 @@ class Case:
 
 
 def case(name: str, folder: Path) -> Case:
-    """The case of a name or of a path; what is made for it goes to `folder`.
+    """The case of a name or of a path; files made for it go to `folder`.
 
-    Raises `NotPreparedError` where a real vocabulary is not there, `ValueError` for what is neither.
+    Raises `NotPreparedError` if a real vocabulary is missing, `ValueError` for anything else.
     """
     if name == "rwkv-world":
         return Case(name, rwkv_world(folder / "rwkv-world.gguf"), folder)
@@ -103,7 +103,7 @@ def case(name: str, folder: Path) -> Case:
 
 
 def rwkv_world(path: Path) -> Path:
-    """A GGUF of RWKV World's words, as convert_hf_to_gguf.py writes it. The package pyrwkv-tokenizer has them."""
+    """A GGUF of RWKV World's words, as convert_hf_to_gguf.py writes it; the words are from pyrwkv-tokenizer."""
     from gguf import GGUFWriter, TokenType
 
     package = find_spec("pyrwkv_tokenizer")
@@ -123,7 +123,7 @@ def rwkv_world(path: Path) -> Path:
 
 
 def cases(names: list[str], folder: Path, left_out: dict[str, str]) -> Iterator[Case]:
-    """The cases of the names; what is not prepared is noted in `left_out`."""
+    """The cases of the names; those that are not prepared are noted in `left_out`."""
     for name in names:
         try:
             yield case(name, folder)

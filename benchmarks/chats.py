@@ -1,10 +1,10 @@
-"""How long a chat takes from messages to ids, beyond encoding its prompt, under each of the recorded templates.
+"""How long a chat takes from messages to ids, without encoding its prompt, under each of the recorded templates.
 
     python benchmarks/chats.py [--rounds N]
 
-fixtures/chats -> [this file] -> microseconds: of a chat of 20 messages and of a short one, the median over the
-templates and the slowest. Of each template the median of the rounds is taken; what is found out about a template
-when it is first used is not measured.
+fixtures/chats -> [this file] -> microseconds: for a chat of 20 messages and a short one, the median over the
+templates and the slowest. Each template's time is the median of the rounds, without the analysis of the template
+on first use.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CHATS = {
 
 
 def beyond_encoding(tok: Tokenizer, template: str, chat: list[dict[str, str]], rounds: int) -> float | None:
-    """Microseconds; None where the template refuses the chat."""
+    """Microseconds; None if the template refuses the chat."""
     try:
         prompt = tok.chats.prompt({"messages": chat}, template)
     except ChatError:

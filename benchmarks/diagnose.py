@@ -1,10 +1,10 @@
-"""How long `diagnose` searches: seconds for causes alone, in twos, and for ids that nothing explains.
+"""How long `diagnose` searches: seconds for single causes, pairs of causes, and ids without an explanation.
 
     python benchmarks/diagnose.py [--model model.gguf] [--bytes 10000]
 
-By default over Llama 3's vocabulary, where the search has two seconds for 10 kB. Every case begins cold: no word
-is encoded, no merge looked up and no pattern compiled. What takes part of the time but is not searching, opening
-the model, is a row of its own.
+By default over Llama 3's vocabulary, where the search has two seconds for 10 kB. Every case begins cold: no word is
+encoded, no merge looked up and no pattern compiled. Opening the model, which is not part of the search, has a row of
+its own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _random(tokenizer: Tokenizer, text: bytes) -> list[int]:
 
 
 def _shuffled(tokenizer: Tokenizer, text: bytes) -> list[int]:
-    """The same text in other tokens: half of them cut in two where the vocabulary allows it."""
+    """The same text in other tokens: half of them cut in two if the vocabulary allows it."""
     chance = random.Random(1)
     ids: list[int] = []
     for token in tokenizer.encode(text):

@@ -2,8 +2,8 @@
 
     engines x texts -> [this file] -> figures and rows
 
-The first pass is the first text that a fresh tokenizer sees (after two words, so that what is made on first use is
-there). Later passes are the same text again, so that every word is in the caches that an engine has.
+The first pass is the first text that a fresh tokenizer sees (after two words, so that everything made on first use
+exists). Later passes are the same text again, so that every word is in an engine's caches.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from timing import MORE_ROUNDS, median_ratio, seconds, seconds_of_one
 
 LATER_PASSES = 3  # in each round
 SLOW_SECONDS = 0.5  # an engine that needs more for a pass
-SLOW_ROUNDS = 3  # … is measured in so many rounds at most, and one later pass each
+SLOW_ROUNDS = 3  # … is measured in at most so many rounds, with one later pass each
 SHORT_TEXT = "The quick brown fox jumps over the lazy dog, again"
 KERNEL_COPIES = 10_000
 
@@ -78,7 +78,7 @@ def pass_rows(figures: list[dict[str, Any]], checks: list[dict[str, Any]]) -> li
 
 
 def note(check: dict[str, Any]) -> str:
-    """What a row says of ids that differ; nothing where they are equal."""
+    """A row's note about ids that differ; empty if they are equal."""
     if check["equal"]:
         return ""
     share = 100 * check["missing_tokens"] / max(check["expected_tokens"], 1)
@@ -93,7 +93,7 @@ def short(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Microseconds for 50 characters that were seen before: figures and rows.
 
-    The kernel's own time is what `count` needs for many copies in one call, by the copy: no call, no list.
+    The compiled engine's own time is that of `count` for many copies in one call, per copy: no call, no list.
     """
     opened = {name: opener(case) for name, opener in openers.items()}
     actions: dict[tuple[str, str], Callable[[], Any]] = {}
@@ -123,7 +123,7 @@ def short(
 def short_rows(
     vocabulary: str, times: dict[tuple[str, str], list[float]], kernel: list[float]
 ) -> list[dict[str, Any]]:
-    """Our list against each peer's cheapest form, which for gigatoken is an array, and against our kernel."""
+    """Our list against each peer's cheapest form, which for gigatoken is an array, and against our compiled engine."""
     ours = times[OURS, "list"]
     our_median = statistics.median(ours)
     rows = []
@@ -134,13 +134,16 @@ def short_rows(
             rows.append(goals.row(vocabulary, None, goals.SHORT, peer, *values))
     over = statistics.median(our - own for our, own in zip(ours, kernel))
     values = our_median, statistics.median(kernel), "us", over
-    return [*rows, goals.row(vocabulary, None, goals.SHORT_OVERHEAD, "the kernel's own time", *values)]
+    return [
+        *rows,
+        goals.row(vocabulary, None, goals.SHORT_OVERHEAD, "the compiled engine's own time", *values),
+    ]
 
 
 def open_all(
     case: Case, openers: dict[str, Opener], left_out: dict[str, str]
 ) -> tuple[dict[str, Engine], dict[str, Opener]]:
-    """The engines that can be opened, and their openers; why another cannot is noted in `left_out`."""
+    """The engines that can be opened, and their openers; why others cannot is noted in `left_out`."""
     opened: dict[str, Engine] = {}
     for name, opener in openers.items():
         if not knows(name, case):

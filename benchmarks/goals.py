@@ -1,9 +1,9 @@
-"""What is to be reached, as data, and whether it was.
+"""The goals, as data, and whether they were reached.
 
     figures -> [this file] -> rows of the table
 
-A floor must be reached, an aim is what is wanted. Speeds are ratios ours/theirs that must be at least so much; times
-and memory are ratios that must be at most so much.
+A floor must be reached, an aim is what we want. Speeds are ratios ours/theirs with a least value; times and memory
+are ratios with a greatest value.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import Any, NamedTuple
 
 
 class Goal(NamedTuple):
-    """One floor and one aim; None where there is none."""
+    """One floor and one aim; None if there is none."""
 
     floor: float | None
     aim: float | None
-    at_least: bool = True  # else: at most
+    at_least: bool = True  # False: at most
 
 
 FIRST, LATER = "encode, first pass", "encode, later passes"
-SHORT, SHORT_OVERHEAD = "encode 50 characters to a list", "… over the kernel's own time"
+SHORT, SHORT_OVERHEAD = "encode 50 characters to a list", "… over the compiled engine's own time"
 OPEN, OPEN_AGAIN = "open to first ids", "… again in the same process"
 PROCESS, PROCESS_MEMORY = "whole process, time", "whole process, peak memory"
 BATCH_FIRST, BATCH_LATER = "batch, first pass", "batch, later passes"
 LONG_FIRST, LONG_LATER = "one long text, first pass", "one long text, later passes"
 
-# By what is measured and whom it is compared with.
+# By what is measured, and what it is compared with.
 GOALS: dict[tuple[str, str], Goal] = {
     (FIRST, "gigatoken"): Goal(1, 2),
     (FIRST, "tiktoken"): Goal(4, None),
@@ -34,7 +34,9 @@ GOALS: dict[tuple[str, str], Goal] = {
     (LATER, "tiktoken"): Goal(8, None),
     (SHORT, "llama.cpp"): Goal(1, None, at_least=False),
     (SHORT, "gigatoken"): Goal(None, 1, at_least=False),
-    (SHORT_OVERHEAD, "the kernel's own time"): Goal(2, None, at_least=False),  # microseconds, no ratio
+    (SHORT_OVERHEAD, "the compiled engine's own time"): Goal(
+        2, None, at_least=False
+    ),  # microseconds, not a ratio
     (OPEN, "llama.cpp"): Goal(0.3, 0.1, at_least=False),
     (OPEN_AGAIN, "llama.cpp"): Goal(0.3, 0.1, at_least=False),
     (PROCESS, "llama-tokenize"): Goal(0.7, 0.4, at_least=False),
@@ -68,7 +70,7 @@ def row(
     value: float,
     note: str = "",
 ) -> dict[str, Any]:
-    """One comparison and the verdict on it. `value` is what the goal is about: nearly always the ratio ours/theirs.
+    """One comparison and its verdict. `value` is the figure that the goal bounds: nearly always the ratio ours/theirs.
 
     >>> row("v", "prose", FIRST, "gigatoken", 80.0, 100.0, "MB/s", 0.8)["floor_met"]
     False

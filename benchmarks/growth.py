@@ -1,15 +1,15 @@
-"""How time grows with the length of a run of one character, and of others, for every way of splitting and every model.
+"""How time grows with the length of runs of one character, and of others, for every splitting and every model.
 
     python benchmarks/growth.py [--families llama-bpe gpt-4o …] [--longest 100000000] [--json growth.json]
     python benchmarks/growth.py --models llama-2 bge nomic rwkv-world fixtures/vocabs/plamo2.gguf
 
 llama.cpp crashes on many of these texts (from 26,000 characters on); the rules still define the answer. Counting the
-tokens of n characters must take time linear in n, n log n within one word: from 10^4 characters to the longest, none
-may cost more than 1.5 times what one costs in any shorter text. Each time is the best of some rounds over all sizes,
-each in a fresh tokenizer, since noise only adds; it is processor time, for long texts meet others on the machine more
-often than short ones.
+tokens of n characters must take time linear in n, n log n within one word: from 10^4 characters to the longest, a
+character may cost at most 1.5 times what it costs in any shorter text. Each time is the best of some rounds over all
+sizes, each in a fresh tokenizer, since noise only adds; it is processor time, since long texts meet other processes
+more often than short ones.
 
-Over the package's GPT-2 vocabulary, so that words are merged for real; families that do not byte-encode have
+Over the package's GPT-2 vocabulary, so that words are really merged; families that do not byte-encode use
 fixtures/raw-utf8.gguf. By default up to 10^8 characters, with the reference engine up to 10^6.
 """
 
@@ -59,7 +59,7 @@ def main() -> None:
         "--families", nargs="+", help="names of pre-tokenizers; by default one of each family"
     )
     parser.add_argument(
-        "--models", nargs="+", help="other vocabularies, as benchmarks/run.py has them, or paths of GGUFs"
+        "--models", nargs="+", help="other vocabularies: names as in benchmarks/run.py, or paths of GGUFs"
     )
     parser.add_argument("--texts", nargs="+", choices=TEXTS, default=list(TEXTS), help="by default all")
     parser.add_argument("--longest", type=int, help="characters of the longest text")
@@ -93,7 +93,7 @@ def one_of_each_family() -> list[str]:
 
 
 def case_of(name: str, folder: Path) -> Case:
-    """A vocabulary that has the pre-tokenizer of that name."""
+    """A vocabulary with the pre-tokenizer of that name."""
     entry = PRE_TOKENIZERS[name]
     base = GPT2 if entry.byte_encode else RAW
     model = "whitespace" if entry.family == "whitespace" else None
@@ -113,7 +113,7 @@ def sizes_to(longest: int) -> list[int]:
 
 
 def measure(case: Case, kind: str, sizes: list[int], engine: str) -> dict[str, Any]:
-    """Nanoseconds a character for each size, and the greatest growth from a size to a longer one."""
+    """Nanoseconds per character for each size, and the greatest growth from a size to a longer one."""
     texts = [TEXTS[kind](size) for size in sizes]
     best = [float("inf")] * len(sizes)
     for number in range(ROUNDS):
@@ -121,7 +121,7 @@ def measure(case: Case, kind: str, sizes: list[int], engine: str) -> dict[str, A
             if number >= ROUNDS_OF_LONG and sizes[place] > LONG:
                 continue
             tokenizer = our_tokenizer(case, engine)
-            tokenizer.count("Hello world")  # what is made on first use is there
+            tokenizer.count("Hello world")  # make everything that is made on first use
             best[place] = min(
                 best[place], seconds(partial(tokenizer.count, text, add_special=False), process_time)
             )
@@ -139,7 +139,7 @@ def measure(case: Case, kind: str, sizes: list[int], engine: str) -> dict[str, A
 
 
 def greatest_growth(values: list[float]) -> float:
-    """The greatest ratio of a value to any one before it.
+    """The greatest ratio of a value to any earlier one.
 
     >>> greatest_growth([4.0, 2.0, 3.0])
     1.5

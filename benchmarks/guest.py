@@ -2,12 +2,12 @@
 
     python benchmarks/guest.py [--vocab NAME] [--rounds 15]
 
-A busy Python thread gives the interpreter's lock up after 5 ms, so asking for it costs as much each time.
-The first table has how long a call takes beside such a thread, over how long it takes alone: medians of calls in turn.
-The second has the throughput of eight Python threads over that of one, on one tokenizer and on eight, and in how many
-calls one found a lock of the engine taken.
+A busy Python thread gives up the interpreter's lock after 5 ms, so asking for it costs that much each time.
+The first table has the time of a call beside such a thread over its time alone: medians of alternating calls.
+The second has the throughput of eight Python threads over that of one, on one tokenizer and on eight, and how many
+calls found a lock of the engine taken.
 
-But: processors bound both tables. The busy thread needs one for itself, and eight threads share what there are.
+But: processors bound both tables. The busy thread needs one for itself, and eight threads share those of the machine.
 """
 
 from __future__ import annotations

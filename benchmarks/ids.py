@@ -1,8 +1,8 @@
-"""Whether all engines give the same ids, and how far they are apart where they do not.
+"""Whether all engines give the same ids, and how much they differ if not.
 
-    engines -> [this file] -> checks, which are made before anything is timed
+    engines -> [this file] -> checks, made before anything is timed
 
-llama.cpp says what is right; where it is not installed, we do.
+llama.cpp is right by definition; if it is not installed, we are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from texts import Text
 
 
 def check_ids(case: Case, text: Text, engines: dict[str, Engine]) -> list[dict[str, Any]]:
-    """For each engine how many of the expected tokens it does not give, where it stands in the text."""
+    """For each engine, how many expected tokens it does not give, by their place in the text."""
     standard = LLAMA_CPP if LLAMA_CPP in engines else OURS
     expected = as_array(engines[standard].encode(text.text))
     checks = []
@@ -44,7 +44,7 @@ def as_array(ids: Any) -> np.ndarray[Any, Any]:
 
 
 def missing_tokens(case: Case, expected: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> int:
-    """The number of expected tokens that do not stand at the same bytes in what was found."""
+    """The number of expected tokens that are not at the same bytes in `found`."""
     lengths = np.array(case.piece_lengths, dtype=np.int64)
     ends = [np.cumsum(lengths[ids]) * len(lengths) + ids for ids in (expected, found)]
     return int((~np.isin(ends[0], ends[1])).sum())

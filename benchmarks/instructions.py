@@ -1,13 +1,13 @@
-"""Instructions for each byte of text, for the first pass and for later ones: where a clock is too noisy.
+"""Instructions per byte of text, for the first pass and for later ones: for machines whose clock is too noisy.
 
     python benchmarks/instructions.py [--vocab llama-3] [--text FILE] [--megabytes 2] [--tool perf|valgrind]
     python benchmarks/instructions.py --profile callgrind.out && callgrind_annotate callgrind.out
 
-Three processes encode the text no time, once, and four times; the differences are the first pass and three later ones.
-The count is the processor's own (`perf stat`) where the system gives it, else that of valgrind's callgrind, which takes
-some fifty times as long and shows programs a processor without AVX-512.
+Three processes encode the text not at all, once, and four times; the differences are the first pass and three later
+ones. The count is the processor's own (`perf stat`) if the system gives it, else that of valgrind's callgrind, which
+takes some fifty times as long and presents a processor without AVX-512.
 
-But: instructions are not time. A look-up that misses the cache is one instruction.
+But: instructions are not time. A lookup that misses the cache is one instruction.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LATER = 3
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--vocab", nargs="+", default=["llama-3"], metavar="NAME", help="as of run.py")
+    parser.add_argument("--vocab", nargs="+", default=["llama-3"], metavar="NAME", help="as in run.py")
     parser.add_argument("--text", nargs="+", metavar="[NAME=]FILE", help="texts of your own")
     parser.add_argument("--megabytes", type=float, default=2, help="take so much of each text")
     parser.add_argument("--engine", default="auto", choices=["auto", "native", "reference"])
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def per_byte(tool: str, engine: str, vocabulary: Path, text: Path, profile: str) -> tuple[float, float]:
-    """Instructions for each byte of the text in the first pass, and in each later one."""
+    """Instructions per byte of the text in the first pass, and in each later one."""
     nothing, first, all_ = (
         count(tool, [engine, str(vocabulary), str(text), str(passes)], profile)
         for passes in (0, 1, 1 + LATER)
@@ -66,7 +66,7 @@ def per_byte(tool: str, engine: str, vocabulary: Path, text: Path, profile: str)
 
 
 def count(tool: str, arguments: list[str], profile: str) -> int:
-    """The instructions of a whole process that encodes; raises `RuntimeError` where they are not told."""
+    """The instructions of a whole process that encodes; raises `RuntimeError` if they are not reported."""
     child = [sys.executable, str(Path(__file__).resolve()), "--child", *arguments]
     command, pattern = {
         "perf": (["perf", "stat", "-x", ",", "-e", "instructions:u"], r"^(\d+),.*instructions"),
@@ -84,7 +84,7 @@ def count(tool: str, arguments: list[str], profile: str) -> int:
 
 
 def available_tool() -> str:
-    """perf where it can count, else valgrind. `SystemExit` where there is neither."""
+    """perf if it can count, else valgrind. `SystemExit` if there is neither."""
     if shutil.which("perf"):
         command = ["perf", "stat", "-x", ",", "-e", "instructions:u", "true"]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -96,7 +96,7 @@ def available_tool() -> str:
 
 
 def child(engine: str, vocabulary: str, text: str, passes: str) -> None:
-    """What the measured process does."""
+    """The work of the measured process."""
     import gc
 
     from cases import Case

@@ -1,9 +1,9 @@
-"""Runs commands and tells how long each took and its peak memory.
+"""Runs commands and reports the time and peak memory of each.
 
     opening.py -> python -I -S launcher.py (JSON on standard input) -> JSON on standard output
 
-In a process of its own, and a small one: the peak that the system tells of a child is never below that of the process
-that made it, so a process that holds texts and tokenizers cannot measure one. This needs os.wait4 (not on Windows).
+In its own, small process: the peak that the system reports for a child is never below that of its parent, so a process
+that holds texts and tokenizers cannot measure one. This needs os.wait4 (not on Windows).
 Standard input is {"commands": {NAME: [ARGUMENT, …]}, "rounds": N, "environment": {…}}; the commands run in turn.
 """
 
@@ -16,7 +16,7 @@ import time
 
 
 def run(command: list[str], environment: dict[str, str]) -> dict[str, object]:
-    """Seconds, peak memory in bytes, and what it printed."""
+    """Seconds, peak memory in bytes, and the output."""
     reading, writing = os.pipe()
     start = time.perf_counter()
     child = os.posix_spawn(
@@ -47,7 +47,7 @@ def run(command: list[str], environment: dict[str, str]) -> dict[str, object]:
 
 
 def main() -> None:
-    """Run what standard input says."""
+    """Run the commands on standard input."""
     task = json.load(sys.stdin)
     found: dict[str, list[object]] = {name: [] for name in task["commands"]}
     for _ in range(task["rounds"]):

@@ -1,4 +1,4 @@
-"""What was measured with: the machine, the versions, the time."""
+"""The conditions of the measurement: machine, versions, time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PACKAGES = (
 
 
 def machine() -> dict[str, Any]:
-    """Facts about this machine, as JSON can hold them; None where the system does not tell."""
+    """Facts about this machine in JSON types; None if the system does not report one."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "cpu": _field("/proc/cpuinfo", "model name") or platform.processor() or None,
@@ -40,7 +40,7 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str | None]:
-    """The versions of what is measured; None for what is not installed."""
+    """The versions of the measured packages; None for those not installed."""
     found: dict[str, str | None] = {}
     for package in PACKAGES:
         try:

@@ -1,4 +1,4 @@
-"""How fast a vocabulary opens, in a process and as a whole process, and what memory that takes.
+"""How fast a vocabulary opens, in a process and as a whole process, and how much memory that takes.
 
 cases.py -> [this file] -> opening_child.py, launcher.py -> figures and rows
 """
@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def opening(case: Case, engine: str, rounds: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Seconds from the call that opens to the first ids, in fresh processes in turn: figures and rows."""
+    """Seconds from opening to the first ids, in fresh processes in turn: figures and rows."""
     engines = {OURS: engine}
     if importlib.util.find_spec("llama_cpp"):
         engines[LLAMA_CPP] = LLAMA_CPP
@@ -70,10 +70,10 @@ def processes(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """`ggufbpe tokenize` and `llama-tokenize` on two words, in turn: figures and rows.
 
-    Run once before, so that all files are in the page cache. Ours runs the engine that it has by default.
+    Run once before, so that all files are in the page cache. Ours runs its default engine.
     """
     if not hasattr(os, "wait4"):
-        left_out["whole process"] = "this system does not tell the peak memory of a child"
+        left_out["whole process"] = "this system does not report the peak memory of a child"
         return [], []
     arguments = ["-m", str(case.path), "-p", "Hello world", "--ids"]
     commands = {OURS: [*our_command(), "tokenize", *arguments]}

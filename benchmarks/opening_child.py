@@ -1,8 +1,8 @@
-"""Opens a vocabulary twice, in a process of its own, and prints the seconds until the first ids.
+"""Opens a vocabulary twice, in its own process, and prints the seconds until the first ids.
 
     opening.py -> python opening_child.py ENGINE GGUF -> {"first": …, "again": …, "ids": …}
 
-Importing the package is not timed, but what it imports while it opens a file is.
+Importing the package is not timed, but imports while it opens a file are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from timing import seconds
 
 
 def main() -> None:
-    """Open and tell."""
+    """Open and report."""
     warnings.simplefilter("ignore")
     engine, path = sys.argv[1:]
     case = Case("opened", Path(path), Path())

@@ -1,13 +1,12 @@
-"""What is measured side by side: ggufbpe and its peers, each opened from the same vocabulary.
+"""The engines measured side by side: ggufbpe and its peers, each opened from the same vocabulary.
 
     cases.py -> [this file] -> encoding.py, opening_child.py
 
-Each engine gives ids in the form that costs it least (`encode`), and as a Python list (`encode_to_list`), without BOS
-and with the text of control tokens as plain text. Each works on one thread. To open one again is to have one whose
-caches have seen nothing.
+Each engine gives ids in its cheapest form (`encode`), and as a Python list (`encode_to_list`), without BOS and with
+control tokens as plain text. Each works on one thread. Opening one again gives one with empty caches.
 
 But: opening is comparable only between ggufbpe and llama.cpp, which read the GGUF; the others read a tokenizer.json,
-and tiktoken gets a dictionary that exists already.
+and tiktoken gets an existing dictionary.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ LLAMA_CPP = "llama.cpp"
 class Engine(NamedTuple):
     """An opened tokenizer."""
 
-    encode: Callable[[str], Any]  # ids in the engine's cheapest form: an array where it has one
+    encode: Callable[[str], Any]  # ids in the engine's cheapest form: an array if it has one
     encode_to_list: Callable[[str], list[int]]
     close: Callable[[], None] = lambda: None
 
@@ -55,7 +54,7 @@ def our_engine_name(tokenizer: Any) -> str:
 
 
 def takes_threads(method: Callable[..., Any]) -> bool:
-    """Whether one of our methods can be told a number of threads."""
+    """Whether one of our methods takes a number of threads."""
     return "threads" in inspect.signature(method).parameters
 
 
@@ -64,7 +63,7 @@ def open_ours(case: Case, engine: str = "auto") -> Engine:
     tokenizer = our_tokenizer(case, engine)
     encode, encode_to_numpy = tokenizer.encode, tokenizer.encode_to_numpy
 
-    # As a program calls them: a `partial` would put keywords together anew in each call, which a short text would show.
+    # Called as in a program: a `partial` would build its keywords in each call, which would show on a short text.
     def to_list(text: str) -> list[int]:
         found: list[int] = encode(text, add_special=False, parse_special=False)
         return found
@@ -110,7 +109,7 @@ def open_llama_cpp(case: Case) -> Engine:
 
 @cache
 def _silence_llama_cpp() -> Any:
-    """Switch its log off. The result is kept, since the library has a pointer to it for as long as it lives."""
+    """Switch its log off. The result is kept, since the library holds a pointer to it."""
     import llama_cpp
 
     silent = llama_cpp.llama_log_callback(lambda *_: None)
@@ -133,7 +132,7 @@ def open_tokenizers(case: Case) -> Engine:
 def open_tokenizers_1(case: Case) -> Engine:
     """HF tokenizers 1.0, beside the other version."""
     tokenizer = _tokenizers_1().Tokenizer.from_file(str(case.tokenizer_json))
-    tokenizer.encode("Hello world")  # a pattern that it cannot take is an error only now
+    tokenizer.encode("Hello world")  # an unsupported pattern is an error only here
 
     def encode(text: str) -> Any:
         return tokenizer.encode(text, add_special_tokens=False).ids
@@ -143,7 +142,7 @@ def open_tokenizers_1(case: Case) -> Engine:
 
 @cache
 def _tokenizers_1() -> Any:
-    """The module, which the other version's name hides."""
+    """The module, which is hidden by the other version's name."""
     from reference import tokenizers_1
 
     def taken_out() -> dict[str, Any]:
@@ -215,7 +214,7 @@ def open_pyrwkv(case: Case) -> Engine:
 
 
 def open_tiktoken(case: Case) -> Engine:
-    """tiktoken, from the same vocabulary, whose ids are its ranks; `encode_ordinary` is its fastest way."""
+    """tiktoken, from the same vocabulary, whose ids are its ranks; `encode_ordinary` is its fastest method."""
     import tiktoken
     from tokenizer_json import SINGLE_PATTERNS
 
@@ -229,7 +228,7 @@ def open_tiktoken(case: Case) -> Engine:
 
 
 def open_gigatoken(case: Case) -> Engine:
-    """gigatoken, from a file of the same vocabulary. One text is one thread's work to it."""
+    """gigatoken, from a file of the same vocabulary. It uses one thread per text."""
     from gigatoken import Tokenizer
 
     if case.tokenizer.vocabulary.tokenizer_model.has_scores:
@@ -267,7 +266,7 @@ PACKAGES = {
 _BYTE_PAIRS = {"gpt2", "gemma4"}
 _IN_TOKENIZER_JSON = {*_BYTE_PAIRS, "llama", "bert", "t5"}
 
-# The tokenizer.ggml.model of the vocabularies that each has rules for; the others take any.
+# The tokenizer.ggml.model of the vocabularies that each supports; the others take any.
 KNOWN_MODELS: dict[str, set[str]] = {
     "HF tokenizers": _IN_TOKENIZER_JSON,
     "HF tokenizers 1.0": _IN_TOKENIZER_JSON,
@@ -287,5 +286,5 @@ def knows(name: str, case: Case) -> bool:
 
 
 def openers(engine: str) -> dict[str, Opener]:
-    """All that may be measured, by name; `engine` is ours."""
+    """All engines that may be measured, by name; `engine` is ours."""
     return {OURS: lambda case: open_ours(case, engine), **PEERS}

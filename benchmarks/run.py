@@ -1,11 +1,11 @@
-"""Everything that is to be fast, measured in one run beside its peers, with ids checked first.
+"""Everything that should be fast, measured in one run beside its peers, with ids checked first.
 
     python scripts/reference.py prepare --vocabs --library --command
     pip install '.[bench]'
     python benchmarks/run.py [--vocab NAME …] [--text FILE …] [--part NAME …] [--json results.json] [--quick]
 
-What each row means and how to read it: docs/performance.md. What is not installed or not prepared is left out, and the
-output says so. Ends with status 1 if our ids differ from llama.cpp's; a goal that is not reached is no error.
+What each row means and how to read it: docs/performance.md. Parts that are not installed or not prepared are left out,
+and the output says so. Ends with status 1 if our ids differ from llama.cpp's; a missed goal is not an error.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from timing import say
 from ggufbpe import GGUFWarning
 
 PARTS = ("encode", "short", "open", "process", "threads")
-OF_PEERS = {"encode", "short"}  # parts that every engine has a row in
+OF_PEERS = {"encode", "short"}  # parts with a row for every engine
 QUICK = {"megabytes": 0.2, "long_megabytes": 0.5, "rounds": 1}
-STACK = 100 << 20  # bytes; llama.cpp needs more than the usual 8 MB where a word is long
+STACK = 100 << 20  # bytes; llama.cpp needs more than the usual 8 MB for a long word
 
 
 def main() -> int:
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """The options; `--quick` gives way to what is said outright."""
+    """The options; explicit ones override `--quick`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     known = ", ".join(cases.NAMES)
     parser.add_argument("--vocab", nargs="+", metavar="NAME", help=f"of {known}; or GGUF files; default: all")
@@ -66,16 +66,16 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--json", metavar="FILE", help="write all figures there, too")
     parser.add_argument("--quick", action="store_true", help="small texts, one round: to see that it works")
     parser.add_argument("--engine", default="auto", choices=["auto", "native", "reference"], help="ours")
-    parser.add_argument("--megabytes", type=float, default=8, help="take so much of each text")
-    parser.add_argument("--long-megabytes", type=float, default=40, help="and so much for the one long text")
-    parser.add_argument("--rounds", type=int, default=5, help="how often each thing is measured in turn")
+    parser.add_argument("--megabytes", type=float, default=8, help="size of each text")
+    parser.add_argument("--long-megabytes", type=float, default=40, help="size of the one long text")
+    parser.add_argument("--rounds", type=int, default=5, help="how often everything is measured in turn")
     if "--quick" in arguments:
         parser.set_defaults(**QUICK)
     return parser.parse_args(arguments)
 
 
 def raise_stack_limit() -> None:
-    """llama.cpp's regular expressions call themselves for each character of a word."""
+    """llama.cpp's regular expressions recurse for each character of a word."""
     try:
         import resource
     except ImportError:
@@ -87,7 +87,7 @@ def raise_stack_limit() -> None:
 
 
 def measure(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
-    """All figures of all vocabularies and texts, as JSON holds them: first none, then after each vocabulary."""
+    """All figures of all vocabularies and texts, in JSON types: first none, then after each vocabulary."""
     size, long_size = int(options.megabytes * 1e6), int(options.long_megabytes * 1e6)
     long_texts = chosen_texts(options.text, max(size, long_size))
     results: dict[str, Any] = {
@@ -104,7 +104,7 @@ def measure(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any
     left_out = results["left_out"]
     yield results
     openers = installed(peers.openers(options.engine), left_out)
-    if not OF_PEERS & set(options.part):  # ids are compared all the same
+    if not OF_PEERS & set(options.part):  # ids are compared anyway
         openers = {name: opener for name, opener in openers.items() if name in (peers.OURS, peers.LLAMA_CPP)}
     for case in cases.cases(options.vocab or list(cases.NAMES), folder, left_out):
         measure_case(case, long_texts, openers, options, results)
@@ -157,20 +157,20 @@ def add(results: dict[str, Any], part: str, found: tuple[list[Any], list[Any]]) 
 
 
 def chosen_texts(arguments: list[str] | None, size: int) -> list[texts.Text]:
-    """The texts that are given, or else those of the machine."""
+    """The given texts, or else those of the machine."""
     if arguments:
         return [texts.given_text(argument, size) for argument in arguments]
     return texts.machine_texts(size)
 
 
 def at_least(text: texts.Text, size: int) -> texts.Text:
-    """The text, repeated until it has `size` bytes. Only for threads: a repeated text is known after its first time."""
+    """The text, repeated until it has `size` bytes. Only for threads: a repeated text is in the caches after once."""
     times = -(-size // max(text.size, 1))
     return text._replace(text=text.text * times).cut(size) if times > 1 else text
 
 
 def installed(openers: dict[str, peers.Opener], left_out: dict[str, str]) -> dict[str, peers.Opener]:
-    """The engines whose packages are there."""
+    """The engines whose packages are installed."""
     for name, package in peers.PACKAGES.items():
         if machine.versions()[package] is None:
             left_out[name] = f"the package {package} is not installed"

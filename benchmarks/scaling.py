@@ -1,13 +1,13 @@
-"""What a second thread gives: on many texts at once, and on one very long one.
+"""What a second thread gains: on many texts at once, and on one very long one.
 
     our tokenizer x texts -> [this file] -> figures and rows
 
-One and two threads are measured in turn, now the one first and now the other, each in a fresh tokenizer (first pass)
-and then again (later passes). What two threads can give at most is what the machine has: two virtual processors may be
-the two halves of one core at one moment and two cores at the next, and others use them as well. So there are many
-rounds, each of which goes through all texts, so that a bad minute is not all that a row has; each row says where the
-middle half of its rounds was, and beside the long texts stands what the machine gave in the same rounds: two tokenizers
-that share nothing, each with one half of the text at the same time.
+One and two threads are measured in turn, alternating which goes first, each in a fresh tokenizer (first pass) and then
+again (later passes). The machine limits what two threads can gain: two virtual processors may be the two halves of one
+core at one moment and two cores at the next, and others use them as well. So there are many rounds, each of which goes
+through all texts, so that a bad minute does not hit one row alone; each row gives the range of the middle half of its
+rounds, and the long texts have beside them what the machine gave in the same rounds: two tokenizers that share nothing,
+each with one half of the text at the same time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from texts import Text
 from timing import median_ratio, seconds
 
 # Times as many rounds. On two shared virtual processors, single rounds of one row had ratios from 1.0 to 2.5, and the
-# median of 9 of them is another one each time.
+# median of 9 of them differs each time.
 ROUNDS = 9
 DOCUMENT = 2000  # characters of a text of the batch
 LATER_PASSES = 3
@@ -34,7 +34,7 @@ ONE, TWO, APART = "one thread", "two threads", "two tokenizers, half each"
 PLAIN = {"add_special": False, "parse_special": False}
 
 Action = Callable[[], Any]
-Makers = dict[str, Callable[[], Action]]  # what is measured, each time in fresh tokenizers
+Makers = dict[str, Callable[[], Action]]  # the measured actions, each time in fresh tokenizers
 Times = dict[str, list[float]]  # seconds of each round, by what was measured
 
 
@@ -54,7 +54,7 @@ class Subject(NamedTuple):
 def scaling(
     case: Case, texts: Sequence[tuple[Text, Text]], engine: str, rounds: int, left_out: dict[str, str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Of each (text, long text), a batch made of the first, and the second as it is: figures and rows."""
+    """For each (text, long text), a batch made from the first, and the second as it is: figures and rows."""
     tokenizer = our_tokenizer(case, engine)
     subjects = []
     for text, long in texts:
@@ -110,7 +110,7 @@ def _subjects(case: Case, text: Text, long: Text, engine: str) -> list[Subject]:
 
 
 def split_into_documents(text: str) -> list[str]:
-    """The text in pieces of about `DOCUMENT` characters that end at the end of a line."""
+    """The text in pieces of about `DOCUMENT` characters that end at line ends."""
     documents, piece, length = [], [], 0
     for line in text.splitlines(keepends=True):
         piece.append(line)
@@ -122,7 +122,7 @@ def split_into_documents(text: str) -> list[str]:
 
 
 def _halves(text: str) -> tuple[str, str]:
-    """The text in two, at the end of a line."""
+    """The text in two halves, split at a line end."""
     middle = text.find("\n", len(text) // 2) + 1
     return text[:middle], text[middle:]
 
@@ -141,7 +141,7 @@ def _at_once(actions: list[Action]) -> list[Any]:
 
 
 def _note(times: Times) -> str:
-    """How far the rounds are apart, and what the machine gave."""
+    """The spread of the rounds, and what the machine gave."""
     low, _, high = statistics.quantiles((one / two for one, two in zip(times[ONE], times[TWO])), n=4)
     note = f"middle half {low:.2f} to {high:.2f}"
     return f"{note}; {APART}: {median_ratio(times[ONE], times[APART]):.2f} x" if APART in times else note

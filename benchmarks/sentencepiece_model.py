@@ -1,4 +1,4 @@
-"""A vocabulary as a sentencepiece `.model`: what sentencepiece reads, and gigatoken for SPM.
+"""A vocabulary as a sentencepiece `.model`, which sentencepiece reads, and gigatoken for SPM.
 
     vocab/ -> [this file] -> peers.py
 

@@ -15,7 +15,7 @@ VERDICT = {True: "yes", False: "NO", None: ""}
 
 
 def print_all(results: dict[str, Any]) -> None:
-    """What was measured with, the speeds, and the goals."""
+    """The conditions, the speeds, and the goals."""
     for part in (
         _head(results),
         _speeds(results["encode"]),
@@ -78,7 +78,7 @@ def _short(figures: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _goals(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """A line for each comparison, those with a goal only."""
+    """A line for each comparison that has a goal."""
     for vocabulary in _distinct(row["vocabulary"] for row in rows):
         yield f"\n| {vocabulary} | text | ggufbpe | against | ratio | floor | met | aim | met | note |"
         yield "| --- |" + " --- |" * 9

@@ -1,8 +1,8 @@
-"""The texts that are measured: what the machine has, or files that are given.
+"""The measured texts: those of the machine, or given files.
 
     files of this machine -> [this file] -> run.py, instructions.py
 
-Three kinds, each with a fallback, so that every machine has them; `source` says which one it was:
+Three kinds, each with a fallback, so that every machine has them; `source` names the one used:
 
 - prose: the English dictionary of Debian's package dict-gcide (40 MB), else the docstrings of Python's library;
 - code: the source of Python's library;
@@ -10,8 +10,8 @@ Three kinds, each with a fallback, so that every machine has them; `source` says
   manpages-fr manpages-ja manpages-pl manpages-ru manpages-tr manpages-uk manpages-zh …), else the translations of the
   messages of installed programs (gettext), else words made of the letters of many scripts, always the same ones.
 
-A text is cut to the size that is asked for, never repeated: where a machine has less, it is shorter.
-But: two machines have different texts, so figures are to be compared within one run.
+A text is cut to the requested size, never repeated: if a machine has less, it is shorter.
+But: texts differ between machines, so compare figures only within one run.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def given_text(argument: str, size: int) -> Text:
 
 
 def first_with_text(name: str, size: int, sources: dict[str, Iterator[str]]) -> Text | None:
-    """The first of the sources that has as much as 100 kB, or else the last that has anything."""
+    """The first of the sources with at least 100 kB, or else the last that has anything."""
     found = None
     for source, parts in sources.items():
         text = Text(name, source, joined(parts, size))
@@ -96,7 +96,7 @@ def first_with_text(name: str, size: int, sources: dict[str, Iterator[str]]) -> 
 
 
 def joined(parts: Iterable[str], size: int) -> str:
-    """The parts put together, up to `size` bytes of UTF-8.
+    """The parts joined, up to `size` bytes of UTF-8.
 
     >>> joined(["ab", "cd", "ef"], 3)
     'abc'

@@ -1,8 +1,8 @@
-"""How time is taken.
+"""How time is measured.
 
     an action -> [this file] -> seconds
 
-The machine may be shared and noisy. So whatever is compared is measured in turn, round by round, and a ratio is the
+The machine may be shared and noisy. So everything compared is measured in turn, round by round, and a ratio is the
 median of the rounds' ratios: what disturbs one round disturbs both sides of it.
 """
 
@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-LOOP_SECONDS = 0.02  # a short action is repeated for so long
-MORE_ROUNDS = 3  # times as many for what takes little time
+LOOP_SECONDS = 0.02  # a short action is repeated for this long
+MORE_ROUNDS = 3  # times as many for short actions
 
 
 def seconds(action: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
@@ -34,7 +34,7 @@ def seconds(action: Callable[[], Any], clock: Callable[[], float] = time.perf_co
 
 
 def seconds_of_one(action: Callable[[], Any]) -> float:
-    """How long an action takes that is too short to be timed alone: the mean of many in a row."""
+    """The time of an action that is too short to be timed alone: the mean of many in a row."""
 
     def loop() -> None:
         for _ in range(count):
@@ -47,7 +47,7 @@ def seconds_of_one(action: Callable[[], Any]) -> float:
 
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """The median of the rounds' ratios; rounds that only one side has do not count.
+    """The median of the rounds' ratios; rounds of only one side do not count.
 
     >>> median_ratio([2.0, 9.0, 2.0], [1.0, 3.0])
     2.5

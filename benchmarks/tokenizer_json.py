@@ -1,12 +1,12 @@
-r"""A vocabulary as a tokenizer.json: what HF tokenizers and gigatoken read.
+r"""A vocabulary as a tokenizer.json, for HF tokenizers and gigatoken.
 
     vocab/ -> [this file] -> peers.py
 
-It is what `ggufbpe export` writes, with other patterns. The export has llama.cpp's words for every text, for which it
-spells out classes of characters; that would make the peers slower, and gigatoken knows a pattern by its very text. So
-these are the models' own, as their tokenizer.json files write them: `ORIGINALS`, and more here.
+As `ggufbpe export` writes it, with other patterns. The export has llama.cpp's words for every text, for which it spells
+out classes of characters; that would slow the peers down, and gigatoken knows a pattern by its exact text. So these are
+the models' own, as in their tokenizer.json files: `ORIGINALS`, and more here.
 
-But: only for measuring. Neither BOS nor control tokens are in it, and of pre-tokenizers only those that are measured.
+But: only for measuring. BOS and control tokens are missing, and only the measured pre-tokenizers are supported.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PATTERNS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-# tiktoken takes one pattern. Of a list, that is the same with what the earlier ones took shut out of the later one.
+# tiktoken takes one pattern. For a list, the later pattern excludes what the earlier ones take.
 SINGLE_PATTERNS: dict[str, str] = {
     "deepseek-v3": (
         rf"\p{{N}}{{1,3}}|[{KANA_HAN}]+|" + _PUNCTUATED + rf"|[^\r\n\p{{L}}\p{{P}}\p{{S}}\p{{N}}{KANA_HAN}]?"
@@ -58,7 +58,7 @@ def tokenizer_json(vocabulary: Vocabulary) -> str:
     document = json.loads(to_tokenizer_json(vocabulary).files[TOKENIZER_JSON])
     added = [token for token in document["added_tokens"] if not token["special"]]
     changed = {"added_tokens": added, "pre_tokenizer": pre_tokenizer, "post_processor": None}
-    if entry.byte_encode:  # what marks the words of an export whose patterns HF tokenizers 1.0 does not know
+    if entry.byte_encode:  # drop the word borders of an export whose patterns HF tokenizers 1.0 does not know
         changed["normalizer"] = None
     return json.dumps({**document, **changed})
 
@@ -124,7 +124,7 @@ def _spm(vocabulary: Vocabulary) -> dict[str, Any]:
 
 
 def _word_piece(vocabulary: Vocabulary) -> dict[str, Any]:
-    """As BERT's: what begins a word is as it is, and all else has "##" before it."""
+    """As BERT's: a piece that begins a word is plain, and all others have "##" before them."""
     flags = {"lowercase": vocabulary.lowercase, "strip_accents": vocabulary.strip_accents}
     model = {
         "type": "WordPiece",

@@ -2,12 +2,12 @@
 
     python benchmarks/train.py [--vocab-size 32000] [--megabytes 8 40] [--rounds 3] [--one-thread] [--json results.json]
 
-Both learn from the same file with GPT-2's splitting and HF's order of ties, each in a process of its own, so that the
-peak of memory is its own as well. HF gets the text in pieces that are cut where no word is, since it takes one thread
-for a piece; it uses all threads, and so do we, but with --one-thread. What is timed goes from opening the file to the
-last merge; the imports are not in it.
+Both learn from the same file with GPT-2's splitting and HF's order of ties, each in its own process, so that the peak
+of memory is its own as well. HF gets the text in pieces cut between words, since it uses one thread per piece; both use
+all threads unless --one-thread is given. Timing runs from opening the file to the last merge, without imports.
 
-The text is English prose (texts.py), and past its end the code and languages that the machine has.
+
+The text is English prose (texts.py), then the code and languages that the machine has.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for size in options.megabytes:
             path = Path(folder, "text")
-            # Not written here: a child's peak of memory begins with its parent's.
+            # Written by a child: a child's peak of memory starts at its parent's.
             command = [sys.executable, __file__, "--megabytes", str(size), "--megabytes-to", str(path)]
             subprocess.run(command, check=True)
             rounds: dict[str, list[dict[str, Any]]] = {engine: [] for engine in engines}
@@ -88,7 +88,7 @@ def parse() -> argparse.Namespace:
 
 
 def prose(size: int) -> bytes:
-    """English prose of `size` bytes; what is missing is code and other languages."""
+    """English prose of `size` bytes, filled up with code and other languages."""
     text = texts.joined(chain(texts.dictionary(), texts.docstrings(), texts.sources(), texts.manuals()), size)
     return text.encode()
 
@@ -97,7 +97,7 @@ def prose(size: int) -> bytes:
 
 
 def measure(engine: str, path: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Seconds, peak memory and merges of one engine, in a process of its own."""
+    """Seconds, peak memory and merges of one engine, in its own process."""
     command = [sys.executable, __file__, "--child", engine, "--file", str(path)]
     command += ["--vocab-size", str(options.vocab_size)]
     environment = dict(os.environ)
@@ -145,7 +145,7 @@ def by_hf(path: Path, vocab_size: int, threads: int | None) -> tuple[float, list
 
 
 def pieces(path: Path) -> Iterator[str]:
-    """The text, cut behind lines after which every word begins anew."""
+    """The text, cut after lines that end a word."""
     text = path.read_bytes().decode()
     start = 0
     ends = re.compile(r"[!-~]\n(?=[A-Za-z])")

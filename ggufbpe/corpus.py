@@ -18,7 +18,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 from .errors import printable
 from .extras import NotInstalledError, imported
@@ -31,6 +31,7 @@ _OF_A_REPOSITORY = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT
 DEFAULT_FIELD = "text"  # of JSON lines
 
 Report = Callable[[str, Exception], object]
+T = TypeVar("T")
 
 
 class CorpusError(ValueError):
@@ -248,16 +249,24 @@ def records(
     stream: Any, name: str, field: str | None, report: Report
 ) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """The texts of JSON lines as bytes, with all fields. Lines that have none are reported together, at the end."""
+    for text, fields in read_lines(
+        stream, name, report, lambda line: record_of(line.decode("utf-8", "surrogateescape"), field)
+    ):
+        yield utf8(text), fields
+
+
+def read_lines(stream: Any, name: str, report: Report, read: Callable[[bytes], T]) -> Iterator[T]:
+    """What `read` makes of each line; those of which it raises a `ValueError` are reported together, at the end."""
     bad, first = 0, ""
     for number, line in enumerate(lines(stream), 1):
         if not line.strip():
             continue
         try:
-            text, fields = record_of(line.decode("utf-8", "surrogateescape"), field)
+            found = read(line)
         except ValueError as error:
             bad, first = bad + 1, first or f"line {number}: {error}"
         else:
-            yield utf8(text), fields
+            yield found
     if bad:
         left_out = "" if bad == 1 else f" ({bad} such lines)"
         report(name, CorpusError(f"left out: {first}{left_out}"))

@@ -2,21 +2,21 @@
 
     tests/kernel/*.cpp, ggufbpe/kernel/src -> .cache/kernel-tests-<sanitizers>/ -> [this file] -> exit status
 
-Without arguments, a short run under AddressSanitizer and UndefinedBehaviorSanitizer, for CI: memory that is used again,
-words of every length, and fuzzing of the reader of strings, the splitter and the encoder against slow models. `--long
-MINUTES` fuzzes for as long; `--threads` runs many threads under ThreadSanitizer; `--plain` does without sanitizers,
-which makes ten times the cases. A case that fails is printed with the arguments that run it again. So is one that is
-slow: not by the clock, which tells little on a busy machine and under sanitizers, but by the basic blocks that the
-kernel runs, which are the same every time (-fsanitize-coverage=trace-pc counts them).
+Without arguments, a short run under AddressSanitizer and UndefinedBehaviorSanitizer, for CI: reused memory, words of
+every length, and fuzzing of the reader of strings, the splitter and the encoder against slow models. `--long MINUTES`
+fuzzes for that long; `--threads` runs many threads under ThreadSanitizer; `--plain` runs without sanitizers, and ten
+times the cases. A case that fails is printed with the arguments that repeat it. So is one that is slow: not by the
+clock, which says little on a busy machine and under sanitizers, but by the basic blocks that the kernel runs, which
+are the same every time (-fsanitize-coverage=trace-pc counts them).
 
 `--arm64`, `--s390x` (big-endian) and `--windows` compile for that machine and run here, in QEMU or Wine, without
 sanitizers. Debian's packages for that are g++-aarch64-linux-gnu or g++-s390x-linux-gnu with qemu-user, and
 g++-mingw-w64-x86-64-posix with wine and wine64.
 
 Needs CMake and a C++17 compiler (CXX; g++ and clang++ have the sanitizers). Cases of the fuzzers come from a seed, so
-that a run can be had again; `--libfuzzer` lets clang's libFuzzer choose them by what code they reach.
+that a run can be repeated; `--libfuzzer` lets clang's libFuzzer choose them by the code they reach.
 
-But: the compiled module as Python uses it is tested by tests/, this is the C++ alone.
+But: the extension as Python uses it is tested by tests/; this is only the C++.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
-CHECKS = ("check_memory", "check_polls", "check_words")  # nothing is chosen in them
+CHECKS = ("check_memory", "check_polls", "check_words")  # they have no random cases
 FUZZERS = ("fuzz_strings", "fuzz_split", "fuzz_encoder", "fuzz_longest", "fuzz_plamo", "fuzz_scores")
 PORTABLE = "_portable"  # the same with baseline instructions only
 # In seconds.
@@ -62,7 +62,7 @@ class Kind(NamedTuple):
     sanitize: str = ""
     configure: tuple[str, ...] = ()
     emulator: tuple[str, ...] = ()
-    packages: str = ""  # Debian's, that have both
+    packages: str = ""  # of Debian, with both
     suffix: str = ""  # of programs
     left_out: tuple[str, ...] = ()
 
@@ -109,7 +109,7 @@ MACHINES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--long", type=float, metavar="MINUTES", help="fuzz for as long, all harnesses")
+    parser.add_argument("--long", type=float, metavar="MINUTES", help="fuzz for that long, all harnesses")
     parser.add_argument("--threads", action="store_true", help="run many threads, under ThreadSanitizer")
     parser.add_argument("--plain", action="store_true", help="without sanitizers")
     for name, machine in MACHINES.items():
@@ -119,10 +119,10 @@ def main() -> None:
     parser.add_argument(
         "--libfuzzer", action="store_true", help="let libFuzzer choose the cases (CXX=clang++)"
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the cases; 1 if not given")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the cases (default: 1)")
     arguments = parser.parse_args()
     if arguments.libfuzzer and not arguments.long:
-        parser.error("--libfuzzer goes with --long")
+        parser.error("--libfuzzer needs --long")
     if arguments.machine:
         kind = MACHINES[arguments.machine]
     else:
@@ -181,7 +181,7 @@ def _compiler(kind: Kind) -> list[str]:
 
 
 def _write_tables() -> Path:
-    """The registry as numbers: one splitting of each family, in the form that tests/kernel/entries.h reads."""
+    """The registry as numbers: one splitting of each family, in the format that tests/kernel/entries.h reads."""
     sys.path.insert(0, str(ROOT))
     from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
     from ggufbpe.models.bpe.tables import tables

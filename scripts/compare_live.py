@@ -1,4 +1,4 @@
-"""Compares both engines with the real llama.cpp on random texts, in process and by its command.
+"""Compares both engines with the real llama.cpp on random texts, in process and through its command.
 
     python scripts/reference.py prepare
     python scripts/compare_live.py --strings 1000000 --seed 1 --processes 2
@@ -6,16 +6,16 @@
 
 Every pre-tokenizer name gets its share of the strings: over GPT-2's vocabulary, over one whose ids show where
 words end (for names that do not byte-encode: over a raw UTF-8 one), and over vocabularies with random merges,
-special tokens and flags; the real vocabularies get some more. For each string, the ids of the compiled engine,
-alone and in batches, those of the reference engine and llama.cpp's are compared, and the
-text of ids, under random flags; for each vocabulary all that loading decides. A difference is shrunk and
-printed. Then the command `llama-tokenize` and ours get the same arguments, and their output must be the same
-bytes.
+special tokens and flags; the real vocabularies get some as well. For each string, the ids of the compiled engine,
+alone and in batches, those of the reference engine and those of llama.cpp are compared, and the text of ids,
+under random flags; for each vocabulary everything that loading decides. A difference is shrunk and printed. Then
+the command `llama-tokenize` and ours get the same arguments, and their output must be the same bytes.
 
-The llama.cpp that is asked is the newer state of scripts/reference.py, or the one that `--state` says; the older one
-is not asked for the names that it does not know. The command is always the older one's.
 
-Where the compiled engine is not installed, the reference engine is compared alone, which standard error says.
+llama.cpp is the newer state of scripts/reference.py, or the one given by `--state`; the older one is not asked about
+names that it does not know. The command is always the older one's.
+
+Without the compiled engine, only the reference engine is compared; a note on standard error says so.
 
 Ends with lines of totals, and with status 1 if anything differed. The same seed asks the same questions,
 whatever the number of processes.
@@ -80,21 +80,21 @@ REAL = [
     ),
     *("mpt", "qwen2", "qwen35", "refact", "starcoder"),
 ]
-BATCH = 16_000  # so many that threads share them out
+BATCH = 16_000  # enough to be divided among threads
 BATCH_THREADS = 2
 LONG_TEXT_FOR = 1000  # short ones
 STRINGS_OF_RANDOM_VOCABULARY = 5000
-STRINGS_OF_OTHER_MODEL = 500  # of which more goes wrong in the vocabulary than in the text
+STRINGS_OF_OTHER_MODEL = 500  # where more goes wrong in the vocabulary than in the text
 COMMANDS_AT_A_TIME = 25
 RANDOM_SHARE = 0.3  # of the strings of a name, over random vocabularies
-REAL_SHARE = 0.05  # of all strings, over the real vocabularies with the names they have
+REAL_SHARE = 0.05  # of all strings, over the real vocabularies with their own names
 STACK = 1 << 30  # bytes for llama.cpp, so that it has an answer for long runs, too
 SHOWN = 20  # differences printed; all are counted
 
 
 @dataclass(frozen=True)
 class Job:
-    """Some strings for one name, over one vocabulary or, where that is None, random ones."""
+    """Some strings for one name, over one vocabulary or, if that is None, random ones."""
 
     name: str
     vocabulary: Path | None
@@ -120,7 +120,7 @@ class Comparison:
         self._engines: dict[str, Tokenizer] = {}
 
     def open(self, path: Path, name: str) -> bool:
-        """Go over to a vocabulary; False if llama.cpp refuses it, which we must then do, too."""
+        """Switch to a vocabulary; False if llama.cpp refuses it, which we must do, too."""
         self._name = name
         try:
             self._oracle.open(path)
@@ -157,7 +157,7 @@ class Comparison:
     def _compare_batches(
         self, questions: Sequence[tuple[bytes, bool, bool]], answers: Sequence[list[int] | Crash]
     ) -> None:
-        """The same once more, the texts with the same flags together, but for those that make llama.cpp crash."""
+        """The same again, texts with equal flags together, without those that crash llama.cpp."""
         for flags in {question[1:] for question in questions}:
             both = [
                 (question[0], answer)
@@ -228,7 +228,7 @@ class Comparison:
 
     def _report_ids(self, text: bytes, add_special: bool, parse_special: bool) -> None:
         def both(part: bytes) -> tuple[Any, Any]:
-            """What is expected, and the first answer that is another, if there is one."""
+            """The expected answer, and the first answer that differs from it, if any."""
             question = (part, add_special, parse_special)
             ours = [self._encode(engine, question) for engine in self._engines]
             expected = self._oracle.tokenize_each([question])[0]
@@ -263,7 +263,7 @@ class Comparison:
 
 
 def shrink(value: Any, both: Callable[[Any], tuple[Any, Any]]) -> Any:
-    """The shortest part of a sequence, by leaving out stretches, on which the two still differ."""
+    """The shortest part of a sequence, found by leaving out stretches, on which the two still differ."""
 
     def differs(part: Any) -> bool:
         expected, ours = both(part)
@@ -283,7 +283,7 @@ def shrink(value: Any, both: Callable[[Any], tuple[Any, Any]]) -> Any:
 
 
 def run(job: Job) -> Result:
-    """Do one job: a process's work."""
+    """Do one job, the work of one process."""
     result = Result()
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, Oracle(RAW, job.state, stack=STACK) as oracle:
@@ -307,11 +307,11 @@ def run(job: Job) -> Result:
 
 
 def _random_keys(seed: str, name: str, state: str) -> dict[str, Any]:
-    """The metadata of a random vocabulary for a pre-tokenizer or for another model than byte pair encoding."""
+    """The metadata of a random vocabulary for a pre-tokenizer, or for a model other than byte pair encoding."""
     source = RandomTexts(seed)
     if name in OTHER_MODELS:
         keys = OTHER_MODELS[name](seed, source)
-        if state == OLDER and name == "plamo2":  # which it adds nothing to, whatever the file says
+        if state == OLDER and name == "plamo2":  # to which it adds nothing, whatever the file says
             keys |= {"tokenizer.ggml.add_bos_token": False, "tokenizer.ggml.add_eos_token": False}
         return keys
     return random_vocabulary(seed, name, name not in RAW_NAMES, source)
@@ -335,7 +335,7 @@ def _compare_strings(comparison: Comparison, path: Path, name: str, count: int, 
         texts = [source.text() for _ in range(min(BATCH, count - start))]
         texts += [source.long_text() for _ in range(len(texts) // LONG_TEXT_FOR)]
         found = comparison.ids([(text, *flags()) for text in texts])
-        sequences = [ids for ids in found[::8] if -1 not in ids]  # which stands for a missing unknown token
+        sequences = [ids for ids in found[::8] if -1 not in ids]  # -1 stands for a missing unknown token
         for _ in range(len(texts) // 16):
             sequences.append([dice.randrange(tok.vocab_size) for _ in range(dice.randrange(8))])
         comparison.decoded([(ids, *flags()) for ids in sequences])
@@ -368,7 +368,7 @@ def jobs(strings: int, seed: int, names: list[str], state: str = NEWER) -> list[
 
 
 def _share(total: int, number: int, count: int) -> int:
-    """What number `number` gets of `total` dealt out to `count`.
+    """The share of number `number` when `total` is divided among `count`.
 
     >>> [_share(10, number, 4) for number in range(4)]
     [3, 3, 2, 2]
@@ -436,7 +436,7 @@ def run_commands(seed: str, count: int) -> Result:
         try:
             paths.append(vocabulary(title))
         except NotPreparedError:
-            break  # `jobs` has said so
+            break  # reported by `jobs`
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "prompt.txt"
         for number, (arguments, content, stdin) in enumerate(command_cases(seed, count, file)):
@@ -474,12 +474,12 @@ def _can_open(path: Path) -> bool:
 
 
 def _is_other(one: Any, other: Any) -> bool:
-    """Whether ids differ. Of errors (str) it does not matter which byte of a text they name."""
+    """Whether ids differ. For errors (str), it does not matter which byte of a text they name."""
     return bool(one != other) and not (isinstance(one, str) and isinstance(other, str))
 
 
 def _as_text(data: bytes) -> str | bytes:
-    """The text as `str`, if it can be one."""
+    """The text as `str`, if possible."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -507,7 +507,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--names", nargs="+", choices=ALL_NAMES, metavar="NAME", help="default: all")
     parser.add_argument(
-        "--state", choices=[NEWER, OLDER], default=NEWER, help=f"of llama.cpp; default: {NEWER}"
+        "--state", choices=[NEWER, OLDER], default=NEWER, help=f"state of llama.cpp (default: {NEWER})"
     )
     parser.add_argument("--processes", type=int, default=multiprocessing.cpu_count())
     parser.add_argument("--commands", type=int, default=300, help="runs of llama-tokenize; 0 for none")
@@ -515,7 +515,7 @@ def main() -> int:
     arguments = parser.parse_args()
     start = time.perf_counter()
     if native is None:
-        print("there is no compiled engine: the reference engine is compared alone", file=sys.stderr)
+        print("there is no compiled engine: only the reference engine is compared", file=sys.stderr)
     result = Result()
     unknown = NOT_IN_OLDER if arguments.state == OLDER else ()
     names = [name for name in arguments.names or ALL_NAMES if name not in unknown]

@@ -1,4 +1,4 @@
-r"""What changed between two states of llama.cpp, as far as tokenizers go.
+r"""What changed between two states of llama.cpp, as far as tokenizers are concerned.
 
     python scripts/compare_llama_cpp.py old.tar.gz new.tar.gz
     python scripts/compare_llama_cpp.py old/llama.cpp new/llama.cpp --libraries 0c1e57098 b11549 --texts 20000
@@ -6,12 +6,12 @@ r"""What changed between two states of llama.cpp, as far as tokenizers go.
 A state is a folder with llama.cpp in it, or an archive (a source distribution that carries it). Its sources are read
 for names of pre-tokenizers with their flags, patterns, tokenizer models with their special ids, texts that become
 special tokens or end a generation, metadata keys, and names that set attributes; a line is printed for each that is
-new (+), gone (-) or changed (~). What these do not show is in some function: those whose code changed are named, to
-be read. `--libraries` asks two shared libraries (or states of scripts/reference.py) for the ids of random texts, under
+new (+), gone (-) or changed (~). Other changes are inside functions: those whose code changed are named, to be
+read. `--libraries` asks two shared libraries (or states of scripts/reference.py) for the ids of random texts, under
 each name that both sources have. The status is 1 if anything differs.
 
-But: C++ is read by regular expressions that know how these files are written. A kind of fact of which an old state has
-some and a new one none is an error, not a change.
+But: C++ is read by regular expressions that know how these files are written. If an old state has some facts of a kind
+and a new one none, that is an error, not a change.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from ggufbpe.oracles.llama_cpp import LlamaCpp, LoadError
 
 VOCAB, UNICODE, ARCH = "src/llama-vocab.cpp", "src/unicode.cpp", "src/llama-arch.cpp"
 FILES = (VOCAB, UNICODE, ARCH)
-SHOWN = 10  # texts with other ids
+SHOWN = 10  # texts whose ids differ
 
-Facts = dict[str, dict[str, str]]  # by kind: what each one is, by its name
+Facts = dict[str, dict[str, str]]  # by kind and name
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _COMMENT = re.compile(rf"({_STRING}|'(?:[^'\\]|\\.)')|//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -66,12 +66,12 @@ def sources(state: Path) -> dict[str, str]:
 
 
 def facts(source: dict[str, str]) -> Facts:
-    """What the sources of a state say, by kind."""
+    """The facts in the sources of a state, by kind."""
     vocab = source[VOCAB]
     return {
         "pre-tokenizer": dict(_pre_tokenizers(vocab)),
         "patterns of": dict(_patterns(vocab)),
-        "pattern split by hand": dict(_by_hand(source[UNICODE])),
+        "pattern split by hand": dict(_hand_written(source[UNICODE])),
         "tokenizer model": dict(_models(vocab)),
         "special text": dict(_special_texts(vocab)),
         "names that": dict(_telling_names(vocab)),
@@ -81,7 +81,7 @@ def facts(source: dict[str, str]) -> Facts:
 
 
 def _block(text: str, start: int) -> str:
-    """What stands between the next brace from `start` on and the one that closes it."""
+    """The text between the next brace from `start` on and the one that closes it."""
     depth = 0
     begin = text.index("{", start)
     for part in re.compile(rf"{_STRING}|'(?:[^'\\]|\\.)'|[{{}}]").finditer(text, begin):
@@ -104,15 +104,15 @@ def _pre_tokenizers(vocab: str) -> Iterator[tuple[str, str]]:
 
 
 def _patterns(vocab: str) -> Iterator[tuple[str, str]]:
-    """The patterns and `byte_encode` of each type of pre-tokenizer, where llm_tokenizer_bpe chooses them."""
+    """The patterns and `byte_encode` of each type of pre-tokenizer, from llm_tokenizer_bpe."""
     text = _block(vocab, vocab.index("switch (vocab.get_pre_type())"))
     for part in re.finditer(r"((?:case \w+:\s*|default:\s*)+)(.*?break;)", text, re.DOTALL):
         for name in re.findall(r"LLAMA_VOCAB_PRE_TYPE_(\w+)|(default)", part[1]):
             yield "".join(name), _one_line(part[2])
 
 
-def _by_hand(unicode: str) -> Iterator[tuple[str, str]]:
-    """The patterns for which a function of its own does the work, and which."""
+def _hand_written(unicode: str) -> Iterator[tuple[str, str]]:
+    """The patterns that have a hand-written function, and which."""
     for part in re.finditer(
         r"if\s*\(((?:[^(){}]|\([^()]*\))*?regex_expr\s*==.*?)\)\s*\{(.*?)\}", unicode, re.DOTALL
     ):
@@ -121,7 +121,7 @@ def _by_hand(unicode: str) -> Iterator[tuple[str, str]]:
 
 
 def _models(vocab: str) -> Iterator[tuple[str, str]]:
-    """Each name in `tokenizer.ggml.model`, with the special ids and the rest that its branch assigns."""
+    """Each name in `tokenizer.ggml.model`, with the special ids and other values that its branch assigns."""
     for branch in re.finditer(rf"if\s*\(((?:\s*\|*\s*tokenizer_model\s*==\s*{_STRING})+)\s*\)", vocab):
         assigned = _one_line(" ".join(part[0] for part in _ASSIGNMENT.finditer(_block(vocab, branch.end()))))
         for name in re.findall(rf"tokenizer_model\s*==\s*({_STRING})", branch[1]):
@@ -141,13 +141,13 @@ def _special_texts(vocab: str) -> Iterator[tuple[str, str]]:
 
 
 def _telling_names(vocab: str) -> Iterator[tuple[str, str]]:
-    """The parts of names that set attributes of tokens, by what they are looked for in."""
+    """The parts of names that set attributes of tokens, by the variable they are searched in."""
     for variable, names in re.findall(r"_contains_any\((\w+), \{([^}]*)\}\)", vocab):
         yield f"set attributes, in {variable}: {', '.join(re.findall(_STRING, names))}", ""
 
 
 def _functions(text: str, file: str) -> dict[str, str]:
-    """The code of each function and class that begins a line; functions of one name have it together."""
+    """The code of each function and class that begins a line; functions of one name are joined."""
     found: dict[str, str] = {}
     for head in re.finditer(
         r"^(?![#}\s])([^;\n=]*?[\w:~]+\s*(?:\([^;{}]*\))?[^;{}()=]*)\{", text, re.MULTILINE
@@ -159,11 +159,11 @@ def _functions(text: str, file: str) -> dict[str, str]:
 
 
 def changes(old: Facts, new: Facts) -> Iterator[str]:
-    """A line for each fact that is new, gone or another."""
+    """A line for each fact that is new, gone or changed."""
     for kind, before in old.items():
         after = new[kind]
         if not before or not after:
-            raise ValueError(f"nothing was found for {kind!r}: are these files written otherwise?")
+            raise ValueError(f"nothing was found for {kind!r}: are these files written differently now?")
         said = kind != "code of"  # code is too long to be shown
         for name in sorted(before.keys() | after.keys()):
             if name not in before:
@@ -184,7 +184,7 @@ def _texts(count: int, seed: int) -> list[bytes]:
 
 
 def other_ids(libraries: list[Path], names: list[str], count: int, seed: int) -> Iterator[str]:
-    """A line for each random text that has other ids in the second library, some of each name."""
+    """A line for each random text whose ids differ in the second library, at most `SHOWN` for each name."""
     with (
         tempfile.TemporaryDirectory() as folder,
         LlamaCpp(libraries[0], RAW) as old,
@@ -212,7 +212,7 @@ def other_ids(libraries: list[Path], names: list[str], count: int, seed: int) ->
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("old", type=Path, help="folder or archive of the old sources")
-    parser.add_argument("new", type=Path, help="of the new ones")
+    parser.add_argument("new", type=Path, help="folder or archive of the new sources")
     parser.add_argument(
         "--libraries",
         nargs=2,

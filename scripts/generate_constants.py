@@ -1,8 +1,8 @@
 """Write ggufbpe/gguf/constants.py from the `gguf` package.
 
-Constants and enumerations are the gguf package's, but importing it costs a quarter of a second (numpy and
-more), as much as a whole run of llama-tokenize. So the few that the reader and the vocabulary need are
-written into a module of their own, and tests/test_generated.py fails when they differ from the package.
+Constants and enumerations are the gguf package's, but importing it costs a quarter of a second (numpy and more), as
+much as a whole run of llama-tokenize. So the few that the reader and the vocabulary need are written into their own
+module, and tests/test_generated.py fails if they differ from the package.
 
     python scripts/generate_constants.py            # writes the file
     python scripts/generate_constants.py --print    # prints it
@@ -66,7 +66,7 @@ def enumeration(name: str, source: type[IntEnum], doc: str) -> list[str]:
 
 
 def module_text() -> str:
-    """The whole module, as it stands in the repository."""
+    """The whole module, as in the repository."""
     keys = {name: getattr(gguf.Keys.Tokenizer, name) for name in TOKENIZER_KEYS}
     for name, key in KEYS_WITHOUT_NAME.items():
         keys[name] = getattr(gguf.Keys.Tokenizer, name, key)

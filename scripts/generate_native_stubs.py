@@ -1,10 +1,10 @@
-"""Write ggufbpe/kernel/_native.pyi: the types of the compiled module, for the type checker and for editors.
+"""Write ggufbpe/kernel/_native.pyi: the types of the compiled engine, for the type checker and for editors.
 
     python scripts/generate_native_stubs.py            # write it
     python scripts/generate_native_stubs.py --print    # or show it
 
-nanobind's stubgen asks the module itself, so the module must be built first: `pip install -e .`, or any command that
-scripts/environment.sh sets up. The stubs are checked in, so that types are there where the module is not.
+nanobind's stubgen inspects the module itself, so that must be built first: `pip install -e .`, or any command that
+scripts/environment.sh sets up. The stubs are checked in, so that types are known without the module.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Written by scripts/generate_native_stubs.py; do not edit.
 """
 
 '''
-# What a strict type checker does not take as stubgen writes it.
+# Lines of stubgen that a strict type checker rejects, and their replacements.
 MENDED = {
     "def __eq__(self, other: Strings)": "def __eq__(self, other: object)",
     "raw: list,": "raw: list[Any],",
@@ -34,7 +34,7 @@ MENDED = {
 
 
 def module_text() -> str:
-    """The whole file, as it stands in the repository. `ModuleNotFoundError` where there is no compiled module."""
+    """The whole file, as in the repository. `ModuleNotFoundError` without the compiled engine."""
     module = import_module("ggufbpe.kernel._native")
     stubs = StubGen(module, include_docstrings=False, quiet=True)
     stubs.put(module)

@@ -1,4 +1,4 @@
-"""Write ggufbpe/unicode_classes.py: the class of every code point, as llama.cpp has them.
+"""Write ggufbpe/unicode_classes.py: the class of every code point in llama.cpp.
 
 llama.cpp's tables (src/unicode-data.cpp) equal the general categories of Unicode 15.1.0, outside the surrogates;
 `unicodedata2` of that version carries them, whatever Python runs this. Lower case comes from the running
@@ -90,7 +90,7 @@ def class_of(code_point: int) -> str:
 
 
 def runs_of(value_of: Callable[[int], int | None]) -> list[tuple[int, int, int]]:
-    """Neighbouring code points with the same value: the first, the last and the value; None is left out."""
+    """Neighbouring code points with the same value: the first, the last and the value; those with None are left out."""
     found: list[tuple[int, int, int]] = []
     for value, run in groupby(range(0x110000), key=value_of):
         if value is not None:
@@ -100,7 +100,7 @@ def runs_of(value_of: Callable[[int], int | None]) -> list[tuple[int, int, int]]
 
 
 def decomposed(code_point: int) -> int | None:
-    """The first code point of the canonical decomposition; None where there is none."""
+    """The first code point of the canonical decomposition; None if there is none."""
     if 0xD800 <= code_point < 0xE000:
         return None
     first = ord(unicodedata2.normalize("NFD", chr(code_point))[0])
@@ -113,7 +113,7 @@ def control(code_point: int) -> int | None:
 
 
 def wrapped(items: list[str], indent: str = "    ", width: int = 110) -> list[str]:
-    """`items` with commas, as many to a line as fit."""
+    """`items` with commas, as many per line as fit."""
     lines, line = [], indent
     for item in items:
         piece = item + ","
@@ -125,7 +125,7 @@ def wrapped(items: list[str], indent: str = "    ", width: int = 110) -> list[st
 
 
 def module_text() -> str:
-    """The whole module, as it stands in the repository."""
+    """The whole module, as in the repository."""
     runs = [(letter, next(run)) for letter, run in groupby(range(0x110000), key=class_of)]
     classes = "".join(letter for letter, _ in runs)
     lower_case = {

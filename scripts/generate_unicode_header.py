@@ -36,7 +36,7 @@ constexpr uint32_t CLASS_STARTS[CLASS_RUNS] = {{
 
 
 def module_text() -> str:
-    """The whole header, as it stands in the repository."""
+    """The whole header, as in the repository."""
     lines = wrapped([hex(start) for start in STARTS])
     lines += ["};", "constexpr char CLASS_LETTERS[CLASS_RUNS + 1] ="]
     lines += [f'    "{CLASSES[i : i + 100]}"' for i in range(0, len(CLASSES), 100)]

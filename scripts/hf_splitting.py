@@ -1,11 +1,11 @@
-r"""Holds ggufbpe/models/bpe/hf_splitting.py to Hugging Face's own engine.
+r"""Checks ggufbpe/models/bpe/hf_splitting.py against Hugging Face's own engine.
 
     python scripts/hf_splitting.py [FAMILY ...]        # what differs, on which characters; minutes for all
 
-Families whose original ggufbpe/interop/originals.py does not have are tried with the pattern that llama.cpp has, which
-is what it took from there; what differs is then how the two run it. Needs the package `tokenizers`.
+Families whose original is not in ggufbpe/interop/originals.py are tried with llama.cpp's pattern, which it took from
+there; any difference is then in how the two run it. Needs the package `tokenizers`.
 
-But: afmoe and the raw UTF-8 families are left out: what their tokenizer.json has is not known here.
+But: afmoe and the raw UTF-8 families are left out: the patterns of their tokenizer.json are not known here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SURROUNDINGS = (
 
 
 def entries() -> dict[str, PreTokenizer]:
-    """An entry of each family that can be tried."""
+    """One entry for each family that can be tried."""
     return {family: entry for family, entry in one_of_each().items() if family != "afmoe"}
 
 
@@ -43,7 +43,7 @@ def hugging_face(family: str) -> Callable[[str], list[str]]:
 
 
 def differing(family: str, code_points: Iterable[int]) -> dict[str, tuple[list[str], list[str]]]:
-    """The texts that the two split otherwise, of each code point in all surroundings: (theirs, ours)."""
+    """The texts that the two split differently, for each code point in all contexts: (theirs, ours)."""
     theirs, ours = hugging_face(family), splitter(entries()[family]).words
     found = {}
     for point in code_points:
@@ -55,7 +55,7 @@ def differing(family: str, code_points: Iterable[int]) -> dict[str, tuple[list[s
 
 
 def code_points(step: int = 7) -> list[int]:
-    """Those below U+3000, and every `step`-th above; only those that have a class: no controls, nothing unassigned."""
+    """Those below U+3000, and every `step`-th above; only those with a class: no controls, nothing unassigned."""
     points = [*range(0x3000), *range(0x3000, 0x30000, step)]
     return [point for point in points if class_of(point) != "-"]
 

@@ -2,16 +2,16 @@
 
     python scripts/reference.py prepare        # vocabularies, libraries and commands, into .cache/
 
-`NEWER` is the state that is followed. Its library comes in a wheel, is asked in process, and nothing is compiled.
+`NEWER` is the state that is followed. Its library comes in a wheel, runs in process, and nothing is compiled.
 `OLDER` is the second opinion, and has the commands `llama-tokenize` and `llama-server`: the source distribution of one
 release of llama-cpp-python carries it whole, with real vocabularies and upstream's own test cases. Only the package
-tokenizers 1.0, which has to read what `export` writes, comes from elsewhere. What is already there stays; what was
-interrupted starts again, for every step works under a temporary name and renames at the end. The folder is `.cache/` of
-the repository, or $GGUFBPE_CACHE.
+tokenizers 1.0, which must read the files that `export` writes, comes from elsewhere. Existing files stay; interrupted
+steps start again, since every step works under a temporary name and renames at the end. The folder is `.cache/` of the
+repository, or $GGUFBPE_CACHE.
 
-`Oracle` asks either state by way of its C functions, in a child process (ggufbpe/oracles/llama_cpp.py).
+`Oracle` asks either state through its C functions, in a child process (ggufbpe/oracles/llama_cpp.py).
 
-But: the older state needs a C++ compiler, and the first `prepare` takes six minutes of two cores.
+But: the older state needs a C++ compiler, and the first `prepare` takes six minutes on two cores.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ggufbpe.oracles.llama_cpp import LlamaCpp
 from ggufbpe.oracles.llama_cpp import LoadError as LoadError
 from ggufbpe.oracles.llama_cpp_child import SPECIAL_IDS as SPECIAL_IDS
 
-# The newer state of llama.cpp, which is followed: a wheel whose library has the C functions.
+# The newer state of llama.cpp, which is followed: a wheel with a library that has the C functions.
 NEWER = LLAMA_CPP
 NEWER_DISTRIBUTION = "xllamacpp"
 NEWER_VERSION = "2026.10.11549"
@@ -45,7 +45,7 @@ NEWER_SHA256 = (  # of the wheels for Linux, x86_64 and aarch64
     "c54e7d13520ecc989c63dc99d55de3065e2f343a91f43f053d16b5e62077c261",
     "e2a3e79e775515de4ad197e667f874070446ef9ac9cf2044bc9866bc4c72289e",
 )
-# The older one, for its programs and as a second opinion: a source distribution that has llama.cpp in it.
+# The older one, for its programs and as a second opinion: a source distribution that contains llama.cpp.
 OLDER = "0c1e57098"
 NOT_IN_OLDER = ("k2-horizon", "mmbert", "plamo3")  # pre-tokenizers, and a model
 DISTRIBUTION = "llama-cpp-python"
@@ -61,7 +61,7 @@ _LIBRARY = {"win32": "llama.dll", "darwin": "libllama.dylib"}.get(sys.platform, 
 
 
 class NotPreparedError(RuntimeError):
-    """Something of the reference is not there; the message has the command that gets it."""
+    """A part of the reference is missing; the message has the command that gets it."""
 
 
 # ---- what is in the cache -----------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def vocabulary(name: str) -> Path:
     >>> vocabulary("llama-bpe").name                                        # doctest: +SKIP
     'ggml-vocab-llama-bpe.gguf'
 
-    Raises `NotPreparedError` while it is not in the cache.
+    Raises `NotPreparedError` if it is not in the cache.
     """
     path = cache_directory() / "vocabs" / f"ggml-vocab-{name}.gguf"
     if not path.is_file():
@@ -89,12 +89,12 @@ def vocabulary(name: str) -> Path:
 
 
 def llama_tokenize_command() -> Path:
-    """The path of the command `llama-tokenize`, of the older state. Raises `NotPreparedError` while it is not built."""
+    """The path of the command `llama-tokenize`, of the older state. Raises `NotPreparedError` if it is not built."""
     return _built("llama-tokenize")
 
 
 def llama_server_command() -> Path:
-    """The path of the command `llama-server`, of the older state. Raises `NotPreparedError` while it is not built.
+    """The path of the command `llama-server`, of the older state. Raises `NotPreparedError` if it is not built.
 
     It needs a model with weights: make_tiny_model.py writes one.
     """
@@ -102,7 +102,7 @@ def llama_server_command() -> Path:
 
 
 def library(state: str = NEWER) -> Path:
-    """The shared library of `NEWER` or `OLDER` with the C functions. `NotPreparedError` while it is not there."""
+    """The shared library of `NEWER` or `OLDER` with the C functions. `NotPreparedError` if it is missing."""
     if state == OLDER:
         return _built(_LIBRARY)
     for path in (_newer() / NEWER_DISTRIBUTION).glob(f"{NEWER_DISTRIBUTION}.*"):
@@ -111,7 +111,7 @@ def library(state: str = NEWER) -> Path:
 
 
 def newer_packages() -> Path:
-    """The folder with the newer state's package in it, for a PYTHONPATH. `NotPreparedError` while it is not there."""
+    """The folder with the newer state's package, for a PYTHONPATH. `NotPreparedError` if it is missing."""
     return library(NEWER).parent.parent
 
 
@@ -120,7 +120,7 @@ def _newer() -> Path:
 
 
 def _older() -> Path:
-    """The folder of what is built of the older state: programs, and the shared libraries beside them."""
+    """The folder built from the older state: programs, and the shared libraries beside them."""
     return cache_directory() / f"llama.cpp-{OLDER}"
 
 
@@ -132,7 +132,7 @@ def _built(name: str) -> Path:
 
 
 def tokenizers_1() -> Path:
-    """The folder with tokenizers 1.0 in it, for the PYTHONPATH of a child. `NotPreparedError` while it is not there."""
+    """The folder with tokenizers 1.0, for the PYTHONPATH of a child. `NotPreparedError` if it is missing."""
     path = cache_directory() / f"tokenizers-{TOKENIZERS_1}"
     if not path.is_dir():
         raise NotPreparedError(f"no {path}: `python scripts/reference.py prepare --tokenizers` gets it")
@@ -150,7 +150,7 @@ def library_is_installed() -> bool:
 def prepare(
     vocabs: bool = True, newer: bool = True, older: bool = True, package: bool = True, tokenizers: bool = True
 ) -> None:
-    """Get what is missing, and say what is being done."""
+    """Get what is missing, and print each step."""
     cache_directory().mkdir(parents=True, exist_ok=True)
     _remove_leftovers()
     if tokenizers:
@@ -179,7 +179,7 @@ def _prepare_vocabularies() -> None:
 
 
 def _install_aside(requirement: str, target: Path) -> None:
-    """Install the wheel of a package into a folder of its own, where nothing else finds it."""
+    """Install the wheel of a package into a folder of its own, hidden from other imports."""
     if target.is_dir():
         _say(f"package: {target} is there")
         return
@@ -190,14 +190,14 @@ def _install_aside(requirement: str, target: Path) -> None:
 
 
 def _prepare_package() -> None:
-    """Install llama-cpp-python in this environment, over the libraries that are built for the programs."""
+    """Install llama-cpp-python in this environment, over the libraries built for the programs."""
     if library_is_installed():
         _say(f"package: {DISTRIBUTION} {VERSION} is installed")
         return
     with _partial("python") as folder:
         _say(f"package: {DISTRIBUTION} {VERSION}, with the libraries of {_older()}")
         _extract(_source_distribution(), folder, _DISTRIBUTED, without=_SOURCE)
-        (folder / ".gitignore").unlink(missing_ok=True)  # which would keep libraries out of the wheel
+        (folder / ".gitignore").unlink(missing_ok=True)  # it would keep libraries out of the wheel
         (folder / "llama_cpp" / "lib").mkdir(exist_ok=True)
         for path in _older().glob("*.*"):  # libraries; a program has no suffix
             shutil.copyfile(path, folder / "llama_cpp" / "lib" / path.name)
@@ -205,7 +205,7 @@ def _prepare_package() -> None:
 
 
 def _prepare_older() -> None:
-    """Build programs and libraries of the older state at once, since they share most of what is compiled."""
+    """Build programs and libraries of the older state together, since they share most of the compiling."""
     if _older().is_dir():
         _say(f"programs: {_older()} is there")
         return
@@ -218,7 +218,7 @@ def _prepare_older() -> None:
 
 
 def _build(source: Path, build: Path, targets: Sequence[str]) -> Path:
-    """Build programs of llama.cpp; returns the folder in which they and their libraries are, which can be moved."""
+    """Build programs of llama.cpp; returns the folder with them and their libraries, which can be moved."""
     cmake, generator = _build_tools()
     switched_off = [
         *("LLAMA_BUILD_TESTS", "LLAMA_BUILD_EXAMPLES", "LLAMA_BUILD_APP", "LLAMA_BUILD_UI"),
@@ -231,7 +231,7 @@ def _build(source: Path, build: Path, targets: Sequence[str]) -> Path:
         "BUILD_SHARED_LIBS",
         "CMAKE_BUILD_RPATH_USE_ORIGIN",
     ]
-    _say(f"programs: compiling {' and '.join(targets)}, about 11 minutes of one core")
+    _say(f"programs: compiling {' and '.join(targets)}, about 11 minutes on one core")
     _run(
         [cmake, "-S", str(source), "-B", str(build), *generator, "-DCMAKE_BUILD_TYPE=Release"]
         + [f"-D{name}=ON" for name in switched_on]
@@ -261,7 +261,7 @@ def _build_tools() -> tuple[str, list[str]]:
 
 
 def _source_distribution() -> Path:
-    """The source distribution, fetched by pip if it is not there; its hash is checked before it is used."""
+    """The source distribution, fetched by pip if it is missing; its hash is checked before it is used."""
     target = cache_directory() / _ARCHIVE
     if target.is_file() and _sha256(target) == SHA256:
         return target
@@ -278,7 +278,7 @@ _PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 
 
 def _pip(command: str, options: Sequence[str], requirement: str) -> None:
-    """Run pip for one requirement, by way of a file: only there can pip be told hashes."""
+    """Run pip for one requirement, through a file: only there does pip take hashes."""
     with tempfile.TemporaryDirectory() as folder:
         wanted = Path(folder) / "requirements.txt"
         wanted.write_text(requirement + "\n")
@@ -288,7 +288,7 @@ def _pip(command: str, options: Sequence[str], requirement: str) -> None:
 def _extract(
     archive: Path, folder: Path, prefix: str, flat: bool = False, without: str | None = None
 ) -> None:
-    """Extract the regular files whose name begins with `prefix`, and not with `without`; `flat` drops their folders."""
+    """Extract the regular files whose names begin with `prefix`, and not with `without`; `flat` drops their folders."""
     folder.mkdir(parents=True)
     with tarfile.open(archive) as tar:
         for member in tar:
@@ -371,9 +371,9 @@ def with_pre(
 ) -> Path:
     """Copy a vocabulary with another pre-tokenizer name, so that llama.cpp answers for that name.
 
-    `pre` None leaves the name as it is. `model` replaces `tokenizer.ggml.model`; `extra` has further keys,
-    added or replaced, as `write_metadata` takes them (a value None removes the key). Only the changed keys
-    are packed anew, so that a copy of a large vocabulary costs milliseconds.
+    If `pre` is None, the name stays. `model` replaces `tokenizer.ggml.model`; `extra` has further keys, added or
+    replaced, as `write_metadata` takes them (a value None removes the key). Only the changed keys are packed again,
+    so a copy of a large vocabulary costs milliseconds.
     """
     changes: dict[str, Any] = dict(extra or {})
     if pre is not None:
@@ -400,10 +400,10 @@ def with_pre(
 
 
 def write_metadata(path: str | os.PathLike[str], keys: Mapping[str, Any]) -> Path:
-    """Write a GGUF that has these keys and no tensors.
+    """Write a GGUF with these keys and no tensors.
 
     A value is a str, bool, int (uint32, or int32 if negative), float, or a list of one of them (int32 for
-    integers); a pair (value, GGUFValueType) or (list, GGUFValueType.ARRAY, element type) says the type.
+    integers); a pair (value, GGUFValueType) or (list, GGUFValueType.ARRAY, element type) gives the type.
 
     >>> write_metadata("tiny.gguf", {"tokenizer.ggml.tokens": ["a", "b"]})   # doctest: +SKIP
     PosixPath('tiny.gguf')
@@ -419,7 +419,7 @@ def write_metadata(path: str | os.PathLike[str], keys: Mapping[str, Any]) -> Pat
     }
     path = Path(path)
     writer = GGUFWriter(path, "llama", dry_run=False)
-    writer.kv_data[0].clear()  # the architecture, which the writer adds: the caller says all keys
+    writer.kv_data[0].clear()  # drop the architecture, which the writer adds: the caller gives all keys
     for key, value in keys.items():
         if isinstance(value, tuple):
             writer.add_key_value(key, *value)
@@ -437,7 +437,7 @@ def write_metadata(path: str | os.PathLike[str], keys: Mapping[str, Any]) -> Pat
 
 
 def _packed_keys(path: Path) -> dict[str, bytes]:
-    """Each key of a GGUF with the bytes that it takes there: name, type and value."""
+    """Each key of a GGUF with its bytes there: name, type and value."""
     from ggufbpe.gguf.reader import GGUFFile
 
     with GGUFFile(path) as file:
@@ -460,7 +460,7 @@ class Oracle(LlamaCpp):
     ...     oracle.tokenize([b"Hello world"], add_special=True, parse_special=True)
     [[128000, 9906, 1917]]
 
-    Options are those of `LlamaCpp`. Raises `NotPreparedError` while the state is not in the cache.
+    Options are those of `LlamaCpp`. Raises `NotPreparedError` if the state is not in the cache.
     """
 
     def __init__(self, path: str | os.PathLike[str], state: str = NEWER, **options: Any) -> None:
@@ -473,7 +473,7 @@ class Oracle(LlamaCpp):
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    preparing = commands.add_parser("prepare", help="get what is missing; all parts if none is named")
+    preparing = commands.add_parser("prepare", help="get what is missing; without options, all parts")
     preparing.add_argument("--vocabs", action="store_true", help="real vocabularies with their test cases")
     preparing.add_argument("--newer", action="store_true", help=f"the library of {NEWER}, from its wheel")
     preparing.add_argument("--older", action="store_true", help=f"library and programs of {OLDER}, compiled")

@@ -1,13 +1,13 @@
-"""A long run of everything at once, in one process: does it stay right, and does memory stay flat?
+"""A long run of everything at once, in one process: are results right, and does memory stay flat?
 
     python scripts/soak.py [--minutes 60] [--seed 1]        # `.ci/run` takes one minute
 
 Threads encode texts of all sizes, alone and in batches, change buffers while these are read, open and close tokenizers,
-pickle them, empty caches and train; each compares what it gets with what a tokenizer of its own gave before. The main
-thread forks all the while, and the children must answer, too. Memory must stay flat: the least that the process has in
-the last two fifths of the time is at most 48 MB more than in the first two, after half a minute to warm up.
+pickle them, empty caches and train; each compares its results with those of its own tokenizer from before. The main
+thread keeps forking, and the children must answer, too. Memory must stay flat: after half a minute to warm up, its
+minimum in the last two fifths of the time is at most 48 MB above that in the first two.
 
-Exit code 1 where an answer was wrong, a child failed or hung, or memory grew.
+Exit code 1 if an answer was wrong, a child failed or hung, or memory grew.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ggufbpe.kernel import native
 
 GPT2 = Path(ggufbpe.__file__).parent / "data" / "gpt2.gguf"
 THREADS = 6
-FLAT = 48  # MB; what the allocator keeps differs from moment to moment
+FLAT = 48  # MB; the allocator's reserve varies from moment to moment
 WARM_UP = 30  # seconds: caches fill, each thread has done everything once
 CHILD_HANGS_AFTER = 120  # seconds; a child takes less than one
 
@@ -184,7 +184,7 @@ def main() -> int:
         thread.join()
     soak.tokenizer.release_memory()
     gc.collect()
-    # A leak raises what is the least; the most depends on which threads are in the middle of what.
+    # A leak raises the minimum; the maximum depends on what the threads are doing at the moment.
     readings.append((1.0, megabytes()))
     early = min((size for share, size in readings if share < 0.4), default=None)
     late = min(size for share, size in readings if share > 0.6)

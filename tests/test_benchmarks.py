@@ -80,7 +80,7 @@ def test_quick_run_with_whatever_is_installed(tmp_path: Path) -> None:
         assert figure["later_mb_per_s"] > 0
     compared = {(row["what"], row["against"]) for row in results["rows"]}
     assert {(what, peer) for what in (goals.FIRST, goals.LATER) for peer in installed} <= compared
-    assert (goals.SHORT_OVERHEAD, "the kernel's own time") in compared
+    assert (goals.SHORT_OVERHEAD, "the compiled engine's own time") in compared
     assert all(isinstance(row["value"], float) for row in results["rows"])
     assert "| gpt-2: encode, MB/s, first pass / later | mine |" in ran.stdout
     assert "Reached: " in ran.stdout

@@ -191,6 +191,15 @@ COMMANDS: dict[str, tuple[list[str], str]] = {  # arguments, what is printed
         ["-p", "Hi", "--system", "Be terse.", "--prompt"],
         "<|im_start|>system\nBe terse.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n",
     ),
+    "tokens by message": (
+        ["-p", "Hi", "--by-message"],
+        "tokens  share  of\n"
+        "     1     7%  added by the tokenizer\n"
+        "     4    29%  the template\n"
+        "     4    29%  messages[0] user\n"
+        "     5    36%  generation prompt\n"
+        "    14         in all\n",
+    ),
     "a file of messages": (
         ["messages.json"],
         "<|im_start|>user\nHo<|im_end|>\n<|im_start|>assistant\n",
@@ -228,7 +237,47 @@ def test_command_ids(files: Path, capfdbinary: pytest.CaptureFixture[bytes], tok
     for flag in ("--ids", "--count", "--json"):
         main(["chat", "-m", str(VOCABULARY), "-p", "Hi", flag])
         printed.append(json.loads(capfdbinary.readouterr().out))
-    assert printed == [ids, len(ids), {"prompt": COMMANDS["prompt"][1], "ids": ids, "count": len(ids)}]
+    of_chat = {key: printed[2][key] for key in ("prompt", "ids", "count")}
+    assert [*printed[:2], of_chat] == [
+        ids,
+        len(ids),
+        {"prompt": COMMANDS["prompt"][1], "ids": ids, "count": len(ids)},
+    ]
+
+
+def test_command_json_has_the_parts(files: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    main(
+        [
+            "chat",
+            "-m",
+            str(VOCABULARY),
+            "-p",
+            "Hi",
+            "--chat-template-file",
+            "template.jinja",
+            "--tools",
+            "tools.json",
+            "--json",
+        ]
+    )
+    printed = json.loads(capfdbinary.readouterr().out)
+    assert printed["parts"] == [
+        {"start": 0, "end": 1, "origin": "tool", "index": 0, "field": "f"},
+        {"start": 1, "end": 3, "origin": "template"},
+        {"start": 3, "end": 5, "origin": "message", "index": 0, "field": "content"},
+    ]
+    assert [row["tokens"] for row in printed["tokens_by_origin"]] == [
+        1,
+        2,
+        1,
+        1,
+    ]  # ' H' begins in the template
+
+
+def test_command_warns_of_injected_text(files: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    main(["chat", "-m", str(VOCABULARY), "-p", "<|im_end|>", "--count"])
+    said = "messages[0].content: '<|im_end|>' of the user became the special token 1988"
+    assert f"ggufbpe: warning: {said}" in capfdbinary.readouterr().err.decode().splitlines()
 
 
 NOTES: dict[str, tuple[list[str], str]] = {
@@ -268,4 +317,85 @@ REFUSED_COMMANDS: dict[str, tuple[list[str], str]] = {
 def test_command_refuses(files: Path, capfdbinary: pytest.CaptureFixture[bytes], name: str) -> None:
     arguments, reason = REFUSED_COMMANDS[name]
     assert main(["chat", "-m", str(VOCABULARY), *arguments]) == 2
+    assert reason in capfdbinary.readouterr().err.decode()
+
+
+# ---- count --chat ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def chats(files: Path) -> Path:
+    lines = [
+        [{"role": "user", "content": "Hi"}],
+        {"messages": [{"role": "user", "content": "Ho"}], "add_generation_prompt": False},
+    ]
+    (files / "chats.jsonl").write_text("\n\n".join(map(json.dumps, lines)))
+    (files / "broken.jsonl").write_text(f"{json.dumps(lines[0])}\nnonsense\n[{{}}]\n{json.dumps(lines[1])}\n")
+    (files / "folder").mkdir()
+    (files / "folder" / "one.json").write_text(json.dumps(lines[0]))
+    (files / "folder" / "notes.txt").write_text("no chat")
+    return files
+
+
+COUNTED: dict[str, tuple[list[str], list[int], list[str]]] = {  # arguments, tokens by file, errors
+    "a file": (["messages.json"], [14], []),
+    "a request": (["request.json"], [9], []),
+    "a chat in each line": (["chats.jsonl"], [23], []),
+    "several": (["messages.json", "chats.jsonl"], [14, 23], []),
+    "a folder": (["folder"], [14], []),
+    "lines that are no chats": (
+        ["broken.jsonl", "messages.json"],
+        [23, 14],
+        ["left out: line 2: not JSON: Expecting value at line 1, column 1 (2 such lines)"],
+    ),
+    "what is no JSON": (
+        ["template.jinja", "messages.json"],
+        [14],
+        ["not JSON: Expecting property name enclosed in double quotes at line 1, column 2"],
+    ),
+    "what llama-server refuses": (["tools.json"], [], ["All non-assistant messages must contain 'content'"]),
+    "another template, and tools": (
+        ["messages.json", "--chat-template-file", "template.jinja", "--tools", "tools.json"],
+        [5],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_count_of_chats(chats: Path, capfdbinary: pytest.CaptureFixture[bytes], name: str) -> None:
+    arguments, tokens, errors = COUNTED[name]
+    assert main(["count", "-m", str(VOCABULARY), "--chat", "--json", *arguments]) == (2 if errors else 0)
+    found = json.loads(capfdbinary.readouterr().out)
+    assert [each["tokens"] for each in found["files"]] == tokens
+    assert [each["error"] for each in found["errors"]] == errors
+
+
+def test_count_of_chats_is_llama_servers(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    recorded = [chat for chat in recorded_chats("Qwen-Qwen3-0.6B") if chat.prompt is not None]
+    (tmp_path / "chats.jsonl").write_text("".join(json.dumps(chat.request) + "\n" for chat in recorded))
+    (tmp_path / "template.jinja").write_text(recorded[0].template)
+    template = str(tmp_path / "template.jinja")
+    main(
+        ["count", "-m", str(VOCABULARY), "--chat", "--json", str(tmp_path), "--chat-template-file", template]
+    )
+    [counted] = json.loads(capfdbinary.readouterr().out)["files"]
+    assert counted["tokens"] == sum(chat.tokens for chat in recorded)
+
+
+REFUSED_COUNTS: dict[str, tuple[list[str], str]] = {
+    "a text": (["--chat", "-p", "Hi"], "--chat counts files of chats"),
+    "a field": (["--chat", "chats.jsonl", "--field", "text"], "--chat counts files of chats"),
+    "no BOS": (["--chat", "chats.jsonl", "--no-bos"], "special tokens of a chat are always added and parsed"),
+    "tools of texts": (
+        ["chats.jsonl", "--tools", "tools.json"],
+        "--tools and --chat-template-file are of chats",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_COUNTS)
+def test_count_of_chats_refuses(chats: Path, capfdbinary: pytest.CaptureFixture[bytes], name: str) -> None:
+    arguments, reason = REFUSED_COUNTS[name]
+    assert main(["count", "-m", str(VOCABULARY), *arguments]) == 2
     assert reason in capfdbinary.readouterr().err.decode()

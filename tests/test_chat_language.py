@@ -1,4 +1,4 @@
-"""The language of chat templates where llama.cpp's differs from jinja2's, and templates that attack who runs them."""
+"""The language of chat templates where llama.cpp's differs from jinja2's, and that it reaches nothing beyond itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import time
 import pytest
 
 from ggufbpe import ChatError
-from ggufbpe.chat import runtime
 from ggufbpe.chat.environment import Template
 from ggufbpe.chat.messages import Message, Request
 from ggufbpe.chat.render import ChatTemplate, Ends
@@ -207,144 +206,6 @@ def test_no_way_to_the_insides(holder: str, inside: str) -> None:
 )
 def test_no_names_but_those_of_llama_cpp(name: str) -> None:
     assert render(f"{{{{ {name} is defined }}}}") == "False"
-
-
-# What loops, grows or nests without end. Each ends soon, with a ChatError.
-_DOUBLING = "{%- set ns = namespace(x='a', l=[1]) -%}{%- for i in range(60) -%}"
-_TUPLES = "{%- set ns = namespace(t=(1, 2)) -%}{%- for i in range(60) -%}{%- set ns.t = (ns.t, ns.t) -%}{%- endfor -%}"
-_STEPS = "the template takes more than 2,000,000 steps"
-_CHARACTERS = "the template writes more than 67,108,864 characters"
-_NESTED = "the chat template is nested too deeply"
-_CALLS = "the template's macros call each other more than 150 deep"
-_LONG = "{%- set s = 'a' * 100000 -%}"
-_KEPT = _LONG + "{% set l = [] %}{% for i in range(100000) %}{% set _ = l.append("
-_OBJECTS = (
-    "{% set l = [] %}{% set d = dict(["
-    + ", ".join(f"({i}, {i})" for i in range(1000))
-    + "]) %}{% for i in range(100000) %}{% set _ = l.append("
-)
-_READ = _LONG + "{%- set t = 'a' * 100000 -%}{% for i in range(500000) %}{% "
-ATTACKS: dict[str, tuple[str, str]] = {
-    "a long range": ("{% for i in range(10000000000) %}{% endfor %}", _STEPS),
-    "loops in loops": (
-        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-        _STEPS,
-    ),
-    "text that doubles": (_DOUBLING + "{%- set ns.x = ns.x + ns.x -%}{%- endfor -%}", _CHARACTERS),
-    "text that doubles, joined": (
-        _DOUBLING + "{%- set ns.x = [ns.x, ns.x]|join -%}{%- endfor -%}",
-        _CHARACTERS,
-    ),
-    "text that doubles, replaced": (
-        _DOUBLING + "{%- set ns.x = ns.x|replace('a', 'aa') -%}{%- endfor -%}",
-        _CHARACTERS,
-    ),
-    "text that doubles, formatted": (
-        _DOUBLING + "{%- set ns.x = '{}{}'.format(ns.x, ns.x) -%}{%- endfor -%}",
-        _CHARACTERS,
-    ),
-    "array that doubles": (_DOUBLING + "{%- set ns.l = ns.l + ns.l -%}{%- endfor -%}", _STEPS),
-    "array of itself": ("{% set l = [] %}{% set q = l.append(l) %}{{ l }}", _STEPS),
-    "array of itself as JSON": ("{% set l = [] %}{% set q = l.append(l) %}{{ l|tojson }}", _STEPS),
-    "array of itself as a string": ("{% set l = [] %}{% set q = l.append(l) %}{{ l|string }}", _STEPS),
-    "array of itself, sought": ("{% set l = [] %}{% set q = l.append(l) %}{{ {}[l] }}", _STEPS),
-    "arrays twice in arrays": (_DOUBLING + "{%- set ns.l = [ns.l, ns.l] -%}{%- endfor -%}{{ ns.l }}", _STEPS),
-    "arrays twice in arrays, as JSON": (
-        _DOUBLING + "{%- set ns.l = [ns.l, ns.l] -%}{%- endfor -%}{{ ns.l|tojson }}",
-        _STEPS,
-    ),
-    "tuples twice in tuples, compared": (
-        _DOUBLING + "{%- set ns.l = (ns.l, ns.l) -%}{%- endfor -%}{{ ns.l == ns.l }}",
-        _STEPS,
-    ),
-    "tuples twice in tuples, as a key": (_TUPLES + "{{ {}[ns.t] }}", _STEPS),
-    "tuples twice in tuples, as an index": (_TUPLES + "{{ [1][ns.t] }}", _STEPS),
-    "tuples twice in tuples, sought in an object": (_TUPLES + "{{ ns.t in {} }}", _STEPS),
-    "tuples twice in tuples, on the right": (_TUPLES + "{{ (1, 2) == ns.t }}", _STEPS),
-    "tuples twice in tuples, mapped": (_TUPLES + "{{ [{}]|map(attribute=ns.t) }}", _STEPS),
-    "tuples twice in tuples, sorted": (_TUPLES + "{{ [{}]|sort(attribute=ns.t) }}", _STEPS),
-    "tuples twice in tuples, the greatest": (_TUPLES + "{{ [{}]|max(attribute=ns.t) }}", _STEPS),
-    "tuples twice in tuples, joined": (_TUPLES + "{{ [{}]|join(attribute=ns.t) }}", _STEPS),
-    "a text many times": ("{{ 'a' * 10000000000 }}", _CHARACTERS),
-    "a margin": ("{{ 'a\nb'|indent(10000000000) }}", _CHARACTERS),
-    "a wide JSON": ("{{ [1, [2]]|tojson(indent=10000000000) }}", _CHARACTERS),
-    "a replacement of nothing": ("{{ ('a' * 60000)|replace('', 'b' * 60000) }}", _CHARACTERS),
-    "a macro that calls itself": ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", _CALLS),
-    "macros that call each other": (
-        (
-            "{% macro a() %}{{ b() }}{{ b() }}{% endmacro %}{% macro b() %}{{ a() }}{{ a() }}{% endmacro %}{{ a() }}"
-        ),
-        _CALLS,
-    ),
-    "parentheses": ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", _NESTED),
-    "blocks": ("{% if true %}" * 500 + "{% endif %}" * 500, _NESTED),
-    "loops": ("{% for a in [1] %}" * 50 + "{% endfor %}" * 50, _NESTED),
-    "filters": ("{{ 'a'" + "|upper" * 5000 + " }}", _NESTED),
-    "a sum": ("{{ 1" + "+1" * 20000 + " }}", _NESTED),
-    "a large number": ("{{ 99999999999999999999 }}", "stoll"),
-    "a large source": ("a" * (1 << 20) + "b", "a chat template of more than 1,048,576 bytes"),
-    "a date": ("{{ strftime_now('%A' * 100) }}", "strftime_now: failed to format time"),
-    "a long text written again and again": (
-        _LONG + "{% for i in range(2000) %}{{ s }}{% endfor %}",
-        _CHARACTERS,
-    ),
-    "a text of the template again and again": (
-        "{% for i in range(100000) %}" + "x" * 1000 + "{% endfor %}",
-        _CHARACTERS,
-    ),
-    "slices that are kept": (_KEPT + "s[1:]) %}{% endfor %}", _CHARACTERS),
-    "parts that are kept": (_KEPT + "s.split('a')) %}{% endfor %}", _CHARACTERS),
-    "parts from the end that are kept": (_KEPT + "s.rsplit('a')) %}{% endfor %}", _CHARACTERS),
-    "keys that are kept": (_OBJECTS + "d.keys()) %}{% endfor %}", _CHARACTERS),
-    "members that are kept": (_OBJECTS + "d.values()) %}{% endfor %}", _CHARACTERS),
-    "pairs that are kept": (_OBJECTS + "d.items()) %}{% endfor %}", _CHARACTERS),
-    "objects that are kept": (_OBJECTS + "dict(d)) %}{% endfor %}", _CHARACTERS),
-    "arrays that are kept": (_KEPT + "[" + "1," * 1000 + "1]) %}{% endfor %}", _CHARACTERS),
-    "a loop of many statements": (
-        "{% for i in range(90000) %}" + "{% set x = 1 %}" * 2000 + "{% endfor %}",
-        _STEPS,
-    ),
-    "a macro of many statements": (
-        "{% macro m() %}"
-        + "{% set x = 1 %}" * 2000
-        + "{% endmacro %}{% for i in range(90000) %}{{ m() }}{% endfor %}",
-        _STEPS,
-    ),
-    "loops that copy many names": (
-        "".join(f"{{% set n{i} = 1 %}}" for i in range(2000))
-        + "{% for i in range(90000) %}{% for j in [1] %}{% endfor %}{% endfor %}",
-        _CHARACTERS,
-    ),
-    "a text searched again and again": (_READ + "if 'b' in s %}{% endif %}{% endfor %}", _STEPS),
-    "texts compared again and again": (_READ + "if s == t %}{% endif %}{% endfor %}", _STEPS),
-    "beginnings compared again and again": (_READ + "if s.startswith(t) %}{% endif %}{% endfor %}", _STEPS),
-    "small letters sought again and again": (_READ + "if s is lower %}{% endif %}{% endfor %}", _CHARACTERS),
-    "a text trimmed again and again": (_READ + "set x = s|trim('a') %}{% endfor %}", _CHARACTERS),
-    "texts sorted again and again": (_READ + "set x = [s, t]|sort %}{% endfor %}", _STEPS),
-    "a deep and wide JSON": (
-        "{% set ns = namespace(l=[]) %}{% for i in range(90) %}{% set ns.l = [ns.l] %}{% endfor %}"
-        "{{ ns.l|tojson(indent=20000) }}",
-        _CHARACTERS,
-    ),
-    "a long format of a date": ("{{ strftime_now('%' * 5000) }}", "strftime_now: failed to format time"),
-    "division by nothing": ("{{ 1 is divisibleby(0) }}", "division by zero"),
-}
-
-
-@pytest.mark.parametrize("name", ATTACKS)
-def test_attacks_end_with_their_reason(name: str) -> None:
-    source, reason = ATTACKS[name]
-    with pytest.raises(ChatError) as refusal:
-        render(source)
-    assert refusal.value.reason == reason
-
-
-@pytest.mark.parametrize("name", ATTACKS)
-def test_attacks_end_where_a_template_is_tried(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "MOST_STEPS", 20_000)  # each is run some ten times
-    monkeypatch.setattr(runtime, "MOST_CHARACTERS", 1 << 20)
-    with pytest.raises(ChatError):
-        _ = ChatTemplate(ATTACKS[name][0], Ends()).supports_thinking
 
 
 # A template that changes the messages, and what it writes.

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
+import re
+import sys
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -15,13 +18,15 @@ from conftest import GPT2, ROOT, UNIGRAM, missing
 from mending import COMMAND, FIXTURES, done, fixes_that_fail
 from reference import NotPreparedError, vocabulary, with_pre, write_metadata
 
-from ggufbpe import Tokenizer, diff
+from ggufbpe import ChatError, Tokenizer, diff
+from ggufbpe.chat.known import known_template, known_templates
 from ggufbpe.cli import main
 from ggufbpe.examination import examine as checks
 from ggufbpe.examination.examine import doctor
 from ggufbpe.examination.facts import Facts
 from ggufbpe.examination.finding import Finding
 from ggufbpe.examination.mend import write_fixed
+from ggufbpe.examination.rendered import CHATS
 from ggufbpe.gguf.arguments import parse_set
 from ggufbpe.gguf.constants import GGUFValueType, TokenizerKey, TokenType
 from ggufbpe.gguf.reader import GGUFFile
@@ -110,7 +115,27 @@ def template(text: str, **keys: Any) -> Keys:
     return {K.CHAT_TEMPLATE: text, **{f"tokenizer.ggml.{name}": value for name, value in keys.items()}}
 
 
-HARMLESS = "{{ '<|im_start|>' + messages[0].content + '<|im_end|>' }}"
+HARMLESS = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+QWEN = known_template("Qwen-Qwen3-0.6B")
+
+
+def named(model: str, source: str) -> Keys:
+    """Changes that name the model, and give it a template."""
+    return {"general.name": model, **template(source)}
+
+
+def refusing(condition: str) -> str:
+    """The harmless template, which refuses some chats."""
+    return f"{{% if {condition} %}}{{{{ raise_exception('not so') }}}}{{% endif %}}" + HARMLESS
+
+
+def without_ends(source: str) -> Keys:
+    """Changes that leave a vocabulary without a token that ends a generation by its text."""
+    return {**template(source), K.LIST: [*trained()[K.LIST][:-3], "<a>", "<b>", "<c>"]}
+
 
 # Defect: the finding that must come first, its severity, and the changes that make it. None removes a key.
 DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
@@ -148,19 +173,156 @@ DEFECTS: dict[str, tuple[str, str, Callable[[], Keys]]] = {
     "control token of type normal": ("control_type", "warning", lambda: with_type(NORMAL, "<|im_start|>")),
     "marker of no token": ("chat_marker", "warning", lambda: template(HARMLESS + "<|start_header_id|>")),
     "marker of Llama 2": ("chat_marker", "note", lambda: template(HARMLESS + "[INST]")),
-    "BOS twice": ("bos_twice", "warning", lambda: template("{{ bos_token }}" + HARMLESS, add_bos_token=True)),
-    "BOS twice, spelt out": (
+    "marker that usual chats have not": (
+        "chat_marker",
+        "note",
+        lambda: template(HARMLESS + "{% if images %}<|image|>{% endif %}"),
+    ),
+    "marker put together": (
+        "chat_marker",
+        "warning",
+        lambda: template("{% set m = '|>' %}{{ '<|begin' ~ m }}" + HARMLESS),
+    ),
+    "markers of no tokens": (
+        "chat_marker",
+        "warning",
+        lambda: template(known_template("google-gemma-2-2b-it").source),
+    ),
+    "markers of type normal": (
+        "chat_marker",
+        "warning",
+        lambda: {**with_tokens("<|turn>", "<turn|>"), **template("<|turn><turn|>" + HARMLESS)},
+    ),
+    "marker of type normal": (
+        "chat_marker",
+        "warning",
+        lambda: {**with_tokens("<|turn>"), **template("<|turn>" + HARMLESS)},
+    ),
+    "BOS of another model": ("chat_marker", "warning", lambda: template("{{ '<s>' }}" + HARMLESS)),
+    "template not closed": ("template_error", "error", lambda: template("{% for message in messages %}")),
+    "template that refuses all": ("template_error", "error", lambda: template(refusing("messages"))),
+    "template of a known model not closed": (
+        "template_error",
+        "error",
+        lambda: named("Qwen3 0.6B", QWEN.source[:-10]),
+    ),
+    "template without its markers not closed": (
+        "template_error",
+        "error",
+        lambda: {**without_token("<|im_start|>"), **template("{% for message in messages %}")},
+    ),
+    "template for tools not closed": (
+        "template_error",
+        "warning",
+        lambda: {**template(HARMLESS), f"{K.CHAT_TEMPLATE}.tool_use": "{% if"},
+    ),
+    "BOS twice elsewhere": (
+        "bos_twice",
+        "note",
+        lambda: template("{{ bos_token }}" + HARMLESS, add_bos_token=True),
+    ),
+    "BOS twice elsewhere, spelt out": (
+        "bos_twice",
+        "note",
+        lambda: template("<|endoftext|>" + HARMLESS, add_bos_token=True),
+    ),
+    "BOS twice": (
         "bos_twice",
         "warning",
-        lambda: template("<|endoftext|>" + HARMLESS, add_bos_token=True),
+        lambda: template("{{ ' ' + bos_token }}" + HARMLESS, add_bos_token=True),
+    ),
+    "BOS three times": (
+        "bos_twice",
+        "warning",
+        lambda: template("{{ bos_token + bos_token }}" + HARMLESS, add_bos_token=True),
+    ),
+    "two kinds of BOS": (
+        "bos_differs",
+        "warning",
+        lambda: {
+            **with_tokens("<s>", kind=CONTROL),
+            **template("{{ '<s>' }}" + HARMLESS, add_bos_token=True),
+        },
+    ),
+    "turns that do not end": (
+        "turn_end",
+        "warning",
+        lambda: {
+            **with_tokens("<|turn_end|>", kind=CONTROL),
+            **template(HARMLESS.replace("<|im_end|>", "<|turn_end|>")),
+        },
+    ),
+    "turns that end with the next": (
+        "turn_end",
+        "note",
+        lambda: {
+            **with_tokens("<|user|>", "<|assistant|>", "<|system|>", "<|tool|>", kind=CONTROL),
+            **template("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"),
+        },
     ),
     "no end in template": (
         "eot_missing",
         "note",
+        lambda: without_ends("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"),
+    ),
+    "refuses answers": ("chat_refused", "warning", lambda: template(refusing("messages|length > 2"))),
+    "refuses the system": (
+        "chat_refused",
+        "note",
+        lambda: template(
+            refusing("'s' in messages[0].role and messages[0].content and not messages[0].role == 'user'")
+        ),
+    ),
+    "refuses tools": ("chat_refused", "note", lambda: template(refusing("tools"))),
+    "forgets all but the last message": (
+        "message_lost",
+        "warning",
+        lambda: template("<|im_start|>{{ messages[-1].content }}<|im_end|>"),
+    ),
+    "forgets the system": (
+        "message_lost",
+        "note",
+        lambda: template(
+            "{% set first = messages[0].content ~ '' %}"
+            + HARMLESS.replace("in messages", "in messages if message.role != 'system'")
+        ),
+    ),
+    "a role that is no marker": (
+        "chat_marker",
+        "note",
         lambda: {
-            **template("{{ messages }}"),
-            K.LIST: [*trained()[K.LIST][:-3], "<a>", "<b>", "<c>"],
+            **with_tokens("<|user|>", "<|assistant|>", kind=CONTROL),
+            **template("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|im_end|>{% endfor %}"),
         },
+    ),
+    "system's words are the user's": (
+        "no_system_role",
+        "note",
+        lambda: template(HARMLESS.replace("in messages", "in messages if message.role != 'system'")),
+    ),
+    "no tools": ("tools_not_shown", "note", lambda: template(HARMLESS)),
+    "template of the same name": (
+        "template_differs",
+        "warning",
+        lambda: named("Qwen3-0.6B", QWEN.source.replace("<|im_end|>\\n", "<|im_end|>")),
+    ),
+    "template of the same name, other with tools": (
+        "template_differs",
+        "note",
+        lambda: (
+            named("qwen_qwen3 0.6b", QWEN.source.replace("# Tools", "# The tools"))
+            | {"general.organization": "Qwen"}
+        ),
+    ),
+    "template of a model like it": (
+        "template_differs",
+        "note",
+        lambda: named("Qwen3 235B A22B", QWEN.source.replace("<|im_end|>\\n", "<|im_end|>")),
+    ),
+    "template of the model it was made from": (
+        "template_differs",
+        "note",
+        lambda: named("Mine", HARMLESS) | {"general.base_model.0.name": "Qwen3 0.6B"},
     ),
     "merge of no tokens": (
         "merges_not_in_vocabulary",
@@ -215,6 +377,7 @@ def test_every_finding_that_there_is_has_a_defect() -> None:
     ]
     ids = {node.value for node in findings if isinstance(node, ast.Constant)}
     tested = {expected for expected, _, _ in DEFECTS.values()} | {"not_bpe", "no_line_break", "clean_spaces"}
+    tested |= {"template_not_run"}
     tested |= {expected for _, _, expected, _ in OTHER_DEFECTS.values()}
     assert len(ids) > 24
     assert ids <= tested  # but for pre_doubtful, on whole vocabularies, below
@@ -222,7 +385,7 @@ def test_every_finding_that_there_is_has_a_defect() -> None:
 
 def test_the_harmless_variant_has_no_error_or_warning(tmp_path: Path) -> None:
     findings = found_in(variant(tmp_path, template(HARMLESS)))
-    assert [finding.id for finding in findings] == ["clean_spaces"]
+    assert [finding.id for finding in findings] == ["tools_not_shown", "clean_spaces"]
 
 
 @pytest.mark.parametrize(
@@ -288,6 +451,9 @@ def test_a_fix_that_does_not_mend_is_seen(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 FIXED = ("no pre", "pre unknown", "flag of another type", "control token of type normal", "BOS twice")
+FIXED += ("BOS twice elsewhere", "two kinds of BOS", "turns that do not end", "turns that end with the next")
+FIXED += ("template of a known model not closed", "template for tools not closed", "template not closed")
+FIXED += ("template of the same name", "template of a model like it", "marker of type normal")
 FIXED += ("EOS out of range", "EOS missing", "BOS wanted but missing", "type of no meaning", "no types")
 
 
@@ -358,6 +524,143 @@ def test_defaults_of_special_ids_are_those_of_the_tokenizer(
     path = variant(tmp_path, {K.MODEL: model, key: 999_999})
     [found] = [finding for finding in found_in(path) if finding.id == "special_id_out_of_range"]
     assert f"llama.cpp ignores it, and {default}. " in found.why
+
+
+# ---- chat templates -------------------------------------------------------------------------------------
+
+# Tokens that end a turn where a file has to name them; others are known by their texts.
+EOS_OF = {
+    "Apertus-8B-Instruct": "<|assistant_end|>",
+    "ByteDance-Seed-OSS": "<seed:eos>",
+    "Cohere2MoE": "<|END_OF_TURN_TOKEN|>",
+    "GLM-4.6": "<|user|>",
+    "GLM-4.7-Flash": "<|user|>",
+    "GigaChat3-10B-A1.8B": "<|message_sep|>",
+    "GigaChat3.1-10B-A1.8B": "<|message_sep|>",
+    "Kimi-K3": "<|end_of_msg|>",
+    "MiniMax-M1": "<end_of_sentence>",
+    "NVIDIA-Nemotron-Nano-v2": "<SPECIAL_12>",
+    "Reka-Edge": "<sep>",
+    "google-gemma-4-31B-it": "<turn|>",
+    "google-gemma-4-31B-it-interleaved": "<turn|>",
+    "inclusionai-ling-3.0-flash": "<|role_end|>",
+    "muse-glimmer": "<|eot|>",
+    "poolside-Laguna-S-2.1": "</assistant>",
+    "poolside-Laguna-XS-2.1": "</assistant>",
+    "poolside-Laguna-XS.2": "</assistant>",
+    "tencent-Hy3": "<｜hy_eos:opensource｜>",
+}
+IN_BRACKETS = re.compile(r"[<\]\[][^<>\[\]\s]{1,60}[>\]\[]")
+
+
+def with_markers_of(name: str) -> Keys:
+    """Changes that make a model of a template: its name, its markers, and the end of its turns."""
+    known, eos = known_template(name), EOS_OF.get(name, "</s>")
+    texts, chats = [known.source], Tokenizer.from_gguf(GPT2).chats
+    for chat in CHATS.values():
+        with contextlib.suppress(ChatError):
+            texts.append(chats.prompt(chat, known.source).decode())
+    found = {
+        marker for text in texts for marker in IN_BRACKETS.findall(text) if marker[:2] not in ("[{", '["')
+    }
+    markers = sorted(found - {"<think>", "</think>", *trained()[K.LIST]} | {eos, "<s>", "<unk>"})
+    keys = with_tokens(*markers, kind=CONTROL)
+    return {
+        **keys,
+        f"{K.CHAT_TEMPLATE}.{known.variant}".rstrip("."): known.source,
+        "general.name": known.models[0] if known.models else name,
+        K.BOS_ID: keys[K.LIST].index("<s>"),
+        K.EOS_ID: keys[K.LIST].index(eos),
+        K.ADD_BOS: True,
+    }
+
+
+@pytest.mark.parametrize("name", known_templates())
+def test_templates_as_their_models_have_them_are_sound(name: str, tmp_path: Path) -> None:
+    """No alarm of any template in llama.cpp's collection, with a vocabulary that has its markers."""
+    found = [f for f in found_in(variant(tmp_path, with_markers_of(name))) if f.severity != "note"]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("names", "expected", "is_same"),
+    [
+        ({"name": "Qwen3-0.6B"}, "Qwen-Qwen3-0.6B", True),
+        ({"name": "Qwen3 0.6B"}, "Qwen-Qwen3-0.6B", True),
+        ({"name": "qwen3_0.6b"}, "Qwen-Qwen3-0.6B", True),
+        ({"name": "Qwen Qwen3 0.6B", "organization": "Qwen"}, "Qwen-Qwen3-0.6B", True),
+        ({"name": "x", "basename": "Qwen3", "size_label": "0.6B"}, "Qwen-Qwen3-0.6B", True),
+        ({"name": "Qwen3 30B A3B"}, "Qwen-Qwen3-0.6B", False),
+        ({"name": "x", "base_model.0.name": "Qwen3 8B"}, "Qwen-Qwen3-0.6B", False),
+        ({"name": "Qwen2.5 7B Instruct"}, "Qwen-Qwen2.5-7B-Instruct", True),
+        ({"name": "Qwen3 4B Instruct 2507"}, None, False),
+        ({"name": "Qwen3 0.6B Base"}, None, False),
+        ({"name": "Qwen"}, None, False),
+        ({"name": "0.6B"}, None, False),
+        ({"name": "Meta Llama 3.1 8B Instruct"}, None, False),  # has none of its markers
+        ({}, None, False),
+    ],
+)
+def test_a_model_is_recognized_by_its_name(
+    names: dict[str, str], expected: str | None, is_same: bool, tmp_path: Path
+) -> None:
+    changes = template(HARMLESS) | {f"general.{part}": name for part, name in names.items()}
+    found = [f.detail for f in found_in(variant(tmp_path, changes)) if f.id == "template_differs"]
+    assert [(f["known"], f["same_model"]) for f in found if f] == ([(expected, is_same)] if expected else [])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [QWEN.source, QWEN.source.replace("\n", "\r\n"), QWEN.source + "\n"],
+    ids=["the same", "other line ends", "one more line end"],
+)
+def test_the_known_template_does_not_differ_from_itself(changed: str, tmp_path: Path) -> None:
+    path = variant(tmp_path, named("Qwen3-0.6B", changed))
+    assert "template_differs" not in [finding.id for finding in found_in(path)]
+
+
+def test_how_a_template_differs_is_said(tmp_path: Path) -> None:
+    [found] = [
+        finding
+        for finding in found_in(
+            variant(tmp_path, named("Qwen3-0.6B", QWEN.source.replace("# Tools", "# Utensils")))
+        )
+        if finding.id == "template_differs"
+    ]
+    assert (
+        "llama.cpp's Qwen-Qwen3-0.6B: 1 line of it is not here, 1 line of the file is not there" in found.what
+    )
+    assert found.what.endswith("; the prompts differ for: tools, tool call")
+    assert found.detail is not None
+    assert [row[0] for row in found.detail["diff"]] == ["-", "+", "@", "-", "+"]
+
+
+def test_markers_are_told_together(tmp_path: Path) -> None:
+    """One finding for all that are no tokens."""
+    path = variant(tmp_path, template(known_template("google-gemma-2-2b-it").source))
+    [found] = [finding for finding in found_in(path) if finding.id == "chat_marker"]
+    assert found.detail == {"markers": ["<start_of_turn>", "<end_of_turn>"]}
+    assert "2 markers that are no tokens, and become up to" in found.what
+
+
+def test_of_two_templates_of_a_model_either_will_do(tmp_path: Path) -> None:
+    """Gemma 4 has one more, for thoughts between calls."""
+    changes = with_markers_of("google-gemma-4-31B-it-interleaved")
+    assert changes["general.name"] == "gemma-4-31B-it"
+    assert "template_differs" not in [finding.id for finding in found_in(variant(tmp_path, changes))]
+
+
+def test_without_jinja2_the_text_of_the_template_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = variant(tmp_path, template(HARMLESS + "<|start_header_id|>"))
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    found = {finding.id: finding for finding in found_in(path)}
+    assert found["template_not_run"].severity == "note"
+    assert "pip install 'ggufbpe[chat]'" in found["template_not_run"].fix
+    assert found["chat_marker"].severity == "warning"
+    assert main(["doctor", str(path)]) == 0
+    assert main(["doctor", str(path), "--strict"]) == 1
 
 
 # ---- models without a pre-tokenizer ---------------------------------------------------------------------

@@ -131,8 +131,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "words.tsv").write_text("low\t5\nlower\t2\nnewest\t6\n")
     messages = [{"role": "user", "content": TEXT}]
     function = {"name": "now", "description": "the time", "parameters": {"type": "object", "properties": {}}}
+    marker = [{"role": "user", "content": "Hi<|im_end|>"}]
+    (folder / "markers.json").write_text(json.dumps(marker))
     (folder / "messages.json").write_text(json.dumps(messages))
     (folder / "tools.json").write_text(json.dumps([{"type": "function", "function": function}]))
+    (folder / "chats.jsonl").write_text(json.dumps(messages) + "\n")
     (folder / "request.json").write_text(json.dumps({"messages": messages}))
     (folder / "template.jinja").write_text("{% for message in messages %}{{ message.content }}\n{% endfor %}")
     for name in ("dump.gz", "dump.txt.gz"):

@@ -798,8 +798,8 @@ def test_command_writes_to_standard_output(capfdbinary: pytest.CaptureFixture[by
     [
         (("-m", GPT2), f"which format? --to {', '.join(FORMATS)}"),
         (("-m", GPT2, "--to", "onnx"), "there is no format 'onnx'"),
-        (("-m", GPT2, "--to", "tokenizer.json", "--renumber"), "--renumber goes with --to tiktoken"),
-        (("-m", GPT2, "--to", "tiktoken", "--code-points"), "--code-points goes with --to tokenizer.json"),
+        (("-m", GPT2, "--to", "tokenizer.json", "--renumber"), "--renumber is for --to tiktoken"),
+        (("-m", GPT2, "--to", "tiktoken", "--code-points"), "--code-points is for --to tokenizer.json"),
         (("-m", GPT2, "--to", "vocab-gguf", "-o", GPT2, "--force"), "is the file that is read"),
         (("-m", "none.gguf", "--to", "vocab-gguf"), "none.gguf: No such file or directory"),
     ],

@@ -19,9 +19,13 @@ from conftest import missing
 from gguf import GGMLQuantizationType, GGUFEndian, GGUFReader, GGUFWriter
 from reference import LoadError, NotPreparedError, Oracle, with_pre
 
-from ggufbpe import GGUFError, GGUFWarning, InterruptedChangeError, Tokenizer
+import ggufbpe
+from ggufbpe import ChatError, GGUFError, GGUFWarning, InterruptedChangeError, Tokenizer
+from ggufbpe.chat.known import known_template, known_templates
+from ggufbpe.chat.lexer import MOST_SOURCE
 from ggufbpe.cli import main
 from ggufbpe.examination.mend import write_fixed
+from ggufbpe.extras import NotInstalledError
 from ggufbpe.files import undo_record
 from ggufbpe.gguf import edit as fix
 from ggufbpe.gguf import in_place
@@ -257,15 +261,15 @@ BAD = [
     (PRE, "not of the form KEY=VALUE"),
     ("=x", "not of the form KEY=VALUE"),
     ("new.key=5", "say its type"),
-    (f"{EOS}=-1", "no value of type UINT32"),
-    (f"{EOS}=4294967296", "no value of type UINT32"),
-    (f"{EOS}=five", "no value of type UINT32"),
-    (f"{ADD_BOS}=maybe", "no value of type BOOL"),
-    ("new.key=INT8:128", "no value of type INT8"),
-    ("new.key=INT8:[1, 128]", "no JSON list of INT8"),
-    ("new.key=INT32:[true]", "no JSON list of INT32"),
+    (f"{EOS}=-1", "not a value of type UINT32"),
+    (f"{EOS}=4294967296", "not a value of type UINT32"),
+    (f"{EOS}=five", "not a value of type UINT32"),
+    (f"{ADD_BOS}=maybe", "not a value of type BOOL"),
+    ("new.key=INT8:128", "not a value of type INT8"),
+    ("new.key=INT8:[1, 128]", "not a JSON list of INT8"),
+    ("new.key=INT32:[true]", "not a JSON list of INT32"),
     ("new.key=INT32:[]", "empty array"),
-    ("tokenizer.ggml.merges=a b", "no JSON list of STRING"),
+    ("tokenizer.ggml.merges=a b", "not a JSON list of STRING"),
 ]
 
 
@@ -330,7 +334,7 @@ def test_token_types_by_id_and_by_text(model: Path, token: str) -> None:
 
 
 def test_token_types_where_the_file_has_none(model: Path) -> None:
-    with pytest.warns(GGUFWarning, match="is made one"):
+    with pytest.warns(GGUFWarning, match="becomes one"):
         bare = edited(model, remove=(TYPES,))
     with GGUFFile(bare) as file:
         edit = set_token_types(file, [(0, "CONTROL")])
@@ -700,7 +704,7 @@ def test_a_change_meanwhile_is_noticed(model: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(fix, "rewrite", later)
     with GGUFFile(model) as file:
         edits = [parse_set(file, "general.name=b")]
-    with pytest.raises(InterruptedChangeError, match="another process has changed it meanwhile"):
+    with pytest.raises(InterruptedChangeError, match="another process has changed it in the meantime"):
         write_fixed(model, model, edits)
     assert metadata(model)[PRE] == "olmo"
     assert os.listdir(model.parent) == [model.name]
@@ -836,3 +840,127 @@ def test_a_wrong_flag_mended_is_what_llama_cpp_takes(gpt2_path: Path, tmp_path: 
                 oracle.open(broken)
     except NotPreparedError as error:
         missing(str(error))
+
+
+# ---- chat templates -------------------------------------------------------------------------------------
+
+TEMPLATE, NAMES = TokenizerKey.CHAT_TEMPLATE, "tokenizer.chat_templates"
+PLAIN = "{% for message in messages %}<{{ message.role }}>{{ message.content }}{% endfor %}"
+ONLY_WITH_TOOLS = "{% if not tools %}{{ raise_exception('no tools') }}{% endif %}" + PLAIN
+QWEN = "Qwen-Qwen3-0.6B"
+
+# What --chat-template says, and the keys that it sets; the file plain.jinja has PLAIN, tools.jinja ONLY_WITH_TOOLS.
+CHAT_TEMPLATES: dict[str, tuple[list[str], dict[str, object]]] = {
+    "a file": (["plain.jinja"], {TEMPLATE: PLAIN}),
+    "a byte order mark": (["marked.jinja"], {TEMPLATE: PLAIN}),
+    "one of llama.cpp's": ([f"known:{QWEN}"], {TEMPLATE: known_template(QWEN).source}),
+    "in another case": ([f"known:{QWEN.upper()}"], {TEMPLATE: known_template(QWEN).source}),
+    "the name that means none": (["default=plain.jinja"], {TEMPLATE: PLAIN}),
+    "for chats with tools": (
+        ["tool_use=tools.jinja"],
+        {f"{TEMPLATE}.tool_use": ONLY_WITH_TOOLS, NAMES: ["tool_use"]},
+    ),
+    "several": (
+        ["plain.jinja", "tool_use=tools.jinja", f"rag=known:{QWEN}"],
+        {
+            TEMPLATE: PLAIN,
+            f"{TEMPLATE}.tool_use": ONLY_WITH_TOOLS,
+            f"{TEMPLATE}.rag": known_template(QWEN).source,
+            NAMES: ["tool_use", "rag"],
+        },
+    ),
+}
+
+
+@pytest.fixture
+def template_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of templates, good and bad, which is the current one."""
+    for name, data in {
+        "plain.jinja": PLAIN.encode(),
+        "marked.jinja": PLAIN.encode("utf-8-sig"),
+        "tools.jinja": ONLY_WITH_TOOLS.encode(),
+        "open.jinja": b"{% for message in messages %}\n{{ message.content",
+        "refusing.jinja": b"a\n\n{{ raise_exception('no chats') }}",
+        "latin.jinja": b"caf\xe9",
+        "blank.jinja": b" \n",
+        "nul.jinja": b"a\0b",
+        "long.jinja": b"a" * (MOST_SOURCE + 1),
+    }.items():
+        (tmp_path / name).write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("case", CHAT_TEMPLATES)
+def test_a_chat_template_is_set(case: str, model: Path, template_files: Path) -> None:
+    given, expected = CHAT_TEMPLATES[case]
+    before = metadata(model)
+    flags = [part for each in given for part in ("--chat-template", each)]
+    assert main(["fix", str(model), *flags, "-o", "fixed.gguf"]) == 0
+    after = metadata(template_files / "fixed.gguf")
+    assert {key: value for key, value in after.items() if before.get(key) != value} == expected
+    assert main(["fix", str(model), *flags, "--in-place"]) == 0
+    assert metadata(model) == after
+    assert Tokenizer.from_gguf(model).chat_templates.get("", "") == expected.get(TEMPLATE, "")
+
+
+BAD_CHAT_TEMPLATES: dict[str, tuple[list[str], str]] = {
+    "not closed": (["open.jinja"], "line 2 of the chat template: unexpected end of template"),
+    "refuses a chat": (
+        ["refusing.jinja"],
+        "Jinja Exception: no chats (nothing was written; --force",
+    ),
+    "without the tools it wants": (["tools.jinja"], "Jinja Exception: no tools (nothing was written"),
+    "not UTF-8": (["latin.jinja"], "'latin.jinja' is not UTF-8: unexpected end of data at byte 3"),
+    "white space": (["blank.jinja"], "'blank.jinja' is empty; to take the model's out"),
+    "a NUL": (["nul.jinja"], "'nul.jinja' has a NUL character"),
+    "too long": (["long.jinja"], "'long.jinja' has more than 1,048,576 bytes"),
+    "not there": (["none.jinja"], "none.jinja: No such file or directory"),
+    "unknown": (["known:Qwen3-0.6B"], "no chat template of the name 'Qwen3-0.6B'; near: Qwen-Qwen3-0.6B"),
+    "twice": (["plain.jinja", "known:x"], "two chat templates are given"),
+    "a name twice": (["a=plain.jinja", "a=plain.jinja"], "the chat template a is given twice"),
+    "no name": (["naïve=plain.jinja"], "'naïve' is no name of a chat template"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CHAT_TEMPLATES)
+def test_a_chat_template_that_cannot_be_is_refused(
+    case: str, model: Path, template_files: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    given, message = BAD_CHAT_TEMPLATES[case]
+    before = model.read_bytes()
+    flags = [part for each in given for part in ("--chat-template", each)]
+    assert main(["fix", str(model), *flags, "--in-place"]) == 2
+    assert message in capfd.readouterr().err
+    assert model.read_bytes() == before
+    if "nothing was written" in message:
+        assert main(["fix", str(model), *flags, "--in-place", "--force"]) == 0
+        assert metadata(model)[TEMPLATE] == (template_files / given[0]).read_text()
+
+
+def test_a_chat_template_from_python(
+    model: Path, template_files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A text, a path or a name; tried by jinja2 where that is installed, and by nothing with force."""
+    for given in (PLAIN, PLAIN.encode(), Path("plain.jinja"), {"": PLAIN}, {"default": Path("plain.jinja")}):
+        done = ggufbpe.fix(model, "fixed.gguf", chat_template=given, force=True)
+        assert [(change.key, change.after) for change in done.changes] == [(TEMPLATE, PLAIN)]
+    with pytest.raises(ChatError, match="no chats") as refused:
+        ggufbpe.fix(model, in_place=True, chat_template=Path("refusing.jinja"))
+    assert refused.value.line == 3
+    with pytest.raises(ValueError, match="changed twice"):
+        ggufbpe.fix(model, in_place=True, chat_template=PLAIN, set={TEMPLATE: PLAIN})
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(NotInstalledError, match=r"ggufbpe\[chat\]' to try it"):
+        ggufbpe.fix(model, in_place=True, chat_template=PLAIN)
+    assert ggufbpe.fix(model, in_place=True, chat_template=PLAIN, force=True).changes
+
+
+def test_all_known_templates_can_be_set(model: Path, tmp_path: Path) -> None:
+    """Each makes a prompt as it is."""
+    assert len(known_templates()) == 73
+    for name, known in known_templates().items():
+        given = {known.variant: f"known:{name}"}
+        ggufbpe.fix(model, tmp_path / "fixed.gguf", chat_template=given, force=False)
+        assert Tokenizer.from_gguf(tmp_path / "fixed.gguf").chat_templates[known.variant] == known.source
+        (tmp_path / "fixed.gguf").unlink()

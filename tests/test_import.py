@@ -256,7 +256,7 @@ def test_name_in_a_family_follows_the_flags() -> None:
 
 def test_unknown_splitting_is_refused_but_for_a_given_name() -> None:
     odd = document(pre_tokenizer=splits([r"[\s\S]"]))
-    with pytest.raises(NotImportableError, match="--pre NAME takes one even so"):
+    with pytest.raises(NotImportableError, match="--pre NAME takes one regardless"):
         import_tokenizer(odd)
     found = import_tokenizer(odd, pre="qwen2")
     assert (found.pre, found.recognized) == ("qwen2", None)
@@ -417,10 +417,10 @@ def test_mask_that_strips_is_carried_by_a_name(tmp_path: Path) -> None:
     ("changes", "problem"),
     [
         ({"model": {"type": "WordLevel"}}, "the model is 'WordLevel', which llama.cpp does not have"),
-        ({"model": {"type": "Unigram"}}, "the vocabulary of a model Unigram is not written so"),
+        ({"model": {"type": "Unigram"}}, "this is not how the vocabulary of a Unigram model is written"),
         ({"model": {"vocab": None}}, "no model with a vocabulary"),
         ({"model": {"vocab": {}, "merges": []}, "added_tokens": []}, "the file has no tokens"),
-        ({"model": {"vocab": {"a": -1}}}, "ids that are no numbers from 0 on"),
+        ({"model": {"vocab": {"a": -1}}}, "are not all numbers from 0 up"),
         ({"model": {"end_of_word_suffix": "</w>"}}, "end_of_word_suffix, '</w>'"),
         ({"model": {"merges": ["a b c"]}}, "a merge is 'a b c', not two tokens"),
         ({"added_tokens": [{"id": 5, "content": "<s>"}]}, "two tokens have the id 5"),

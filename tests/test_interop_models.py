@@ -649,14 +649,17 @@ def test_lines_of_word_pieces(config: dict[str, Any], flags: tuple[bool, bool], 
 
 BROKEN = {
     "nothing": (b"", "it has no pieces"),
-    "text": (b"hello, this is no model\n", "this is no model of sentencepiece"),
-    "a length beyond the end": (b"\x0a\xff\xff\xff\xff\x0f", "this is no model of sentencepiece"),
-    "a cut": (model_of(PIECES)[:-9], "this is no model of sentencepiece"),
+    "text": (b"hello, this is no model\n", "this is not a sentencepiece model"),
+    "a length beyond the end": (b"\x0a\xff\xff\xff\xff\x0f", "this is not a sentencepiece model"),
+    "a cut": (model_of(PIECES)[:-9], "this is not a sentencepiece model"),
     "not UTF-8": (b"\x0a\x04\x0a\x02\xff\xfe", "piece 0 is not UTF-8"),
     "the same twice": (model_of([*PIECES, piece("a", -3)]), "two pieces are 'a'"),
     "an empty piece": (model_of([*PIECES, piece("", -3)]), "piece 6 is ''"),
     "a NUL": (model_of([*PIECES, piece("a\0", -3)]), "can be empty or have a NUL"),
-    "no number": (model_of([*PIECES, piece("b", float("nan"))]), "the score of piece 6, 'b', is no number"),
+    "no number": (
+        model_of([*PIECES, piece("b", float("nan"))]),
+        "the score of piece 6, 'b', is not a number",
+    ),
     "words": (model_of(PIECES, model_type=3), "splits into words or characters"),
     "a short charsmap": (
         model_of(PIECES, 1, precompiled_charsmap=b"\xff\xff\xff\x7f"),
@@ -705,8 +708,8 @@ def test_broken_lines_are_refused(data: bytes, problem: str | None, tmp_path: Pa
         ({"added_tokens_decoder": {"888888": {"content": "x"}}}, "has the id 888888, and there are 6 pieces"),
         ({"added_tokens_decoder": {"-1": {"content": "x"}}}, "has the id '-1'"),
         ({"added_tokens_decoder": {"6": {"content": 1}}}, "'6' has no text"),
-        ({"added_tokens_decoder": {"6": {}}}, "not as transformers writes it"),
-        ({"added_tokens_decoder": [1]}, "not as transformers writes it"),
+        ({"added_tokens_decoder": {"6": {}}}, "not as transformers writes them"),
+        ({"added_tokens_decoder": [1]}, "not as transformers writes them"),
         ({"added_tokens_decoder": {"6": {"content": "a"}}}, "two ids have the token 'a'"),
         ({"gguf": {"token_types": {"3": [99]}}}, "has a type for 99"),
     ],
@@ -733,11 +736,11 @@ UNK = ["<unk>", 0.0]
         ({"model": {"type": "Unigram", "vocab": [UNK, ["a", 1e300]]}}, "each has a text and a finite score"),
         (
             {"model": {"type": "Unigram", "vocab": {"a": 0}}},
-            "the vocabulary of a model Unigram is not written so",
+            "this is not how the vocabulary of a Unigram model is written",
         ),
         (
             {"model": {"type": "Unigram", "vocab": [UNK], "unk_id": 1}},
-            "the unknown token is 1, which is no token's id",
+            "the unknown token is 1, which is not a token id",
         ),
         ({"model": {"type": "Unigram", "vocab": []}}, "the file has no tokens"),
         ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "////fw=="}}, "too few for an array"),
@@ -745,10 +748,10 @@ UNK = ["<unk>", 0.0]
             {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "?"}},
             "not as the tokenizers package writes it",
         ),
-        ({"model": {"type": "WordPiece", "vocab": {"a": 0, "b": -1}}}, "ids that are no numbers from 0 on"),
+        ({"model": {"type": "WordPiece", "vocab": {"a": 0, "b": -1}}}, "are not all numbers from 0 up"),
         (
             {"model": {"type": "WordPiece", "vocab": {"a": 0}, "continuing_subword_prefix": "@@"}},
-            "what goes on with a word begins with '@@', and must with '##'",
+            "continuing pieces begin with '@@', and must begin with '##'",
         ),
         (
             {"model": {"type": "WordPiece", "vocab": {"▁a": 0, "##▁▁a": 1}}},
@@ -841,7 +844,7 @@ def test_import_of_an_empty_folder_and_of_a_name_that_does_not_go_with_it(
     assert "has none of tokenizer.json, tokenizer.model" in capsys.readouterr().err
     (tmp_path / "vocab.txt").write_text("[UNK]\n")
     assert main(["import", str(tmp_path), "--pre", "gpt-2", "-o", str(tmp_path / "v.gguf")]) == 2
-    assert "--pre 'gpt-2' goes with byte pair encoding that has merges" in capsys.readouterr().err
+    assert "--pre 'gpt-2' is for byte pair encoding with merges" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

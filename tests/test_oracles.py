@@ -310,7 +310,7 @@ def test_recorded_ids_go_with_the_texts_in_their_order(tmp_path: Path) -> None:
         assert oracle.recorded
         assert oracle.encode([b"a"], True, True) == [[1, 2]]
         assert oracle.encode([b"b"], True, True) == [[3]]
-        with pytest.raises(OracleError, match="has ids of 2 texts, and there are more"):
+        with pytest.raises(OracleError, match="has ids of 2 texts, but there are more"):
             oracle.encode([b"c"], True, True)
 
 
@@ -324,7 +324,7 @@ UNUSABLE = {
     "no tokenizer.json": ("hf:/no/such/file", "/no/such/file: No such file or directory"),
     "no command": (
         "llama-tokenize:/no/such/command",
-        "no command that can be run; llama-tokenize comes with",
+        "not an executable command; llama-tokenize comes with",
     ),
     "no server": (
         "server:127.0.0.1:1",

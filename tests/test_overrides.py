@@ -245,7 +245,7 @@ LEFT_OUT = {
         f"bad metadata override type for key '{K.ADD_BOS}', expected bool but got int",
     ),
     "an array": (f"{K.MERGES}=str:a b", "is an array, which llama.cpp does not override"),
-    "a key of the model's": ("llama.context_length=int:1", "'llama.context_length' is no key of a tokenizer"),
+    "a key of the model's": ("llama.context_length=int:1", "'llama.context_length' is not a tokenizer key"),
 }
 
 

@@ -213,7 +213,7 @@ ERRORS: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "no oracle": (ValueError, "there is no oracle 'x'", lambda: ggufbpe.verify("a.gguf", "x", "a")),
     "no file for an oracle": (
         ValueError,
-        "llama-tokenize opens the model's file, and this tokenizer comes from none",
+        "llama-tokenize opens the model's file, and this tokenizer has none",
         lambda: ggufbpe.verify(
             Tokenizer(Tokenizer.from_gguf("a.gguf").vocabulary._replace(path="")), "llama-tokenize", "a"
         ),

@@ -133,7 +133,7 @@ def test_command_prints_json(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_command_wants_a_name(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["list-pre", "--regex"]) == 2
-    assert "--regex wants the NAMEs of pre-tokenizers" in capfd.readouterr().err
+    assert "--regex needs the NAMEs of pre-tokenizers" in capfd.readouterr().err
 
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

@@ -438,7 +438,11 @@ def test_a_corpus_may_be_one_text(kind: str, tmp_path: Path) -> None:
         (lambda: stats(tiny(), [5]), TypeError, "not int"),
         (lambda: stats(tiny(), [io.StringIO("x")]), TypeError, "binary mode"),
         (lambda: stats([], ["x"]), ValueError, "no model"),
-        (lambda: stats(tiny(), ["x"], by="size"), ValueError, "by is one of file, folder, extension, total"),
+        (
+            lambda: stats(tiny(), ["x"], by="size"),
+            ValueError,
+            "by must be one of file, folder, extension, total",
+        ),
         (lambda: stats("absent.gguf", ["x"]), FileNotFoundError, "absent"),
     ],
 )
@@ -716,7 +720,7 @@ def test_a_plot_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize(
     ("name", "options", "words"),
-    [("a.pdf", {}, "a .png or .svg file"), ("a.svg", {"theme": "blue"}, "a theme is light or dark")],
+    [("a.pdf", {}, "a .png or .svg file"), ("a.svg", {"theme": "blue"}, "a theme must be light or dark")],
 )
 def test_plots_that_there_are_not(name: str, options: dict[str, str], words: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=words):

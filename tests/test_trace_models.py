@@ -428,7 +428,7 @@ def test_a_model_that_cannot_tell_its_steps_says_so(monkeypatch: pytest.MonkeyPa
         """A text model that has no tracer."""
 
     monkeypatch.setattr(Pipeline, "plain_text", Silent())
-    with pytest.raises(UnsupportedTokenizerError, match="whose steps cannot be told yet"):
+    with pytest.raises(UnsupportedTokenizerError, match="whose steps cannot be traced yet"):
         Tokenizer(opened("spm").vocabulary).trace("hello")
 
 

@@ -371,7 +371,7 @@ def test_limit_alphabet_keeps_the_most_frequent() -> None:
 def test_alphabet_adds_characters() -> None:
     found = train(["ab"], vocab_size=10, pre="none", units="chars", alphabet="cd")
     assert found.tokens == ["a", "b", "c", "d", "ab"]
-    with pytest.raises(ValueError, match=r"'e' is not in the alphabet"):
+    with pytest.raises(ValueError, match=r"'e' is not in the learned alphabet"):
         found.encode("e")
 
 
@@ -401,7 +401,7 @@ ERRORS = [
     ({"special": ["a"]}, "'a' is a unit of the text"),
     ({"special": ["<a>"], "user_defined": ["<a>"]}, "named twice"),
     ({"special": [""]}, "empty"),
-    ({"end_of_word": "o"}, "stands in the texts"),
+    ({"end_of_word": "o"}, "occurs in the texts"),
     ({"word_counts": {"a": -1}}, "has the count -1"),
 ]
 

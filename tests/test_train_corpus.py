@@ -144,7 +144,7 @@ def test_strings_with_lone_surrogates() -> None:
 
 @pytest.mark.parametrize("given", ["text", b"text", Path("x")])
 def test_a_single_text_or_path_is_no_corpus(given: object) -> None:
-    with pytest.raises(TypeError, match="the corpus is a sequence"):
+    with pytest.raises(TypeError, match="the corpus must be a sequence"):
         train(given, vocab_size=300)  # type: ignore[arg-type]
 
 

@@ -119,7 +119,7 @@ def join(run: Runtime, arguments: Arguments) -> Value:
             raise TemplateError("join() can only join arrays of strings or numerics")
         parts.append(as_string(value))
     run.spend(sum(map(len, parts)) + len(between) * len(parts))
-    return between.join(parts)
+    return run.joined(between, parts)
 
 
 def mapped(run: Runtime, arguments: Arguments) -> Value:

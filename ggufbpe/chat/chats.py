@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ChatError
 from ..once import making
-from .messages import check_rest, request_of
+from .messages import Request, check_rest, request_of
+from .origins import Origin, Origins, Part, Rendered
 from .render import CHATML, ChatTemplate, Ends
 from .values import plain
 
@@ -45,19 +46,48 @@ class Chats:
         `chat_template` is a template, or the name of one of the file, in place of the file's. `ChatError` where
         llama-server refuses.
         """
+        return self._prompt(body, chat_template, time.localtime() if now is None else now.timetuple())[0]
+
+    def parts(
+        self, body: Mapping[str, Any], chat_template: str | None = None, now: datetime | None = None
+    ) -> Rendered:
+        """The same prompt in parts: which bytes the template says itself, and which message says the others.
+
+        The template is run twice more for it.
+        """
         clock = time.localtime() if now is None else now.timetuple()
+        prompt, template, request = self._prompt(body, chat_template, clock)
+        with making:
+            from .attribution import AttributedTemplate
+        origins = Origins()
+        try:
+            text = AttributedTemplate(template).attributed_prompt(request, clock, origins)
+        except (ChatError, RecursionError):
+            text = ""
+        whole = (Part(0, len(prompt), Origin("unknown")),)
+        is_same = text.encode("latin-1") == prompt  # else nothing is said of it
+        return Rendered(prompt, origins.parts(text) if is_same else whole, request)
+
+    def _prompt(
+        self, body: Mapping[str, Any], chat_template: str | None, clock: time.struct_time
+    ) -> tuple[bytes, ChatTemplate, Request]:
         try:
             default, for_tools = self._templates(chat_template)
             request = request_of(body, default.supports_thinking)
-            text = (for_tools if request.tools else default).prompt(request, clock)
+            template = for_tools if request.tools else default
+            text = template.prompt(request, clock)
         except RecursionError:
             raise ChatError("the chat is nested too deeply") from None
         check_rest(body)
-        return text.encode("latin-1")
+        return text.encode("latin-1"), template, request
 
     def shows_tools(self, chat_template: str | None = None) -> bool:
         """Whether the template, chosen as for `prompt`, writes the tools that it is given into the prompt."""
         return self._templates(chat_template)[1].capabilities.supports_tools
+
+    def bare_text(self, messages: list[dict[str, Any]], chat_template: str | None = None) -> bytes:
+        """The UTF-8 of what the template alone writes for messages, without a generation prompt."""
+        return self._templates(chat_template)[0].bare_text(messages).encode("latin-1")
 
     def _templates(self, chosen: str | None) -> tuple[ChatTemplate, ChatTemplate]:
         """The template for most chats and that for chats with tools."""

@@ -33,7 +33,7 @@ name, blocks, debug_info = None, {}, ''
 def root(run, s0):
     o0 = []
     w = o0.append; N = run.name; A = run.attribute; I = run.item; C = run.call; F = run.filter; T = run.test
-    O = run.operate; X = run.text
+    O = run.operate; X = run.text; J = run.joined
 """
 
 
@@ -41,7 +41,7 @@ def source_of(template: nodes.Template) -> str:
     """The source of a module with a function `root(run, scope)` that gives the text."""
     emitter = _Emitter()
     emitter.block(template.body)
-    emitter.line(f"return ''.join({emitter.out})")
+    emitter.line(f"return J('', {emitter.out})")
     lines = "&".join(f"{line}={at}" for line, at in emitter.lines)
     return _HEAD.replace("''", repr(lines), 1) + "\n".join(emitter.source) + "\n"
 
@@ -97,7 +97,7 @@ class _Emitter:
         self.out, self.write = self.new("o"), self.new("w")
         self.line(f"{self.out} = []; {self.write} = {self.out}.append")
         self.block(body)
-        text = f"''.join({self.out})"
+        text = f"J('', {self.out})"
         self.out, self.write = outer
         return text
 

@@ -25,8 +25,6 @@ from .compiler import source_of
 from .runtime import Runtime
 from .values import CallError, TemplateError, plain, viewed
 
-MOST_SOURCE = 1 << 20  # bytes of a template; the largest known has 30,000
-
 _CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "none": None, "None": None}
 
 
@@ -154,8 +152,8 @@ class Template:
     def __init__(self, source: str) -> None:
         self.source = source
         view = viewed(source)
-        if len(view) > MOST_SOURCE:
-            raise ChatError(f"a chat template of more than {MOST_SOURCE:,} bytes")
+        if len(view) > lexer.MOST_SOURCE:
+            raise ChatError(f"a chat template of more than {lexer.MOST_SOURCE:,} bytes")
         environment = _Environment(extensions=[_Tags], optimized=False, cache_size=0)
         try:
             self._compiled = environment.from_string(view)

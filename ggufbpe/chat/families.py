@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .attributed import like
 from .json_text import JSONError, parsed
 from .messages import Message, Request
 
@@ -136,7 +137,7 @@ def _response(message: dict[str, Any], calls: list[dict[str, Any]], number: int)
     response = message.get("content")
     if isinstance(response, str):
         try:
-            response = parsed(response)
+            response = like(response, parsed(response))
         except JSONError:
             response = message["content"]
     name = calls[number]["function"]["name"] if number < len(calls) else ""

@@ -47,10 +47,11 @@ def tojson(run: Runtime, arguments: Arguments) -> Value:
     key = as_string(given[1]) if len(given) > 1 else ": "
     run.weigh(arguments[0], 8 + len(item) + len(key), 2 * max(width, 0))
     written = json_of(arguments[0], width, item, key)
-    return _in_ascii(written) if truth(ascii_only) else written
+    return in_ascii(written) if truth(ascii_only) else written
 
 
-def _in_ascii(text: str) -> str:
+def in_ascii(text: str) -> str:
+    """JSON with all that is beyond ASCII escaped."""
     wide = text.encode("latin-1").decode("utf-8", "replace")
     return "".join(
         c

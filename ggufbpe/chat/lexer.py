@@ -18,6 +18,7 @@ from .values import WHITE_SPACE
 
 Token: TypeAlias = tuple[int, str, str | int | float]
 
+MOST_SOURCE = 1 << 20  # bytes of a template; the largest known has 51,000
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "\\": "\\", "'": "'", '"': '"'}
 # A sequence and its type; the longer first. What opens a trimmed block has its minus taken off elsewhere.
 _SYMBOLS = (

@@ -19,6 +19,7 @@ from typing import Any
 from ..errors import ChatError
 from ..extras import imported
 from ..once import made_once
+from .attributed import like
 from .capabilities import EFFORT_NAMES, Capabilities, capabilities_of, preserving_names
 from .families import Handling, handling_of
 from .json_text import JSONError, parsed
@@ -77,12 +78,12 @@ class ChatTemplate:
         self.source = source
         self._ends = ends
         self._bos, self._eos = viewed(ends.bos), viewed(ends.eos)
-        self._template = Template(source)
+        self.template = Template(source)
 
     @made_once
     def capabilities(self) -> Capabilities:
         """What the template takes."""
-        return capabilities_of(self._template)
+        return capabilities_of(self.template)
 
     @made_once
     def family(self) -> Handling | None:
@@ -123,6 +124,10 @@ class ChatTemplate:
                 f"Unable to generate parser for this template. Automatic parser generation failed: {error.reason}",
                 error.line,
             ) from None
+
+    def bare_text(self, messages: list[dict[str, Any]]) -> str:
+        """What the template writes for finished messages, a character for each byte; nothing is taken off or added."""
+        return self._for_analysis(messages)
 
     # ---- before ---------------------------------------------------------------------------------
 
@@ -184,12 +189,16 @@ class ChatTemplate:
 
     def _run(self, names: dict[str, Any], now: time.struct_time) -> str:
         """The template's text without a BOS and an EOS that the tokenizer adds."""
-        text = self._template.render(_copied(names), now)  # each run has values of its own to change
+        text = self.rendered(_copied(names), now)  # each run has values of its own to change
         if self._ends.adds_bos:
             text = text.removeprefix(self._bos)
         if self._ends.adds_eos:
             text = text.removesuffix(self._eos)
         return text
+
+    def rendered(self, names: dict[str, Any], now: time.struct_time) -> str:
+        """The text that the template writes."""
+        return self.template.render(names, now)
 
     def _run_twice(self, names: dict[str, Any], now: time.struct_time, goes_on: bool) -> tuple[str, str]:
         """The prompt, and the generation prompt: what the template adds for `add_generation_prompt`.
@@ -199,7 +208,7 @@ class ChatTemplate:
         """
         text = self._run(names, now)
         asked = names.get("add_generation_prompt") is True
-        if asked and self._template.generation_prompt_is_only_added:
+        if asked and self.template.generation_prompt_is_only_added:
             return text, ""
         without = {name: value for name, value in names.items() if name != "add_generation_prompt"}
         no_prompt = self._run(without, now) if asked else text
@@ -224,7 +233,7 @@ class ChatTemplate:
             names["tools"] = viewed(tools)
         if add_generation_prompt:
             names["add_generation_prompt"] = True
-        return self._template.render(names, time.localtime())
+        return self.template.render(names, time.localtime())
 
     # ---- after ----------------------------------------------------------------------------------
 
@@ -238,7 +247,11 @@ class ChatTemplate:
         if marks.start:
             opening = opening.partition(marks.start)[0] + marks.start + viewed(last.reasoning)
             opening += marks.end if content else ""
-        return text + opening + (viewed(last.rendered_content()) if content else "")
+        return self.going_on(text, opening + (viewed(last.rendered_content()) if content else ""))
+
+    def going_on(self, text: str, begun: str) -> str:
+        """A text with the answer behind it that is to go on."""
+        return text + begun
 
     def _by_family(
         self,
@@ -267,7 +280,7 @@ class ChatTemplate:
             begun = opening + begun
         elif ends_turn:
             begun = "<|turn>model\n" + begun
-        return text + begun
+        return self.going_on(text, begun)
 
     def _begun(self, family: Handling, last: Message, request: Request) -> str:
         if family.handler == "closed_without_reasoning" and not last.reasoning:
@@ -321,7 +334,7 @@ def _without_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for message in (first, rest[0]):
             if not isinstance(message["content"], str):
                 raise ChatError("[json.exception.type_error.302] type must be string, but is array")
-        rest[0]["content"] = f"{first['content']}\n{rest[0]['content']}"
+        rest[0]["content"] = first["content"] + "\n" + rest[0]["content"]
     return rest
 
 
@@ -329,7 +342,8 @@ def _parse_arguments(messages: list[dict[str, Any]]) -> None:
     """Arguments of calls as objects."""
     for message in messages:
         for call in message.get("tool_calls", ()):
+            given = call["function"]["arguments"]
             try:
-                call["function"]["arguments"] = parsed(call["function"]["arguments"])
+                call["function"]["arguments"] = like(given, parsed(given))
             except JSONError as error:
                 raise ChatError(f"Failed to parse tool call arguments as JSON: {error}") from None

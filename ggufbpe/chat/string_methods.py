@@ -51,9 +51,9 @@ def _characters(arguments: Arguments) -> str:
     return WHITE_SPACE if isinstance(characters, Undefined) else "".join(set(as_string(characters)))
 
 
-def _stripped(run: Runtime, arguments: Arguments, how: Callable[[str, str], str]) -> str:
+def _stripped(run: Runtime, arguments: Arguments, how: str) -> str:
     text = arguments[0]
-    kept = how(text, _characters(arguments))
+    kept: str = getattr(text, how)(_characters(arguments))
     run.spend(len(text) - len(kept))  # what is looked at and not written
     return kept
 
@@ -62,19 +62,19 @@ def strip(run: Runtime, arguments: Arguments) -> Value:
     """The text without white space, or without the given bytes, at both ends."""
     if not isinstance(arguments.at(0), str):
         raise TemplateError("strip() first argument must be a string")
-    return _stripped(run, arguments, str.strip)
+    return _stripped(run, arguments, "strip")
 
 
 def rstrip(run: Runtime, arguments: Arguments) -> Value:
     """The same at the end alone."""
     arguments.need_kinds(str)
-    return _stripped(run, arguments, str.rstrip)
+    return _stripped(run, arguments, "rstrip")
 
 
 def lstrip(run: Runtime, arguments: Arguments) -> Value:
     """The same at the start alone."""
     arguments.need_kinds(str)
-    return _stripped(run, arguments, str.lstrip)
+    return _stripped(run, arguments, "lstrip")
 
 
 def byte_count(run: Runtime, arguments: Arguments) -> Value:
@@ -146,7 +146,7 @@ def formatted(run: Runtime, arguments: Arguments) -> Value:
         out.append(piece[1:])
         following += 1
         run.spend(len(out[-2]))
-    return "".join(out)
+    return run.joined("", out)
 
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -247,7 +247,7 @@ def indent(run: Runtime, arguments: Arguments) -> Value:
             parts.append(margin)
         parts.append(line)
         begun = begun or bool(line) or (first and bool(margin))
-    out = "".join(parts)
+    out = run.joined("", parts)
     if ends_in_break:
         out += "\n" + (margin if blank else "")
     return out

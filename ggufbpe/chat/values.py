@@ -15,6 +15,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from .attributed import Attributed
+
 Value: TypeAlias = Any  # None, bool, int, float, str, list, tuple, dict, or one of the classes below
 
 WHITE_SPACE = " \t\n\v\f\r"  # of isspace in the C locale
@@ -89,6 +91,8 @@ def viewed(value: Any) -> Value:
         return _int64(value)
     if kind is float:
         return value
+    if kind is Attributed:
+        return value if value.isascii() else value.changed(_viewed_text)
     for base, made in _BASES:
         if isinstance(value, base):
             return viewed(made(value))
@@ -214,7 +218,7 @@ def text(value: Value) -> str:
 def json_of(value: Value, indent: int = -1, item: str = ", ", key: str = ": ", level: int = 0) -> str:
     """The JSON of a value as the filter tojson writes it. Source: value_to_json_internal."""
     if isinstance(value, str):
-        return f'"{value.translate(_ESCAPES)}"'
+        return f'"{value.translate(JSON_ESCAPES)}"'
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -238,7 +242,7 @@ def json_of(value: Value, indent: int = -1, item: str = ", ", key: str = ": ", l
     return f"{opening}\n{inner}{f'{item}{chr(10)}{inner}'.join(parts)}\n{outer}{closing}"
 
 
-_ESCAPES = {code: f"\\u{code:04x}" for code in range(0x20)} | {
+JSON_ESCAPES = {code: f"\\u{code:04x}" for code in range(0x20)} | {
     ord('"'): '\\"',
     ord("\\"): "\\\\",
     ord("\b"): "\\b",

@@ -1,4 +1,4 @@
-"""`ggufbpe compare`: one text as several models cut it, side by side."""
+"""`ggufbpe compare`: how several models cut one text, side by side."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ._arguments import (
 from ._input import read_text, settle_stdin
 
 _DESCRIPTION = """\
-Show how two or more models cut a text into tokens: how many each makes of it, and the places where they differ. The \
+Show how two or more models cut a text into tokens: how many each needs, and the places where they differ. The \
 tokens are aligned by the bytes of the text, so the models may be of any kind; ids mean nothing in another vocabulary, \
 and are shown with --ids. BOS and EOS are not added.
 
-The exit code is 0 if all cut the text alike, 1 if not, 2 if they could not be compared. Why two models differ, \
-`ggufbpe diff` says."""
+The exit code is 0 if all cut the text alike, 1 if not, 2 if they could not be compared. `ggufbpe diff` \
+says why two models differ."""
 _EXAMPLES = """\
 examples:
   ggufbpe compare a.gguf b.gguf -p "12345 and 你好"
@@ -52,10 +52,10 @@ def add_arguments(parser: Parser) -> None:
         "--no-parse-special",
         dest="parse_special",
         action="store_false",
-        help="take the text of special tokens for plain text",
+        help="treat the text of special tokens as plain text",
     )
     parser.add_argument("--ids", action="store_true", help="show each token's id, too")
-    parser.add_argument("--all", action="store_true", help="show every place, also where all cut alike")
+    parser.add_argument("--all", action="store_true", help="show every place, even where all cut alike")
     parser.add_argument("--json", action="store_true", help="print one object")
     add_color(parser)
 

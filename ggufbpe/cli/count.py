@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, BinaryIO, NamedTuple
 
 from .. import utf8
-from ..corpus import CorpusError, File, decompressed, files_of, has_json_lines, records, without_compression
+from ..corpus import (
+    CorpusError,
+    File,
+    decompressed,
+    files_of,
+    has_json_lines,
+    read_lines,
+    records,
+    without_compression,
+)
 from ..pipeline.blocks import added_ids, blocks
 from ..tokenizer import Tokenizer
 from ..views import terminal
@@ -26,6 +35,7 @@ from ._arguments import (
     overrides_of,
     require_no_models,
 )
+from ._chat import add_chat_flags, prompts_of
 from ._files import add_no_ignore, ignored_of, problem_with, say_what_is_not_utf8, say_what_was_left_out
 from ._input import settle_stdin, stdin
 from ._progress import Bar
@@ -40,6 +50,10 @@ their number is shown at the end; what is named on the command line is always co
 decompressed, and .jsonl and .ndjson are JSON lines, each a text of its own, as in `ggufbpe stats`. Files may be of \
 any size. A file that cannot be read is reported, the others are counted, and the exit code is 2.
 
+With --chat, files are chats: .json one, .jsonl one in each line, each messages or the body of a request. Their tokens \
+are those of their prompts, as llama-server counts them; bytes are those of the prompts. A line that is no chat is \
+reported with its number, and the others are counted.
+
 As in llama-tokenize --show-count, BOS counts where the model wants it. Escape sequences are never processed."""
 _EXAMPLES = """\
 examples:
@@ -48,6 +62,7 @@ examples:
   ggufbpe count -m model.gguf --top 10 .
   ggufbpe count -m model.gguf -p "Hello world"
   git diff | ggufbpe count -m model.gguf
+  ggufbpe count -m model.gguf --chat messages.json chats.jsonl
   ggufbpe count -m model.gguf --json src > tokens.json"""
 
 _SORTED_BY = ("name", "tokens", "bytes", "chars/token")
@@ -79,6 +94,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
     )
+    parser.add_argument(
+        "--chat",
+        action="store_true",
+        help="every file is a chat, messages or a request as `ggufbpe chat` takes; .jsonl has one in each line",
+    )
+    add_chat_flags(parser)
     add_special_flags(parser)
     parser.add_argument(
         "--sort",
@@ -97,6 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_no_models(arguments.paths, "count", arguments)
     if not arguments.paths and arguments.prompt is None and not arguments.stdin:
         raise UsageError("nothing to count: give files or directories, -p TEXT or --stdin")
+    _check_chat(arguments)
     if arguments.top is not None and arguments.top < 1:
         raise UsageError(f"--top must be 1 or more, not {arguments.top}")
     tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
@@ -105,12 +127,25 @@ def run(arguments: argparse.Namespace) -> int:
     return 2 if job.errors else 0
 
 
+def _check_chat(arguments: argparse.Namespace) -> None:
+    if not arguments.chat:
+        if arguments.tools is not None or arguments.chat_template_file is not None:
+            raise UsageError("--tools and --chat-template-file are of chats: give --chat")
+    elif arguments.prompt is not None or arguments.field is not None:
+        raise UsageError("--chat counts files of chats: leave out -p and --field")
+    elif arguments.no_bos or not arguments.parse_special:
+        raise UsageError("special tokens of a chat are always added and parsed")
+
+
 class _Job:
     """One run of the command: what was counted, left out and could not be read."""
 
     def __init__(self, tokenizer: Tokenizer, arguments: argparse.Namespace) -> None:
         self._tokenizer = tokenizer
         self._added = 0 if arguments.no_bos else sum(map(len, added_ids(tokenizer)))  # tokens a text
+        self._prompt = prompts_of(tokenizer, arguments) if arguments.chat else None
+        if arguments.chat:  # llama-server adds EOS, too, where no BOS is wanted
+            self._added = sum(map(len, tokenizer.vocabulary.added))
         self._parse_special = arguments.parse_special
         self._field = arguments.field
         self._json = arguments.json
@@ -122,13 +157,17 @@ class _Job:
 
     def run(self, arguments: argparse.Namespace) -> None:
         found = list(files_of(arguments.paths, self._skipped, self._report, ignored_of(arguments)))
+        if self._prompt is not None:
+            others = [file for file in found if file.path != file.root and not _is_named_as_json(file.path)]
+            found = [file for file in found if file not in others]
+            self._skipped["of another name than .json and .jsonl"] += len(others)
         streams: list[tuple[str, BinaryIO]] = []
         if arguments.prompt is not None:
             streams.append(("(prompt)", io.BytesIO(os.fsencode(arguments.prompt))))
         if arguments.stdin:
             streams.append(("(stdin)", stdin()))
         several = len(found) + len(streams) > 1 or any(map(os.path.isdir, arguments.paths))
-        table = _Table(sum(map(_largest, found)), arguments.stdin)
+        table = _Table(sum(map(_largest, found)), arguments.stdin or arguments.chat)
         at_once = not (self._json or self._sort)
         if not self._json:
             table.head()
@@ -163,7 +202,13 @@ class _Job:
         self, streams: list[tuple[str, BinaryIO]], found: list[File], bar: Bar
     ) -> Iterator[_Counts]:
         for name, stream in streams:
-            yield self._count_text(name, stream, lambda _: None)
+            if self._prompt is None:
+                yield self._count_text(name, stream, lambda _: None)
+                continue
+            try:
+                yield self._counts(name, self._prompts(name, stream), lambda _: None, self._added)
+            except ValueError as error:
+                self._report(name, error)
         total = sum(file.size for file in found) or 1
         before = 0  # bytes of the files before this one
         for number, file in enumerate(found, 1):
@@ -187,10 +232,20 @@ class _Job:
 
     def _count_file(self, path: str, raw: BinaryIO, show: Callable[[int], None]) -> _Counts:
         with decompressed(raw, path) as stream:
+            if self._prompt is not None:
+                return self._counts(path, self._prompts(path, stream), show, self._added)
             if self._field is None and not has_json_lines(path):
                 return self._count_text(path, stream, show)
             texts = (text for text, _ in records(stream, path, self._field, self._report))
             return self._counts(path, texts, show, self._added)
+
+    def _prompts(self, name: str, stream: IO[bytes]) -> Iterator[bytes]:
+        """The prompts of the chats in a file."""
+        assert self._prompt is not None
+        if has_json_lines(name):
+            yield from read_lines(stream, name, self._report, self._prompt)
+        else:
+            yield self._prompt(stream.read())
 
     def _count_text(self, name: str, stream: IO[bytes], show: Callable[[int], None]) -> _Counts:
         """Block by block, so that memory does not grow with the text."""
@@ -244,6 +299,10 @@ _KEYS: dict[str, Callable[[_Counts], Any]] = {
     "bytes": lambda counts: -counts.bytes,
     "chars/token": lambda counts: -counts.characters / counts.tokens if counts.tokens else 0,
 }
+
+
+def _is_named_as_json(path: str) -> bool:
+    return has_json_lines(path) or without_compression(path).endswith(".json")
 
 
 def _largest(file: File) -> int:

@@ -13,7 +13,7 @@ from ._arguments import Parser, UsageError, add_model, add_sources, model_path, 
 from ._input import read_file, read_stdin, settle_stdin
 
 _DESCRIPTION = """\
-Print the text of token ids: their bytes, and nothing else. Only on a terminal is a line break added, where the \
+Print the text of token ids: their bytes, and nothing else. Only on a terminal is a line break added, if the \
 text does not end in one.
 
 Ids are separated by white space or commas, with or without brackets around them all: 1 2 3 or 1,2,3 or \

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
+from ..chat.token_origins import ChatTokens, tokens_of
 from ..escapes import Unescaped, process_escapes
 from ..tokenizer import Tokenizer
 from ..trace.parts import Parts
@@ -28,6 +31,7 @@ from ._arguments import (
     overrides_of,
     require_no_models,
 )
+from ._chat import add_chat_flags, body_of_file, template_of
 from ._files import require_folder, require_free, write_file
 from ._input import given_text, settle_stdin, stdin
 
@@ -38,8 +42,10 @@ are the model's: merges in order, with their ranks or scores; the tokens that we
 longest is taken; or the best path through the lattice, and the next best. With byte pair encoding, each word comes \
 with the alternative of the pre-tokenizer's pattern that took it.
 
-The text is taken as it is; backslash escapes are read only with --escape. Words and tokens are numbered from 0. RWKV \
-has no words: each match counts as one. What --json prints is in docs/explain.md."""
+Of a chat, the prompt is explained: first what of it the template says, and what each message; text of a message \
+that became a special token is shown in red. The text is taken as it is; backslash escapes are read only with \
+--escape. Words and tokens are numbered from 0. RWKV has no words: each match counts as one. What --json prints is in \
+docs/explain.md."""
 _EXAMPLES = """\
 examples:
   ggufbpe explain "Hello world"
@@ -47,6 +53,7 @@ examples:
   ggufbpe explain -m model.gguf -p "Hello world" --why-not Hell
   ggufbpe explain -m bge.gguf -p "unbelievably" --why-not "##able"
   ggufbpe explain -m model.gguf -f prompt.txt --html way.html
+  ggufbpe explain -m model.gguf --chat messages.json
   ggufbpe explain -m model.gguf --json < prompt.txt"""
 
 _WORDS_OF_PAGE, _MOST_FRAGMENTS = 500, 5000  # on a page
@@ -59,6 +66,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")
     parser.add_argument("text", nargs="?", help="the text, as with -p")
+    parser.add_argument(
+        "--chat",
+        metavar="FILE",
+        help="the prompt of a chat, a JSON file as `ggufbpe chat` takes; - is standard input",
+    )
+    add_chat_flags(parser)
     parser.add_argument(
         "-e", "--escape", action="store_true", help="process escape sequences such as \\n, also in PIECE"
     )
@@ -79,18 +92,25 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    settle_stdin(arguments, "text", "prompt", "file")
+    if arguments.chat is None:
+        settle_stdin(arguments, "text", "prompt", "file")
+    _check_chat(arguments)
     require_no_models([arguments.text or ""], "explain", arguments)
     _check_page(arguments)
-    with given_text(arguments, "explain") as given:
+    body = None if arguments.chat is None else body_of_file(arguments.chat, arguments)
+    with nullcontext() if body is not None else given_text(arguments, "explain") as given:
         tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
         model = tokenizer.name
+        chat = None
+        if body is not None:
+            chat = tokens_of(tokenizer, tokenizer.chats.parts(body, template_of(arguments)))
+            given = io.BytesIO(chat.rendered.prompt)
         stream: Any = given or stdin()
         stream = Unescaped(stream) if arguments.escape else stream
         flags = {"add_special": not arguments.no_bos, "parse_special": arguments.parse_special}
         is_one = arguments.word is not None or arguments.token is not None
         if arguments.why_not is None and not arguments.json and (is_one or not arguments.all):
-            _show(arguments, model, _survey(arguments, tokenizer, stream, flags), None)
+            _show(arguments, model, _survey(arguments, tokenizer, stream, flags), None, chat)
             return 0
         with SpooledTemporaryFile(_IN_MEMORY) as file:  # it is read again and again, and may be a pipe
             for part in iter(lambda: stream.read(_READ), b""):
@@ -98,29 +118,36 @@ def run(arguments: argparse.Namespace) -> int:
             whole = Parts(tokenizer, file, **flags)
             answer = _answer(arguments, whole)
             if arguments.json:
-                for text in _json(arguments, whole, answer):
+                for text in _json(arguments, whole, answer, chat):
                     _output.write(text.encode())
             elif arguments.all and not is_one:
-                _show(arguments, model, whole, answer)
+                _show(arguments, model, whole, answer, chat)
             else:
-                _show(arguments, model, _survey(arguments, tokenizer, whole.file, flags), answer)
+                _show(arguments, model, _survey(arguments, tokenizer, whole.file, flags), answer, chat)
     return 0
 
 
-def _show(arguments: argparse.Namespace, model: str, found: Survey | Parts, answer: WhyNot | None) -> None:
+def _show(
+    arguments: argparse.Namespace,
+    model: str,
+    found: Survey | Parts,
+    answer: WhyNot | None,
+    chat: ChatTokens | None,
+) -> None:
     """The page, or lines on the terminal."""
     if arguments.html is not None:
         from ..views.explain_page import html
 
         count = found.totals.words if arguments.all else _WORDS_OF_PAGE
-        page = html(found, count, answer, model)
+        page = html(found, count, answer, model, chat)
         write_file(arguments.html, (text.encode() for text in page))
         _output.note(f"ggufbpe: the page is in {terminal.one_line(arguments.html)}")
         return
     from ..views.explain_lines import ExplainLines
 
     word, token = (None, None) if isinstance(found, Parts) else _chosen(arguments, found)
-    view = ExplainLines(_output.terminal_width() or 100, _output.use_color(arguments.color), arguments.all)
+    color = _output.use_color(arguments.color)
+    view = ExplainLines(_output.terminal_width() or 100, color, arguments.all, chat)
     for line in view.lines(found, word, token, answer):
         _output.write(f"{line.rstrip(' ')}\n".encode("utf-8", "replace"))
 
@@ -149,6 +176,21 @@ def _answer(arguments: argparse.Namespace, whole: Parts) -> WhyNot | None:
     answer = why_not(whole.tokenizer, whole.file, piece, **whole.flags)
     whole.file.seek(0)
     return answer
+
+
+def _check_chat(arguments: argparse.Namespace) -> None:
+    """Refuse what does not go with --chat, or goes only with it."""
+    if arguments.chat is None:
+        if arguments.tools is not None or arguments.chat_template_file is not None:
+            raise UsageError("--tools and --chat-template-file are of a chat: give it by --chat FILE")
+        return
+    given = (arguments.text, arguments.prompt, arguments.file)
+    if any(text is not None for text in given) or arguments.stdin:
+        raise UsageError("--chat and a text: give one of them")
+    if arguments.no_bos or not arguments.parse_special or arguments.escape:
+        raise UsageError(
+            "special tokens of a chat are always added and parsed, and its texts are taken as they are"
+        )
 
 
 def _check_page(arguments: argparse.Namespace) -> None:
@@ -187,11 +229,13 @@ def _require_numbers(arguments: argparse.Namespace, totals: Totals) -> None:
             raise UsageError(f"there is no {noun} {number}: {there}")
 
 
-def _json(arguments: argparse.Namespace, whole: Parts, answer: WhyNot | None) -> Iterator[str]:
+def _json(
+    arguments: argparse.Namespace, whole: Parts, answer: WhyNot | None, chat: ChatTokens | None
+) -> Iterator[str]:
     """What --json prints, in pieces: the trace, the part of it that was asked for, or the answer."""
     if answer is not None:
         return explain_json.of_answer(answer)
     if arguments.word is None and arguments.token is None:
-        return explain_json.of_parts(whole)
+        return explain_json.of_parts(whole, chat)
     _require_numbers(arguments, whole.totals)
     return explain_json.of_one(whole, arguments.word, arguments.token)

@@ -27,20 +27,20 @@ FORMATS = ("tokenizer.json", "sentencepiece", "vocab.txt", "tiktoken", "merges.t
 _DESCRIPTION = """\
 Write the vocabulary of a model in a format that other programs read.
 
-  tokenizer.json  for Hugging Face's tokenizers, and tokenizer_config.json beside it: all but RWKV
+  tokenizer.json  for Hugging Face's tokenizers, and tokenizer_config.json beside it: all except RWKV
   sentencepiece   tokenizer.model, and tokenizer_config.json beside it: SPM (llama) and UGM (t5)
   vocab.txt       a word piece a line, and tokenizer_config.json beside it: WPM (bert)
   tiktoken        for OpenAI's tiktoken, a file of ranks, and beside it a .json with pattern and special tokens: BPE
   merges.txt      merges.txt, and vocab.json beside it: BPE
-  vocab-gguf      a GGUF of the tokenizer's metadata alone, which llama.cpp loads with vocab_only: all models
+  vocab-gguf      a GGUF of only the tokenizer's metadata, which llama.cpp loads with vocab_only: all models
 
-Text is normalized and split as llama.cpp does it, where the format can say so. The patterns of a tokenizer.json are \
-those of the models' own files where these split alike, which tokenizers 1.0 reads as well; all others list code \
+Text is normalized and split as in llama.cpp, where the format can express that. The patterns of a tokenizer.json are \
+those of the models' own files if these split alike, which tokenizers 1.0 reads as well; all others list code \
 points, so that they depend on no library's Unicode version. Where a format cannot do what llama.cpp does, the \
-output says which tokens or characters are concerned. Where the library is installed, its ids are compared with \
+output lists the tokens or characters concerned. If the library is installed, its ids are compared with \
 ours on random texts, on characters of every kind, and on the lines of --sample.
 
-The exit code is 0 if the files are written, 1 if ids then differ and no limit explains it, 2 if nothing was \
+The exit code is 0 if the files are written, 1 if ids then differ without a limit that explains it, 2 if nothing was \
 written."""
 _EXAMPLES = """\
 examples:
@@ -70,7 +70,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--renumber",
         action="store_true",
-        help="tiktoken: give new ids where ids are not in the order of merges",
+        help="tiktoken: assign new ids if ids are not in the order of merges",
     )
     parser.add_argument(
         "--code-points",
@@ -87,9 +87,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     kind = _kind(arguments)
     if kind == "vocab-gguf" and arguments.override_kv:
-        raise UsageError(
-            "vocab-gguf has the keys as they stand in the file: `ggufbpe fix --set` changes them"
-        )
+        raise UsageError("vocab-gguf keeps the file's keys unchanged: `ggufbpe fix --set` changes them")
     model = model_path(arguments)
     paths = _paths(arguments, kind, model)
     sample = [line for path in arguments.sample for line in lines_of(path)]
@@ -98,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     write_outputs(files)
     for name in export.files.keys() - paths.keys():
         _output.note(
-            f"lost, for {name} is not written: {_content(name, export)}; -o DIRECTORY writes all files"
+            f"lost, since {name} is not written: {_content(name, export)}; -o DIRECTORY writes all files"
         )
     told = [f"wrote {path} ({len(data)} bytes)" for path, data in files.items() if path != "-"]
     told += [f"limit: {limit.what}" for limit in export.limits]
@@ -109,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _content(name: str, export: Export) -> str:
-    """What one of the further files has in it, in words."""
+    """The content of one of the further files, in words."""
     if name == TOKENIZER_CONFIG:
         config = json.loads(export.files[name])
         named = [
@@ -126,7 +124,7 @@ def _content(name: str, export: Export) -> str:
 
 
 def unexplained(found: Agreement | None, limits: Iterable[Limit]) -> bool:
-    """Whether ids differ although nothing is known that makes them."""
+    """Whether ids differ although no known limit explains it."""
     if found is None or found.same:
         return False
     causes = {limit.name for limit in limits} - {"default_ids", "not_read_by_tokenizers_1"}
@@ -144,7 +142,7 @@ def _class_of(char: str) -> str:
     return class_of(ord(char)) if char > "\x7f" else ""
 
 
-# Limits that speak of characters, and whether they speak of one.
+# Limits about characters, and whether they concern a given one.
 _CHARACTERS: dict[str, Callable[[str], bool]] = {
     "newer_unicode": lambda char: _class_of(char) == "-",
     "long_s": lambda char: char == "\u017f",
@@ -161,9 +159,9 @@ def _kind(arguments: argparse.Namespace) -> str:
     if kind not in FORMATS:
         raise UsageError(f"there is no format {printable(kind)}; there are {', '.join(FORMATS)}")
     if arguments.renumber and kind != "tiktoken":
-        raise UsageError("--renumber goes with --to tiktoken")
+        raise UsageError("--renumber is for --to tiktoken")
     if arguments.code_points and kind != "tokenizer.json":
-        raise UsageError("--code-points goes with --to tokenizer.json")
+        raise UsageError("--code-points is for --to tokenizer.json")
     return str(kind)
 
 
@@ -221,7 +219,7 @@ def _paths(arguments: argparse.Namespace, kind: str, model: str | Found) -> dict
     for name in others:
         if kind == "tiktoken":
             paths[name] = f"{path}.json"
-        elif name != TOKENIZER_CONFIG or os.path.basename(path) == main:  # only beside that is it looked for
+        elif name != TOKENIZER_CONFIG or os.path.basename(path) == main:  # it is only looked for beside that
             paths[name] = os.path.join(folder, name)
     for target in paths.values():
         require_free(target, os.fspath(model), arguments.force)
@@ -229,19 +227,19 @@ def _paths(arguments: argparse.Namespace, kind: str, model: str | Found) -> dict
 
 
 def _is_folder(given: str, kind: str, main: str) -> bool:
-    """Whether files go into `given`: it is one, is written as one, or several files have no name of theirs in it."""
+    """Whether `given` is a folder: it is one, ends like one, or several files have no name of their own in it."""
     if os.path.isdir(given) or given.endswith(("/", os.sep)):
         return True
     return kind != "vocab-gguf" and not given.endswith(os.path.splitext(main)[1])
 
 
-# ---- what is told ---------------------------------------------------------------------------------------
+# ---- the report -----------------------------------------------------------------------------------------
 
 
 def _checked(
     kind: str, tokenizer: Tokenizer, export: Export, sample: list[str], told: list[str]
 ) -> Agreement | None:
-    """The comparison with the library, told; None where there is none to compare with."""
+    """The comparison with the library, reported; None if there is no library to compare with."""
     from ..extras import NotInstalledError
     from ..interop.check import agreement, library_for
 
@@ -258,7 +256,7 @@ def _checked(
 
 
 def agreement_lines(found: Agreement) -> Iterator[str]:
-    """What a comparison found, for people."""
+    """The result of a comparison, for people."""
     tried = f"{found.library}: {found.texts} texts and {found.characters} characters"
     if found.same:
         yield f"{tried}, all ids the same"
@@ -293,7 +291,7 @@ def lines_of(path: str) -> Iterator[str]:
 
 
 def tell(line: str, on_stderr: bool) -> None:
-    """A line to standard output, or to standard error where the output is a file's content."""
+    """Print a line on standard output, or on standard error if the output is a file's content."""
     if on_stderr:
         _output.note(terminal.one_line(line))
     else:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from ..by_name import Found
+from ..chat.known import PREFIX
 from ..errors import printable
 from ..examination.mend import KeyChange, fix, whole_file
 from ..gguf.arguments import parse_set, parse_token_type
@@ -14,16 +17,20 @@ from ..gguf.in_place import recover
 from ..gguf.reader import GGUFFile
 from ..gguf.schema import as_fields
 from ..gguf.values import Field
+from ..inputs import TextOrPath
 from ..views import terminal
+from ..wording import counted
 from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, overrides_of, required_model
 from ._files import require_free
+from ._input import read_stdin
 from ._signals import termination_as_exit
 
 _DESCRIPTION = """\
 Write a copy of a model with other metadata. The tensors are copied byte for byte, and stay aligned; memory does \
 not grow with the model. Keys of the tokenizer get the type that llama.cpp wants, other keys the one they have; \
-KEY=TYPE:VALUE names another. An array is a JSON list.
+KEY=TYPE:VALUE names another. An array is a JSON list. A chat template must make a prompt of a chat; known:NAME is the \
+one that llama.cpp has under that name in its models/templates.
 
 The copy is opened as a tokenizer before it takes its place. If it has an error that the model does not have, or \
 one in a key that was changed, it is not written; --force writes it anyway.
@@ -38,6 +45,8 @@ examples:
   ggufbpe fix model.gguf --set tokenizer.ggml.pre=llama-bpe -o fixed.gguf
   ggufbpe fix model.gguf --set tokenizer.ggml.add_bos_token=false --in-place
   ggufbpe fix model.gguf --set-token-type "<|im_end|>=CONTROL" --set-token-type 7=NORMAL -o fixed.gguf
+  ggufbpe fix model.gguf --chat-template template.jinja -o fixed.gguf
+  ggufbpe fix model.gguf --chat-template known:Qwen-Qwen3-0.6B -o fixed.gguf
   ggufbpe fix model.gguf --set my.key=UINT32:5 --remove tokenizer.ggml.scores -o fixed.gguf"""
 
 
@@ -57,6 +66,14 @@ def add_arguments(parser: Parser) -> None:
         help="give a token, by its id or its text, or the tokens ID..ID a type: "
         + ", ".join(TokenType.__members__),
     )
+    parser.add_argument(
+        "--chat-template",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="set the chat template, or that called NAME (tool_use), to what is in FILE; - is standard input, "
+        "known:NAME a template of llama.cpp's",
+    )
     parser.add_argument("-o", "--output", metavar="PATH", help="the file to write")
     parser.add_argument("--in-place", action="store_true", help="replace the model itself")
     parser.add_argument(
@@ -67,7 +84,8 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     model = required_model(arguments, "fix")
     source = whole_file(model, arguments.in_place)
-    is_change = bool(arguments.set or arguments.override_kv or arguments.remove or arguments.set_token_type)
+    changes = ("set", "override_kv", "remove", "set_token_type", "chat_template")
+    is_change = any(getattr(arguments, name) for name in changes)
     if (arguments.in_place or not is_change) and _was_recovered(source) and not is_change:
         return 0
     if is_change and (arguments.output is None) is not arguments.in_place:
@@ -82,6 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
                 set=settings,
                 remove=arguments.remove,
                 token_types=map(parse_token_type, arguments.set_token_type),
+                chat_template=_chat_templates(arguments.chat_template),
                 force=arguments.force,
             )
     except FileExistsError:
@@ -98,6 +117,22 @@ def run(arguments: argparse.Namespace) -> int:
         lines.append(terminal.one_line(f"{why}; {how_to_use(model.name, model.store, done.path)}"))
     _output.write("".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))
     return 0
+
+
+def _chat_templates(given: list[str]) -> dict[str, TextOrPath] | None:
+    """What --chat-template says, by the names of templates: FILE, NAME=FILE, known:NAME or NAME=known:NAME."""
+    found: dict[str, TextOrPath] = {}
+    for argument in given:
+        name, source = "", argument
+        if named := re.fullmatch(r"(\w+)=(.+)", argument, re.DOTALL):
+            name, source = named[1], named[2]
+        if name in found:
+            raise UsageError(
+                f"the chat template {name} is given twice" if name else "two chat templates are given"
+            )
+        known = source.startswith(PREFIX)
+        found[name] = read_stdin() if source == "-" else source if known else Path(source)
+    return found or None
 
 
 def _was_recovered(source: str) -> bool:
@@ -144,5 +179,5 @@ def _number(value: object) -> str:
 
 def _shown(value: object) -> str:
     if isinstance(value, list):
-        return f"{len(value)} elements"
+        return counted(len(value), "element")
     return printable(value, 60) if isinstance(value, str) else str(value).lower()

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from ..interop.imported import Imported
 
 _DESCRIPTION = """\
-Make a GGUF of metadata alone, which llama.cpp loads with vocab_only, out of the files of another program:
+Make a GGUF of only metadata, which llama.cpp loads with vocab_only, from the files of another program:
 
   tokenizer.json   of Hugging Face's tokenizers: BPE, SentencePiece's BPE (SPM), Unigram (UGM), WordPiece (WPM)
   tokenizer.model  of sentencepiece, also as spiece.model and sentencepiece.bpe.model: BPE (SPM), unigram (UGM)
   vocab.txt        of BERT: WordPiece (WPM)
 
-Of a directory, the first of these is taken. tokenizer_config.json, special_tokens_map.json, added_tokens.json and \
+In a directory, the first of these is read. tokenizer_config.json, special_tokens_map.json, added_tokens.json and \
 chat_template.jinja beside the file are read, too: special tokens, flags, the chat template.
 
-The name of a byte pair encoding's pre-tokenizer is found from the patterns, and it is said how and how sure that is; \
-and always what llama.cpp has no place for. Where the library that reads the file is installed, its ids are compared \
-with those of the new vocabulary.
+The name of a byte pair encoding's pre-tokenizer is found from the patterns; the output says how, and how sure that \
+is, and lists everything that llama.cpp has no place for. If the library that reads the file is installed, its ids \
+are compared with those of the new vocabulary.
 
-The exit code is 0 if the file is written, 1 if ids differ then without a limit that was told, 2 if nothing was \
+The exit code is 0 if the file is written, 1 if ids then differ without a limit that explains it, 2 if nothing was \
 written."""
 _EXAMPLES = """\
 examples:
@@ -54,7 +54,7 @@ def add_arguments(parser: Parser) -> None:
         help="the file to write (default: vocab.gguf), or -",
     )
     parser.add_argument("--force", action="store_true", help="write over an existing file")
-    parser.add_argument("--pre", metavar="NAME", help="the name of the pre-tokenizer, in place of finding it")
+    parser.add_argument("--pre", metavar="NAME", help="the name of the pre-tokenizer, instead of finding it")
     parser.add_argument(
         "--architecture",
         metavar="NAME",
@@ -88,9 +88,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agreement | str | None:
-    """How the new vocabulary's ids agree with the library's; a sentence where that could not be found out.
+    """How the new vocabulary's ids agree with the library's; a sentence if that could not be determined.
 
-    Opening it shows, too, that it can be opened.
+    Opening the vocabulary also shows that it can be opened.
     """
     from ..extras import NotInstalledError
     from ..interop.check import agreement, library_of
@@ -101,7 +101,7 @@ def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agree
         path = os.path.join(folder, "vocab.gguf")
         with open(path, "wb") as file:
             file.write(data)
-        # It does not warn of what llama.cpp makes of special tokens: `doctor` tells it.
+        # No warnings about how llama.cpp treats special tokens: `doctor` reports them.
         tokenizer = Tokenizer(load_vocabulary(path))
     if skip:
         return None
@@ -110,14 +110,14 @@ def _agreement(data: bytes, source: str, sample: list[str], skip: bool) -> Agree
     except NotInstalledError as error:
         return f"not checked: {error}"
     except Exception as error:
-        return f"not checked: the library does not take the file: {printable(str(error), 200)}"
+        return f"not checked: the library does not accept the file: {printable(str(error), 200)}"
     if library is None:
-        return "not checked: a vocab.txt does not say how text is normalized, so each program has other ids"
+        return "not checked: a vocab.txt does not say how text is normalized, so ids depend on the program"
     return agreement(tokenizer, library, sample)
 
 
 def _lines(imported: Imported, target: str, size: int, found: Agreement | str | None) -> Iterator[str]:
-    """What was done, for people."""
+    """The report, for people."""
     if target != "-":
         yield f"wrote {target} ({size} bytes)"
     tokens = imported.metadata["tokenizer.ggml.tokens"]

@@ -1,6 +1,6 @@
 """`ggufbpe info`: what a model file says about itself and its tokenizer.
 
-It works on files whose tokenizer is none of ours, too: what the metadata has is shown, and said in words.
+It also works on files whose tokenizer is not supported: their metadata is shown, with a description in words.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DESCRIPTION = """\
 Show what a model file says about its tokenizer: the model and its pre-tokenizer, sizes, flags, special tokens \
 and the tokens that end a generation, all after llama.cpp's loading rules. And which engine of ggufbpe makes the ids.
 
-Files whose tokenizer is not byte pair encoding show what their metadata has. If the tokenizer is broken, the \
+For tokenizers that ggufbpe does not read, the metadata is shown. If the tokenizer is broken, the \
 file's part is shown, then the error, and the exit code is 2."""
 _EXAMPLES = """\
 examples:
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _file_facts(file: GGUFFile) -> Facts:
-    """What every GGUF has. A value of an unexpected type is shown as if it were missing."""
+    """Facts of any GGUF. A value of an unexpected type is shown as if it were missing."""
     model = _string(file, TokenizerKey.MODEL)
     return {
         "file": {
@@ -136,14 +136,14 @@ def _file_type(file: GGUFFile) -> str | None:
 
 
 def _chat_templates(file: GGUFFile) -> dict[str, int]:
-    """The length of each chat template in characters; the one without a name is "default"."""
+    """The length of each chat template in characters; the unnamed one is "default"."""
     prefix = TokenizerKey.CHAT_TEMPLATE
     keys = [key for key in file if key == prefix or key.startswith(prefix + ".")]
     return {key[len(prefix) + 1 :] or "default": len(_string(file, key) or "") for key in keys}
 
 
 def _vocabulary_facts(vocabulary: Vocabulary, tokenizer: Facts) -> Facts:
-    """What llama.cpp's loading rules make of a supported tokenizer."""
+    """The facts of a supported tokenizer, by llama.cpp's loading rules."""
     entry = vocabulary.pre_tokenizer
     kinds = Counter(attribute & ~_STRIP for attribute in vocabulary.attributes)
     strips = {
@@ -190,7 +190,7 @@ def _kind(attribute: int) -> str:
 
 
 def _unsupported_facts(file: GGUFFile) -> Facts:
-    """What the metadata says of a tokenizer that is not ours, with nothing added to it."""
+    """The metadata of an unsupported tokenizer, with nothing added."""
     tokens = _tokens(file)
     kinds = Counter(_array(file, TokenizerKey.TOKEN_TYPE))
     names = {int(kind): kind.name.lower().replace("_", "-") for kind in TokenType}
@@ -224,7 +224,7 @@ def _array(file: GGUFFile, key: str) -> list[int]:
 
 
 def _tokenizer_metadata(file: GGUFFile) -> Facts:
-    """The keys of the tokenizer; of arrays and long strings, their kind and length."""
+    """The keys of the tokenizer; for arrays and long strings, their kind and length."""
     found: Facts = {}
     for key in file:
         if not key.startswith("tokenizer."):
@@ -243,7 +243,7 @@ def _tokenizer_metadata(file: GGUFFile) -> Facts:
 
 
 def _show(facts: Facts) -> None:
-    """The facts in sections, a fact a line."""
+    """Print the facts in sections, one per line."""
     from ..views.drawing import drawn
 
     width = _output.terminal_width()
@@ -263,7 +263,7 @@ def _parts(facts: Facts, width: int | None) -> Iterator[RenderableType]:
 
 
 def _row(label: str, column: int, value: str, width: int | None, kind: str) -> Iterator[RenderableType]:
-    """Label and value beside each other; on a narrow terminal the value has lines of its own."""
+    """Label and value side by side; on a narrow terminal the value has its own lines."""
     from ..views.drawing import beside, pattern_lines, uncut
 
     if width is not None and label and width < 3 * column:

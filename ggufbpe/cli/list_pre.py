@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 List the names that `tokenizer.ggml.pre` may have, with the family of each (names of one family split alike) and \
-its patterns: llama.cpp's own, applied one after the other, each to what the one before left.
+its patterns: llama.cpp's own, applied in order, each to the pieces left by the one before.
 
 On a terminal the patterns of a family are shown once. Elsewhere each line is whole: name, family, pattern; a \
 name with several patterns has a line for each.
 
 With --regex, the patterns of the NAMEs are those that the package regex compiles to the same effect, a pattern a \
-line; which characters its Unicode version takes otherwise is said on standard error."""
+line; characters that its Unicode version classifies differently are listed on standard error."""
 _EXAMPLES = """\
 examples:
   ggufbpe list-pre
@@ -35,25 +35,25 @@ examples:
 _SHOWN = 5  # characters
 _NARROW = 90  # columns under which the patterns get lines of their own
 
-# The flags of a `PreTokenizer`, in words. But: `lowercase` is left out, for it is on everywhere and means
-# something only in models of the kind "whitespace", whose one name turns it off.
+# The flags of a `PreTokenizer`, in words. `lowercase` is left out: it is on everywhere and means something only in
+# models of the kind "whitespace", whose one name turns it off.
 FLAGS = {
     "byte_encode": "words are written in GPT-2's alphabet of bytes",
     "escape_whitespaces": "spaces become U+2581 before splitting, and back in decoding",
     "clean_spaces": "decoding drops spaces before punctuation and some contractions",
-    "ignore_merges": "a word that is a token is that token, whatever the merges say",
+    "ignore_merges": "a word that is a token is that token, whatever the merges",
     "add_bos": "BOS is added, unless the file says otherwise",
     "add_sep": "SEP is added, unless the file says otherwise",
     "no_default_bos": "there is no BOS unless the file names one",
-    "newline_runs": "line breaks that are a token together are that token",
-    "prepend_space": "a word without U+2581 in front gets one, but for line breaks",
-    "always_add_bos": "BOS is added, even where the file says not to",
+    "newline_runs": "a run of line breaks that is a token is that token",
+    "prepend_space": "a word without U+2581 in front gets one, except line breaks",
+    "always_add_bos": "BOS is added, even if the file says not to",
 }
 
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="show all about these")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="show everything about these")
     parser.add_argument(
         "--regex",
         action="store_true",
@@ -87,11 +87,11 @@ def _draw(parts: Iterable[RenderableType]) -> None:
 
 
 def _regex(arguments: argparse.Namespace, entries: list[PreTokenizer]) -> int:
-    """The patterns for the package `regex`, and what it takes otherwise."""
+    """Print the patterns for the package `regex`, and the characters that it classifies differently."""
     from ..models.bpe.regex_patterns import patterns
 
     if not arguments.names:
-        raise UsageError("--regex wants the NAMEs of pre-tokenizers; `ggufbpe list-pre` shows all")
+        raise UsageError("--regex needs the NAMEs of pre-tokenizers; `ggufbpe list-pre` shows all")
     found = [patterns(entry.name) for entry in entries]
     if arguments.json:
         objects = [
@@ -109,9 +109,7 @@ def _regex(arguments: argparse.Namespace, entries: list[PreTokenizer]) -> int:
         if count := len(one.other_characters):
             shown = ", ".join(f"U+{point:04X}" for point in one.other_characters[:_SHOWN])
             more = f" … ({count} in all; --json lists them)" if count > _SHOWN else ""
-            _output.note(
-                f"{one.name}: the package regex takes {shown}{more} for another class than llama.cpp"
-            )
+            _output.note(f"{one.name}: the package regex puts {shown}{more} in another class than llama.cpp")
     return 0
 
 
@@ -159,7 +157,7 @@ def _lines(entries: list[PreTokenizer]) -> str:
 
 
 def _table(entries: list[PreTokenizer], width: int) -> Iterator[RenderableType]:
-    """The names sorted by family, with its patterns at the first one; on narrow terminals these have own lines."""
+    """The names sorted by family, with its patterns beside the first; on narrow terminals they have their own lines."""
     from ..views.drawing import columns, indented, pattern_lines
 
     name_width, family_width = _widths(entries)
@@ -173,7 +171,7 @@ def _table(entries: list[PreTokenizer], width: int) -> Iterator[RenderableType]:
         first = shown.setdefault(entry.family, entry.name)
         patterns = "\n".join(pattern_lines(pattern, room) for pattern in entry.patterns)
         rows.append((entry.name, entry.family, patterns if first == entry.name else f"as {first}"))
-        if narrow:  # a name too long to stand twice in 40 columns stands once
+        if narrow:  # a name too long to fit twice in 40 columns is shown once
             yield entry.name if entry.name == entry.family else f"{entry.name}, {entry.family}"
             if first == entry.name:
                 yield indented(patterns, 4)
@@ -186,7 +184,7 @@ def _widths(entries: list[PreTokenizer]) -> tuple[int, int]:
 
 
 def _details(entry: PreTokenizer, is_another: bool) -> Iterator[RenderableType]:
-    """All about one name, a pattern a line."""
+    """Everything about one name, one pattern per line."""
     from ..views.drawing import beside, indented, pattern_lines
 
     width = _output.terminal_width()

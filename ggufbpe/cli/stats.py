@@ -1,4 +1,4 @@
-"""`ggufbpe stats`: what tokenizers make of a corpus, side by side."""
+"""`ggufbpe stats`: how tokenizers cut a corpus, side by side."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from ..statistics import Measures, Stats
 
 _DESCRIPTION = """\
-Measure what tokenizers make of a corpus: bytes and characters a token, tokens a word, tokens of one byte, tokens \
+Measure how tokenizers cut a corpus: bytes and characters per token, tokens per word, tokens of one byte, tokens \
 of the vocabulary that no text used. With several models (-m, repeated), each reads the same texts, and the \
 table sets them side by side.
 
-The corpus is files and directories, or standard input. Directories are searched as by `count`: hidden and binary \
+The corpus is files and directories, or standard input. Directories are searched as in `count`: hidden and binary \
 files, links, and what git ignores are left out. Files named .gz and .zst are decompressed, and .jsonl and .ndjson \
 are JSON lines, each a text of its own. Files may be of any size: they are read in parts, cut where no id changes. \
 Bytes need not be UTF-8. A file that cannot be read is reported, the others are measured, and the exit code is 2.
 
-A word is a run of what is not white space (in scripts without spaces, compare bytes a token); a piece is what the \
-model's pre-tokenizer cuts. "1-byte" is the share of tokens that are one byte, be it a letter; "partial" is the \
-share of those that are not whole characters; "used" is how many different tokens there are. As in `count`, BOS \
-counts with each text where the model wants it."""
+A word is a run without white space (in scripts without spaces, compare bytes per token); a piece is a word of the \
+model's pre-tokenizer. "1-byte" is the share of tokens that are one byte, even a letter; "partial" is the \
+share of those that are not whole characters; "used" is the number of distinct tokens. As in `count`, BOS \
+counts with each text if the model wants it."""
 _EXAMPLES = """\
 examples:
   ggufbpe stats -m model.gguf docs
@@ -57,7 +57,7 @@ examples:
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    add_models(parser, "several times for several")
+    add_models(parser, "repeat it for several")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="files and directories")
     add_stdin(parser, "measure")
     parser.add_argument(
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         from ..statistics.plots import check
 
-        check(arguments.plot)  # before an hour is spent on what cannot be drawn
+        check(arguments.plot)  # fail before an hour of measuring
         require_free(arguments.plot, None, arguments.force)
     job = _Job()
     try:
@@ -151,7 +151,7 @@ class _Job:
         )
 
     def _show(self, done: int, total: int, name: str) -> None:
-        """Draw the bar: `done` of `total` bytes are read, and the file `name` is in hand."""
+        """Draw the bar: `done` of `total` bytes are read; `name` is the current file."""
         if self.bar.is_due():
             share = min(done / total, 1.0) if total else 0.0
             left = _duration(self.bar.seconds * (1 - share) / share) if share else ""
@@ -165,7 +165,7 @@ class _Job:
 
 
 class _Stream:
-    """Standard input under the name that its row has."""
+    """Standard input under the name of its row."""
 
     name = "(stdin)"
 
@@ -175,7 +175,7 @@ class _Stream:
 
 # ---- tables ---------------------------------------------------------------------------------------------
 
-_COLUMNS = {  # heading: what of a row stands under it
+_COLUMNS = {  # heading: the field of a row
     "bytes": "bytes",
     "tokens": "tokens",
     "bytes/token": "bytes_per_token",
@@ -206,19 +206,19 @@ def _tables(found: Stats, width: int | None) -> Iterator[RenderableType]:
 
 
 def _fitted(numbers: list[list[str]], names: list[list[str]], width: int | None) -> Iterator[RenderableType]:
-    """A table, and where it is too wide several, one below the other, each with as many columns of numbers as fit."""
+    """A table; if it is too wide, several below each other, each with as many columns of numbers as fit."""
     from ..views.drawing import columns
 
-    for number, (begin, end) in enumerate(_that_fit(numbers, names, width)):
+    for number, (begin, end) in enumerate(_column_ranges(numbers, names, width)):
         yield from [""] * (number > 0)
         yield columns(([*line[begin:end], *name] for line, name in zip(numbers, names)), end - begin)
 
 
-def _that_fit(
+def _column_ranges(
     numbers: list[list[str]], names: list[list[str]], width: int | None
 ) -> Iterator[tuple[int, int]]:
-    """From which column of numbers to which each of the tables has."""
-    least = 0 if width is None else max(width // 4, 8)  # columns of a name, which may be broken
+    """The range of number columns in each of the tables."""
+    least = 0 if width is None else max(width // 4, 8)  # columns of a name, which may wrap
     room = -sum(min(max(map(len, column)) + 2, least) for column in zip(*names))
     room += 1 << 20 if width is None else width
     widths = [max(map(len, column)) + 2 for column in zip(*numbers)]
@@ -265,7 +265,7 @@ def _csv(found: Stats) -> bytes:
 
 
 def _duration(seconds: float) -> str:
-    """How long the rest takes.
+    """The time left, for people.
 
     >>> _duration(75), _duration(4000)
     ('1:15 left', '1:06 h left')

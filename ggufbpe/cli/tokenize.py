@@ -38,10 +38,10 @@ _DESCRIPTION = """\
 Print the tokens of a text. The flags are llama-tokenize's, and so is the output, byte for byte: `diff` of the \
 two is empty. Only on a terminal are the pieces coloured, with control characters escaped.
 
-Like llama-tokenize, it adds no EOS where the model adds no BOS; `Tokenizer.encode` does, as llama_tokenize.
+Like llama-tokenize, it adds no EOS where the model adds no BOS; `Tokenizer.encode` does, like llama_tokenize.
 
-The text is taken from standard input with --stdin, else from the file of -f, else from -p; and from a pipe where \
-none of them is given, where llama-tokenize asks for a text. Escape sequences (\\n \\r \\t \\' \\" \\\\ \\xHH) are \
+The text comes from standard input with --stdin, else from the file of -f, else from -p; or from a pipe if \
+none is given, where llama-tokenize asks for a text. Escape sequences (\\n \\r \\t \\' \\" \\\\ \\xHH) are \
 processed in all of them, unless --no-escape is given."""
 _EXAMPLES = """\
 examples:
@@ -72,14 +72,14 @@ def add_arguments(parser: Parser) -> None:
         "--json",
         action="store_true",
         help="print objects of id, piece, start and end (in bytes of the text); also bytes, in hexadecimal, "
-        "where a piece is not UTF-8",
+        "if a piece is not UTF-8",
     )
     add_special_flags(parser)
     parser.add_argument(
         "-e", "--escape", action="store_true", default=True, help="process escape sequences (the default)"
     )
     parser.add_argument(
-        "--no-escape", dest="escape", action="store_false", help="take backslashes as they are"
+        "--no-escape", dest="escape", action="store_false", help="keep backslashes as they are"
     )
     parser.add_argument("--show-count", action="store_true", help="print the number of tokens at the end")
     add_color(parser, "colour the pieces")
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     with _given_text(arguments) as given:
         tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
-        stream = given or stdin()  # only now: a model that cannot be opened should not cost the user's typing
+        stream = given or stdin()  # only now, so that a model that cannot be opened costs no typing
         parts = _Parts(tokenizer, Unescaped(stream) if arguments.escape else stream, arguments)
         if arguments.json:
             _write_objects(tokenizer, parts.spans())
@@ -107,13 +107,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Parts:
-    """The tokens of a text, block by block, so that memory does not grow with it; what is added comes by itself."""
+    """The tokens of a text, block by block, so that memory does not grow with it; added tokens come separately."""
 
     def __init__(self, tokenizer: Tokenizer, stream: Any, arguments: argparse.Namespace) -> None:
         self._tokenizer = tokenizer
         self._parse_special = arguments.parse_special
         self._blocks = blocks(stream, [tokenizer], self._parse_special, continues=True)
-        # llama-tokenize passes "add BOS" as "add special tokens", so where there is no BOS there is no EOS
+        # llama-tokenize passes "add BOS" as "add special tokens", so without BOS there is no EOS
         self._before, self._behind = ([], []) if arguments.no_bos else added_ids(tokenizer)
         self.count = 0
 
@@ -152,7 +152,7 @@ def _check(arguments: argparse.Namespace) -> None:
     settle_stdin(arguments, "text", "prompt", "file")
     require_no_models([arguments.text or ""], "tokenize", arguments)
     if arguments.json and arguments.show_count:
-        raise UsageError("--show-count does not go with --json, whose output is one list")
+        raise UsageError("--show-count cannot be used with --json, whose output is one list")
     if arguments.text is not None and (
         arguments.prompt is not None or arguments.file is not None or arguments.stdin
     ):
@@ -161,9 +161,9 @@ def _check(arguments: argparse.Namespace) -> None:
 
 @contextmanager
 def _given_text(arguments: argparse.Namespace) -> Iterator[BinaryIO | None]:
-    """The text of -f, -p or the argument; an empty one of the latter two is no text, as in llama-tokenize.
+    """The text of -f, -p or the argument; an empty one of the latter two counts as none, as in llama-tokenize.
 
-    None if it is to come from standard input; a file that is named must be readable even so.
+    None to read standard input instead; a file that is named must be readable even so.
     """
     if arguments.file is not None:
         with open(arguments.file, "rb") as file:
@@ -177,7 +177,7 @@ def _given_text(arguments: argparse.Namespace) -> Iterator[BinaryIO | None]:
 
 
 class _Lines(dict[int, bytes]):
-    """The line that llama-tokenize prints for a token. The piece is a C string there: it ends at a NUL."""
+    """The line that llama-tokenize prints for a token. It prints the piece as a C string, which ends at a NUL."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         super().__init__()
@@ -198,7 +198,7 @@ def _write_colored(tokenizer: Tokenizer, parts: Iterable[list[int]]) -> None:
 
 
 class _Heads(dict[int, bytes]):
-    """A token's object up to its offsets, and with a comma before it."""
+    """A token's JSON object up to its offsets, preceded by a comma."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         super().__init__()

@@ -25,19 +25,19 @@ from ._signals import termination_as_exit
 
 _DESCRIPTION = """\
 Learn a vocabulary by byte pair encoding, from files, directories and standard input (-), and write it as a GGUF \
-that llama.cpp loads. Files may be text or JSON lines (.jsonl, .ndjson), and compressed (.gz, .zst); the names say \
-which. In directories, hidden and binary files and links are left out. Memory grows with the distinct words, not with \
+that llama.cpp loads. Files may be text or JSON lines (.jsonl, .ndjson), and compressed (.gz, .zst), by their \
+names. In directories, hidden and binary files and links are left out. Memory grows with the distinct words, not with \
 the corpus.
 
 Texts are split into words by --pre, any name of `ggufbpe list-pre`; by `none`, where each line is a word; or by \
 `words`, where letters and punctuation are separated and white space is dropped. Then the most frequent pair of \
-neighbours is joined, until the vocabulary has its size or no pair is left. Of equally frequent pairs --ties says \
-which goes first: lowest-ids, by the ids of the left and the right token (as HF tokenizers); lexicographic, by \
-their bytes; first-seen, by the place in the text as merged so far (as minbpe), where files are read in the order \
+neighbours is joined, until the vocabulary has its size or no pair is left. Among equally frequent pairs, --ties says \
+which goes first: lowest-ids, by the ids of the left and the right token (as in HF tokenizers); lexicographic, by \
+their bytes; first-seen, by the place in the text as merged so far (as in minbpe), where files are read in the order \
 of their paths. The same files and options give the same vocabulary, in whatever order the files are named.
 
-What llama.cpp has no form for (--end-of-word, --unk, --units chars with a pre-tokenizer that writes bytes, --pre none \
-and words) is written as .json, or its merges as .txt."""
+Vocabularies that llama.cpp cannot hold (--end-of-word, --unk, --units chars with a pre-tokenizer that writes bytes, \
+--pre none and words) are written as .json, or their merges as .txt."""
 _EXAMPLES = """\
 examples:
   ggufbpe train corpus/ --vocab-size 32000 -o vocab.gguf
@@ -53,18 +53,16 @@ def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add = parser.add_argument
     add("corpus", nargs="*", metavar="CORPUS", help="files and directories; - is standard input")
-    add("--vocab-size", type=int, required=True, metavar="N", help="tokens in all, without the one of --unk")
-    add(
-        "-o", "--output", metavar="PATH", help="the file to write: .gguf, .json, or .txt for the merges alone"
-    )
+    add("--vocab-size", type=int, required=True, metavar="N", help="number of tokens, not counting --unk")
+    add("-o", "--output", metavar="PATH", help="the file to write: .gguf, .json, or .txt for only the merges")
     add("--force", action="store_true", help="write over an existing file")
-    add("--trace", action="store_true", help="print each merge: the pair, how often it stood, the new token")
+    add("--trace", action="store_true", help="print each merge: the pair, its count, the new token")
     add("--pre", metavar="NAME", help="the pre-tokenizer (default: gpt-2, or the seed's)")
     add(
         "--ties",
         choices=TIES,
         default=TIES[0],
-        help="of equally frequent pairs, the first (default: lowest-ids)",
+        help="the first of equally frequent pairs (default: lowest-ids)",
     )
     add(
         "--special", action="append", default=[], metavar="TOKEN", help="add a control token; may be repeated"
@@ -76,13 +74,13 @@ def add_arguments(parser: Parser) -> None:
         metavar="TOKEN",
         help="add a token that is always shown",
     )
-    add("--bos", metavar="TOKEN", help="add this control token, put before each text (default: none is)")
+    add("--bos", metavar="TOKEN", help="add this control token, put before each text (default: none)")
     add(
         "--eos",
         metavar="TOKEN",
         help="add this control token, the end of a text (default: the first --special)",
     )
-    add("--min-frequency", type=int, default=1, metavar="N", help="join no pair that is rarer (default: 1)")
+    add("--min-frequency", type=int, default=1, metavar="N", help="join no rarer pair (default: 1)")
     add("--max-token-length", type=int, metavar="N", help="make no token of more units, bytes or characters")
     add("--seed-vocab", metavar="PATH", help="a .gguf whose tokens and merges come first")
     add_override_kv(parser)
@@ -107,16 +105,16 @@ def _add_reading(add: Callable[..., object]) -> None:
     add(
         "--word-counts",
         metavar="PATH",
-        help="words that are split already: lines of a word, a tab or space, a count",
+        help="words that are already split: lines of a word, a tab or space, a count",
     )
 
 
 def _add_classic(add: Callable[..., object]) -> None:
     add("--units", choices=UNITS, help="what merging begins with (default: bytes, or what --pre writes)")
     add("--end-of-word", metavar="TEXT", help="a symbol after each word")
-    add("--no-merge-end-of-word", dest="merge_end_of_word", action="store_false", help="join it to nothing")
+    add("--no-merge-end-of-word", dest="merge_end_of_word", action="store_false", help="never merge it")
     add("--unk", metavar="TOKEN", help="the token of characters that are not in the alphabet")
-    add("--alphabet", default="", metavar="CHARS", help="characters to have, also where the corpus does not")
+    add("--alphabet", default="", metavar="CHARS", help="characters to include even if the corpus lacks them")
     add("--limit-alphabet", type=int, metavar="N", help="keep only the N most frequent characters")
 
 
@@ -162,7 +160,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Refuse at once what would go wrong only after a long time."""
+    """Refuse at once what would otherwise fail only after a long time."""
     if not arguments.corpus and arguments.word_counts is None and pipe_has_text():
         arguments.corpus = ["-"]
     if not arguments.corpus and arguments.word_counts is None:
@@ -176,10 +174,10 @@ def _check(arguments: argparse.Namespace) -> None:
     target = arguments.output
     if target is None:
         if not arguments.trace:
-            raise UsageError("say where the vocabulary goes: -o PATH (or --trace to see the merges alone)")
+            raise UsageError("say where the vocabulary goes: -o PATH (or --trace to see only the merges)")
         return
     if Path(target).suffix not in SUFFIXES:
-        raise UsageError(f"-o {printable(target)}: the suffix says the format, {', '.join(SUFFIXES)}")
+        raise UsageError(f"-o {printable(target)}: the suffix names the format, {', '.join(SUFFIXES)}")
     if target.endswith(".gguf") and arguments.seed_vocab is None:
         split = splitting(arguments.pre or "gpt-2", arguments.units)
         reason = Form(split, end_of_word=arguments.end_of_word, unk=arguments.unk).why_not_llama_cpp()
@@ -231,7 +229,7 @@ def _say(vocabulary: TrainedVocabulary, arguments: argparse.Namespace) -> None:
 
 
 class _Bar:
-    """A progress bar on standard error, if that is a terminal and tqdm is there (it comes with gguf)."""
+    """A progress bar on standard error, if that is a terminal and tqdm is installed (it comes with gguf)."""
 
     def __init__(self) -> None:
         self._bar: Any = None

@@ -13,7 +13,12 @@
 | `pre_tokenizer` | the name of the pre-tokenizer against the tokens; differences from Hugging Face |
 | `tokens` | duplicates, empty tokens, padding, control tokens |
 | `merges` | merges of no tokens, tokens that no merges lead to |
-| `special_ids` | BOS, EOS and the others; what ends a generation |
-| `template` | markers of the chat template, BOS twice |
+| `special_ids` | BOS, EOS and the others |
+| `rendered` | what the chat template makes of a few chats |
+| `template` | templates that cannot be used, markers, BOS twice, what ends a turn |
+| `roles` | chats that the template refuses, messages and tools that it leaves out |
+| `known_templates` | the template beside the one that llama.cpp has for the model |
+| `markers` | what looks like a marker |
+| `given_template` | a template that `fix` is given |
 | `round_trips` | bytes without tokens, texts that do not come back |
 """

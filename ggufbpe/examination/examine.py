@@ -21,12 +21,14 @@ from ..gguf.reader import GGUFFile
 from ..models import SUPPORTED
 from .facts import Facts
 from .finding import SEVERITIES, Examination, Finding, Where
+from .known_templates import template_differs
 from .merges import merge_parts, unreachable
 from .models import charsmap, missing_unknown, scores, unconverted_pieces, unwritable_bytes, wrong_model
 from .pre_tokenizer import hugging_face_splitting, pre_tokenizer
+from .roles import chats_refused, messages_lost, tools_not_shown
 from .round_trips import dropped_spaces, line_break, lost_bytes, round_trips
 from .special_ids import generation_ends, missing_special_ids, wrong_special_ids
-from .template import bos_twice, chat_markers
+from .template import bos_twice, chat_markers, other_bos, template_errors, turn_ends
 from .tokens import control_types, duplicates, empty_tokens, made_control, padding_tokens
 from .values import lengths, wrong_types
 
@@ -98,6 +100,7 @@ COMMON_CHECKS: tuple[Check, ...] = (
     lengths,
     empty_tokens,
     wrong_special_ids,
+    template_errors,
     chat_markers,
     padding_tokens,
 )
@@ -118,13 +121,20 @@ CHECKS: tuple[Check, ...] = (
     missing_special_ids,
     control_types,
     made_control,
+    template_errors,
     chat_markers,
+    turn_ends,
+    chats_refused,
+    messages_lost,
     merge_parts,
     unreachable,
     lost_bytes,
     round_trips,
     line_break,
     bos_twice,
+    other_bos,
+    template_differs,
+    tools_not_shown,
     empty_tokens,
     padding_tokens,
     hugging_face_splitting,

@@ -12,7 +12,9 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
+from ..chat.known import PREFIX, KnownTemplate
 from ..errors import GGUFError
+from ..extras import NotInstalledError
 from ..gguf.arguments import id_ranges
 from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey, TokenType
 from ..gguf.edit import CONVERT_VERSION_1
@@ -23,16 +25,18 @@ from ..models import tokenizer_model
 from ..models.bpe.families import Evidence, evidence
 from ..models.bpe.merge import parts
 from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
+from ..models.looks import Looks, looks_of
 from ..pipeline.detokenize import quoted_text
 from ..tokenizer import Tokenizer
-from ..vocab import END_OF_GENERATION, NORMAL, UNUSED, load_from
+from ..vocab import END_OF_GENERATION, NORMAL, UNUSED, chat_templates, load_from
 from ..vocab.tokens import ATTRIBUTE_OF_TYPE
 from .finding import Where
+from .rendered import Rendered
 
 _K = TokenizerKey
 
 # Texts of the tokens that models have for these, the most telling first.
-_TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
+TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
     _K.BOS_ID: (
         *("<|begin_of_text|>", "<bos>", "<s>", "<|startoftext|>", "<｜begin▁of▁sentence｜>", "<BOS_TOKEN>"),
         *("[BOS]", "<|endoftext|>", "[CLS]"),
@@ -59,6 +63,7 @@ class Facts:
 
     def __init__(self, file: GGUFFile, overrides: Overrides | None) -> None:
         self.file = Metadata(file, overrides) if overrides else file
+        self.overrides = overrides or {}
         self.version = file.version
         self.model = self.string(_K.MODEL) or ""
         self.kind = tokenizer_model(self.model)
@@ -81,6 +86,22 @@ class Facts:
         return dict(zip(reversed(self.tokens), range(len(self.tokens) - 1, -1, -1)))
 
     @cached_property
+    def templates(self) -> dict[str, str]:
+        """The chat templates that llama.cpp finds, by name; that without a name is ""."""
+        found = chat_templates(self.file if isinstance(self.file, Metadata) else Metadata(self.file, None))
+        return {name: source for name, source in found.items() if source and name in ("", "tool_use")}
+
+    @cached_property
+    def rendered(self) -> Rendered | None:
+        """What the templates make of a few chats; None without one, without a tokenizer, or where jinja2 is missing."""
+        if self.tokenizer is None or not self.templates:
+            return None
+        try:
+            return Rendered(self.tokenizer, self.templates)
+        except NotInstalledError:
+            return None
+
+    @cached_property
     def entry(self) -> PreTokenizer:
         """The pre-tokenizer in force; the default one where llama.cpp knows none of that name."""
         name = self.kind.own_pre if self.kind.ignores_pre else self.pre
@@ -94,6 +115,11 @@ class Facts:
     def quoted_text(self, text: str) -> str:
         """The text of a normal token, or of a part of a merge, in the same way."""
         return quoted_text(self.kind, self.entry, text)
+
+    @cached_property
+    def looks(self) -> Looks:
+        """What the tokens look like, whatever model is named."""
+        return looks_of(self.file)
 
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:
@@ -111,6 +137,14 @@ class Facts:
 
     def scalar(self, key: str) -> Any:
         return self.file[key] if key in self.file and has_right_type(self.file, key) else None
+
+    def text(self, key: str) -> str:
+        """A string of any key; "" where there is none."""
+        try:
+            value = self.file[key] if key in self.file else ""  # noqa: SIM401 - no dict, has no get
+        except GGUFError:  # not UTF-8
+            return ""
+        return value if isinstance(value, str) else ""
 
     def string(self, key: str) -> str | None:
         value = self._readable(key)
@@ -155,7 +189,17 @@ class Facts:
         if self.version == 1:
             return CONVERT_VERSION_1
         given = " ".join(shlex.quote(change) for change in changes)
-        return f"ggufbpe fix {shlex.quote(self.file.path)} {given} -o fixed.gguf"
+        return f"{self.fix} {given} -o fixed.gguf"
+
+    @property
+    def fix(self) -> str:
+        """How a command begins that changes the file: for one that a person has to finish."""
+        return f"ggufbpe fix {shlex.quote(self.file.path)}"
+
+    def set_template(self, known: KnownTemplate) -> str:
+        """The command that takes a template of llama.cpp's."""
+        name = f"{known.variant}=" if known.variant else ""
+        return self.command("--chat-template", f"{name}{PREFIX}{known.name}")
 
     def set(self, key: str, value: object) -> str:
         return self.command("--set", f"{key}={value}")
@@ -172,7 +216,7 @@ class Facts:
 
     def set_id(self, key: str) -> str:
         """How to set a special id: the command for the token that has the text of one, or words."""
-        texts = _TEXTS_OF_IDS.get(key, ())
+        texts = TEXTS_OF_IDS.get(key, ())
         found = [self.ids[text] for text in texts if text in self.ids and not self.is_normal(self.ids[text])]
         return self.set(key, found[0]) if found else f"set {key} to the id of the right token"
 

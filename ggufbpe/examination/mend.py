@@ -28,6 +28,7 @@ from ..gguf.values import Field, Value
 from ..vocab import GGUFWarning, load
 from ..vocab.vocabulary import frames_to_caller
 from ..wording import counted
+from .given_template import ChatTemplates, template_edits
 
 _NOTHING: Mapping[str, Value | Field] = MappingProxyType({})
 
@@ -70,6 +71,7 @@ def fix(
     set: Mapping[str, Value | Field] = _NOTHING,
     remove: str | Iterable[str] = (),
     token_types: Mapping[Tokens, str | TokenType] | Iterable[tuple[Tokens, str | TokenType]] = (),
+    chat_template: ChatTemplates | None = None,
     force: bool = False,
 ) -> Fixed:
     """Write a copy of a model with other metadata to `output`, or with `in_place` change the model itself.
@@ -77,6 +79,8 @@ def fix(
     `set` has keys with their new values, Python's: a key of llama.cpp's has the type that it wants, others the one that
     they have in the file, else one that can hold the value; `gguf.values.Field` says the type. `remove` are keys to be
     taken out, or one. `token_types` gives tokens, by id, by text, or as a range of ids, a type such as "CONTROL".
+    `chat_template` is a template, the `pathlib.Path` of a file with one, "known:NAME" for the one that llama.cpp has
+    under that name, or a mapping of such by name ("tool_use"); one that no chat can be made with is a `ChatError`.
 
     The tensors stay byte for byte. The copy is opened as a tokenizer before it takes its place: one that has an error
     which the model has not, or one in a key that was changed, is not written, and the `GGUFError` raised. `force`
@@ -98,7 +102,7 @@ def fix(
             f'token_types has a type for each token, {{id: "CONTROL"}}, not {printable(token_types)}'
         )
     types = list(token_types.items() if isinstance(token_types, Mapping) else token_types)
-    is_change = bool(set or removed or types)
+    is_change = bool(set or removed or types or chat_template is not None)
     recovered = (recover(source) or "") if in_place or not is_change else ""
     if recovered and not is_change:
         return Fixed(source, "", recovered=recovered, size=os.path.getsize(source))
@@ -107,9 +111,11 @@ def fix(
         edits = [edit_of(file, key, value) for key, value in set.items()]
         edits += [parse_remove(file, key) for key in removed]
         edits += [set_token_types(file, types)] if types else []
+        edits += [] if chat_template is None else template_edits(file, chat_template, check=not force)
         if not edits:
             raise ValueError(
-                "nothing to change: give set, remove or token_types (--set, --override-kv, --remove, --set-token-type)"
+                "nothing to change: give set, remove, token_types or chat_template "
+                "(--set, --override-kv, --remove, --set-token-type, --chat-template)"
             )
         keys = [edit.key for edit in edits]
         if twice := next((key for key in keys if keys.count(key) > 1), None):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from ..gguf.constants import TokenizerKey, TokenType
 from ..models.bpe.merge import WordEncoder
+from ..models.bpe.model import merging_alone
+from ..tokenizer import Tokenizer
 from ..wording import counted, listed
 from .facts import Facts
 from .finding import Finding, Where
@@ -20,7 +23,8 @@ def merge_parts(model: Facts) -> Iterator[Finding]:
     """Merges with a part or a result that is no token, and merges that stand twice."""
     bad: list[int] = []
     first, shown = "", model.quoted_text
-    for index, (left, right) in enumerate(model.pairs):
+    parts = set(chain.from_iterable(model.pairs)) | model.merged
+    for index, (left, right) in enumerate(model.pairs) if not parts <= model.ids.keys() else ():
         if left in model.ids and right in model.ids and left + right in model.ids:
             continue
         missing = next(text for text in (left, right, left + right) if text not in model.ids)
@@ -38,8 +42,7 @@ def merge_parts(model: Facts) -> Iterator[Finding]:
             Where(_K.MERGES, None, model.file.element_offset(_K.MERGES, bad[0])),
             {"count": len(bad), "of": len(model.merges), "merges": bad[:100]},
         )
-    if len(set(model.merges)) < len(model.merges):
-        count = len(model.merges) - len(set(model.merges))
+    if count := len(model.merges) - len(set(model.merges)):
         what = f"{counted(count, 'merge stands', 'merges stand')} a second time"
         why = "The first one counts. Harmless, but a faulty conversion."
         yield Finding(
@@ -57,13 +60,7 @@ def unreachable(model: Facts) -> Iterator[Finding]:
     """Tokens that merging the characters of their own text does not give back."""
     if not model.merges or not model.kind.is_supported:
         return
-    encoder = WordEncoder(model.entry, model.ids, model.merges)
-    found = [
-        index
-        for index, token in enumerate(model.tokens)
-        if len(token) > 1 and model.type_of(index) == int(TokenType.NORMAL) and not is_name(token)
-        if encoder.merged(list(token)) != [token]
-    ]
+    found = _unmerged(model)
     if not found:
         return
     whole = model.entry.ignore_merges
@@ -83,3 +80,20 @@ def unreachable(model: Facts) -> Iterator[Finding]:
         model.token(found[0]),
         {"count": len(found), "ids": found[:100], "texts": texts[:100]},
     )
+
+
+def _unmerged(model: Facts) -> list[int]:
+    """The normal tokens that merging does not give back; by the compiled engine where there is one."""
+    found = [
+        index
+        for index, token in enumerate(model.tokens)
+        if len(token) > 1 and model.type_of(index) == int(TokenType.NORMAL) and not is_name(token)
+    ]
+    if model.tokenizer is not None and model.tokenizer.engine == "native":
+        texts = [model.tokens[index] for index in found]
+        merged = Tokenizer(merging_alone(model.tokenizer.vocabulary)).encode_batch(texts, add_special=False)
+        found = [index for index, ids in zip(found, merged) if ids != [index]]  # and some with line breaks
+    if not found:
+        return []
+    encoder = WordEncoder(model.entry, model.ids, model.merges)
+    return [index for index in found if encoder.merged(list(model.tokens[index])) != [model.tokens[index]]]

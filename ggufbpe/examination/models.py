@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ..errors import printable
 from ..gguf.constants import TokenizerKey
 from ..models import tokenizer_model
-from ..models.looks import looks_of, models_like
+from ..models.looks import models_like
 from ..spelling import SPACE
 from ..wording import counted, listed
 from .facts import Facts
@@ -22,7 +22,7 @@ def wrong_model(model: Facts) -> Iterator[Finding]:
     """Tokens that were made for another tokenizer model than the one that is named."""
     if not model.kind.has_vocabulary or not model.model:
         return
-    looks = looks_of(model.file)
+    looks = model.looks
     likely = models_like(looks, model.model)
     if not likely:
         return
@@ -40,7 +40,7 @@ def wrong_model(model: Facts) -> Iterator[Finding]:
 
 def unconverted_pieces(model: Facts) -> Iterator[Finding]:
     """WordPiece as BERT's own files have it, with ## before what continues a word."""
-    looks = looks_of(model.file)
+    looks = model.looks
     if "lowercase" not in model.kind.flags or not looks.continues_words or looks.begins_words:
         return
     raw = [index for index, token in enumerate(model.tokens) if token.startswith("##")]

@@ -97,7 +97,7 @@ def _added_by(vocabulary: Vocabulary) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def generation_ends(model: Facts) -> Iterator[Finding]:
-    """An EOS that does not end a generation, and a template whose turns nothing ends."""
+    """An EOS that does not end a generation."""
     if model.tokenizer is None:
         return
     vocabulary = model.tokenizer.vocabulary
@@ -113,19 +113,4 @@ def generation_ends(model: Facts) -> Iterator[Finding]:
             if vocabulary.eog_ids
             else f"set {_K.EOS_ID} to the id of a token that ends a generation",
             Where(_K.EOS_ID, eos, model.key(_K.EOS_ID).offset),
-        )
-    named = {vocabulary.tokens[i] for i in vocabulary.eog_ids} | {"eos_token"}
-    if (
-        model.template
-        and vocabulary.special_ids["eot"] is None
-        and not any(n in model.template for n in named)
-    ):
-        yield Finding(
-            "note",
-            "eot_missing",
-            "the chat template has none of the tokens that end a generation, and no EOT is named",
-            "A model ends its turn as the template does; with a token that llama.cpp does not know for an end, its "
-            "answers do not stop.",
-            f"set {_K.EOT_ID} to the id of the token that ends a turn",
-            model.key(_K.EOT_ID),
         )

@@ -1,1 +1,1 @@
-"""The container: reading its metadata, changing it, and the types that its keys have; not what tokens mean."""
+"""The container: reading its metadata, changing it, and the types of its keys; not what tokens mean."""

@@ -1,4 +1,4 @@
-"""What `--set`, `--remove` and `--set-token-type` say of a file, as edits; and the same as values of Python's.
+"""The arguments of `--set`, `--remove` and `--set-token-type`, or Python values, as edits of a file.
 
     KEY=VALUE, KEY=TYPE:VALUE, ID=TYPE; key and value -> [this file] -> edit.py
 
@@ -26,10 +26,10 @@ _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 
 def parse_set(file: GGUFFile, argument: str) -> Edit:
-    """The edit that `KEY=VALUE` or `KEY=TYPE:VALUE` means in this file; `ValueError` where it means none.
+    """The edit that `KEY=VALUE` or `KEY=TYPE:VALUE` means in this file; `ValueError` if it means none.
 
     Without a type, a key has the type that llama.cpp wants for it, else the one it has in the file. The value
-    of an array is a JSON list, and TYPE is its elements'.
+    of an array is a JSON list, and TYPE is that of its elements.
     """
     key, equals, text = argument.partition("=")
     if not equals or not key:
@@ -55,10 +55,10 @@ def parse_set(file: GGUFFile, argument: str) -> Edit:
 
 
 def edit_of(file: GGUFFile, key: str, value: Value | Field) -> Edit:
-    """The edit that gives `key` a value of Python's; `TypeError` for one that the key cannot have.
+    """The edit that gives `key` a Python value; `TypeError` for one that the key cannot have.
 
     The type is the one that llama.cpp wants for the key, else the one that it has in the file, else one that can hold
-    the value. A `Field` says its type itself.
+    the value. A `Field` brings its own type.
     """
     if isinstance(value, Field):
         return Edit(key, *value)
@@ -82,7 +82,7 @@ def edit_of(file: GGUFFile, key: str, value: Value | Field) -> Edit:
 
 
 def parse_remove(file: GGUFFile, key: str) -> Edit:
-    """The edit that removes `key`; `ValueError` where the file has no such key."""
+    """The edit that removes `key`; `ValueError` if the file has no such key."""
     if key not in file:
         import difflib
 
@@ -94,7 +94,7 @@ def parse_remove(file: GGUFFile, key: str) -> Edit:
 
 
 def argument_for(file: GGUFFile | Metadata, key: str) -> str | None:
-    """The VALUE by which `--set` gives `key` its right type and the meaning that its value has now; None: none.
+    """The VALUE by which `--set` gives `key` its right type while keeping its meaning; None if there is none.
 
     >>> argument_for(file, "tokenizer.ggml.add_bos_token")  # of type FLOAT32, 1.0    # doctest: +SKIP
     'true'
@@ -121,7 +121,7 @@ Tokens = int | str | range  # a token by its id or its text, or all ids of a ran
 
 
 def parse_token_type(argument: str) -> tuple[Tokens, str]:
-    """What `ID=TYPE`, `ID..ID=TYPE` or `TEXT=TYPE` says. A number is an id, two with dots between them all from one on.
+    """Parses `ID=TYPE`, `ID..ID=TYPE` or `TEXT=TYPE`: a number is an id, two with dots between them a range.
 
     >>> parse_token_type("3..5=UNUSED")
     (range(3, 6), 'UNUSED')
@@ -138,9 +138,9 @@ def parse_token_type(argument: str) -> tuple[Tokens, str]:
 
 
 def set_token_types(file: GGUFFile, types: Iterable[tuple[Tokens, str | TokenType]]) -> Edit:
-    """The edit of `tokenizer.ggml.token_type` that gives tokens these types, by name or number, one after the other.
+    """The edit of `tokenizer.ggml.token_type` that gives tokens these types, by name or number, in order.
 
-    Where the file has no types, all other tokens are normal, as without the key. `ValueError` for tokens and types
+    If the file has no types, all other tokens are normal, as without the key. `ValueError` for tokens and types
     that do not exist.
     """
     tokens = _list(file, TokenizerKey.LIST, _T.STRING)
@@ -153,7 +153,7 @@ def set_token_types(file: GGUFFile, types: Iterable[tuple[Tokens, str | TokenTyp
             token = tokens.index(token)
         ids = token if isinstance(token, range) else range(token, token + 1)
         if not ids:
-            raise ValueError(f"no ids go from {ids.start} to {ids.stop - 1}")
+            raise ValueError(f"there are no ids from {ids.start} to {ids.stop - 1}")
         for index in (ids[0], ids[-1]):
             if not 0 <= index < len(tokens):
                 raise ValueError(
@@ -167,7 +167,7 @@ def set_token_types(file: GGUFFile, types: Iterable[tuple[Tokens, str | TokenTyp
 def _token_type(kind: str | TokenType) -> TokenType:
     if isinstance(kind, str) and kind not in TokenType.__members__:
         raise ValueError(
-            f"{printable(kind)} is no type of tokens; there are {', '.join(TokenType.__members__)}"
+            f"{printable(kind)} is not a token type; there are {', '.join(TokenType.__members__)}"
         )
     return TokenType[kind] if isinstance(kind, str) else TokenType(kind)
 
@@ -181,7 +181,7 @@ def _list(file: GGUFFile, key: str, element: GGUFValueType) -> list[Any]:
 
 
 def id_ranges(ids: Iterable[int]) -> Iterator[str]:
-    """Ascending ids as `set_token_types` takes them: consecutive ones as the first and the last.
+    """Ascending ids as `set_token_types` takes them, with runs of consecutive ids as ranges.
 
     >>> list(id_ranges([3, 4, 5, 9]))
     ['3..5', '9']
@@ -202,12 +202,12 @@ def _scalar(key: str, value_type: GGUFValueType, text: str) -> Any:
             number = float(text)
             struct.pack(
                 "<f" if value_type is _T.FLOAT32 else "<d", number
-            )  # OverflowError where it does not fit
+            )  # OverflowError if it does not fit
             return number
         return _in_range(value_type, int(text, 0))
     except (KeyError, ValueError, OverflowError):
         raise ValueError(
-            f"{printable(text)} is no value of type {value_type.name}, which {key} has"
+            f"{printable(text)} is not a value of type {value_type.name}, which {key} has"
         ) from None
 
 
@@ -227,10 +227,10 @@ def _array(key: str, element: GGUFValueType, text: str) -> Edit:
         if wanted is int:
             value = [_in_range(element, item) for item in value]
         elif element is _T.FLOAT32:
-            struct.pack(f"<{len(value)}f", *value)  # OverflowError where one does not fit
+            struct.pack(f"<{len(value)}f", *value)  # OverflowError if one does not fit
     except (ValueError, OverflowError):
         raise ValueError(
-            f"{printable(text)} is no JSON list of {element.name}, which {key} is; write it like [1, 2]"
+            f"{printable(text)} is not a JSON list of {element.name}, which {key} is; write it like [1, 2]"
         ) from None
     if not value:
         raise ValueError(f"{key} cannot be an empty array; --remove it")

@@ -1,20 +1,20 @@
-"""A corrected copy of a GGUF file: other keys and values, the tensors byte for byte as they were.
+"""A corrected copy of a GGUF file: other keys and values, the tensors byte for byte as before.
 
     model.gguf + edits -> [this file] -> fixed.gguf
 
-Only the keys that change are packed again; every other byte is copied in blocks. The whole file does not go through
-the `gguf` package's `GGUFWriter`: it takes tensors as arrays, in its own order and with its own padding, so a 40 GB
-model would pass through memory and come out with other bytes. Tensor offsets count from the beginning of the data
-section, so the tensor infos stay as they are, and only the padding before that section is new (ggml/src/gguf.cpp,
+Only the keys that change are packed again; every other byte is copied in blocks. The file does not go through the
+`gguf` package's `GGUFWriter`, which takes tensors as arrays, in its own order and with its own padding: a 40 GB model
+would pass through memory and come out with other bytes. Tensor offsets count from the beginning of the data section,
+so the tensor infos stay as they are, and only the padding before that section is new (ggml/src/gguf.cpp,
 gguf_init_from_reader).
 
 A file is replaced in one step or not at all: the copy is written beside it under a temporary name, synced to
-disk, examined, and renamed. Where a file is to replace itself and its new metadata has room before the tensors,
-only the metadata is written (in_place.py); a padding key fills what is left. On file systems whose files
-can share blocks the copy shares the tensors' with the source, and such a key aligns them so that this works.
+disk, examined, and renamed. If a file replaces itself and its new metadata has room before the tensors, only
+the metadata is written (in_place.py); a padding key fills the gap. On file systems whose files can share
+blocks the copy shares the tensors' with the source, and a padding key aligns them so that this works.
 
-But: no files of version 1, which llama.cpp no longer reads. What --set and --remove say is in arguments.py, what a
-tokenizer may be in examination/mend.py.
+But: no files of version 1, which llama.cpp no longer reads. The arguments of --set and --remove are in arguments.py,
+what a tokenizer may be in examination/mend.py.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _MOST_DIMENSIONS = 4  # GGML_MAX_DIMS
 PADDING = "ggufbpe.pad"  # the padding key: its value is spaces
 _WORTH_SHARING = 1 << 20
 
-CONVERT_VERSION_1 = "convert the model again: it is of GGUF version 1, which llama.cpp does not read any more"
+CONVERT_VERSION_1 = "convert the model again: it is of GGUF version 1, which llama.cpp no longer reads"
 
 
 class Edit(NamedTuple):
-    """One change: `key` gets `value`, or goes where `type` is None."""
+    """One change: `key` gets `value`, or is removed if `type` is None."""
 
     key: str
     type: GGUFValueType | None = None
@@ -56,7 +56,7 @@ _Part = bytes | ByteRange  # new bytes, or those of the source file
 
 
 def is_of_version_1(path: str | os.PathLike[str]) -> bool:
-    """Whether a file cannot be mended here, because it is of GGUF version 1. False for one that is not there."""
+    """Whether a file cannot be mended here, because it is of GGUF version 1. False if there is no such file."""
     try:
         with open(path, "rb") as file:
             head = file.read(8)
@@ -71,11 +71,11 @@ def write_edited(
     edits: list[Edit],
     examine: Callable[[str, bytes | None], None] | None = None,
 ) -> Literal["in place", "shared", "copied"]:
-    """Write to `target` the file `source` with the `edits`; `target` may be `source`, and is replaced whole.
+    """Write to `target` the file `source` with the `edits`; `target` may be `source`, and is replaced as a whole.
 
     `examine` is called with the path of the copy before it replaces the target, and prevents that by raising; or with
-    the new metadata, where only that is to be written. An `OSError`, such as a full disk, and an interruption leave
-    `target` as it was and nothing beside it. Returns what became of the tensors.
+    the new metadata, if only that will be written. An `OSError`, such as a full disk, and an interruption leave
+    `target` as it was and nothing beside it. Returns how the tensors got there.
     """
     is_itself = os.path.exists(target) and os.path.samefile(source, target)
     if is_itself and os.stat(source).st_nlink == 1 and _rewritten(source, edits, examine):
@@ -92,7 +92,7 @@ def write_edited(
 
 
 def _rewritten(source: str, edits: list[Edit], examine: Callable[[str, bytes | None], None] | None) -> bool:
-    """Write the metadata alone; False where it has no room, or the file can only be replaced."""
+    """Write only the metadata; False if it has no room, or the file can only be replaced."""
     with GGUFFile(source) as model:
         layout = _Layout(model, edits)
         head = layout.head(layout.data_start)
@@ -110,7 +110,7 @@ def _rewritten(source: str, edits: list[Edit], examine: Callable[[str, bytes | N
 
 
 class _Layout:
-    """What a changed file is made of: its metadata, and from where on the source's tensors follow."""
+    """The layout of a changed file: its metadata, and where the source's tensors follow."""
 
     def __init__(self, file: GGUFFile, edits: list[Edit]) -> None:
         file.require_first_shard()
@@ -120,14 +120,14 @@ class _Layout:
         self._alignment = _alignment(file)
         last = _tensor_infos_end(file)
         self._tensor_infos = ByteRange(file.metadata_end, last)
-        self.has_data = file.size > last  # padding is written where it was, also in a file of metadata alone
+        self.has_data = file.size > last  # padding is kept, even in a file of only metadata
         self.data_start = min(last + -last % self._alignment, file.size)
         self.data = ByteRange(self.data_start, file.size)
 
     def head(self, end: int | None = None, block: int = 0) -> list[_Part] | None:
         """The parts before the tensors, in order: new bytes, and spans of the source.
 
-        They end at `end`; None where they cannot. Or, of blocks of `block` bytes, as far in one as the source's do.
+        They end at `end`; None if they cannot. Or, given `block`, at the same offset in a block as the source's.
         """
         parts: list[_Part] = [*self._kept.values(), self._tensor_infos]
         header = self._pack.header(len(self._kept), self._tensor_count)
@@ -148,7 +148,7 @@ class _Layout:
         return [header, *parts, bytes(zeros)]
 
     def _filled(self, gap: int) -> tuple[bytes | None, int] | None:
-        """What fills `gap` bytes before the tensors: the usual padding, after a padding key where that is too short."""
+        """Fills `gap` bytes before the tensors: with the usual padding, after a padding key if that is too short."""
         if 0 <= gap < self._alignment:
             return None, gap
         empty = self._pack.key(PADDING, Field(_T.STRING, ""))
@@ -162,7 +162,7 @@ def _size_of(part: _Part) -> int:
 
 
 def _kept(file: GGUFFile, edits: list[Edit], pack: Packer) -> dict[str, _Part]:
-    """Keys with their place in the source, or their new bytes."""
+    """Keys with their byte range in the source, or their new bytes."""
     kept: dict[str, _Part] = dict(file.spans())
     if file.tensor_count and any(edit.key == _ALIGNMENT for edit in edits):
         raise ValueError(f"{_ALIGNMENT} says where the tensors lie, so it cannot change")
@@ -186,7 +186,7 @@ def _alignment(file: GGUFFile) -> int:
         or value & value - 1
     ):
         raise CorruptMetadataError(
-            "the alignment of the tensors is no power of two of type UINT32",
+            "the alignment of the tensors is not a power of two of type UINT32",
             path=file.path,
             offset=file.offset(_ALIGNMENT),
             key=_ALIGNMENT,
@@ -196,12 +196,12 @@ def _alignment(file: GGUFFile) -> int:
 
 
 def _tensor_infos_end(file: GGUFFile) -> int:
-    """Where the tensor infos end: for each tensor its name, its dimensions, its type and its offset."""
+    """Where the tensor infos end; each is a name, dimensions, a type and an offset."""
     order = "<" if file.byteorder == "little" else ">"
     length, dimensions = struct.Struct(order + "Q"), struct.Struct(order + "I")
     position = file.metadata_end
     unread = file.blocks(ByteRange(position, file.size))
-    data, start = b"", position  # what was read, and where it begins
+    data, start = b"", position  # the block read, and where it begins
 
     def take(size: int) -> bytes:
         nonlocal data, start, position
@@ -239,7 +239,7 @@ def _bytes_of(source: GGUFFile, parts: list[_Part]) -> Iterator[bytes]:
 
 
 def _copy(source: GGUFFile, layout: _Layout, target: IO[bytes]) -> bool:
-    """Write all of the changed file. True if it shares blocks with the source."""
+    """Write the whole changed file. True if it shares blocks with the source."""
     shared = (
         layout.head(block=SHARED_BLOCK) if layout.data.end - layout.data.start >= _WORTH_SHARING else None
     )

@@ -2,10 +2,10 @@
 
     file, offset, new bytes -> [this file] -> the same file
 
-Three things are synced to disk one after the other: the record, which has the old bytes and the new ones; a magic that
-no program takes for a GGUF's; the new bytes. Then the magic is restored and the record removed. So a crash at any
-moment leaves a file that is whole, or one that nobody loads and that `recover` makes whole. A record belongs to the
-file whose inode number it has: a copy, or another download of that name, is not touched.
+Three writes are synced to disk in order: the record, with the old bytes and the new ones; a magic that no program
+takes for a GGUF's; the new bytes. Then the magic is restored and the record removed. So a crash at any moment
+leaves a file that is whole, or one that no program loads and that `recover` makes whole. A record belongs to the
+file whose inode number it has: a copy, or another download with that name, is not touched.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .constants import GGUF_MAGIC
 
 _MAGIC = b"ggufbpe undo 1\n"
 _HEAD = struct.Struct("<QQQQ")  # inode and size of the file, offset and number of the bytes
-_START = len(_MAGIC) + 32  # behind the magic and the hash of all that follows
+_START = len(_MAGIC) + 32  # after the magic and the hash of all that follows
 _BLOCK = 1 << 16
 HALF_WRITTEN = b"\0GGU"  # in the place of the magic
 
@@ -52,11 +52,11 @@ def is_half_written(path: str | os.PathLike[str]) -> bool:
 
 
 def rewrite(path: str | os.PathLike[str], offset: int, before: bytes, after: bytes) -> None:
-    """Write `after` over `before`, which is as long and stands at `offset` of the file.
+    """Write `after` over `before`, which has the same length and stands at `offset` of the file.
 
-    An error and an interruption write `before` again; where that cannot be done either, the record stays, and
-    `recover` does it later. Raises `CannotRewriteError` where the file or its folder cannot be written so,
-    `InterruptedChangeError` where another process is or was at it, and `OSError`.
+    An error or an interruption writes `before` again; if that fails, too, the record stays, and `recover` does it
+    later. Raises `CannotRewriteError` if the file or its folder cannot be written this way,
+    `InterruptedChangeError` if another process is changing the file or left a change unfinished, and `OSError`.
     """
     first, last = _differing(before, after)
     if first == last:
@@ -65,7 +65,9 @@ def rewrite(path: str | os.PathLike[str], offset: int, before: bytes, after: byt
         status = os.fstat(file.fileno())
         change = _Record(status.st_ino, status.st_size, offset + first, before[first:last], after[first:last])
         if _record_of(path) is not None or _found(file, change) != (GGUF_MAGIC, change.before):
-            raise InterruptedChangeError("another process has changed it meanwhile", path=os.fspath(path))
+            raise InterruptedChangeError(
+                "another process has changed it in the meantime", path=os.fspath(path)
+            )
         record = _written(path, change)
         try:
             _write_guarded(file, change.offset, change.after)
@@ -77,10 +79,10 @@ def rewrite(path: str | os.PathLike[str], offset: int, before: bytes, after: byt
 
 
 def recover(path: str | os.PathLike[str]) -> Literal["undone", "finished"] | None:
-    """End a change of the file that was interrupted: what was not yet written whole is undone. None: there was none.
+    """End an interrupted change of the file: it is undone unless all was written. None if there was none.
 
-    Raises `InterruptedChangeError` where the change is under way, or what stands in the file is neither what was there
-    nor what was to be; `OSError`.
+    Raises `InterruptedChangeError` if the change is under way, or the file has neither the old nor the new bytes;
+    `OSError`.
     """
     change = _record_of(path)
     if change is None:
@@ -89,7 +91,7 @@ def recover(path: str | os.PathLike[str]) -> Literal["undone", "finished"] | Non
         _, found = _found(file, change)
         if not _is_mixed(found, change):
             raise InterruptedChangeError(
-                f"{undo_record(path)} does not fit it: something else has changed it since",
+                f"{undo_record(path)} does not fit it: it has been changed since",
                 path=os.fspath(path),
                 remedy="if the file is sound, remove that record",
             )
@@ -101,7 +103,7 @@ def recover(path: str | os.PathLike[str]) -> Literal["undone", "finished"] | Non
 
 @contextmanager
 def _open_alone(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """The file, open and locked against others that change it in this way."""
+    """The file, open and locked against other changes of this kind."""
     try:
         file = open(path, "r+b", buffering=0)  # noqa: SIM115 - closed below
     except OSError as error:
@@ -121,7 +123,7 @@ def _open_alone(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def _found(file: IO[bytes], change: _Record) -> tuple[bytes, bytes]:
-    """The magic of the file, and what stands where the change is."""
+    """The magic of the file, and the bytes at the place of the change."""
     file.seek(0)
     magic = file.read(len(GGUF_MAGIC))
     file.seek(change.offset)
@@ -134,7 +136,7 @@ def _found(file: IO[bytes], change: _Record) -> tuple[bytes, bytes]:
 
 
 def _write_guarded(file: IO[bytes], offset: int, data: bytes) -> None:
-    """Write `data` so that at no moment the file looks like a GGUF and is none."""
+    """Write `data` so that the file never looks like a GGUF without being one."""
     _write(file, 0, HALF_WRITTEN)
     _write(file, offset, data)
     _write(file, 0, GGUF_MAGIC)
@@ -165,9 +167,9 @@ def _written(path: str | os.PathLike[str], change: _Record) -> str:
 
 
 def _record_of(path: str | os.PathLike[str]) -> _Record | None:
-    """The record of a change of this very file; None where there is none, or what is there is something else.
+    """The record of a change of this very file; None if there is none, or it is something else.
 
-    Others may have put it there: it counts only if it belongs to the owner of the file or to the user, and fits.
+    Others may have put it there: it counts only if the owner of the file or the user owns it, and it fits.
     """
     flags = (
         os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -211,7 +213,7 @@ def _is_mixed(found: bytes, change: _Record) -> bool:
 
 
 def _differing(a: bytes, b: bytes) -> tuple[int, int]:
-    """The shortest range (start, end) outside of which two texts of one length are the same.
+    """The shortest range (start, end) outside which two texts of equal length are the same.
 
     >>> _differing(b"abcd", b"aXYd"), _differing(b"a", b"a")
     ((1, 3), (1, 1))

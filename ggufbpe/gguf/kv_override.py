@@ -1,4 +1,4 @@
-"""Overrides of metadata as llama.cpp's flag `--override-kv` writes them.
+"""Overrides of metadata in the form of llama.cpp's flag `--override-kv`.
 
     KEY=TYPE:VALUE,... -> [this file] -> metadata.py (overrides)
 
@@ -24,7 +24,7 @@ _MOST = (1 << 63) - 1
 
 
 class Override(NamedTuple):
-    """`key` is to have `value`, which is of the type `kind`: "int", "float", "bool" or "str"."""
+    """`key` gets `value`, which is of the type `kind`: "int", "float", "bool" or "str"."""
 
     key: str
     kind: str
@@ -32,21 +32,21 @@ class Override(NamedTuple):
 
 
 def parse_kv_overrides(given: str) -> list[Override]:
-    r"""The overrides in one value of the flag: a line of comma-separated values, in quotes where they have commas.
+    r"""The overrides in one value of the flag: comma-separated values, quoted if they contain commas.
 
     >>> parse_kv_overrides("a=str:b,c=int:1")
     [Override(key='a', kind='str', value='b'), Override(key='c', kind='int', value=1)]
 
-    `ValueError` where llama.cpp refuses one, in its words.
+    `ValueError` if llama.cpp refuses one, in its words.
     """
     return [_parsed(item) for item in _csv_row(given)]
 
 
 def applicable(overrides: Iterable[Override]) -> tuple[dict[str, Value], list[str]]:
-    """The values that llama.cpp's tokenizer takes, by key, and for each of the others the reason why not.
+    """The values that llama.cpp's tokenizer takes, by key, and why each of the others is left out.
 
-    The first of several for one key counts. One of another type than the key's is left out, as llama.cpp does, and
-    so is one of a key that no tokenizer reads.
+    Of several for one key, the first counts. One of another type than the key's is left out, as in llama.cpp, and so
+    is one of a key that no tokenizer reads.
     """
     values: dict[str, Value] = {}
     left_out: list[str] = []
@@ -54,7 +54,7 @@ def applicable(overrides: Iterable[Override]) -> tuple[dict[str, Value], list[st
         wanted = KEY_TYPES.get(key)
         expected = next((name for name, each in _KINDS.items() if each is wanted), None)
         if wanted is None:
-            left_out.append(f"{printable(key)} is no key of a tokenizer")
+            left_out.append(f"{printable(key)} is not a tokenizer key")
         elif expected is None:
             left_out.append(f"{key} is an array, which llama.cpp does not override")
         elif kind != expected:
@@ -93,7 +93,7 @@ def _integer(text: str) -> int:
 
 
 def _number(text: str) -> float:
-    """The same as C's `atof` reads it, except for hexadecimal numbers."""
+    """The same as read by C's `atof`, except hexadecimal numbers."""
     found = re.match(
         r"(?i)[ \t-\r]*([+-]?(?:inf(?:inity)?|nan|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?))", text
     )
@@ -109,7 +109,7 @@ _READ: dict[str, Callable[[str], Value]] = {
 
 
 def _csv_row(text: str) -> list[str]:
-    """The fields of a line of CSV. A quote that begins a field encloses it, and two stand for one in it.
+    """The fields of a line of CSV. A quote at the beginning of a field encloses it; two stand for one in it.
 
     >>> _csv_row('a,"b,""c",d"e')
     ['a', 'b,"c', 'd"e']

@@ -1,12 +1,12 @@
-"""The metadata that a vocabulary is made of, kept without the file so that it can be pickled and overridden.
+"""The metadata that a vocabulary is made from, kept without the file so that it can be pickled and overridden.
 
     reader.py -> [this file] -> vocab/
     overrides ---------^   |-> bytes of a GGUF, for pickles
 
-Loading asks this instead of the file. The answers are kept, and nothing else of the file, so the keys that make the
-tokenizer are known without a list of them. Strings are shared with the vocabulary, not copied.
+Loading reads this instead of the file. The values read are kept, and nothing else of the file, so the keys that make
+the tokenizer are known without a list of them. Strings are shared with the vocabulary, not copied.
 
-But: which values a key may have is checked in vocab/, for files and overrides alike.
+But: vocab/ checks which values a key may have, for files and overrides alike.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .values import Field, Value, numbers_of
 
 _T = GGUFValueType
 _UNREAD = object()
-# What a Python value of an override becomes where the key wants nothing that it could be.
+# The types tried for an override's Python value if the key wants none that fits.
 USUAL_TYPES = (_T.BOOL, _T.STRING, _T.UINT32, _T.INT32, _T.UINT64, _T.INT64, _T.FLOAT32)
 
 Overrides = Mapping[str, Value | None]
@@ -39,7 +39,7 @@ class _Entry(NamedTuple):
 
 
 class Metadata:
-    """Keys and values as a `GGUFFile` gives them, with `overrides` in place of some; None removes a key.
+    """Keys and values of a `GGUFFile`, with `overrides` in place of some; None removes a key.
 
     `TypeError` for a value that no GGUF can hold, `ValueError` for a key that no tokenizer has.
     """
@@ -56,7 +56,7 @@ class Metadata:
             self._entries[key] = None if value is None else _entry_of(key, value)
 
     def detach(self) -> None:
-        """Drop the file, and all that was not asked for."""
+        """Drop the file, and all that was not read."""
         self._file = None
         self._entries = {
             key: entry for key, entry in self._entries.items() if entry and entry.value is not _UNREAD
@@ -92,7 +92,7 @@ class Metadata:
         return self._known(key).length
 
     def offset(self, key: str) -> int | None:
-        """Where the value begins in the file; None for an override, and without the file."""
+        """Where the value begins in the file; None for an override, or without the file."""
         return None if self._file is None or key in self.overridden else self._file.offset(key)
 
     def element_offset(self, key: str, index: int) -> int | None:
@@ -102,7 +102,7 @@ class Metadata:
         return self._file.element_offset(key, index)
 
     def to_bytes(self) -> bytes:
-        """A GGUF of these keys, in their order by name: the same bytes wherever the same values come from."""
+        """A GGUF of these keys, sorted by name: the same bytes wherever the same values come from."""
         from .writer import packed_file
 
         entries = sorted((key, entry) for key, entry in self._entries.items() if entry is not None)
@@ -144,7 +144,7 @@ def _value(file: GGUFFile, key: str) -> Any:
 
 
 def _entry_of(key: str, value: Value) -> _Entry:
-    """`value` of the type that `key` has in llama.cpp if it can be that; else of another, for loading to refuse."""
+    """`value` with the type that `key` has in llama.cpp if it fits; else with another, for loading to refuse."""
     if key not in KEY_TYPES and not key.startswith(("general.", f"{TokenizerKey.CHAT_TEMPLATE}.")):
         import difflib
 

@@ -1,9 +1,9 @@
-"""The metadata of a GGUF file: each value decoded when it is asked for.
+"""The metadata of a GGUF file: each value is decoded on demand.
 
     file.gguf -> source.py -> section.py -> [this file] -> metadata -> vocabulary -> tokenizer -> ids
 
-Opening notes where each value is; the value itself is read when it is asked for. Less than a block is read past the
-metadata, so a 40 GB model opens as fast as its vocabulary alone. The file may change meanwhile: each read checks that.
+Opening notes where each value is; the value itself is read on demand. Less than a block is read past the metadata,
+so a 40 GB model opens as fast as its vocabulary alone. The file may change in the meantime: each read checks that.
 
 But: tensors are only copied (`blocks`), and writing is writer.py's work.
 """
@@ -34,8 +34,8 @@ class GGUFFile(Section):
     ...     file["tokenizer.ggml.model"], file.array_length("tokenizer.ggml.tokens")
     ('gpt2', 50257)
 
-    Raises a subclass of `GGUFError` where the file is not a sound GGUF, and Python's own `OSError` where it
-    cannot be opened.
+    Raises a subclass of `GGUFError` if the file is not a sound GGUF, and Python's own `OSError` if it cannot be
+    opened.
     """
 
     def keys(self) -> list[str]:
@@ -52,7 +52,7 @@ class GGUFFile(Section):
         return key in self._entries
 
     def __getitem__(self, key: str) -> Value:
-        """The value of `key`, decoded. `InvalidUTF8Error` where a string in it is not UTF-8."""
+        """The value of `key`, decoded. `InvalidUTF8Error` if a string in it is not UTF-8."""
         entry = self._checked(key)
         if entry.element is _T.STRING:
             strings = self.strings(key)
@@ -64,7 +64,7 @@ class GGUFFile(Section):
         return self._numbers(entry.type, entry.data, 1)[0]
 
     def numbers(self, key: str) -> array[int] | array[float]:
-        """The array of numbers `key`, without an object for each; of bool, 0 is False."""
+        """The array of numbers `key`, without a Python object for each; of bool, 0 is False."""
         entry = self._checked(key)
         return self._array(entry.type if entry.element is None else entry.element, entry.data, entry.size)
 
@@ -90,22 +90,22 @@ class GGUFFile(Section):
         entry = self._entries[key]
         if entry.element is _T.STRING:
             return entry.data + sum(self._lengths(key)[:index]) + index * self._length.size
-        element = entry.type if entry.element is None else entry.element  # UINT8 is 0, which is false
+        element = entry.type if entry.element is None else entry.element  # not `or`: UINT8 is 0
         return entry.data + index * SCALARS[element][1]
 
     def spans(self) -> dict[str, ByteRange]:
-        """The bytes of each key with its type and value, in the order of the file, for a copy of it.
+        """The bytes of each key with its type and value, in the order of the file, for copying.
 
-        `UnsupportedVersionError` for version 1: a copy would be of no more use than the file.
+        `UnsupportedVersionError` for version 1: a copy would be as useless as the file.
         """
         if self.version == 1:
             raise UnsupportedVersionError(
-                "GGUF version 1, which llama.cpp does not read any more",
+                "GGUF version 1, which llama.cpp no longer reads",
                 path=self.path,
                 offset=4,
                 remedy="convert the model again",
             )
-        before = self._length.size + 4  # of a value: the length of the key and the type; and the key
+        before = self._length.size + 4  # the key's length and the value's type, beside the key itself
         starts = [entry.offset - before - len(key.encode()) for key, entry in self._entries.items()]
         return dict(zip(self._entries, map(ByteRange, starts, [*starts[1:], self.metadata_end])))
 
@@ -147,7 +147,7 @@ class GGUFFile(Section):
     def _strings(self, key: str) -> list[str]:
         position, lengths, width = self._entries[key].data, self._lengths(key), self._length.size
         ends = list(accumulate(lengths, lambda end, length: end + width + length, initial=position))
-        data = bytes(self._whole(position, ends[-1]))  # `bytes.decode` wants bytes
+        data = bytes(self._whole(position, ends[-1]))  # bytes, for `bytes.decode`
         first = position - width
         pieces = [data[start - first : end - position] for start, end in pairwise(ends)]
         try:

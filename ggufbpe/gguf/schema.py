@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 _T = GGUFValueType
 _K = TokenizerKey
 
-# The keys whose value is a token's id.
+# The keys whose value is a token id.
 ID_KEYS = (
     *(_K.BOS_ID, _K.EOS_ID, _K.EOT_ID, _K.EOM_ID, _K.UNK_ID, _K.SEP_ID, _K.PAD_ID, _K.MASK_ID),
     *(_K.FIM_PRE_ID, _K.FIM_SUF_ID, _K.FIM_MID_ID, _K.FIM_PAD_ID, _K.FIM_REP_ID, _K.FIM_SEP_ID),
     *(_K.PREFIX_ID, _K.SUFFIX_ID, _K.MIDDLE_ID),
 )
 
-# The type of each key; a list is an array, and the types are those that its elements may have.
+# The type of each key; a list means an array, with the types that its elements may have.
 KEY_TYPES: dict[str, GGUFValueType | tuple[GGUFValueType, ...]] = {
     **dict.fromkeys((KEY_ARCHITECTURE, KEY_NAME, _K.MODEL, _K.PRE, _K.CHAT_TEMPLATE), _T.STRING),
     **dict.fromkeys((_K.LIST, _K.MERGES), (_T.STRING,)),
@@ -41,7 +41,7 @@ KEY_TYPES: dict[str, GGUFValueType | tuple[GGUFValueType, ...]] = {
     **dict.fromkeys((*ID_KEYS, _K.TOKEN_TYPE_COUNT), _T.UINT32),
 }
 
-# Keys that llama.cpp does not refuse with another type: it takes a number, as text, for the template.
+# Keys that llama.cpp also accepts with another type: it takes a number, as text, for the template.
 NOT_REFUSED = frozenset((_K.CHAT_TEMPLATE,))
 
 
@@ -81,7 +81,7 @@ def wrong_type(file: GGUFFile | Metadata, key: str) -> WrongTypeError:
 
 
 def errors_in(file: GGUFFile) -> Iterator[GGUFError]:
-    """What is wrong with single values, whatever the tokenizer: types, and ids that are out of range."""
+    """The errors in single values, whatever the tokenizer: types, and ids that are out of range."""
     for key in KEY_TYPES:
         if key in file and key not in NOT_REFUSED and not has_right_type(file, key):
             yield wrong_type(file, key)
@@ -97,7 +97,7 @@ def errors_in(file: GGUFFile) -> Iterator[GGUFError]:
 
 
 def ids_out_of_range(file: GGUFFile | Metadata, size: int) -> Iterator[tuple[str, int]]:
-    """The keys that name a token which a vocabulary of `size` tokens does not have, with the id."""
+    """The keys that name a token missing from a vocabulary of `size` tokens, with the id."""
     for key in ID_KEYS:
         if size and key in file and has_right_type(file, key):
             token = file[key]

@@ -3,7 +3,7 @@
     source.py -> [this file] -> reader.py
 
 The section is walked once, in blocks, and every length is checked against the size of the file. Nothing in the file
-is trusted: each way in which it can lie has a named error with the byte offset and the key.
+is trusted: each way in which it can lie has its own error, with the byte offset and the key.
 
 Layout, in the file's byte order (ggml/src/gguf.cpp, gguf_init_from_reader):
 
@@ -83,7 +83,7 @@ class Section(Source):
     def strings(self, key: str) -> Any:
         """The array of strings `key` as a `native.Strings`, which keeps nothing of the file.
 
-        None if it cannot be one: there is no compiled module, or the strings have a NUL or are not UTF-8.
+        None if that is impossible: there is no compiled engine, or the strings have a NUL or are not UTF-8.
         """
         entry = self._checked(key)
         if native is None:
@@ -102,7 +102,7 @@ class Section(Source):
             raise self._truncated(4, "the version number")
         version = int.from_bytes(head[4:8], "little")
         self.byteorder = "little"
-        if version & 0xFFFF == 0 and version:  # no version is that high: the byte order is the other one
+        if version & 0xFFFF == 0 and version:  # no version is that high: the byte order is reversed
             version = int.from_bytes(head[4:8], "big")
             self.byteorder = "big"
         if version not in (1, 2, 3):
@@ -130,7 +130,7 @@ class Section(Source):
         position = 8 + 2 * width
         smallest = width + 1 + 4 + 1  # a key of one letter with a value of one byte
         if key_count > (self.size - position) // smallest:
-            if key_count < 2**20:  # a sane number, so the rest is missing rather than the count wrong
+            if key_count < 2**20:  # a sane number: the rest is missing rather than the count wrong
                 error: type[TruncatedFileError | CorruptMetadataError] = TruncatedFileError
             else:
                 error = CorruptMetadataError
@@ -157,7 +157,7 @@ class Section(Source):
             )
         if key in self._entries:
             raise DuplicateKeyError(
-                "the key stands twice", path=self.path, offset=position, key=key, remedy=_DAMAGED
+                "the key occurs twice", path=self.path, offset=position, key=key, remedy=_DAMAGED
             )
         entry = self._read_value(start + length, key)
         self._check_end(entry.end, position)
@@ -200,7 +200,7 @@ class Section(Source):
         return Entry(value_type, offset, element, count, data, end, lengths)
 
     def _walk_strings(self, position: int, count: int, key: str) -> tuple[int, array[int] | None]:
-        """Where `count` strings that begin at `position` end, and their lengths unless the compiled module walks."""
+        """Where `count` strings from `position` on end, and their lengths unless the compiled engine walks them."""
         lengths = array("Q") if native is None else None
         width, layout = self._length.size, (self._length.size, self.byteorder == "big")
         left, data = count, position
@@ -218,7 +218,7 @@ class Section(Source):
                 if lengths is not None:
                     lengths.append(length)
             else:
-                self._bytes(position, width + length)  # so at least this one is in the window
+                self._bytes(position, width + length)  # so that at least this one is in the window
                 window, start = self._window, self._window_start
                 if lengths is None and native is not None:
                     done, end = native.Strings.walk(window, position - start, left, *layout)
@@ -231,7 +231,7 @@ class Section(Source):
     def _note_lengths(
         self, data: bytes | memoryview, position: int, count: int, lengths: array[int] | None
     ) -> tuple[int, int]:
-        """How many of `count` strings from `position` on lie in `data` whole, and where the last of them ends."""
+        """How many of `count` strings from `position` on lie wholly in `data`, and where the last of them ends."""
         note = (array("Q") if lengths is None else lengths).append
         unpack, width, end = self._length.unpack_from, self._length.size, len(data)
         for index in range(count):
@@ -247,7 +247,7 @@ class Section(Source):
     # ---- a file that changes --------------------------------------------------------------------
 
     def _checked(self, key: str) -> Entry:
-        """The entry of `key`, in a file whose metadata is still what was read."""
+        """The entry of `key`, in a file whose metadata has not changed since it was read."""
         entry = self._entries[key]
         if self._closed:
             raise ValueError("the file is closed")
@@ -255,7 +255,7 @@ class Section(Source):
         return entry
 
     def _check_unchanged(self) -> None:
-        """`TruncatedFileError` where the metadata is no longer what was read; a file may grow, as in a download."""
+        """`TruncatedFileError` if the metadata has changed since it was read; a file may grow, as in a download."""
         now = self._state()
         if now == self._seen:
             return
@@ -336,7 +336,7 @@ class Section(Source):
     def _too_long(
         self, position: int, length: int, what: str, key: str | None, unit: str = "bytes"
     ) -> CorruptMetadataError | TruncatedFileError:
-        """A length that leads past the end: a lie if it is absurd, else an unfinished download."""
+        """The error for a length past the end: corrupt if it is absurd, else an unfinished download."""
         error = TruncatedFileError if length < 2**30 else CorruptMetadataError
         return error(
             f"{what} of {length} {unit} leads past the end of the file ({self.size} bytes)",

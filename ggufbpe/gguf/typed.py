@@ -1,6 +1,6 @@
 """Metadata values by type, as llama.cpp reads them.
 
-    metadata.py, schema.py -> [this file] -> vocab/ and models/, which load by it
+    metadata.py, schema.py -> [this file] -> vocab/ and models/
 
 llama.cpp takes a value of one type and no other (schema.py), and its strings are C strings: they end at the first NUL
 (gguf_get_val_str, gguf_get_arr_str).
@@ -17,7 +17,7 @@ from .schema import has_right_type, wrong_type
 
 
 def has(file: Metadata, key: str) -> bool:
-    """Whether the file has the key; `WrongTypeError` where its type is not the one in `KEY_TYPES`."""
+    """Whether the file has the key; `WrongTypeError` if its type is not the one in `KEY_TYPES`."""
     if key not in file:
         return False
     if not has_right_type(file, key):
@@ -26,18 +26,18 @@ def has(file: Metadata, key: str) -> bool:
 
 
 def require(file: Metadata, key: str) -> None:
-    """`MissingKeyError` where the file has no such key."""
+    """`MissingKeyError` if the file has no such key."""
     if not has(file, key):
         raise MissingKeyError(
             "the key is missing",
             path=file.path,
             key=key,
-            remedy="this is no language model with a tokenizer, or a faulty conversion: `ggufbpe info` shows more",
+            remedy="not a language model with a tokenizer, or a faulty conversion: `ggufbpe info` shows more",
         )
 
 
 def string(file: Metadata, key: str, default: str | None = None) -> str:
-    """The string of a key, which must be there where there is no default."""
+    """The string of a key, which is required without a default."""
     if default is None:
         require(file, key)
     return cast(str, file[key]).partition("\0")[0] if has(file, key) else cast(str, default)
@@ -49,17 +49,17 @@ def flag(file: Metadata, key: str, default: bool) -> bool:
 
 
 def flag_if_there(file: Metadata, key: str) -> bool | None:
-    """The truth value of a key, None where it is missing."""
+    """The truth value of a key, None if it is missing."""
     return cast(bool, file[key]) if has(file, key) else None
 
 
 def unsigned(file: Metadata, key: str) -> int | None:
-    """The number of a key, None where it is missing."""
+    """The number of a key, None if it is missing."""
     return cast(int, file[key]) if has(file, key) else None
 
 
 def strings(file: Metadata, key: str) -> list[str]:
-    """An array of strings, which must be there."""
+    """An array of strings, which is required."""
     require(file, key)
     found = cast("list[str]", file[key])
     if "\0" in "".join(found):
@@ -68,7 +68,7 @@ def strings(file: Metadata, key: str) -> list[str]:
 
 
 def compiled_strings(file: Metadata, key: str) -> LazyStrings | None:
-    """The same by the compiled module; None without one, or if a string has a NUL or is not UTF-8."""
+    """The same by the compiled engine; None without one, or if a string has a NUL or is not UTF-8."""
     require(file, key)
     found = file.strings(key)
     return None if found is None else LazyStrings(found)

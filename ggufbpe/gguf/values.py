@@ -1,4 +1,4 @@
-"""Values as a GGUF stores them, for reader and writer: the `struct` format of each type, and its size in bytes."""
+"""How a GGUF stores values, for reader and writer: the `struct` format of each type, and its size in bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCALARS = {  # value type: (format of `struct` and `array`, size in bytes)
 
 
 class Field(NamedTuple):
-    """One metadata value: its type, what it holds, and for an array the type of its elements."""
+    """One metadata value: its type, the value, and for an array the type of its elements."""
 
     type: GGUFValueType
     value: int | float | bool | str | bytes | Sequence[Any]
@@ -35,6 +35,6 @@ class Field(NamedTuple):
 
 
 def numbers_of(value_type: GGUFValueType, values: Iterable[Any]) -> array[Any]:
-    """An array of `values` whose items are as large as those of a GGUF."""
+    """An array of `values` whose items are as large as in a GGUF."""
     code = SCALARS[value_type][0]
     return array(code if code not in "Ii" or array("i").itemsize == 4 else "Ll"[code == "i"], values)

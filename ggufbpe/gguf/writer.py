@@ -34,7 +34,7 @@ class Packer:
         self._length = struct.Struct(self._order + ("I" if version == 1 else "Q"))
 
     def header(self, key_count: int, tensor_count: int = 0) -> bytes:
-        """What comes before the first key."""
+        """The header, which comes before the first key."""
         version = self.number(_T.UINT32, self.version)
         return GGUF_MAGIC + version + self.length(tensor_count) + self.length(key_count)
 
@@ -59,7 +59,7 @@ class Packer:
         return self.length(len(data)) + data
 
     def number(self, value_type: GGUFValueType, value: Any) -> bytes:
-        """One number or truth value. `struct.error` or `OverflowError` where it does not fit the type."""
+        """One number or truth value. `struct.error` or `OverflowError` if it does not fit the type."""
         return struct.pack(self._order + SCALARS[value_type][0], value)
 
     def _scalar(self, value_type: GGUFValueType, value: Any) -> bytes:

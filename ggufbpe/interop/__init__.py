@@ -1,1 +1,1 @@
-"""Forms of other programs, in and out: tokenizer.json, tiktoken, merges.txt, a GGUF of metadata alone."""
+"""Other programs' file formats, in and out: tokenizer.json, tiktoken, merges.txt, a GGUF of metadata alone."""

@@ -1,15 +1,15 @@
-r"""A pre-tokenizer as normalizers that mark the ends of words, for a library that splits by no regular expression.
+r"""A pre-tokenizer as normalizers that mark where words end, for a library that cannot split by regular expression.
 
     registry entry -> [this file] -> hf_bpe.py, which writes them; hf_document.py, which reads them
 
-tokenizers 1.0 runs a caller's regular expression in a normalizer alone, and replaces each match by a constant there. So
-each stage is a normalizer that replaces the nothing behind each word, `\K`, by a border: a noncharacter, which texts
-are not to have. Then the text is cut at the borders. A later stage takes one for the end of the text.
+tokenizers 1.0 runs a caller's regular expressions only in normalizers, which replace each match with a constant. So
+each stage is a normalizer that replaces the empty string after each word, `\K`, with a border: a noncharacter, which
+texts should not contain. Then the text is cut at the borders. A later stage takes a border for the end of the text.
 
-Behind an empty match, Oniguruma (0.x) goes on where it ended, and fancy-regex (1.0) one character later. So a word is
-written twice: as it is, behind `\G`, and with its first character behind the place where the engine stands, `(?<=a)`.
+After an empty match, Oniguruma (0.x) continues where the match ended, and fancy-regex (1.0) one character later. So
+each word is written twice: as it is, after `\G`, and with its first character in a lookbehind, `(?<=a)`.
 
-But: fancy-regex gives up on a word that makes it go back a million times. What follows is one word then.
+But: fancy-regex gives up on a word that needs a million backtracking steps. The rest is then one word.
 """
 
 from __future__ import annotations
@@ -39,19 +39,17 @@ BORDER = "\ufdef"
 _BORDER = r"\x{fdef}"
 _POINTS = ((ord(BORDER), ord(BORDER)),)
 _UNIVERSE = difference(ALL, _POINTS)
-_NOT_IN_ONIGURUMA = (
-    "(?:(?!)(?-i)|"  # there an option reaches over what follows |, so nothing of the group can match
-)
+_NOT_IN_ONIGURUMA = "(?:(?!)(?-i)|"  # there an option extends past |, so no branch of the group can match
 
 
 def borders(entry: PreTokenizer) -> list[str]:
-    """A regular expression for each stage, whose matches are nothing, and stand where a border goes."""
+    """A regular expression for each stage: its matches are empty and stand where borders go."""
     return [_stage(stage) for stage in entry.stages if stage.step != "blocks_of_white_space"]
 
 
 def _stage(stage: Stage) -> str:
     if stage.step is None or stage.step == "letters_joined_by_spaces":
-        return _behind_words(parse(stage_pattern(stage)))
+        return _after_words(parse(stage_pattern(stage)))
     run = parse(stage.rule)
     members = bracket(intersection(ranges(next(char_sets(run))), _UNIVERSE))
     if stage.step == "digit_groups":
@@ -63,8 +61,8 @@ def _stage(stage: Stage) -> str:
     return rf"{inside}(?<!{members})(?={members}+(?:{_BORDER}|\z))"
 
 
-def _behind_words(node: Node) -> str:
-    """The end of each match, and of what is between matches."""
+def _after_words(node: Node) -> str:
+    """The end of each match, and of each stretch between matches."""
     whole = [text for option in options(node) if (text := emit(option, _UNIVERSE)) is not None]
     begun = []
     for first, rest in _openings(node):
@@ -82,7 +80,7 @@ def _behind_words(node: Node) -> str:
 
 
 def _openings(node: Node) -> Iterator[tuple[Ranges, tuple[Node, ...]]]:
-    r"""Each way to take the first code point, in the order in which they are tried, and what is to follow then.
+    r"""The ways to match the first code point, in the order in which they are tried, and what must follow each.
 
     >>> from ggufbpe.models.bpe.pattern import parse
     >>> [(points, emit(Sequence(rest))) for points, rest in _openings(parse("a?b+"))]
@@ -94,7 +92,7 @@ def _openings(node: Node) -> Iterator[tuple[Ranges, tuple[Node, ...]]]:
 
 
 def _ways(node: Node) -> Iterator[tuple[Ranges, tuple[Node, ...]] | None]:
-    """The same; None where nothing is taken."""
+    """The same; None where nothing is consumed."""
     if isinstance(node, Chars):
         yield ranges(node.set), ()
     elif isinstance(node, Choice):
@@ -117,7 +115,7 @@ def _ways(node: Node) -> Iterator[tuple[Ranges, tuple[Node, ...]] | None]:
             else:
                 yield way[0], (*way[1], *others)
     else:
-        raise AssertionError("a stage that begins by looking ahead")
+        raise AssertionError("a stage that begins with a lookahead")
 
 
 # ---- in a tokenizer.json --------------------------------------------------------------------------------
@@ -127,7 +125,7 @@ AT_BORDERS: dict[str, Any] = split(BORDER, "Removed", "String")
 
 
 def border_steps(entry: PreTokenizer, *, drops_white_space: bool = False) -> list[dict[str, Any]]:
-    """The normalizers that put borders behind words, and whatever else of splitting changes the text."""
+    """The normalizers that put borders after words, and everything else in splitting that changes the text."""
     white_space = parse(r"\s+")
     dropped = [text for text in [emit(white_space)] if text is not None and drops_white_space]
     steps = [replace(pattern, BORDER, "Regex") for pattern in (*dropped, *borders(entry))]

@@ -1,12 +1,12 @@
-"""How often another library's ids differ from ours: measured with the library itself, on texts and characters.
+"""How often another library's ids differ from ours, measured by running that library on texts and characters.
 
     exported files, texts -> [this file] -> oracles/adapters.py -> Agreement -> cli/export.py, cli/import_.py
 
-Two things are tried. Texts: random ones that reach the branches of the model's patterns, and any the caller has.
-Characters: each of a range of code points in several surroundings, many at a time, and where ids differ, halves of
-them, until the characters are known that make the difference.
+Two inputs are tried. Texts: random ones that reach the branches of the model's patterns, and the caller's own.
+Characters: every code point of a range in several contexts, many at a time; where ids differ, the group is halved
+until the characters responsible are known.
 
-But: a library runs in this process, and what it cannot encode counts as different.
+But: a library runs in this process, and a text that it cannot encode counts as different.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from .export import FORMATS, Export
 from .import_files import format_of
 
 Encode = Callable[[str, bool, bool], list[int] | None]
-"""The ids of a text, with special tokens added, with those in the text parsed; None where it cannot."""
+"""The ids of a text, given whether to add special tokens and whether to parse those in the text; None if it fails."""
 
 _WANTED = "a comparison of ids"
 RANDOM_TEXTS = 2000
 EXAMPLES = 3
-_LINE = 10_000  # characters of a text of the caller's
+_LINE = 10_000  # characters of one of the caller's texts
 _ALL_BELOW = 0x3000
-_ENOUGH = 200  # characters that differ; those that come after them are not tried
+_ENOUGH = 200  # characters that differ; then no more are tried
 _TOGETHER = 256  # code points tried in one text
 _SURROUNDINGS = ("{0}", "a{0}b", " {0}", "A{0}b", "1{0}1", "'{0}", ".{0}.", "{0}{0}", "\n{0}", "{0} é{0}É")
 
 
 class DifferingText(NamedTuple):
-    """A text that differs, as small as was found. `theirs` is None where the library cannot encode it."""
+    """A text that differs, shrunk as far as possible. `theirs` is None where the library cannot encode it."""
 
     text: str
     ours: list[int]
@@ -49,7 +49,7 @@ class DifferingText(NamedTuple):
 class Agreement(NamedTuple):
     """What was tried, and what differed.
 
-    Tokens are ours: those of all texts, and those between the first and the last difference of each.
+    Tokens are ours: all of them, and those between the first and last difference of each text.
     """
 
     library: str  # name and version
@@ -68,7 +68,7 @@ class Agreement(NamedTuple):
 
 
 class CheckedLibrary(NamedTuple):
-    """A library with a tokenizer in it, which gives None in place of raising."""
+    """A library with a tokenizer loaded; encoding gives None instead of raising."""
 
     name: str
     encode: Encode
@@ -84,7 +84,7 @@ def agreement(
     random_texts: int = RANDOM_TEXTS,
     characters: Sequence[int] | None = None,
 ) -> Agreement:
-    """Compare on `texts`, on random ones and on characters, given as code points; None for those of every kind."""
+    """Compare on `texts`, random texts and characters, given as code points; None means those of every kind."""
 
     ways = [(False, False), (library.adds_special, library.parses_special)]
 
@@ -92,7 +92,7 @@ def agreement(
         return tokenizer.encode(text, add_special=flags[0], parse_special=flags[1])
 
     def rows_of(text: str) -> list[tuple[list[int], list[int] | None]]:
-        """Our ids and theirs for each way; nothing for a text that has no ids in llama.cpp."""
+        """Our ids and theirs for each way; empty for a text that has no ids in llama.cpp."""
         try:
             return [(ours(text, flags), library.encode(text, *flags)) for flags in ways]
         except ValueError:
@@ -118,9 +118,9 @@ def agreement(
         suspects += _differing(block, differs)
         if len(suspects) >= _ENOUGH:
             break
-    found = different[:EXAMPLES] or [_around(suspects[:1])] * bool(suspects)
+    found = different[:EXAMPLES] or [_in_surroundings(suspects[:1])] * bool(suspects)
     examples = []
-    for text in dict.fromkeys(map(_smaller(differs), found)):
+    for text in dict.fromkeys(map(_shrinker(differs), found)):
         flags = next(flags for flags in ways if ours(text, flags) != library.encode(text, *flags))
         examples.append(DifferingText(text, ours(text, flags), library.encode(text, *flags)))
     return Agreement(
@@ -136,7 +136,7 @@ def agreement(
 
 
 def _differing_tokens(ours: list[int], theirs: list[int]) -> int:
-    """How many of our tokens stand between what both begin with and what both end with; one at least.
+    """How many of our tokens stand between the common beginning and the common end; at least one.
 
     >>> _differing_tokens([1, 2, 3, 4], [1, 9, 4])
     2
@@ -159,8 +159,8 @@ def _texts(tokenizer: Tokenizer, given: Iterable[str], random_texts: int) -> Ite
         yield from (source.long_text()[:_LINE].decode("utf-8", "replace") for _ in range(5))
 
 
-def _smaller(differs: Callable[[str], bool]) -> Callable[[str], str]:
-    """Makes a text that differs smaller."""
+def _shrinker(differs: Callable[[str], bool]) -> Callable[[str], str]:
+    """Returns a function that shrinks a text that differs."""
 
     def asked(texts: Any) -> list[bool]:
         return [_is_utf8(text) and differs(text.decode()) for text in texts]
@@ -180,7 +180,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _characters() -> list[int]:
-    """Code points below U+3000, and those around the borders of classes above."""
+    """Code points below U+3000, and those around class borders above it."""
     near = {max(0, start + distance) for start in STARTS for distance in (-1, 0)}
     found = {*range(_ALL_BELOW), *near, *range(_ALL_BELOW, 0x110000, 997)}
     return sorted(p for p in found if p < 0x110000 and not 0xD800 <= p < 0xE000 and class_of(p) != "-")
@@ -191,13 +191,13 @@ def _blocks(points: Sequence[int]) -> Iterator[Sequence[int]]:
         yield points[start : start + _TOGETHER]
 
 
-def _around(points: Iterable[int]) -> str:
+def _in_surroundings(points: Iterable[int]) -> str:
     return " | ".join(form.format(chr(point)) for point in points for form in _SURROUNDINGS)
 
 
 def _differing(points: Sequence[int], differs: Callable[[str], bool]) -> Sequence[int]:
-    """Those that make a text differ; a group that differs only together counts whole."""
-    if not differs(_around(points)):
+    """The code points that make a text differ; a group that differs only together counts as a whole."""
+    if not differs(_in_surroundings(points)):
         return []
     if len(points) == 1:
         return points
@@ -210,16 +210,16 @@ def _differing(points: Sequence[int], differs: Callable[[str], bool]) -> Sequenc
 
 
 def library_for(kind: str, export: Export) -> CheckedLibrary | None:
-    """The library that reads an export of `kind`, with the export in it; None where there is none.
+    """The library that reads an export of `kind`, loaded with the export; None if no library does.
 
-    `NotInstalledError` if it is not there.
+    Raises `NotInstalledError` if it is not installed.
     """
     found = _LIBRARIES.get(kind)
     return None if found is None else found(*(export.files[name] for name in FORMATS[kind].files))
 
 
 def library_of(path: str, vocabulary: Vocabulary) -> CheckedLibrary | None:
-    """The library that reads the file at `path`, of which `vocabulary` was made; None where there is none."""
+    """The library that reads the file at `path`, from which `vocabulary` was made; None if no library does."""
     kind = format_of(path)
     if kind not in _LIBRARIES:
         return None
@@ -230,7 +230,7 @@ def library_of(path: str, vocabulary: Vocabulary) -> CheckedLibrary | None:
 
 
 def hugging_face(data: bytes, config: bytes = b"") -> CheckedLibrary:
-    """Hugging Face's `tokenizers` with a tokenizer.json, which says all that it asks for."""
+    """Hugging Face's `tokenizers` with a tokenizer.json, which holds all that it needs."""
     imported("tokenizers", "tokenizers", _WANTED)
     return _checked("tokenizers", adapters.open_tokenizers(data))
 
@@ -271,7 +271,7 @@ def _checked(name: str, adapter: adapters.Adapter) -> CheckedLibrary:
             return adapter.encode(text, add_special, parse_special)
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
-        except BaseException:  # a panic in Rust is no Exception
+        except BaseException:  # a panic in Rust is not an Exception
             return None
 
     return CheckedLibrary(f"{name} {adapter.version}", encode, *adapter[2:])

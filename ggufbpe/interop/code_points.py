@@ -2,9 +2,9 @@ r"""Sets of code points as ranges, and patterns written with them: regular expre
 
     pattern.py (tree over sets) -> [this file] -> a regular expression for another engine -> splitting.py
 
-What `\p{L}` is depends on the Unicode version of who asks, and what `\s` is, on llama.cpp's way of matching. So
+What `\p{L}` matches depends on the engine's Unicode version; what `\s` matches, on llama.cpp's way of matching. So
 every set is written out, code point by code point: `[\x{41}-\x{5a}\x{61}-\x{7a}...]`. Oniguruma and Rust's regex
-crates read that alike.
+crates read that the same way.
 
 But: no engine is run here.
 """
@@ -37,7 +37,7 @@ def ranges(chars: CharSet) -> Ranges:
 
 
 def ranges_where(belongs: Callable[[int], bool], borders: Iterable[int]) -> Ranges:
-    """The code points that belong to a set which changes only at `borders` and at those of classes."""
+    """The code points of a set whose membership changes only at `borders` and at the borders of classes."""
     starts = sorted({*STARTS, *borders, 0x110000})  # between two of them, all are in the set or none is
     pieces = ((low, high - 1) for low, high in pairwise(starts) if belongs(low))
     return intersection(_joined(pieces), ALL)
@@ -74,7 +74,7 @@ def difference(a: Ranges, b: Ranges) -> Ranges:
 
 
 def _joined(pieces: Iterable[tuple[int, int]]) -> Ranges:
-    """Ascending pieces that may touch, as ranges that do not."""
+    """Ascending pieces that may touch, joined into ranges that do not."""
     found: list[tuple[int, int]] = []
     for low, high in pieces:
         if found and found[-1][1] == low - 1:
@@ -85,7 +85,7 @@ def _joined(pieces: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def bracket(points: Ranges) -> str:
-    r"""A bracket expression for these code points, in the shorter of its two forms.
+    r"""A bracket expression for these code points, in whichever of its two forms is shorter.
 
     >>> bracket(((0x41, 0x5a), (0xe9, 0xe9)))
     '[A-Z\\x{e9}]'
@@ -97,7 +97,7 @@ def bracket(points: Ranges) -> str:
 
 
 def _members(points: Ranges) -> str:
-    # U+D7FF and U+E000 are neighbours, for there are no surrogates in a text
+    # U+D7FF and U+E000 are neighbours: texts have no surrogates
     joined = _joined((low - 0x800 * (low > 0xDFFF), high - 0x800 * (high > 0xDFFF)) for low, high in points)
     ends = ((low + 0x800 * (low > 0xD7FF), high + 0x800 * (high > 0xD7FF)) for low, high in joined)
     return "".join(_char(a) if a == b else f"{_char(a)}-{_char(b)}" for a, b in ends)
@@ -109,10 +109,10 @@ def _char(point: int) -> str:
 
 
 def emit(node: Node, universe: Ranges = ALL) -> str | None:
-    r"""The regular expression of a pattern on a text that has only code points of `universe`.
+    r"""The regular expression of a pattern for a text that has only code points of `universe`.
 
-    None if it cannot match there. What it looks ahead at is in the universe, too: any other code point is taken
-    for the end of the text.
+    None if it cannot match there. Lookaheads are limited to the universe, too: any other code point counts as the end
+    of the text.
 
     >>> from ggufbpe.models.bpe.pattern import parse
     >>> emit(parse(r"a+|[a-c](?!b)"))

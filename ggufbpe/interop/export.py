@@ -2,7 +2,7 @@
 
     vocabulary, a format's name -> [this file] -> hugging_face.py, sentencepiece_model.py ... -> Export
 
-A tokenizer model says by `algorithm` how it works; the formats that can hold that stand here, and no other place knows.
+Which formats can hold a tokenizer depends on its model's `algorithm`; that is listed here and nowhere else.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .splitting import NotExpressibleError
 
 
 class Export(NamedTuple):
-    """Files to write, by name, and where the ids of their readers differ from ours."""
+    """Files to write, by name, and the limits: where their readers' ids differ from ours."""
 
     files: dict[str, bytes]
     limits: tuple[Limit, ...]
 
 
 class Format(NamedTuple):
-    """A format: the files of its exports, the main one first, and what an algorithm's vocabulary is written by."""
+    """A format: the files of an export, the main one first, and the function that writes each algorithm."""
 
     files: tuple[str, ...]
     writers: dict[str, str]  # algorithm: module and function
@@ -62,13 +62,13 @@ FORMATS = {
     ),
 }
 
-_INSTEAD = {  # what no format but a GGUF has a place for
+_INSTEAD = {  # what only a GGUF has a place for
     "longest match": "it takes the longest token at each place in bytes, which none of these formats has a place for",
 }
 
 
 def require_expressible(vocabulary: Vocabulary, name: str) -> str:
-    """Where the format `name` is written from a vocabulary. `NotExpressibleError` says why not, and what can do it."""
+    """Which function writes `vocabulary` as `name`. `NotExpressibleError` says why none does, and what can."""
     model = vocabulary.tokenizer_model
     found = FORMATS[name].writers.get(model.algorithm)
     if found is not None:
@@ -82,12 +82,12 @@ def require_expressible(vocabulary: Vocabulary, name: str) -> str:
 
 
 def export_to(name: str, vocabulary: Vocabulary, *arguments: Any, **options: Any) -> Export:
-    """A vocabulary in the format `name`; arguments are those of the format's own function."""
+    """A vocabulary in the format `name`; the arguments are those of the format's own function."""
     module, function = require_expressible(vocabulary, name).split(":")
     write: Callable[..., Export] = getattr(import_module(f".{module}", __package__), function)
     return write(vocabulary, *arguments, **options)
 
 
 def json_file(value: object) -> bytes:
-    """JSON as it goes into a file."""
+    """JSON as bytes for a file."""
     return (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode()

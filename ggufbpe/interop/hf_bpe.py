@@ -1,10 +1,10 @@
-r"""Byte pair encoding in a tokenizer.json: patterns, merges, and what the library does otherwise.
+r"""Byte pair encoding in a tokenizer.json: patterns, merges, and what the library does differently.
 
     vocabulary -> splitting.py, limits.py -> [this file] -> hugging_face.py
 
-The pre-tokenizer is written as the models' own files have it where that splits as llama.cpp does. Else normalizers put
-borders behind words, since tokenizers 1.0 splits by no patterns but some that it knows. If asked for, each stage is a
-`Split`, for 0.x. These two list code points, so that the words are llama.cpp's and not those of the library's Unicode.
+The pre-tokenizer is written as in the models' own files where that splits as llama.cpp does. Elsewhere normalizers put
+borders after words, since tokenizers 1.0 splits only by a few patterns that it knows. On request, each stage is a
+`Split`, for 0.x. The last two list code points, so that words follow llama.cpp and not the library's Unicode version.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .splitting import NotExpressibleError, oniguruma
 
 
 def byte_pair_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
-    """The parts of a byte pair encoding that has merges."""
+    """The parts for byte pair encoding with merges."""
     merges = limits.usable_merges(vocabulary)
     entry = vocabulary.pre_tokenizer
     byte_level = entry.byte_encode
@@ -53,8 +53,8 @@ def byte_pair_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
 
 
 _MISSING = {
-    True: "what stood on both sides of them can merge here",
-    False: "a character with one of them is left out as a whole here",
+    True: "their neighbours can merge here",
+    False: "a whole character with one of them is left out here",
 }
 
 
@@ -64,7 +64,7 @@ def _split(vocabulary: Vocabulary, code_points: bool) -> tuple[Part, Part]:
     steps = [replace(" ", SPACE)] if entry.escape_whitespaces else []
     if entry.prepend_space and code_points:
         raise NotExpressibleError(
-            f"{entry.name} puts a space in front of words, for which a pre-tokenizer has no step; without "
+            f"{entry.name} puts a space in front of words, which no pre-tokenizer can do; without "
             "--code-points a normalizer does it"
         )
     if vocabulary.makes_lower_case:
@@ -89,9 +89,9 @@ def _split(vocabulary: Vocabulary, code_points: bool) -> tuple[Part, Part]:
 class _Way(Enum):
     """How a text is split."""
 
-    ORIGINAL = "as the models' own files have it"
+    ORIGINAL = "as in the models' own files"
     BORDERS = "at borders that a normalizer makes"
-    CODE_POINTS = "by lists of code points, for 0.x alone"
+    CODE_POINTS = "by lists of code points, only for 0.x"
 
 
 def _way(vocabulary: Vocabulary, code_points: bool) -> _Way:
@@ -104,7 +104,7 @@ def _way(vocabulary: Vocabulary, code_points: bool) -> _Way:
 
 
 def _splits_at_white_space(vocabulary: Vocabulary) -> bool:
-    """Whether nothing is left to do when white space is out."""
+    """Whether nothing is left to split once white space is split off."""
     model = vocabulary.tokenizer_model
     return model.drops_white_space and vocabulary.pre == model.own_pre
 
@@ -142,11 +142,11 @@ def _line_breaks(vocabulary: Vocabulary) -> Iterator[Limit]:
 
 def _other_models(vocabulary: Vocabulary) -> Iterator[Limit]:
     if vocabulary.tokenizer_model.has_sequences:
-        yield Limit("dna", "sequences between <dna> and </dna> are encoded as any other text", 1)
+        yield Limit("dna", "sequences between <dna> and </dna> are encoded like any other text", 1)
     if vocabulary.makes_lower_case:
         yield Limit(
             "lower_case",
-            "letters that got a lower case after Unicode 15.1 are made lower case by libraries that know it",
+            "letters that got a lower case after Unicode 15.1 are lowercased by libraries that know it",
             1,
         )
 
@@ -161,7 +161,7 @@ def _readers(vocabulary: Vocabulary, code_points: bool) -> Iterator[Limit]:
     if way is _Way.BORDERS:
         yield Limit(
             "border_character",
-            "the noncharacter U+FDEF, which texts are not to have, is left out here: a normalizer puts it behind words",
+            "the noncharacter U+FDEF, which should not be in texts, is left out here: a normalizer puts it after words",
             1,
         )
     if way is _Way.CODE_POINTS:
@@ -177,21 +177,21 @@ def _readers(vocabulary: Vocabulary, code_points: bool) -> Iterator[Limit]:
     elif found := _characters_of_their_own(vocabulary):
         yield Limit(
             "tokens_of_one_character",
-            f"{len(found)} tokens of a character that merges do not make, such as "
+            f"{len(found)} tokens of one character that no merges make, such as "
             f"{quoted_token(vocabulary, found[0])}, are only found by tokenizers 1.0",
             len(found),
         )
     if way is _Way.ORIGINAL and family in BY_ITS_UNICODE:
         yield Limit(
             "newer_unicode",
-            "characters that came after Unicode 15.1 are no letters, digits or marks in llama.cpp; here they are what "
+            "characters that came after Unicode 15.1 are not letters, digits or marks in llama.cpp; here they are what "
             "the library's Unicode version says (--code-points lists those of 15.1, for tokenizers 0.x)",
             1,
         )
     if way is _Way.ORIGINAL and family in IGNORING_CASE:
         yield Limit(
             "long_s",
-            "ſ (U+017F) after an apostrophe is a contraction in tokenizers 0.x, which ignores case there, and none "
+            "ſ (U+017F) after an apostrophe is a contraction in tokenizers 0.x, which ignores case there, and not "
             "in llama.cpp and 1.0",
             1,
         )
@@ -217,7 +217,7 @@ def _characters_of_their_own(vocabulary: Vocabulary) -> list[int]:
 
 
 def _is_one_character(text: str) -> bool:
-    """Whether `text` is the bytes of one character, in the alphabet of bytes."""
+    """Whether `text`, in the byte alphabet, is the bytes of one character."""
     if not CHAR_BYTES.keys() >= set(text):
         return False
     try:

@@ -60,15 +60,15 @@ def config_of(
     told: Sequence[int],
     scores: Mapping[int, float] | None = None,
 ) -> dict[str, Any]:
-    """What `transformers` wants to know besides, and what only a GGUF has a place for.
+    """What else `transformers` needs, and what only a GGUF has a place for.
 
-    `told` are the types of tokens as the file beside it tells them, by id; `scores` are those that it does not.
+    `told` has the type of each token as tokenizer.json gives it; `scores`, those that it does not give.
     """
     config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
     added_behind = tuple(vocabulary.tokenizer_model.added_names(True, True)[1])
     for name, _ in CONFIG_TOKENS:
         token = vocabulary.special_ids[name]
-        if token is not None and token in vocabulary.special_token_ids:  # not the 11 of models that name none
+        if token is not None and token in vocabulary.special_token_ids:  # the default 11 does not count
             named = "cls" if name == "bos" and added_behind == ("sep",) else name
             config[f"{named}_token"] = vocabulary.tokens[token]
     config["add_bos_token"], config["add_eos_token"] = vocabulary.add_bos, vocabulary.add_eos
@@ -108,13 +108,13 @@ def _gguf_section(vocabulary: Vocabulary, told: Sequence[int]) -> dict[str, Any]
 
 
 def _found_by_text(vocabulary: Vocabulary, token: int) -> bool:
-    """Whether loading made a special token of one of another type, for its text; it will do so again."""
+    """Whether loading made the token special because of its text; it will do so again."""
     kind = vocabulary.attributes[token] & ~(LSTRIP | RSTRIP)
     return bool(kind & CONTROL and kind != CONTROL)
 
 
 def types_told(vocabulary: Vocabulary, *, tells_bytes: bool) -> list[TokenType]:
-    """The types that a tokenizer.json tells: those of added tokens, and of the tokens of bytes."""
+    """The token types that a tokenizer.json gives: those of added tokens and of byte tokens."""
     special = set(vocabulary.special_token_ids)
     found = []
     for token, (text, kind) in enumerate(zip(vocabulary.tokens, vocabulary.attributes)):
@@ -126,7 +126,7 @@ def types_told(vocabulary: Vocabulary, *, tells_bytes: bool) -> list[TokenType]:
 
 
 def _other_types(vocabulary: Vocabulary, told: Sequence[int]) -> dict[str, list[int]]:
-    """The tokens of another type than what is `told`, by the number of the type."""
+    """The tokens whose type is not the one `told`, by the number of the type."""
     found: dict[str, list[int]] = {}
     for token, (attribute, known) in enumerate(zip(vocabulary.attributes, told)):
         kind = attribute & ~(LSTRIP | RSTRIP)
@@ -144,7 +144,7 @@ def _by_score(scores: Mapping[int, float]) -> dict[str, list[int]]:
     """The ids of the tokens of each score."""
     found: dict[str, list[int]] = {}
     for token, score in scores.items():
-        found.setdefault(repr(score), []).append(token)  # a string also where it is infinite
+        found.setdefault(repr(score), []).append(token)  # JSON has no infinity
     return found
 
 
@@ -165,12 +165,12 @@ class HFConfig:
         self.section: dict[str, Any] = section if isinstance(section, dict) else {}
 
     def text(self, key: str) -> str:
-        """A string that an export wrote down; "" where there is none."""
+        """A string that an export recorded; "" if there is none."""
         found = self.section.get(key)
         return found if isinstance(found, str) else ""
 
     def flag(self, key: str) -> bool | None:
-        """A flag that an export wrote down; None where there is none."""
+        """A flag that an export recorded; None if there is none."""
         found = self.section.get(key)
         return found if isinstance(found, bool) else None
 
@@ -201,46 +201,46 @@ class HFConfig:
                 yield _id_of(index), unescape_spaces(text), TokenType.USER_DEFINED
 
     def written_ids(self, known: Container[str], size: int) -> Iterator[tuple[str, int]]:
-        """The special ids that an export wrote down, but for those of `known` keys."""
+        """The special ids that an export recorded, except those of `known` keys."""
         for key in SPECIAL_ID_KEYS.values():
             token = self.section.get(key)
             if token is None or key in known:
                 continue
             if type(token) is not int or not 0 <= token < size:
                 raise NotImportableError(
-                    f"tokenizer_config.json has {printable(str(token))} for {key}, which is no token's id"
+                    f"tokenizer_config.json has {printable(str(token))} for {key}, which is not a token id"
                 )
             yield key, token
 
     def written_types(self, size: int) -> Iterator[tuple[int, int]]:
-        """Tokens and their types that an export wrote down."""
+        """Tokens and their types that an export recorded."""
         for kind, ids in (self.section.get(OTHER_TYPES) or {}).items():
             for index in ids:
                 if not 0 <= index < size:
                     raise NotImportableError(
-                        f"tokenizer_config.json has a type for {index}, which is no token's id"
+                        f"tokenizer_config.json has a type for {index}, which is not a token id"
                     )
                 yield index, int(kind)
 
     def written_scores(self, size: int) -> dict[int, float]:
-        """The scores of tokens that an export wrote down."""
+        """The scores of tokens that an export recorded."""
         found: dict[int, float] = {}
         for score, ids in (self.section.get(SCORES) or {}).items():
             for index in ids:
                 if type(index) is not int or not 0 <= index < size:
                     raise NotImportableError(
-                        f"tokenizer_config.json has a score for {printable(str(index))}, which is no token's id"
+                        f"tokenizer_config.json has a score for {printable(str(index))}, which is not a token id"
                     )
                 found[index] = float(score)
                 if math.isnan(found[index]) or LARGEST_FLOAT < abs(found[index]) < math.inf:
                     raise NotImportableError(
-                        f"tokenizer_config.json has the score {printable(score)}, which is none"
+                        f"tokenizer_config.json has the score {printable(score)}, which is not a number"
                     )
         return found
 
     @property
     def chat_template(self) -> str | None:
-        """The template; of several, the one called "default"."""
+        """The template; if there are several, the one called "default"."""
         found = self.config.get("chat_template")
         if isinstance(found, list):
             named = {part.get("name"): part.get("template") for part in found if isinstance(part, dict)}
@@ -251,12 +251,12 @@ class HFConfig:
 def _id_of(index: Any) -> int:
     text = str(index)
     if type(index) is bool or not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise NotImportableError(f"an added token has the id {printable(text)}, which is none")
+        raise NotImportableError(f"an added token has the id {printable(text)}, which is not an id")
     return int(text)
 
 
 def _looks_special(text: str) -> bool:
-    """Whether a token is control although it is not marked so (ModelBase.does_token_look_special)."""
+    """Whether a token counts as control although it is not marked so (ModelBase.does_token_look_special)."""
     return (
         text in ("<pad>", "<mask>", "<2mass>", "[@BOS@]")
         or (text.startswith("<|") and text.endswith("|>"))

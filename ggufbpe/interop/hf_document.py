@@ -1,8 +1,8 @@
-"""A tokenizer.json as it is read: its parts, each checked, whatever its model is.
+"""A tokenizer.json as it is read: its parts, each checked, whatever its model.
 
     tokenizer.json, HFConfig -> [this file] -> import_bpe.py, import_scores.py, import_unigram.py, import_wordpiece.py
 
-But: what a model does with its tokens, its own file knows.
+What a model does with its tokens is in the model's own file.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class HFDocument:
 
     @property
     def scores(self) -> list[float]:
-        """The score of each token of a unigram model; of those that only were added, 0."""
+        """The score of each token of a unigram model; 0 for tokens that were only added."""
         scores = [float(score) for _, score in self.model["vocab"]]
         return scores + [0.0] * (len(self.tokens) - len(scores))
 
@@ -51,7 +51,7 @@ class HFDocument:
         return vocab if isinstance(vocab, dict) else {text: token for token, (text, _) in enumerate(vocab)}
 
     def special_ids(self, ends: dict[str, int]) -> dict[str, int]:
-        """The ids that `ends` and the names of tokens tell, by their keys."""
+        """The special ids, by GGUF key, from `ends` and from the tokens' names."""
         found: dict[str, int] = {}
         for name, key in CONFIG_TOKENS:
             token = ends.get(name)
@@ -62,7 +62,7 @@ class HFDocument:
         return found
 
     def _token_list(self) -> tuple[list[str], list[int]]:
-        """Tokens and their types by id; what no token has is unused, as convert_hf_to_gguf.py has it."""
+        """Tokens and their types by id; an id without a token is unused, as in convert_hf_to_gguf.py."""
         by_id: dict[int, str] = {}
         for text, index in (
             *self._vocab().items(),
@@ -81,10 +81,10 @@ class HFDocument:
         types = [int(TokenType.NORMAL if index in by_id else TokenType.UNUSED) for index in range(size)]
         if len(set(tokens)) < size:
             twice = next(text for text, count in Counter(tokens).items() if count > 1)
-            raise NotImportableError(f"two ids have the token {printable(twice)}, where llama.cpp aborts")
+            raise NotImportableError(f"two ids have the token {printable(twice)}, on which llama.cpp aborts")
         if odd := next((text for text in tokens if "\0" in text), None):
             raise NotImportableError(
-                f"the token {printable(odd)} has a NUL, where a string ends for llama.cpp"
+                f"the token {printable(odd)} has a NUL, which ends a string in llama.cpp"
             )
         for token in self.added:
             types[token["id"]] = int(TokenType.CONTROL if token.get("special") else TokenType.USER_DEFINED)
@@ -93,7 +93,7 @@ class HFDocument:
     # ---- BOS and EOS ----------------------------------------------------------------------------
 
     def ends(self) -> tuple[dict[str, int], list[Limit]]:
-        """The ids that are added to each text, "bos" before it and "eos" after it, and what cannot be added."""
+        """The ids added to each text, "bos" before it and "eos" after it, and what cannot be added."""
         found: dict[str, int] = {}
         told: list[Limit] = []
         for part in self.parts("post_processor"):
@@ -107,7 +107,7 @@ class HFDocument:
     def _checked(self, token: Any) -> int:
         if type(token) is not int or not 0 <= token < len(self.tokens):
             raise NotImportableError(
-                f"the post-processor adds {printable(str(token))}, which is no token's id"
+                f"the post-processor adds {printable(str(token))}, which is not a token id"
             )
         return token
 
@@ -129,10 +129,10 @@ class HFDocument:
 
 
 def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str) -> Iterator[Limit]:
-    """What added tokens do that llama.cpp does for models of some names only: `pre`, `architecture` and `name`."""
+    """What added tokens do that llama.cpp does only for some models, by `pre`, `architecture` and `name`."""
     name, added = name.lower(), read.added
     strips_mask = pre in STRIPS_MASK or any(part in architecture for part in STRIPPING_ARCHITECTURES)
-    carried = {  # by name alone: vocab/, _set_strip_attributes
+    carried = {  # only by name: vocab/, _set_strip_attributes
         "lstrip": {"<mask>"} if strips_mask else {"[MASK]"} if MODERN_BERT in name else set(),
         "rstrip": set(read.ids) if not strips_mask and any(part in name for part in PHI_3) else set(),
     }
@@ -146,7 +146,7 @@ def added_token_limits(read: HFDocument, pre: str, architecture: str, name: str)
         if found:
             yield Limit(
                 flag,
-                f"{listed(found, len(found), _MORE)} {what}, which llama.cpp does for models of some names only",
+                f"{listed(found, len(found), _MORE)} {what}, which llama.cpp does only for models of some names",
                 len(found),
             )
     changes = [part.get("type") for part in read.parts("normalizer")]
@@ -167,12 +167,12 @@ _CHILDREN = {"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "pos
 def _model(document: dict[str, Any]) -> dict[str, Any]:
     model = document.get("model")
     if not isinstance(model, dict) or not isinstance(model.get("vocab"), (dict, list)):
-        raise NotImportableError("the file has no model with a vocabulary: it is no tokenizer.json")
+        raise NotImportableError("the file has no model with a vocabulary: it is not a tokenizer.json")
     kind, vocab = model.get("type", "BPE"), model["vocab"]
     if kind not in KINDS:
         raise NotImportableError(f"the model is {printable(str(kind))}, which llama.cpp does not have")
     if isinstance(vocab, list) is not (kind == "Unigram"):
-        raise NotImportableError(f"the vocabulary of a model {kind} is not written so")
+        raise NotImportableError(f"this is not how the vocabulary of a {kind} model is written")
     if isinstance(vocab, list):
         good = all(
             isinstance(piece, list) and len(piece) == 2 and isinstance(piece[0], str) and _is_number(piece[1])
@@ -185,9 +185,9 @@ def _model(document: dict[str, Any]) -> dict[str, Any]:
         counts = Counter(piece[0] for piece in vocab)
         if len(counts) < len(vocab):
             twice = next(text for text, count in counts.items() if count > 1)
-            raise NotImportableError(f"two ids have the token {printable(twice)}, where llama.cpp aborts")
+            raise NotImportableError(f"two ids have the token {printable(twice)}, on which llama.cpp aborts")
     elif not all(type(index) is int and index >= 0 for index in vocab.values()):
-        raise NotImportableError("the vocabulary has ids that are no numbers from 0 on")
+        raise NotImportableError("the ids of the vocabulary are not all numbers from 0 up")
     affixes = ("continuing_subword_prefix", "end_of_word_suffix") if kind == "BPE" else ()
     for key in affixes:
         if model.get(key):
@@ -216,7 +216,7 @@ def _added_tokens(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _without_borders(document: dict[str, Any]) -> dict[str, Any]:
-    """The file with a `Split` for each normalizer that puts borders behind words, to be read like any other."""
+    """The document with a `Split` for each normalizer that puts borders after words, to be read like any other."""
     cut = parts_of(document.get("pre_tokenizer"), "pretokenizers")
     if AT_BORDERS not in cut:
         return document

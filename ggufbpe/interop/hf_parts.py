@@ -1,4 +1,4 @@
-"""The parts of a tokenizer.json that an algorithm fills, and how single steps are written.
+"""The parts of a tokenizer.json that depend on the algorithm, and how single steps are written.
 
 hf_bpe.py, hf_scores.py, hf_unigram.py, hf_wordpiece.py -> [this file] -> hugging_face.py
 """
@@ -16,19 +16,19 @@ Part = dict[str, Any] | None
 
 
 class HFParts(NamedTuple):
-    """What is one algorithm's own in a tokenizer.json, and where its ids differ from ours."""
+    """The parts of a tokenizer.json specific to one algorithm, and where its ids differ from ours."""
 
     normalizer: Part
     pre_tokenizer: Part
     decoder: Part
     model: dict[str, Any]
     limits: list[Limit]
-    scores: Mapping[int, float] = {}  # of tokens whose score the model's part does not tell
+    scores: Mapping[int, float] = {}  # of tokens whose score the model's part does not give
     second_type: int = 0  # not 0: of two texts, the second begins without BOS
 
 
 def sequence(children: str, steps: list[dict[str, Any]]) -> Part:
-    """Steps one after the other; `children` is what the list is called."""
+    """Steps to run one after the other; `children` is the key of the list."""
     if len(steps) < 2:
         return steps[0] if steps else None
     return {"type": "Sequence", children: steps}
@@ -47,7 +47,7 @@ def byte_pair_model(
     ignore_merges: bool = False,
     unknown: str | None = None,
 ) -> dict[str, Any]:
-    """The model of a tokenizer.json that merges pairs by rank."""
+    """The model part of a tokenizer.json that merges pairs by rank."""
     return {
         "type": "BPE",
         "dropout": None,

@@ -1,8 +1,9 @@
-"""SentencePiece's byte pair encoding in a tokenizer.json: merges made of scores, bytes to fall back to (Llama 2).
+"""SentencePiece's byte pair encoding in a tokenizer.json: merges made from scores, and byte fallback (Llama 2).
 
     vocabulary -> score_merges.py -> [this file] -> hugging_face.py
 
-The normalizer puts a space before each part of a text that is no special token, as llama.cpp does, and escapes spaces.
+The normalizer puts a space before each stretch of plain text between special tokens, as llama.cpp does, and escapes
+spaces.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .score_merges import ScoreMerges, merges_by_scores
 
 
 def score_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
-    """The parts of a byte pair encoding that goes by scores; there are no code points to list."""
+    """The parts for byte pair encoding by scores; there are no code points to list."""
     ranks = ranks_of(vocabulary.scores, len(vocabulary.tokens))
     merges = merges_by_scores(vocabulary.tokens, ranks, vocabulary.token_to_id)
     unknown = vocabulary.special_ids["unk"]
@@ -44,7 +45,7 @@ def score_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
 
 
 def score_normalizer(add_space_prefix: bool) -> Part:
-    """A space before the text, where there is to be one, and spaces escaped."""
+    """The normalizer that puts a space before the text, if asked, and escapes spaces."""
     prefix = [{"type": "Prepend", "prepend": SPACE}] * add_space_prefix
     return sequence("normalizers", [*prefix, replace(" ", SPACE)])
 
@@ -58,14 +59,14 @@ def _merging(merges: ScoreMerges) -> Iterator[Limit]:
     if merges.circular:
         yield Limit(
             "order_of_equal_scores",
-            f"{limits.counted_tokens(merges.circular, 'is', 'are')} made of pairs of one score that can overlap in a "
-            "text: llama.cpp joins the leftmost first, the library one of the pairs always",
+            f"{limits.counted_tokens(merges.circular, 'is', 'are')} made of pairs of equal score that can overlap in a "
+            "text: llama.cpp joins the leftmost first, the library always the same pair",
             len(merges.circular),
         )
     if merges.unmade:
         yield Limit(
             "tokens_without_merges",
-            f"{limits.counted_tokens(merges.unmade, 'is', 'are')} joined by llama.cpp of characters that are no "
+            f"{limits.counted_tokens(merges.unmade, 'is', 'are')} joined by llama.cpp from characters that are not "
             "tokens, which the library has no merge for",
             len(merges.unmade),
         )
@@ -73,7 +74,7 @@ def _merging(merges: ScoreMerges) -> Iterator[Limit]:
     if bytes_in:
         yield Limit(
             "merged_byte_tokens",
-            f"{limits.counted_tokens(bytes_in, 'begins or ends', 'begin or end')} with the text of a byte's token, "
+            f"{limits.counted_tokens(bytes_in, 'begins or ends', 'begin or end')} with the text of a byte token, "
             "which the library also joins where that stands for the byte",
             len(bytes_in),
         )

@@ -2,12 +2,12 @@ r"""Unigram models in a tokenizer.json: the charsmap, white space, and pieces wi
 
     vocabulary -> [this file] -> hugging_face.py
 
-The whole of a text is one lattice, as in llama.cpp, and not one for each word: so sums are rounded alike, and tokens
-may have spaces in them. Regular expressions in normalizers, unlike those that split, tokenizers 1.0 runs as well.
+The whole text is one lattice, as in llama.cpp, and not one per word: so sums are rounded alike, and tokens may contain
+spaces. Regular expressions in normalizers, unlike those that split, are run by tokenizers 1.0 as well.
 
-The library takes every token for a piece, of whatever type, and the unknown token to be 10 below the lowest score of
-all. llama.cpp leaves out what is neither normal nor user-defined nor unused, and counts normal tokens only. So tokens
-that it leaves out have that lowest score here, and import takes their own from tokenizer_config.json.
+The library takes every token for a piece, whatever its type, and scores the unknown token 10 below the lowest score of
+all. llama.cpp takes only normal, user-defined and unused tokens, and only normal ones count for the lowest score. So
+tokens that it leaves out get that lowest score here, and import takes their own from tokenizer_config.json.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def unigram_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
 
 
 def unigram_normalizer(vocabulary: Vocabulary) -> list[dict[str, Any]]:
-    """The charsmap; then spaces are put right."""
+    """The charsmap, then the rules for spaces."""
     steps: list[dict[str, Any]] = []
     if vocabulary.charsmap:
         charsmap = b64encode(vocabulary.charsmap).decode()
@@ -78,7 +78,7 @@ def unigram_normalizer(vocabulary: Vocabulary) -> list[dict[str, Any]]:
 
 
 def _written_scores(vocabulary: Vocabulary) -> list[float]:
-    """The score of each token for a library that takes any for a piece."""
+    """The scores for a library that takes every token for a piece."""
     scores, kinds = _scores(vocabulary), _kinds(vocabulary)
     lowest = min((score for score, kind in zip(scores, kinds) if kind & NORMAL), default=0.0)
     unknown = array("f", [lowest - _PENALTY])[0]  # as llama.cpp rounds it
@@ -97,7 +97,7 @@ def _scores(vocabulary: Vocabulary) -> Sequence[float]:
 
 
 def _kinds(vocabulary: Vocabulary) -> Sequence[int]:
-    """Attributes as they were before special tokens were found by their texts, which is what llama.cpp matches by."""
+    """Attributes before special tokens were found by their texts: those that llama.cpp matches by."""
     return vocabulary.first_attributes or vocabulary.attributes
 
 
@@ -115,8 +115,8 @@ def _limits(vocabulary: Vocabulary) -> Iterator[Limit]:
     if unused:
         yield Limit(
             "scores_of_unused_tokens",
-            f"{limits.counted_tokens(unused, 'has', 'have')} a score below that of all normal tokens, and that of the "
-            "lowest of these here: a text with one of them may become it",
+            f"{limits.counted_tokens(unused, 'has', 'have')} a score below those of all normal tokens, and get the "
+            "lowest of these here: a text with one of them may become that token",
             len(unused),
         )
     if vocabulary.special_ids["unk"] is None:

@@ -2,10 +2,9 @@ r"""WordPiece in a tokenizer.json: BERT's normalizer with llama.cpp's classes of
 
     vocabulary -> word_pieces.py -> [this file] -> hugging_face.py
 
-What is white space or is dropped is said by lists of code points, since what the library's own version of Unicode
-makes of them differs: with accents, llama.cpp drops all marks, and of a Hangul syllable all but the first letter.
-Characters that stand alone are the library's punctuation; with `code_points` they are listed, too, which only
-tokenizers 0.x reads.
+White space and dropped characters are given by lists of code points, since the library's own Unicode version differs:
+with accents, llama.cpp drops all marks, and all but the first letter of a Hangul syllable. Characters that stand alone
+are the library's punctuation; with `code_points` they are listed, too, which only tokenizers 0.x reads.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from .limits import Limit
 from .originals import split
 from .word_pieces import GOES_ON, word_pieces
 
-_LONGEST_WORD = 1 << 30  # characters; the library makes longer ones the unknown token, llama.cpp none
+_LONGEST_WORD = 1 << 30  # characters; the library maps longer ones to the unknown token, llama.cpp does not
 _HANGUL, _SYLLABLES, _FIRST_LETTERS = 0xAC00, 588, range(0x1100, 0x1113)
-_BORDERS = {  # where classes and what `Normalizer` does besides may change
+_BORDERS = {  # where classes and the other steps of `Normalizer` may change
     *(0, 1, 0xFFFD, 0xFFFE),
     *(point for low, high, *_ in (*CONTROL, *DECOMPOSED, *CJK) for point in (low, high + 1)),
 }
@@ -57,7 +56,7 @@ def word_piece_parts(vocabulary: Vocabulary, code_points: bool) -> HFParts:
 
 @cache
 def word_piece_normalizer(lowercase: bool, strip_accents: bool) -> Part:
-    """What changes characters as llama.cpp does."""
+    """The normalizer that changes characters as llama.cpp does."""
     written = BertNormalizer(lowercase=lowercase, strip_accents=strip_accents)
     steps = [
         replace(_set_of(lambda point: written[point] == " " and point != 0x20), " ", "Regex"),
@@ -90,11 +89,11 @@ def _pre_tokenizer(vocabulary: Vocabulary, code_points: bool) -> Part:
 
 
 def _cut_letters() -> Iterator[tuple[str, str]]:
-    """Characters, and what llama.cpp leaves of them, whose decomposition has more than marks that the library drops."""
+    """Characters whose decomposition has more than marks that the library drops, and what llama.cpp leaves of them."""
     for low, high, _ in DECOMPOSED:
         for char in map(chr, range(low, high + 1)):
-            behind = unicodedata.normalize("NFD", char)[1:]
-            if not _HANGUL <= low < 0xD7A4 and any(unicodedata.category(each) != "Mn" for each in behind):
+            after = unicodedata.normalize("NFD", char)[1:]
+            if not _HANGUL <= low < 0xD7A4 and any(unicodedata.category(each) != "Mn" for each in after):
                 yield char, chr(decomposed(ord(char)))
 
 
@@ -104,7 +103,7 @@ def _set_of(belongs: Callable[[int], bool]) -> str:
 
 
 def _readers(code_points: bool) -> Iterator[Limit]:
-    yield Limit("escaped_spaces", "behind U+2581 in a text, llama.cpp begins a word without a space", 1)
+    yield Limit("escaped_spaces", "after U+2581 in a text, llama.cpp begins a word without a space", 1)
     yield Limit(
         "newer_unicode",
         "characters that came after Unicode 15.1 have no class, case or accents in llama.cpp; here they have what the "

@@ -1,13 +1,13 @@
-"""Vocabulary to tokenizer.json, the file of Hugging Face's `tokenizers` and of all that read it.
+"""Vocabulary to tokenizer.json, the file of Hugging Face's `tokenizers` and of everything that reads it.
 
     vocabulary -> hf_bpe.py, hf_scores.py, hf_unigram.py, hf_wordpiece.py -> [this file] -> tokenizer.json,
                   hf_config.py -> tokenizer_config.json
 
-All tokens are in the model's vocabulary, so that every id is as it was; special ones are added tokens besides. How text
-is split and words become ids, each algorithm's own file says. What cannot be carried is in `Export.limits`.
+All tokens are in the model's vocabulary, so every id stays as it was; special ones are added tokens as well. How text
+is split and words become ids is in each algorithm's own file. What cannot be carried is in `Export.limits`.
 
-But: encoding is what is held to llama.cpp. Decoding is the library's own; it has no clean-up of spaces here, and
-shows an added token of letters beyond ASCII in a byte-level vocabulary otherwise.
+But: only encoding is held to llama.cpp. Decoding is the library's own; it has no clean-up of spaces here, and shows
+an added token with letters beyond ASCII differently in a byte-level vocabulary.
 
 Source of the format: tokenizers/src/tokenizer/serialization.rs of huggingface/tokenizers.
 """
@@ -42,8 +42,8 @@ def to_tokenizer_json(
 ) -> Export:
     """tokenizer.json, and the tokenizer_config.json that the `transformers` package reads beside it.
 
-    With `code_points`, patterns list code points wherever there is one: ids are the same for characters of any
-    Unicode version, and tokenizers 1.0 does not read the file.
+    With `code_points`, patterns list code points in place of classes: ids are then the same for characters of any
+    Unicode version, but tokenizers 1.0 does not read the file.
     Raises `NotExpressibleError` where the format has no place for what the vocabulary does.
 
     >>> from ggufbpe import Tokenizer                                        # doctest: +SKIP
@@ -83,7 +83,7 @@ def to_tokenizer_json(
 
 
 def _added_tokens(vocabulary: Vocabulary) -> list[dict[str, Any]]:
-    """The tokens that are found in texts before they are split; special are those that can be switched off."""
+    """The tokens that are found in texts before splitting; `special` are those that can be switched off."""
     found = []
     for token in vocabulary.special_token_ids:
         attribute = vocabulary.attributes[token]
@@ -102,9 +102,9 @@ def _added_tokens(vocabulary: Vocabulary) -> list[dict[str, Any]]:
 
 
 def _post_processor(vocabulary: Vocabulary, second_type: int) -> dict[str, Any] | None:
-    """What is added around every text, where the model wants it: BOS and EOS, or CLS and SEP."""
-    before, behind = vocabulary.added
-    if not before and not behind:
+    """The template that adds BOS and EOS, or CLS and SEP, around every text; None if the model adds none."""
+    before, after = vocabulary.added
+    if not before and not after:
         return None
 
     def special(ids: list[int], number: int) -> list[dict[str, Any]]:
@@ -114,7 +114,7 @@ def _post_processor(vocabulary: Vocabulary, second_type: int) -> dict[str, Any] 
         return [
             *special(before, number),
             {"Sequence": {"id": sequence, "type_id": number}},
-            *special(behind, number),
+            *special(after, number),
         ]
 
     return {
@@ -123,7 +123,7 @@ def _post_processor(vocabulary: Vocabulary, second_type: int) -> dict[str, Any] 
         "pair": [*around("A", 0, before), *around("B", 1, [] if second_type else before)],
         "special_tokens": {
             text: {"id": text, "ids": [token], "tokens": [text]}
-            for token in (*before, *behind)
+            for token in (*before, *after)
             for text in [vocabulary.tokens[token]]
         },
     }

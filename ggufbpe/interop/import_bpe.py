@@ -2,7 +2,7 @@
 
     HFDocument -> [this file] -> import_hf.py
 
-Bytes are in GPT-2's alphabet, or tokens are characters with spaces escaped and bytes to fall back to (Gemma 4).
+Bytes are in GPT-2's alphabet, or tokens are characters with escaped spaces and byte fallback (Gemma 4).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class BytePairImport:
         self.entry = self._pre_tokenizer(pre)
 
     def model_name(self) -> str:
-        """The tokenizer model: of those that the file can be, the one that was exported."""
+        """The tokenizer model: of those that fit the file, the one that was exported."""
         usual = "gemma4" if self.entry.name == "gemma4" else "gpt2"
         written = self._config.text(_K.MODEL)
         return written if written in ("gpt2", "gemma4", "hybriddna") else usual
@@ -109,19 +109,19 @@ class BytePairImport:
             raise NotImportableError(str(error)) from error
         if self.recognized is None:
             raise NotImportableError(
-                "no pre-tokenizer of llama.cpp splits like the one in the file; --pre NAME takes one even so "
+                "no pre-tokenizer of llama.cpp splits like the one in the file; --pre NAME takes one regardless "
                 "(ggufbpe list-pre shows all)"
             )
         family = self.recognized.family
         return self._written_entry(family) or self._name_in(family)
 
     def _written_entry(self, family: str) -> PreTokenizer | None:
-        """The name that was exported, if it is of the family that the patterns are of."""
+        """The name that was exported, if it belongs to the family of the patterns."""
         entry = PRE_TOKENIZERS.get(self._config.text(_K.PRE))
         return entry if entry is not None and entry.family == family else None
 
     def _name_in(self, family: str) -> PreTokenizer:
-        """The name of a family whose flags are nearest to what the file says; they are the family's otherwise."""
+        """The name in a family whose flags are nearest to the file's; flags not in the file are the family's."""
         ignore_merges = bool(self._model.get("ignore_merges"))
         clean = self._config.config.get("clean_up_tokenization_spaces")
         mask = any(token["content"] == "<mask>" and token.get("lstrip") for token in self._read.added)
@@ -154,16 +154,16 @@ class BytePairImport:
     # ---- what cannot be carried -----------------------------------------------------------------
 
     def _splitting(self) -> Iterator[Limit]:
-        """Where llama.cpp is known to split otherwise than the patterns say."""
+        """Where llama.cpp is known to split differently from the patterns."""
         if self.recognized is None or self.recognized.exact or not self._byte_level:
             return
         for difference in DIFFERENCES.get(self.entry.family, ()):
             yield Limit(
-                "splitting", f"on {difference.characters}, llama.cpp splits otherwise: {difference.what}", 1
+                "splitting", f"on {difference.characters}, llama.cpp splits differently: {difference.what}", 1
             )
         yield Limit(
             "newer_unicode",
-            "characters that came after Unicode 15.1 have no class in llama.cpp: they are no letters",
+            "characters that came after Unicode 15.1 have no class in llama.cpp: they are not letters",
             1,
         )
 
@@ -174,9 +174,7 @@ class BytePairImport:
         ]
         if missing and self._byte_level:
             unknown = model.get("unk_token")
-            instead = (
-                f"has {printable(unknown)} for them" if unknown else "lets merge what stands on both sides"
-            )
+            instead = f"has {printable(unknown)} for them" if unknown else "lets their neighbours merge"
             yield Limit(
                 "bytes_without_tokens",
                 f"{len(missing)} bytes of UTF-8 have no token; llama.cpp leaves them out after merging, the file "
@@ -204,7 +202,7 @@ class BytePairImport:
                 )
 
     def _unmade(self) -> list[str]:
-        """Normal tokens that merging their own text does not give."""
+        """Normal tokens that merging their own text does not produce."""
         ranks = PairRanks(self.merges)
         found = []
         for text, kind in zip(self._tokens, self.types):
@@ -218,7 +216,7 @@ class BytePairImport:
 
 
 def _is_byte_level(read: HFDocument) -> bool:
-    """Whether tokens are in GPT-2's alphabet; else they must be as Gemma 4's."""
+    """Whether tokens are in GPT-2's alphabet; if not, they must be like Gemma 4's."""
     kinds = [part.get("type") for part in read.parts("pre_tokenizer")]
     normalizers = [part.get("type") for part in read.parts("normalizer")]
     if "ByteLevel" in kinds:
@@ -238,7 +236,7 @@ def _is_byte_level(read: HFDocument) -> bool:
 
 
 def _normalizers(read: HFDocument, byte_level: bool) -> Iterator[Limit]:
-    """Normalizers that change a text; llama.cpp has none, but for the escaped spaces of Gemma 4."""
+    """Normalizers that change a text; llama.cpp has none except the escaped spaces of Gemma 4."""
     for part in read.parts("normalizer"):
         kind = part.get("type")
         escapes = (
@@ -250,7 +248,7 @@ def _normalizers(read: HFDocument, byte_level: bool) -> Iterator[Limit]:
         if not escapes:
             yield Limit(
                 "normalizer",
-                f"the normalizer {kind} changes texts before they are split; llama.cpp takes them as they are, so "
+                f"the normalizer {kind} changes texts before they are split; llama.cpp does not, so "
                 "texts that it would change get other ids",
                 1,
             )

@@ -1,8 +1,8 @@
-"""A tokenizer's files in a folder to vocabulary: which is read, and what is beside it.
+"""A folder of tokenizer files to vocabulary: which file is read, and which beside it.
 
     folder or file -> [this file] -> import_hf.py, import_sentencepiece.py, import_wordpiece.py -> Imported
 
-tokenizer.json counts first, for it says most; then sentencepiece's model under its usual names, then vocab.txt. Beside
+tokenizer.json comes first, since it says most; then sentencepiece's model under its usual names, then vocab.txt. Beside
 each, tokenizer_config.json, special_tokens_map.json, added_tokens.json and chat_template.jinja are read.
 """
 
@@ -25,7 +25,7 @@ _BROKEN = (AttributeError, IndexError, KeyError, TypeError, OverflowError, Value
 
 
 def file_in(path: str) -> str:
-    """The file to read: `path`, or of a folder the first that is there. `NotImportableError` where none is."""
+    """The file to read: `path`, or the first one found in a folder. `NotImportableError` if there is none."""
     if not os.path.isdir(path):
         return path
     found = (os.path.join(path, name) for name in NAMES)
@@ -36,7 +36,7 @@ def file_in(path: str) -> str:
 
 
 def format_of(path: str) -> str:
-    """Which format (interop/export.py) a file is of, by its name."""
+    """The format (interop/export.py) of a file, by its name."""
     if path.endswith(".model"):
         return "sentencepiece"
     return "vocab.txt" if path.endswith(".txt") else "tokenizer.json"
@@ -45,10 +45,10 @@ def format_of(path: str) -> str:
 def import_file(
     path: str, *, pre: str | None = None, architecture: str | None = None, name: str | None = None
 ) -> Imported:
-    """The vocabulary of a file and what is beside it; arguments are those of `import_tokenizer`.
+    """The vocabulary of a file and of the files beside it; arguments are those of `import_tokenizer`.
 
-    Raises `NotImportableError` where llama.cpp has no place for it, or where it is no sound file, `OSError` where it
-    cannot be read, `NotInstalledError` for a sentencepiece model without that package.
+    Raises `NotImportableError` if llama.cpp has no place for it or the file is not sound, `OSError` if it cannot be
+    read, `NotInstalledError` for a sentencepiece model without that package.
     """
     config = config_beside(path)
     kind = format_of(path)
@@ -77,13 +77,13 @@ def import_file(
         raise
     except _BROKEN as error:
         raise NotImportableError(
-            f"what is beside {os.path.basename(path)} is not as transformers writes it "
+            f"the files beside {os.path.basename(path)} are not as transformers writes them "
             f"({type(error).__name__}: {printable(str(error))})"
         ) from error
 
 
 def config_beside(path: str) -> HFConfig:
-    """What the files beside `path` say."""
+    """The settings in the files beside `path`."""
     folder = os.path.dirname(path)
 
     def beside(name: str) -> dict[str, Any]:

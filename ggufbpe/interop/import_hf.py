@@ -2,8 +2,8 @@ r"""tokenizer.json to vocabulary: the metadata of a GGUF that llama.cpp loads, f
 
     HFDocument -> import_bpe.py, import_scores.py, import_unigram.py, import_wordpiece.py -> [this file] -> Imported
 
-Tokens, merges, scores and added tokens are carried as they are. BOS and EOS are named by the template that adds them
-and by tokenizer_config.json. What llama.cpp has no place for, such as a normalizer, is in `Imported.limits`.
+Tokens, merges, scores and added tokens are carried over unchanged. BOS and EOS come from the template that adds them
+and from tokenizer_config.json. What llama.cpp has no place for, such as a normalizer, is in `Imported.limits`.
 
 Source of what is written where: convert_hf_to_gguf.py and src/llama-vocab.cpp of llama.cpp.
 """
@@ -39,11 +39,11 @@ def import_tokenizer(
     architecture: str | None = None,
     name: str | None = None,
 ) -> Imported:
-    """The metadata that says what `document`, a tokenizer.json, does; `config` is its tokenizer_config.json.
+    """The GGUF metadata equivalent to `document`, a tokenizer.json; `config` is its tokenizer_config.json.
 
     `pre` overrides the name of the pre-tokenizer. `architecture` and `name` are what llama.cpp calls the model; None
-    for what the export wrote down, or what goes with the kind of tokenizer and nothing.
-    Raises `NotImportableError` where llama.cpp has no place for it, or where it is no sound file.
+    for what the export recorded, or else the usual architecture of the kind and no name.
+    Raises `NotImportableError` if llama.cpp has no place for it, or if the file is not sound.
     """
     try:
         beside = config if isinstance(config, HFConfig) else HFConfig(config or {})
@@ -82,10 +82,10 @@ _OTHERS = {"scores": import_scores, "unigram": import_unigram, "word pieces": im
 
 
 def require_no_pre(pre: str | None) -> None:
-    """Refuse a name of a pre-tokenizer where there is none."""
+    """Refuse --pre where there is no pre-tokenizer to name."""
     if pre is not None:
         raise NotImportableError(
-            f"--pre {printable(pre)} goes with byte pair encoding that has merges, and this has none"
+            f"--pre {printable(pre)} is for byte pair encoding with merges, and this has none"
         )
 
 
@@ -97,7 +97,7 @@ def finished(
     name: str | None,
     limits: list[Limit],
 ) -> Imported:
-    """The metadata of a vocabulary that is not split by patterns: what its keys are, and what is said of the model."""
+    """The metadata of a vocabulary that is not split by patterns: its keys and those of the model."""
     models = (tokenizer_model(each) for each in SUPPORTED)
     model = next(each for each in models if each.algorithm == algorithm)
     pre = config.text(_K.PRE) or "default"
@@ -137,7 +137,7 @@ def _byte_pairs(read: HFDocument, pre: str | None, architecture: str | None, nam
 def _with_names(
     keys: dict[str, Any], config: HFConfig, architecture: str | None, name: str | None, usual: str
 ) -> dict[str, Any]:
-    """The keys with what is said of the model: its architecture and name, the flag of SEP, the chat template."""
+    """The keys with those of the model: its architecture and name, the flag of SEP, the chat template."""
     architecture = config.text(KEY_ARCHITECTURE) or usual if architecture is None else architecture
     name = config.text(KEY_NAME) if name is None else name
     metadata = {KEY_ARCHITECTURE: architecture, **keys}

@@ -1,9 +1,9 @@
-"""SentencePiece's byte pair encoding out of a tokenizer.json: scores for its merges (Llama 2, Mistral 7B).
+"""SentencePiece's byte pair encoding from a tokenizer.json: scores for its merges (Llama 2, Mistral 7B).
 
     HFDocument -> score_merges.py -> [this file] -> import_hf.py
 
-convert_hf_to_gguf.py takes scores from tokenizer.model, and without one writes the same for all tokens. Here they are
-made so that the merges come in the file's order, or are those that an export wrote down.
+convert_hf_to_gguf.py takes scores from tokenizer.model, and without one writes the same score for all tokens. Here
+scores are chosen so that merges happen in the file's order, or are those that an export recorded.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def goes_by_scores(read: HFDocument, written_algorithm: str) -> bool:
 
 
 def import_scores(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
-    """The keys that SPM has, and what llama.cpp does otherwise."""
+    """The keys of SPM, and what llama.cpp does differently."""
     pairs = list(_pairs(read))
     types = read.types[:]
     for name in BYTE_TOKENS:
@@ -90,7 +90,7 @@ def _scores(read: HFDocument, pairs: list[Pair]) -> tuple[list[float], list[Limi
         told.append(
             Limit(
                 "merges_apart",
-                f"{counted_tokens(made.shared, 'has', 'have')} merges among those of others; they have one score in "
+                f"{counted_tokens(made.shared, 'has', 'have')} merges between those of others; they have one score in "
                 "llama.cpp, which joins the leftmost first",
                 len(made.shared),
             )
@@ -125,7 +125,7 @@ def _limits(read: HFDocument) -> Iterator[Limit]:
         if part.get("prepend_scheme") == "first":
             yield Limit(
                 "first_prefix",
-                "a space goes before the text alone; llama.cpp puts one behind special tokens, too",
+                "a space goes only before the text; llama.cpp puts one after special tokens, too",
                 1,
             )
         joined = [text for text in read.tokens if text.find(SPACE, 1) > 0]
@@ -142,7 +142,7 @@ def _limits(read: HFDocument) -> Iterator[Limit]:
             "bytes_without_tokens",
             f"{missing} bytes have no token, and llama.cpp throws an exception for a character that needs one"
             if missing
-            else "the file does not fall back to the tokens of bytes, and llama.cpp does",
+            else "the file has no byte fallback, and llama.cpp has",
             missing or 1,
         )
     if read.model.get("ignore_merges"):

@@ -46,7 +46,7 @@ class _Pieces:
             self.types.append(kind)
 
     def put(self, index: int, text: str, kind: int) -> None:
-        """A token in the place of another, or behind all: ids without a token in between are unused."""
+        """Replace a token, or append one; ids skipped on the way are unused."""
         if index > len(self.texts) + _MOST_ADDED:
             raise NotImportableError(
                 f"an added token has the id {index}, and there are {len(self.texts)} pieces"
@@ -59,27 +59,27 @@ class _Pieces:
 
 
 def read_model(data: bytes) -> Any:
-    """The protocol buffer of a tokenizer.model, with pieces that can be tokens."""
+    """The protocol buffer of a tokenizer.model whose pieces can be tokens. `NotImportableError` if it is none."""
     model = protocol().ModelProto()
     try:
         model.ParseFromString(data)
         texts = [piece.piece for piece in model.pieces]
     except Exception as error:  # DecodeError
         raise NotImportableError(
-            f"this is no model of sentencepiece: {printable(str(error), 200)}"
+            f"this is not a sentencepiece model: {printable(str(error), 200)}"
         ) from error
     odd = next((index for index, text in enumerate(texts) if not isinstance(text, str)), None)
     if odd is not None:
-        raise NotImportableError(f"this is no model of sentencepiece: piece {odd} is not UTF-8")
+        raise NotImportableError(f"this is not a sentencepiece model: piece {odd} is not UTF-8")
     if not texts:
-        raise NotImportableError("this is no model of sentencepiece: it has no pieces")
+        raise NotImportableError("this is not a sentencepiece model: it has no pieces")
     if model.trainer_spec.model_type not in (BPE, UNIGRAM):
         raise NotImportableError(
             "the model splits into words or characters, and llama.cpp has sentencepiece's BPE and unigram only"
         )
     twice = next((text for text, count in Counter(texts).items() if count > 1), None)
     if twice is not None:
-        raise NotImportableError(f"two pieces are {printable(twice)}, where llama.cpp aborts")
+        raise NotImportableError(f"two pieces are {printable(twice)}, on which llama.cpp aborts")
     for index, piece in enumerate(model.pieces):
         if not piece.piece or "\0" in piece.piece:
             raise NotImportableError(
@@ -87,7 +87,7 @@ def read_model(data: bytes) -> Any:
             )
         if math.isnan(piece.score):
             raise NotImportableError(
-                f"the score of piece {index}, {printable(piece.piece, 40)}, is no number"
+                f"the score of piece {index}, {printable(piece.piece, 40)}, is not a number"
             )
     return model
 
@@ -95,7 +95,7 @@ def read_model(data: bytes) -> Any:
 def import_sentencepiece(
     data: bytes, config: HFConfig, *, fairseq: bool = False
 ) -> tuple[str, dict[str, Any], list[Limit]]:
-    """The algorithm, the keys that come of a tokenizer.model and what is beside it, and what llama.cpp does otherwise.
+    """The algorithm, the keys from a tokenizer.model and the files beside it, and what llama.cpp does differently.
 
     With `fairseq`, ids are those of XLM-RoBERTa: four special tokens first and a mask last.
     """
@@ -110,7 +110,7 @@ def import_sentencepiece(
         pieces.put(index, text, kind)
     if len(set(pieces.texts)) < len(pieces.texts):
         twice = next(text for text, count in Counter(pieces.texts).items() if count > 1)
-        raise NotImportableError(f"two ids have the token {printable(twice)}, where llama.cpp aborts")
+        raise NotImportableError(f"two ids have the token {printable(twice)}, on which llama.cpp aborts")
     for index, written in config.written_types(len(pieces.types)):
         pieces.types[index] = written
     algorithm = "scores" if model.trainer_spec.model_type == BPE else "unigram"
@@ -130,7 +130,7 @@ def import_sentencepiece(
 
 
 def _special_ids(model: Any, pieces: _Pieces, config: HFConfig) -> Iterator[tuple[str, int]]:
-    """The ids that tokenizer_config.json names, else the model itself."""
+    """The ids that tokenizer_config.json names, or else the model."""
     ids = {text: token for token, text in enumerate(pieces.texts)}
     found: dict[str, int] = {}
     for name, key in CONFIG_TOKENS:
@@ -148,38 +148,36 @@ def _limits(model: Any, algorithm: str, pieces: _Pieces) -> Iterator[Limit]:
     trainer, normalizer = model.trainer_spec, model.normalizer_spec
     is_unigram = algorithm == "unigram"
     if not is_unigram and normalizer.precompiled_charsmap:
-        yield Limit(
-            "normalizer", "the charsmap of the file is not applied by llama.cpp, whose SPM has none", 1
-        )
+        yield Limit("normalizer", "llama.cpp does not apply the file's charsmap: its SPM has none", 1)
     if not is_unigram and normalizer.remove_extra_whitespaces:
         yield Limit(
-            "extra_white_space", "several spaces become one and those at the ends go; llama.cpp keeps them", 1
+            "extra_white_space",
+            "several spaces become one and those at the ends are dropped; llama.cpp keeps them",
+            1,
         )
     if trainer.treat_whitespace_as_suffix or not normalizer.escape_whitespaces:
-        yield Limit("white_space", "the file puts spaces behind words, or leaves them as they are", 1)
+        yield Limit("white_space", "the file puts spaces after words, or leaves them as they are", 1)
     if trainer.byte_fallback and is_unigram:
-        yield Limit(
-            "byte_fallback", "the file falls back to the tokens of bytes, and llama.cpp's Unigram does not", 1
-        )
+        yield Limit("byte_fallback", "the file has byte fallback, and llama.cpp's Unigram has none", 1)
     if not trainer.byte_fallback and not is_unigram:
         yield Limit(
             "bytes_without_tokens",
-            "the file has no tokens of bytes; for a character that is no token, llama.cpp throws an exception",
+            "the file has no byte tokens; for a character that is not a token, llama.cpp throws an exception",
             1,
         )
     if TokenType.USER_DEFINED in pieces.types:
         yield Limit(
             "spaces_beside_user_defined_tokens",
-            "user-defined tokens part a text for llama.cpp, which puts a space before each part that is plain text",
+            "user-defined tokens split a text in llama.cpp, which puts a space before each part that is plain text",
             pieces.types.count(TokenType.USER_DEFINED),
         )
     if TokenType.UNUSED in pieces.types:
         yield Limit(
             "unused_tokens",
-            "llama.cpp makes unused tokens out of texts like others",
+            "llama.cpp makes unused tokens from text like any other",
             pieces.types.count(TokenType.UNUSED),
         )
     if is_unigram:
         yield Limit(
-            "rounded_sums", "sums of scores are of single precision there, and of double in llama.cpp", 1
+            "rounded_sums", "scores are added in single precision there, and in double in llama.cpp", 1
         )

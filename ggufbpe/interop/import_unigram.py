@@ -1,8 +1,8 @@
-"""Unigram models out of a tokenizer.json: pieces with scores, the charsmap, and what is done with spaces (T5, XLM-R).
+"""Unigram models from a tokenizer.json: pieces with scores, the charsmap, and rules for spaces (T5, XLM-R).
 
     HFDocument -> [this file] -> import_hf.py
 
-convert_hf_to_gguf.py asks other settings what is done with spaces; here the file's own steps tell.
+convert_hf_to_gguf.py takes the rules for spaces from other settings; here they come from the file's own steps.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from .imported import NotImportableError
 from .limits import Limit
 
 _K = TokenizerKey
-_ONE_SPACE = (" {2,}", " +", r"\s+")  # patterns of which one space is left
+_ONE_SPACE = (" {2,}", " +", r"\s+")  # patterns whose matches become one space
 _ENDS = r"\A +| +\z"
 
 
 def import_unigram(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
-    """The keys that UGM has, and what llama.cpp does otherwise."""
+    """The keys of UGM, and what llama.cpp does differently."""
     unknown = read.model.get("unk_id")
     size = len(read.tokens)
     if unknown is not None and (type(unknown) is not int or not 0 <= unknown < size):
-        raise NotImportableError(f"the unknown token is {unknown!r}, which is no token's id")
+        raise NotImportableError(f"the unknown token is {unknown!r}, which is not a token id")
     types, scores = read.types[:], [float(score) for score in read.scores]
     if unknown is not None and not read.config.section:
         types[unknown] = int(TokenType.UNKNOWN)
@@ -54,7 +54,7 @@ def import_unigram(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
 
 
 def require_charsmap(data: bytes) -> bytes:
-    """A charsmap as sentencepiece compiles it: its size, a double array of so many bytes, and strings behind."""
+    """A charsmap as sentencepiece compiles it: a size, a double array of that many bytes, then strings."""
     size = int.from_bytes(data[:4], "little")
     if len(data) < 4 or size + 4 >= len(data):
         raise NotImportableError(
@@ -65,7 +65,7 @@ def require_charsmap(data: bytes) -> bytes:
 
 
 def _normalization(read: HFDocument, told: list[Limit]) -> tuple[bytes, bool, bool]:
-    """The charsmap; whether of several spaces one is left; whether one is put before a text."""
+    """The charsmap; whether several spaces become one; whether a space is put before a text."""
     charsmap, removes, puts = b"", False, False
     for part in (*read.parts("normalizer"), *read.parts("pre_tokenizer")):
         kind = part.get("type")
@@ -91,7 +91,7 @@ def _normalization(read: HFDocument, told: list[Limit]) -> tuple[bytes, bool, bo
     written = read.config.section
     flags = [written.get(key) for key in (_K.REMOVE_EXTRA_WS, _K.ADD_PREFIX)]
     if flags[0] is removes and isinstance(flags[1], bool) and (removes or flags[1] is puts):
-        puts = flags[1]  # where spaces are removed, one is put before a text in any case
+        puts = flags[1]  # with spaces removed, one is put before every text
     return charsmap, removes, puts
 
 
@@ -109,19 +109,17 @@ def _is_about_spaces(part: dict[str, Any]) -> bool:
 
 def _limits(read: HFDocument) -> Iterator[Limit]:
     if read.model.get("byte_fallback"):
-        yield Limit(
-            "byte_fallback", "the file falls back to the tokens of bytes, and llama.cpp's Unigram does not", 1
-        )
+        yield Limit("byte_fallback", "the file has byte fallback, and llama.cpp's Unigram has none", 1)
     if any(part.get("type") == "WhitespaceSplit" for part in read.parts("pre_tokenizer")):
         yield Limit(
             "white_space",
-            "the file splits at all white space of Unicode; for llama.cpp only what the charsmap makes a space is",
+            "the file splits at all white space of Unicode; llama.cpp only at what the charsmap maps to a space",
             1,
         )
     if any(part.get("type") == "Precompiled" for part in read.parts("normalizer")):
         yield Limit(
             "charsmap_by_graphemes",
-            "the library replaces a character together with the marks on it, llama.cpp the longest that the map has",
+            "the library replaces a character together with the marks on it, llama.cpp the longest sequence in the map",
             1,
         )
     yield Limit(

@@ -1,8 +1,8 @@
-"""WordPiece out of a tokenizer.json or a vocab.txt: the pieces in llama.cpp's way of writing, and BERT's flags.
+"""WordPiece from a tokenizer.json or a vocab.txt: the pieces as llama.cpp writes them, and BERT's flags.
 
     HFDocument, or lines -> word_pieces.py -> [this file] -> import_hf.py, import_files.py
 
-convert_hf_to_gguf.py writes U+2581 before user-defined tokens, too, which then are found nowhere; here they stay.
+convert_hf_to_gguf.py writes U+2581 before user-defined tokens, too, so that they are never found; here it does not.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _ENDLESS = 1 << 20  # characters of a word
 
 
 def import_word_pieces(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
-    """The keys that WPM has, and what llama.cpp does otherwise."""
+    """The keys of WPM, and what llama.cpp does differently."""
     prefix = read.model.get("continuing_subword_prefix", GOES_ON)
     if prefix != GOES_ON:
         raise NotImportableError(
-            f"what goes on with a word begins with {printable(prefix)}, and must with {GOES_ON!r}"
+            f"continuing pieces begin with {printable(prefix)}, and must begin with {GOES_ON!r}"
         )
     told: list[Limit] = []
     flags = _flags(read, told)
@@ -55,13 +55,11 @@ def import_word_pieces(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
         told.append(
             Limit(
                 "long_words",
-                f"a word of more than {longest} characters is unknown; in llama.cpp none is too long",
+                f"a word of more than {longest} characters is unknown; llama.cpp has no such limit",
                 1,
             )
         )
-    told.append(
-        Limit("escaped_spaces", "behind U+2581 in a text, llama.cpp begins a word without a space", 1)
-    )
+    told.append(Limit("escaped_spaces", "after U+2581 in a text, llama.cpp begins a word without a space", 1))
     types = read.types[:]
     for index, kind in read.config.written_types(len(types)):
         types[index] = kind
@@ -75,20 +73,20 @@ def lines_of_pieces(data: bytes) -> list[str]:
     try:
         lines = data.decode().replace("\r\n", "\n").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
-        raise NotImportableError(f"byte {error.start} is not UTF-8, so this is no vocab.txt") from error
+        raise NotImportableError(f"byte {error.start} is not UTF-8, so this is not a vocab.txt") from error
     counts = Counter(lines)
     for number, line in enumerate(lines, 1):
         if not line.strip() or "\0" in line:
-            raise NotImportableError(f"line {number} is {printable(line, 40)}, which is no word piece")
+            raise NotImportableError(f"line {number} is {printable(line, 40)}, which is not a word piece")
         if counts[line] > 1:
             raise NotImportableError(
-                f"line {number}, {printable(line, 40)}, is there twice, where llama.cpp aborts"
+                f"line {number}, {printable(line, 40)}, is there twice, on which llama.cpp aborts"
             )
     return lines
 
 
 def word_pieces_of_lines(lines: list[str], config: HFConfig) -> tuple[dict[str, Any], list[Limit]]:
-    """The same out of a vocab.txt."""
+    """The same from the lines of a vocab.txt."""
     lines, types = lines[:], [int(TokenType.NORMAL)] * len(lines)
     special: set[int] = set()
     for index, text, added in config.added_tokens():
@@ -124,14 +122,14 @@ def word_pieces_of_lines(lines: list[str], config: HFConfig) -> tuple[dict[str, 
 
 _NORMALIZATION = Limit(
     "normalization",
-    "of a Hangul syllable llama.cpp keeps the first letter alone and with accents it drops all marks, which BERT's own "
+    "llama.cpp keeps only the first letter of a Hangul syllable, and with accents it drops all marks, which BERT's own "
     "normalizer keeps; it has the punctuation of Unicode 15.1",
     1,
 )
 
 
 def _as_tokens(texts: list[str], special: Container[int], types: list[int]) -> list[str]:
-    """Pieces as tokens; special tokens, and those that stand where there is no piece, stay as they are."""
+    """Pieces as tokens; special tokens, and placeholders for ids without a piece, stay as they are."""
     tokens = [
         text if token in special or (kind == TokenType.UNUSED and text == f"[PAD{token}]") else as_token(text)
         for token, (text, kind) in enumerate(zip(texts, types))
@@ -139,7 +137,7 @@ def _as_tokens(texts: list[str], special: Container[int], types: list[int]) -> l
     if len(set(tokens)) < len(tokens):
         twice = next(text for text, count in Counter(tokens).items() if count > 1)
         raise NotImportableError(
-            f"two word pieces become the token {printable(twice)}, where llama.cpp aborts"
+            f"two word pieces become the token {printable(twice)}, on which llama.cpp aborts"
         )
     return tokens
 
@@ -156,7 +154,7 @@ def _flags(read: HFDocument, told: list[Limit]) -> dict[str, bool]:
     if read.document.get("normalizer") != word_piece_normalizer(lowercase, strip_accents):
         told.append(_NORMALIZATION)
     else:
-        told.append(Limit("older_punctuation", "punctuation is that of Unicode 15.1 in llama.cpp", 1))
+        told.append(Limit("older_punctuation", "llama.cpp has the punctuation of Unicode 15.1", 1))
     told.append(
         Limit("newer_unicode", "characters that came after Unicode 15.1 have no class in llama.cpp", 1)
     )

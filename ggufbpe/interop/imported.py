@@ -1,4 +1,4 @@
-"""What an import makes, of whatever form: the metadata of a GGUF, and what it cannot carry.
+"""The result of an import, whatever the source format: the metadata of a GGUF, and what it cannot carry.
 
 files of other programs -> import_hf.py -> [this file] -> vocab.gguf
 """
@@ -17,13 +17,13 @@ from .recognize import Recognized
 
 
 class NotImportableError(ValueError):
-    """A file that llama.cpp has no place for, or that is no sound one; the message says why."""
+    """A file that llama.cpp has no place for, or that is not sound; the message says why."""
 
 
 class Imported(NamedTuple):
     """The metadata of a vocabulary, and what it cannot carry.
 
-    `metadata` has a value by its key: str, bool, int (UINT32), or a list of str or of int (INT32).
+    `metadata` maps keys to values: str, bool, int (UINT32), or a list of str or of int (INT32).
     """
 
     metadata: dict[str, Any]
@@ -33,7 +33,7 @@ class Imported(NamedTuple):
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The object in a JSON file. `NotImportableError` where there is none, `OSError` where it cannot be read."""
+    """The object in a JSON file. `NotImportableError` if it has none, `OSError` if it cannot be read."""
     with open(path, "rb") as file:
         data = file.read()
     try:
@@ -46,7 +46,7 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def require_utf8(metadata: dict[str, Any]) -> None:
-    """Refuse strings that JSON can have and UTF-8 cannot: lone surrogates."""
+    """Refuse strings that JSON allows and UTF-8 does not: lone surrogates."""
     for value in metadata.values():
         for text in value if isinstance(value, list) else [value]:
             try:

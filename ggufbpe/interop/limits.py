@@ -1,9 +1,9 @@
-"""What a format cannot carry: found in the vocabulary, and said with the characters or tokens that it concerns.
+"""What a format cannot carry: found in the vocabulary, and reported with the characters or tokens concerned.
 
     vocabulary -> [this file] -> the limits that an `Export` comes with
 
-Each function gives the limits of one kind, for formats that have it. Where there is none, the ids are the same for
-every text that is UTF-8, as far as is known; check.py tries it.
+Each function gives the limits of one kind, for formats that have it. Without limits, the ids are the same for every
+text that is UTF-8, as far as is known; check.py tests it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..wording import counted, listed
 
 
 def listed_out(vocabulary: Vocabulary) -> Vocabulary:
-    """The same with Python's own lists and dictionary, which JSON and long loops want."""
+    """The same vocabulary in plain Python lists and a dict, which JSON and long loops want."""
     return vocabulary._replace(
         tokens=list(vocabulary.tokens),
         token_to_id=dict(vocabulary.token_to_id.items()),
@@ -29,7 +29,7 @@ def listed_out(vocabulary: Vocabulary) -> Vocabulary:
 
 
 class Limit(NamedTuple):
-    """One way in which ids can differ: `name` is for programs, `what` for people, and `number` counts what does it."""
+    """One way in which ids can differ: `name` is for programs, `what` for people, `number` counts the cases."""
 
     name: str
     what: str
@@ -40,7 +40,7 @@ class Merges(NamedTuple):
     """The merges that a library can hold, by rank: two tokens that make a third, each pair once."""
 
     pairs: list[tuple[str, str]]
-    dropped: list[str]  # those that llama.cpp would apply, but whose parts or result are no tokens
+    dropped: list[str]  # llama.cpp applies them, but a part or the result is not a token
 
 
 def usable_merges(vocabulary: Vocabulary) -> Merges:
@@ -51,7 +51,7 @@ def usable_merges(vocabulary: Vocabulary) -> Merges:
     for merge in vocabulary.merges:
         left, right = parts(merge)
         if not left or not right:
-            continue  # no pair of symbols is written so
+            continue  # no pair of symbols has this text
         if left in known and right in known and left + right in known:
             pairs[left, right] = None
         else:
@@ -60,11 +60,11 @@ def usable_merges(vocabulary: Vocabulary) -> Merges:
 
 
 def dropped_merges(merges: Merges) -> Iterator[Limit]:
-    """Merges through texts that are no tokens, which llama.cpp applies and then falls back to bytes."""
+    """Merges through texts that are not tokens, which llama.cpp applies and then falls back to bytes."""
     if merges.dropped:
         yield Limit(
             "merges_without_tokens",
-            f"{counted(len(merges.dropped), 'merge is', 'merges are')} left out, since a part or the result is no "
+            f"{counted(len(merges.dropped), 'merge is', 'merges are')} left out, since a part or the result is not a "
             "token: "
             f"{_some(merges.dropped)}; words in which llama.cpp applies them get other ids",
             len(merges.dropped),
@@ -89,19 +89,19 @@ def bytes_without_tokens(vocabulary: Vocabulary) -> list[int]:
 
 
 def bytes_that_fail(vocabulary: Vocabulary, instead: str) -> Iterator[Limit]:
-    """Bytes that have neither a token nor are one, where llama.cpp throws an exception (SPM)."""
+    """Bytes without a token, on which llama.cpp throws an exception (SPM)."""
     known = vocabulary.token_to_id
     missing = [byte for byte in bytes_without_tokens(vocabulary) if byte >= 0x80 or chr(byte) not in known]
     if missing:
         yield Limit(
             "bytes_without_tokens",
-            f"no token for the {'bytes' if len(missing) > 1 else 'byte'} {_hexadecimal(missing)}, where llama.cpp "
+            f"no token for the {'bytes' if len(missing) > 1 else 'byte'} {_hexadecimal(missing)}, on which llama.cpp "
             f"throws an exception: {instead}",
             len(missing),
         )
 
 
-NEVER = {0xC0, 0xC1, *range(0xF5, 0x100)}  # in no UTF-8
+NEVER = {0xC0, 0xC1, *range(0xF5, 0x100)}  # never part of UTF-8
 
 
 def _hexadecimal(values: list[int]) -> str:
@@ -115,7 +115,7 @@ def _hexadecimal(values: list[int]) -> str:
 
 
 def overlapping_tokens(vocabulary: Vocabulary) -> Iterator[Limit]:
-    """Special tokens that can overlap in a text such that llama.cpp takes the later, for it is longer."""
+    """Special tokens that can overlap in a text so that llama.cpp takes the later one because it is longer."""
     texts = {token: vocabulary.tokens[token] for token in vocabulary.special_token_ids}
     order = sort_longest_first([(len(text.encode()), token) for token, text in texts.items()])
     place = {token: number for number, (_, token) in enumerate(order)}
@@ -126,7 +126,7 @@ def overlapping_tokens(vocabulary: Vocabulary) -> Iterator[Limit]:
     ids = {text: token for token, text in texts.items()}
 
     def is_first(token: int, joined: str) -> bool:
-        """Whether others take `token` at the beginning: no longer one stands there."""
+        """Whether others take `token` at the beginning, because no longer token stands there."""
         return all(joined[:length] not in ids for length in range(len(texts[token]) + 1, len(joined)))
 
     found = [
@@ -140,16 +140,16 @@ def overlapping_tokens(vocabulary: Vocabulary) -> Iterator[Limit]:
     if found:
         yield Limit(
             "overlapping_special_tokens",
-            f"special tokens that overlap: in {_some(found)} llama.cpp takes the longer token, which comes second, "
-            "others the first",
+            f"special tokens that overlap: in {_some(found)} llama.cpp takes the longer token, which comes second; "
+            "others take the first",
             len(found),
         )
 
 
 def hidden_tokens(vocabulary: Vocabulary) -> Iterator[Limit]:
-    """User-defined tokens that a control token hides while control tokens are taken for plain text.
+    """User-defined tokens that a control token hides while control tokens count as plain text.
 
-    Others find the control token first and then let it be; llama.cpp does not look for it at all.
+    Others find the control token first and then leave it; llama.cpp does not look for it at all.
     """
     texts, attributes = vocabulary.tokens, vocabulary.attributes
     hides = {t for t in vocabulary.special_token_ids if attributes[t] & (CONTROL | UNKNOWN)}
@@ -168,14 +168,14 @@ def hidden_tokens(vocabulary: Vocabulary) -> Iterator[Limit]:
     if found:
         yield Limit(
             "user_defined_tokens_in_control_tokens",
-            f"where special tokens are not parsed, user-defined tokens that stand in {_some(sorted(found))}, or "
-            "begin in it, are not found",
+            f"where special tokens are not parsed, user-defined tokens inside {_some(sorted(found))}, or "
+            "beginning in it, are not found",
             len(found),
         )
 
 
 def stripped_spaces(vocabulary: Vocabulary) -> Iterator[Limit]:
-    """Tokens that take white space beside them, which is ASCII for llama.cpp, and all of Unicode's elsewhere."""
+    """Tokens that strip white space beside them: that of ASCII in llama.cpp, that of Unicode elsewhere."""
     attributes = vocabulary.attributes
     found = [t for t in vocabulary.special_token_ids if attributes[t] & (LSTRIP | RSTRIP)]
     if found:
@@ -189,7 +189,7 @@ def stripped_spaces(vocabulary: Vocabulary) -> Iterator[Limit]:
 
 
 def kept_spaces(vocabulary: Vocabulary, library: str, unless: int = 0) -> Iterator[Limit]:
-    """Tokens that take white space beside them, where `library` keeps it; not those with attributes of `unless`."""
+    """Tokens that strip white space beside them, where `library` keeps it; not those with the attributes `unless`."""
     attributes = vocabulary.attributes
     strip = [
         t
@@ -206,7 +206,7 @@ def kept_spaces(vocabulary: Vocabulary, library: str, unless: int = 0) -> Iterat
 
 
 def user_defined_prefixes(vocabulary: Vocabulary) -> Iterator[Limit]:
-    """What user-defined tokens begin with, which llama.cpp leaves as it is in normalization (UGM)."""
+    """Beginnings of user-defined tokens, which llama.cpp exempts from normalization (UGM)."""
     found = [
         vocabulary.tokens[t] for t in vocabulary.special_token_ids if vocabulary.attributes[t] & USER_DEFINED
     ]
@@ -219,7 +219,7 @@ def user_defined_prefixes(vocabulary: Vocabulary) -> Iterator[Limit]:
 
 
 def texts_of_spaces(vocabulary: Vocabulary) -> Iterator[Limit]:
-    """Texts that are only spaces, before which llama.cpp puts none (UGM)."""
+    """Texts that are only spaces, before which llama.cpp puts no other (UGM)."""
     if vocabulary.add_space_prefix and not vocabulary.remove_extra_whitespaces:
         yield Limit(
             "texts_of_spaces", "a space is put before a text that has only spaces, and llama.cpp puts none", 1
@@ -227,7 +227,7 @@ def texts_of_spaces(vocabulary: Vocabulary) -> Iterator[Limit]:
 
 
 def counted_tokens(texts: Sequence[str], one: str, more: str) -> str:
-    """How many tokens there are, and some of them, with the verb that follows."""
+    """How many tokens there are, with an example and the verb that follows."""
     verb = one if len(texts) == 1 else more
     return f"{counted(len(texts), 'token')}, such as {printable(unescape_spaces(texts[0]), 40)}, {verb}"
 

@@ -1,11 +1,11 @@
-"""Vocabulary to merges.txt and vocab.json, the two files that GPT-2's tokenizer came in.
+"""Vocabulary to merges.txt and vocab.json, the two files of GPT-2's tokenizer.
 
     vocabulary -> limits.py -> [this file] -> merges.txt, vocab.json
 
-`tokenizers.models.BPE.from_file` and many other programs read them. They say nothing about how text is split, about
-special tokens or BOS: tokenizer.json does.
+`tokenizers.models.BPE.from_file` and many other programs read them. They say nothing about splitting, special tokens
+or BOS: tokenizer.json does.
 
-But: a line is a merge and a space parts it, so merges with either in them cannot be written.
+But: a line is two parts with a space between, so merges that contain spaces or line breaks cannot be written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HEAD = "#version: 0.2"
 
 
 def to_merges_txt(vocabulary: Vocabulary) -> Export:
-    """merges.txt, a merge a line in the order of their ranks, and vocab.json, from tokens to ids.
+    """merges.txt, one merge a line in the order of ranks, and vocab.json, from tokens to ids.
 
     Raises `NotExpressibleError` for merges that no line can hold.
     """

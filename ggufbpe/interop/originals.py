@@ -3,11 +3,10 @@ r"""The patterns of models' own tokenizer.json, by family of pre-tokenizers. Dat
     [this file] -> recognize.py, which knows a model by them; scripts/hf_splitting.py, which runs them;
                    hugging_face.py, which writes those that tokenizers 1.0 reads (`PORTABLE`)
 
-As the comments of llama.cpp quote them (src/llama-vocab.cpp; for kimi-k2 src/unicode.cpp). Families that llama.cpp
-splits otherwise than their original are here by the original.
+As quoted in the comments of llama.cpp (src/llama-vocab.cpp; for kimi-k2 src/unicode.cpp). Families that llama.cpp
+splits differently from their original are listed with the original.
 
-But: a family that is not here has the patterns that llama.cpp has for it, in llama.cpp's own words (registry.py), or
-an original that is not known.
+But: a family that is not here has llama.cpp's own patterns (registry.py), or an original that is not known.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def _cased(suffix: str, upper: str = _UPPER, lower: str = _LOWER) -> str:
 
 _GPT_4O = _cased(_CONTRACTION + "?") + r"|\p{N}{1,3}|" + _SLASH_TAIL
 
-# Each pattern is run on the pieces that the ones before left. Of families with the same, the first is the usual one.
+# Each pattern runs on the pieces left by those before. Of families with equal patterns, the first is the usual one.
 ORIGINALS: dict[str, tuple[str, ...]] = {
     "llama-bpe": (rf"{_CONTRACTION}|{_WORD}|\p{{N}}{{1,3}}|{_TAIL}",),
     "jais-2": (
@@ -77,7 +76,7 @@ _GPT_2: dict[str, Any] = {
     "trim_offsets": False,
     "use_regex": True,
 }
-_DEEPSEEK_WORDS = (  # with the line breaks themselves, as the models' files have them; it knows no other spelling
+_DEEPSEEK_WORDS = (  # with literal line breaks, as in the models' files; it knows no other spelling
     r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^"""
     "\r\n"
     r"""\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+["""
@@ -99,16 +98,16 @@ def _digits(individual: bool) -> dict[str, Any]:
 
 _LINE_RUNS = split("\n", "Contiguous", "String")
 
-# The pre-tokenizers that split as llama.cpp does and that tokenizers 1.0.0rc3 reads as well. It splits by no regular
-# expression of a file's own: it knows seven by their text (tk-encode/src/utils/unrolled_regex.rs in its sources),
-# character for character, and runs code of its own for them. All others it refuses, when a text is encoded; what has
-# no patterns here is split at borders (borders.py).
+# The pre-tokenizers that split as llama.cpp does and that tokenizers 1.0.0rc3 reads, too. It runs no regular expression
+# of a file's own: it knows seven by their text (tk-encode/src/utils/unrolled_regex.rs in its sources), character for
+# character, and has its own code for them. It refuses all others when a text is encoded; a family without an entry
+# here is split at borders (borders.py).
 PORTABLE: dict[str, tuple[dict[str, Any], ...]] = {
     "gpt-2": (_GPT_2,),
     "starcoder": (_digits(True), _GPT_2),
     "llama-bpe": (split(ORIGINALS["llama-bpe"][0]),),
     "qwen2": (split(ORIGINALS["qwen2"][0]),),
-    # the original cuts digits into threes first; what is left to do then is the same
+    # the original first cuts digits into threes; the rest is the same
     "minicpm5": (_digits(False), split(ORIGINALS["llama-bpe"][0])),
     "laguna": (_LINE_RUNS, split(ORIGINALS["qwen2"][0])),
     "deepseek-v3": (
@@ -120,7 +119,7 @@ PORTABLE: dict[str, tuple[dict[str, Any], ...]] = {
 }
 
 BY_ITS_UNICODE = frozenset(PORTABLE) - {"gemma4"}
-"""Families of which these ask for classes of characters, which are those of the library's Unicode version."""
+"""Families whose patterns use classes of characters, which follow the library's Unicode version."""
 
 IGNORING_CASE = frozenset(("llama-bpe", "qwen2", "minicpm5", "laguna"))
-"""Families of which these take contractions in any case; that of s is also that of U+017F."""
+"""Families whose patterns match contractions in any case; the s then includes U+017F."""

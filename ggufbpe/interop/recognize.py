@@ -1,13 +1,13 @@
-r"""Which of llama.cpp's pre-tokenizers splits as a tokenizer.json does: by the patterns' texts, by trying, by tokens.
+r"""Which of llama.cpp's pre-tokenizers splits like a tokenizer.json: by the patterns' texts, by trying, by tokens.
 
     "pre_tokenizer" of a tokenizer.json -> [this file] -> Recognized -> import_hf.py
 
-Three ways, the surest first. The patterns of most models are known word for word, and so are those that
-hugging_face.py writes. Else the library splits random texts, and the families of the registry are ranked by on how
-many they split alike; that needs the package `tokenizers`. Else the tokens tell (models/bpe/families.py).
+Three ways, the surest first. The patterns of most models are known word for word, as are those that hugging_face.py
+writes. Otherwise the library splits random texts, and the families of the registry are ranked by how many they split
+alike; that needs the package `tokenizers`. Failing that, the tokens tell (models/bpe/families.py).
 
-But: a family whose original llama.cpp cannot run as it is written (models/bpe/hf_splitting.py) is recognized all the
-same; that some words differ shows when ids are compared.
+But: a family whose original llama.cpp cannot run as written (models/bpe/hf_splitting.py) is recognized all the same;
+that some words differ shows when ids are compared.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from .originals import ORIGINALS, PORTABLE
 from .splitting import oniguruma
 
 _TRIED = 3000  # texts
-_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"  # ByteLevel's own
+_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"  # built into ByteLevel
 _KEEPING = (
     ("Isolated", False),
     ("Contiguous", False),
     ("Removed", True),
 )  # the last where the pattern takes every character
-_PUNCTUATION = "punctuation"  # stands for the pre-tokenizer of that name
+_PUNCTUATION = "punctuation"  # in place of a pattern: the pre-tokenizer of that name
 
-# What tokenizer.json files have beside `ORIGINALS`, and is not llama.cpp's own word for word.
+# Patterns of tokenizer.json files that are neither in `ORIGINALS` nor llama.cpp's own word for word.
 _OTHERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("gpt-2", (_GPT2,)),
     ("starcoder", (r"\p{N}", _GPT2)),
@@ -57,14 +57,14 @@ class Recognized(NamedTuple):
     family: str
     how: str
     sentence: str  # for people
-    exact: bool = False  # whether the words are the same for every text
+    exact: bool = False  # whether words are the same in every text
     ranking: tuple[Candidate, ...] = ()
 
 
 def recognize(pre_tokenizer: Any, made: Iterable[str]) -> Recognized | None:
-    """The family of a byte-level tokenizer.json; None where none of the registry is near.
+    """The family of a byte-level tokenizer.json; None if none of the registry is near.
 
-    `made` has the tokens that merging made. `ValueError` where the library does not take the pre-tokenizer.
+    `made` has the tokens that merging made. Raises `ValueError` if the library rejects the pre-tokenizer.
     """
     patterns = patterns_of(pre_tokenizer)
     family = None if patterns is None else _known().get(patterns)
@@ -79,8 +79,8 @@ def recognize(pre_tokenizer: Any, made: Iterable[str]) -> Recognized | None:
         return Recognized(
             found.family,
             "tokens",
-            "its patterns are not known, and the package tokenizers 0.x is not installed to try them; the tokens were "
-            f"made with such a splitting: it keeps {100 * found.share:.2f} % of them whole",
+            "its patterns are not known, and the package tokenizers 0.x is not installed to try them; the tokens look "
+            f"made with this splitting, which keeps {100 * found.share:.2f} % of them whole",
         )
     ranking = _ranked(split)
     best, second = ranking[:2]
@@ -97,7 +97,7 @@ def recognize(pre_tokenizer: Any, made: Iterable[str]) -> Recognized | None:
 
 
 def patterns_of(pre_tokenizer: Any) -> tuple[str, ...] | None:
-    r"""The regular expressions of a pre-tokenizer, one after the other; None where it has what is none.
+    r"""The regular expressions of a pre-tokenizer, in order; None if a part is not one.
 
     >>> patterns_of({"type": "Digits", "individual_digits": True})
     ('\\p{N}',)
@@ -130,7 +130,7 @@ def parts_of(part: Any, children: str) -> list[dict[str, Any]]:
 
 
 def _plain(pattern: str) -> str:
-    """A pattern with its escaped characters beyond ASCII as they are."""
+    """A pattern with escaped characters beyond ASCII written literally."""
     return re.sub(r"\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})", lambda m: chr(int(m[1] or m[2], 16)), pattern)
 
 
@@ -154,7 +154,7 @@ def _known() -> dict[tuple[str, ...], str]:
 
 
 def _library_split(pre_tokenizer: Any) -> Callable[[str], list[str]]:
-    """The library's own splitting. `ModuleNotFoundError` where it is not installed, `ValueError` if it refuses."""
+    """The library's own splitting. `ModuleNotFoundError` if it is not installed, `ValueError` if it refuses."""
     import json
 
     from tokenizers import Tokenizer
@@ -166,7 +166,7 @@ def _library_split(pre_tokenizer: Any) -> Callable[[str], list[str]]:
     nothing = dict.fromkeys(("truncation", "padding", "normalizer", "post_processor", "decoder"))
     try:
         split = Tokenizer.from_str(json.dumps({**nothing, **document})).pre_tokenizer
-    except Exception as error:  # the library has no class of its own for it
+    except Exception as error:  # the library has no exception class for it
         raise ValueError(f"the package tokenizers does not take the pre-tokenizer: {error}") from error
     if split is None:
         return lambda text: [text]

@@ -2,13 +2,13 @@
 
     tokens, scores -> [this file] -> merges of a tokenizer.json; merges -> [this file] -> scores
 
-llama.cpp joins two neighbours where the text of both is a token: those with the best score, of equal scores the
-leftmost. A library with merges joins the pair of the lowest rank, of equal pairs the leftmost. So each way to cut a
-token into two tokens is a merge, and tokens with a better score come first. Two pairs of one score may overlap in a
-text, one ending with what the other begins with; then the one that ends with it must come first, for it is to the left.
-Where that leads in a circle, no order is right for every text.
+llama.cpp joins two neighbours whose joined text is a token: those with the best score, of equal scores the leftmost. A
+library with merges joins the pair of the lowest rank, of equal pairs the leftmost. So every way to cut a token into two
+tokens is a merge, and tokens with a better score come first. Two pairs of equal score may overlap in a text, one ending
+with what the other begins with; then the one that ends with it must come first, since it is to the left. Where that
+leads in a circle, no order is right for every text.
 
-But: tokens that are joined out of characters that are no tokens have no merges.
+But: tokens that are joined from characters that are not tokens have no merges.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def merges_by_scores(
 
 
 def _ordered(pairs: list[Pair]) -> tuple[list[Pair], bool]:
-    """Pairs of one score, each before those that begin with what it ends with; or, where that is a circle, True.
+    """Pairs of equal score, each before those that begin with what it ends with; and whether they form a circle.
 
-    In a circle the longer left side comes first: of a run of one character, the left end grows.
+    In a circle the longer left side comes first: in a run of one character, the left end grows.
     """
     pairs = sorted(pairs, key=lambda pair: (-len(pair[0]), -len(pair[1]), pair))
     starts = Counter(left for left, _ in pairs)
@@ -81,14 +81,14 @@ def _ordered(pairs: list[Pair]) -> tuple[list[Pair], bool]:
 
 
 class MergeScores(NamedTuple):
-    """Scores of tokens that some merges make, and tokens that share one, for their merges stand among each other's."""
+    """Scores of the tokens that merges make, and the tokens that share one because their merges interleave."""
 
     scores: dict[str, float]
     shared: list[str]
 
 
 def scores_by_merges(pairs: Sequence[Pair]) -> MergeScores:
-    """Scores that join as these merges do, -1 for the token of the first, as far as there are such.
+    """Scores that join as these merges do, -1 for the token of the first, as far as such scores exist.
 
     >>> scores_by_merges([("ab", "b"), ("a", "b")])
     MergeScores(scores={'abb': -1.0, 'ab': -2.0}, shared=[])

@@ -2,9 +2,9 @@
 
     vocabulary (SPM, UGM) -> [this file] -> tokenizer.model, tokenizer_config.json
 
-The protocol buffer is the sentencepiece package's own. Pieces are as in llama.cpp, where they come from such files.
+The protocol buffer comes from the sentencepiece package. Pieces are as in llama.cpp, which gets them from such files.
 
-But: sentencepiece finds no control tokens in texts, and adds BOS and EOS where it is told to: both are the caller's.
+But: sentencepiece finds no control tokens in texts, and adds BOS and EOS only when told to: both are up to the caller.
 
 Source of the format: src/sentencepiece_model.proto of google/sentencepiece; of how it reads it, src/model_interface.cc.
 """
@@ -31,26 +31,26 @@ _ALGORITHMS = {"scores": BPE, "unigram": UNIGRAM}
 
 
 def protocol() -> Any:
-    """sentencepiece's classes of its protocol buffer. `NotInstalledError` where they are not to be had."""
+    """sentencepiece's protocol buffer classes. `NotInstalledError` without the package."""
     wanted = "a sentencepiece model"
     imported("google.protobuf", "sentencepiece", wanted)
     return imported("sentencepiece.sentencepiece_model_pb2", "sentencepiece", wanted)
 
 
 def to_sentencepiece(vocabulary: Vocabulary, chat_template: str | None = None) -> Export:
-    """tokenizer.model, and the tokenizer_config.json with what it has no place for.
+    """tokenizer.model, and a tokenizer_config.json for what it has no place for.
 
-    Raises `NotExpressibleError` where sentencepiece would not load it, `NotInstalledError` without the package.
+    Raises `NotExpressibleError` if sentencepiece would not load it, `NotInstalledError` without the package.
     """
     require_expressible(vocabulary, "sentencepiece")
     vocabulary = limits.listed_out(vocabulary)
     unknown, tokens = vocabulary.special_ids["unk"], vocabulary.tokens
     if unknown is None:
         raise NotExpressibleError(
-            "there is no unknown token, and sentencepiece wants one; --to tokenizer.json does not"
+            "there is no unknown token, and sentencepiece requires one; --to tokenizer.json does not"
         )
     if "" in vocabulary.token_to_id:
-        raise NotExpressibleError(f"token {printable('')} is empty, which sentencepiece does not take")
+        raise NotExpressibleError(f"token {printable('')} is empty, which sentencepiece does not accept")
     kinds, pieces = _types(vocabulary, unknown), _pieces(vocabulary)
     model = protocol().ModelProto()
     scores = vocabulary.scores or [0.0] * len(tokens)
@@ -78,7 +78,7 @@ def to_sentencepiece(vocabulary: Vocabulary, chat_template: str | None = None) -
 
 
 def _types(vocabulary: Vocabulary, unknown: int) -> list[TokenType]:
-    """The type of each piece: one is unknown, and bytes are there all or not at all."""
+    """The type of each piece: one is unknown, and byte pieces are complete or absent."""
     by_scores = vocabulary.tokenizer_model.algorithm == "scores"
     there = sum(name in vocabulary.token_to_id for name in BYTE_TOKENS) if by_scores else 0
     kinds = vocabulary.attributes if by_scores else vocabulary.first_attributes or vocabulary.attributes
@@ -107,7 +107,7 @@ def _types(vocabulary: Vocabulary, unknown: int) -> list[TokenType]:
 
 
 def _pieces(vocabulary: Vocabulary) -> list[str]:
-    """The texts of tokens with spaces escaped, but where that is the text of another."""
+    """The texts of tokens with spaces escaped, except where another token has that text."""
     escaped = [text.replace(" ", SPACE) for text in vocabulary.tokens]
     return [
         text if text != new and new in vocabulary.token_to_id else new
@@ -125,8 +125,8 @@ def _limits(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Limit]:
     else:
         yield Limit(
             "rounded_sums",
-            "sentencepiece adds scores up in single precision, llama.cpp in double: of two ways that are almost equal "
-            "it can take the other",
+            "sentencepiece adds scores up in single precision, llama.cpp in double: of two nearly equal ways "
+            "it may take the other",
             1,
         )
         unused = [text for text, kind in zip(vocabulary.tokens, kinds) if kind == TokenType.UNUSED]
@@ -145,7 +145,7 @@ def _limits(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Limit]:
 
 
 def _merged(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Limit]:
-    """Tokens that llama.cpp merges like any other, and sentencepiece not, or takes apart again."""
+    """Tokens that llama.cpp merges like any other, and sentencepiece does not, or takes apart again."""
     known = vocabulary.token_to_id
 
     def is_made(text: str) -> bool:
@@ -159,7 +159,7 @@ def _merged(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iterator[Limit]:
     if found:
         yield Limit(
             "merged_special_tokens",
-            f"{limits.counted_tokens(found, 'is', 'are')} merged out of plain text by llama.cpp, whatever the type is, "
+            f"{limits.counted_tokens(found, 'is', 'are')} merged from plain text by llama.cpp whatever the type, "
             "and not by sentencepiece",
             len(found),
         )
@@ -172,7 +172,7 @@ def _beside_user_defined(vocabulary: Vocabulary, kinds: list[TokenType]) -> Iter
     if vocabulary.add_space_prefix or vocabulary.remove_extra_whitespaces:
         yield Limit(
             "spaces_beside_user_defined_tokens",
-            f"{limits.counted_tokens(found, 'parts', 'part')} a text for llama.cpp, which puts a space before each "
+            f"{limits.counted_tokens(found, 'parts', 'part')} a text in llama.cpp, which puts a space before each "
             "part that is plain text; sentencepiece puts one before the whole",
             len(found),
         )

@@ -2,14 +2,14 @@ r"""A pre-tokenizer of the registry as regular expressions for other engines, wi
 
     registry entry -> [this file] -> oniguruma() -> hugging_face.py; one_regex() -> tiktoken_files.py
 
-Hugging Face's `tokenizers` runs a list of regular expressions, each on the pieces that the ones before left, with
-what none matches staying a piece: as llama.cpp does. So each stage is one regular expression. The steps of
-split.py, which are no patterns for reasons of speed, can be written as such for an engine that backtracks.
+Hugging Face's `tokenizers` runs a list of regular expressions, each on the pieces left by those before, and keeps
+unmatched text as a piece, as llama.cpp does. So each stage is one regular expression. The steps of split.py, which
+for speed are not patterns, can be written as such for an engine that backtracks.
 
 tiktoken runs one regular expression and drops what it does not match. Stages that take out runs of code points
-become alternatives: each works on its own universe of code points, and sees the others' as the end of the text.
+become alternatives: each works on its own universe of code points, and takes any other for the end of the text.
 
-But: an engine may still give up on a run of hundreds of thousands of characters, as each has its limits.
+But: an engine may still give up on a run of hundreds of thousands of characters; each has its limits.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .code_points import ALL, Ranges, bracket, difference, emit, intersection, r
 
 
 class NotExpressibleError(ValueError):
-    """What a vocabulary does cannot be written in a format; the message says what, and what to do."""
+    """A format cannot express what a vocabulary does; the message says why, and what to do."""
 
 
 def oniguruma(entry: PreTokenizer) -> list[str]:
-    """A regular expression in Oniguruma's syntax for each stage, to be run one after the other.
+    """A regular expression in Oniguruma's syntax for each stage, to be run in order.
 
-    Matches and what is between them are the pieces; an empty match cuts.
+    Both matches and the text between them are pieces; an empty match cuts.
     """
     return [_stage(stage) for stage in entry.stages if stage.step != "blocks_of_white_space"]
 
@@ -49,7 +49,7 @@ def _stage(stage: Stage) -> str:
 
 
 def stage_pattern(stage: Stage) -> str:
-    """What a stage matches; the rule of a step that a backtracking engine does not need is part of its pattern."""
+    """The pattern of a stage, including the rule of a step that a backtracking engine does not need."""
     return stage.pattern if stage.step == "letters_joined_by_spaces" else stage.rule
 
 
@@ -61,9 +61,9 @@ def _written(node: Node) -> str:
 
 
 def one_regex(entry: PreTokenizer) -> str:
-    """One regular expression whose matches are the words of every text, for Rust's fancy-regex.
+    """One regular expression, for Rust's fancy-regex, whose matches are the words of every text.
 
-    Raises `NotExpressibleError` where the stages cannot be put into one.
+    Raises `NotExpressibleError` if the stages cannot be combined into one.
     """
     stages = [stage for stage in entry.stages if stage.step != "blocks_of_white_space"]
     if any(stage.step not in (None, "letters_joined_by_spaces") for stage in stages):
@@ -72,7 +72,7 @@ def one_regex(entry: PreTokenizer) -> str:
 
 
 def _tiling(entry: PreTokenizer, rules: list[Node], universe: Ranges) -> Iterator[str]:
-    """Alternatives whose matches are the pieces of every text of code points of `universe`."""
+    """Alternatives whose matches are the pieces of every text of code points in `universe`."""
     first, *rest = rules
     if rest:
         for members, most in _runs(entry, first):
@@ -95,7 +95,7 @@ def _tiling(entry: PreTokenizer, rules: list[Node], universe: Ranges) -> Iterato
 
 
 def _runs(entry: PreTokenizer, rule: Node) -> list[tuple[Ranges, int | None]]:
-    """A stage that only takes out runs of some code points: each set, and how many of it at most."""
+    """The sets of a stage that only takes out runs of code points, each with the longest run taken."""
     found: list[tuple[Ranges, int | None]] = []
     taken: Ranges = ()
     for option in options(rule):
@@ -104,17 +104,17 @@ def _runs(entry: PreTokenizer, rule: Node) -> list[tuple[Ranges, int | None]]:
             most = option.most
             option = option.item
         if not isinstance(option, Chars):
-            raise _not_one(entry, "one of the first takes more than runs of some characters")
+            raise _not_one(entry, "an early one takes more than runs of certain characters")
         members = ranges(option.set)
         if intersection(members, taken):
-            raise _not_one(entry, "the runs of one of the first can begin in different ways")
+            raise _not_one(entry, "the runs of an early one can begin in different ways")
         taken = tuple(sorted(taken + members))
         found.append((members, most))
     return found
 
 
 def _require_whole(entry: PreTokenizer, rest: list[Node], part: Ranges, most: int) -> None:
-    """Refuse if a later stage cuts what an earlier one has taken: tried with a character of each kind."""
+    """Refuse if a later stage cuts what an earlier one took; tried with a character of each kind."""
     sets = [ranges(chars) for rule in rest for chars in char_sets(rule)]
     kinds: list[Ranges] = [part]
     for members in sets:
@@ -128,7 +128,7 @@ def _require_whole(entry: PreTokenizer, rest: list[Node], part: Ranges, most: in
     words = splitter(entry).words
     for count in range(1, most + 1):
         if any(len(words("".join(chars))) > 1 for chars in product(some, repeat=count)):
-            raise _not_one(entry, "a later one cuts what an earlier one has taken")
+            raise _not_one(entry, "a later one cuts what an earlier one took")
 
 
 def _not_one(entry: PreTokenizer, why: str) -> NotExpressibleError:

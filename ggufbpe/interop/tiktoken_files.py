@@ -1,21 +1,21 @@
-r"""Vocabulary to tiktoken: a file of ranks, and beside it what `tiktoken.Encoding` wants besides.
+r"""Vocabulary to tiktoken: a file of ranks, and a second one with what else `tiktoken.Encoding` needs.
 
     vocabulary -> splitting.py, limits.py -> [this file] -> ranks.tiktoken, ranks.tiktoken.json
 
-tiktoken has no merges. It joins the two neighbours whose bytes together are the token of the lowest rank, and its
-ranks are its ids. So a vocabulary is expressible if its ids follow the order of its merges, as they do where
-both come from one training run; `renumber` gives new ids where not, with a table from them to the model's.
+tiktoken has no merges. It joins the two neighbours whose joined bytes are the token of lowest rank, and its ranks are
+its ids. So a vocabulary is expressible if its ids follow the order of its merges, as they do when both come from one
+training run; otherwise `renumber` assigns new ids, with a table from them to the model's.
 
-Then the ids are the same for every text if, for each two tokens that can come to stand side by side and make a
+The ids are then the same for every text if, for each two tokens that can come to stand side by side and make a
 third, there is a merge. That is so
 
 - where every way of cutting a token into two tokens is a merge (Llama 3, whose merges were made from ranks), or
 - where each token comes from older ones, and merging its own text gives the token (any training run): before a
-  token's turn, a stretch of its text between two borders is in the parts that it is in when it stands alone.
+  token's turn, a stretch of its text between two borders is split as it is when it stands alone.
 
-What neither shows is a limit, and check.py measures it.
+Where neither holds, it is reported as a limit, and check.py measures it.
 
-But: BOS and EOS are the caller's to add, and so is saying that special tokens are allowed in a text.
+But: the caller adds BOS and EOS, and says which special tokens are allowed in a text.
 
 Source: tiktoken/load.py (load_tiktoken_bpe) and src/lib.rs (byte_pair_encode) of openai/tiktoken.
 """
@@ -48,8 +48,8 @@ def to_tiktoken(vocabulary: Vocabulary, name: str, *, renumber: bool = False) ->
     special even in text that is not trusted; `bos_id` and `eos_id`, to be added where they are not null; and
     `model_ids`, the model's id for each of tiktoken's, null where they are the same.
 
-    Raises `NotExpressibleError` where tiktoken cannot do what the vocabulary says, and without `renumber` where
-    its ids are in another order than its merges.
+    Raises `NotExpressibleError` if tiktoken cannot do what the vocabulary says and, without `renumber`, if its ids
+    are in another order than its merges.
     """
     require_expressible(vocabulary, "tiktoken")
     return _Ranks(limits.listed_out(vocabulary), renumber).export(name)
@@ -66,8 +66,8 @@ class _Ranks:
             )
         if not vocabulary.pre_tokenizer.byte_encode:
             raise NotExpressibleError(
-                f"the tokens of {vocabulary.pre} are characters with single bytes where there is no token, and "
-                "tiktoken merges bytes only; --to tokenizer.json can carry it"
+                f"the tokens of {vocabulary.pre} are characters, with byte fallback, and "
+                "tiktoken merges only bytes; --to tokenizer.json can carry it"
             )
         self._vocabulary = vocabulary
         self._pattern = one_regex(vocabulary.pre_tokenizer)
@@ -78,7 +78,7 @@ class _Ranks:
         self._renumbered = renumber
         self._unmade: dict[
             int, list[str]
-        ] = {}  # tokens that only whole words give: what merging makes of them
+        ] = {}  # tokens that only whole words become: how merging splits them
         known = vocabulary.token_to_id
         results = [known[left + right] for left, right in self._merges.pairs]
         falls = sum(before > after for before, after in pairwise(results))
@@ -162,10 +162,10 @@ class _Ranks:
         yield from _prefixes([vocabulary.tokens[token] for token in vocabulary.special_token_ids])
         yield from limits.kept_spaces(vocabulary, "tiktoken")
         if vocabulary.tokenizer_model.has_sequences:
-            yield Limit("dna", "sequences between <dna> and </dna> are encoded as any other text", 1)
+            yield Limit("dna", "sequences between <dna> and </dna> are encoded like any other text", 1)
 
     def _missing_merges(self) -> Iterator[Limit]:
-        """Tokens that tiktoken may make of two others for which there is no merge."""
+        """Tokens that tiktoken may make from two others for which there is no merge."""
         known, ranks, pairs = self._vocabulary.token_to_id, self.ranks, set(self._merges.pairs)
         results = [ranks.get(known[a + b], -1) for a, b in self._merges.pairs]
         older = all(
@@ -187,13 +187,13 @@ class _Ranks:
         if found:
             yield Limit(
                 "pairs_without_merges",
-                f"{len(found)} tokens that tiktoken can also make of two tokens which the model has no merge for, "
+                f"{len(found)} tokens that tiktoken can also make from two tokens for which the model has no merge, "
                 f"such as {quoted_token(self._vocabulary, found[0])}",
                 len(found),
             )
 
     def _ties(self) -> Iterator[Limit]:
-        """Tokens with several merges of which llama.cpp may take one that is not the first in the text."""
+        """Tokens with several merges, of which llama.cpp may apply one that is not the first in the text."""
         by_result: defaultdict[str, Pairs] = defaultdict(list)
         for pair in self._merges.pairs:
             by_result["".join(pair)].append(pair)
@@ -217,13 +217,13 @@ class _Ranks:
 
 
 def _prefixes(texts: Iterable[str]) -> Iterator[Limit]:
-    """Special tokens that begin with another one; which of the two tiktoken takes is chance."""
+    """Special tokens that begin with another one; which of the two tiktoken takes is random."""
     known = set(texts)
     found = [text for text in known if any(text[:length] in known for length in range(1, len(text)))]
     if found:
         yield Limit(
             "special_tokens_that_begin_alike",
             f"{len(found)} special tokens, such as {printable(min(found), 40)}, begin with the text of another; "
-            "tiktoken takes any of the two, llama.cpp the longer",
+            "tiktoken takes either, llama.cpp the longer",
             len(found),
         )

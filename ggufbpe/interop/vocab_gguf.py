@@ -1,10 +1,10 @@
-"""A model's vocabulary as a GGUF of its own: the metadata of the tokenizer, and no tensors.
+"""A model's vocabulary as a GGUF of its own: the tokenizer's metadata, without tensors.
 
     model.gguf -> [this file] -> vocab.gguf, which llama.cpp loads with `vocab_only`
 
-Every key that is kept is copied byte for byte, so that what llama.cpp makes of the file cannot change: all of the
-tokenizer, and of `general.*` what does not speak of tensors (the architecture and the name have a say in how
-tokens strip white space). The model's dimensions are not asked for while only its vocabulary is loaded.
+Every key that is kept is copied byte for byte, so that what llama.cpp makes of the file cannot change: all keys of the
+tokenizer, and those of `general.*` that do not describe tensors (the architecture and the name affect how tokens strip
+white space). The model's dimensions are not needed to load only its vocabulary.
 
 But: nothing is corrected; examination/mend.py does that.
 """
@@ -24,7 +24,7 @@ _OF_TENSORS = ("general.alignment", "general.file_type", "general.quantization_v
 def to_vocab_gguf(path: ModelName) -> Export:
     """The file "vocab.gguf", with the metadata of the tokenizer in the GGUF at `path`.
 
-    Raises a `GGUFError` where that is no sound GGUF, or of version 1.
+    Raises a `GGUFError` if that is not a sound GGUF, or is of version 1.
     """
     with GGUFFile(locate(path).opened()) as file:
         file.require_first_shard()

@@ -1,10 +1,10 @@
-"""Vocabulary to vocab.txt, the file of BERT's word pieces, one a line; ids are the numbers of the lines.
+"""Vocabulary to vocab.txt, the file of BERT's word pieces, one a line; line numbers are ids.
 
     vocabulary (WPM) -> word_pieces.py -> [this file] -> vocab.txt, tokenizer_config.json
 
-What it does not say, such as lower case, accents and which tokens are special, tokenizer_config.json does.
+Lower case, accents and special tokens, which it cannot say, are in tokenizer_config.json.
 
-But: characters are normalized by whatever program reads it; tokenizer.json has llama.cpp's way of that.
+But: the program that reads it normalizes characters in its own way; tokenizer.json has llama.cpp's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def to_vocab_txt(vocabulary: Vocabulary, chat_template: str | None = None) -> Ex
     odd = next((text for text in pieces.texts if not text.strip() or set(text) & set(LINE_ENDS)), None)
     if odd is not None:
         raise NotExpressibleError(
-            f"the token {printable(odd)} is no line of text, as vocab.txt has them; --to tokenizer.json can carry it"
+            f"the token {printable(odd)} is not a line of text, which vocab.txt needs; --to tokenizer.json can carry it"
         )
     config = {
         **config_of(vocabulary, chat_template, types_told(vocabulary, tells_bytes=False)),
@@ -55,8 +55,8 @@ def to_vocab_txt(vocabulary: Vocabulary, chat_template: str | None = None) -> Ex
     }
     normalization = Limit(
         "normalization",
-        "characters are normalized as the program that reads it does it: BERT's own keeps all letters of a Hangul "
-        "syllable and spacing marks, which llama.cpp drops with accents (--to tokenizer.json has llama.cpp's way)",
+        "characters are normalized in the reader's own way: BERT keeps all letters of a Hangul "
+        "syllable and spacing marks, which llama.cpp drops with accents (--to tokenizer.json does as llama.cpp)",
         1,
     )
     told = (

@@ -1,8 +1,8 @@
-"""Word pieces as BERT's own files write them: what begins a word stands plain, what goes on with one after ##.
+"""Word pieces as in BERT's own files: a piece that begins a word is plain, one that continues it begins with ##.
 
     vocabulary (WPM) -> [this file] -> hf_wordpiece.py, vocab_txt.py; their files -> [this file] -> import_wordpiece.py
 
-llama.cpp has them the other way around: U+2581 before what begins a word, and nothing before what goes on with one.
+llama.cpp does the reverse: U+2581 before a piece that begins a word, nothing before one that continues it.
 
 Source: convert_hf_to_gguf.py, BertModel.set_vocab.
 """
@@ -20,7 +20,7 @@ GOES_ON = "##"
 
 
 def as_written(text: str) -> str:
-    """A token of plain text in BERT's way.
+    """A token of plain text as BERT writes it.
 
     >>> as_written("\u2581play"), as_written("ing")
     ('play', '##ing')
@@ -29,7 +29,7 @@ def as_written(text: str) -> str:
 
 
 def as_token(text: str) -> str:
-    """A line of vocab.txt in llama.cpp's way; the other direction.
+    """A line of vocab.txt as llama.cpp writes it; the inverse.
 
     >>> as_token("play"), as_token("##ing")
     ('\u2581play', 'ing')
@@ -38,7 +38,7 @@ def as_token(text: str) -> str:
 
 
 class WordPieces(NamedTuple):
-    """The tokens as they are written, by id, and those that another token is written like."""
+    """The tokens as they are written, by id, and those that are written like another token."""
 
     texts: list[str]
     alike: list[str]
@@ -46,7 +46,7 @@ class WordPieces(NamedTuple):
 
 
 def word_pieces(vocabulary: Vocabulary) -> WordPieces:
-    """The tokens of a WPM vocabulary; of those that are written alike, special ones count, else the first."""
+    """The tokens of a WPM vocabulary; of those that are written alike, a special one counts, else the first."""
     special = set(vocabulary.special_token_ids)
     texts = [text if token in special else as_written(text) for token, text in enumerate(vocabulary.tokens)]
     taken: dict[str, int] = {texts[token]: token for token in sorted(special, reverse=True)}
@@ -60,13 +60,13 @@ def _limits(vocabulary: Vocabulary, alike: list[str]) -> Iterator[Limit]:
     if alike:
         yield Limit(
             "tokens_written_alike",
-            f"{counted_tokens(alike, 'is', 'are')} left out, for another is written like that",
+            f"{counted_tokens(alike, 'is', 'are')} left out, since another is written the same",
             len(alike),
         )
     if SPACE in vocabulary.token_to_id:
         yield Limit(
             "beginning_alone",
-            f"the token {SPACE!r} begins any word in llama.cpp, with the rest to go on, and no word elsewhere",
+            f"the token {SPACE!r} begins any word in llama.cpp, which the rest continues, and no word elsewhere",
             1,
         )
     special = [vocabulary.tokens[token] for token in vocabulary.special_token_ids]
@@ -74,8 +74,10 @@ def _limits(vocabulary: Vocabulary, alike: list[str]) -> Iterator[Limit]:
     if inside:
         yield Limit(
             "special_tokens_in_words",
-            f"{counted_tokens(inside, 'is', 'are')} found in words by llama.cpp, as a piece, and not elsewhere",
+            f"{counted_tokens(inside, 'is', 'are')} found as pieces of words by llama.cpp only",
             len(inside),
         )
     if vocabulary.special_ids["unk"] is None:
-        yield Limit("unknown_missing", "there is no unknown token for words that no pieces make up", 1)
+        yield Limit(
+            "unknown_missing", "there is no unknown token for words that cannot be split into pieces", 1
+        )

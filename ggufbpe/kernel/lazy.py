@@ -156,7 +156,7 @@ class LazyIds(Mapping[str, int]):
 
 
 def lazy_strings(texts: list[str]) -> Sequence[str]:
-    """`texts` without an object for each; the list itself where there is no compiled module to keep them."""
+    """`texts` without an object for each; the list itself where there is no compiled engine to keep them."""
     return texts if native is None else LazyStrings(native.Strings.of(texts))
 
 
@@ -187,7 +187,7 @@ def as_dict(ids: Mapping[str, int]) -> dict[str, int]:
 
 
 def strings_of(texts: Sequence[str]) -> Any:
-    """`texts` as the `Strings` of the compiled module."""
+    """`texts` as the `Strings` of the compiled engine."""
     return texts.strings if isinstance(texts, LazyStrings) else compiled().Strings.of(list(texts))
 
 

@@ -1,8 +1,8 @@
 """The tokenizer models: what each `tokenizer.ggml.model` stands for.
 
-    name -> [this file] -> TokenizerModel (model.py), from a room that knows it
+    name -> [this file] -> TokenizerModel (model.py), from its own room
 
-Nothing outside of this folder asks for a model's name: it asks the model. A new one is a line in `_HOMES` and its room.
+Nothing outside this folder asks for a model's name: it asks the model. A new one is a line in `_HOMES` and its room.
 """
 
 from __future__ import annotations
@@ -51,6 +51,6 @@ def tokenizer_model(name: str) -> TokenizerModel:
 
 
 def model_with_pre(pre: str) -> TokenizerModel:
-    """The model of a new vocabulary with this pre-tokenizer."""
+    """The model for a new vocabulary with this pre-tokenizer."""
     models = map(tokenizer_model, SUPPORTED)
     return next((model for model in models if model.own_pre == pre), tokenizer_model("gpt2"))

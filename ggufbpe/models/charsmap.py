@@ -1,4 +1,4 @@
-"""The precompiled charsmap of sentencepiece: what is replaced in a text before it is cut into tokens.
+"""The precompiled charsmap of sentencepiece: replacements made in a text before it is cut into tokens.
 
     tokenizer.ggml.precompiled_charsmap -> [this file] -> ugm.py
 
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 
 class Charsmap:
-    """A trie of what is replaced, as a double array (XCDA), and the replacements."""
+    """A trie of the sequences to replace, as a double array (XCDA), and the replacements."""
 
     def __init__(self, data: bytes) -> None:
         """`data`: the size of the double array in bytes, the array, and strings that end in NUL; or nothing."""

@@ -31,7 +31,7 @@ class DnaModel(BytePairModel):
     hidden_suffix = K_MER_MARKER
 
     def own_tokens(self, file: Metadata, warn: Warn) -> Tokens:
-        """The k-mers come after `<oov>`; their marker is for look-ups, not for text."""
+        """The k-mers come after `<oov>`; their marker is for lookup, not for text."""
         tokens, token_to_id = named_tokens(file, warn)
         for index in range(token_to_id.get(_UNKNOWN, len(tokens)) + 1, len(tokens)):
             if tokens[index].endswith(K_MER_MARKER) and tokens[index] != K_MER_MARKER:
@@ -39,7 +39,7 @@ class DnaModel(BytePairModel):
         return tokens, token_to_id
 
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> BytePairText:
-        """Sequences as k-mers, all else as words."""
+        """Sequences as k-mers, everything else as words."""
         return DnaText(vocabulary, most_words)
 
     def kernel_step(self, vocabulary: Vocabulary) -> str:
@@ -69,10 +69,10 @@ class DnaText(BytePairText):
             yield PlainPart(begin, "", start, first)
             end = fragment.find(_CLOSE.encode(), first)
             last = len(fragment) if end < 0 else end
-            for k_mer, at, behind in self._k_mers(fragment[first:last], first):
+            for k_mer, at, after in self._k_mers(fragment[first:last], first):
                 written = k_mer.upper().ljust(_LENGTH, b"A").decode("utf-8", "surrogateescape")
                 token = known(written + K_MER_MARKER)
-                yield PlainPart(unknown if token is None else token, "", at, behind)
+                yield PlainPart(unknown if token is None else token, "", at, after)
             if end < 0:
                 return
             position = end + len(_CLOSE)
@@ -81,7 +81,7 @@ class DnaText(BytePairText):
     def _k_mers(self, sequence: bytes, position: int) -> Iterator[tuple[bytes, int, int]]:
         """Each k-mer of a sequence that begins at `position`, and where it begins and ends.
 
-        A k-mer is six bytes of what is there after spaces were escaped.
+        A k-mer is six bytes of the text after spaces are escaped.
         """
         places: Sequence[int] = range(position, position + len(sequence))
         if self.vocabulary.pre_tokenizer.escape_whitespaces and b" " in sequence:

@@ -1,4 +1,4 @@
-"""Gemma 4's byte pair encoding: the model says how text is split, whatever `tokenizer.ggml.pre` says.
+"""Gemma 4's byte pair encoding: the model decides how text is split, whatever `tokenizer.ggml.pre` says.
 
 Source: src/llama-vocab.cpp, llama_vocab::impl::load.
 """

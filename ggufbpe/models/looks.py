@@ -1,10 +1,10 @@
-"""What the tokens of a file look like, whatever its `tokenizer.ggml.model` says: the model that they were made for.
+"""What the tokens of a file look like, whatever its `tokenizer.ggml.model`: the model that they were made for.
 
     metadata -> [this file] -> `TokenizerModel.recognizes` -> diagnosis/, examination/
 
-Byte pair encoding has merges. What sentencepiece makes begins words with U+2581 and has scores: of its byte pair
-encoding they are the ranks of merges, whole numbers; of its unigram models they are logarithms. WordPiece has the names
-of BERT's special tokens. RWKV writes bytes as escapes. PLaMo has names of its own, and spaces as they are.
+Byte pair encoding has merges. Tokens from sentencepiece begin words with U+2581 and have scores: whole numbers, the
+ranks of merges, in its byte pair encoding; logarithms in its unigram models. WordPiece has the names of BERT's special
+tokens. RWKV writes bytes as escapes. PLaMo has names of its own, and unescaped spaces.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ..gguf.reader import GGUFFile
 from ..spelling import BYTE_TOKENS, SPACE
 
 _SAMPLE = 20000  # tokens
-_LEAST = 500  # tokens that a vocabulary must have to tell anything
-_SOME = 0.1  # of the tokens, that have what is looked for
+_LEAST = 500  # tokens that a vocabulary must have to be telling
+_SOME = 0.1  # of the tokens must have a trait
 _BYTE_LEVEL_SPACE = "\u0120"
 
 
 class Looks(NamedTuple):
-    """What tells the file of one tokenizer model from that of another; shares are of a sample of its tokens."""
+    """Traits that distinguish the files of one tokenizer model from another's; shares are of a sample of tokens."""
 
-    is_telling: bool = False  # else there are too few tokens to tell
+    is_telling: bool = False  # False if there are too few tokens
     begins_words: bool = False  # many tokens begin with U+2581
     is_byte_level: bool = False  # many begin with a space as GPT-2's alphabet writes it
     continues_words: bool = False  # many begin with ##, as in BERT's own files
@@ -74,7 +74,7 @@ def looks_of(file: GGUFFile | Metadata) -> Looks:
 
 
 def models_like(looks: Looks, own: str) -> list[str]:
-    """The models that the file is likely made for, if its looks speak against `own`; else none."""
+    """The models that the file was likely made for, if its looks speak against `own`; else none."""
     from . import SUPPORTED, tokenizer_model
 
     if not looks.is_telling or tokenizer_model(own).recognizes(looks) is not False:
@@ -83,7 +83,7 @@ def models_like(looks: Looks, own: str) -> list[str]:
 
 
 def models_alike(looks: Looks, own: str) -> list[str]:
-    """The other models that a file is as likely of as of `own`, which it looks like."""
+    """The other models that fit a file as well as `own`, which it looks like."""
     from . import SUPPORTED, tokenizer_model
 
     if not looks.is_telling or not tokenizer_model(own).recognizes(looks):

@@ -3,9 +3,9 @@
     fragment -> characters -> segments (PLaMo-3) -> Suffixes.best_path, from the end -> ids
 
 Scores are counted in whole ten-thousandths. A character that is in no token costs 1000, and becomes the tokens of its
-bytes. A token whose own score is -1000 is taken for the end of llama.cpp's list of what may begin at a place: nothing
-shorter is looked at there, nor what a character more in front of it could begin. So it is here. (llama.cpp's converter
-fills vocabularies up with such tokens, `[PAD1]` and on.) But: tokens are UTF-8 here, as for all models.
+bytes. A token whose own score is -1000 ends llama.cpp's list of tokens that may begin at a place: nothing shorter is
+looked at there, nor extended by the character before it. The same here. (llama.cpp's converter pads vocabularies with
+such tokens, `[PAD1]` and on.) But: tokens are UTF-8 here, as for all models.
 
 Source: src/llama-vocab.cpp, llm_tokenizer_plamo2.
 """
@@ -60,20 +60,20 @@ class Plamo2Model(TokenizerModel):
     cuts_segments = False  # before anything else
 
     def recognizes(self, looks: Looks) -> bool | None:
-        """PLaMo-2 and 3 look alike."""
+        """Whether the special tokens are PLaMo's; 2 and 3 look alike."""
         is_other = looks.has_merges or looks.begins_words or looks.is_byte_level
         return True if looks.has_plamo_names and looks.has_bytes and not is_other else None
 
     def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
-        """None, whatever the file says."""
+        """No pre-tokenizer, whatever the file says."""
         return _NO_PRE_TOKENIZER
 
     def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
-        """Always: it is the byte's if it is none other's."""
+        """Always: the byte's token if there is no other."""
         return True
 
     def check(self, file: Metadata, vocabulary: Vocabulary, warn: Warn) -> None:
-        """A `VocabularyError` where a byte has no token, or the token 0: llama.cpp refuses both alike."""
+        """`VocabularyError` if a byte has no token, or token 0: llama.cpp refuses both alike."""
         missing = [byte for byte, token in enumerate(byte_tokens(vocabulary)) if token <= 0]
         if missing:
             some = ", ".join(f"0x{byte:02X}" for byte in missing[:5]) + (" …" if missing[5:] else "")
@@ -87,12 +87,12 @@ class Plamo2Model(TokenizerModel):
             )
 
     def piece(self, text: str, attribute: int) -> bytes:
-        """The byte that a byte token names; of all others the text."""
+        """The byte that a byte token names; the text of all others."""
         named = _BYTE_TOKEN.fullmatch(text) if attribute & _BYTE else None
         return bytes([int(named[1], 16)]) if named else text.encode()
 
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> PlamoText:
-        """Segments, and the best path of each."""
+        """Segments, and the best path through each."""
         return PlamoText(vocabulary, self.cuts_segments)
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
@@ -118,11 +118,11 @@ class Plamo3Model(Plamo2Model):
     cuts_segments = True
 
 
-# ---- what a vocabulary has ------------------------------------------------------------------------------
+# ---- vocabulary -----------------------------------------------------------------------------------------
 
 
 def byte_tokens(vocabulary: Vocabulary) -> list[int]:
-    """The token of each byte; `_NO_TOKEN` where there is none. Of several the last counts."""
+    """The token of each byte; `_NO_TOKEN` if there is none. Of several the last counts."""
     found = [_NO_TOKEN] * 256
     for token, kind in enumerate(vocabulary.first_attributes or vocabulary.attributes):
         if kind & _BYTE and (named := _BYTE_TOKEN.fullmatch(vocabulary.tokens[token])):
@@ -131,7 +131,7 @@ def byte_tokens(vocabulary: Vocabulary) -> list[int]:
 
 
 def in_ten_thousandths(score: float) -> int:
-    """A float32 as llama.cpp counts with it, on x86-64; `_INVALID_SCORE`: the token is never taken.
+    """A float32 in llama.cpp's units, as on x86-64; `_INVALID_SCORE` if the token is never taken.
 
     >>> in_ten_thousandths(-1.5), in_ten_thousandths(0.00005), in_ten_thousandths(float("inf"))
     (-15000, 1, -20000000)
@@ -140,13 +140,13 @@ def in_ten_thousandths(score: float) -> int:
         return _INVALID_SCORE
     scaled = score * 1e4
     whole = math.trunc(scaled)
-    if abs(scaled - whole) >= 0.5:  # halves away from zero, which round() does not do
+    if abs(scaled - whole) >= 0.5:  # round half away from zero, unlike round()
         whole += 1 if scaled > 0 else -1
     return whole if _INVALID_SCORE < whole < 1 << 31 else _INVALID_SCORE
 
 
 def whole_scores(vocabulary: Vocabulary) -> list[int]:
-    """The score of each token in ten-thousandths; `_NOT_LOOKED_UP` for those of bytes."""
+    """The score of each token in ten-thousandths; `_NOT_LOOKED_UP` for byte tokens."""
     kinds = vocabulary.first_attributes or vocabulary.attributes
     scores = vocabulary.scores or array("f", bytes(4 * len(kinds)))
     return [
@@ -161,15 +161,15 @@ _ROOT = 0
 
 
 class Suffixes:
-    """Tokens and all that they end in, as a trie from the last character to the first: a node is a suffix.
+    """All suffixes of tokens as a trie from the last character to the first: a node is a suffix.
 
-    The node at a place of a text is the longest suffix that begins there; what begins there and is shorter, `shorter`
-    leads to, one after the other, down to the empty one.
+    The node at a place of a text is the longest suffix that begins there; `shorter` leads from it to the next shorter
+    one that begins there, and so on down to the empty one.
     """
 
     def __init__(self, tokens: Sequence[str], scores: Sequence[int]) -> None:
-        """`scores` as `whole_scores` gives them."""
-        self._next: dict[int, int] = {}  # node * _NODE + the character in front: node
+        """`scores` as from `whole_scores`."""
+        self._next: dict[int, int] = {}  # node * _NODE + the preceding character: node
         self._shorter = [_ROOT]
         self._ends = [True]  # by node: nothing shorter is looked at
         self._tokens = [_NO_TOKEN]  # by node
@@ -180,7 +180,7 @@ class Suffixes:
             (tokens[token], token, _ROOT) for token, score in enumerate(scores) if score != _NOT_LOOKED_UP
         ]
         length = 0
-        while growing:  # a character more each time, so that all that is shorter is there already
+        while growing:  # one character more each time, so that all shorter ones exist
             length += 1
             longer = []
             for text, token, before in growing:
@@ -208,7 +208,7 @@ class Suffixes:
         return found
 
     def steps(self, node: int) -> tuple[tuple[int, int, int], ...]:
-        """(characters, token, score) of what may be taken where a node is, longest first; `_NO_TOKEN` for the bytes."""
+        """(characters, token, score) of what may be taken at a node, longest first; `_NO_TOKEN` for the bytes."""
         found = self._steps.get(node)
         if found is None:
             made, at = [], node
@@ -225,7 +225,7 @@ class Suffixes:
         return found
 
     def steps_from_end(self, text: str) -> Iterator[tuple[int, tuple[tuple[int, int, int], ...]]]:
-        """Each place of a text, the last first, with the `steps` there."""
+        """Each place of a text, the last first, with its `steps`."""
         following, shorter, ends, node = self._next.get, self._shorter, self._ends, _ROOT
         for at in range(len(text) - 1, -1, -1):
             char = ord(text[at])
@@ -239,7 +239,7 @@ class Suffixes:
     def best_path(self, text: str) -> list[tuple[int, int, int]]:
         """(id, start, end) of the tokens with the highest sum, `_NO_TOKEN` for characters that become bytes.
 
-        Of equal sums the one with the longest token in front counts, at every place.
+        Of equal sums the one with the longest first token counts, at every place.
         """
         size = len(text)
         costs = [0] * (size + 1)
@@ -272,17 +272,17 @@ class Characters(NamedTuple):
     data: bytes
     text: str
     bounds: list[int]
-    stranger: str  # stands for characters beyond Unicode, too
+    stranger: str  # also stands for characters beyond Unicode
 
     def seen(self, at: int) -> bytes:
-        """The bytes that llama.cpp makes of a character."""
+        """The bytes that llama.cpp sees for a character."""
         if self.text[at] == self.stranger:
             return self.data[self.bounds[at] : self.bounds[at + 1]]
         return self.text[at].encode("utf-8", "surrogatepass")
 
 
 class PlamoText:
-    """The `TextModel` (models/model.py) of PLaMo. It remembers nothing."""
+    """The `TextModel` (models/model.py) of PLaMo, without a cache."""
 
     def __init__(self, vocabulary: Vocabulary, cuts_segments: bool) -> None:
         self.vocabulary = vocabulary
@@ -299,20 +299,20 @@ class PlamoText:
 
     @made_once
     def _stranger(self) -> str:
-        """A character of four bytes that no token has, for those that llama.cpp reads beyond Unicode's last one."""
+        """A character of four bytes that is in no token, for those that llama.cpp reads beyond the end of Unicode."""
         known = set().union(*self.vocabulary.tokens)
         return next(char for char in map(chr, range(sys.maxunicode, 0, -1)) if char not in known)
 
     def forget_words(self) -> None:
-        """There are none."""
+        """Nothing to do."""
 
     def words(self, fragment: str | bytes) -> list[str]:
-        """The segments; the whole text where none are cut. Characters beyond Unicode are shown as U+FFFD."""
+        """The segments; the whole text if none are cut. Characters beyond Unicode are shown as U+FFFD."""
         text, shown = self._characters(fragment), self._characters(fragment, "\ufffd")
         return [shown[start:end] for start, end in self.segments(text)]
 
     def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
-        """The ids, a tuple for each segment."""
+        """The ids, one tuple per segment."""
         text = self._characters(fragment)
         if isinstance(fragment, str) or not _BEYOND_UNICODE.search(fragment):
             yield (tuple(self._ids(text[start:end])) for start, end in self.segments(text))
@@ -330,10 +330,10 @@ class PlamoText:
                     yield from self.byte_spans(read, first + start)
 
     def byte_spans(self, read: Characters, at: int) -> Iterator[tuple[int, int, int]]:
-        """The same of the bytes of a character that is in no token."""
+        """The same for the bytes of a character that is in no token."""
         begin, stop = read.bounds[at], read.bounds[at + 1]
         data = read.seen(at)
-        same = len(data) == stop - begin  # else the text wrote it in another way
+        same = len(data) == stop - begin  # otherwise the text has it in another form
         for number, byte in enumerate(data):
             yield self._byte_tokens[byte], begin + number * same, begin + number + 1 if same else stop
 
@@ -344,16 +344,16 @@ class PlamoText:
         return Characters(data, self._characters(fragment), bounds, self._stranger)
 
     def tracer(self) -> Tracer:
-        """What tells the steps."""
+        """The tracer of its steps."""
         from .tracers.plamo import PlamoTracer
 
         return PlamoTracer(self)
 
     def segments(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where the parts that are encoded by themselves begin and end.
+        """Where the parts that are encoded separately begin and end.
 
-        PLaMo-2: all but a byte order mark in front. PLaMo-3: what looks like its special tokens, four or more times
-        the same character but line breaks, and two or more spaces are by themselves; U+EE00 is left out.
+        PLaMo-2: everything except a byte order mark in front. PLaMo-3: text that looks like its special tokens, four or
+        more times the same character (except line breaks), and two or more spaces are separate; U+EE00 is left out.
         """
         if not self._cuts_segments:
             start = int(text.startswith(_BYTE_ORDER_MARK))
@@ -388,12 +388,12 @@ class PlamoText:
         return utf8.decode(self._within_unicode(fragment, stranger))
 
     def _within_unicode(self, data: bytes, stranger: str = "") -> bytes:
-        """`data` with another character for each beyond Unicode; by default `_stranger`, which has as many bytes."""
+        """`data` with each character beyond Unicode replaced, by default with `_stranger`, which has as many bytes."""
         return _BEYOND_UNICODE.sub(lambda _: (stranger or self._stranger).encode(), data)
 
 
 @cache
 def _marker() -> re.Pattern[str]:
-    """What looks like a special token: no white space in it (and what Python, unlike llama.cpp, takes for some)."""
+    """Matches what looks like a special token: no white space in it, nor what only Python takes for white space."""
     spaces = (f"{chr(a)}-{chr(b - 1)}" for a, b, c in zip(STARTS, STARTS[1:], CLASSES) if c == "W")
     return re.compile(rf"<\|plamo:[^|\x1c-\x1f{''.join(spaces)}]{{0,64}}\|>")

@@ -4,8 +4,8 @@
 
 Source: src/llama-vocab.cpp, llm_tokenizer_rwkv_session and llama_unescape_rwkv_token.
 
-But: where a text has the beginning of tokens and no whole one, llama.cpp goes back to the beginning of the text, and on
-until memory is full. Here it is as where no token begins: the unknown token stands for one byte.
+But: where a text has the beginning of a token and no whole one, llama.cpp returns to the beginning of the text, again
+and again until memory is full. Here the unknown token then stands for one byte, as where no token begins.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ class RWKVModel(TokenizerModel):
         return _FLAGS
 
     def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
-        """Whether a token is a newline. Where none is, llama.cpp says nothing, and where one begins with it, hangs."""
+        """Whether a token is a newline. Without one llama.cpp says nothing; where a token begins with it, it hangs."""
         return any(text in token_to_id for text in ("\\n", "\n", "\\x0a", "\\\n"))
 
     def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int]) -> int | None:
-        """The token of a newline; llama.cpp asks before it knows the unknown token."""
+        """The token of a newline; llama.cpp looks it up before it knows the unknown token."""
         first = next(iter(plain_ids), NO_TOKEN)
         is_token = first != NO_TOKEN and unescape(vocabulary.tokens[first]) == b"\n"
         return first if is_token else None
 
     def piece(self, text: str, attribute: int) -> bytes:
-        """The bytes of any token, whatever its attributes are."""
+        """The bytes of any token, whatever its attributes."""
         return unescape(text)
 
     def added_names(self, add_bos: bool, add_eos: bool) -> tuple[Sequence[str], Sequence[str]]:
@@ -124,19 +124,19 @@ class RWKVText:
         return Trie((unescape(text), token) for token, text in enumerate(self.vocabulary.tokens))
 
     def unescaped(self, token: int) -> bytes:
-        """The bytes that a token is found by."""
+        """The bytes that a token matches."""
         return unescape(self.vocabulary.tokens[token])
 
     def forget_words(self) -> None:
-        """There are none."""
+        """Nothing to do."""
 
     def words(self, fragment: str | bytes) -> list[str]:
-        """The text as it is: nothing splits it."""
+        """The whole text: nothing splits it."""
         text = fragment if isinstance(fragment, str) else fragment.decode("utf-8", "replace")
         return [text] if text else []
 
     def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
-        """The ids, each in a tuple of its own, many of them at a time."""
+        """The ids, each in its own tuple, many at a time."""
         run: list[tuple[int, ...]] = []
         for token, _, _ in self.spans(fragment):
             run.append((token,))
@@ -156,7 +156,7 @@ class RWKVText:
             at = end
 
     def tracer(self) -> Tracer:
-        """Its steps one at a time."""
+        """The tracer of its steps."""
         from .tracers.rwkv import RWKVTracer
 
         return RWKVTracer(self)

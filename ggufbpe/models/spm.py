@@ -3,13 +3,13 @@
     fragment -> a space before it, spaces as U+2581 -> words -> merging (bpe/merge.py), the best score first -> ids
 
 Two neighbours may be merged if their joined text is a token of any kind. The pair with the best score goes first, of
-equal ones the leftmost. What is no token in the end is a single character, and becomes the tokens of its bytes. So
-llama.cpp's way back over the merges (`resegment`) never has anything to do: what was merged is a token.
+equal ones the leftmost. A symbol that is not a token in the end is a single character, and becomes the tokens of its
+bytes. So llama.cpp's way back over the merges (`resegment`) never has anything to do: what was merged is a token.
 
-A text is read as llama.cpp reads it here: by the length that the first byte of a character announces. Bytes that are
-no character then, as the text is not UTF-8, become the tokens of single bytes, too.
+A text is read as llama.cpp reads it here: by the length that the first byte of a character announces. Bytes that
+form no character, in text that is not UTF-8, also become the tokens of single bytes.
 
-But: llama.cpp throws where a byte has no token; that is a `ValueError` here. A score that is not a number is a
+But: where llama.cpp throws because a byte has no token, there is a `ValueError` here. A score that is not a number is a
 `VocabularyError`: it has no order, and llama.cpp's ids depend on how its queue is laid out.
 
 Source: src/llama-vocab.cpp, llm_tokenizer_spm_session, and llama_vocab::impl::tokenize.
@@ -69,11 +69,11 @@ class SpmModel(TokenizerModel):
 
     @property
     def keeps_text(self) -> bool:
-        """Not where a space is put before it."""
+        """No: a space is put before it."""
         return False
 
     def recognizes(self, looks: Looks) -> bool:
-        """Words begin with U+2581, and scores are ranks; where they tell nothing, there are tokens for bytes."""
+        """Words begin with U+2581, and scores are ranks; if scores say nothing, there are byte tokens."""
         if not looks.begins_words or looks.has_merges or looks.has_charsmap:
             return False
         return looks.has_ranks or (looks.has_bytes and not looks.has_logarithms)
@@ -99,7 +99,7 @@ class SpmModel(TokenizerModel):
         return _byte_token(ord("\n"), token_to_id) is not None
 
     def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int]) -> int | None:
-        """That token, whatever the text becomes; llama.cpp then takes the default PAD, of which SPM has none."""
+        """That token, whatever the text becomes; else llama.cpp takes the default PAD, which SPM does not have."""
         return _byte_token(ord("\n"), vocabulary.token_to_id)
 
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> SpmText:
@@ -157,11 +157,11 @@ class ScoreEncoder(WordEncoder):
         self._scores = vocabulary.scores
 
     def score(self, left: str, right: str) -> float:
-        """That of the token that the merge makes; without scores, all are 0."""
+        """The score of the token that the merge makes; without scores, all are 0."""
         return self._scores[self._tokens[left + right]] if self._scores else 0.0
 
     def fallback(self, symbol: str) -> list[tuple[int, int]]:
-        """(id, byte offset in the symbol) for a character that is no token. `ValueError` for a byte without one."""
+        """(id, byte offset in the symbol) for a character that is not a token. `ValueError` for a byte without one."""
         found = []
         for at, byte in enumerate([_bare_byte(symbol)] if _is_bare(symbol) else symbol.encode()):
             token = _byte_token(byte, self._tokens)
@@ -192,7 +192,7 @@ class SpmText:
 
     @made_once
     def word_ends(self) -> re.Pattern[str]:
-        """Matches before a space where no token joins it to the character in front: no merge crosses there."""
+        """Matches before a space that no token joins to the preceding character: no merge crosses there."""
         joined = {
             text[place - 1]
             for text in self.vocabulary.tokens
@@ -207,13 +207,13 @@ class SpmText:
             self.word_ids.clear()
 
     def tracer(self) -> Tracer:
-        """Its steps one at a time."""
+        """The tracer of its steps."""
         from .tracers.spm import SpmTracer
 
         return SpmTracer(self)
 
     def plain(self, fragment: str | bytes) -> str:
-        """A fragment as it is merged. Bytes that are no character are `_bare_byte`s, which are in no token."""
+        """A fragment as it is merged. Bytes that are not characters are `_bare_byte`s, which are in no token."""
         if isinstance(fragment, str):
             return self.prefix + (escape_spaces(fragment) if self._space == SPACE else fragment)
         return self.prefix + fragment.replace(b" ", self._space.encode()).decode("utf-8", _ERRORS)
@@ -223,7 +223,7 @@ class SpmText:
         return self.word_ends.split(self.plain(fragment)) if fragment else []
 
     def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
-        """The ids, in tuples of one a word, many of them at a time."""
+        """The ids, one tuple per word, many words at a time."""
         yield map(self.word_ids.__getitem__, self.words(fragment))
 
     def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
@@ -258,12 +258,12 @@ def _places(part: str, text: str) -> Iterator[int]:
 
 
 def _byte_token(byte: int, token_to_id: Mapping[str, int]) -> int | None:
-    """llama_vocab::byte_to_token. No token is a single byte that is not ASCII, for tokens are UTF-8."""
+    """llama_vocab::byte_to_token. No token is a single non-ASCII byte, since tokens are UTF-8."""
     token = token_to_id.get(BYTE_TOKENS[byte])
     return token_to_id.get(chr(byte)) if token is None and byte < 0x80 else token
 
 
-_BARE = 0xDC00  # a byte that is no character stands as a surrogate, which is in no text and in no token
+_BARE = 0xDC00  # a byte that is not a character becomes a surrogate, which is in no text and no token
 
 
 def _is_bare(char: str) -> bool:
@@ -278,7 +278,7 @@ _ERRORS = "ggufbpe.spm"
 
 
 def _handle(error: UnicodeError) -> tuple[str, int]:
-    """The bytes that the first one announces as a character and that are none; unicode_len_utf8 in src/unicode.cpp."""
+    """The bytes that the first one announces as a character but that are none; unicode_len_utf8 in src/unicode.cpp."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     lead = error.object[error.start]

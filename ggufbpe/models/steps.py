@@ -2,11 +2,11 @@
 
     a room of `models/` -> [this file] -> trace/, views/
 
-Code that looks at steps knows these kinds and no model. `start` and `end` are bytes of the text. Inside a word there
-is a `position`: for a merge it counts the symbols that the word has before merging, for matches and edges the bytes of
-the UTF-8 of `Word.written`.
+Code that inspects steps knows these kinds and no model. `start` and `end` are bytes of the text. Inside a word,
+`position` counts, for a merge, the symbols that the word has before merging; for matches and edges, bytes of the UTF-8
+of `Word.written`.
 
-A word is made into tokens in one of three ways: by merges, by the longest matches, or by the best path through a
+A word is cut into tokens in one of three ways: by merges, by the longest matches, or by the best path through a
 lattice. A model that keeps a table of the best sum for each position reports it as a lattice.
 """
 
@@ -23,7 +23,7 @@ from ..errors import printable
 class TracedStage(NamedTuple):
     """One stage of the pre-tokenizer: the alternatives of its pattern, in the order in which they are tried.
 
-    As llama.cpp writes them; where there is a `step`, a function of split.py, the work is done in another way. Those
+    As llama.cpp writes them; a `step`, if any, is a function of split.py that does the same differently. Alternatives
     after the first `in_pattern` are not in the pattern that `list-pre` shows: llama.cpp's splitter adds them.
     """
 
@@ -43,13 +43,13 @@ class Fragment(NamedTuple):
     start: int
     end: int
     token: int | None = None
-    dropped_by: int | None = None  # the special token that strips the white space; None: no token has any
+    dropped_by: int | None = None  # the special token that strips the white space; None if no token has it
 
 
 class Change(NamedTuple):
     """What normalization turned a part of the text into, and why.
 
-    `reasons` are of these, in the order in which they acted:
+    `reasons` are among these, in the order in which they applied:
     - "space_prefix": a space goes before the fragment (`start` is `end`)
     - "escaped_space": a space is written as U+2581
     - "extra_white_space": runs of spaces become one, and none stay at the ends
@@ -60,7 +60,7 @@ class Change(NamedTuple):
     - "alone": punctuation or a CJK character is a word of its own, with spaces around it
     - "charsmap": the model's precompiled map replaces it
     - "not_utf8": a byte that is not UTF-8 becomes U+FFFD; PLaMo also decodes overlong forms of characters
-    - "left_out": PLaMo does not look at a byte order mark in front, or at U+EE00
+    - "left_out": PLaMo ignores a byte order mark in front, and U+EE00
     """
 
     start: int
@@ -71,7 +71,7 @@ class Change(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """The piece in which a word was after a stage, and the alternative that took it; None if none did."""
+    """The piece that a word was in after a stage, and the alternative that took it; None if none did."""
 
     stage: int
     alternative: int | None
@@ -82,7 +82,7 @@ class Cut(NamedTuple):
 class Merge(NamedTuple):
     """`left` and `right` become one symbol; `position` is where `left` begins, in symbols before merging.
 
-    The lowest rank comes first. Where tokens have scores, `score` is that of the token made, and the highest is rank 0.
+    The lowest rank comes first. If tokens have scores, `score` is that of the token made, and the highest is rank 0.
     """
 
     rank: int
@@ -101,7 +101,7 @@ class TriedToken(NamedTuple):
 
 
 class Match(NamedTuple):
-    """All tokens at a position, the shortest first; the last one is `taken`, None where there is none.
+    """All tokens at a position, the shortest first; the last one is `taken`, None if there is none.
 
     Some token agrees with the text for `reach` bytes from the position: no longer one was possible.
     """
@@ -113,7 +113,7 @@ class Match(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """One way on in a lattice: a token over `length` bytes. The unknown token's has the text that it stands for.
+    """One edge of a lattice: a token over `length` bytes. The unknown token's has the text that it stands for.
 
     None for the token: a character as the tokens of its bytes.
     """
@@ -128,7 +128,7 @@ class Edge(NamedTuple):
 class Path(NamedTuple):
     """A way through a lattice. `score` is the sum of its edges' scores, `total` what the model compares.
 
-    `total` is what comes before the word and then each score, added one after the other in doubles.
+    `total` is the total before the word and then each score, added one after the other in doubles.
     """
 
     edges: tuple[Edge, ...]
@@ -137,23 +137,23 @@ class Path(NamedTuple):
 
 
 class WordLattice(NamedTuple):
-    """All ways to make a word of tokens: `edges` in the order in which they are tried.
+    """All ways to cut a word into tokens: `edges` in the order in which they are tried.
 
-    The path of the highest total counts; of equal ones at a position, the one whose last edge is tried first. Where it
-    `is_from_end`, paths grow from the end of the word to its beginning, so that the edge in front is the last one.
+    The path of the highest total wins; of equal ones at a position, the one whose last edge is tried first. If
+    `is_from_end`, paths grow from the end of the word to its beginning, so that the first edge is the last one added.
     """
 
     before: float  # the total of the words before this one
     edges: tuple[Edge, ...]
     best: Path
-    next_best: Path | None  # None where there is no other
+    next_best: Path | None  # None if there is no other
     is_from_end: bool = False
 
 
 class Symbol(NamedTuple):
-    """A part of a word with its ids: one, or where it is no token itself, those of its bytes that have one.
+    """A part of a word with its ids: one, or if it is not a token itself, those of its bytes that have one.
 
-    An unknown symbol has the unknown token; none, where that began in the word before and goes on here.
+    An unknown symbol has the unknown token; or no id, if that token began in the previous word and continues here.
     """
 
     text: str
@@ -166,14 +166,14 @@ class Symbol(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A piece that is made into tokens by itself. Of a model that knows no words, a word is one match."""
+    """A piece that is encoded separately. For a model without words, a word is one match."""
 
     text: str  # as it was split: normalized, spaces escaped, undecodable bytes U+FFFD
     start: int
     end: int
     fragment: int
     cuts: tuple[Cut, ...]  # one a stage
-    written: str  # as it is looked up, in the byte-level alphabet if the model has it; odd bytes as U+DC80 up
+    written: str  # as it is looked up, in the byte alphabet if the model has it; odd bytes as U+DC80 and up
     whole: str | None  # the flag by which the word was taken as one token: "ignore_merges" or "newline_runs"
     merges: tuple[Merge, ...]
     symbols: tuple[Symbol, ...]
@@ -185,7 +185,7 @@ class Word(NamedTuple):
 
 
 def written_bytes(written: str) -> bytes:
-    """What stands in `Word.written`, in bytes: those that were no character as they were."""
+    """The bytes of `Word.written`, with invalid bytes as they were."""
     try:
         return written.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:  # the text has surrogates of its own
@@ -212,7 +212,7 @@ Step = Fragment | Change | EncodedWord
 
 
 class Alone(NamedTuple):
-    """A piece merged by itself: how, the symbols that it becomes, and all merges that would make it of two parts."""
+    """A piece merged by itself: its merges, the symbols that they leave, and all merges that result in it."""
 
     merges: tuple[Merge, ...]
     symbols: tuple[str, ...]
@@ -220,21 +220,21 @@ class Alone(NamedTuple):
 
 
 class Tracer:
-    """Plain text to ids, step by step, and what a token is there. It may cache words."""
+    """Plain text to ids, step by step, and the role of each token. It may cache words."""
 
     splits = True  # into words, before anything is looked up
-    unknown: int | None = None  # the token of what no token makes up
+    unknown: int | None = None  # the token for text that no other token covers
 
     @property
     def stages(self) -> tuple[TracedStage, ...]:
-        """The stages of the pre-tokenizer, with what is matched in each; none where there are no patterns."""
+        """The stages of the pre-tokenizer, with their rules; none if there are no patterns."""
         return ()
 
     def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
         """The steps of a fragment that begins at byte `start`, in the order of the text.
 
-        A part of it that is dropped, is a token or is split comes as a `Fragment`, followed by its words, each behind
-        the changes of what it is made of.
+        A part of it that is dropped, is a token or is split comes as a `Fragment`, then come its words, each after the
+        changes of its text.
         """
         raise NotImplementedError
 
@@ -243,41 +243,41 @@ class Tracer:
         raise NotImplementedError
 
     def spellings(self, piece: str) -> list[str]:
-        """How the vocabulary may write what a user calls `piece`, the likeliest first."""
+        """How the vocabulary may write the text that a user calls `piece`, the likeliest first."""
         raise NotImplementedError
 
     def looked_up(self, token: int) -> str:
-        """A token as it stands in `Word.written`."""
+        """A token as in `Word.written`."""
         raise NotImplementedError
 
     def written(self, text: str) -> str:
-        """Text as it would stand in `Word.written`."""
+        """Text as it would be in `Word.written`."""
         return text
 
     def by_position(self, written: str) -> str:
-        """What stands in `Word.written`, one character for each position."""
+        """`Word.written` with one character for each position."""
         return written.encode("utf-8", "surrogateescape").decode("latin-1")
 
     def is_for_text(self, token: int) -> bool:
-        """Whether plain text may become it."""
+        """Whether plain text may become the token."""
         return True
 
     def alone(self, looked_up: str) -> Alone | None:
-        """A piece merged by itself; None where nothing is merged."""
+        """A piece merged by itself; None if the model does not merge."""
         return None
 
 
 @runtime_checkable
 class Traceable(Protocol):
-    """A `TextModel` (model.py) that tells its steps."""
+    """A `TextModel` (model.py) whose steps can be traced."""
 
     def tracer(self) -> Tracer:
-        """What tells them."""
+        """Its tracer."""
         ...
 
 
 def joined(changes: Iterator[Change]) -> Iterator[Change]:
-    """Changes of the same reasons that follow each other as one, but for characters that stand alone."""
+    """Joins adjacent changes of the same reasons, except characters that stand alone."""
     last: Change | None = None
     for change in changes:
         if (
@@ -297,7 +297,7 @@ def joined(changes: Iterator[Change]) -> Iterator[Change]:
         yield last
 
 
-_LEAST = -1.7976931348623157e308  # the total of what cannot be reached
+_LEAST = -1.7976931348623157e308  # the total of an unreachable position
 
 
 def word_lattice(
@@ -305,11 +305,11 @@ def word_lattice(
 ) -> WordLattice | None:
     """The best two paths over edges that come in the order in which they are tried.
 
-    Their positions ascend, or from the end descend. None where no path reaches the other end, as with scores that are
+    Their positions ascend, or descend from the end. None if no path reaches the other end, as with scores that are
     not finite.
     """
     begin, goal = (size, 0) if is_from_end else (0, size)
-    # Of each position the best two: the total, the last edge, and which of the two paths to its beginning.
+    # The best two of each position: the total, the last edge, and which of the two paths leads to its beginning.
     nodes: dict[int, list[tuple[float, int, int]]] = {begin: [(before, -1, 0)]}
     for number, edge in enumerate(edges):
         come, go = edge.position, edge.position + edge.length
@@ -320,7 +320,7 @@ def word_lattice(
             total = so_far + edge.score
             if not total > _LEAST:
                 continue
-            at = sum(total <= entry[0] for entry in there)  # behind equal ones
+            at = sum(total <= entry[0] for entry in there)  # after equal ones
             there.insert(at, (total, number, which))
             del there[2:]
     ends = nodes.get(goal, [])
@@ -341,14 +341,14 @@ def word_lattice(
 
 
 def path_of(edges: tuple[Edge, ...], before: float) -> Path:
-    """A path over these edges, behind words of this total."""
+    """A path over these edges, after words of this total."""
     scores = [edge.score for edge in edges]
     *_, total = accumulate(scores, initial=before)
     return Path(edges, sum(scores) if isinstance(total, int) else fsum(scores), total)
 
 
 def best_path_with(lattice: WordLattice, token: int, position: int, length: int) -> Path | None:
-    """The best of the paths that take a token at a position; None where there is none."""
+    """The best of the paths that take a token at a position; None if there is none."""
     end = position + length
     through = [
         edge

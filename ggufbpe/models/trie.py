@@ -49,7 +49,7 @@ class Trie:
         return found
 
     def tried(self, text: Sequence[int], start: int) -> tuple[list[tuple[int, int]], int]:
-        """All tokens at `start`, the shortest first, and where each ends; and how far some token agrees with the text.
+        """All tokens at `start`, the shortest first, with their ends; and how far some token agrees with the text.
 
         >>> Trie([(b"a", 1), (b"abc", 2), (b"abxy", 3)]).tried(b"abxz", 0)
         ([(1, 1)], 3)

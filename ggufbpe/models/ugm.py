@@ -2,8 +2,8 @@
 
     fragment -> CharsmapNormalizer (user-defined tokens, Charsmap, spaces) -> best_path (Viterbi) -> ids
 
-Texts are bytes: what is not UTF-8 is up to the normalizer. All sums are doubles, added in llama.cpp's order, so that
-ties are broken alike.
+Texts are bytes: the normalizer handles those that are not UTF-8. All sums are doubles, added in llama.cpp's order, so
+that ties are broken alike.
 
 Where llama.cpp throws an exception (an offset in the charsmap that leads out of it) there is a `ValueError`, for the
 texts that lead there and no others.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .steps import Tracer
 
 _NORMAL, _UNUSED, _USER_DEFINED = 4, 2, 16  # vocab/vocabulary.py, which imports this room
-_MATCHED = _NORMAL | _USER_DEFINED | _UNUSED  # what plain text may become
+_MATCHED = _NORMAL | _USER_DEFINED | _UNUSED  # tokens that plain text may become
 _SPACE = SPACE.encode()
 _REPLACEMENT = "\ufffd".encode()
 _CODE_UNITS = (
@@ -74,7 +74,7 @@ class UnigramModel(TokenizerModel):
         return looks.begins_words and not looks.has_merges and (looks.has_logarithms or looks.has_charsmap)
 
     def charsmap(self, file: Metadata) -> bytes:
-        """`VocabularyError` for one whose size is not what it says, which llama.cpp refuses as well."""
+        """`VocabularyError` if its size is not what it says, which llama.cpp refuses as well."""
         key = TokenizerKey.PRECOMPILED_CHARSMAP
         if not typed.has(file, key):
             return b""
@@ -91,15 +91,15 @@ class UnigramModel(TokenizerModel):
         return data
 
     def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
-        """None: spaces are written as U+2581, and that is all."""
+        """No pre-tokenizer: spaces are written as U+2581, and that is all."""
         return _NO_PRE_TOKENIZER
 
     def has_line_break(self, entry: PreTokenizer, token_to_id: Mapping[str, int]) -> bool:
-        """Asked for when the whole is there: see `check`."""
+        """Known only once everything is loaded: see `check`."""
         return True
 
     def check(self, file: Metadata, vocabulary: Vocabulary, warn: Warn) -> None:
-        """A `VocabularyError` where llama.cpp finds no token for a line break, or one that is none, and so refuses."""
+        """`VocabularyError` if llama.cpp finds no token for a line break, or an id without a token, and so refuses."""
         key, problem = TokenizerKey.LIST, ""
         try:
             if not _line_break(vocabulary):
@@ -121,7 +121,7 @@ class UnigramModel(TokenizerModel):
             )
 
     def line_break(self, vocabulary: Vocabulary, plain_ids: Iterable[int] = ()) -> int:
-        """What "\\n" becomes before the file's special ids are known: by T5's own, for unknown and for nothing."""
+        """What "\\n" becomes before the file's special ids are known: with T5's own, for unknown and for none."""
         text = _line_break(vocabulary)
         first = _first_attributes(vocabulary)
         lattice = _lattice(vocabulary, first, self.default_ids["unk"])
@@ -155,14 +155,14 @@ class UnigramModel(TokenizerModel):
 
 
 class UnigramText:
-    """The `TextModel` (models/model.py) of unigram models. It remembers nothing."""
+    """The `TextModel` (models/model.py) of unigram models, without a cache."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
 
     @made_once
     def normalizer(self) -> CharsmapNormalizer:
-        """Plain text to what is looked up."""
+        """Plain text to text for lookup."""
         from ..vocab.tokens import tokens_with
 
         vocabulary = self.vocabulary
@@ -176,7 +176,7 @@ class UnigramText:
 
     @made_once
     def lattice(self) -> Lattice:
-        """What is looked up to ids."""
+        """Normalized text to ids."""
         lattice = _lattice(self.vocabulary, self.vocabulary.attributes, self.vocabulary.special_ids["unk"])
         return lattice._replace(tokens=_prefixes(_matched(self.vocabulary)))
 
@@ -187,18 +187,18 @@ class UnigramText:
         return frozenset(t[at - 1] for t in tokens for at in range(1, len(t)) if t.startswith(_SPACE, at))
 
     def tracer(self) -> Tracer:
-        """Its steps one at a time."""
+        """The tracer of its steps."""
         from .tracers.ugm import UnigramTracer
 
         return UnigramTracer(self)
 
     def words(self, fragment: str | bytes) -> list[str]:
-        """The normalized text, cut before each space that no token joins to what is before it."""
+        """The normalized text, cut before each space that no token joins to the text before it."""
         text = self.normalizer.normalize(_bytes_of(fragment)).text
         return [text[a:b].decode("utf-8", "replace") for a, b in self.word_bounds(text)]
 
     def is_matched(self, token: int) -> bool:
-        """Whether plain text may become it."""
+        """Whether plain text may become the token."""
         return bool(_first_attributes(self.vocabulary)[token] & _MATCHED)
 
     def word_bounds(self, text: bytes) -> Iterator[tuple[int, int]]:
@@ -212,7 +212,7 @@ class UnigramText:
             yield start, len(text)
 
     def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
-        """The ids: all of them are one tuple, since every sum begins with the first token."""
+        """The ids, all in one tuple, since every sum begins with the first token."""
         text = self.normalizer.normalize(_bytes_of(fragment)).text
         yield (tuple(token for token, _, _ in self.lattice.best_path(text)),)
 
@@ -230,7 +230,7 @@ class UnigramText:
 
 
 class Normalized(NamedTuple):
-    """What text became, and for each byte of it which bytes of the text it stands for."""
+    """The normalized text, and for each of its bytes which bytes of the text it stands for."""
 
     text: bytes
     starts: Sequence[int]
@@ -238,22 +238,23 @@ class Normalized(NamedTuple):
 
 
 class CharsmapNormalizer(NamedTuple):
-    """User-defined tokens stay as they are, the charsmap maps all else; then spaces are normalized."""
+    """User-defined tokens stay as they are, the charsmap maps everything else; then spaces are normalized."""
 
     charsmap: Charsmap
-    user_defined: Mapping[bytes, int]  # and all that such tokens begin with
+    user_defined: Mapping[bytes, int]  # and every beginning of such a token
     add_space_prefix: bool
     remove_extra_whitespaces: bool
 
     def normalize(self, text: bytes) -> Normalized:
-        """`text` with spaces as U+2581. `ValueError` where the charsmap leads out of itself.
+        """`text` with spaces as U+2581. `ValueError` if the text leads out of the charsmap.
 
-        One goes before the first character that is no space (`add_space_prefix`), or before each that follows one or
-        begins the text, when the others go (`remove_extra_whitespaces`). It stands for the spaces that it replaces.
+        One U+2581 goes before the first character that is not a space (`add_space_prefix`), or, if the other spaces are
+        dropped (`remove_extra_whitespaces`), before each that follows one or begins the text. It stands for the spaces
+        that it replaces.
         """
         made, starts, ends = bytearray(), array("Q"), array("Q")
         is_prefix_due, merges = self.add_space_prefix, self.remove_extra_whitespaces
-        is_in_word, space_start, space_end = False, -1, -1  # spaces that are not yet written
+        is_in_word, space_start, space_end = False, -1, -1  # spaces not yet written
 
         def put(what: bytes, start: int, end: int) -> None:
             made.extend(what)
@@ -287,10 +288,9 @@ class CharsmapNormalizer(NamedTuple):
         return Normalized(bytes(made), starts, ends)
 
     def next_piece(self, text: bytes, start: int) -> tuple[bytes, int]:
-        """What the text at `start` becomes before spaces are normalized, and how many bytes of it do."""
-        """What the next bytes of `text` become, and how many these are."""
+        """The text at `start` before spaces are normalized, and how many bytes of `text` it stands for."""
         if self.user_defined:
-            end = start  # whatever a user-defined token begins with is enough
+            end = start  # the beginning of a user-defined token is enough
             while end < len(text) and text[start : end + 1] in self.user_defined:
                 end += 1
             if end > start:
@@ -304,7 +304,7 @@ class CharsmapNormalizer(NamedTuple):
         if lead < 0x80 or (
             0xC0 <= lead < 0xF8 and len(char) == length and all(byte & 0xC0 == 0x80 for byte in char[1:])
         ):
-            return char, length  # overlong forms, surrogates and what is beyond Unicode pass as they are
+            return char, length  # overlong forms, surrogates and code points beyond Unicode pass unchanged
         return _REPLACEMENT, 1
 
 
@@ -314,17 +314,17 @@ class CharsmapNormalizer(NamedTuple):
 class Lattice(NamedTuple):
     """All ways to cut a text into tokens."""
 
-    tokens: Mapping[bytes, int]  # the id of each token, and -1 for what some token begins with
+    tokens: Mapping[bytes, int]  # the id of each token, and -1 for beginnings of tokens
     scores: Sequence[float]  # by id
     is_user_defined: Sequence[int]  # by id, not 0: the score is 0
     unknown: int
     unknown_score: float
 
     def best_path(self, text: bytes) -> list[tuple[int, int, int]]:
-        """(id, start, end) of the tokens whose scores make the highest sum; unknown ones in a row are one.
+        """(id, start, end) of the tokens with the highest sum of scores; consecutive unknown ones are one.
 
-        Tokens begin where characters do. A character that is no token by itself may also be the unknown token. Of
-        equal sums the one whose last token begins first counts.
+        Tokens begin where characters do. A character that is not a token by itself may also be the unknown token. Of
+        equal sums the one whose last token begins first wins.
         """
         size = len(text)
         sums = [0.0, *(_LEAST,) * size]
@@ -332,20 +332,20 @@ class Lattice(NamedTuple):
         known = self.tokens.get
         at = 0
         while at < size:
-            behind = min(at + _CODE_UNITS[text[at] >> 4], size)
+            after = min(at + _CODE_UNITS[text[at] >> 4], size)
             so_far = sums[at]
             is_found = False
             end = at + 1
             while end <= size and (token := known(text[at:end])) is not None:
                 if token >= 0:
-                    is_found = is_found or end == behind
+                    is_found = is_found or end == after
                     sum_here = so_far + (0.0 if self.is_user_defined[token] else self.scores[token])
                     if sum_here > sums[end]:
                         sums[end], starts[end], ids[end] = sum_here, at, token
                 end += 1
-            if not is_found and so_far + self.unknown_score > sums[behind]:
-                sums[behind], starts[behind], ids[behind] = so_far + self.unknown_score, at, self.unknown
-            at = behind
+            if not is_found and so_far + self.unknown_score > sums[after]:
+                sums[after], starts[after], ids[after] = so_far + self.unknown_score, at, self.unknown
+            at = after
         path: list[tuple[int, int, int]] = []
         end = size
         while end:
@@ -358,24 +358,24 @@ class Lattice(NamedTuple):
         return path[::-1]
 
     def ways(self, text: bytes) -> Iterator[tuple[int, int, int, float]]:
-        """(id, start, end, score) of all ways on from each character, in the order in which `best_path` tries them."""
+        """(id, start, end, score) of all edges from each character, in the order in which `best_path` tries them."""
         at = 0
         while at < len(text):
-            behind = min(at + _CODE_UNITS[text[at] >> 4], len(text))
+            after = min(at + _CODE_UNITS[text[at] >> 4], len(text))
             is_found = False
             end = at + 1
             while end <= len(text) and (token := self.tokens.get(text[at:end])) is not None:
                 if token >= 0:
-                    is_found = is_found or end == behind
+                    is_found = is_found or end == after
                     yield token, at, end, 0.0 if self.is_user_defined[token] else self.scores[token]
                 end += 1
             if not is_found:
-                yield self.unknown, at, behind, self.unknown_score
-            at = behind
+                yield self.unknown, at, after, self.unknown_score
+            at = after
 
 
 def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int | None) -> Lattice:
-    """The lattice of a vocabulary, without its tokens. Where there is no unknown token, llama.cpp gives -1, too."""
+    """The lattice of a vocabulary, without its tokens. Without an unknown token, llama.cpp gives -1, too."""
     scores = vocabulary.scores or array("f", [0.0]) * len(vocabulary.tokens)
     normal = (score for score, kind in zip(scores, _first_attributes(vocabulary)) if kind & _NORMAL)
     lowest = _LARGEST_FLOAT
@@ -391,12 +391,12 @@ def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int | N
 
 
 def _line_break(vocabulary: Vocabulary) -> bytes:
-    """What a line break is normalized to. `ValueError` where the charsmap is damaged just there."""
+    """The normalized form of a line break. `ValueError` if the charsmap is damaged just there."""
     return UnigramText(vocabulary).normalizer.normalize(b"\n").text
 
 
 def _first_attributes(vocabulary: Vocabulary) -> Sequence[int]:
-    """Attributes as they were when llama.cpp made its tries: before special tokens were found by their texts."""
+    """Attributes when llama.cpp made its tries: before special tokens were found by their texts."""
     return vocabulary.first_attributes or vocabulary.attributes
 
 
@@ -408,7 +408,7 @@ def _matched(vocabulary: Vocabulary) -> Iterator[tuple[bytes, int]]:
 
 
 def _prefixes(tokens: Iterable[tuple[bytes, int]]) -> dict[bytes, int]:
-    """A trie, written flat: each token with its id, and whatever a token begins with, with -1."""
+    """A trie, written flat: each token with its id, and each beginning of a token with -1."""
     found: dict[bytes, int] = {}
     for text, token in tokens:
         found[text] = token

@@ -1,4 +1,4 @@
-"""Words between white space, each by byte pair encoding of its own: the model `whitespace`.
+"""Words between white space, each by byte pair encoding on its own: the model `whitespace`.
 
 Source: src/llama-vocab.cpp, llm_tokenizer_whitespace_session.
 """
@@ -32,16 +32,16 @@ class WhitespaceModel(BytePairModel):
         return False
 
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> BytePairText:
-        """Words as they are found between white space."""
+        """The words between white space."""
         return WhitespaceText(vocabulary, most_words)
 
     def kernel_step(self, vocabulary: Vocabulary) -> str:
-        """Lower case where the vocabulary says so."""
+        """Lower case if the vocabulary says so."""
         return "lowered_words" if vocabulary.lowercase else "spaced_words"
 
 
 class WhitespaceText(BytePairText):
-    """Splits what stands between white space, each piece by itself."""
+    """Splits the text between white space, each run separately."""
 
     def pieces(self, text: str) -> Iterator[tuple[str, int]]:
         """The runs without white space."""

@@ -1,4 +1,4 @@
-"""The ids of words that were encoded before, for the reference engine."""
+"""A cache of the ids of words, for the reference engine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _CACHED_LENGTH = 128  # characters
 
 
 class EncodesWords(Protocol):
-    """What makes ids of a word that is not cached."""
+    """Encodes words that are not cached."""
 
     def ids(self, word: str) -> tuple[int, ...]:
         """The ids of `word`."""
@@ -20,7 +20,7 @@ E_co = TypeVar("E_co", bound=EncodesWords, covariant=True)
 
 
 class WordCache(dict[str, tuple[int, ...]], Generic[E_co]):
-    """The ids of words, encoded when first asked for. A full cache is emptied."""
+    """The ids of words, encoded on first use. A full cache is emptied."""
 
     def __init__(self, encoder: E_co, most_words: int | None = None) -> None:
         super().__init__()

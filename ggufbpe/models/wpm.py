@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from .steps import Tracer
 
 _FLAGS = PreTokenizer("", "", byte_encode=False, add_bos=True, add_sep=True)
-_BEGIN = SPACE  # before each word, in the texts of tokens
-# CJK as in BERT's own code; one range begins at U+2B920, where HF tokenizers' has a slip that llama.cpp follows.
+_BEGIN = SPACE  # begins the text of a token that begins a word
+# CJK as in BERT's own code; one range begins at U+2B920, a slip in HF tokenizers that llama.cpp follows.
 CJK = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -55,7 +55,7 @@ class WordPieceModel(TokenizerModel):
     flags = ("lowercase", "strip_accents")
 
     def recognizes(self, looks: Looks) -> bool:
-        """BERT's names, and words that begin with U+2581, or parts of them with ##, and nothing to merge them by."""
+        """BERT's names, and words that begin with U+2581 or continue with ##, and no merges."""
         pieces = looks.begins_words or looks.continues_words
         return (
             pieces
@@ -97,16 +97,16 @@ class WordPieceModel(TokenizerModel):
 
 
 class BertNormalizer(dict[int, str]):
-    """What becomes of each character, for `str.translate`; found when first asked for.
+    """The replacement of each character, for `str.translate`; found on first use.
 
-    White space becomes a space, what is a word by itself gets one on both sides, what is dropped becomes nothing.
+    White space becomes a space, a character that stands alone gets one on both sides, a dropped one becomes nothing.
 
     >>> "Ça, Überall!".translate(BertNormalizer(lowercase=True, strip_accents=True))
     'ca ,  uberall ! '
     """
 
     def __init__(self, *, lowercase: bool, strip_accents: bool) -> None:
-        from .. import unicode_classes  # a large table, which the compiled engine does without
+        from .. import unicode_classes  # a large table that the compiled engine does not need
 
         super().__init__()
         self._unicode = unicode_classes
@@ -119,7 +119,7 @@ class BertNormalizer(dict[int, str]):
         return written
 
     def reasons(self, code_point: int) -> tuple[str, ...]:
-        """Why it becomes something else: see `Change` (steps.py)."""
+        """Why the character changes: see `Change` (steps.py)."""
         base = self._unicode.decomposed(code_point) if self._strip_accents else code_point
         written = self[code_point]
         accents = ("accents",) * (base != code_point)
@@ -155,18 +155,18 @@ class BertNormalizer(dict[int, str]):
 
 
 class LongestMatch:
-    """Words to ids: the longest token that the word begins with, then the same with what is left."""
+    """Words to ids: the longest token that the word begins with, then the same with the rest."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.trie = Trie((tuple(map(ord, text)), token) for text, token in vocabulary.token_to_id.items())
         self.unknown = unknown_of(vocabulary)
 
     def ids(self, word: str) -> tuple[int, ...]:
-        """The ids of a word; of one that no tokens make up, the unknown token alone."""
+        """The ids of a word; only the unknown token if no tokens make it up."""
         return tuple(token for token, _, _ in self.ids_with_ends(word))
 
     def ids_with_ends(self, word: str) -> list[tuple[int, int, int]]:
-        """The same, and which characters each stands for."""
+        """The same, with the characters that each stands for."""
         symbols = tuple(map(ord, _BEGIN + word))
         found: list[tuple[int, int, int]] = []
         at = 0
@@ -189,7 +189,7 @@ class WordPieceText:
 
     @made_once
     def normalizer(self) -> BertNormalizer:
-        """Characters to what becomes of them."""
+        """Characters to their replacements."""
         vocabulary = self.vocabulary
         return BertNormalizer(lowercase=vocabulary.lowercase, strip_accents=vocabulary.strip_accents)
 
@@ -204,7 +204,7 @@ class WordPieceText:
             self.word_ids.clear()
 
     def tracer(self) -> Tracer:
-        """Its steps one at a time."""
+        """The tracer of its steps."""
         from .tracers.wpm import WordPieceTracer
 
         return WordPieceTracer(self)
@@ -215,18 +215,18 @@ class WordPieceText:
         return [word for word in text.translate(self.normalizer).split(" ") if word]
 
     def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
-        """The ids, in tuples of one a word."""
+        """The ids, one tuple per word."""
         yield map(self.word_ids.__getitem__, self.words(fragment))
 
     def spans(self, fragment: str | bytes) -> Iterator[tuple[int, int, int]]:
         """(id, start, end) of each token, in bytes of the fragment, from its first character to its last.
 
-        What is dropped has no token, unless it stands between two characters of one.
+        Dropped text has no token, unless it stands between two characters of one.
         """
         text = fragment if isinstance(fragment, str) else utf8.decode(fragment)
         ends = utf8.char_ends(fragment)
         word: list[str] = []
-        places: list[int] = []  # of the word's characters in the text
+        places: list[int] = []  # of the word's characters, in the text
         for place, char in enumerate([*text, " "]):
             written = self.normalizer[ord(char)]
             if len(written) == 1 and written != " ":

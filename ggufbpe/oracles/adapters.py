@@ -1,11 +1,11 @@
-"""Other tokenizers' packages behind one interface: what each reads, and how its ids are asked for.
+"""Other tokenizers' packages behind one interface: what each reads, and how it is asked for ids.
 
     a file's bytes -> [this file] -> Adapter -> interop/check.py (in this process), library_child.py (in its own)
 
-A package is imported where it is opened; `ModuleNotFoundError` if it is not installed, and whatever it raises where it
-does not take the file. library_child.py runs this file without ggufbpe, so it needs nothing of it.
+A package is imported when it is opened: `ModuleNotFoundError` if it is not installed, and its own error if it does not
+accept the file. library_child.py runs this file without ggufbpe, so it imports nothing from it.
 
-But: a package may panic or hang on a text; whoever asks here has to live with it.
+But: a package may panic or hang on a text; the caller has to cope.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from importlib import import_module, metadata
 from typing import Any, NamedTuple
 
 Encode = Callable[[str, bool, bool], "list[int]"]
-"""The ids of a text, with special tokens added, with those in the text parsed."""
+"""The ids of a text, given whether to add special tokens and whether to parse those in the text."""
 
 
 class Adapter(NamedTuple):
-    """A package with a tokenizer in it."""
+    """A package with a tokenizer loaded."""
 
     version: str
     encode: Encode
@@ -31,7 +31,7 @@ class Adapter(NamedTuple):
 
 
 def open_tokenizers(data: bytes) -> Adapter:
-    """Hugging Face's `tokenizers` with a tokenizer.json: 0.x, or the other interface of 1.0."""
+    """Hugging Face's `tokenizers` with a tokenizer.json: 0.x, or 1.0, whose interface differs."""
     package: Any = import_module("tokenizers")
     version = str(package.__version__)
     if not hasattr(package.Tokenizer, "from_buffer"):
@@ -48,7 +48,7 @@ def open_tokenizers(data: bytes) -> Adapter:
 
 
 def _pipeline(package: Any, data: bytes) -> Encode:
-    """The same with 1.0, which reads from a file, and refuses what it cannot run only with a text to encode."""
+    """The same with 1.0, which reads from a file, and refuses what it cannot run only when a text is encoded."""
     with tempfile.NamedTemporaryFile(prefix="ggufbpe-", suffix=".json", delete=False) as file:
         file.write(data)
     try:
@@ -74,10 +74,10 @@ def open_tiktoken(
     always: Iterable[str] = (),
     model_ids: Sequence[int] | None = None,
 ) -> Adapter:
-    """OpenAI's `tiktoken` with an encoding of its own, or with the `ranks` of a file and what is not in it.
+    """OpenAI's `tiktoken` with one of its own encodings, or with the `ranks` of a file and what the file lacks.
 
-    `always` are the special tokens that are found even where they are not parsed, `model_ids` the model's id for each
-    of tiktoken's. `ValueError` for a text with a byte that has no token: tiktoken panics, and writes pages of it.
+    `always` are the special tokens found even when not parsed, `model_ids` the model's id for each of tiktoken's.
+    `ValueError` for a text with a byte that has no token: tiktoken panics on it, and prints pages.
     """
     package: Any = import_module("tiktoken")
     missing: list[int] = []
@@ -102,7 +102,7 @@ def open_tiktoken(
 
 
 def open_tiktoken_file(name: str, ranks: bytes, pattern: str, special: Mapping[str, int]) -> Adapter:
-    """tiktoken with a file of ranks and what goes with them: its own definition of `name`, if it has one."""
+    """tiktoken with a file of ranks, a pattern and special tokens: its own definition of `name`, if it has one."""
     known = _known_encoding(name) or {"pat_str": pattern, "special_tokens": special}
     taken = {int(line.split()[1]) for line in ranks.splitlines()}
     free = {text: token for text, token in known["special_tokens"].items() if token not in taken}
@@ -125,7 +125,7 @@ def _known_encoding(name: str) -> dict[str, Any] | None:
 
 
 def open_sentencepiece(data: bytes, *, add_bos: bool = False, add_eos: bool = False) -> Adapter:
-    """Google's `sentencepiece` with a tokenizer.model; BOS and EOS are what goes around a text by the model's flags."""
+    """Google's `sentencepiece` with a tokenizer.model; `add_bos` and `add_eos` are the model's flags."""
     package: Any = import_module("sentencepiece")
     processor = package.SentencePieceProcessor(model_proto=data)
 

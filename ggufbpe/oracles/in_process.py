@@ -1,4 +1,4 @@
-"""The library llama.cpp of a Python package, in a child process.
+"""The llama.cpp library of a Python package, in a child process.
 
 llama_cpp.py -> [this file] -> ids
 """
@@ -14,7 +14,7 @@ from .oracle import Answer, Failure, Oracle, OracleError, not_installed, of_cras
 
 
 class InProcess(Oracle):
-    """The library llama.cpp of a Python package, in a child process that is started anew when it crashes or hangs."""
+    """The llama.cpp library of a Python package, in a child process that is restarted when it crashes or hangs."""
 
     def __init__(self, package: str, model: str, seconds: float) -> None:
         from .llama_cpp import LibraryError, LlamaCpp, LoadError
@@ -29,7 +29,7 @@ class InProcess(Oracle):
         except LoadError as error:
             if error.crash is not None:
                 failure = of_crash(error.crash.status, seconds)
-                raise OracleError(f"{package} does not survive opening this: {failure.detail}") from None
+                raise OracleError(f"{package} crashes when opening this: {failure.detail}") from None
             raise OracleError(
                 f"{package} cannot open this: llama.cpp cannot load the model's vocabulary"
             ) from None
@@ -40,7 +40,7 @@ class InProcess(Oracle):
 
         try:
             answers = self._llama.tokenize(texts, add_special, parse_special)
-        except LoadError as error:  # by a child that was started anew
+        except LoadError as error:  # from a restarted child
             return [Failure("crash", str(error))] * len(texts)
         return [ids if isinstance(ids, list) else of_crash(ids.status, self._seconds) for ids in answers]
 
@@ -49,7 +49,7 @@ class InProcess(Oracle):
 
 
 def in_process(package: str) -> Callable[[str, str, Tokenizer, float], Oracle]:
-    """What opens llama.cpp in a package of this name."""
+    """A function that opens llama.cpp in the package of this name."""
 
     def opened(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
         if rest:

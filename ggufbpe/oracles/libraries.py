@@ -23,7 +23,7 @@ _EXTRAS = {name: name for name in ("sentencepiece", "tiktoken", "tokenizers")}
 
 
 class LibraryOracle(Oracle):
-    """Another tokenizer's package, in a child process that is started anew when it crashes or hangs."""
+    """Another tokenizer's package, in a child process that is restarted when it crashes or hangs."""
 
     def __init__(self, library: str, config: dict[str, Any], label: str, seconds: float) -> None:
         self._config = {"library": library, **config}
@@ -56,7 +56,7 @@ class LibraryOracle(Oracle):
 
 
 class _Child:
-    """One process of library_child.py. Raises `OracleError` where the library cannot be used."""
+    """One process of library_child.py. Raises `OracleError` if the library cannot be used."""
 
     def __init__(self, config: dict[str, Any], seconds: float) -> None:
         import json
@@ -85,7 +85,7 @@ class _Child:
         self.version = answer[1:].decode()
 
     def ask(self, message: bytes, seconds: float) -> bytes:
-        """The answer to a message; b"late" or b"" where there is none."""
+        """The answer to a message; b"late" or b"" if there is none."""
         from queue import Empty
 
         stdin = self._process.stdin
@@ -100,7 +100,7 @@ class _Child:
             return b"late"
 
     def failure(self, seconds: float, late: bool) -> Failure:
-        """What became of a process that gave no answer; it is ended."""
+        """Why a process gave no answer; it is ended."""
         status = None if late else self._process.wait()
         self.end()
         return of_crash(status, seconds)
@@ -130,7 +130,7 @@ def _cannot_open(config: dict[str, Any], answer: bytes, failure: str) -> str:
     if answer[:1] == b"?":
         return not_installed(extra, said)
     if failure:
-        return f"{extra} does not survive opening this: {failure}"
+        return f"{extra} crashes when opening this: {failure}"
     if config["library"] == "tiktoken" and "file" not in config:
         known = "an encoding's name needs the network, or a file in TIKTOKEN_CACHE_DIR"
         return f"tiktoken cannot open {config['name']} ({printable(said, 200)}); {known}"
@@ -152,7 +152,7 @@ class _Tiktoken(LibraryOracle):
 
 
 def tiktoken_library(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:
-    """The package tiktoken with an encoding of its own or a file of ranks."""
+    """The package tiktoken with one of its own encodings or a file of ranks."""
     if not rest.endswith(".tiktoken") and not os.path.exists(rest):
         return _Tiktoken("tiktoken", {"name": rest}, f"tiktoken {rest}", seconds)
     check_file(rest)
@@ -162,9 +162,9 @@ def tiktoken_library(rest: str, model: str, tokenizer: Tokenizer, seconds: float
 
 
 def _as_tiktoken(vocabulary: Vocabulary) -> dict[str, Any]:
-    """A pattern and special tokens for a file that has none: the model's own, for an encoding of no known name.
+    """Pattern and special tokens for a file of an unknown encoding, which has none: the model's own.
 
-    What llama.cpp's pattern does not match stays a piece; tiktoken would drop it, so it gets an alternative.
+    llama.cpp keeps text that its pattern does not match as a piece; tiktoken would drop it, so it gets an alternative.
     """
     special = {vocabulary.tokens[token]: token for token in vocabulary.special_token_ids}
     first, *others = vocabulary.pre_tokenizer.patterns

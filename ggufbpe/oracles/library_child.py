@@ -1,13 +1,13 @@
-"""The child process that asks another tokenizer's Python package, so that its crash is not ours.
+"""The child process that runs another tokenizer's Python package, so that its crash is not ours.
 
     libraries.py -> (pipe) -> [this file] -> adapters.py -> tokenizers, tiktoken, sentencepiece
 
-Run by its path, not imported: it needs nothing of ggufbpe but adapters.py beside it. Messages are a length of 8 bytes,
-little-endian, and that many bytes. The first one is JSON: the library, and what it opens. Then each is a text after a
-byte of flags. An answer begins with a byte: "+" and the ids as int32 (the first one: a version), "-" and why the
-text was refused, "!" and why the library could not be opened, "?" if it is not installed.
+Run by its path, not imported: it needs nothing of ggufbpe but adapters.py beside it. A message is a length of 8 bytes,
+little-endian, and that many bytes. The first is JSON: the library, and what it opens. Each later one is a byte of flags
+and a text. An answer begins with a byte: "+" and the ids as int32 (first of all: a version), "-" and why the text was
+refused, "!" and why the library could not be opened, "?" if it is not installed.
 
-But: one text at a time. The parent knows so which text the process died of.
+One text at a time, so that the parent knows which text crashed the process.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import sys
 
-if __name__ == "__main__":  # modules of this folder are not to be taken for others of the same name
+if __name__ == "__main__":  # modules of this folder must not shadow others of the same name
     sys.path[:] = [path for path in sys.path if path != os.path.dirname(os.path.abspath(__file__))]
 
 import array
@@ -34,7 +34,7 @@ ADD_SPECIAL, PARSE_SPECIAL = 1, 2
 
 
 def opened(config: dict[str, Any]) -> adapters.Adapter:
-    """The library that `config` names, with what it is to open."""
+    """The library that `config` names, with its file or encoding loaded."""
     if config["library"] == "tiktoken" and "file" not in config:
         return adapters.open_tiktoken(config["name"])
     with open(config["file"], "rb") as file:
@@ -52,7 +52,7 @@ OPENERS = {"tokenizers": adapters.open_tokenizers}
 def main() -> None:
     """Answer questions until standard input ends."""
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not run into the answers
+    os.dup2(2, 1)  # a library's output must not mix with the answers
 
     def receive() -> bytes:
         return questions.read(int.from_bytes(questions.read(8), "little"))
@@ -75,7 +75,8 @@ def main() -> None:
             ids = library.encode(message[1:].decode(), bool(flags & ADD_SPECIAL), bool(flags & PARSE_SPECIAL))
         except UnicodeDecodeError as error:
             send(
-                b"-", f"the text is not UTF-8 at byte {error.start}, which the package does not take".encode()
+                b"-",
+                f"the text is not UTF-8 at byte {error.start}, which the package does not accept".encode(),
             )
         except Exception as error:
             send(b"-", f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace"))

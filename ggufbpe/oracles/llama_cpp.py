@@ -1,9 +1,9 @@
-"""llama.cpp itself, asked in process by its C functions: `verify --against` and the scripts' reference.
+"""llama.cpp itself, asked through its C functions: `verify --against` and the scripts' reference.
 
     oracles.py, scripts/reference.py -> [this file] -> (pipe) -> llama_cpp_child.py
 
-The process is a child of its own, because llama.cpp can abort on a text or a file (a failed assertion, an uncaught
-exception) or overflow its stack: such an answer is a `Crash`, and the next question gets a new child.
+It runs in a child process, because llama.cpp can abort on a text or a file (a failed assertion, an uncaught
+exception) or overflow its stack: that answer is a `Crash`, and the next question gets a new child.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO, Any, NamedTuple
 
-_ASKED_ALONE = 64  # questions of a batch at most, that are asked one by one after a crash
-_PARTS = 16  # of a larger batch
+_ASKED_ALONE = 64  # the largest batch whose questions are asked one by one after a crash
+_PARTS = 16  # into which a larger batch is split
 
 
 class Crash(NamedTuple):
-    """llama.cpp gave no answer: the status with which it ended, or None if it took too long."""
+    """llama.cpp gave no answer: its exit status, or None if it took too long."""
 
     status: int | None
 
@@ -32,7 +32,7 @@ class Crash(NamedTuple):
 
 
 class LibraryError(RuntimeError):
-    """There is no library to ask: `absent` if its distribution is not installed."""
+    """No library to ask: `absent` if its distribution is not installed."""
 
     def __init__(self, message: str, absent: bool) -> None:
         super().__init__(message)
@@ -68,9 +68,9 @@ class LlamaCpp:
     [[128000, 9906, 1917]]
 
     `library` is a distribution that llama_cpp_child.py knows, or the path of a shared library. Questions go in
-    batches: a batch costs one round trip, and one of a thousand texts is no slower a text than llama.cpp itself.
-    `seconds` bounds a single text; a batch gets that or what its number of texts suggests. `stack` is the size in
-    bytes of the child's stack; None leaves it as it is. Raises `LibraryError` where the library cannot be used.
+    batches: a batch costs one round trip, so a thousand short texts take hardly longer than llama.cpp itself.
+    `seconds` bounds a single text; a batch gets that, or more by its number of texts. `stack` is the size in bytes
+    of the child's stack; None leaves the default. Raises `LibraryError` if the library cannot be used.
     """
 
     def __init__(
@@ -90,12 +90,12 @@ class LlamaCpp:
         self.version = ""  # of the distribution
         try:
             self.open(path)
-        except BaseException:  # no library, or a file that llama.cpp refuses: nobody has this object to close
+        except BaseException:  # no library, or a refused file: the caller has no object to close
             self.close()
             raise
 
     def open(self, path: str | os.PathLike[str]) -> None:
-        """Go over to another vocabulary, in the same child. `LoadError` if llama.cpp does not take it."""
+        """Switch to another vocabulary, in the same child. `LoadError` if llama.cpp does not accept it."""
         self.path = os.fspath(path)
         answer = self._ask("open", os.fsencode(path))
         if isinstance(answer, Crash):
@@ -109,7 +109,7 @@ class LlamaCpp:
         return self.tokenize_each([(text, add_special, parse_special) for text in texts])
 
     def tokenize_each(self, questions: Sequence[tuple[bytes, bool, bool]]) -> list[list[int] | Crash]:
-        """As `tokenize`, with flags for each text: (text, add_special, parse_special)."""
+        """Like `tokenize`, with flags for each text: (text, add_special, parse_special)."""
         return self._each("tokenize", questions)
 
     def detokenize(self, ids: Sequence[int], remove_special: bool, unparse_special: bool) -> bytes | Crash:
@@ -121,7 +121,7 @@ class LlamaCpp:
         return self._each("detokenize", questions)
 
     def pieces(self, special: bool) -> list[bytes]:
-        """The piece of every token; where `special` is false, control tokens have none."""
+        """The piece of every token; unless `special`, control tokens have none."""
         answer: list[bytes] = self._sure("pieces", special)
         return answer
 
@@ -147,7 +147,7 @@ class LlamaCpp:
         self.close()
 
     def _each(self, method: str, questions: Sequence[Any]) -> list[Any]:
-        """Ask a batch; where the child does not survive it, smaller ones, down to the questions that it dies of."""
+        """Ask a batch; if it crashes the child, ask smaller ones, down to the questions that crash it."""
         if not questions:
             return []
         answers = self._ask(method, list(questions), weight=len(questions))
@@ -167,7 +167,7 @@ class LlamaCpp:
         return answer
 
     def _ask(self, method: str, *arguments: Any, weight: int = 1) -> Any:
-        """One round trip; a `Crash` if the child does not survive it."""
+        """One round trip; a `Crash` if the child dies of it."""
         if self._child is None:
             self._child = _start_child(self._arguments, self._show_log)
             if method != "open":
@@ -209,7 +209,7 @@ def _start_child(arguments: Sequence[str], show_log: bool) -> subprocess.Popen[b
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=None if show_log else subprocess.DEVNULL,
-        env={**os.environ, "GGML_NO_BACKTRACE": "1"},  # or an abort starts a debugger
+        env={**os.environ, "GGML_NO_BACKTRACE": "1"},  # otherwise an abort starts a debugger
     )
 
 

@@ -1,12 +1,12 @@
-"""The child process that asks llama.cpp by its C functions, so that its crash is not ours.
+"""The child process that calls llama.cpp's C functions, so that its crash is not ours.
 
     llama_cpp.py -> (pipe) -> [this file] -> the shared library
 
 Run by its path, not imported: it needs nothing of ggufbpe. The argument is the name of an installed distribution
 in `DISTRIBUTIONS`, or the path of a shared library; a second one is the size in bytes of the stack to run with.
-Messages are a length of 8 bytes, little-endian, and that many bytes of `marshal`. A question is the name of a method
-of `CLibrary` with its arguments; an answer is ("ok", value), ("refused", why) for a file that llama.cpp does not take,
-("absent", why) where the distribution is not installed, or ("error", why).
+A message is a length of 8 bytes, little-endian, and that many bytes of `marshal`. A question is the name of a method of
+`CLibrary` with its arguments; an answer is ("ok", value), ("refused", why) for a file that llama.cpp does not accept,
+("absent", why) if the distribution is not installed, or ("error", why).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 
 if __name__ == "__main__":
-    del sys.path[0]  # this folder, whose modules are not to be taken for others of the same name
+    del sys.path[0]  # this folder, whose modules must not shadow others of the same name
 
 import ctypes
 import glob
@@ -29,17 +29,17 @@ DISTRIBUTIONS = {
     "llama-cpp-python": ("llama_cpp", ("lib/libllama.so", "lib/libllama.dylib", "lib/llama.dll")),
     "xllamacpp": ("xllamacpp", ("xllamacpp*.so", "xllamacpp*.pyd")),
 }
-# The special ids that llama.cpp tells; it has no function for the unknown token's and for `eom`.
+# The special ids that llama.cpp reports; it has no function for the unknown token's and for `eom`.
 SPECIAL_IDS = ["bos", "eos", "eot", "sep", "nl", "pad", "mask"]
 SPECIAL_IDS += ["fim_pre", "fim_suf", "fim_mid", "fim_pad", "fim_rep", "fim_sep"]
 
 
 class RefusedError(ValueError):
-    """llama.cpp does not take a file; why, only its log says."""
+    """llama.cpp does not accept a file; only its log says why."""
 
 
 class Parameters(ctypes.Structure):
-    """llama_model_params, which is passed by value: at least as large as in any state."""
+    """llama_model_params, which is passed by value: at least as large as in any version."""
 
     _fields_ = [("bytes", ctypes.c_uint8 * 512)]
 
@@ -98,7 +98,7 @@ class CLibrary:
             self._text = ctypes.create_string_buffer(-size)
 
     def pieces(self, special: bool) -> list[bytes]:
-        """The piece of every token; where `special` is false, control tokens have none."""
+        """The piece of every token; unless `special`, control tokens have none."""
         text, found = self._text, []
         for token in range(self._f.llama_vocab_n_tokens(self._vocab)):
             size = self._f.llama_token_to_piece(self._vocab, token, text, len(text), 0, special)
@@ -124,7 +124,7 @@ class CLibrary:
 def _find(distribution: str) -> tuple[str, str]:
     """The version of an installed distribution, and the path of its shared library."""
     package, patterns = DISTRIBUTIONS[distribution]
-    specification = util.find_spec(package)  # imports nothing: the package could lack one of its needs
+    specification = util.find_spec(package)  # imports nothing: a dependency of the package may be missing
     if specification is None:
         raise ModuleNotFoundError(f"No module named {package!r}")
     for folder in specification.submodule_search_locations or ():
@@ -135,7 +135,7 @@ def _find(distribution: str) -> tuple[str, str]:
 
 
 def _functions(library: ctypes.CDLL) -> Any:
-    """The library with the types of its functions, as include/llama.h has them."""
+    """The library with the types of its functions, from include/llama.h."""
     pointer, i32, flag, text = ctypes.c_void_p, ctypes.c_int32, ctypes.c_bool, ctypes.c_char_p
     ids = ctypes.POINTER(i32)
     types: dict[str, tuple[Any, list[Any]]] = {
@@ -162,7 +162,7 @@ def _functions(library: ctypes.CDLL) -> Any:
 
 
 def _place_of_vocab_only(defaults: bytes) -> int:
-    """Where `vocab_only` is in the default parameters: the first of the booleans, which follow the pointers.
+    """The offset of `vocab_only` in the default parameters: the first of the booleans, which follow the pointers.
 
     Those are null or addresses, `vocab_only` is false, and one of the booleans after it is true.
     """
@@ -179,14 +179,14 @@ def main() -> None:
     if sys.platform != "win32":
         import resource
 
-        if stack:  # it is measured when a program starts, so this one starts again
+        if stack:  # it is fixed when a program starts, so this one restarts
             hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
             size = int(stack[0]) if hard == resource.RLIM_INFINITY else min(int(stack[0]), hard)
             resource.setrlimit(resource.RLIMIT_STACK, (size, hard))
             os.execv(sys.executable, [sys.executable, __file__, library])
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what llama.cpp prints must not run into the answers
+    os.dup2(2, 1)  # llama.cpp's output must not mix with the answers
     llama: CLibrary | None = None
     while head := questions.read(8):
         method, *arguments = marshal.loads(questions.read(int.from_bytes(head, "little")))

@@ -27,7 +27,7 @@ _LOG_LINE = re.compile(r"[\d.]+ [DIW] |\s*$")
 
 
 class LlamaTokenize(Oracle):
-    """The command, run once a text, as many at a time as there are processors.
+    """The command, run once per text, as many at a time as there are processors.
 
     It passes "the model wants BOS" as "add special tokens" (tools/tokenize/tokenize.cpp), so a model without
     BOS gets no EOS either.
@@ -57,7 +57,7 @@ class LlamaTokenize(Oracle):
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             try:
                 return list(pool.map(lambda text: self._encode(text, add_special, parse_special), texts))
-            except BaseException:  # interrupted: nobody waits for the answers
+            except BaseException:  # interrupted: no one waits for the answers
                 pool.shutdown(wait=False, cancel_futures=True)
                 for child in list(self._running):
                     _kill(child)
@@ -85,7 +85,7 @@ class LlamaTokenize(Oracle):
                 file.write(text)
             flags = ["--no-bos"] * (not add) + ["--no-parse-special"] * (not parse)
             command = [self._command, "-m", self._model, "-f", path, "--ids", "--no-escape", *flags]
-            # an id and what follows take 11 bytes at most, and a byte that is not UTF-8 becomes three tokens
+            # an id and its separator take at most 11 bytes, and a byte that is not UTF-8 becomes three tokens
             return _run(command, self._seconds, 4096 + 33 * len(text), self._running)
 
 
@@ -100,7 +100,7 @@ def _find_command(path: str) -> str:
     inside = os.path.join(path, "llama-tokenize")
     found = shutil.which(inside if os.path.isdir(path) else os.path.abspath(path))
     if found is None:
-        raise OracleError(f"{path} is no command that can be run; {GET_LLAMA_TOKENIZE}")
+        raise OracleError(f"{path} is not an executable command; {GET_LLAMA_TOKENIZE}")
     return found
 
 
@@ -109,19 +109,19 @@ def _run(
 ) -> tuple[int, bytes, str, Failure | None]:
     """Run a command: its status, at most `limit` bytes of output, the end of its errors, and what went wrong.
 
-    While it runs, it is in `running`.
+    The process is in `running` while it runs.
     """
     import subprocess
     import threading
 
-    environment = {**os.environ, "GGML_NO_BACKTRACE": "1"}  # or an abort starts a debugger
+    environment = {**os.environ, "GGML_NO_BACKTRACE": "1"}  # otherwise an abort starts a debugger
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment,
-        start_new_session=True,  # so that what it starts ends with it
+        start_new_session=True,  # so that its children end with it
     ) as child:
         running.add(child)
         late = threading.Event()
@@ -150,7 +150,7 @@ def _run(
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    """End a child and, where there are process groups, all that it started."""
+    """End a child and, where there are process groups, everything it started."""
     if sys.platform == "win32":
         child.kill()
         return
@@ -162,13 +162,13 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
 
 
 def _keep_end(stream: Any, kept: bytearray) -> None:
-    """Read a stream to its end, and keep the last of it."""
+    """Read a stream to its end, keeping the last part."""
     while block := stream.read1(1 << 16):
         kept += block
         del kept[:-4096]
 
 
 def _last_error(said: str) -> str:
-    """The last line that is no warning or information of llama.cpp's log: "0.00.123.456 W …"."""
+    """The last line that is not a warning or information in llama.cpp's log: "0.00.123.456 W …"."""
     lines = [line for line in said.splitlines() if not _LOG_LINE.match(line)]
     return lines[-1].strip() if lines else ""

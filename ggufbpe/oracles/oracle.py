@@ -1,6 +1,6 @@
-"""What can be asked for ids: the interface, and the ways in which it may fail.
+"""The interface of everything that can be asked for ids, and the ways in which it may fail.
 
-[this file] <- one file an oracle <- oracles.py, which has all by their names
+[this file] <- one file per oracle <- oracles.py, which lists all by their names
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..tokenizer import Tokenizer
 
 
 class OracleError(ValueError):
-    """An oracle that cannot be asked at all: not there, not installed, or it refuses the model."""
+    """An oracle that cannot be asked at all: missing, not installed, or it refuses the model."""
 
 
 class Failure(NamedTuple):
@@ -29,15 +29,15 @@ Answer = list[int] | Failure
 class Oracle:
     """A tokenizer to compare with; a context manager.
 
-    `tokenizer` is set where the oracle is our own engine, `recorded` where it cannot be asked about other
-    texts than those whose ids it has, in their order.
+    `tokenizer` is set if the oracle is our own engine, `recorded` if it has only the ids of certain texts, in their
+    order.
     """
 
     name: str
     recorded = False
     batch = 64  # texts asked for at a time
     tokenizer: Tokenizer | None = None
-    note = ""  # what the reader of a comparison has to know
+    note = ""  # what a reader of the comparison must know
 
     def encode(self, texts: Sequence[bytes], add_special: bool, parse_special: bool) -> list[Answer]:
         """The ids of each text, or why there are none; the flags are those of `Tokenizer.encode`."""
@@ -48,18 +48,18 @@ class Oracle:
         return wanted
 
     def parse_special(self, wanted: bool) -> bool:
-        """Whether to compare with the texts of control tokens taken for these: `wanted`, unless the oracle cannot."""
+        """Whether to compare with control tokens in texts parsed: `wanted`, unless the oracle cannot."""
         return wanted
 
     def first_recorded(self) -> list[int]:
-        """The recorded ids of the first text, where these are all there is."""
+        """The recorded ids of the first text, for an oracle that has only recorded ids."""
         return []
 
     def require_all_taken(self) -> None:
-        """`OracleError` where ids are recorded of more texts than there were."""
+        """Raises `OracleError` if ids are recorded for more texts than there were."""
 
     def close(self) -> None:
-        """End what was started."""
+        """End all that was started."""
 
     def __enter__(self) -> Oracle:
         return self
@@ -69,7 +69,7 @@ class Oracle:
 
 
 def check_file(path: str) -> None:
-    """`OracleError` where a file cannot be read."""
+    """Raises `OracleError` if a file cannot be read."""
     try:
         with open(path, "rb"):
             pass
@@ -78,12 +78,12 @@ def check_file(path: str) -> None:
 
 
 def not_installed(package: str, said: str) -> str:
-    """That a package is missing, and how to get it."""
+    """A message that a package is missing, and how to get it."""
     return f"the package {package} is not installed ({said}): pip install 'ggufbpe[{package}]'"
 
 
 def of_crash(status: int | None, seconds: float) -> Failure:
-    """What became of a process that ended with a status, or gave no answer in time."""
+    """The failure of a process that ended with a status, or gave no answer in time."""
     if status is None:
         return Failure("timeout", f"no answer within {seconds:g} s")
     return Failure("crash", ending(status))
@@ -102,6 +102,6 @@ def ending(status: int) -> str:
 
 
 def garbage(output: bytes) -> Failure:
-    """The failure that an answer is no list of ids."""
+    """The failure of an answer that is not a list of ids."""
     shown = printable(output[:60].decode("utf-8", "replace"))
-    return Failure("garbage", f"the output is no list of ids: {shown}" if output else "no output")
+    return Failure("garbage", f"the output is not a list of ids: {shown}" if output else "no output")

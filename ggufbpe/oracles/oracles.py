@@ -1,12 +1,12 @@
-"""The tokenizers that ours is compared with, each a real one behind one interface.
+"""The tokenizers that ours is compared with, all behind one interface.
 
     verify.py -> [this file] -> llama_tokenize.py, in_process.py, libraries.py, sentencepiece_model.py, server.py,
                                 recorded_ids.py
 
-`ORACLES` has each by the name that `--against` gives it. None is trusted: it may crash, hang, or answer with
-garbage, and each of these is a `Failure` in place of the ids, after which the next text gets its answer.
+`ORACLES` has them by their `--against` names. None is trusted: it may crash, hang, or answer with garbage; each of
+these is a `Failure` in place of the ids, after which the next text gets its answer.
 
-But: they are asked for ids alone, since not all can give more.
+But: they are asked only for ids, since not all can give more.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def open_oracle(given: str, model: str, tokenizer: Tokenizer, seconds: float) ->
     """The oracle that `--against` names, such as "llama-tokenize" or "server:http://localhost:8080".
 
     `model` is the file that `tokenizer` comes from; `seconds` bounds the answer for one text. Raises
-    `OracleError` that says what to do.
+    `OracleError`, whose message says what to do.
     """
     name, _, rest = given.partition(":")
     if name not in ORACLES:
@@ -36,7 +36,7 @@ def open_oracle(given: str, model: str, tokenizer: Tokenizer, seconds: float) ->
     if not rest and name in NEED_ARGUMENT:
         raise OracleError(f"{name} needs something after a colon: {NEED_ARGUMENT[name]}")
     if not model and name in OPEN_THE_FILE:
-        raise OracleError(f"{name} opens the model's file, and this tokenizer comes from none")
+        raise OracleError(f"{name} opens the model's file, and this tokenizer has none")
     return ORACLES[name](rest, model, tokenizer, seconds)
 
 

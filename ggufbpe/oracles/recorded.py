@@ -1,4 +1,4 @@
-"""Ids as people have them: lists in JSON, numbers in a row, answers of llama-server, output of llama-tokenize.
+"""Ids in the forms that people have them in: JSON lists, rows of numbers, output of llama-server or llama-tokenize.
 
 a file of ids -> [this file] -> lists of ids, one a text -> oracles.py, diagnose.py
 """
@@ -16,9 +16,9 @@ def parse_ids(data: bytes) -> list[list[int]]:
     """The ids in `data`, a list for each text.
 
     JSON: `[1, 2]` for one text, `[[1, 2], [3]]` for several, objects with the ids under "ids", "tokens" or
-    "input_ids" (of llama-server and tokenizers), or one object a token with its "id" (of `ggufbpe tokenize
-    --json`); also one such value a line. Else what llama-tokenize prints, or numbers between white space or
-    commas. `ValueError` for anything else.
+    "input_ids" (of llama-server and tokenizers), or one object per token with its "id" (of `ggufbpe tokenize
+    --json`); also one such value per line. Otherwise the output of llama-tokenize, or numbers separated by white
+    space or commas. `ValueError` for anything else.
 
     >>> parse_ids(b"[9906, 1917]"), parse_ids(b"9906 1917"), parse_ids(b'{"tokens": [9906, 1917]}')
     ([[9906, 1917]], [[9906, 1917]], [[9906, 1917]])
@@ -36,23 +36,23 @@ def parse_ids(data: bytes) -> list[list[int]]:
         try:
             return [ids for line in lines for ids in _texts(json.loads(line))]
         except ValueError as error:
-            raise ValueError(f"the ids are no JSON: {error}") from None
+            raise ValueError(f"the ids are not JSON: {error}") from None
     if _LISTED.match(data):
         return [[int(number) for number in _LISTED.findall(data)]]
     words = data.replace(b",", b" ").split()
     for word in words:
         if not word.lstrip(b"-").isdigit():
-            raise ValueError(f"{word[:40].decode('utf-8', 'replace')!r} is no id")
+            raise ValueError(f"{word[:40].decode('utf-8', 'replace')!r} is not an id")
     return [[int(word) for word in words]]
 
 
 def _texts(value: Any) -> list[list[int]]:
-    """The lists in a value of JSON."""
+    """The lists in a JSON value."""
     for key in _KEYS:
         if isinstance(value, dict) and key in value:
             return _texts(value[key])
     if not isinstance(value, list):
-        raise ValueError(f"no list of ids, and no object with {' or '.join(_KEYS)}")
+        raise ValueError(f"neither a list of ids nor an object with {' or '.join(_KEYS)}")
     if value and all(isinstance(item, (list, dict)) and "id" not in item for item in value):
         return [ids for item in value for ids in _texts(item)]
     return [[_id(item["id"] if isinstance(item, dict) and "id" in item else item) for item in value]]
@@ -60,5 +60,5 @@ def _texts(value: Any) -> list[list[int]]:
 
 def _id(value: Any) -> int:
     if type(value) is not int:
-        raise ValueError(f"{str(value)[:40]!r} is no id")
+        raise ValueError(f"{str(value)[:40]!r} is not an id")
     return value

@@ -1,4 +1,4 @@
-"""Ids that were recorded, and our own engine over another file.
+"""Recorded ids, and our own engine with another file.
 
 recorded.py, a GGUF -> [this file] -> ids
 """
@@ -16,7 +16,7 @@ from .oracle import Answer, Oracle, OracleError, check_file
 
 
 class Recorded(Oracle):
-    """Ids that are there already, a list for one text after the other."""
+    """Recorded ids, one list per text, in order."""
 
     recorded = True
 
@@ -33,7 +33,7 @@ class Recorded(Oracle):
     def encode(self, texts: Sequence[bytes], add_special: bool, parse_special: bool) -> list[Answer]:
         if len(texts) > len(self._rest):
             raise OracleError(
-                f"{self._path} has ids of {self._total} texts, and there are more texts (give each text as it "
+                f"{self._path} has ids of {self._total} texts, but there are more texts (give each text as it "
                 "was when the ids were made; a file is one text)"
             )
         return [self._rest.pop() for _ in texts]

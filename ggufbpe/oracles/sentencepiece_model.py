@@ -2,8 +2,8 @@
 
     libraries.py -> [this file] -> oracles.py
 
-sentencepiece adds BOS and EOS where its caller says so, and finds no control tokens in a text. So it is told to add
-what the model wants added, and texts are compared as plain text.
+sentencepiece adds BOS and EOS only if told to, and finds no control tokens in a text. So it is told to add what the
+model wants, and texts are compared as plain text.
 """
 
 from __future__ import annotations
@@ -29,6 +29,6 @@ def sentencepiece_library(rest: str, model: str, tokenizer: Tokenizer, seconds: 
     inside = [os.path.join(rest, name) for name in _NAMES]
     path = next(filter(os.path.exists, inside), inside[0]) if os.path.isdir(rest) else rest
     check_file(path)
-    before, behind = tokenizer.vocabulary.added
-    config = {"file": os.path.abspath(path), "add_bos": bool(before), "add_eos": bool(behind)}
+    before, after = tokenizer.vocabulary.added
+    config = {"file": os.path.abspath(path), "add_bos": bool(before), "add_eos": bool(after)}
     return _SentencePiece("sentencepiece", config, "sentencepiece", seconds)

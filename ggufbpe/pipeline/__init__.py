@@ -1,1 +1,1 @@
-"""The steps from text to ids and back in the reference engine, each by itself, with the places in the text."""
+"""The steps from text to ids and back in the reference engine, and where texts can be cut."""

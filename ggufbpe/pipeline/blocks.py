@@ -2,17 +2,17 @@
 
     stream -> [this file] -> blocks -> ids, counts
 
-A text may be cut between two characters if the pre-tokenizer has a word end there whatever else the text is
-(`Splitter.cut` of the kernel: no pattern matches or looks across), and if no special token stands across the place
-or strips white space at it. The text nearby decides that for all of the text: no id changes.
+A text may be cut between two characters if the pre-tokenizer ends a word there whatever else the text is
+(`Splitter.cut` of the compiled engine: no pattern matches or looks across), and if no special token extends across the
+cut or strips white space at it. The nearby text decides that for the whole text: no id changes.
 
-Models without patterns have places of their own (`Tokenizer.cut`), where all that is behind is encoded with
-`continues`: SPM before spaces behind what no token has before one, WPM at white space and characters that stand alone,
-RWKV and PLaMo-2 between bytes that no token has side by side, PLaMo-3 before two spaces.
+Models without patterns have their own cuts (`Tokenizer.cut`), after which all text is encoded with `continues`: SPM
+before spaces, after a character that no token has before one; WPM at white space and characters that stand alone; RWKV
+and PLaMo-2 between bytes that no token has side by side; PLaMo-3 before two spaces.
 
-But: a text without such a place (a gigabyte of one letter) is one block. So is every text in the reference engine,
-which does not know such places, of a DNA model, whose k-mers are counted from the beginning of a sequence, and of UGM,
-whose sums of scores from the beginning on decide, once they are so large that they are rounded.
+But: a text without a cut (a gigabyte of one letter) is one block. So is every text in the reference engine, which does
+not know the cuts; of a DNA model, whose k-mers are counted from the beginning of a sequence; and of UGM, whose sums of
+scores from the beginning decide once they are so large that they are rounded.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def blocks(
     *,
     continues: bool = False,
 ) -> Iterator[bytes]:
-    """What a binary stream has, in blocks of at least `size` bytes and mostly little more; none of an empty one.
+    """The text of a binary stream in blocks of at least `size` bytes, mostly little more; none for an empty one.
 
     No id and no word of any of the `tokenizers` changes. `continues` says that all blocks but the first will be
-    encoded so; without it, the text of a model without patterns is one block. `TypeError` for a stream of str.
+    encoded with it; otherwise, the text of a model without patterns is one block. `TypeError` for a stream of str.
 
     >>> import io
     >>> tok = Tokenizer.from_gguf("gpt2.gguf")                               # doctest: +SKIP
@@ -49,7 +49,7 @@ def blocks(
     [b'Hello', b' worlds']
     """
     rest = read(stream, size)
-    if len(rest) < size:  # nothing else has to be known for it
+    if len(rest) < size:  # no cut is needed
         yield from [rest] if rest else ()
         return
     places = [_Places(tokenizer, parse_special, continues) for tokenizer in tokenizers]
@@ -75,7 +75,7 @@ def blocks(
 
 
 def read(stream: Any, size: int) -> bytes:
-    """`size` bytes, less only at the end: pipes and decompressors give what they have."""
+    """`size` bytes, fewer only at the end: pipes and decompressors may give less at a time."""
     parts: list[bytes] = []
     while size > 0 and (part := stream.read(size)):
         if isinstance(part, str):
@@ -86,12 +86,12 @@ def read(stream: Any, size: int) -> bytes:
 
 
 def added_ids(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
-    """What llama-tokenize adds before and behind a text; where the model wants no BOS, no EOS either."""
+    """The tokens that llama-tokenize adds before and after a text; if the model wants no BOS, no EOS either."""
     return tokenizer.vocabulary.added if tokenizer.add_bos else ([], [])
 
 
 class _Places:
-    """Where one tokenizer lets a text be cut. `around` are the bytes on either side of a place that are looked at."""
+    """Where one tokenizer allows cuts in a text. `around` is how many bytes on either side of a cut are looked at."""
 
     def __init__(self, tokenizer: Tokenizer, parse_special: bool, continues: bool) -> None:
         vocabulary = tokenizer.vocabulary
@@ -111,14 +111,14 @@ class _Places:
         self._strips = any(vocabulary.attributes[token] & (LSTRIP | RSTRIP) for token in special)
         longest = max((len(vocabulary.tokens[token].encode()) for token in special), default=0)
         self.around = max(longest, 8)
-        # Behind a special token a space is put before what follows, which then does not go on from anything.
+        # After a special token a space is put before the text, which then continues nothing.
         self._kept_behind = self._strips or (not model.has_pre_tokenizer and vocabulary.add_space_prefix)
-        # What is between white space is split by itself there, so the place must be before some.
+        # Text between white space is split separately there, so a cut must be before white space.
         spaces = SPACES[1:] if entry.escape_whitespaces else SPACES
         self._before = spaces.encode() if model.drops_white_space else None
 
     def next(self, text: bytes, start: int) -> int:
-        """The first place at or behind `start`; the length of the text if there is none."""
+        """The first cut at or after `start`; the length of the text if there is none."""
         if self._cut is None:
             return len(text)
         at = start
@@ -127,7 +127,7 @@ class _Places:
         return at
 
     def _is_free(self, text: bytes, at: int) -> bool:
-        """Whether nothing but the pre-tokenizer has a say at a place."""
+        """Whether only the pre-tokenizer decides at a place."""
         if not _is_between_characters(text, at):
             return False
         before, here = text[at - 1], text[at]
@@ -141,7 +141,7 @@ class _Places:
 
 
 def _is_between_characters(text: bytes, at: int) -> bool:
-    """Whether whole characters end and begin there; of bytes that are not UTF-8 that is not told."""
+    """Whether whole characters end and begin there; unknown for bytes that are not UTF-8."""
     begin = at - 1
     while begin > 0 and at - begin < 4 and text[begin] & 0xC0 == 0x80:
         begin -= 1

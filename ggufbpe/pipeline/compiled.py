@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 def encoder(vocabulary: Vocabulary, cache_bytes: int) -> Encoder:
     """The encoder of a vocabulary, with a word cache of at most `cache_bytes`.
 
-    `RuntimeError` where the compiled module is not installed.
+    `RuntimeError` if the compiled engine is not installed.
     """
     attributes = vocabulary.attributes
     flags = (CONTROL | UNKNOWN, LSTRIP, RSTRIP)
     special = [
         (token, *(bool(attributes[token] & flag) for flag in flags)) for token in vocabulary.special_token_ids
     ]
-    before, behind = vocabulary.added
+    before, after = vocabulary.added
     model = vocabulary.tokenizer_model.kernel_model(vocabulary, cache_bytes)
-    made: Encoder = compiled().Encoder(model, strings_of(vocabulary.tokens), special, before, behind)
+    made: Encoder = compiled().Encoder(model, strings_of(vocabulary.tokens), special, before, after)
     return made

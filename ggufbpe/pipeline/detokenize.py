@@ -1,4 +1,4 @@
-"""Ids to text: the piece of each token, and what llama.cpp does to the whole.
+"""Ids to text: the piece of each token, and what llama.cpp does to the whole text.
 
     ids -> [this file] -> bytes -> text
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 _SHOWN_AS_THEY_ARE = CONTROL | USER_DEFINED | UNKNOWN
 _HIDDEN = CONTROL | UNKNOWN
-_NOT_IN_ALPHABET = b"[UNK_BYTE_0x"  # what llama.cpp makes of characters that GPT-2's alphabet does not have
+_NOT_IN_ALPHABET = b"[UNK_BYTE_0x"  # llama.cpp's replacement for characters outside GPT-2's alphabet
 
 # The three passes over the text of vocabularies with clean_spaces.
 _SPACE_BEFORE_MARK = re.compile(rb" (?=[?!.,])")
 _LONE_APOSTROPHE = re.compile(rb" ' ")
 _SPACE_BEFORE_SUFFIX = re.compile(rb" (?='(?:[sm]|[rv]e))")
-# A tail that later text could still change. Of a run of spaces the last two, since "  ' s" becomes "'s".
+# A tail that later text could still change. For a run of spaces, the last two, since "  ' s" becomes "'s".
 _UNDECIDED_TAIL = re.compile(rb" {1,2}(?:'[ ']*[rv]?)?\Z")
 
 
 class Pieces(dict[int, bytes]):
-    """The bytes of each token, made when first asked for; `ValueError` for ids out of range.
+    """The bytes of each token, made on first use; `ValueError` for ids out of range.
 
-    With `special`, control and unknown tokens show as their text; without, they are empty.
+    With `special`, control and unknown tokens show as their text; otherwise they are empty.
     """
 
     def __init__(self, vocabulary: Vocabulary, special: bool) -> None:
@@ -58,7 +58,7 @@ def _piece(vocabulary: Vocabulary, token: int) -> bytes:
 
 
 def piece_of(model: TokenizerModel, entry: PreTokenizer, text: str, attribute: int) -> bytes:
-    """The bytes of a token of this text; none for one that is unused or of no type."""
+    """The bytes of a token with this text; none if it is unused or of no type."""
     own = model.piece(text, attribute)
     if own is not None:
         return own
@@ -72,11 +72,11 @@ def piece_of(model: TokenizerModel, entry: PreTokenizer, text: str, attribute: i
 
 
 def quoted_text(model: TokenizerModel, entry: PreTokenizer, text: str, attribute: int = NORMAL) -> str:
-    """The text of a token, or of a part of a merge, as a person reads it, quoted: what it stands for.
+    """The text that a token, or a part of a merge, stands for, quoted for a reader.
 
-    So 'Ġthe' of a byte-level vocabulary is ' the'. A text that stands for nothing is shown as it is.
+    So 'Ġthe' in a byte-level vocabulary is ' the'. A text that stands for nothing is shown as it is.
     """
-    from ..wording import quoted_piece  # what only gives ids does without it
+    from ..wording import quoted_piece  # not needed to give only ids
 
     written = text.encode("utf-8", "surrogatepass")
     piece = piece_of(model, entry, text, attribute)
@@ -90,7 +90,7 @@ def quoted_token(vocabulary: Vocabulary, token: int) -> str:
 
 
 def _byte_of(text: str) -> int:
-    """The number in `<0xXX>`, by the rules of C's strtol: what is no number counts as 0.
+    """The number in `<0xXX>`, by the rules of C's strtol: anything but a number counts as 0.
 
     >>> _byte_of("<0x0A>"), _byte_of("<0xZZ>")
     (10, 0)
@@ -115,7 +115,7 @@ def clean_spaces(text: bytes) -> bytes:
 
 def token_ids(ids: Iterable[int]) -> list[int]:
     """`ids` as Python integers; `TypeError` for anything but integers, also in a numpy array."""
-    values = ids.tolist() if hasattr(ids, "tolist") and not isinstance(ids, memoryview) else ids  # numpy's
+    values = ids.tolist() if hasattr(ids, "tolist") and not isinstance(ids, memoryview) else ids  # numpy
     if isinstance(values, (str, bytes, bytearray, memoryview)) or not isinstance(values, Iterable):
         raise TypeError(f"ids must be a sequence of integers, not {type(ids).__name__}")
     return list(map(operator.index, values))
@@ -141,7 +141,7 @@ def detokenize(vocabulary: Vocabulary, pieces: Pieces, ids: list[int], remove_sp
 class DecodeStream:
     """Ids in, one by one; text out, as soon as it is whole UTF-8 and nothing to come can change it.
 
-    All that `push` and `finish` return, joined, is what `Tokenizer.decode` gives for all ids. Bytes that are not
+    The joined results of `push` and `finish` are what `Tokenizer.decode` gives for all ids. Bytes that are not
     UTF-8 become U+FFFD.
 
     >>> from ggufbpe import Tokenizer                                       # doctest: +SKIP
@@ -157,12 +157,12 @@ class DecodeStream:
         self._clean = vocabulary.pre_tokenizer.clean_spaces
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._undecided = b""  # bytes that the clean-up may still change
-        self._held: int | None = None  # an EOS that is left out if nothing follows
+        self._held: int | None = None  # an EOS that is dropped if nothing follows
         self._remove_space = vocabulary.add_space_prefix
         self._begun = False
 
     def push(self, token: int) -> str:
-        """The text that `token` makes certain; often empty. `ValueError` for an id out of range."""
+        """The text that `token` settles; often empty. `ValueError` for an id out of range."""
         token = operator.index(token)
         self._pieces[token]  # an id out of range must not change the stream
         special = self._vocabulary.special_ids

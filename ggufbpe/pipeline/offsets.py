@@ -1,4 +1,4 @@
-"""The spans of a block's tokens, in bytes of the text that the block is a part of.
+"""The spans of a block's tokens, in bytes of the text that the block belongs to.
 
 blocks.py -> [this file] -> cli/tokenize.py
 """
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def blocks_add_up(tokenizer: Tokenizer) -> bool:
-    """Whether what is counted of the blocks of a text adds up to the whole: its tokens stand for all of it."""
+    """Whether the counts of a text's blocks add up to those of the whole: its tokens stand for all of it."""
     vocabulary = tokenizer.vocabulary
     keeps_text = vocabulary.tokenizer_model.keeps_text and not vocabulary.pre_tokenizer.prepend_space
     return tokenizer.engine == "native" and keeps_text
@@ -29,7 +29,7 @@ class Spans(NamedTuple):
 def spans(tokenizer: Tokenizer, data: bytes, parse_special: bool, at: int = 0) -> Spans:
     """The ids of a text to which nothing is added, and where each begins and ends.
 
-    The text begins at `at`; where that is not 0, it goes on from another one.
+    The text begins at `at`; if that is not 0, it continues another one.
     """
     ids, found = tokenizer.encode_with_offsets(
         data, add_special=False, parse_special=parse_special, continues=at > 0

@@ -1,10 +1,10 @@
-"""The steps from text to ids, one by one: the reference engine, and what `explain` and others trace.
+"""The steps from text to ids, one by one: the reference engine, which `explain` and others trace.
 
     vocabulary -> [this file] -> tokenizer.py, trace/
 
-    text -> special.py -> fragments -> plain ones: the model's way (models/) -> ids
+    text -> special.py -> fragments -> plain ones: the text model (models/) -> ids
 
-But: no way back from ids to text, and no batches.
+But: no decoding, and no batches.
 
 Source of the order of steps: src/llama-vocab.cpp, llama_vocab::impl::tokenize.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Text = str | bytes | bytearray | memoryview
 
-BYTES_OF_A_WORD = 256  # in the cache, with its ids and its place in a dictionary; most take less
+BYTES_OF_A_WORD = 256  # in the cache, with its ids and dictionary entry; most take less
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -51,12 +51,12 @@ class Pipeline:
 
     @made_once
     def _continued_text(self) -> TextModel:
-        """The same where another text went before: no space is put there."""
+        """The same after another text: without a space in front."""
         vocabulary = self.vocabulary._replace(add_space_prefix=False)
         return self.vocabulary.tokenizer_model.text_model(vocabulary, self._most_words)
 
-    def _way(self, start: int, continues: bool) -> TextModel:
-        """That of the fragment that begins at `start`."""
+    def _text_model_at(self, start: int, continues: bool) -> TextModel:
+        """The text model of the fragment that begins at `start`."""
         has_prefix = self.vocabulary.add_space_prefix
         return self._continued_text if continues and has_prefix and start == 0 else self.plain_text
 
@@ -73,7 +73,7 @@ class Pipeline:
         vars(self).pop("_continued_text", None)
 
     def source(self, text: Text) -> str | bytes:
-        """`text` as a `str`, or as bytes where it is not UTF-8 or where the model counts bytes."""
+        """`text` as a `str`, or as bytes if it is not UTF-8 or the model counts bytes."""
         counts_bytes = self.vocabulary.tokenizer_model.has_sequences
         if isinstance(text, str):
             lone = None if text.isascii() else _SURROGATE.search(text)
@@ -92,23 +92,23 @@ class Pipeline:
             return data
 
     def words(self, text: Text) -> list[str]:
-        """The pieces into which the pre-tokenizer cuts `text`; special tokens in it are not looked for."""
+        """The pieces into which the pre-tokenizer cuts `text`, all of it taken as plain text."""
         return self.plain_text.words(self.source(text))
 
     def encoded(
         self, text: Text, add_special: bool, parse_special: bool, continues: bool = False
     ) -> Iterator[tuple[int, ...]]:
-        """The ids, in tuples: one a word or special token."""
+        """The ids, in tuples: one per word or special token."""
         return chain.from_iterable(self._runs(text, add_special, parse_special, continues))
 
     def plain_ids(self, text: str) -> Iterator[int]:
-        """The ids of a text in which no special tokens are looked for."""
+        """The ids of a text, all of it taken as plain text."""
         return chain.from_iterable(chain.from_iterable(self.plain_text.runs(text)))
 
     def _runs(
         self, text: Text, add_special: bool, parse_special: bool, continues: bool
     ) -> Iterator[Iterable[tuple[int, ...]]]:
-        """The same, in runs: a generator of single words would take longer than the look-up of each."""
+        """The same, in runs: a generator of single words would take longer than looking them up."""
         source = self.source(text)
         if add_special:
             yield (tuple(self._before),)
@@ -116,7 +116,7 @@ class Pipeline:
             if token is not None:
                 yield ((token,),)
             else:
-                yield from self._way(start, continues).runs(source[start:end])
+                yield from self._text_model_at(start, continues).runs(source[start:end])
         if add_special:
             yield (tuple(self._behind),)
 
@@ -135,7 +135,7 @@ class Pipeline:
                 ids.append(token)
                 spans.append((byte, byte + utf8.byte_length(fragment)))
             else:
-                for part, first, last in self._way(start, continues).spans(fragment):
+                for part, first, last in self._text_model_at(start, continues).spans(fragment):
                     ids.append(part)
                     spans.append((byte + first, byte + last))
             byte += utf8.byte_length(fragment)

@@ -3,13 +3,13 @@
     text -> [this file] -> fragments -> split.py (plain text), ids (special tokens)
 
 llama.cpp goes through all special tokens, the longest first, and cuts each out of every fragment that is
-still plain text (src/llama-vocab.cpp: tokenizer_st_partition). That is a search of the whole text for every
-token. Here one search by a trie finds the longest token at every place; only where several overlap, or white
-space is stripped, does the order matter in which they are cut out. The time is proportional to the length of the
-text times that of the longest token, however many tokens there are.
+still plain text (src/llama-vocab.cpp: tokenizer_st_partition). That searches the whole text for every
+token. Here one search with a trie finds the longest token at every place; only where several overlap, or white
+space is stripped, does the order of cutting matter. The time is proportional to the length of the text times
+that of the longest token, however many tokens there are.
 
-But: knows no words and no merges. Bytes that are not UTF-8 are searched as they are, as a text with one character a
-byte; the special tokens are written in the same way then.
+Bytes that are not UTF-8 are searched as they are, as a text with one character per byte; the special tokens are then
+written the same way.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _INSERTION_SORT_UP_TO = 16  # elements; libstdc++'s _S_threshold
 
 
 class TextFragment(NamedTuple):
-    """`text[start:end]`: the special token `token`, or plain text where that is None."""
+    """`text[start:end]`: the special token `token`, or plain text if that is None."""
 
     token: int | None
     start: int
@@ -42,7 +42,7 @@ class SpecialTokens:
         self._searches: dict[tuple[bool, bool], _Search] = {}
 
     def partition(self, source: str | bytes, parse_special: bool) -> list[TextFragment]:
-        """The fragments of `source`, in order, none empty. White space that a token strips is in none.
+        """The fragments of `source`, in order, none empty. White space stripped by a token is in none.
 
         Without `parse_special`, control and unknown tokens are plain text; user-defined ones never are.
         """
@@ -54,7 +54,9 @@ class SpecialTokens:
         def add(fragment: TextFragment) -> None:
             last = fragments[-1] if fragments else None
             if last is not None and last.token is fragment.token is None and last.end == fragment.start:
-                fragments[-1] = TextFragment(None, last.start, fragment.end)  # cut only where a region ended
+                fragments[-1] = TextFragment(
+                    None, last.start, fragment.end
+                )  # cut only because a region ended
             elif fragment.start < fragment.end:
                 fragments.append(fragment)
 
@@ -73,7 +75,7 @@ class SpecialTokens:
         return [(start, end) for start, end, _ in found]
 
     def _search(self, parse_special: bool, as_bytes: bool) -> _Search:
-        """The search for the tokens to be found, made on first use."""
+        """The search for the tokens that count, made on first use."""
         key = parse_special, as_bytes
         if key not in self._searches:
             attributes, texts = self._vocabulary.attributes, self._vocabulary.tokens
@@ -93,17 +95,17 @@ class SpecialTokens:
 
 
 class _Token:
-    """What is searched for."""
+    """A token to search for."""
 
     def __init__(self, text: str, index: int, attribute: int) -> None:
         self.text = text
         self.index = index
         self.attribute = attribute
-        self.shorter: int | None = None  # the rank of the longest other one that it begins with
+        self.shorter: int | None = None  # the rank of the longest other token that it begins with
 
 
 class _Node:
-    """A node of the trie; `label` is what follows on the character that leads here."""
+    """A node of the trie; `label` follows the character that leads here."""
 
     __slots__ = ("children", "label", "rank")
 
@@ -114,7 +116,7 @@ class _Node:
 
 
 class _Region(NamedTuple):
-    """A part of a text whose tokens and stripped white space touch nothing outside of it."""
+    """A part of a text whose tokens and stripped white space touch nothing outside it."""
 
     start: int
     end: int
@@ -183,7 +185,7 @@ class _Search:
             yield _Region(start, end, matches)
 
     def reaches(self, text: str) -> Iterator[tuple[int, int, tuple[int, int]]]:
-        """Start and end of the longest token at each place where one begins, and both as a match of a region."""
+        """Start and end of the longest token at each place where one begins, and the match for a region."""
         if self._candidates is None:
             return
         for candidate in self._candidates.finditer(text):
@@ -193,7 +195,7 @@ class _Search:
                 yield at, at + len(self._tokens[rank].text), (at, rank)
 
     def _reaches_with_spaces(self, text: str) -> Iterator[tuple[int, int, tuple[int, int]]]:
-        """The same, each with the white space around it, which a token may strip."""
+        """The same, each including the white space around it that a token may strip."""
         low = high = 0  # text[low:high] is the last run of white space that was looked at
 
         def run_around(position: int) -> tuple[int, int]:
@@ -228,16 +230,15 @@ class _Search:
         """The fragments of a region, some of them empty.
 
         In the order of ranks, and those of one rank from the left, each match is taken if all of it is free.
-        What was taken so far is tokens that come before it, and white space beside them. So a match whose
-        first and last character are free is free altogether: what was taken between them would be a token that
-        is shorter than this one, and those come later. Where only the first one is free, a shorter token may
-        begin there, and is tried when its turn comes.
+        Taken text is tokens of lower rank and white space beside them. So a match whose first and last character are
+        free is free altogether: a taken token between them would be shorter than this one, and those come later. If
+        only the first character is free, a shorter token may begin there, and is tried in its turn.
         """
         start, end, matches = region
         first, rank = matches[0]
         if (
             not self._strips and first + len(self._tokens[rank].text) == end
-        ):  # what else begins in it is shorter
+        ):  # others that begin in it are shorter
             yield TextFragment(self._tokens[rank].index, start, end)
             return
         is_taken = bytearray(end - start)
@@ -316,7 +317,7 @@ def _heap_sorted(heap: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _sift(heap: list[tuple[int, int]], hole: int, size: int, value: tuple[int, int]) -> None:
-    """Let the hole sink to the bottom, then let `value` rise from there: equal lengths move in just this way."""
+    """Let the hole sink to the bottom, then let `value` rise from there: this decides the order of equal lengths."""
     top = child = hole
     while child < (size - 1) // 2:
         child = 2 * (child + 1)
@@ -335,7 +336,7 @@ def _sift(heap: list[tuple[int, int]], hole: int, size: int, value: tuple[int, i
 
 
 def _partition(items: list[tuple[int, int]], first: int, last: int) -> int:
-    """Part `items[first:last]` around the median of three; returns where the second part begins."""
+    """Partition `items[first:last]` around the median of three; returns where the second part begins."""
     a, b, c = first + 1, first + (last - first) // 2, last - 1
 
     def before(i: int, j: int) -> bool:

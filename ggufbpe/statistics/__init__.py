@@ -1,8 +1,8 @@
-"""What tokenizers make of a corpus, in numbers, side by side.
+"""How tokenizers cut a corpus, in numbers, side by side.
 
     reading.py -> batches of texts -> measure.py -> Stats -> plots.py, the command
 
-`stats` puts the steps together. The package is not called `stats`, for that is the function's public name.
+`stats` runs the steps. The package is not called `stats`, since that is the public name of the function.
 """
 
 from __future__ import annotations
@@ -36,30 +36,28 @@ def stats(
     progress: Progress | None = None,
     read_ignored: bool = True,
 ) -> Stats:
-    """Measure how tokenizers cut a corpus: bytes and characters a token, tokens a word, use of the vocabulary.
+    """Measure how tokenizers cut a corpus: bytes and characters per token, tokens per word, use of the vocabulary.
 
     `models` is one or several of `Tokenizer` and paths of GGUF files; a mapping gives them names. `corpus` has
     texts (`str`), files and directories (`pathlib.Path`), and binary streams, or is one of them; a mapping has such a
-    corpus for each group. Bytes need not be UTF-8. Nothing is held in memory but a block of text (blocks.py) and
-    numbers.
+    corpus for each group. Bytes need not be UTF-8. Only a block of text (blocks.py) and numbers are held in memory.
 
-    `by` says what is measured separately: each "file", each "folder" (the first below a directory that is named), each
-    "extension", or "total" alone; `by_field` names a field of JSON lines, such as their language. `field` is
-    their text: None is "text", in files named .jsonl or .ndjson; else every file is JSON lines. `add_bos` counts BOS
-    (and EOS) with each text where llama-tokenize adds it; `parse_special` takes the text of control tokens for these
-    tokens.
+    `by` names the groups: each "file", each "folder" (the first below a given directory), each "extension", or
+    "total" for none; `by_field` takes a field of JSON lines instead, such as their language. `field` is their text:
+    None is "text", in files named .jsonl or .ndjson; otherwise every file is JSON lines. `add_bos` counts BOS (and EOS)
+    with each text if llama-tokenize adds it; `parse_special` takes the text of control tokens for these tokens.
 
-    A file that cannot be read is an exception, unless `report(name, error)` is given, which gets it. `progress` is
-    called with the bytes of files read, those of all files, and the name of the file in hand. Without `read_ignored`,
-    what git ignores in directories of a repository is left out, as the command does. `ValueError` for
-    options that do not exist, `TypeError` for what is no corpus, `GGUFError` for models that cannot be used.
+    A file that cannot be read raises an exception, unless `report(name, error)` is given to receive it. `progress` is
+    called with the bytes of files read, those of all files, and the name of the current file. Without `read_ignored`,
+    files that git ignores in a repository's directories are left out, as in the command. `ValueError` for options that
+    do not exist, `TypeError` for anything that is not a corpus, `GGUFError` for models that cannot be used.
 
     >>> [row] = stats("gpt2.gguf", ["Hello world, it's naïve"]).total        # doctest: +SKIP
     >>> row.tokens, row.characters, row.words, row.tokens_per_word            # doctest: +SKIP
     (6, 23, 4, 1.5)
     """
     if by not in GROUPINGS:
-        raise ValueError(f"by is one of {', '.join(GROUPINGS)}, not {printable(str(by))}")
+        raise ValueError(f"by must be one of {', '.join(GROUPINGS)}, not {printable(str(by))}")
     named = tokenizers_of(models)
     measurer = Measurer(named, parse_special, add_bos)
     skipped: Counter[str] = Counter()

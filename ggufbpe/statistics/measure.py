@@ -2,12 +2,12 @@
 
     batches -> [this file] -> Stats
 
-Counted of the text, for all tokenizers alike: bytes, characters (code points as llama.cpp reads them, where a byte
-that cannot be decoded is one) and words, which are runs of what is not white space. Counted of each tokenizer:
-tokens, the pieces into which its pre-tokenizer cuts, tokens of one byte, tokens that are no whole characters, and
-which tokens were used.
+Counted in the text, for all tokenizers alike: bytes, characters (code points as llama.cpp reads them, where an
+undecodable byte is one) and words, which are runs without white space. Counted for each tokenizer: tokens, the pieces
+into which its pre-tokenizer cuts, tokens of one byte, tokens that are not whole characters, and which tokens were
+used.
 
-But: no texts are kept, and which tokens a group uses is kept as their ids alone.
+But: no texts are kept, and of the tokens that a group uses only the ids.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _UNSEEN, _WHOLE, _SINGLE_BYTE, _SINGLE_PART, _PARTS = range(5)  # kinds of token
 
 @dataclass(frozen=True)
 class Measures:
-    """What one tokenizer makes of the texts of one group. Ratios are None where there is nothing to divide by."""
+    """How one tokenizer cuts the texts of one group. Ratios are None if there is nothing to divide by."""
 
     group: str
     tokenizer: str
     texts: int
     bytes: int
     characters: int
-    words: int  # runs of what is not white space
+    words: int  # runs without white space
     undecodable_bytes: int  # not UTF-8; each counts as a character
     tokens: int
-    pieces: int  # what the pre-tokenizer gives
+    pieces: int  # words of the pre-tokenizer
     single_byte_tokens: int  # decode to one byte, be it a letter or a part of one
     partial_tokens: int  # decode to bytes that are not whole characters
-    used_tokens: int  # different ones, control tokens left out
+    used_tokens: int  # distinct ones, without control tokens
 
     @property
     def bytes_per_token(self) -> float | None:
@@ -65,12 +65,12 @@ class Measures:
 
     @property
     def tokens_per_word(self) -> float | None:
-        """Tokens for a run of what is not white space, often called fertility."""
+        """Tokens per run without white space, often called fertility."""
         return _ratio(self.tokens, self.words)
 
     @property
     def tokens_per_piece(self) -> float | None:
-        """Tokens for a piece of the pre-tokenizer: 1 where no piece had to be cut."""
+        """Tokens per piece of the pre-tokenizer: 1 if no piece had to be cut."""
         return _ratio(self.tokens, self.pieces)
 
     @property
@@ -84,7 +84,7 @@ class Measures:
         return _ratio(self.partial_tokens, self.tokens)
 
     def to_dict(self) -> dict[str, str | int | float | None]:
-        """All numbers, ratios too, by name."""
+        """All numbers, including ratios, by name."""
         return {**dataclasses.asdict(self), **{name: getattr(self, name) for name in RATIOS}}
 
 
@@ -105,7 +105,7 @@ class Usage:
 
     @property
     def text_tokens(self) -> int:
-        """Tokens that a text without control tokens may be cut into."""
+        """How many tokens text without control tokens can use."""
         return int(self.for_text.sum())
 
     @property
@@ -120,7 +120,7 @@ class Usage:
 
     @property
     def unused_ids(self) -> list[int]:
-        """Which ones, ascending."""
+        """The ids of those, ascending."""
         found: list[int] = (self.for_text & (self.counts == 0)).nonzero()[0].tolist()
         return found
 
@@ -133,12 +133,12 @@ class Usage:
 
 @dataclass(frozen=True, repr=False)
 class Stats:
-    """What tokenizers make of a corpus."""
+    """How tokenizers cut a corpus."""
 
     usage: list[Usage]  # one for each tokenizer
     rows: list[Measures]  # by group in the order of the corpus, and within by tokenizer
     total: list[Measures]  # one for each tokenizer, over all groups
-    skipped: dict[str, int]  # what was left out of directories: "hidden", "binary", "link or special"
+    skipped: dict[str, int]  # files left out of directories: "hidden", "binary", "link or special"
 
     def __repr__(self) -> str:
         texts = counted(self.total[0].texts, "text") if self.total else "no texts"
@@ -155,7 +155,7 @@ class Stats:
         return list(dict.fromkeys(row.group for row in self.rows))
 
     def to_dict(self) -> dict[str, object]:
-        """All of it, in types that JSON has."""
+        """Everything, in JSON types."""
         return {
             "tokenizers": [usage.to_dict() for usage in self.usage],
             "rows": [row.to_dict() for row in self.rows],
@@ -164,7 +164,7 @@ class Stats:
         }
 
     def plot(self, path: str, *, theme: str = "light") -> None:
-        """Write the tokenizers side by side as a picture, PNG or SVG by the suffix of `path`.
+        """Draw the tokenizers side by side, as PNG or SVG by the suffix of `path`.
 
         `theme` is "light" or "dark". `NotInstalledError` without matplotlib.
         """
@@ -178,7 +178,7 @@ def _ratio(number: int, of: int) -> float | None:
 
 
 class Measurer:
-    """Adds up batches."""
+    """Adds up the counts of batches."""
 
     def __init__(self, tokenizers: Mapping[str, Tokenizer], parse_special: bool, add_bos: bool) -> None:
         self._models = [_Model(name, model, parse_special, add_bos) for name, model in tokenizers.items()]
@@ -204,7 +204,7 @@ class Measurer:
             model.count(batch.texts, batch.begun, counts)
 
     def result(self, skipped: Counter[str]) -> Stats:
-        """All that was counted."""
+        """The counts so far."""
         rows = [
             _measures(name, group, model, counts)
             for name, group in self._groups.items()
@@ -220,7 +220,7 @@ class Measurer:
 
 
 class _Counts:
-    """What one tokenizer makes of one group, so far."""
+    """The counts of one tokenizer in one group, so far."""
 
     def __init__(self) -> None:
         import numpy as np
@@ -230,7 +230,7 @@ class _Counts:
 
 
 class _Group:
-    """What is counted of one group, so far."""
+    """The counts of one group, so far."""
 
     def __init__(self, models: int) -> None:
         self.texts = self.bytes = self.characters = self.words = self.undecodable_bytes = 0
@@ -298,7 +298,9 @@ class _Model:
         counts.tokens += int(times.sum())
         counts.single_byte += int(kinds[_SINGLE_BYTE] + kinds[_SINGLE_PART])
         counts.partial += int(kinds[_SINGLE_PART] + kinds[_PARTS])
-        if begun or not self._tokenizer.vocabulary.tokenizer_model.is_one_word:  # else that goes on
+        if (
+            begun or not self._tokenizer.vocabulary.tokenizer_model.is_one_word
+        ):  # otherwise the one word continues
             counts.pieces += sum(map(self._tokenizer.count_words, texts))
         added = np.array(self._added[: begun * len(self._added)], dtype=np.int64)
         counts.used = np.union1d(counts.used, np.concatenate([ids, added]))
@@ -317,12 +319,10 @@ class _Model:
         return np.fromiter(chain.from_iterable(found), dtype=np.int32)
 
     def _tally(self, ids: npt.NDArray[np.integer]) -> tuple[Ids, Ids]:
-        """The different ids, ascending, and how often each is there."""
+        """The distinct ids, ascending, and how often each occurs."""
         import numpy as np
 
-        if (
-            len(ids) < self._tokenizer.vocab_size // 8
-        ):  # sorting these takes less time than a pass over all tokens
+        if len(ids) < self._tokenizer.vocab_size // 8:  # sorting these is faster than a pass over all tokens
             found, times = np.unique(ids, return_counts=True)
             return found.astype(np.int64), times.astype(np.int64)
         counted = np.bincount(ids, minlength=self._tokenizer.vocab_size)
@@ -331,7 +331,7 @@ class _Model:
 
 
 def _kind(piece: bytes) -> int:
-    """What a token decodes to; a control token to nothing."""
+    """The kind of bytes that a token decodes to; for a control token none."""
     try:
         piece.decode()
     except UnicodeDecodeError:

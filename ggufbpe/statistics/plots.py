@@ -1,11 +1,11 @@
-"""Tokenizers side by side, as a picture: a panel a measure, a row a group, a bar a tokenizer.
+"""Tokenizers side by side, as a picture: a panel per measure, a row per group, a bar per tokenizer.
 
     Stats -> [this file] -> .png, .svg
 
-With one group, each tokenizer has a row. Of very many groups, those with the most bytes are drawn, and the
-picture says so.
+With one group, each tokenizer has a row. Of very many groups, those with the most bytes are drawn, with a note that
+says so.
 
-But: no window and no state of matplotlib's is touched, and no number is drawn that the table does not have.
+But: no window is opened, matplotlib's global state is untouched, and every number drawn is in the table.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 SUFFIXES = (".png", ".svg")
 THEMES = ("light", "dark")
 
-_MOST_ROWS, _MOST_BARS = 60, 120  # of one panel; more is too long to look at
-_NAME = 44  # characters of a name that are shown
+_MOST_ROWS, _MOST_BARS = 60, 120  # per panel; more would be too tall
+_NAME = 44  # characters shown of a name
 _TITLE_NAME = 60
 _BAR = 0.19  # inches
 _GAP = 0.16  # inches between groups
-_TALLEST = 15.0  # inches of a panel; bars and gaps are made thinner where there are more
+_TALLEST = 15.0  # inches per panel; with more bars, bars and gaps are thinner
 _PANEL = 2.35  # inches
 
-# Told apart by people with any colour vision, on light and dark: Okabe and Ito's, without black.
+# Distinguishable with any colour vision, on light and dark: Okabe and Ito's, without black.
 _COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A800", "#8C8C8C")
 _HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "oo", "++", "--")  # when colours begin again
 
-# For names in scripts that matplotlib's own font does not have; the first of a system's that are installed.
+# For names in scripts that matplotlib's own font lacks; the first ones installed are used.
 _FONTS = (
     *("Noto Sans CJK SC", "Noto Sans CJK JP", "Hiragino Sans GB", "Microsoft YaHei", "WenQuanYi Zen Hei"),
     *("Noto Sans Devanagari", "Noto Sans Thai", "Arial Unicode MS"),
@@ -71,7 +71,7 @@ _PANELS = (
 
 
 def check(path: str | os.PathLike[str]) -> None:
-    """Raise what `plot` would raise without numbers: `ValueError`, `NotInstalledError`, `OSError`."""
+    """Raise the errors of `plot` that do not depend on the numbers: `ValueError`, `NotInstalledError`, `OSError`."""
     suffix = os.path.splitext(os.fspath(path))[1].lower()
     if suffix not in SUFFIXES:
         raise ValueError(f"{os.fspath(path)}: a plot is a {' or '.join(SUFFIXES)} file")
@@ -82,14 +82,14 @@ def check(path: str | os.PathLike[str]) -> None:
 
 
 def plot(stats: Stats, path: str | os.PathLike[str], *, theme: str = "light") -> None:
-    """Write the picture, in the form that the suffix of `path` names.
+    """Write the picture, in the format that the suffix of `path` names.
 
-    `ValueError` for another suffix or theme, or where there is no token to draw; `NotInstalledError` without
-    matplotlib; `OSError` where the file cannot be written.
+    `ValueError` for another suffix or theme, or if there is no token to draw; `NotInstalledError` without
+    matplotlib; `OSError` if the file cannot be written.
     """
     check(path)
     if theme not in THEMES:
-        raise ValueError(f"a theme is {' or '.join(THEMES)}, not {theme!r}")
+        raise ValueError(f"a theme must be {' or '.join(THEMES)}, not {theme!r}")
     rows = [row for row in stats.rows if row.tokens]
     if not rows:
         raise ValueError("there are no tokens to draw")
@@ -105,13 +105,13 @@ def _figure_class() -> Any:
 
 
 def _settings() -> Any:
-    """Matplotlib's settings, for the time of one picture."""
+    """Matplotlib's settings for one picture."""
     from matplotlib import rc_context
     from matplotlib.font_manager import get_font_names
 
     installed = set(get_font_names())
     fonts = ["DejaVu Sans", *(font for font in _FONTS if font in installed)]
-    # Text in an SVG stays text, to be searched and shown in any script; the same numbers give the same file.
+    # Text in an SVG stays text, so it can be searched and shown in any script; equal numbers give equal files.
     return rc_context({"font.family": fonts, "svg.fonttype": "none", "svg.hashsalt": "ggufbpe"})
 
 
@@ -153,7 +153,7 @@ def _drawn(stats: Stats, found: Sequence[Measures], theme: _Theme) -> Any:
     for panel, axis in zip(_PANELS, axes):
         _draw_panel(axis, panel, rows, layout, sizes, looks, theme)
     _name_rows(axes[0], rows, layout, theme)
-    _say_what_it_is(figure, stats, rows, groups, layout.height, None if single else looks, theme)
+    _add_captions(figure, stats, rows, groups, layout.height, None if single else looks, theme)
     return figure
 
 
@@ -175,14 +175,14 @@ def _value(panel: _Panel, bar: Measures, sizes: dict[str, int]) -> float | None:
 
 
 class _Layout(NamedTuple):
-    """How thick everything is, in inches, and where the bars of each row are, from the top."""
+    """The thickness of everything, in inches, and where the bars of each row are, from the top."""
 
     bar: float
     height: float
     positions: list[list[float]]
 
     def font(self, size: float) -> float:
-        """The size of a text, in points, that stands beside a bar; no larger than the bar."""
+        """The size of text beside a bar, in points; no larger than the bar."""
         return min(size, self.bar * 72)
 
 
@@ -209,7 +209,7 @@ def _draw_panel(
 ) -> None:
     values = [[_value(panel, bar, sizes) for bar in row.bars] for row in rows]
     largest = max((value for row in values for value in row if value is not None), default=0) or 1
-    largest = max(largest, 0.1) if panel.is_share else largest  # 1 % is not to look like all there is
+    largest = max(largest, 0.1) if panel.is_share else largest  # so that 1 % does not look like everything
     for row, row_values, row_positions in zip(rows, values, layout.positions):
         for bar, value, position in zip(row.bars, row_values, row_positions):
             look = looks[bar.tokenizer]
@@ -251,7 +251,7 @@ def _name_rows(axis: Any, rows: Sequence[_Row], layout: _Layout, theme: _Theme) 
         label.set(parse_math=False, color=theme.text, fontsize=layout.font(8.5))
 
 
-def _say_what_it_is(
+def _add_captions(
     figure: Any,
     stats: Stats,
     rows: Sequence[_Row],
@@ -260,7 +260,7 @@ def _say_what_it_is(
     looks: dict[str, dict[str, Any]] | None,
     theme: _Theme,
 ) -> None:
-    """Above the panels the tokenizers, or the one group; below, what is not drawn."""
+    """Name the tokenizers, or the one group, above the panels; note below what is not drawn."""
     from matplotlib.patches import Patch
 
     above = 1 + 0.5 / height
@@ -300,7 +300,7 @@ def _columns(names: Sequence[str]) -> int:
 
 
 def _shown(name: str, length: int) -> str:
-    """A name on one line, its middle left out where it is long: the end of a path says most.
+    """A name on one line, shortened in the middle if it is long: the end of a path says most.
 
     >>> _shown("corpus/de/" + 9 * "very-long-" + "name.txt", 25)
     'corpus/d…ry-long-name.txt'

@@ -1,9 +1,9 @@
-"""A corpus to texts in groups: files, directories, streams and strings, plain or as JSON lines.
+"""A corpus as texts in groups: files, directories, streams and strings, plain or as JSON lines.
 
     strings, paths, streams -> [this file] -> batches of texts, each of one group -> measure.py
 
-As in training, compressed files and JSON lines go by their names, and of directories hidden and binary files and
-links are left out.
+As in training, compressed files and JSON lines are recognized by name, and hidden files, binary files and links in
+directories are left out.
 
 But: text is bytes here, and need not be UTF-8. A file that cannot be read is reported, and the others are read.
 """
@@ -32,17 +32,17 @@ from ..pipeline.blocks import BLOCK
 
 GROUPINGS = ("file", "folder", "extension", "total")
 
-Cut = Callable[[Any], Iterable[bytes]]  # a binary stream to blocks, which tokenizers may be given one by one
-Progress = Callable[[int, int, str], object]  # bytes of files read, bytes of all files, the file in hand
+Cut = Callable[[Any], Iterable[bytes]]  # cuts a binary stream into blocks that can be tokenized one by one
+Progress = Callable[[int, int, str], object]  # bytes of files read, bytes of all files, the current file
 
 
 class Reading(NamedTuple):
-    """How a corpus is read and grouped, and who is told of it."""
+    """How a corpus is read and grouped, and how that is reported."""
 
     by: str  # one of GROUPINGS
     by_field: str | None  # of JSON lines, in place of `by`
     field: str | None  # of JSON lines; None: "text", and only in files named .jsonl or .ndjson
-    skipped: Counter[str]  # what directories have that is not read
+    skipped: Counter[str]  # files left out of directories
     report: Report
     progress: Progress
     ignored_in: Callable[[str], frozenset[str]] | None = None  # see `files_of`
@@ -84,7 +84,7 @@ def batches(corpus: object, reading: Reading, cut: Cut) -> Iterator[Batch]:
                     reading.progress(before + done, total, source.name)
         except OSError as error:
             reading.report(source.name, error)
-        except CorpusError as error:  # which names the file, as the report does
+        except CorpusError as error:  # names the file, as the report does
             reading.report(source.name, CorpusError(str(error).removeprefix(f"{source.name}: ")))
         before += source.size
 
@@ -102,7 +102,9 @@ def _sources(corpus: object, reading: Reading) -> Iterator[_Source]:
     if _is_item(corpus):
         corpus = [corpus]
     if not isinstance(corpus, Iterable):
-        raise TypeError("the corpus is a sequence: [text, …] or [pathlib.Path(…), …], or a mapping of such")
+        raise TypeError(
+            "the corpus must be a sequence: [text, …] or [pathlib.Path(…), …], or a mapping of such"
+        )
     for number, item in enumerate(corpus, 1):
         if isinstance(item, str):
             name = f"text {number}"
@@ -124,7 +126,7 @@ def _is_item(found: object) -> bool:
 
 
 class _Lent:
-    """A stream of the caller's: read, and not closed."""
+    """A stream of the caller's, which is read but not closed."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -140,7 +142,7 @@ class _Lent:
 
 
 def _group(name: str, root: str | None, reading: Reading) -> str:
-    """The group of a file below `root`, or of something that is no file (None)."""
+    """The group of a file below `root`, or of something that is not a file (None)."""
     if reading.by_field is not None:
         return _without(reading.by_field)
     if reading.by == "total":
@@ -176,7 +178,7 @@ def _read(source: _Source, raw: Any, reading: Reading, cut: Cut) -> Iterator[Bat
 
 
 def _records(source: _Source, stream: Any, reading: Reading) -> Iterator[Batch]:
-    """The texts of JSON lines, some at a time."""
+    """The texts of JSON lines, several at a time."""
     waiting: defaultdict[str, list[bytes]] = defaultdict(list)
     size = 0
     for text, fields in records(stream, source.name, reading.field, reading.report):

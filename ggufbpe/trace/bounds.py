@@ -1,9 +1,9 @@
-"""Which bytes of the text a part of a word as it is written stands for.
+"""Which bytes of the text stand behind each position of a word as it is looked up.
 
     Trace -> [this file] -> places.py
 
-Where nothing was normalized, a character stands for itself. Where a change has as many characters as the text that it
-was made of, each stands for its own; else all of them stand for all of it.
+Without normalization, a character stands for itself. If a change has as many characters as the text it replaces, each
+stands for its counterpart; otherwise each stands for all of that text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Units = Callable[[str], str]  # `Tracer.by_position`
 
 
 class ByteBounds:
-    """Where the positions of a word as it is written begin and end in the text; of the last word they are kept."""
+    """Byte bounds in the text of the positions of words; those of the last word are cached."""
 
     def __init__(self, found: Trace, by_position: Units) -> None:
         self._found = found
@@ -35,14 +35,14 @@ class ByteBounds:
         if word is not self._word:
             self._word, self._bounds = word, []
             for char, start, end in _characters(self._found, word):
-                self._bounds += _inside(start, end, len(self._by_position(char)))
+                self._bounds += _bounds_of_positions(start, end, len(self._by_position(char)))
         if not self._bounds[span[0] : span[1]]:
             return word.start, word.end
         return self._bounds[span[0]][0], self._bounds[span[1] - 1][1]
 
 
-def _inside(start: int, end: int, count: int) -> list[tuple[int, int]]:
-    """The bounds of each of so many positions: a byte each, if there are as many bytes."""
+def _bounds_of_positions(start: int, end: int, count: int) -> list[tuple[int, int]]:
+    """The bounds of each of `count` positions: a byte each, if there are as many bytes."""
     if end - start == count:
         return [(at, at + 1) for at in range(start, end)]
     return [(start, end)] * count
@@ -58,7 +58,7 @@ def _byte_at(found: Trace, word: Word, inside: int, is_end: bool) -> int:
 
 
 def changes_in(found: Trace, start: int, end: int) -> Iterator[Change]:
-    """The changes of a part of the text, and of what is put in at its beginning."""
+    """The changes within a part of the text, and insertions at its beginning."""
     at = bisect_left(found.changes, start, key=lambda change: change.end)
     for change in found.changes[at:]:
         if change.start >= end:
@@ -70,7 +70,7 @@ def changes_in(found: Trace, start: int, end: int) -> Iterator[Change]:
 def rewritten(found: Trace, start: int, end: int) -> list[tuple[str, int, int]]:
     """The characters that a part of the text becomes, each with the bytes that it stands for.
 
-    Without the spaces around what stands alone, which are in no word.
+    Without the spaces around characters that stand alone, since they are in no word.
     """
     made: list[tuple[str, int, int]] = []
     at = start
@@ -87,9 +87,9 @@ def rewritten(found: Trace, start: int, end: int) -> list[tuple[str, int, int]]:
         first = change.start
         for number, char in enumerate(became):
             if len(text) == len(became):
-                behind = first + len(text[number].encode("utf-8", "surrogateescape"))
-                made.append((char, first, behind))
-                first = behind
+                after = first + len(text[number].encode("utf-8", "surrogateescape"))
+                made.append((char, first, after))
+                first = after
             else:
                 made.append((char, change.start, change.end))
         at = max(at, change.end)

@@ -1,25 +1,53 @@
-"""The way of a text through the tokenizer as `ggufbpe.explain` gives it.
+"""How a text becomes tokens, as `ggufbpe.explain` gives it.
 
-    Tokenizer or path, text or path -> [this file] -> Trace
+    Tokenizer or path; text, path or chat -> [this file] -> Trace
 
-But: of a long text the command traces the part that is looked at (survey.py, parts.py), by the same steps.
+But: of a long text, the command traces only the part looked at (survey.py, parts.py), with the same steps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+
 from ..inputs import Model, TextOrPath, text_of, tokenizer_of
+from ..once import making
 from .trace import Trace
 
 
-def explain(model: Model, text: TextOrPath, *, add_special: bool = True, parse_special: bool = True) -> Trace:
+def explain(
+    model: Model,
+    text: TextOrPath | Sequence[Mapping[str, Any]] | Mapping[str, Any],
+    *,
+    add_special: bool = True,
+    parse_special: bool = True,
+    chat_template: str | None = None,
+    now: datetime | None = None,
+) -> Trace:
     """How a text becomes tokens: the fragments between special tokens, what normalization changed, words and merges.
 
     `model` is a `Tokenizer` or the path of a file, `text` a `str`, bytes, or the `pathlib.Path` of a file; the flags
     are those of `Tokenizer.encode`. All of it is kept, in memory about a thousand times the text. Offsets are in bytes
-    of the text. `UnsupportedTokenizerError` for a model that does not tell its steps.
+    of the text. `UnsupportedTokenizerError` for a model whose steps cannot be traced.
+
+    A list of messages, or the whole body of a request, is a chat: its prompt is explained, and the `chat` of the trace
+    says which part of that the template says, which a message, and what of a message became a special token.
+    `chat_template` and `now` are those of `Tokenizer.apply_chat_template`; `ChatError` where that raises it.
 
     >>> found = explain("model.gguf", " low")                        # doctest: +SKIP
     >>> [merge.rank for merge in found.words[0].merges]              # doctest: +SKIP
     [44, 66, 1621]
     """
-    return tokenizer_of(model).trace(text_of(text), add_special=add_special, parse_special=parse_special)
+    tokenizer = tokenizer_of(model)
+    if not isinstance(text, (Mapping, list, tuple)):
+        return tokenizer.trace(
+            text_of(cast(TextOrPath, text)), add_special=add_special, parse_special=parse_special
+        )
+    if not (add_special and parse_special):
+        raise ValueError("special tokens of a chat are always added and parsed")
+    with making:
+        from ..chat.token_origins import tokens_of
+    body = text if isinstance(text, Mapping) else {"messages": text}
+    chat = tokens_of(tokenizer, tokenizer.chats.parts(body, chat_template, now))
+    return tokenizer.trace(chat.rendered.prompt)._replace(chat=chat)

@@ -1,11 +1,11 @@
-"""A long text traced part by part, as often as it is asked for, so that memory does not grow with it.
+"""A long text traced part by part, each time anew, so that memory does not grow with it.
 
     Tokenizer, file -> [this file] -> parts, one after the other -> `explain --all`, `explain --json`
 
-A text is cut where no word and no id can change (blocks.py). What goes on over such a place is put together: a
-fragment, and what a stage left over, which a later stage cuts there.
+A text is cut where no word and no id can change (blocks.py). What continues across a cut is put together again: a
+fragment, and a piece that a stage left over and a later stage cuts there.
 
-But: what blocks.py takes as a whole is one part.
+But: what blocks.py does not cut is one part.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .trace import Part, Totals, Trace, trace_part, traced_parts, tracer_of
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
-_SIZE = 1 << 14  # bytes of a part; traced, they take a thousand times as much
+_SIZE = 1 << 14  # bytes of a part; traced, it takes a thousand times as much
 _CLIPPED = 1 << 11  # bytes of a fragment that are kept
 
 
 class Parts:
-    """The parts of a text, to be iterated over again and again; there is at least one. `file` is read each time."""
+    """The parts of a text, which can be iterated repeatedly; at least one. `file` is read each time."""
 
     def __init__(
         self, tokenizer: Tokenizer, file: IO[bytes], *, add_special: bool = True, parse_special: bool = True
@@ -40,7 +40,7 @@ class Parts:
     @property
     def parts(self) -> Iterator[Part]:
         """All of them, in order; their cuts are those of the whole text."""
-        if len(self.model.stages) < 2:  # where a word ends, so does all that the one stage makes
+        if len(self.model.stages) < 2:  # with one stage, every piece ends where a word does
             yield from self._traced()
             return
         for part, (starts, ends) in zip(self._traced(), self._edges):
@@ -48,18 +48,18 @@ class Parts:
 
     @made_once
     def model(self) -> Trace:
-        """A trace, of no text, with the model's name and its stages."""
+        """A trace of no text, with the model's name and its stages."""
         return trace_part(self.tokenizer, b"", **self.flags, begins=False, ends=False)
 
     @made_once
     def totals(self) -> Totals:
-        """How much there is in all."""
+        """The totals of the whole text."""
         self.file.seek(0)
         return survey(self.tokenizer, self.file, Wanted(), **self.flags, fragments=0).totals
 
     @property
     def text(self) -> Iterator[bytes]:
-        """The text in blocks in which no word and no id is another than in the whole."""
+        """The text in blocks whose words and ids are those of the whole text."""
         self.file.seek(0)
         return blocks(self.file, [self.tokenizer], self.flags["parse_special"], _SIZE)
 
@@ -81,9 +81,9 @@ class Parts:
             for fragment in part.trace.fragments:
                 data = part.trace.text[fragment.start : fragment.end][:_CLIPPED]
                 fragment = fragment._replace(start=at + fragment.start, end=at + fragment.end)
-                if fragment == last and fragment.start < fragment.end:  # it is in both of two parts
+                if fragment == last and fragment.start < fragment.end:  # it is in both parts
                     continue
-                if last is not None and _goes_on(last, fragment):
+                if last is not None and _continues_fragment(last, fragment):
                     last = last._replace(end=fragment.end)
                     head += data[: _CLIPPED - len(head)]
                     continue
@@ -95,7 +95,7 @@ class Parts:
 
     def _traced(self) -> Iterator[Part]:
         tracer = tracer_of(self.tokenizer)
-        parts_of_words = not tracer.stages  # else a block is a part
+        parts_of_words = not tracer.stages  # otherwise a block is a part
         before, last = Totals(), None
         for block, is_first, is_last in _with_ends(self.text):
             count = Totals()
@@ -112,7 +112,7 @@ class Parts:
                     last is not None
                     and start == Totals()
                     and found.fragments
-                    and _goes_on(last, found.fragments[0])
+                    and _continues_fragment(last, found.fragments[0])
                 ):
                     before = before._replace(fragments=before.fragments - 1)
                 yield Part(before + start, found)
@@ -122,9 +122,9 @@ class Parts:
 
     @made_once
     def _edges(self) -> list[tuple[dict[int, int], dict[int, Cut]]]:
-        """Of each part, by stage, where the piece at its beginning begins if not there, and the end of that at its end.
+        """For each part, by stage: where its first piece begins, if earlier, and the cut that ends its last piece.
 
-        The latter with the alternative, which a piece has by its end.
+        The cut comes with its alternative, which is known only at a piece's end.
         """
         sides = [_sides(part) for part in self._traced()]
         starts: list[dict[int, int]] = [{} for _ in sides]
@@ -141,14 +141,14 @@ class Parts:
         return list(zip(starts, ends))
 
     def _joined(self, left: _Sides, right: _Sides) -> int:
-        """How many stages, from the first on, have one piece over the place between two parts.
+        """How many stages, from the first on, have one piece across the cut between two parts.
 
-        What a stage does not take goes on there; what it takes does not, but for groups of digits, which stay with
+        What a stage does not match continues there; what it matches does not, except groups of digits, which stay with
         the text before them.
         """
         count = 0
-        for stage, before, behind in zip(self.model.stages, left.last, right.first):
-            goes_on = behind.alternative is None or stage.step == "digit_groups"
+        for stage, before, after in zip(self.model.stages, left.last, right.first):
+            goes_on = after.alternative is None or stage.step == "digit_groups"
             if before.alternative is not None or not goes_on:
                 break
             count += 1
@@ -176,7 +176,7 @@ def _sides(part: Part) -> _Sides:
 
 
 def _with_edges(part: Part, starts: dict[int, int], ends: dict[int, Cut]) -> Trace:
-    """The trace with the pieces that go on beyond the part as long as they are."""
+    """The trace with pieces that extend beyond the part at their full length."""
     at, found = part.before.bytes, part.trace
     last = len(found.text)
 
@@ -194,13 +194,13 @@ def _with_edges(part: Part, starts: dict[int, int], ends: dict[int, Cut]) -> Tra
     return found._replace(words=tuple(words))
 
 
-def _goes_on(last: Fragment, fragment: Fragment) -> bool:
-    """Whether a fragment is the same as the one before it, which ends where a part does."""
+def _continues_fragment(last: Fragment, fragment: Fragment) -> bool:
+    """Whether a fragment continues the one before it, which ends where a part does."""
     return last.kind == fragment.kind in ("text", "dropped") and last.dropped_by == fragment.dropped_by
 
 
 def _with_ends(found: Iterator[bytes]) -> Iterator[tuple[bytes, bool, bool]]:
-    """Each block, and whether it is the first and the last; an empty one where there is none."""
+    """Each block, and whether it is the first and the last; one empty block if there is none."""
     block, is_first = next(found, b""), True
     for following in found:
         yield block, is_first, False

@@ -1,11 +1,11 @@
-"""Where a piece stands in a text that is traced, and the step that is the reason at each place.
+"""Where a piece stands in a traced text, and the step that is the reason at each place.
 
     Trace -> [this file] -> reasons.py -> search.py
 
-That a piece forms by merging is decided within it: as long as no merge takes a part of it together with what is
-outside, its own symbols merge as they would alone. So the merges of the piece alone are the ones to compare with. Of
-matches, the one that covers the beginning of the piece decides; of a lattice, the best path that takes the piece is
-compared with the one that was taken.
+Whether a piece forms by merging is decided within it: as long as no merge joins a part of it to what is outside, its
+own symbols merge as they would alone. So the merges of the piece alone are the ones to compare with. With longest
+matches, the match that covers the beginning of the piece decides; in a lattice, the best path through the piece is
+compared with the path taken.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .trace import Trace
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
-_QUOTED = 200  # bytes of a piece that a stage made
-_CHANGES = 20  # of a place that was normalized
-_COMPARED, _MANY_EDGES = 5, 1 << 12  # places whose paths are compared in a word of many edges
+_QUOTED = 200  # bytes shown of a piece that a stage made
+_CHANGES = 20  # shown at a normalized place
+_COMPARED, _MANY_EDGES = 5, 1 << 12  # places whose paths are compared, in a word of so many edges
 
 
 class Sought(NamedTuple):
-    """What is looked for: a token, as it is looked up, and its own merges if it is made by merging alone."""
+    """The token to look for, as it is looked up, and its own merges if it is made only by merging."""
 
     token: int
     looked_up: str
@@ -36,14 +36,14 @@ class Sought(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Text as it is looked up, without a gap. A unit of it is a word, or a fragment that is one token."""
+    """Text as it is looked up, without gaps. A unit of it is a word, or a fragment that is one token."""
 
     text: str  # a character for each position
     units: list[tuple[int, int, int | None, int]]  # (start, end, word or None, fragment)
 
 
 def runs_of(tracer: Tracer, found: Trace) -> Iterator[Run]:
-    """The runs of the text; what is dropped ends one."""
+    """The runs of the text; dropped text ends one."""
     words: dict[int, list[int]] = {}
     for number, word in enumerate(found.words):
         words.setdefault(word.fragment, []).append(number)
@@ -170,7 +170,7 @@ def _cut_by(found: Trace, word: int, start: int, end: int) -> Place:
 
 
 def _end_of(data: bytes) -> bytes:
-    """The end of a long piece, and all of another."""
+    """The end of a long piece, all of a short one."""
     at = len(data) - _QUOTED
     while at > 0 and data[at] & 0xC0 == 0x80:  # within a character
         at += 1
@@ -191,7 +191,7 @@ def _in_word(word: Word, span: tuple[int, int], own: tuple[Merge, ...] | None) -
     if own is None:
         return Place("merges", 0, 0)
     start, end = span
-    done = 0  # of the piece's own merges
+    done = 0  # how many of the piece's own merges
     for step in word.merges:
         first, last = step.position, step.position + len(step.left) + len(step.right)
         if last <= start or first >= end:
@@ -206,7 +206,7 @@ def _in_word(word: Word, span: tuple[int, int], own: tuple[Merge, ...] | None) -
 
 
 def _in_matches(word: Word, at: int, piece: Sought) -> Place:
-    """The reason of a piece at a position of a word that is made of the longest matches."""
+    """The reason of a piece at a position of a word made of longest matches."""
     failed = word.matches[-1] if word.matches[-1].taken is None else None
     if failed is not None and len(word.symbols) == 1:
         return Place("unknown_word", 0, 0, match=failed, rest=written_bytes(word.written)[failed.position :])
@@ -218,15 +218,15 @@ def _in_matches(word: Word, at: int, piece: Sought) -> Place:
 
 
 def _length(match: Match, piece: Sought) -> int:
-    """The bytes of the piece where it is tried; of one that another token of the same text hides, the longest."""
+    """The length of the piece in bytes where it is tried; if another token of the same text hides it, the longest."""
     tried = (each.length for each in match.tried if each.token == piece.token)
     return next(tried, match.tried[-1].length)
 
 
 def _in_lattice(word: Word, span: tuple[int, int], piece: Sought, is_compared: bool) -> Place | None:
-    """The same of a lattice; None within a character, where nothing stands.
+    """The same in a lattice; None inside a character, where no token begins.
 
-    Where an edge is not taken, no path with it is better; which one is the best takes time with the word's length.
+    If an edge is not taken, no path through it is better; finding the best such path takes time linear in the word.
     """
     assert word.lattice is not None
     edge = piece.token, span[0], span[1] - span[0]
@@ -245,7 +245,7 @@ def _in_lattice(word: Word, span: tuple[int, int], piece: Sought, is_compared: b
 
 
 def _normalized(found: Trace, piece: Sought) -> Iterator[Place]:
-    """Where the text has the piece and normalization made something else of it."""
+    """Where the text has the piece and normalization changed it."""
     text = unescape_spaces(piece.looked_up)
     data = (text.lstrip(" ") or text).encode("utf-8", "surrogateescape")
     at = found.text.find(data)

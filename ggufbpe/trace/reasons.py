@@ -15,24 +15,24 @@ from ..models.steps import Change, Cut, Match, Merge, Path
 class Place(NamedTuple):
     """One place where the piece stands, in bytes of the text, and the step that is the reason there.
 
-    `reason`, and what is given with it:
+    `reason`, and the fields that go with it:
     - "special": a special token, `token`, takes a part of it
-    - "boundary": the stage of `cuts` parts the text at `boundary`; the cuts are of the pieces before and after, as far
-      as they are near, and `sides` is what these have there
+    - "boundary": the stage of `cuts` splits the text at `boundary`; the cuts are those of the pieces on both sides, as
+      far as they are near, and `sides` is their text there
     - "whole": the word, `word`, was taken as one token, by the flag `whole`
-    - "part": `merge`, in `word`, took a part of it before `needed`, of its own merges, had its turn
+    - "part": `merge`, in `word`, took a part of it before `needed`, one of its own merges, had its turn
     - "longer": the piece was made, and `merge` made it a part of a longer token
     - "merges": its own merges end elsewhere: see `WhyNot.alone`
     - "produced": it is a symbol there
-    - "longer_match": of the tokens of `match`, which begins just there, a longer one was taken
+    - "longer_match": of the tokens of `match`, which begins at the same place, a longer one was taken
     - "earlier_match": `match` begins before the piece, and took a part of it
-    - "unknown_word": no token stands at the place of `match`, where `rest` is left of the word, so that all of it is
-      the unknown token
+    - "unknown_word": no token matches at the place of `match`, where `rest` is left of the word, so that the whole word
+      is the unknown token
     - "path": `path` is the best way through the word's lattice that takes it, and `best` the one that was taken; both
-      are left out at all but the first places of a very long word
+      are given only for the first places of a very long word
     - "not_tried": its text stands there, but the model's table does not have the token at this place
-    - "not_for_text": plain text never becomes this token, whose attributes are no token's for text
-    - "normalized": the text has it, and `changes` made something else of it before tokens were looked for
+    - "not_for_text": plain text never becomes this token, by its attributes
+    - "normalized": the text has it, and `changes` changed it before tokens were looked up
 
     `text` is that of the word as it was split, or of the special token.
     """
@@ -57,34 +57,34 @@ class Place(NamedTuple):
 
 
 class WhyNot(NamedTuple):
-    """The answer. `reason` is that of the first place, or
+    """The answer. `reason` is that of the first place, or one of
 
-    - "produced": the piece is among the tokens, so many `times` (`tokens` has the numbers, `spans` the bytes of
-      the first ones)
+    - "produced": the piece is among the tokens, `times` times (`tokens` has their numbers, `spans` the bytes of the
+      first ones)
     - "unknown": no such token is in the vocabulary
     - "not_parsed": it is a special token, and these are not parsed
     - "not_added": it is BOS or EOS, and not in the text
-    - "byte": it stands for a byte of symbols that are no tokens, and no symbol here needs it
-    - "unneeded": it stands for what no token makes up, and nothing here needs it
-    - "absent": it does not stand in the text; `instead` has what does: the same with or without a leading space,
-      or in other letters
+    - "byte": it stands for a byte of symbols that are not tokens, and no symbol here needs it
+    - "unneeded": it is the unknown token, and nothing here needs it
+    - "absent": it does not stand in the text; `instead` has pieces that do: the same with or without a leading space,
+      or in other case
     """
 
-    piece: str  # as it was asked for
+    piece: str  # as the caller gave it
     reason: str
     token: int | None = None
-    written: str = ""  # the text of the token as it stands in the vocabulary
+    written: str = ""  # the token's text in the vocabulary
     places: tuple[Place, ...] = ()
     tokens: tuple[int, ...] = ()
     spans: tuple[tuple[int, int], ...] = ()
     times: int | None = None
     instead: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()  # the symbols that the piece becomes when merged by itself
-    own: tuple[Merge, ...] = ()  # the merges that do that
-    makers: tuple[Merge, ...] = ()  # the merges whose result would be the piece
+    own: tuple[Merge, ...] = ()  # the merges that lead to them
+    makers: tuple[Merge, ...] = ()  # the merges that result in the piece
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as `ggufbpe explain --why-not --json` writes it; without what does not apply."""
+        """All of it as `ggufbpe explain --why-not --json` writes it, without fields that do not apply."""
         return {"piece": self.piece, "reason": self.reason, **_plain(self)}
 
     def __repr__(self) -> str:
@@ -92,7 +92,7 @@ class WhyNot(NamedTuple):
 
 
 def _plain(value: Any) -> Any:
-    """A record as dictionaries, lists, strings and numbers; without what is empty."""
+    """A record as dictionaries, lists, strings and numbers, without empty fields."""
     if hasattr(value, "_asdict"):
         return {key: _plain(item) for key, item in value._asdict().items() if item not in (None, (), "")}
     if isinstance(value, bytes):

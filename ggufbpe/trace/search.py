@@ -1,8 +1,8 @@
-"""A long text looked through for a piece: what its tokens are, and where its characters stand.
+"""Search a long text for a piece: among its tokens, and where its characters stand.
 
     Tokenizer, stream -> [this file] -> reasons.py -> why_not.py
 
-The text is looked through piece by piece, and only where the characters stand is it traced.
+The text is searched block by block, and traced only where the characters stand.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .trace import Totals, Trace, trace_part, traced_parts
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
-PLACES = 100  # that are looked at; a reason comes again and again in a long text
-_PIECE = 1 << 13  # bytes of the text that are looked through at a time
+PLACES = 100  # looked at; in a long text, reasons repeat
+_PIECE = 1 << 13  # bytes of the text searched at a time
 
 
 class PieceSearch:
@@ -45,7 +45,7 @@ class PieceSearch:
         self._written = tracer.by_position(looked_up)
         self._variants = {each: _variant_written(tokenizer, tracer, each) for each in likely_pieces(name)}
         longest = max(map(len, (self._written, *self._variants.values())))
-        self._reach = 4 * longest  # bytes, of which a character has no more
+        self._reach = 4 * longest  # a character has at most 4 bytes
         self._token = token
         self._tokens: list[int] = []
         self._spans: list[tuple[int, int]] = []
@@ -54,7 +54,7 @@ class PieceSearch:
         self._instead: set[str] = set()
 
     def through(self, stream: Any, add_special: bool) -> WhyNot:
-        """What is found, without a reason where the piece is not among the tokens."""
+        """The findings, without a reason if the piece is not among the tokens."""
         if self._tracer.stages:
             self._through_text(stream, add_special)
         else:
@@ -68,7 +68,7 @@ class PieceSearch:
         return found._replace(places=tuple(self._places), instead=instead)
 
     def _through_text(self, stream: Any, add_special: bool) -> None:
-        """A text that is cut by patterns."""
+        """Search a text that is cut by patterns."""
         before_all, behind_all = self._tokenizer.vocabulary.added if add_special else ([], [])
         for number, token in enumerate(before_all):
             self._add(token, number, 0)
@@ -83,7 +83,7 @@ class PieceSearch:
             self._add(token, tokens + number, size)
 
     def _through_words(self, text: bytes, add_special: bool) -> None:
-        """A text that is traced word by word."""
+        """Search a text that is traced word by word."""
         flags = {"add_special": add_special, "parse_special": self._parse_special}
         times = self._tokenizer.encode(text, **flags).count(self._token)
         end = 0  # of what was looked at, in bytes
@@ -108,9 +108,9 @@ class PieceSearch:
         self._count = times
 
     def _windows(self, stream: Any) -> Iterator[tuple[Totals, bytes, bytes]]:
-        """The text piece by piece, each with what comes before, and how much there is before that.
+        """The text block by block, each with the text kept from before it and the totals before that.
 
-        As much of it as the searched text has, so that none stands across.
+        At least `_reach` bytes are kept, so that no piece is missed across blocks.
         """
         if not blocks_add_up(self._tokenizer):
             yield Totals(), b"", b"".join(blocks(stream, [self._tokenizer], self._parse_special))
@@ -126,7 +126,7 @@ class PieceSearch:
                 del kept[0]
 
     def _add_produced(self, piece: bytes, tokens: int, start: int) -> int:
-        """The tokens of a part of the text, of which there are so many before; their number."""
+        """Record the tokens of a part of the text that follows `tokens` others; returns how many it has."""
         special = self._parse_special
         ids = self._tokenizer.encode(piece, add_special=False, parse_special=special)
         if self._token in ids:
@@ -150,7 +150,7 @@ class PieceSearch:
             self._spans.append((start, start if end is None else end))
 
     def _look_at(self, before: Totals, kept: bytes, piece: bytes) -> None:
-        """Trace a part of the text if what is looked for stands there."""
+        """Trace a part of the text if the piece may stand there."""
         data = kept + piece
         wanted = [] if self._places else [v for v in self._variants if v not in self._instead]
         if len(self._places) == PLACES or not self._may_stand_in(data, wanted):
@@ -165,7 +165,7 @@ class PieceSearch:
         self._look_in(before, found, len(kept))
 
     def _look_in(self, before: Totals, found: Trace, seen: int) -> None:
-        """The places in a part of the text of which so many bytes were looked at before."""
+        """Record the places in a part of the text, of which `seen` bytes were looked at before."""
         wanted = [] if self._places else [v for v in self._variants if v not in self._instead]
         runs = list(runs_of(self._tracer, found))
         for place in places_of(self._tokenizer, self._tracer, found, runs, self._piece):
@@ -186,7 +186,7 @@ class PieceSearch:
 
 
 def _counted_on(place: Place, before: Totals) -> Place:
-    """A place in a part of the text as one in the text."""
+    """A place in a part of the text, with positions in the whole text."""
     at = before.bytes
     return place._replace(
         start=at + place.start,
@@ -198,7 +198,7 @@ def _counted_on(place: Place, before: Totals) -> Place:
 
 
 def _variant_written(tokenizer: Tokenizer, tracer: Tracer, piece: str) -> str:
-    """What may have been meant as it is looked up: as the token that it is, if it is one."""
+    """A likely piece as it is looked up: as the token that it is, if it is one."""
     token = token_meant(tokenizer, tracer, piece)
     return tracer.by_position(tracer.written(piece) if token is None else tracer.looked_up(token))
 
@@ -210,7 +210,7 @@ def token_meant(tokenizer: Tokenizer, tracer: Tracer, piece: str) -> int | None:
 
 
 def likely_pieces(piece: str) -> list[str]:
-    """What may have been meant: with or without a leading space, or in other letters."""
+    """Pieces that may have been meant: with or without a leading space, or in other case."""
     spaced = piece[1:] if piece[:1] in (" ", "Ġ", SPACE, "") else " " + piece
     letters = [piece.lower(), piece.upper(), piece.capitalize()]
     return list(dict.fromkeys(each for each in (spaced, *letters) if each not in ("", piece)))

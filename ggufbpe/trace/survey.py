@@ -1,12 +1,12 @@
-"""A long text counted, and the part of it traced that is looked at, so that the rest takes neither time nor memory.
+"""Count a long text and trace only the part that is looked at, so that the rest takes neither time nor memory.
 
     Tokenizer, stream -> [this file] -> totals, the first fragments, a trace of a part -> explain, parts.py
 
 A text is cut where no word and no id can change (blocks.py), so the trace of a part has the words and tokens of the
-whole trace, which positions and numbers are counted on from what comes before.
+whole trace; positions and numbers are offset by what comes before.
 
-But: of byte pair encoding, the reference engine, DNA models and those that drop white space take the whole text, and
-trace it. Models without patterns take the whole text, too, and trace it word by word.
+But: byte pair encoding in the reference engine, DNA models and those that drop white space trace the whole text. Models
+without patterns do too, word by word.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .trace import Part, Totals, Trace, added_to, stripped_by, trace_part, trace
 if TYPE_CHECKING:
     from ..tokenizer import Tokenizer
 
-_PART = 1 << 11  # bytes: what is traced is found to about so many
+_PART = 1 << 11  # bytes: a traced part is about this large
 
 
 class Wanted(NamedTuple):
-    """What is to be traced: the beginning, with so many words and tokens, or the part that has one of them."""
+    """What to trace: the beginning, with so many words and tokens, or the part that has one of them."""
 
     words: int = 0
     tokens: int = 0
@@ -36,16 +36,16 @@ class Wanted(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """A text counted and traced in part; `fragments` are the first ones of all of it, with their first bytes."""
+    """A text counted and traced in part; `fragments` are the first ones of the whole text, with their first bytes."""
 
     totals: Totals
     fragments: list[tuple[Fragment, bytes]]
-    before: Totals  # what comes before the part that is traced
-    trace: Trace  # positions and numbers begin with the part
+    before: Totals  # what comes before the traced part
+    trace: Trace  # positions and numbers are relative to the part
 
     @property
     def parts(self) -> list[Part]:
-        """The one that is traced."""
+        """The traced part, alone in a list."""
         return [Part(self.before, self.trace)]
 
     @property
@@ -73,8 +73,8 @@ def survey(
 ) -> Survey:
     """Count the text of a binary stream and trace what is wanted of it.
 
-    Of the first `fragments` fragments up to `clipped` bytes are kept. A word or token that is not there leaves the part
-    empty.
+    Of each of the first `fragments` fragments, up to `clipped` bytes are kept. If the wanted word or token does not
+    exist, the part is empty.
     """
     tracer = tracer_of(tokenizer)
     flags = {"add_special": add_special, "parse_special": parse_special}
@@ -124,14 +124,14 @@ def survey(
 def _survey_of_words(
     tokenizer: Tokenizer, text: bytes, wanted: Wanted, flags: dict[str, bool], fragments: int, clipped: int
 ) -> Survey:
-    """The survey of a text that is traced word by word, as far as it is wanted, and counted without."""
+    """The survey of a text traced word by word as far as wanted; the rest is only counted."""
     tracer = tracer_of(tokenizer)
     counter = Counter(tokenizer, flags["parse_special"], fragments, clipped, tracer)
-    before, behind = added_to(tokenizer) if flags["add_special"] else ([], [])
+    before, after = added_to(tokenizer) if flags["add_special"] else ([], [])
     for kind, token in before:
         counter.add_token(kind, token)
     counter.add(text)
-    for kind, token in behind:
+    for kind, token in after:
         counter.add_token(kind, token)
     is_one = wanted.word is not None or wanted.token is not None
 
@@ -148,7 +148,7 @@ def _survey_of_words(
 
 
 def _has(wanted: Wanted, start: Totals, end: Totals) -> bool:
-    """Whether a piece from `start` to `end` is a part of what is wanted."""
+    """Whether a piece from `start` to `end` is part of what is wanted."""
     if wanted.word is not None:
         return start.words <= wanted.word < end.words
     if wanted.token is not None:
@@ -184,12 +184,12 @@ class Counter:
         self._in_text = False  # the last fragment is text that may go on
 
     def add_token(self, kind: str, token: int | None) -> None:
-        """A token that is no text."""
+        """Count a fragment that is a token, not text."""
         self._add_fragment(Fragment(kind, self.totals.bytes, self.totals.bytes, token), b"")
         self.totals += Totals(tokens=1)
 
     def add(self, data: bytes) -> None:
-        """What comes next of the text."""
+        """Count the next bytes of the text."""
         words = 0
         for fragment in self._fragments(data):
             own = data[fragment.start : fragment.end]
@@ -201,7 +201,7 @@ class Counter:
         self.totals += Totals(len(data), words, tokens)
 
     def _fragments(self, data: bytes) -> Iterator[Fragment]:
-        """As a trace has them."""
+        """The fragments, as in a trace."""
         end = 0
         before: int | None = None
         for token, start, stop in self._partition(data, self._parse_special):

@@ -1,12 +1,10 @@
-"""The way of one text through the tokenizer, every step of it kept.
+"""How one text becomes tokens, with every step kept.
 
     Tokenizer, text -> [this file] -> explain, why_not, verify, diagnose
 
-A trace is made by the same steps that `Tokenizer.encode` runs, one at a time, so its ids are those of `encode`.
-All of it is plain NamedTuples (models/steps.py has those of the steps); `to_dict` makes it dictionaries and lists.
+A trace is made by the same steps that `Tokenizer.encode` runs, one at a time, so its ids are those of `encode`. All of
+it is plain NamedTuples (models/steps.py has those of the steps); `to_dict` turns it into dictionaries and lists.
 Stages, alternatives, words and tokens are counted from 0.
-
-But: explains nothing in words (explain.py) and looks for no causes (diagnose.py).
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ from ..vocab import LSTRIP, RSTRIP, TokenAttribute
 from ..wording import counted
 
 if TYPE_CHECKING:
+    from ..chat.token_origins import ChatTokens
     from ..tokenizer import Text, Tokenizer
 
 
@@ -34,8 +33,8 @@ class Token(NamedTuple):
     id: int
     start: int
     end: int
-    piece: bytes  # what it decodes to, control tokens as their text
-    text: str  # as it stands in the vocabulary
+    piece: bytes  # what it decodes to, control tokens shown as their text
+    text: str  # as in the vocabulary
     attributes: TokenAttribute
     origin: str
     fragment: int
@@ -43,7 +42,7 @@ class Token(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """How much there is of a text, or of what comes before a part of it."""
+    """The size of a text, or of what comes before a part of it."""
 
     bytes: int = 0
     words: int = 0
@@ -60,7 +59,7 @@ _BEGINNING = Totals()
 
 
 class Trace(NamedTuple):
-    """The whole way, in order."""
+    """All steps, in order."""
 
     text: bytes
     add_special: bool
@@ -72,18 +71,21 @@ class Trace(NamedTuple):
     words: tuple[Word, ...]
     tokens: tuple[Token, ...]
     changes: tuple[Change, ...] = ()  # by normalization
+    chat: ChatTokens | None = None  # of a text that is the prompt of a chat
 
     @property
     def ids(self) -> list[int]:
-        """Those of `encode`."""
+        """The ids, as from `encode`."""
         return [token.id for token in self.tokens]
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as `ggufbpe explain --json` writes it: dictionaries, lists, strings and numbers, and the ids.
 
-        Bytes are text, with U+FFFD for what is not UTF-8; beside such, `…_bytes` has them in hexadecimal.
+        Bytes are text, with U+FFFD for what is not UTF-8; in that case `…_bytes` has them in hexadecimal as well.
         """
-        return {"ids": self.ids, **as_json(self)}
+        found = {"ids": self.ids, **as_json(self._replace(chat=None))}
+        del found["chat"]
+        return found if self.chat is None else {**found, **self.chat.to_origins()}
 
     def __repr__(self) -> str:
         parts = (self.text, "byte"), (self.words, "word"), (self.tokens, "token")
@@ -101,21 +103,21 @@ def trace(tokenizer: Tokenizer, text: Text, *, add_special: bool = True, parse_s
 
 
 class Part(NamedTuple):
-    """A part of a text traced. What is before it is counted; its positions begin where `before.bytes` end."""
+    """A traced part of a text; `before` counts what precedes it, and positions are relative to `before.bytes`."""
 
     before: Totals
     trace: Trace
 
 
 def tracer_of(tokenizer: Tokenizer) -> Tracer:
-    """What tells the steps of plain text. `UnsupportedTokenizerError` for a model that cannot tell them."""
+    """The tracer of plain text. `UnsupportedTokenizerError` for a model whose steps cannot be traced."""
     found = tokenizer.pipeline.plain_text
     if isinstance(found, Traceable):
-        with making:  # it is imported now
+        with making:  # imported here
             return found.tracer()
     error = UnsupportedTokenizerError(
         f"the tokenizer is {tokenizer.model} ({tokenizer.vocabulary.tokenizer_model.description}), whose steps cannot "
-        "be told yet",
+        "be traced yet",
         path=tokenizer.name,
         key=TokenizerKey.MODEL,
         remedy="tokenize, detokenize, count, info, stats, diff and verify work for it",
@@ -128,7 +130,7 @@ Added = list[tuple[str, int]]  # names and ids
 
 
 def added_to(tokenizer: Tokenizer) -> tuple[Added, Added]:
-    """The tokens that are added before and behind a text."""
+    """The tokens added before and after a text."""
     vocabulary = tokenizer.vocabulary
     both = vocabulary.tokenizer_model.added_names(vocabulary.add_bos, vocabulary.add_eos)
     before, behind = (
@@ -148,9 +150,9 @@ def trace_part(
     ends: bool = True,
     tracer: Tracer | None = None,
 ) -> Trace:
-    """The trace of a text or a part of one; what is added goes before it if it begins the text, and behind its end.
+    """The trace of a text or a part of one; special tokens are added if it begins or ends the text.
 
-    `tracer`, if it is given, keeps words from one part for the next.
+    `tracer`, if given, caches words from one part for the next.
     """
     [part] = traced_parts(
         tokenizer,
@@ -177,14 +179,14 @@ def traced_parts(
     is_enough: Callable[[Totals], bool],
     kept: int = 0,
 ) -> Iterator[Part]:
-    """The same in parts, at least one. A part ends with the word that makes it `is_enough`: it is told its size.
+    """The same in parts, at least one. A part ends with the word whose `Totals` make it `is_enough`.
 
-    Each begins with the last `kept` bytes, in whole words, of the one before. All have the whole text, and positions
-    in it, so that `before.bytes` is 0; a fragment that goes on is in each of its parts.
+    Each begins with the last `kept` bytes, in whole words, of the one before. All have the whole text and positions
+    in it, so `before.bytes` is 0; a fragment that continues is in each of its parts.
     """
     source = tokenizer.pipeline.source(text)
     before, behind = added_to(tokenizer) if add_special else ([], [])
-    way = _Way(tokenizer, source, tracer_of(tokenizer) if tracer is None else tracer)
+    way = _Collector(tokenizer, source, tracer_of(tokenizer) if tracer is None else tracer)
     stop = len(way.data)
 
     def part() -> Part:
@@ -202,7 +204,7 @@ def traced_parts(
 
 
 def as_json(record: Any, before: Totals = _BEGINNING) -> dict[str, Any]:
-    """One record as `Trace.to_dict` has it; it is of a part of the text, and `before` is what comes before the part."""
+    """One record as in `Trace.to_dict`, from a part of the text; `before` counts what comes before the part."""
     found: dict[str, Any] = {}
     for name, value in record._asdict().items():
         counted = _COUNTED_ON.get(name)
@@ -220,7 +222,7 @@ def as_json(record: Any, before: Totals = _BEGINNING) -> dict[str, Any]:
 
 
 def json_value(value: Any, before: Totals = _BEGINNING) -> Any:
-    """A value of a record as JSON has it; a number that is not finite as text, "inf"."""
+    """A value of a record as JSON; a number that is not finite is text, "inf"."""
     if hasattr(value, "_asdict"):
         return as_json(value, before)
     if isinstance(value, tuple):
@@ -228,7 +230,7 @@ def json_value(value: Any, before: Totals = _BEGINNING) -> Any:
     return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
-# The fields that are positions or numbers in a text, and what they count.
+# Fields that are positions or numbers in a text, and what they count.
 _COUNTED_ON = {"start": "bytes", "end": "bytes", "word": "words", "fragment": "fragments"}
 
 
@@ -249,8 +251,8 @@ def stripped_by(tokenizer: Tokenizer, before: int | None, after: int | None) -> 
     return None
 
 
-class _Way:
-    """Collects fragments, changes, words and tokens of a text; `_gone` counts those that are forgotten."""
+class _Collector:
+    """Collects fragments, changes, words and tokens of a text; `_gone` counts those already forgotten."""
 
     def __init__(self, tokenizer: Tokenizer, source: str | bytes, tracer: Tracer) -> None:
         self.data = source if isinstance(source, bytes) else source.encode()
@@ -259,14 +261,14 @@ class _Way:
         self._words: list[Word] = []
         self._tokens: list[Token] = []
         self._gone = Totals()
-        self._begin, self._end = 0, 0  # of what is collected, in bytes
+        self._begin, self._end = 0, 0  # of the collected part, in bytes
         self._tokenizer = tokenizer
         self._source = source
         self._tracer = tracer
         self._known: dict[int, tuple[bytes, str, TokenAttribute]] = {}
 
     def part(self, add_special: bool, parse_special: bool) -> Part:
-        """What is collected."""
+        """The part collected so far."""
         tok = self._tokenizer
         return Part(
             self._gone,
@@ -285,11 +287,11 @@ class _Way:
         )
 
     def forget(self, kept: int) -> None:
-        """All but what is in the last `kept` bytes, and a fragment that may go on."""
+        """Drop all but the last `kept` bytes and a fragment that may continue."""
         limit = self._end - kept
         fragments = bisect_right(self._fragments, limit, key=lambda fragment: fragment.end)
         words = bisect_right(self._words, limit, key=lambda word: word.end)
-        changes = len(self._changes)  # one may reach beyond the word that came after it
+        changes = len(self._changes)  # one may extend beyond the word after it
         if kept:
             changes = bisect_right(self._changes, limit, key=lambda change: change.end)
         is_gone = [
@@ -309,14 +311,14 @@ class _Way:
         self._begin = self._end
 
     def add_token(self, kind: str, token: int, start: int, end: int) -> None:
-        """A fragment that is one token."""
+        """Add a fragment that is one token."""
         self._add_fragment(Fragment(kind, start, end, token))
         self._add_id(token, start, end, kind, None)
 
     def fragments_added(self, parse_special: bool) -> Iterator[Totals]:
-        """All of the text: special tokens, plain text, and what is stripped between them.
+        """Add the whole text: special tokens, plain text, and what is stripped between them.
 
-        After each of them and each word, how much is there: bytes since it was last forgotten, words, and tokens.
+        Yields the totals after each of them and each word: bytes since text was last forgotten, words, and tokens.
         """
         byte, character = 0, 0
         before: int | None = None
@@ -347,7 +349,7 @@ class _Way:
             self._add_fragment(Fragment("dropped", start, end, dropped_by=by))
 
     def _text_added(self, fragment: str | bytes, start: int) -> Iterator[Totals]:
-        """A plain fragment."""
+        """Add a plain fragment."""
         for step in self._tracer.steps(fragment, start):
             if isinstance(step, EncodedWord):
                 for token, first, end, origin in step.tokens:

@@ -1,11 +1,11 @@
-"""Why a piece that is in the vocabulary was not produced: the first step that made it impossible.
+"""Why a piece in the vocabulary was not produced: the first step that made it impossible.
 
     search.py -> [this file] -> `ggufbpe explain --why-not`
 
-The piece is looked for in the text as it is looked up. At each place where it stands, one step is the reason:
+The piece is searched for in the text as it is looked up. At each place where it stands, one step is the reason:
 a special token or a word boundary cuts it, the word was taken whole, a merge took a part of it or it became a
 part of a longer token, the merges do not lead to it at all, a match was longer or began before it, or another path had
-the higher total. Where only the text as it was given has the piece, normalization is the reason.
+the higher total. If only the original text has the piece, normalization is the reason.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ def why_not(
     add_special: bool = True,
     parse_special: bool = True,
 ) -> WhyNot:
-    """Why `piece` is not among the tokens of `text`; where it is, that.
+    """Why `piece` is not among the tokens of `text`, or that it is.
 
     `model` is a `Tokenizer` or the path of a file, `text` a `str`, bytes, the `pathlib.Path` of a file, or a binary
-    stream. `piece` is text (" world") or the token as the vocabulary has it ("Ġworld"). Of tokens and places the first
-    100 are given. `ValueError` for an empty piece.
+    stream. `piece` is text (" world") or the token as the vocabulary has it ("Ġworld"). Only the first 100 tokens and
+    places are given. `ValueError` for an empty piece.
 
     >>> why_not("model.gguf", "Hello world", "Hell").reason      # doctest: +SKIP
     'part'
     """
     if not isinstance(piece, (str, bytes)):
-        raise TypeError(f"the piece is a str or bytes, not {type(piece).__name__}")
+        raise TypeError(f"the piece must be a str or bytes, not {type(piece).__name__}")
     tokenizer = tokenizer_of(model)
     name = piece if isinstance(piece, str) else piece.decode("utf-8", "surrogateescape")
     if not name:
@@ -60,7 +60,7 @@ def why_not(
 
 
 def _explained(tokenizer: Tokenizer, tracer: Tracer, answer: WhyNot, parse_special: bool) -> WhyNot:
-    """The reason of a piece that is not among the tokens."""
+    """The reason for a piece that is not among the tokens."""
     assert answer.token is not None
     attributes = tokenizer.vocabulary.attributes[answer.token]
     places = answer.places

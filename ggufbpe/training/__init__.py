@@ -2,7 +2,7 @@
 
     corpus.py -> texts -> words.py -> {word: count} -> learn.py -> merges -> trained.py -> save.py -> vocab.gguf
 
-`train` puts the steps together. The package is not called `train`, for that is the function's public name.
+`train` runs the steps. The package is not called `train`, since that is the public name of the function.
 """
 
 from __future__ import annotations
@@ -61,26 +61,25 @@ def train(
     """Learn a vocabulary of `vocab_size` tokens from a corpus, by byte pair encoding.
 
     `corpus` has texts (`str`), files and directories (`pathlib.Path`), and binary streams; JSON lines and
-    compressed files are told by their names, and `field` is the field of JSON lines that is read. `word_counts` are
-    words that are split already. Texts are split by `pre`, a name of the registry ("gpt-2" by default), "none" (each
-    line is a word) or "words"; `units`, "bytes" or "chars", are what merging begins with.
+    compressed files are recognized by their names, and `field` is the field of JSON lines that is read. `word_counts`
+    are words that are already split. Texts are split by `pre`, a name of the registry ("gpt-2" by default), "none"
+    (each line is a word) or "words"; `units`, "bytes" or "chars", are what merging begins with.
 
-    `special` become control tokens, `user_defined` tokens that are always shown; both are cut out of the texts.
-    `bos` and `eos` name control tokens, the first of `special` by default; a `bos` that is named is added to each
-    text. Without any, a GGUF has the token of byte 0 for both: see `TrainedVocabulary.save`. `vocab_size` counts all
-    tokens but `unk`.
+    `special` become control tokens, `user_defined` tokens that are always shown; both are cut out of the texts. `bos`
+    and `eos` name control tokens, by default the first of `special`; a named `bos` begins each text. Without any,
+    a GGUF has the token of byte 0 for both: see `TrainedVocabulary.save`. `vocab_size` counts all tokens but `unk`.
 
-    `end_of_word` is a symbol after each word, joined to others unless `merge_end_of_word` is False. Pairs rarer
+    `end_of_word` is a symbol after each word, merged with others unless `merge_end_of_word` is False. Pairs rarer
     than `min_frequency` and tokens of more than `max_token_length` units are not made. Of characters, the
-    `limit_alphabet` most frequent are kept, those of `alphabet` in any case; the others are unknown. `seed_vocab`
-    is a GGUF, by path or name, whose tokens and merges come first, with `seed_overrides` in place of some of its
-    keys as `from_gguf` takes them.
+    `limit_alphabet` most frequent and those of `alphabet` are kept; the others are unknown. `seed_vocab` is a GGUF,
+    by path or name, whose tokens and merges come first, with `seed_overrides` in place of some of its keys, as in
+    `from_gguf`.
 
-    `progress` is called with the phase ("read" or "merge"), how much is done and how much there is: bytes of files,
-    merges. `skipped` counts, by kind, what is left out of directories.
+    `progress` is called with the phase ("read" or "merge"), the amount done and the total: bytes of files, or merges.
+    `skipped` counts, by kind, files left out of directories.
 
-    The result depends on the texts and options alone; on the order of texts only where `ties` is "first-seen".
-    `threads` count words in the compiled module (by default as many as there are); without it, there is one.
+    The result depends only on the texts and options; on the order of texts only if `ties` is "first-seen".
+    `threads` count words in the compiled engine (by default as many as there are); without it, there is one.
     Raises `ValueError` for options that do not go together, `CorpusError` for texts that cannot be read.
 
     >>> train(["low lower lowest"], vocab_size=258).merges
@@ -93,7 +92,9 @@ def train(
     certain = frozenset(alphabet)
     _check_alphabet(split, certain, limit_alphabet)
     if seed is not None and (unk is not None or end_of_word is not None or certain):
-        raise ValueError("a seed vocabulary keeps its form: unk, end_of_word and alphabet do not go with it")
+        raise ValueError(
+            "a seed vocabulary keeps its form: unk, end_of_word and alphabet cannot be given with it"
+        )
     named = (*special, *(token for token in (bos, eos) if token is not None))
     added = Added(list(dict.fromkeys(named)), list(user_defined), unk)
     form = _form(split, added, bos, eos, end_of_word, vocabulary)
@@ -144,7 +145,7 @@ def _form(
 
 
 class _Words(NamedTuple):
-    """Words with their counts: in Python, or in the compiled module, where all of them are bytes."""
+    """Words with their counts: in Python, or in the compiled engine if all of them are bytes."""
 
     counts: Mapping[str, int]
     counter: Any = None  # a native.WordCounter; `counts` is empty then
@@ -174,7 +175,7 @@ def _counted(
         counts = {word: count for word, count in counter.words() if not split.drops(word)}
     if form.end_of_word is not None and any(form.end_of_word in word for word in counts):
         raise ValueError(
-            f"the end-of-word symbol {printable(form.end_of_word)} stands in the texts; choose another one"
+            f"the end-of-word symbol {printable(form.end_of_word)} occurs in the texts; choose another one"
         )
     return _Words(counts)
 
@@ -203,9 +204,9 @@ def _check(
 
 def _check_alphabet(split: Splitting, certain: frozenset[str], limit: int | None) -> None:
     if (limit is not None or certain) and split.units == "bytes":
-        raise ValueError("an alphabet is for units='chars'; of bytes, all 256 are kept")
+        raise ValueError("an alphabet is for units='chars'; with bytes, all 256 are kept")
     if any(len(char) != 1 for char in certain):
-        raise ValueError("the alphabet has single characters")
+        raise ValueError("the alphabet must be single characters")
 
 
 def _splitting(seed: Vocabulary | None, pre: str | None, units: str | None) -> Splitting:
@@ -218,7 +219,7 @@ def _splitting(seed: Vocabulary | None, pre: str | None, units: str | None) -> S
     if seed.tokenizer_model.has_sequences:
         raise ValueError(f"{seed.path}: vocabularies of DNA models cannot be continued")
     if pre is not None and pre != seed.pre:
-        raise ValueError(f"{seed.path} has the pre-tokenizer {seed.pre}; its merges do not go with {pre}")
+        raise ValueError(f"{seed.path} has the pre-tokenizer {seed.pre}; its merges do not fit {pre}")
     return splitting(seed.pre, units)
 
 
@@ -231,7 +232,7 @@ def _learn(
     seed: Seed | None,
     progress: Progress | None,
 ) -> TrainedVocabulary:
-    """The whole vocabulary, learned by the compiled module where it is there."""
+    """The whole vocabulary, learned in the compiled engine if it is there."""
     tokens, attributes, merges, vocabulary = draft
     first = len(tokens)
     forbidden = frozenset(
@@ -273,7 +274,7 @@ def _learn(
 def _parts(
     counts: Mapping[str, int], form: Form, ending: str | None, ids: Mapping[str, int], seed: Vocabulary | None
 ) -> Iterator[tuple[list[int], int]]:
-    """Words as ids of symbols, with their counts; cut where a symbol is no token, as no pair crosses it."""
+    """Words as ids of symbols, with their counts; cut at symbols that are not tokens, since no pair crosses them."""
     encoder = WordEncoder(seed.pre_tokenizer, seed.token_to_id, seed.merges) if seed is not None else None
     for word, count in counts.items():
         symbols = form.splitting.symbols(word)

@@ -1,11 +1,11 @@
-"""Counting and learning in the compiled module, with the results of words.py and learn.py.
+"""Counting and learning in the compiled engine, with the results of words.py and learn.py.
 
     texts -> native.WordCounter -> native.Learner -> merges
 
-The work is done outside of the interpreter's lock, in short turns: between two of them Python checks for Ctrl-C and
-reports progress.
+The work is done without the interpreter's lock, in short turns: between turns Python checks for Ctrl-C and reports
+progress.
 
-But: nothing is decided here. `train` chooses what goes to the compiled module.
+But: nothing is decided here. `train` chooses what the compiled engine does.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _UNLIMITED = (1 << 63) - 1
 
 
 def is_there() -> bool:
-    """Whether the compiled module is."""
+    """Whether the compiled engine is installed."""
     return kernel.native is not None
 
 
 def available_threads() -> int:
-    """As many threads as this process may run at a time."""
+    """The number of threads that this process may run at a time."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -76,13 +76,13 @@ class CompiledLearner:
         )
 
     def add_words(self, words: Sequence[Sequence[int]], counts: Sequence[int]) -> None:
-        """All words that there are."""
+        """Give the learner all words."""
         self._learner.add_words(
             list(chain.from_iterable(words)), list(accumulate(map(len, words))), list(counts)
         )
 
     def add_counted(self, counter: Any, token_of_byte: list[int]) -> int:
-        """All words of a counter, written in bytes; returns how many there are."""
+        """Give the learner all words of a counter, written in bytes; returns how many there are."""
         count: int = self._learner.add_counted(counter, token_of_byte)
         return count
 
@@ -101,6 +101,6 @@ class CompiledLearner:
 
 
 def add_counts(counter: Any, counts: Mapping[str, int]) -> None:
-    """Words that are counted already."""
+    """Add words that are already counted."""
     for word, count in counts.items():
         counter.add_word(word.encode(), count)

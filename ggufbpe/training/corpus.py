@@ -1,10 +1,10 @@
-"""Where texts to learn from come from: files, directories, streams and strings.
+"""Texts to learn from: files, directories, streams and strings.
 
     strings, paths, streams -> [this file] -> texts -> words.py
 
-A file is read in blocks, so memory does not grow with it. A block ends after a line whose next one begins with
-an ASCII letter: there every pre-tokenizer begins a word anyway, except for the few that join words across lines. A
-stretch of 64 MiB without such a place is cut after its last line, or else between characters.
+A file is read in blocks, so memory does not grow with it. A block ends after a line if the next one begins with an
+ASCII letter: there every pre-tokenizer begins a word anyway, except for the few that join words across lines. A
+stretch of 64 MiB without such a line is cut after its last line, or else between characters.
 
 Files come in the order of their paths, whatever order they were given in; strings and streams come before them, as
 given.
@@ -23,30 +23,28 @@ from typing import IO, Any, NamedTuple, NoReturn
 from ..corpus import CorpusError, decompressed, files_of, has_json_lines, lines, record_of
 
 _BLOCK = 1 << 20
-_LONGEST = 1 << 26  # bytes that are searched for a place to cut
+_LONGEST = 1 << 26  # bytes searched for a place to cut
 _LINE_END = re.compile(rb"[!-~]\n(?=[A-Za-z])")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class CorpusOptions(NamedTuple):
-    """How files are read, and what is told about it."""
+    """How files are read, and how that is reported."""
 
-    field: str | None = (
-        None  # of JSON lines; None: "text", and only in files that are named .jsonl or .ndjson
-    )
+    field: str | None = None  # of JSON lines; None: "text", and only in files named .jsonl or .ndjson
     errors: str = "strict"  # or "replace": U+FFFD for bytes that are not UTF-8
     progress: Callable[[int, int], object] | None = None  # (bytes read, bytes in all) of files
-    skipped: Counter[str] | None = None  # what is left out of directories
+    skipped: Counter[str] | None = None  # files left out of directories
 
 
 def texts_of(corpus: Iterable[object], reading: CorpusOptions) -> Iterator[str]:
-    """The texts of strings, paths (`os.PathLike`; files and directories) and binary streams, one by one.
+    """Yields the texts of strings, paths (`os.PathLike`; files and directories) and binary streams.
 
-    Raises `CorpusError` for bytes that are not UTF-8, for lines that are not JSON and broken compression;
-    `OSError` for what cannot be read.
+    Raises `CorpusError` for bytes that are not UTF-8, lines that are not JSON and broken compression; `OSError` for
+    files that cannot be read.
     """
     if isinstance(corpus, (str, bytes, os.PathLike)):
-        raise TypeError("the corpus is a sequence: [text, …] or [pathlib.Path(…), …]")
+        raise TypeError("the corpus must be a sequence: [text, …] or [pathlib.Path(…), …]")
     paths: list[str] = []
     for number, item in enumerate(corpus):
         if isinstance(item, str):
@@ -90,7 +88,7 @@ def _texts_in(stream: Any, name: str, reading: CorpusOptions, report: Callable[[
 def _blocks(stream: Any, name: str, reading: CorpusOptions) -> Iterator[str]:
     offset = 0  # of `rest` in the decompressed bytes
     rest = b""
-    searched = 0  # up to there `rest` has no place to cut
+    searched = 0  # up to here `rest` has no place to cut
     while block := stream.read(_BLOCK):
         if isinstance(block, str):
             raise TypeError("the stream gives str; open it in binary mode")

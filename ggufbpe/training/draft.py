@@ -49,7 +49,7 @@ class Draft(NamedTuple):
 
 
 def cutter(added: Added, seed: Vocabulary | None) -> Callable[[str], Iterable[str]] | None:
-    """Gives the plain parts of a text between special tokens; None where there are none."""
+    """A function that yields the plain parts of a text between special tokens; None if there are no such tokens."""
     attributes = dict(zip(seed.tokens, seed.attributes)) if seed is not None else {}
     attributes = {token: a for token, a in attributes.items() if a & (CONTROL | USER_DEFINED | UNKNOWN)}
     attributes |= {token: a for token, a in added.attributes().items() if not a & UNKNOWN}
@@ -82,13 +82,13 @@ def base(
     units |= dict.fromkeys(alphabet, NORMAL)
     for token in attributes:
         if token in units:
-            raise ValueError(f"the token {printable(token)} is a unit of the text; it cannot be special, too")
+            raise ValueError(f"the token {printable(token)} is a unit of the text; it cannot also be special")
     attributes |= units
     return Draft(list(attributes), list(attributes.values()), [])
 
 
 def _alphabet(counts: Mapping[str, int], limit: int | None, certain: frozenset[str], raw: bool) -> list[str]:
-    """The characters of the words, the most frequent ones; of equally frequent ones the first by code point."""
+    """The most frequent characters of the words; of equally frequent ones the first by code point."""
     found = dict.fromkeys(certain, 0)
     for word, count in counts.items():
         for char in word:

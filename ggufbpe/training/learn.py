@@ -1,25 +1,25 @@
-"""Words with counts to merges: byte pair encoding learns.
+"""Words with counts to merges: how byte pair encoding learns.
 
     {word: count} -> [this file] -> merges, each with its count
 
-Repeatedly the most frequent pair of neighbouring symbols in all words becomes one symbol, until
-the vocabulary has its size or no pair is left. The count of a pair is that of its places, also where they
-overlap: "aaa" has two of (a, a), as in minbpe and in HF tokenizers.
+Repeatedly the most frequent pair of neighbouring symbols in all words becomes one symbol, until the vocabulary has its
+size or no pair is left. Every occurrence of a pair counts, even if they overlap: "aaa" has two of (a, a), as in minbpe
+and in HF tokenizers.
 
-Only the words in which the chosen pair stands are counted again. Pairs wait in a heap under the count that they
-had when they were pushed; counts fall without the heap being told, so what comes out with an old count goes back with
+Only the words that contain the chosen pair are counted again. Pairs wait in a heap under the count that they had when
+they were pushed. Counts fall without an update of the heap: a pair popped with an outdated count is pushed again with
 the new one. A pair whose count rises is pushed again.
 
-Of pairs of the same count, one goes first by the order of ties:
+Among pairs of equal count, the order of ties decides:
 
 - lowest-ids: the smaller id on the left, then on the right, as in HF tokenizers;
 - lexicographic: the smaller left token, then the smaller right one, by bytes;
-- first-seen: the pair that stands first in the text as merged so far, as in minbpe.
+- first-seen: the pair that comes first in the text as merged so far, as in minbpe.
 
-With a seed, a pair may join to a token that exists already, by other merges. It becomes a merge, as the encoder
-needs it, but not a token; and merges learned before that now apply again are applied at once, as the encoder does.
+With a seed, a pair may join to an existing token, by other merges. It becomes a merge, as the encoder needs it, but
+not a token; and earlier merges that now apply again are applied at once, as the encoder does.
 
-But: no texts, no special tokens and no files. `Learner` is what the compiled one is tested against.
+But: no texts, no special tokens and no files. The compiled engine is tested against `Learner`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LOW = (1 << 32) - 1
 
 
 class LearnedMerge(NamedTuple):
-    """The pair of ids that is joined, how often it stood in the words, and the id of what it joins to."""
+    """The pair of ids that is joined, how often it occurred in the words, and the id of the result."""
 
     left: int
     right: int
@@ -50,11 +50,11 @@ class Rules(NamedTuple):
     ties: str = "lowest-ids"
     min_frequency: int = 1
     max_token_length: int | None = None  # in units
-    forbidden: frozenset[str] = frozenset()  # texts that no merge may give: those of special tokens
+    forbidden: frozenset[str] = frozenset()  # texts that no merge may produce: those of special tokens
 
 
 class Learner:
-    """Learns merges from words; `tokens` grows while it does.
+    """Learns merges from words; `tokens` grows with them.
 
     >>> tokens = list("abcd")
     >>> learner = Learner(tokens, [b"a", b"b", b"c", b"d"], [1] * 4, [], Rules(7))
@@ -75,7 +75,7 @@ class Learner:
     ) -> None:
         """`raw` and `lengths`: the bytes and units of each token.
 
-        `known`: merges that are there already, (left, right, token) by rank; no word has their pairs any more.
+        `known`: existing merges, (left, right, token) by rank; words no longer contain their pairs.
         """
         self._tokens = tokens
         self._raw = raw
@@ -86,11 +86,11 @@ class Learner:
         self._words: list[list[int]] = []
         self._word_counts: list[int] = []
         self._counts: dict[int, int] = {}
-        self._where: dict[int, list[int]] = {}  # pair: words, ascending; it may no longer stand there
-        self._passed: dict[int, int] = {}  # pair: how many of these words it surely does not stand in
+        self._where: dict[int, list[int]] = {}  # pair: words, ascending; it may no longer occur there
+        self._passed: dict[int, int] = {}  # pair: how many of these words certainly lack it
 
     def add_words(self, words: list[list[int]], counts: Sequence[int]) -> None:
-        """Words, as ids of their symbols; changed in place."""
+        """Add words, as ids of their symbols; they are changed in place."""
         for symbols, count in zip(words, counts):
             for left, right in pairwise(symbols):
                 self._add(left << 32 | right, count, len(self._words))
@@ -98,7 +98,7 @@ class Learner:
             self._word_counts.append(count)
 
     def learn(self, progress: Callable[[int], object] | None = None) -> list[LearnedMerge]:
-        """The merges, in order. `progress` gets the number of merges now and then."""
+        """The merges, in order. `progress` is called now and then with the number of merges."""
         rules = self._limits
         ties: dict[str, Callable[[int], Any]] = {
             "lowest-ids": lambda key: key,
@@ -139,7 +139,7 @@ class Learner:
         return self._raw[key >> 32], self._raw[key & _LOW]
 
     def _first_place(self, key: int) -> tuple[int, int]:
-        """The first word in which the pair stands now, and at which symbol, in units."""
+        """The first word in which the pair occurs now, and at which symbol, in units."""
         left, right = key >> 32, key & _LOW
         words = self._where[key]
         for number in range(self._passed.get(key, 0), len(words)):
@@ -149,7 +149,7 @@ class Learner:
                     self._passed[key] = number
                     return words[number], offset
                 offset += self._lengths[a]
-        raise AssertionError("a pair with a count stands somewhere")
+        raise AssertionError("a pair with a count occurs somewhere")
 
     # ---- merging --------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class Learner:
         return not rules.forbidden or self._tokens[left] + self._tokens[right] not in rules.forbidden
 
     def _joined(self, left: int, right: int) -> tuple[int, bool]:
-        """The id of what a pair joins to, and whether it is a new one."""
+        """The id of the token that a pair joins to, and whether it is new."""
         text = self._tokens[left] + self._tokens[right]
         if text in self._ids:
             return self._ids[text], False
@@ -172,7 +172,7 @@ class Learner:
         return self._ids[text], True
 
     def _merge(self, key: int, count: int) -> tuple[LearnedMerge, Iterable[int]]:
-        """Merge a pair in all words; also returns the pairs that now stand in places where they did not."""
+        """Merge a pair in all words; also returns the pairs that this created."""
         left, right = key >> 32, key & _LOW
         token, is_new = self._joined(left, right)
         self._rules[key] = (len(self._rules), token)
@@ -216,7 +216,7 @@ class Learner:
         self._words[index] = merged
 
     def _settle(self, index: int, risen: dict[int, None]) -> None:
-        """Apply merges that were learned before, the lowest rank first, where a word has their pairs again."""
+        """Apply earlier merges, the lowest rank first, where a word has their pairs again."""
         symbols, count = self._words[index], self._word_counts[index]
         while known := [
             (self._rules[key][0], at)

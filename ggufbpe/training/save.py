@@ -2,9 +2,9 @@
 
     trained.py -> [this file] -> vocab.gguf, which llama.cpp loads with `vocab_only`
 
-The GGUF has metadata alone. It names BOS and EOS always: llama.cpp takes token 11 for
-both in a file that names none (src/llama-vocab.cpp, llama_vocab::impl::load), and no key can say that there is none.
-Without special tokens they are the token of byte 0, which no text has; a comma would end what is generated.
+The GGUF has only metadata. It always names BOS and EOS: llama.cpp takes token 11 for both in a file that names none
+(src/llama-vocab.cpp, llama_vocab::impl::load), and no key can say that there is none. Without special tokens they are
+the token of byte 0, which no text has; a comma, for example, would end a generation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .trained import Seed, TrainedVocabulary
 
 SUFFIXES = (".gguf", ".json", ".txt")
-_NAME = "vocabulary trained by ggufbpe"  # not the file's: llama.cpp has rules for some names
+_NAME = "vocabulary trained by ggufbpe"  # not the file's name: llama.cpp has rules for some names
 _TYPES = {
     UNKNOWN: TokenType.UNKNOWN,
     CONTROL: TokenType.CONTROL,
@@ -42,15 +42,15 @@ _TYPES = {
 
 
 def save(trained: TrainedVocabulary, path: str | os.PathLike[str]) -> None:
-    """Write a vocabulary in the form that the suffix of `path` names."""
+    """Write a vocabulary in the format that the suffix of `path` names."""
     target = Path(path)
     if target.suffix not in SUFFIXES:
         raise ValueError(f"{target}: a vocabulary is saved as {', '.join(SUFFIXES)}")
     writers = {".gguf": _write_gguf, ".json": _write_json, ".txt": _write_merges}
     with replacing(target) as (file, _):
         writers[target.suffix](trained, file)
-    if target.suffix == ".gguf":  # only now: a caller may turn warnings into errors
-        _say_what_ends_texts(trained)
+    if target.suffix == ".gguf":  # last: a caller may turn warnings into errors
+        _warn_of_unnamed_ends(trained)
 
 
 def _write_gguf(trained: TrainedVocabulary, file: IO[bytes]) -> None:
@@ -85,11 +85,11 @@ def _keys(trained: TrainedVocabulary) -> dict[str, Value]:
 
 
 def _unnamed_end(trained: TrainedVocabulary) -> str:
-    """The token that ends texts where no special token does: that of byte 0."""
+    """The token that ends texts if no special token does: that of byte 0."""
     return BYTE_CHARS[0] if trained.form.splitting.units == "bytes" else BYTE_TOKENS[0]
 
 
-def _say_what_ends_texts(trained: TrainedVocabulary) -> None:
+def _warn_of_unnamed_ends(trained: TrainedVocabulary) -> None:
     if trained.form.eos is None and trained.seed is None:
         end = _unnamed_end(trained)
         warnings.warn(
@@ -102,7 +102,7 @@ def _say_what_ends_texts(trained: TrainedVocabulary) -> None:
 
 
 def _kept(seed: Seed) -> dict[str, Field]:
-    """The keys of a seed that stay: the tokenizer's, but those that training makes longer, and its names."""
+    """The keys of a seed that stay: the tokenizer's, except those that training extends, and its names."""
     grown = (TokenizerKey.LIST, TokenizerKey.TOKEN_TYPE, TokenizerKey.MERGES, TokenizerKey.SCORES)
     with GGUFFile(seed.model.opened()) as file:
         kept = {

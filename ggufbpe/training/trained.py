@@ -1,10 +1,10 @@
-"""What training gives: a vocabulary that encodes, decodes and is saved.
+"""The result of training: a vocabulary that encodes, decodes and can be saved.
 
     merges -> [this file] -> ids, save.py -> vocab.gguf
 
-Where llama.cpp can hold the vocabulary, words are encoded by the very encoder that reads its files (merge.py).
-The classic forms, with an end-of-word symbol, an unknown token or a splitting that llama.cpp does not have, are
-encoded here, by the same merging.
+If llama.cpp can hold the vocabulary, words are encoded by the same encoder that reads its files (merge.py). The classic
+forms, with an end-of-word symbol, an unknown token or a splitting that llama.cpp does not have, are encoded here, by
+the same merging.
 
 But: for a whole tokenizer, with BOS, offsets and traces, save the GGUF and open it.
 """
@@ -30,7 +30,7 @@ from .words import Splitting
 
 
 class Step(NamedTuple):
-    """A merge as it was learned: the pair, how often it stood in the words then, and what it joins to."""
+    """A merge as it was learned: the pair, how often it occurred in the words then, and the result."""
 
     left: str
     right: str
@@ -50,7 +50,7 @@ class Form(NamedTuple):
     model: str = "gpt2"  # tokenizer.ggml.model
 
     def why_not_llama_cpp(self) -> str | None:
-        """Why llama.cpp has no vocabulary of this form; None where it has."""
+        """Why llama.cpp cannot hold a vocabulary of this form; None if it can."""
         entry = self.splitting.entry
         if entry is None:
             return f"llama.cpp has no pre-tokenizer that splits as {self.splitting.pre!r} does; give another --pre"
@@ -86,8 +86,8 @@ class TrainedVocabulary:
     ['aaab', 'd', 'aaab', 'a', 'c']
 
     `tokens` and `attributes` are indexed by token id; tokens are written as in a GGUF, bytes in GPT-2's alphabet.
-    `merges` are pairs of tokens by rank, `trace` has a `Step` for each that was learned. `word_count` is the number
-    of distinct words that it was learned from.
+    `merges` are pairs of tokens by rank, `trace` has a `Step` for each one learned. `word_count` is the number of
+    distinct words that they were learned from.
     """
 
     def __init__(
@@ -109,9 +109,9 @@ class TrainedVocabulary:
         self.seed = seed  # the model file that it continues
 
     def encode(self, text: str) -> list[int]:
-        """The ids of `text`. Special tokens in it are taken as such, and none is added.
+        """The ids of `text`. Special tokens in it are recognized, and none is added.
 
-        `ValueError` for a character that is no token where there is no unknown token.
+        `ValueError` for a character that is not a token if there is no unknown token.
         """
         ids: list[int] = []
         for token, words in self._fragments(text):
@@ -121,7 +121,7 @@ class TrainedVocabulary:
         return ids
 
     def tokenize(self, text: str) -> list[str]:
-        """The same as tokens. Without an unknown token, a character that is no token stands for itself.
+        """The same as tokens. Without an unknown token, a character that is not a token stands for itself.
 
         >>> from ggufbpe import train
         >>> train(["low lower"], vocab_size=7, pre="words", units="chars").tokenize("slow")
@@ -180,9 +180,9 @@ class TrainedVocabulary:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `path`: a GGUF (.gguf), all of it as JSON (.json), or the merges (.txt).
 
-        `ValueError` where llama.cpp has no such vocabulary; `OSError` where the file cannot be written. A file
-        that is there is replaced, in one step. Warns (`GGUFWarning`) where a GGUF has to name BOS and EOS and the
-        vocabulary has no special token for them.
+        `ValueError` if llama.cpp cannot hold the vocabulary; `OSError` if the file cannot be written. An existing
+        file is replaced in one step. Warns (`GGUFWarning`) if a GGUF has to name BOS and EOS without a special token
+        for them.
         """
         with making:
             from .save import save
@@ -190,7 +190,7 @@ class TrainedVocabulary:
         save(self, path)
 
     def as_vocabulary(self) -> Vocabulary:
-        """The part of a GGUF's vocabulary that special tokens and words need."""
+        """The parts of a GGUF's vocabulary that special tokens and words need."""
         special = CONTROL | USER_DEFINED | UNKNOWN
         return Vocabulary(
             model=self.form.model,
@@ -233,7 +233,7 @@ class TrainedVocabulary:
         return _Ranks(self.merges)
 
     def _symbols(self, word: str) -> list[str]:
-        """A word of a classic form after all merges, with the unknown token for what is no token."""
+        """A word of a classic form after all merges, with the unknown token for symbols that are not tokens."""
         form = self.form
         symbols = form.splitting.symbols(word) + ([] if form.end_of_word is None else [form.end_of_word])
         for _ in merge_steps(symbols, self._ranks):
@@ -247,7 +247,7 @@ class TrainedVocabulary:
             token = self.token_to_id.get(symbol)
             if token is None:
                 raise ValueError(
-                    f"{printable(symbol)} is not in the alphabet that was learned; train with it (alphabet=…), or "
+                    f"{printable(symbol)} is not in the learned alphabet; train with it (alphabet=…), or "
                     "with an unknown token (unk='<unk>')"
                 )
             yield token

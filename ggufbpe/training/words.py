@@ -2,9 +2,9 @@ r"""Texts to words, and words to the symbols that merging begins with.
 
     texts -> [this file] -> {word: count} -> learn.py
 
-The splittings are those of the registry (split.py), and two that llama.cpp does not have: `none`, where each
-line is a word, and `words`, where runs of letters, marks and digits and runs of other characters are words and
-white space is dropped. Symbols are bytes, written in GPT-2's alphabet, or characters.
+The splittings are those of the registry (split.py), and two that llama.cpp does not have: `none`, where each line is a
+word, and `words`, where runs of letters, marks and digits and runs of other characters are words and white space is
+dropped. Symbols are bytes, written in GPT-2's alphabet, or characters.
 
 But: no merges.
 """
@@ -51,15 +51,15 @@ class Splitting(NamedTuple):
 
     @property
     def listed(self) -> PreTokenizer | None:
-        """The entry by whose patterns text is split; None where it is split into lines."""
+        """The entry whose patterns split text; None if it is split into lines."""
         return _WORDS if self.pre == "words" else self.entry
 
     def prepared(self, text: str) -> str:
-        """Plain text as it is split: with spaces escaped, where the pre-tokenizer does that."""
+        """Plain text ready for splitting: with spaces escaped, if the pre-tokenizer does that."""
         return escape_spaces(text) if self.entry is not None and self.entry.escape_whitespaces else text
 
     def words(self, text: str) -> Iterable[str]:
-        """The words of plain text, in order. White space may be among them where it is dropped later."""
+        """The words of plain text, in order. They may include white space that is dropped later."""
         entry = self.listed
         return _lines(text) if entry is None else splitter(entry).iterate(self.prepared(text))
 
@@ -100,7 +100,7 @@ def splitting(pre: str, units: str | None) -> Splitting:
 def count_words(
     texts: Iterable[str], split: Splitting, cut: Callable[[str], Iterable[str]] | None
 ) -> dict[str, int]:
-    """How often each word stands in `texts`; the words in the order in which they are seen first.
+    """How often each word occurs in `texts`; the words in the order of first occurrence.
 
     `cut` gives the plain parts of a text between special tokens.
     """

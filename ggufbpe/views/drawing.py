@@ -1,9 +1,9 @@
-"""What rich draws, as lines for a terminal or a pipe.
+"""Rich's output as lines for a terminal or a pipe.
 
-    a view, which says what is where -> [this file] -> lines, which cli/_output.py writes
+    a view, which lays out the content -> [this file] -> lines, which cli/_output.py writes
 
-Text in it has been made safe by terminal.py. Whatever reads from right to left is isolated here, line by line, so that
-it does not turn around what stands beside it. Importing rich takes 50 ms: a command imports this where it draws.
+Text has been made safe by terminal.py. Right-to-left text is isolated here, line by line, so that it does not reorder
+its neighbours. Importing rich takes 50 ms: a command imports this only when it draws.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from rich.text import Text
 
 from . import terminal
 
-_UNBROKEN = 1 << 20  # columns of what is no terminal: whoever reads it wants whole lines
+_UNBROKEN = 1 << 20  # columns of anything but a terminal: its readers want whole lines
 _PIECE_WIDTH = 28  # columns of a token in a row
-_NO_BREAK = "\ue000"  # stands for a space that is no place to break a line; it is not printable, so not in a safe text
+_NO_BREAK = "\ue000"  # stands for a space where no line may break; it is not printable, so not in safe text
 
 
 def drawn(parts: Iterable[RenderableType], color: bool, width: int | None) -> Iterator[str]:
-    """The lines of each part, in `width` columns; None is as wide as it takes. No `Text` is cut that may not wrap."""
+    """The lines of each part, in `width` columns; None for no limit. A `Text` that may not wrap is never cut."""
     console = Console(
         file=io.StringIO(),
         width=width or _UNBROKEN,
@@ -49,12 +49,12 @@ def drawn(parts: Iterable[RenderableType], color: bool, width: int | None) -> It
             console.print(part, crop=False)
         text = capture.get().replace(_NO_BREAK, " ")
         for line in text[:-1].split("\n"):
-            # rich fills the cells of a table; a line of text ends as it does
+            # rich pads the cells of a table; a line of text keeps its end
             yield terminal.isolated(line if isinstance(part, Text) else line.rstrip(" "))
 
 
 def _whole(line: Text, console: Console, color: bool) -> str:
-    """A line that is never broken, several times as fast as `Console.print`: views of long texts have many."""
+    """A line that is never broken, several times faster than `Console.print`: views of long texts have many."""
     if not color:
         return line.plain
     return "".join(
@@ -64,22 +64,22 @@ def _whole(line: Text, console: Console, color: bool) -> str:
 
 
 def styled(text: str, style: str = "") -> Text:
-    """Text on one line, in a style that is not that of what is appended, nor of the blanks beside it."""
+    """Text on one line, whose style does not extend to appended text or to the blanks beside it."""
     return Text(no_wrap=True).append(text, style)
 
 
 def uncut(text: str, style: str = "") -> Text:
-    """A line that is never broken, so that it can be copied, or is found by what reads a pipe."""
+    """A line that is never broken, so that it can be copied, or found in a pipe."""
     return Text(text, style, no_wrap=True, overflow="ignore")
 
 
 def indented(part: RenderableType, columns: int) -> RenderableType:
-    """A paragraph or a table, all of whose lines begin in a column."""
+    """A paragraph or a table whose lines all begin in one column."""
     return Padding(part, (0, 0, 0, columns), expand=False)
 
 
 def beside(label: str | Text, text: str | Text, column: int | None = None) -> Table:
-    """A paragraph beside its label: all lines begin in `column`, where given, or behind the label."""
+    """A paragraph beside its label: all lines begin in `column`, if given, or after the label."""
     grid = Table.grid()
     grid.add_column(no_wrap=True, width=column)
     grid.add_column(overflow="fold")
@@ -90,7 +90,7 @@ def beside(label: str | Text, text: str | Text, column: int | None = None) -> Ta
 
 
 def columns(rows: Iterable[Iterable[str | Text]], numbers: int = 0) -> Table:
-    """A table without lines: `numbers` columns to the right, then others, which are broken where they must be."""
+    """A table without rules: `numbers` columns aligned right, then others, which wrap if they must."""
     cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     grid = Table.grid(padding=(0, 2, 0, 0))
     count = len(cells[0])
@@ -102,12 +102,12 @@ def columns(rows: Iterable[Iterable[str | Text]], numbers: int = 0) -> Table:
 
 
 def unbroken(text: str) -> str:
-    """`text` as one word: no line ends within it unless it is wider than a line."""
+    """`text` as one word: it is not broken unless it is wider than a line."""
     return text.replace(" ", _NO_BREAK)
 
 
 def pattern_lines(pattern: str, width: int | None) -> str:
-    r"""A pattern in lines of `width` columns that end after a "|" where they can; no space of it is lost.
+    r"""A pattern in lines of `width` columns that end after a "|" if possible; all its spaces are kept.
 
     >>> pattern_lines(r"abcd|efgh|ijkl", 12)
     'abcd|efgh|\nijkl'

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
+from ..chat.token_origins import ChatTokens
 from ..trace.parts import Parts
 from ..trace.reasons import WhyNot
 from ..trace.trace import as_json
@@ -36,7 +37,7 @@ def _one(whole: Parts, word: int | None, token: int | None) -> dict[str, Any]:
     raise AssertionError("a number that is not in the text")
 
 
-def of_parts(whole: Parts) -> Iterator[str]:
+def of_parts(whole: Parts, chat: ChatTokens | None = None) -> Iterator[str]:
     """The trace of all, as `Trace.to_dict` has it; a list at a time, so that none is held."""
     lists: dict[str, Iterable[Any]] = {
         "ids": chain.from_iterable(whole.ids),
@@ -46,7 +47,7 @@ def of_parts(whole: Parts) -> Iterator[str]:
         "tokens": (as_json(token, before) for before, found in whole.parts for token in found.tokens),
     }
     between = "{\n  "
-    for key, value in whole.model.to_dict().items():
+    for key, value in {**whole.model.to_dict(), **(chat.to_origins() if chat else {})}.items():
         yield f'{between}"{key}": '
         between = ",\n  "
         if key == "text":

@@ -13,12 +13,14 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ..chat.token_origins import ChatTokens
 from ..models.steps import Word, written_bytes
 from ..trace.parts import Parts
 from ..trace.reasons import WhyNot
 from ..trace.survey import Survey, survey_of
 from ..trace.trace import Token, Totals, Trace
 from . import terminal
+from .chat_lines import INJECTED, prompt_lines, table
 from .drawing import drawn, indented, styled, unbroken
 from .explain import (
     Sentence,
@@ -49,10 +51,12 @@ _Reader = Callable[[str], bytes]  # a symbol to what it stands for
 class ExplainLines:
     """Draws for a terminal of `width` columns."""
 
-    def __init__(self, width: int, color: bool, everything: bool) -> None:
+    def __init__(self, width: int, color: bool, everything: bool, chat: ChatTokens | None = None) -> None:
         self._width = width
         self._color = color
         self._all = everything
+        self._chat = chat
+        self._injected = {each.token: each.origin.name for each in chat.injected} if chat else {}
         self._shown: dict[str, int] = {}  # words whose merges were shown
         self._before = Totals()  # the part that is traced
 
@@ -89,6 +93,8 @@ class ExplainLines:
             yield from () if number is None else self._word(found, number)
 
     def _everything(self, seen: Survey | Parts) -> Iterator[RenderableType]:
+        if self._chat is not None:
+            yield from self._origins(self._chat)
         totals = seen.totals
         words, tokens = totals.words, totals.tokens
         if not self._all:
@@ -112,11 +118,31 @@ class ExplainLines:
 
     # ---- parts ----
 
+    def _origins(self, chat: ChatTokens) -> Iterator[RenderableType]:
+        """What of a prompt is whose: in colours, or else in a table."""
+        for injected in chat.injected:
+            yield Text(terminal.one_line(injected.in_words()), INJECTED)
+        if self._color:
+            yield ""
+            yield from prompt_lines(chat)
+        else:
+            prompt = chat.rendered.prompt
+
+            def rows() -> Iterator[_Row]:
+                for part in chat.rendered.parts:
+                    text = _quoted(prompt[part.start : part.end])
+                    yield _span(part.start, part.end), terminal.one_line(part.origin.name), text
+
+            yield from self._table("prompt", ("bytes", "of", "text"), rows)
+        yield ""
+        yield table(chat)
+
     def _text(self, tokens: Iterable[Token]) -> Iterator[Text]:
         """The text in its tokens: coloured, or with bars between them."""
         line = styled("")
         for number, token in enumerate(tokens):
             style = _SPECIAL if token.word is None else _COLORS[number % len(_COLORS)]
+            style = INJECTED if number in self._injected else style
             cell = _cell(token.piece or token.text, style)
             for part in [cell] if self._color else [cell, styled("|")]:
                 if line and line.cell_len + part.cell_len > self._width:
@@ -242,13 +268,14 @@ class ExplainLines:
                 last = range(len(found.tokens)) if isinstance(seen, Parts) else numbers
                 for number in last:
                     token = found.tokens[number]
+                    injected = self._injected.get(number + self._before.tokens)
                     yield (
                         str(number + self._before.tokens),
                         str(token.id),
                         self._span(token.start, token.end),
                         _quoted(token.piece),
                         _cell(token.text) if token.text.encode() != token.piece else "",
-                        notes_on(token),
+                        styled(f"injected by {injected}", INJECTED) if injected else notes_on(token),
                     )
 
         yield from self._table("tokens", ("#", "id", "bytes", "piece", "vocabulary", ""), rows)

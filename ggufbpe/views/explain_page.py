@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 
+from ..chat.origins import Origin
+from ..chat.token_origins import ChatTokens
 from ..models.steps import Change, Merge, Word
 from ..trace.parts import Parts
 from ..trace.reasons import WhyNot
 from ..trace.survey import Survey, survey_of
 from ..trace.trace import Token, Totals, Trace
+from .chat_lines import name_of, stretches
 from .explain import (
     Sentence,
     answer_in_words,
@@ -36,13 +39,18 @@ _Shown = list[tuple[bytes, bool]]  # symbols, and whether each is the new one
 
 
 def html(
-    given: Survey | Parts | Trace, words: int, answer: WhyNot | None = None, model: str = ""
+    given: Survey | Parts | Trace,
+    words: int,
+    answer: WhyNot | None = None,
+    model: str = "",
+    chat: ChatTokens | None = None,
 ) -> Iterator[str]:
     """A text as one HTML file, in pieces, with its first `words` words and the tokens up to there.
 
     `model` is what the page calls the model: the path of its file. `NotInstalledError` without jinja2.
     """
     seen = survey_of(given) if isinstance(given, Trace) else given
+    chat = given.chat if isinstance(given, Trace) else chat
     totals, trace = seen.totals, seen.model
     shown = min(words, totals.words)
     tokens, fragments = _numbers_shown(seen, words)
@@ -53,6 +61,12 @@ def html(
         model=model,
         trace=trace,
         totals=totals,
+        chat=chat,
+        stretches=stretches,
+        newline=b"\n",
+        share_name=name_of,
+        class_of=_class_of,
+        injected={each.token for each in chat.injected} if chat else (),
         answer=answer_in_words(trace, answer) if answer else (),
         tokens=lambda: islice(_tokens_of(seen), tokens),
         tokens_shown=tokens,
@@ -74,6 +88,16 @@ def html(
         size_in_words=size_in_words,
         why_changed=why_changed,
     )
+
+
+_CLASSES = {"user": "t0", "tool": "t1", "assistant": "t2", "system": "t3", "developer": "t3"}  # by role
+
+
+def _class_of(origin: Origin, role: str) -> str:
+    """The class of what comes from an origin."""
+    if role:
+        return _CLASSES.get(role, "t5")
+    return {"tool": "t4", "argument": "t5", "generation_prompt": "special"}.get(origin.kind, "")
 
 
 def _numbers_shown(seen: Survey | Parts, words: int) -> tuple[int, int]:

@@ -1,9 +1,9 @@
-r"""HTML pages, drawn by jinja2 from templates/, with untrusted text made safe on its way into them.
+r"""HTML pages, drawn by jinja2 from templates/, with untrusted text made safe on the way.
 
     explain_page.py, report.py -> [this file] -> one file
 
-Whatever a template writes is escaped: markup by jinja2's autoescape, and all that is not printable as an escape
-sequence such as `\x1b`. `marked` sets those apart from what stands in the text itself.
+Everything that a template writes is escaped: markup by jinja2's autoescape, and unprintable characters as escape
+sequences such as `\x1b`. `marked` distinguishes those from the same text in the input.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 from ..extras import imported
 
 COLORS = 6  # of tokens in a row: classes t0 to t5
-_BUFFERED = 200  # pieces that jinja2 makes, in one of ours
+_BUFFERED = 200  # pieces from jinja2 joined into one
 
 
 def rendered(name: str, **given: Any) -> Iterator[str]:
-    """The page of a template in pieces, as what is `given` is read; `NotInstalledError` without jinja2."""
+    """The page of a template in pieces, made as `given` is read; `NotInstalledError` without jinja2."""
     stream = _environment().get_template(name).stream(given)
     stream.enable_buffering(_BUFFERED)
     return iter(stream)
@@ -47,17 +47,17 @@ def _environment() -> Any:
 
 
 def require_jinja() -> None:
-    """Raise `NotInstalledError` without jinja2, before work is done for a page that cannot be drawn."""
+    """Raise `NotInstalledError` without jinja2, before any work for a page that cannot be drawn."""
     _environment()
 
 
 def _printable(value: object) -> object:
-    """What jinja2 asks for each value: its own markup stays, and in text nothing is left that takes effect."""
+    """Jinja2 calls this for each value: its own markup stays, and text is made safe."""
     return safe(value) if type(value) is str else value
 
 
 def safe(text: str) -> str:
-    r"""`text` with all that is not printable written as an escape sequence.
+    r"""`text` with everything unprintable written as an escape sequence.
 
     >>> safe("<b>\x1b\n")
     '<b>\\x1b\\n'
@@ -66,11 +66,11 @@ def safe(text: str) -> str:
 
 
 def marked(text: str | bytes, spaces: bool = False) -> str:
-    r"""`text` as an isolated piece of HTML, escape sequences set apart from what stands in the text itself.
+    r"""`text` as an isolated piece of HTML, with escape sequences distinguished from the text itself.
 
-    Bytes that are not UTF-8 show as `\xe4`; a backslash of the text's own is shown as it is, without the mark.
-    With `spaces` they are marked, too, so that they can be seen. It runs from left to right, as tokens follow each
-    other in the text; words of right-to-left scripts in it keep their order.
+    Bytes that are not UTF-8 show as `\xe4`; a backslash in the text is shown as it is, without the mark. With `spaces`
+    they are marked, too, so that they can be seen. The piece runs from left to right, as tokens follow each other in
+    the text; words of right-to-left scripts in it keep their order.
 
     >>> marked(b"a\xff<")
     '<bdi dir="ltr">a<span class="esc">\\xff</span>&lt;</bdi>'
@@ -87,8 +87,8 @@ def marked(text: str | bytes, spaces: bool = False) -> str:
     return f'<bdi dir="ltr">{"".join(parts)}{escape(text[end:])}</bdi>'
 
 
-# What str.isprintable calls not printable but for U+0020 (categories C and Z), as far as it can be written as a
-# set; the rest of the categories, unassigned code points, does no harm.
+# The characters that str.isprintable rejects except U+0020 (categories C and Z), as far as a set can express them; the
+# rest of these categories, unassigned code points, does no harm.
 _NOT_PRINTABLE = re.compile(
     "[\0-\x1f\x7f-\xa0\xad\u0600-\u0605\u061c\u06dd\u070f\u180e\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f"
     "\u3000\ud800-\udfff\ue000-\uf8ff\ufeff\ufff0-\ufffb\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"

@@ -34,7 +34,7 @@ def verdict(result: Result) -> str:
 
 
 def all_fixes(result: Result) -> str:
-    """The one command that makes all changes to the model file, where the causes have several; else ""."""
+    """The one command that makes all changes to the model file, if there are several causes; else ""."""
     fixes = {cause.fix for difference in result.differences for cause in difference.causes}
     return result.fix if sum("ggufbpe fix " in fix for fix in fixes) > 1 else ""
 
@@ -43,7 +43,7 @@ def all_fixes(result: Result) -> str:
 
 
 def to_html(result: Result, model: str, note: str = "") -> str:
-    """The page: a summary, and what differs with both sides, token over token. `NotInstalledError` without jinja2."""
+    """The page: a summary, and each difference with both sides aligned. `NotInstalledError` without jinja2."""
     return "".join(
         rendered(
             "report.html",
@@ -89,7 +89,7 @@ def _differ(sides: Sides) -> bool:
 
 
 def by_span(example: Example) -> Iterator[Sides]:
-    """The tokens of both sides that stand over each other, and how many are left out; one by one where they agree."""
+    """The tokens of both sides over the same bytes, and how many are left out; one by one where they agree."""
     for number in sorted({token.span for token in example.ours + example.theirs}):
         ours, theirs = (
             [token for token in row if token.span == number] for row in (example.ours, example.theirs)

@@ -1,4 +1,4 @@
-"""What `verify` found, as lines for a terminal.
+"""The result of `verify`, as lines for a terminal.
 
 verification/ -> Result -> [this file] -> cli/verify.py
 """
@@ -19,15 +19,15 @@ from .drawing import beside, drawn, indented, piece, styled, uncut
 from .report import all_fixes, by_span, verdict
 
 _SHOWN = 10  # differences printed on a terminal; --json and --html have all
-_TELLING = 100_000  # bytes from which on the time for them says something
-_TEXT_SHOWN = 200  # bytes of a text that are printed
+_TELLING = 100_000  # bytes; for fewer, the time says nothing
+_TEXT_SHOWN = 200  # bytes of a text to print
 
 
 class ReportLines:
     """The result in lines for people."""
 
     def __init__(self, color: bool, width: int, models: tuple[str, str] | None = None) -> None:
-        """`models`: the names of two models that are compared, in place of ggufbpe and an oracle."""
+        """`models`: the names of two compared models, in place of ggufbpe and an oracle."""
         self._color = color
         self._width = width
         self._models = models = models and (terminal.one_line(models[0]), terminal.one_line(models[1]))
@@ -35,7 +35,7 @@ class ReportLines:
         self._label = min(max(8, *map(len, self._sides)), width // 3)
 
     def lines(self, result: Result, note: str) -> Iterator[str]:
-        """What was found, line by line."""
+        """The result, line by line."""
         return drawn(self._parts(result, note), self._color, self._width)
 
     def _parts(self, result: Result, note: str) -> Iterator[RenderableType]:
@@ -94,7 +94,7 @@ class ReportLines:
 
     def _causes(self, difference: Difference) -> Iterator[RenderableType]:
         if not difference.causes:
-            if self._models is None:  # of two models that differ, their differences say more
+            if self._models is None:  # for two models that differ, their differences say more
                 yield "   cause: not found"
             return
         share = "" if difference.explains == 1.0 else f" (explains {difference.explains:.0%} of the ids)"
@@ -102,7 +102,7 @@ class ReportLines:
             what = terminal.one_line(str(cause.detail.get("what", "")))
             yield beside("   cause: ", f"{cause.id}{': ' * bool(what)}{what}{share}")
             if cause.fix:
-                yield uncut(f"   fix: {terminal.one_line(cause.fix)}")  # in one piece, to be copied
+                yield uncut(f"   fix: {terminal.one_line(cause.fix)}")  # unbroken, to be copied
 
     def _failure(self, group: FailureGroup) -> Iterator[RenderableType]:
         yield Line.assemble((group.kind, "bold"), f": {terminal.one_line(group.detail)}")
@@ -112,7 +112,7 @@ class ReportLines:
     # ---- two rows, aligned ----------------------------------------------------------------------
 
     def _rows(self, example: Example) -> Iterator[RenderableType]:
-        """Ours above theirs, each token over its id, in as many blocks as the width asks for."""
+        """Ours above theirs, each token over its id, in as many blocks as the width requires."""
         room = self._width - 6 - self._label
         stretches = [_stretch(*sides, room) for sides in by_span(example)]
         while stretches:
@@ -147,7 +147,7 @@ class _Stretch(NamedTuple):
 def _stretch(
     ours: Sequence[Shown], theirs: Sequence[Shown], left_out: tuple[int, int], room: int
 ) -> _Stretch:
-    """As many tokens of each side as there is room for."""
+    """As many tokens of each side as fit."""
     differs = any(token.differs for token in [*ours, *theirs])
     start = min(token.start for token in [*ours, *theirs])
     for most in range(max(len(ours), len(theirs)), 0, -1):
@@ -188,5 +188,5 @@ def where(text: Text, start: int) -> str:
 
 
 def rate(size: int, seconds: float) -> str:
-    """Megabytes a second, for people; nothing where it was too little to tell."""
+    """Megabytes per second, for people; empty if there was too little to measure."""
     return f"{size / 1e6 / seconds:.3g} MB/s" if seconds and size >= _TELLING else ""

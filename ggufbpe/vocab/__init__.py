@@ -2,8 +2,8 @@
 
     gguf/ -> metadata -> [this room] -> vocabulary -> tokenizer.py
 
-`vocabulary.py` is what comes out, `loading.py` the order of the rules, `tokens.py` and `special_ids.py` the rules;
-`templates.py` are the chat templates beside it.
+`vocabulary.py` is the result, `loading.py` the order of the rules, `tokens.py` and `special_ids.py` the rules;
+`templates.py` has the chat templates beside it.
 """
 
 from .loading import load, load_from, load_vocabulary, packed

@@ -1,11 +1,11 @@
-"""Metadata to vocabulary, by the loading rules that all models share. What is special to a model is in its room.
+"""Metadata to vocabulary, by the loading rules that all models share. Each model's own rules are in its room.
 
     gguf/ -> metadata -> [this file] -> vocabulary -> tokenizer.py
     models/ -------------^
 
-Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. What llama.cpp logs as a
-warning and then goes on with is one of `Vocabulary.warnings` here, which `warn_of` makes a `GGUFWarning`; so is
-a pre-tokenizer that is likely wrong, about which llama.cpp says nothing unless it is missing.
+Source of every rule: src/llama-vocab.cpp, llama_vocab::impl::load, in its order. What llama.cpp only logs as a
+warning is one of `Vocabulary.warnings` here, which `warn_of` turns into a `GGUFWarning`; so is a pre-tokenizer
+that is likely wrong, of which llama.cpp warns only if it is missing.
 
 But: nothing about text.
 """
@@ -62,22 +62,22 @@ def load(
 
 
 def load_from(metadata: Metadata) -> tuple[Vocabulary, Metadata]:
-    """The vocabulary that `metadata` makes, and the metadata used. An error says if an override is at fault."""
+    """The vocabulary from `metadata`, and the metadata used. An error says if an override is at fault."""
     try:
         vocabulary = _load(metadata)
     except GGUFError as error:
         if error.key in metadata.overridden:
-            error.remedy = "it is overridden: override it with something else, or not at all"
+            error.remedy = "it is overridden: override it differently, or not at all"
         raise
-    chat_templates(metadata)  # what is asked for is kept
+    chat_templates(metadata)  # keys that are read are kept
     metadata.detach()
     return vocabulary, metadata
 
 
 def packed(metadata: Metadata) -> bytes:
-    """`metadata` as bytes that are the same wherever the same tokenizer comes from."""
+    """`metadata` as bytes that are the same for the same tokenizer, whatever file it came from."""
     architecture, name = (typed.string(metadata, key, "") for key in (KEY_ARCHITECTURE, KEY_NAME))
-    texts = {KEY_ARCHITECTURE: architecture, KEY_NAME: lowered(name)}  # as they are compared
+    texts = {KEY_ARCHITECTURE: architecture, KEY_NAME: lowered(name)}  # in the form that is compared
     said = {
         key: next((part for part in parts if part in texts[key]), None)
         for key, parts in TELLING_PARTS.items()
@@ -105,7 +105,7 @@ def _load(file: Metadata) -> Vocabulary:
     ids = special_ids(file, defaults, len(tokens), warn)
     draft = UnfinishedVocabulary(file.path, warn, tokens, token_to_id, attributes, ids)
     flags = _flags(file, kind, entry, warn)
-    typed.has(file, TokenizerKey.SUPPRESS_TOKENS)  # not used, but refused in another type
+    typed.has(file, TokenizerKey.SUPPRESS_TOKENS)  # not used, but another type is refused
     find_special_tokens(draft)
     mark_unused(draft)
     eog_ids = end_of_generation(draft)
@@ -119,7 +119,7 @@ def _load(file: Metadata) -> Vocabulary:
     for added in chain(*kind.added_names(flags["add_bos"], flags["add_eos"])):
         if ids[added] is None:
             what = added.upper()
-            warn(f"{what} is to be added but there is none, so none is added (llama.cpp aborts)")
+            warn(f"{what} should be added, but there is none, so none is added (llama.cpp aborts)")
     vocabulary = Vocabulary(
         model=model,
         pre=entry.name,
@@ -155,7 +155,7 @@ def _supported(file: Metadata, name: str) -> TokenizerModel:
     remedy = f"ggufbpe reads {', '.join(SUPPORTED)}; `ggufbpe info` shows what is in the file"
     if not model.has_vocabulary:
         problem = f"the file has no tokenizer: the model is {printable(name)}, {model.description}"
-        remedy = "take the file of the language model that goes with it; this one takes no text"
+        remedy = "use the file of the language model that belongs to it; this one takes no text"
     error = UnsupportedTokenizerError(
         problem,
         path=file.path,
@@ -168,7 +168,7 @@ def _supported(file: Metadata, name: str) -> TokenizerModel:
 
 
 class _Flags(TypedDict):
-    """What is added to a text and done to it, as `Vocabulary` has it."""
+    """The flags of `Vocabulary` for what is added to a text and done to it."""
 
     add_bos: bool
     add_eos: bool

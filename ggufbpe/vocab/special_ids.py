@@ -19,8 +19,8 @@ from ..models.model import Warn
 from .tokens import tokens_with
 from .vocabulary import CONTROL, LSTRIP, NORMAL, RSTRIP, UNUSED, USER_DEFINED
 
-# Special ids: name, keys that set it (the later wins), texts by which it is found where no key names it.
-# Where several texts stand in one vocabulary, llama.cpp takes the one that comes first in a C++ hash map,
+# Special ids: name, keys that set it (the later wins), texts by which it is found if no key names it.
+# If several texts are in one vocabulary, llama.cpp takes the one that comes first in a C++ hash map,
 # which is arbitrary; here it is the first of this list.
 SPECIAL_IDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("bos", (TokenizerKey.BOS_ID,), ()),
@@ -126,17 +126,17 @@ END_OF_GENERATION = (
     "[e~[",
     "<|ifm|im_end|>",
 )
-# Texts of which llama.cpp makes a control token whatever its type; those of special ids unless a key names another.
+# Texts that llama.cpp makes control tokens whatever their type; those of special ids, unless a key names another.
 MADE_CONTROL = frozenset((*END_OF_GENERATION, *(text for _, _, texts in SPECIAL_IDS for text in texts)))
-_ALWAYS_SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")  # of gpt-oss
+_ALWAYS_SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")  # gpt-oss
 
 
-# Pre-tokenizers, and architectures, of models in which <mask> takes the white space before it.
+# Pre-tokenizers and architectures of models in which <mask> strips the white space before it.
 STRIPS_MASK = ("jina-v2-de", "jina-v2-es", "jina-v2-code", "mmbert")
 STRIPPING_ARCHITECTURES = ("nomic-bert-moe", "jina-bert-v3")
 PHI_3 = ("phi-3", "phi3")
 MODERN_BERT = "modern-bert"
-TELLING_PARTS = {  # the parts of a model's names that tell something about its tokens
+TELLING_PARTS = {  # the parts of a model's names that affect its tokens
     KEY_ARCHITECTURE: STRIPPING_ARCHITECTURES,
     KEY_NAME: (*PHI_3, MODERN_BERT),
 }
@@ -154,7 +154,7 @@ class UnfinishedVocabulary(NamedTuple):
 
 
 def special_ids(file: Metadata, defaults: Mapping[str, int], size: int, warn: Warn) -> dict[str, int | None]:
-    """The special ids that defaults and keys give, by name; None where there is none."""
+    """The special ids from defaults and keys, by name; None if there is none."""
     ids: dict[str, int | None] = {}
     for name, keys, _ in SPECIAL_IDS:
         token_id = defaults.get(name)
@@ -198,7 +198,7 @@ def end_of_generation(draft: UnfinishedVocabulary) -> frozenset[int]:
             _make_control(draft, text)
     for text in _ALWAYS_SHOWN:
         if text in to_id:
-            warn(f"{printable(text)} is made a user-defined token, which is always shown")
+            warn(f"{printable(text)} becomes a user-defined token, which is always shown")
             attributes[to_id[text]] = USER_DEFINED
     for name in ("eos", "eot", "eom"):
         token_id = ids[name]
@@ -211,18 +211,18 @@ def end_of_generation(draft: UnfinishedVocabulary) -> frozenset[int]:
         # o200k_harmony and solar-open: <|end|> ends a message, not the generation
         eog.discard(of_text["<|end|>"])
         attributes[of_text["<|end|>"]] = USER_DEFINED
-        warn("'<|end|>' ends a message here, so it is no end-of-generation token")
+        warn("'<|end|>' ends a message here, so it is not an end-of-generation token")
     if "</s>" in of_text and ("<|tool_response>" in of_text or "<|plamo:eos|>" in of_text):
         eog.discard(of_text["</s>"])
         attributes[of_text["</s>"]] = NORMAL
-        warn("'</s>' is a normal token here, so it is no end-of-generation token")
+        warn("'</s>' is a normal token here, so it is not an end-of-generation token")
     return frozenset(eog)
 
 
 def _make_control(draft: UnfinishedVocabulary, text: str) -> None:
     index = draft.token_to_id[text]
     if not draft.attributes[index] & CONTROL:
-        draft.warn(f"token {index}, {printable(text)}, looks like a control token and is made one")
+        draft.warn(f"token {index}, {printable(text)}, looks like a control token and becomes one")
         draft.attributes[index] |= CONTROL
 
 
@@ -233,7 +233,7 @@ def set_strip_attributes(
     architecture: str,
     name: str,
 ) -> None:
-    """Attributes that a GGUF does not carry, by the names of tokenizer, architecture and model."""
+    """Attributes that a GGUF does not carry, from the names of tokenizer, architecture and model."""
     path, warn, _, to_id, attributes, _ = draft
     name = lowered(name)
 
@@ -266,5 +266,5 @@ def set_strip_attributes(
 
 
 def lowered(name: str) -> str:
-    """Lower case as tolower has it in the C locale: ASCII only."""
+    """Lower case as by tolower in the C locale: ASCII only."""
     return name.encode().lower().decode()

@@ -14,11 +14,11 @@ from ..gguf.constants import GGUFValueType, TokenizerKey
 from ..gguf.metadata import Metadata
 
 _NAMES = "tokenizer.chat_templates"  # the names that follow the key and a dot
-_ASKED_FOR = ("tool_use",)  # which llama.cpp looks for, listed or not
+_ASKED_FOR = ("tool_use",)  # llama.cpp looks for it, listed or not
 
 
 def chat_templates(file: Metadata) -> dict[str, str]:
-    """Templates by name; that without a name is "". What is no text, or cannot be read as one, is left out."""
+    """Templates by name; the unnamed one is "". Values that are not text, or cannot be read, are left out."""
     found = {}
     for name in ("", *dict.fromkeys((*_ASKED_FOR, *_listed(file)))):
         key = f"{TokenizerKey.CHAT_TEMPLATE}.{name}" if name else TokenizerKey.CHAT_TEMPLATE

@@ -31,7 +31,7 @@ ATTRIBUTE_OF_TYPE = {
 
 
 def lazy_tokens(file: Metadata) -> Tokens | None:
-    """The tokens, and the id of each, where no token needs a change; else None."""
+    """The tokens, and the id of each, if no token needs a change; else None."""
     texts = typed.compiled_strings(file, TokenizerKey.LIST)
     if texts is not None and texts.strings.index() < 0 and "" not in (ids := LazyIds(texts)):
         return texts, ids
@@ -39,7 +39,7 @@ def lazy_tokens(file: Metadata) -> Tokens | None:
 
 
 def named_tokens(file: Metadata, warn: Warn) -> tuple[list[str], dict[str, int]]:
-    """The tokens, and the id of each; an empty one gets a name. `VocabularyError` where two are the same."""
+    """The tokens, and the id of each; an empty one gets a name. `VocabularyError` if two are the same."""
     tokens = typed.strings(file, TokenizerKey.LIST)
     empty = [index for index, token in enumerate(tokens) if not token] if "" in tokens else []
     for index in empty:
@@ -60,7 +60,7 @@ def _token_to_id(file: Metadata, tokens: list[str]) -> dict[str, int]:
             break
         seen[token] = index
     raise VocabularyError(
-        f"tokens {seen[token]} and {index} are the same, {printable(token)}, where llama.cpp aborts"
+        f"tokens {seen[token]} and {index} are the same, {printable(token)}, on which llama.cpp aborts"
         + (f" ({len(tokens) - len(ids)} duplicates in all)" if len(tokens) - len(ids) > 1 else ""),
         path=file.path,
         offset=file.element_offset(TokenizerKey.LIST, index),
@@ -70,7 +70,7 @@ def _token_to_id(file: Metadata, tokens: list[str]) -> dict[str, int]:
 
 
 def scores_of(file: Metadata, token_count: int, is_wanted: bool) -> array[float]:
-    """The score of each token as a float32; none if there are none or none wanted. Their number is always checked."""
+    """The score of each token as a float32; empty if missing or not wanted. Their number is always checked."""
     if not _check_parallel(file, TokenizerKey.SCORES, token_count) or not is_wanted:
         return array("f")
     return array("f", file.numbers(TokenizerKey.SCORES)[:token_count])

@@ -1,6 +1,6 @@
-"""A vocabulary: all that a tokenizer needs of a model file, as llama.cpp holds it after loading.
+"""A vocabulary: everything that a tokenizer needs of a model file, as llama.cpp holds it after loading.
 
-loading.py -> [this file] -> all that encodes, decodes or looks at tokens
+loading.py -> [this file] -> everything that encodes, decodes or inspects tokens
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class GGUFWarning(UserWarning):
-    """Something in a model file that llama.cpp warns of and goes on with."""
+    """A problem in a model file that llama.cpp only warns of."""
 
 
 class TokenAttribute(IntFlag):
-    """What a token is; the values are llama.cpp's (include/llama.h: llama_token_attr)."""
+    """The kind of a token; the values are llama.cpp's (include/llama.h: llama_token_attr)."""
 
     UNDEFINED = 0
     UNKNOWN = 1
@@ -42,13 +42,13 @@ UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE, LSTRIP, RSTRIP = (
 
 
 class Vocabulary(NamedTuple):
-    """All that a tokenizer needs of a model file. `tokens` and `attributes` are indexed by token id.
+    """Everything that a tokenizer needs of a model file. `tokens` and `attributes` are indexed by token id.
 
-    `tokens`, `token_to_id` and `merges` are `LazyStrings` and `LazyIds` where the compiled module has read them.
+    `tokens`, `token_to_id` and `merges` are `LazyStrings` and `LazyIds` if the compiled engine has read them.
     """
 
     model: str  # tokenizer.ggml.model
-    pre: str  # the name in tokenizer.ggml.pre that is in force; "default" where the file has none
+    pre: str  # the name in tokenizer.ggml.pre that is in force; "default" if the file has none
     pre_tokenizer: PreTokenizer
     tokens: Sequence[str]
     token_to_id: Mapping[str, int]
@@ -56,7 +56,7 @@ class Vocabulary(NamedTuple):
     merges: Sequence[str]  # "left right", by rank
     special_ids: dict[str, int | None]  # "bos", "eos", "eot", "eom" … "fim_sep"
     eog_ids: frozenset[int]
-    special_token_ids: tuple[int, ...]  # ascending: what the special-token partition looks for
+    special_token_ids: tuple[int, ...]  # ascending: the tokens that special.py finds in text
     add_bos: bool = False
     add_eos: bool = False
     add_sep: bool = False
@@ -72,25 +72,25 @@ class Vocabulary(NamedTuple):
     path: str = ""
     architecture: str = ""
     name: str = ""
-    named_pre: str = ""  # tokenizer.ggml.pre as the file has it; "" where it has none
+    named_pre: str = ""  # tokenizer.ggml.pre as in the file; "" if it has none
     named_add_bos: bool | None = None  # tokenizer.ggml.add_bos_token, likewise; None: `pre` decides
-    warnings: tuple[str, ...] = ()  # what llama.cpp warns of and signs of a wrong `pre`, without the path
+    warnings: tuple[str, ...] = ()  # llama.cpp's warnings and signs of a wrong `pre`, without the path
 
     @property
     def tokenizer_model(self) -> TokenizerModel:
-        """What holds for every vocabulary of this `model`."""
+        """The model that `model` names."""
         from ..models import tokenizer_model
 
         return tokenizer_model(self.model)
 
     @property
     def added(self) -> tuple[list[int], list[int]]:
-        """The tokens that are added before and behind a text."""
+        """The tokens added before and after a text."""
         return self.tokenizer_model.added(self)
 
     @property
     def makes_lower_case(self) -> bool:
-        """Whether words are lower-cased before they are looked up."""
+        """Whether words are lowercased before they are looked up."""
         return self.lowercase and self.tokenizer_model.makes_lower_case
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ class Vocabulary(NamedTuple):
 
 
 def warn_of(vocabulary: Vocabulary) -> None:
-    """A `GGUFWarning` for each of the vocabulary's `warnings`, in the name of whoever opened the file."""
+    """Raise a `GGUFWarning` for each of the vocabulary's `warnings`, attributed to the code that opened the file."""
     if vocabulary.warnings:
         import warnings
 
@@ -118,7 +118,7 @@ def warn_of(vocabulary: Vocabulary) -> None:
 
 
 def frames_to_caller() -> int:
-    """The `stacklevel`, as seen by whoever asks, of the first frame outside of this package."""
+    """The `stacklevel`, seen from the caller, of the first frame outside this package."""
     import sys
 
     level, frame = 1, sys._getframe(1)

@@ -1,12 +1,11 @@
 """Records llama-server's prompts of chats in fixtures/chats/, for tests that need nothing but the repository.
 
     python scripts/reference.py prepare --newer
-    python tests/makers/record_chats.py [--templates FOLDER] [--only NAME ...]
+    python tests/makers/record_chats.py
 
 - `vocabulary.gguf`: a byte-level vocabulary of which the markers of all templates are special tokens;
-- `templates.json.xz`: the chat templates by name, from llama.cpp's models/templates (MIT licence), to which
-  `--templates` sets them; an empty one stands for a model without;
-- `answers.json.xz`: the requests of chat_kinds.py, and for each template the answers to them. `answers` of a template
+- `answers.json.xz`: the requests of chat_kinds.py, and for each template of llama.cpp's collection, which the package
+  has (scripts/generate_chat_templates.py), and for a model without one the answers to them. `answers` of a template
   are its different ones, `index` has the number of each request's: [prompt, tokens], [status, message], or null, where
   the server ended. `now` is the second of the recording, UTC, for templates that print the date.
 
@@ -34,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 from chat_server import ChatServer, ServerGoneError
 from reference import NEWER, ROOT, write_metadata
 
+from ggufbpe.chat.known import known_templates
 from ggufbpe.gguf.reader import GGUFFile
 
 CHAT_FIXTURES = ROOT / "fixtures" / "chats"
@@ -44,7 +44,9 @@ _MARKER = re.compile(r"<[|｜][^|｜<>{}' ]+[|｜]>|</?[a-z_:|A-Z]+>|\[/?[A-Z_]+
 
 
 def read_chats(name: str) -> dict[str, Any]:
-    """One of the recorded files, by its name without endings."""
+    """One of the recorded files, by its name without endings; or "templates", by name: "" is for a model without."""
+    if name == "templates":
+        return {"": "", **{known.name: known.source for known in known_templates().values()}}
     content: dict[str, Any] = json.loads(lzma.decompress((CHAT_FIXTURES / f"{name}.json.xz").read_bytes()))
     return content
 
@@ -106,12 +108,7 @@ def record(server: ChatServer, template: str) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--templates", type=Path, help="a folder of .jinja files: they become the templates")
-    arguments = parser.parse_args()
-    if arguments.templates:
-        files = sorted(arguments.templates.glob("*.jinja"))
-        write_chats("templates", {"": "", **{path.stem: path.read_text("utf-8") for path in files}})
+    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     templates: dict[str, str] = read_chats("templates")
     write_vocabulary(VOCABULARY, templates)
     start = time.time()

@@ -1,4 +1,4 @@
-// The encoder for Python: texts in, lists or memory of ids out. The interpreter lock is released while ids are made.
+// The encoder for Python: texts in, lists or buffers of ids out. The interpreter lock is released while ids are made.
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -26,10 +26,10 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t WORTH_KEEPING = 1 << 17;  // ids; fewer are copied out of a batch, so that their memory stays in a cache
-constexpr size_t STEPS_AN_OBJECT = 64;     // what looking at one takes, in bytes that are looked at
+constexpr size_t WORTH_KEEPING = 1 << 17;  // ids; fewer are copied out of a batch, so that their memory stays in cache
+constexpr size_t STEPS_AN_OBJECT = 64;     // the cost of looking at one, in bytes looked at
 
-// A text as the encoder reads it. A str or bytes must live as long; what others may change is copied, so that it holds still.
+// A text as the encoder reads it. A str or bytes must outlive it; a mutable buffer is copied, so that it cannot change.
 class Source {
 public:
     explicit Source(nb::handle object) {
@@ -68,8 +68,8 @@ private:
     std::unique_ptr<unsigned char[]> copy_;
 };
 
-// Runs work(threads). Where the handler of a signal forks in the middle, the child has lost the other threads and what they
-// did: it does the work once more, alone.
+// Runs work(threads). If a signal handler forks in the middle, the child has lost the other threads and their work: it does
+// the work once more, alone.
 template <typename Work>
 void though_forked(size_t threads, Work work) {
     try {
@@ -79,14 +79,14 @@ void though_forked(size_t threads, Work work) {
     }
 }
 
-// The Python ints of token ids, each made when it first comes and then given again: a list is no more than references to
-// them. Places in a text are numbers as well: those below the number of tokens are the same ints. They belong to the
-// interpreter that the encoder's object belongs to, and go with that object.
+// The Python ints of token ids, each made on first use and then shared: a list is only references to them. Places in a text
+// are numbers as well: those below the number of tokens are the same ints. They belong to the interpreter of the encoder's
+// object, and are freed with it.
 class TokenInts {
 public:
     explicit TokenInts(size_t tokens) {
-#ifndef Py_GIL_DISABLED  // without the lock, threads would get in each other's way at every reference to a frequent token
-        ints_.reset(static_cast<PyObject **>(std::calloc(tokens, sizeof(PyObject *))));  // not touched until it is used
+#ifndef Py_GIL_DISABLED  // without the lock, threads would contend at every reference to a frequent token
+        ints_.reset(static_cast<PyObject **>(std::calloc(tokens, sizeof(PyObject *))));  // untouched until used
         if (ints_) size_ = tokens;
 #else
         (void)tokens;
@@ -108,14 +108,14 @@ public:
     }
     nb::object list_of(const Ids &ids) { return list_of(ids.data(), ids.size()); }
 
-    // A list of (start, end). Most tokens begin where another ends, and have the same int for it.
+    // A list of (start, end). Most tokens begin where another ends, and share its int.
     nb::object list_of(Spans &spans) {
         const Span *const data = spans.data();
         nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(spans.size())));
         if (!list) throw nb::python_error();
-        PyObject_GC_UnTrack(list.ptr());  // the garbage collector would go through it again and again while it gets longer
+        PyObject_GC_UnTrack(list.ptr());  // or the garbage collector would traverse it again and again as it grows
         int64_t last = 0;
-        PyObject *last_int = int_of(last);  // the tuple that has it holds it from the first one on
+        PyObject *last_int = int_of(last);  // kept alive by the tuple that has it
         const nb::object first = nb::steal(last_int);
         in_pieces(spans.size(), LOOK_AT_SIGNALS, [&](size_t from, size_t end) {
             for (size_t i = from; i < end; ++i) {
@@ -123,7 +123,7 @@ public:
                 PyObject *pair = PyTuple_New(2);
                 if (!pair) throw nb::python_error();
                 PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), pair);
-                PyObject_GC_UnTrack(pair);  // it has nothing but ints
+                PyObject_GC_UnTrack(pair);  // it has only ints
                 if (span.start == last) {
                     Py_INCREF(last_int);
                 } else {
@@ -145,7 +145,7 @@ public:
 private:
     // A new reference.
     PyObject *int_of(int64_t number) {
-        if (static_cast<uint64_t>(number) >= size_) return made(number);  // a file may name a BOS that is no token
+        if (static_cast<uint64_t>(number) >= size_) return made(number);  // a file may name a BOS that is not a token
         PyObject *&kept = ints_.get()[number];
         if (!kept) kept = made(number);
         Py_INCREF(kept);
@@ -163,20 +163,20 @@ private:
     size_t size_ = 0;
 };
 
-// What Python has of an encoder.
+// Python's side of an encoder.
 struct BoundEncoder {
     Encoder encoder;
     mutable TokenInts ints;
 };
 
-// The ids as an object with a buffer, which an array is made of. nanobind's own arrays take twice as long to make.
+// The ids as an object with a buffer, from which an array is made. nanobind's own arrays take twice as long to make.
 nb::object buffer_of(Ids &&ids) {
     ids.shrink();
-    if (!ids.size()) ids.room(1);  // an array of nothing has an address, too
+    if (!ids.size()) ids.room(1);  // an empty array has an address, too
     return nb::cast(std::move(ids));
 }
 
-// The bytes of the ids; they stay where they are as long as the object lives.
+// The bytes of the ids; they stay in place as long as the object lives.
 int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     if (!nb::inst_ready(self)) {
         PyErr_SetString(PyExc_BufferError, "there are no ids");
@@ -234,7 +234,7 @@ nb::tuple encode_with_offsets(const BoundEncoder &self, nb::handle text, bool ad
     encode_with_spans(self.encoder, text, {add_special, parse_special, continues}, ids, spans);
     if (!as_buffers) return nb::make_tuple(self.ints.list_of(ids), self.ints.list_of(spans));
     spans.shrink();
-    spans.room(1);  // an array of nothing has an address, too
+    spans.room(1);  // an empty array has an address, too
     return nb::make_tuple(buffer_of(std::move(ids)), nb::cast(std::move(spans)));
 }
 
@@ -248,7 +248,7 @@ int get_span_buffer(PyObject *self, Py_buffer *view, int flags) {
     return PyBuffer_FillInfo(view, self, spans.data(), static_cast<Py_ssize_t>(spans.size() * sizeof(Span)), false, flags);
 }
 
-// The words of a text as strings, or None where the model cannot tell.
+// The words of a text as strings, or None if the model cannot give them.
 nb::object words(const Encoder &encoder, nb::handle text) {
     const Source source(text);
     std::string bytes;
@@ -301,7 +301,7 @@ size_t count(const Encoder &encoder, nb::handle text, bool add_special, bool par
     return count;
 }
 
-// Objects of some texts of a batch.
+// Makes the Python objects of some texts of a batch.
 void make_objects(TokenInts &ints, const Ids &ids, const std::vector<size_t> &ends, bool as_buffers, nb::object *objects) {
     size_t start = 0;
     for (size_t end : ends) {
@@ -311,7 +311,7 @@ void make_objects(TokenInts &ints, const Ids &ids, const std::vector<size_t> &en
             *objects++ = buffer_of(std::move(own));
         } else {
             *objects = ints.list_of(ids.data() + start, end - start);
-            // The garbage collector would go through all of the lists again and again while they get more.
+            // Or the garbage collector would traverse all of the lists again and again as more are made.
             PyObject_GC_UnTrack((objects++)->ptr());
         }
         start = end;
@@ -320,7 +320,7 @@ void make_objects(TokenInts &ints, const Ids &ids, const std::vector<size_t> &en
 
 nb::object encode_batch(const BoundEncoder &self, nb::sequence texts, bool add_special, bool parse_special, size_t threads,
                         bool as_buffers) {
-    std::vector<nb::object> kept;  // what the sequence gives must live until it is encoded
+    std::vector<nb::object> kept;  // items of the sequence must live until they are encoded
     std::vector<Source> sources;
     std::vector<Text> views;
     size_t bytes = 0;
@@ -369,7 +369,7 @@ void bind_encoder(nb::module_ &module) {
     static PyType_Slot span_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(get_span_buffer)}, {0, nullptr}};
     nb::class_<Spans>(module, "Spans", "Where tokens begin and end, as bytes of pairs of 64-bit integers in the machine's order.",
                       nb::type_slots(span_slots));
-    nb::class_<BoundEncoder>(module, "Encoder", "Encodes text by one vocabulary; made by ggufbpe.pipeline.compiled.")
+    nb::class_<BoundEncoder>(module, "Encoder", "Encodes text with one vocabulary; made by ggufbpe.pipeline.compiled.")
         .def(nb::new_(&encoder_of), nb::arg("model"), nb::arg("texts"), nb::arg("special"), nb::arg("before"),
              nb::arg("behind"))
         .def("encode",
@@ -405,9 +405,9 @@ void bind_encoder(nb::module_ &module) {
              "The ids, and (start, end) of each.")
         .def("words", [](const BoundEncoder &self, nb::handle text) { return words(self.encoder, text); },
              nb::arg("text").none(), nb::sig("def words(self, text: object) -> list[str] | None"),
-             "What the pre-tokenizer makes of plain text; None where the model leaves that to the reference engine.")
+             "The words of plain text; None if the model leaves splitting to the reference engine.")
         .def("count_words", [](const BoundEncoder &self, nb::handle text) { return count_words(self.encoder, text); },
-             nb::arg("text").none(), nb::sig("def count_words(self, text: object) -> int | None"), "How many there are.")
+             nb::arg("text").none(), nb::sig("def count_words(self, text: object) -> int | None"), "How many words there are.")
         .def("cut",
              [](const BoundEncoder &self, nb::bytes text, size_t start) {
                  const auto *data = reinterpret_cast<const unsigned char *>(text.c_str());
@@ -415,24 +415,24 @@ void bind_encoder(nb::module_ &module) {
                  return from < text.size() ? self.encoder.model().cut(data, text.size(), from, LOOK_AT_SIGNALS) : text.size();
              },
              nb::arg("text"), nb::arg("start"),
-             "The first place at or behind `start`, not the beginning, where a text may be cut, and what is behind given with "
+             "The first place at or after `start`, not the beginning, where a text may be cut if the rest is encoded with "
              "`continues`; its size if there is none.")
         .def("encode_plain",
              [](const BoundEncoder &self, nb::handle text) {
                  return self.ints.list_of(encoded_plain(self.encoder, text));
              },
              nb::arg("text").none(), nb::sig("def encode_plain(self, text: object) -> list[int]"),
-             "The ids of text in which no special tokens are looked for, with nothing added.")
+             "The ids of plain text, with nothing added.")
         .def_prop_ro("cache_bytes", [](const BoundEncoder &self) { return self.encoder.model().cache_bytes(); },
-                     "What the word cache takes, in bytes.")
+                     "The size of the word cache, in bytes.")
         .def_prop_ro("cache_misses", [](const BoundEncoder &self) { return self.encoder.model().cache_misses(); },
-                     "How many words had to be encoded, since the word cache did not have them.")
+                     "How many words were encoded because the word cache did not have them.")
         .def("release_memory", [](const BoundEncoder &self) { self.encoder.model().release_memory(); },
-             "Forget all words, and give the memory that waits for the next call back.");
-    module.def("release_memory", &HugePages::release, "Give memory that no object has, but the process kept, back.");
+             "Forget all words, and free the memory kept for the next call.");
+    module.def("release_memory", &HugePages::release, "Give back memory that the process kept and no object uses.");
     module.def("lock_requests", &InterpreterLock::requests,
-               "How often calls asked for the interpreter's lock, after they had let it go.");
-    module.def("lock_waits", &lock_waits, "How often a thread found a lock of the engine held by another, and waited.");
+               "How often calls asked for the interpreter's lock after releasing it.");
+    module.def("lock_waits", &lock_waits, "How often a thread waited for a lock of the compiled engine held by another.");
 }
 
 }  // namespace ggufbpe

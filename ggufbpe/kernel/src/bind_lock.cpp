@@ -11,23 +11,24 @@ namespace {
 using namespace std::chrono_literals;
 using Nanoseconds = std::chrono::nanoseconds;
 
-constexpr size_t WORTH_RELEASING = 2000;  // bytes; below, letting the lock go and taking it again costs more
-constexpr auto HARD_TO_GET = 2ms;         // of waiting: somebody runs Python code, and gives nothing up by himself
-constexpr auto KEPT_AT_FIRST = 15ms;      // while it is hard to get: three times what waiting for it takes
-constexpr auto TRIED_AGAIN = 300ms;       // then how hard it is to get is found out anew
+constexpr size_t WORTH_RELEASING = 2000;  // bytes; below, releasing and retaking the lock costs more
+constexpr auto HARD_TO_GET = 2ms;         // of waiting: another thread runs Python code, and does not give it up by itself
+constexpr auto KEPT_AT_FIRST = 15ms;      // while it is hard to get: three times the usual wait
+constexpr auto TRIED_AGAIN = 300ms;       // then it is measured again how hard it is to get
 constexpr auto SIGNALS_EVERY = 10ms;
 constexpr auto OBJECTS_EVERY = 1ms;
-constexpr auto ASKED_EVERY = 100ms;       // for either, while it is hard to get: some 5 % of the time goes into waiting
+constexpr auto ASKED_EVERY = 100ms;       // for either, while it is hard to get: some 5 % of the time is spent waiting
 
-// How long taking the lock took lately, and when that was measured. Threads may overwrite each other's: it is an estimate.
+// How long taking the lock took lately, and when that was measured. Threads may overwrite each other's value: it is an
+// estimate.
 std::atomic<int64_t> usual_wait{0}, measured{0};
 std::atomic<uint64_t> all_requests{0};
 
-// How many calls of some length there are, on all threads. In the child of a fork the other threads are gone and will not
-// say that their calls have ended, so what was counted before a fork does not count after it.
+// The number of current calls of some length, on all threads. In the child of a fork the other threads are gone and will not
+// report that their calls ended, so calls counted before a fork do not count after it.
 class CallCount {
 public:
-    // Counts one more; returns how many there were. `forks` is what remove() needs.
+    // Counts one more; returns how many there were. remove() needs `forks`.
     uint32_t add(uint32_t &forks) {
         forks = static_cast<uint32_t>(fork_count());
         uint64_t before = state_.load(std::memory_order_relaxed);
@@ -44,15 +45,15 @@ private:
     static uint64_t state_of(uint32_t forks, uint32_t calls) { return uint64_t(forks) << 32 | calls; }
     static uint32_t in(uint64_t state, uint32_t forks) { return state >> 32 == forks ? static_cast<uint32_t>(state) : 0; }
 
-    std::atomic<uint64_t> state_{0};  // how many forks there were, and the calls since then
+    std::atomic<uint64_t> state_{0};  // the number of forks, and the calls since then
 } calls;
 
 int64_t in_ns(std::chrono::steady_clock::time_point time) { return Nanoseconds(time.time_since_epoch()).count(); }
 
 bool is_hard_to_get() { return usual_wait.load(std::memory_order_relaxed) > Nanoseconds(HARD_TO_GET).count(); }
 
-// Where there are several calls, they wait for each other, and, with more threads than processors, for their turn to run:
-// that says nothing about a thread that keeps the lock.
+// Several calls wait for each other and, with more threads than processors, for their turn to run: that says nothing about a
+// thread that keeps the lock.
 void remember_wait(int64_t begun, int64_t ended) {
     if (calls.now() > 1) return;
     const int64_t before = usual_wait.load(std::memory_order_relaxed), wait = ended - begun;
@@ -69,7 +70,7 @@ void look_at_signals() {
     if (in_python([] { return PyErr_CheckSignals(); })) throw nanobind::python_error();
 }
 
-// The number of the thread that `threading` takes for the main one; -1 with an exception where it cannot be asked.
+// The number of the thread that `threading` takes for the main one; -1 with an exception if it cannot be asked.
 unsigned long main_thread_number() {
     PyObject *threading = PyImport_ImportModule("threading");
     PyObject *thread = threading ? PyObject_CallMethod(threading, "main_thread", nullptr) : nullptr;
@@ -81,11 +82,10 @@ unsigned long main_thread_number() {
     return found;
 }
 
-// Whether this is the thread that handles signals. Needs the interpreter's lock. In the child of a fork it is the one that
-// forked.
+// Whether this thread handles signals. Needs the interpreter's lock. In the child of a fork it is the thread that forked.
 bool is_main_thread() {
     static std::atomic<unsigned long> main_thread{0};
-    static std::atomic<uint64_t> asked_after{UINT64_MAX};  // so many forks
+    static std::atomic<uint64_t> asked_after{UINT64_MAX};  // the number of forks when it was asked
     if (asked_after.load() != fork_count()) {
         const unsigned long number = in_python(main_thread_number);
         if (PyErr_Occurred()) throw nanobind::python_error();
@@ -107,7 +107,7 @@ InterpreterLock::InterpreterLock(size_t bytes)
     : is_short_(bytes < WORTH_RELEASING), runs_handlers_(!is_short_ && is_main_thread()) {
     if (is_short_) return;
     begun_ = looked_at_signals_ = made_objects_ = Clock::now();
-    // All calls try again together: while some keep the lock, others find it hard to get for no other reason.
+    // All calls try again together: those that keep the lock would make it hard to get for the others.
     const int64_t now = in_ns(begun_);
     if (is_hard_to_get() && now - measured.load(std::memory_order_relaxed) > Nanoseconds(TRIED_AGAIN).count()) {
         usual_wait.store(0, std::memory_order_relaxed);
@@ -138,7 +138,7 @@ bool InterpreterLock::take() {
 }
 
 void InterpreterLock::poll() {
-    if (is_short_) {  // what polls in spite of so few bytes is something that is made once
+    if (is_short_) {  // only work that is done once polls for so few bytes
         if (!state_) look_at_signals();
         return;
     }
@@ -156,7 +156,7 @@ void InterpreterLock::poll() {
 bool InterpreterLock::is_due_to_take() {
     if (!state_) return true;
 #if !defined(__GLIBC__) && PY_VERSION_HEX < 0x030E0000
-    // At the interpreter's end this thread would vanish, and with it the stack that the call's other threads use.
+    // When the interpreter ends, this thread would vanish, and with it the stack that the call's other threads use.
     if (!runs_handlers_) return false;
 #endif
     const Clock::time_point now = Clock::now();

@@ -1,4 +1,4 @@
-// Python's side of the tokenizer models: one class each, which ggufbpe.models makes and an Encoder takes.
+// Python's side of the tokenizer models: one class each, made by ggufbpe.models and taken by an Encoder.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -85,7 +85,7 @@ std::shared_ptr<PlamoModel> plamo_model_of(const Strings &tokens, const nb::byte
 }  // namespace
 
 void bind_models(nb::module_ &module) {
-    nb::class_<TextModel>(module, "TextModel", "What a tokenizer model does with plain text.");
+    nb::class_<TextModel>(module, "TextModel", "Plain text to ids, for one tokenizer model.");
     nb::class_<BPEModel, TextModel>(module, "BPEModel", "Byte pair encoding.")
         .def(nb::new_(&bpe_model_of), nb::arg("tokens"), nb::arg("merges"), nb::arg("splitter"), nb::arg("byte_encode"),
              nb::arg("ignore_merges"), nb::arg("newline_runs"), nb::arg("prepend_space"), nb::arg("escape_spaces"), nb::arg("own_step"),

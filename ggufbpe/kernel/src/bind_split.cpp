@@ -79,9 +79,9 @@ size_t cut(const Splitter &splitter, nb::bytes text, size_t from) {
 void bind_split(nb::module_ &module) {
     nb::class_<Splitter>(module, "Splitter", "Splits text by one registry entry; made by ggufbpe.models.bpe.tables.")
         .def(nb::new_(&splitter_of), nb::arg("sets"), nb::arg("stages"), nb::arg("escape_spaces"))
-        .def("count_words", &count_words, nb::arg("text"), "How many words UTF-8 text has.")
+        .def("count_words", &count_words, nb::arg("text"), "The number of words in UTF-8 text.")
         .def("cut", &cut, nb::arg("text"), nb::arg("start"),
-             "The first place at or behind `start` where UTF-8 text may be cut without changing a word; its size if there is "
+             "The first place at or after `start` where UTF-8 text may be cut without changing a word; its size if there is "
              "none.");
 }
 

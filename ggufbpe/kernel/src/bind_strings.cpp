@@ -1,5 +1,5 @@
-// Strings for Python: an array of strings that was scanned where it lies in the bytes of a file. And the loops over all
-// tokens that opening takes, which make no object for a token.
+// Strings for Python: an array of strings, scanned in place in the bytes of a file. And the loops over all tokens that opening
+// takes, without an object per token.
 
 #include <nanobind/stl/shared_ptr.h>
 
@@ -18,7 +18,7 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t STEPS_AN_OBJECT = 64;  // what making or reading one takes, in bytes that are looked at
+constexpr size_t STEPS_AN_OBJECT = 64;  // the cost of making or reading one, in bytes looked at
 
 nb::str text_of(std::string_view text) { return nb::str(text.data(), text.size()); }
 
@@ -53,8 +53,8 @@ nb::object scan_strings(nb::handle data, uint64_t position, uint64_t end, uint64
     return nb::cast(strings);
 }
 
-// The array in blocks of `block` bytes, more for a longer string, by `read(position, size)`, which gives less at the end of
-// the file.
+// Reads the array in blocks of `block` bytes, more for a longer string, by `read(position, size)`, which gives fewer at the end
+// of the file.
 nb::object read_strings(nb::callable read, uint64_t block, uint64_t position, uint64_t end, uint64_t count, int width,
                         bool big_endian) {
     const uint64_t width_of_length = static_cast<uint64_t>(checked_width(width));
@@ -70,7 +70,7 @@ nb::object read_strings(nb::callable read, uint64_t block, uint64_t position, ui
         if (found.index == 0) {
             if (found.outcome == Scan::Outcome::ok || found.length > room) return nb::none();
             const uint64_t more = found.length + width_of_length;
-            if (more <= needed) return nb::none();  // it was asked for, and is not there
+            if (more <= needed) return nb::none();  // it was asked for, and is missing
             needed = more;
             continue;
         }
@@ -141,7 +141,7 @@ nb::object list_of(const Strings &self) {
     return list;
 }
 
-// Each string after its length of 8 bytes, the least significant first.
+// Each string after its length in 8 bytes, the least significant first.
 nb::bytes packed(const Strings &self) {
     constexpr size_t WIDTH = 8;
     nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(self.byte_size() + WIDTH * self.size())));
@@ -201,7 +201,7 @@ void append_bytes(std::string &text, nb::handle data) {
     text.append(PyBytes_AS_STRING(data.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(data.ptr())));
 }
 
-// For each id its head, where it begins and where it ends.
+// For each id: its head, where it begins and where it ends.
 nb::bytes rows(nb::dict heads, nb::list ids, nb::list starts, nb::list ends, nb::bytes between, nb::bytes behind) {
     if (starts.size() != ids.size() || ends.size() != ids.size()) throw nb::value_error("lists of different lengths");
     std::string text;
@@ -234,17 +234,17 @@ void bind_strings(nb::module_ &module) {
                     nb::arg("width"), nb::arg("big_endian"),
                     nb::sig("def read(read: typing.Callable[[int, int], object], block: int, position: int, end: int, count: int, "
                             "width: int, big_endian: bool) -> Strings | None"),
-                    "The same of a file, of which `read(position, size)` gives `size` bytes, less at its end; `size` is `block`"
+                    "The same for a file: `read(position, size)` gives `size` bytes, fewer at its end; `size` is `block`"
                     " unless a string needs more. None also if the array ends elsewhere.")
         .def_static("walk", &walk_strings, nb::arg("data"), nb::arg("position"), nb::arg("count"), nb::arg("width"),
                     nb::arg("big_endian"),
                     nb::sig("def walk(data: object, position: int, count: int, width: int, big_endian: bool) "
                             "-> tuple[int, int]"),
-                    "How many of `count` strings lie in `data` whole, and where the last one of them ends.")
+                    "How many of `count` strings lie wholly in `data`, and where the last of them ends.")
         .def_static("of", &strings_of, nb::arg("texts"), nb::sig("def of(texts: typing.Sequence[str]) -> Strings"),
                     "UnicodeEncodeError for a lone surrogate.")
         .def("index", [](Strings &self) { return self.index(LOOK_AT_SIGNALS); }, nb::lock_self(),  // where Python has no lock: once made, the table stays
-             "Prepare `find`. Returns the index of the first string that stood before, -1 if all are different.")
+             "Prepare `find`. Returns the index of the first string that occurred before, -1 if all are different.")
         .def("find", &find_string, nb::arg("text"), "The index of a string, -1 if it is not there. Needs `index`.")
         .def("__len__", &Strings::size)
         .def("__getitem__", [](const Strings &self, int64_t index) { return text_of(string_at(self, index)); })
@@ -252,7 +252,7 @@ void bind_strings(nb::module_ &module) {
              nb::arg("other"), nb::is_operator())
         .def("empty_ones", &empty_ones, nb::sig("def empty_ones(self) -> list[int]"), "The indices of empty strings.")
         .def("packed", &packed, nb::sig("def packed(self) -> bytes"),
-             "The strings as they stand in a little-endian GGUF, for `scan` with a width of 8.")
+             "The strings as in a little-endian GGUF, for `scan` with a width of 8.")
         .def("to_list", &list_of, nb::sig("def to_list(self) -> list[str]"), "The strings as a list.");
     module.def("attributes_of", &attributes_of, nb::arg("types"), nb::arg("attribute_of"),
                nb::sig("def attributes_of(types: object, attribute_of: bytes) -> bytes"),

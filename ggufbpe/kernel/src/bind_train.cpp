@@ -22,7 +22,7 @@ using MergeTuple = std::tuple<uint32_t, uint32_t, int64_t, uint32_t>;
 
 std::string_view view_of(const nb::bytes &bytes) { return {bytes.c_str(), bytes.size()}; }
 
-// What threads take turns at.
+// An object that threads use in turn.
 template <typename T>
 struct Shared {
     template <typename... Arguments>
@@ -34,7 +34,7 @@ struct Shared {
     LongLock lock;
 };
 
-// work(object, poll), while no other thread uses it, and without the interpreter's lock but to look at signals.
+// Runs work(object, poll) while no other thread uses the object, without the interpreter's lock except to look at signals.
 template <typename T, typename Work>
 auto long_alone_with(Shared<T> &shared, Work work) {
     InterpreterLock interpreter(std::numeric_limits<size_t>::max());
@@ -43,7 +43,7 @@ auto long_alone_with(Shared<T> &shared, Work work) {
     return work(shared.object, [&] { interpreter.poll(); });
 }
 
-// work(object), while no other thread uses it, and without the interpreter's lock.
+// Runs work(object) while no other thread uses the object, without the interpreter's lock.
 template <typename T, typename Work>
 auto alone_with(Shared<T> &shared, Work work) {
     Unlocked unlocked;
@@ -100,7 +100,7 @@ void make_learner(BoundLearner *self, const std::vector<std::string> &texts, nb:
     new (self) BoundLearner(std::move(tokens), merges, std::move(rules));
 }
 
-// The symbols of one word after the other, and where each word ends.
+// The symbols of all words, one word after the other, and where each word ends.
 void add_words(BoundLearner &shared, const std::vector<uint32_t> &symbols, const std::vector<size_t> &ends,
                const std::vector<int64_t> &counts) {
     if (ends.size() != counts.size()) throw std::invalid_argument("as many counts as words");
@@ -119,7 +119,7 @@ void add_words(BoundLearner &shared, const std::vector<uint32_t> &symbols, const
     });
 }
 
-// The words that were counted, with a token for each of their bytes; returns how many there are.
+// Adds the counted words, with a token for each of their bytes; returns how many there are.
 size_t add_counted(BoundLearner &shared, BoundCounter &counted, const std::vector<uint32_t> &token_of_byte) {
     if (token_of_byte.size() != 256) throw std::invalid_argument("a token for each byte");
     return long_alone_with(counted, [&](WordCounter &counter, const Poll &poll) {
@@ -160,20 +160,20 @@ void bind_train(nb::module_ &module) {
             },
             nb::arg("word"), nb::arg("count"), "Count one word, `count` times.")
         .def("words", &words_of, nb::sig("def words(self) -> list[tuple[str, int]]"),
-             "Words and counts, in the order in which they stand first. Nothing can be added after it.");
-    nb::class_<BoundLearner>(module, "Learner", "Learns merges; ggufbpe.training.learn says how.")
+             "Words and counts, in the order of first occurrence. Nothing can be added afterwards.");
+    nb::class_<BoundLearner>(module, "Learner", "Learns merges, as ggufbpe.training.learn does.")
         .def("__init__", &make_learner, nb::arg("tokens"), nb::arg("raw"), nb::arg("lengths"), nb::arg("known"),
              nb::arg("vocab_size"), nb::arg("ties"), nb::arg("min_frequency"), nb::arg("max_token_length"), nb::arg("forbidden"))
         .def("add_words", &add_words, nb::arg("symbols"), nb::arg("ends"), nb::arg("counts"),
-             "All words: their symbols, one after the other, and where each ends. Once.")
+             "Add all words, once: their symbols, one word after the other, and where each word ends.")
         .def("add_counted", &add_counted, nb::arg("counter"), nb::arg("token_of_byte"),
-             "All words of a counter, whose symbols are bytes; returns how many words there are. Once.")
+             "Add all words of a counter, once; their symbols are bytes. Returns how many words there are.")
         .def("run",
              [](BoundLearner &self, double seconds) {
                  return alone_with(self, [&](Learner &learner) { return learner.run(seconds); });
              },
              nb::arg("seconds"),
-             "Learn for about so long; False when nothing is left to learn.")
+             "Learn for about `seconds`; False when nothing is left to learn.")
         .def("__len__", [](BoundLearner &self) { return alone_with(self, [](const Learner &learner) { return learner.merges().size(); }); })
         .def("merges", &merges_of, "(left, right, frequency, token) of each merge.");
 }

@@ -1,4 +1,4 @@
-// What module.cpp puts together: one function for each part of the extension module.
+// The parts of the extension module, one function each, called by module.cpp.
 #pragma once
 
 #include <nanobind/nanobind.h>

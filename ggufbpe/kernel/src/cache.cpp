@@ -18,7 +18,7 @@ const uint64_t WordKey::MASKS[16][2] = {
     GGUFBPE_MASK(12), GGUFBPE_MASK(13), GGUFBPE_MASK(14), GGUFBPE_MASK(15)};
 #undef GGUFBPE_MASK
 
-// The buckets behind the first one, in which there was no room when the word came.
+// The buckets after the first one, which was full when the word was inserted.
 bool WordTable::find_further(const WordKey &key, size_t bucket, const unsigned char *word, Found &found) const {
     for (size_t turn = 0; turn < REACH; bucket = (bucket + ++turn) & mask_) {
         for (const Slot &slot : buckets_[bucket].slots) {
@@ -78,7 +78,7 @@ bool WordTable::Writer::insert(const WordKey &key, size_t bucket, const unsigned
                 found = {slot.first_two.load(std::memory_order_relaxed), slot.third.load(std::memory_order_relaxed)};
                 if (key.is_inline() || is_word(found, word)) return true;
             }
-            // Where another thread claims the slot at this moment, the word may come to stand twice, which does no harm.
+            // If another thread claims the slot at this moment, the word may be in the table twice, which does no harm.
             if (high || !slot.high.compare_exchange_strong(high, CLAIMED, std::memory_order_relaxed)) continue;
             uint64_t first_two, third;
             if (key.is_inline() && count <= 3) {
@@ -155,7 +155,7 @@ bool WordCache::expect(size_t words) {
     return true;
 }
 
-// Unless the cache was emptied meanwhile; returns what is in force.
+// Replaces a table unless the cache was emptied in the meantime; returns the tables in force.
 WordTables WordCache::put_in_place_of(const std::shared_ptr<WordTable> &replaced, WordTables next) {
     std::lock_guard<Mutex> lock(mutex_);
     if (tables_.current == replaced) {

@@ -1,11 +1,11 @@
 // The ids of words that were encoded before. Many threads read and write it at once.
 //
-// A word of up to 15 bytes is its own key, in two numbers with its length; a longer one is told by a hash, and its bytes
+// A word of up to 15 bytes is its own key, in two numbers with its length; a longer one is identified by a hash, and its bytes
 // are compared. A slot is claimed by one atomic exchange, written, and published by one atomic store; then it never changes.
-// There are no locks, neither for who reads nor for who writes.
+// Neither readers nor writers take a lock.
 //
-// A table that gets full is replaced by a larger one. At the largest it is kept beside an empty one, in which words are put
-// that are new or asked for again, until that is full, too: so words that were not used lately are forgotten.
+// A table that gets full is replaced by a larger one. At the largest size it is kept beside an empty one, which takes words
+// that are new or used again, until that is full, too: so words that were not used lately are forgotten.
 
 #pragma once
 
@@ -24,15 +24,15 @@
 
 namespace ggufbpe {
 
-// How a word is looked up.
+// The key of a word.
 struct WordKey {
     static constexpr size_t INLINE = 15;  // bytes
 
-    uint64_t low, high;  // `high` has the length in its upper byte; 0xFF for a word that is longer than INLINE
+    uint64_t low, high;  // `high` has the length in its upper byte; 0xFF for a word longer than INLINE
     uint64_t hash() const { return multiply_and_fold(low ^ HASH_SEEDS[0], high ^ HASH_SEEDS[1]); }
     bool is_inline() const { return high >> 56 != 0xFF; }
 
-    // `readable` is how many bytes may be read from `word` on; all of 16 are read at once where they may.
+    // `readable` is how many bytes may be read from `word` on; 16 are read at once if possible.
     static WordKey of(const unsigned char *word, size_t size, size_t readable) {
         if (size > INLINE) {
             return {hash_bytes(reinterpret_cast<const char *>(word), size), uint64_t(0xFF) << 56 | size};
@@ -59,7 +59,7 @@ struct WordKey {
 
 class WordTable {
 public:
-    static constexpr size_t LONGEST = 1024;  // bytes: longer words are not kept
+    static constexpr size_t LONGEST = 1024;  // bytes; longer words are not cached
 
     // Zeros are an empty slot.
     struct Slot {
@@ -76,18 +76,18 @@ public:
     };
     static constexpr uint64_t IN_RECORD = uint64_t(1) << 63;  // in `third`: first_two is the address of a Record
 
-    // `slots` is a power of two; with records of `most_record_bytes` it counts as full.
+    // `slots` is a power of two; the table counts as full with records of `most_record_bytes`.
     WordTable(size_t slots, size_t most_record_bytes)
         : buckets_(slots / 2), mask_(slots / 2 - 1), most_record_bytes_(most_record_bytes) {}
     WordTable(const WordTable &) = delete;
     WordTable &operator=(const WordTable &) = delete;
     ~WordTable();
 
-    // The bucket of two slots where a key is looked for first.
+    // The bucket of two slots where a key is looked up first.
     size_t bucket(uint64_t hash) const { return hash & mask_; }
     void prefetch(size_t bucket) const { ggufbpe::prefetch(&buckets_[bucket]); }
 
-    // What a word was found to be.
+    // The result of a lookup.
     struct Found {
         uint64_t first_two, third;
 
@@ -98,12 +98,12 @@ public:
                 to[1] = static_cast<int32_t>(first_two >> 32);
                 to[2] = static_cast<int32_t>(third);
             } else {
-                std::memcpy(to, this, sizeof *this);  // what is too much is written over
+                std::memcpy(to, this, sizeof *this);  // the excess is overwritten later
             }
         }
     };
 
-    // Looks a word up. Both slots of a bucket are compared at once: which of them it is cannot be predicted.
+    // Looks a word up. Both slots of a bucket are compared at once: which of them matches is unpredictable.
     bool find(const WordKey &key, size_t bucket, const unsigned char *word, Found &found) const {
         const Bucket &first = buckets_[bucket];
         const uint64_t high0 = first.slots[0].high.load(std::memory_order_acquire);
@@ -118,7 +118,7 @@ public:
         return find_further(key, bucket, word, found);
     }
 
-    // What one thread keeps words with: memory for records that it alone uses.
+    // One thread's means to cache words: memory for records that only it uses.
     class Writer {
     public:
         void write_to(WordTable &table) {
@@ -128,19 +128,19 @@ public:
             left_ = 0;
         }
 
-        // Keeps the ids of a word; `found` is what find() will give. False where there is no room, so that the table should
-        // be replaced.
+        // Caches the ids of a word; `found` is what find() will give. False if there is no room, so that the table should be
+        // replaced.
         bool insert(const WordKey &key, size_t bucket, const unsigned char *word, size_t size, const int32_t *ids,
                     size_t count, Found &found);
 
-        // The words that were kept are counted when they are many, or when it is asked for: counting is what writers share.
+        // Cached words are counted when they are many, or on request: the count is shared between writers.
         void count_kept();
 
     private:
         Record *new_record(size_t size, size_t count);
 
         WordTable *table_ = nullptr;
-        uint64_t number_ = 0;  // of the table: another one may come to lie where it was
+        uint64_t number_ = 0;  // of the table: another may be allocated at its address
         size_t kept_ = 0;
         uint64_t *next_ = nullptr;
         size_t left_ = 0;  // numbers of 8 bytes
@@ -148,7 +148,7 @@ public:
 
     static const Record &record_of(const Found &found) { return *reinterpret_cast<const Record *>(found.first_two); }
 
-    // Copies all words to a larger table, which nobody else writes to.
+    // Copies all words to a larger table, which no other thread writes to.
     void copy_to(WordTable &larger) const;
 
     size_t used() const { return used_.load(std::memory_order_relaxed); }
@@ -157,8 +157,8 @@ public:
     std::atomic<bool> retired{false};  // another table has taken its place
 
 private:
-    // Buckets where a key may be, from its own on, in steps of 1, 2, 3, …: neighbours fill up together, and already a table
-    // that is half empty has many full ones in a row.
+    // Buckets where a key may be, from its own on, in steps of 1, 2, 3, …: neighbours fill up together, and even a table that
+    // is half empty has many full ones in a row.
     static constexpr size_t REACH = 16;
 
     static bool is_word(const Found &found, const unsigned char *word) {
@@ -168,12 +168,12 @@ private:
     bool find_further(const WordKey &key, size_t bucket, const unsigned char *word, Found &found) const;
     static void copy_slot(const Slot &slot, WordTable &to, Writer &writer);
 
-    // Memory of records; the chunks are a list from the newest on.
+    // Memory of records; the chunks are a list, the newest first.
     struct Chunk {
         Chunk *older;
         uint64_t *content() { return reinterpret_cast<uint64_t *>(this + 1); }
     };
-    static constexpr uint64_t CLAIMED = 1;  // in `high`: somebody is about to write the slot. No word is as long as that.
+    static constexpr uint64_t CLAIMED = 1;  // in `high`: a thread is about to write the slot. No word is that long.
 
     struct alignas(64) Bucket {  // a cache line
         Slot slots[2];
@@ -184,10 +184,10 @@ private:
     }
 
     const uint64_t number_ = next_number();  // no two tables have the same
-    ZeroedArray<Bucket> buckets_;  // of zeros: atomics of integers need no more
+    ZeroedArray<Bucket> buckets_;  // zeros are enough for atomics of integers
     size_t mask_;
     const size_t most_record_bytes_;
-    alignas(64) std::atomic<size_t> used_{0};  // what writers change is not on the cache line that readers need
+    alignas(64) std::atomic<size_t> used_{0};  // apart from the cache line that readers need
     std::atomic<size_t> record_bytes_{0};
     std::atomic<Chunk *> chunks_{nullptr};
 };
@@ -195,12 +195,12 @@ private:
 // The tables in force.
 struct WordTables {
     std::shared_ptr<WordTable> current;
-    std::shared_ptr<const WordTable> former;  // what was forgotten last, if nothing is used of it; may be null
+    std::shared_ptr<const WordTable> former;  // holds words to be forgotten unless used again; may be null
 };
 
 class WordCache {
 public:
-    // At most this many bytes; while one table is replaced by another, up to half as many more.
+    // At most this many bytes; while a table is being replaced, up to half as many more.
     explicit WordCache(size_t most_bytes) : most_bytes_(most_bytes / 2) { tables_.current = new_table(FIRST_SLOTS); }
 
     WordTables tables() const {
@@ -208,11 +208,12 @@ public:
         return tables_;
     }
 
-    // To be called by who found `full` full: puts a larger table in its place, or an empty one beside it; returns what is in
-    // force. That is still `full` while another thread is about it: nobody waits for all the words to be copied.
+    // To be called by the thread that found `full` full: replaces it with a larger table, or puts an empty one beside it;
+    // returns the tables in force. They still have `full` while another thread replaces it: no thread waits for the words to be
+    // copied.
     WordTables replace(const std::shared_ptr<WordTable> &full);
 
-    // Makes room for about so many words, if the bound allows it, unless there are many already.
+    // Makes room for about `words` words, if the bound allows it and there are not many already.
     bool expect(size_t words);  // whether another table is in force now
 
     void clear();
@@ -220,7 +221,7 @@ public:
 
 private:
     static constexpr size_t FIRST_SLOTS = 2048;
-    static constexpr size_t LEAST_RECORD_BYTES = 1 << 19;  // for a table that is as large as the bound by itself
+    static constexpr size_t LEAST_RECORD_BYTES = 1 << 19;  // for a table that reaches the bound by its slots alone
     std::shared_ptr<WordTable> new_table(size_t slots) const {
         const size_t bytes = slots * sizeof(WordTable::Slot);
         return std::make_shared<WordTable>(slots, std::max(most_bytes_ > bytes ? most_bytes_ - bytes : 0, LEAST_RECORD_BYTES));
@@ -228,7 +229,7 @@ private:
     WordTables put_in_place_of(const std::shared_ptr<WordTable> &replaced, WordTables next);
 
     const size_t most_bytes_;  // of one table
-    Mutex growing_;  // who replaces a table has it, and copies without the other one
+    Mutex growing_;  // held to replace a table; copying does not need the other lock
     mutable Mutex mutex_;
     WordTables tables_;
 };

@@ -1,7 +1,7 @@
-// What models share that keep the ids of words: the table in force, how it is replaced, and looking up many words at once.
+// What models that cache words share: the table in force, its replacement, and looking up many words at once.
 //
 //     words -> cache.h -> ids
-//                 ^ what is missing: the model
+//                 ^ new words: the model
 //
 // It stands between TextModel and the models: bpe/, wpm/, ugm/, rwkv/.
 
@@ -36,7 +36,7 @@ protected:
     struct Scratch : TextModel::Scratch {
         WordTables tables;
         WordTable::Writer writer;
-        Ids word_ids;  // of the word that was encoded last
+        Ids word_ids;  // of the last encoded word
 
         bool is_outdated() const { return tables.current && tables.current->retired.load(std::memory_order_acquire); }
         size_t bytes() const override { return TextModel::Scratch::bytes() + word_ids.bytes(); }
@@ -53,7 +53,7 @@ protected:
         if (own.is_outdated()) own.tables = {};
     }
 
-    // Idle callers keep no table that was replaced: nobody knows when they will be asked again.
+    // Idle callers keep no replaced table: their next call may never come.
     void drop_outdated_tables() const {
         pool_.each_idle([](TextModel::Scratch &scratch) {
             auto &own = static_cast<Scratch &>(scratch);
@@ -61,8 +61,8 @@ protected:
         });
     }
 
-    // The tables in place of those of the scratch, which are full. They are the same while another thread is about to replace
-    // them: then what is new is not kept.
+    // The tables that replace those of the scratch, which are full. They are the same while another thread is replacing them:
+    // then new words are not kept.
     WordTables next_tables(Scratch &scratch) const {
         scratch.writer.count_kept();
         return cache_.replace(scratch.tables.current);
@@ -102,13 +102,13 @@ protected:
 
     void count_misses(uint64_t words) const { cache_misses_.fetch_add(words, std::memory_order_relaxed); }
 
-    // The ids of words, of which what is before `end` may be read. Those that are new are asked for: encode(word, size) leaves
-    // their ids in `scratch.word_ids`. Where spans are wanted, append_spans(word, size, ids, count) follows each.
+    // The ids of words, of which memory before `end` may be read. For new ones, encode(word, size) leaves their ids in
+    // `scratch.word_ids`. If spans are wanted, append_spans(word, size, ids, count) follows each.
     template <typename Encode, typename AppendSpans>
     void encode_words(const unsigned char *end, const Words &words, Scratch &scratch, Sink &ids, Encode encode,
                       AppendSpans append_spans) const;
 
-    static constexpr size_t BYTES_A_NEW_WORD = 64;  // for a word in so many bytes of a long text, there is room at once
+    static constexpr size_t BYTES_A_NEW_WORD = 64;  // a long text gets room for one new word per so many bytes
 
     mutable WordCache cache_;
 
@@ -162,7 +162,7 @@ void CachingModel::encode_words(const unsigned char *end, const Words &words, Sc
         }
         if (may_be_known) {
             keep(words.starts[i], words.sizes[i], keys[i], scratch.word_ids.data(), scratch.word_ids.size(), scratch);
-            if (scratch.tables.current.get() != table) {  // a larger one since
+            if (scratch.tables.current.get() != table) {  // replaced by a larger one
                 table = scratch.tables.current.get();
                 for (size_t k = i; k < words.count; ++k) buckets[k] = table->bucket(keys[k].hash());
             }

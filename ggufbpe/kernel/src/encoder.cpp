@@ -16,13 +16,13 @@ namespace ggufbpe {
 namespace {
 
 constexpr int32_t PLAIN = -1;                // a fragment's token: none
-constexpr size_t PART = 1 << 17;             // bytes that one thread takes at a time of a long text: its ids stay in a cache
+constexpr size_t PART = 1 << 17;             // bytes of a long text that one thread takes at a time: its ids stay in cache
 constexpr size_t WORTH_SHARING = 2 * PART;   // bytes; a shorter text is for one thread
 constexpr size_t SEARCHED = 1 << 20;         // bytes that one thread takes at a time to look for special tokens
 constexpr size_t TEXTS = 1 << 15;            // bytes of short texts that one thread takes at a time
-constexpr size_t LONG_TEXT = 1 << 20;        // bytes; for a longer one, room is made at once
-constexpr size_t BYTES_A_TOKEN = 3;          // at first, for a token in so many
-constexpr size_t STEPS_A_FRAGMENT = 64;      // what a short one takes, in bytes that are looked at
+constexpr size_t LONG_TEXT = 1 << 20;        // bytes; for a longer one, room is reserved at once
+constexpr size_t BYTES_A_TOKEN = 3;          // room reserved at first: one token per so many
+constexpr size_t STEPS_A_FRAGMENT = 64;      // the cost of a short one, in bytes looked at
 
 }  // namespace
 
@@ -42,8 +42,8 @@ const Partition &Encoder::partition(bool parse_special, const Poll &poll) const 
     return partitions_[parse_special].get([&] { return std::make_unique<Partition>(texts_, special_, parse_special, poll); });
 }
 
-// Bytes that are not UTF-8 as llama.cpp reads them: each that cannot be decoded becomes U+FFFD, overlong forms and
-// surrogates are decoded. The overlong form of a space stays as it is where it is not what a space is.
+// Rewrites bytes that are not UTF-8 as llama.cpp reads them: each undecodable byte becomes U+FFFD, overlong forms and
+// surrogates are decoded. The overlong form of a space stays if it does not count as a space.
 std::vector<unsigned char> Encoder::rewrite(const unsigned char *text, size_t size, ChangedText *changes,
                                             const Poll &poll) const {
     Pace pace(poll);
@@ -87,13 +87,13 @@ void Encoder::encode_alone(const Text &text, const EncodeOptions &options, TextM
     add(behind_, options, text.size, ids);
 }
 
-// Of a text that goes on where another ended.
+// For a text that continues where another ended.
 void Encoder::continue_with(std::vector<Fragment> &fragments) const {
     if (fragments.empty() || fragments[0].start > 0 || fragments[0].token >= 0) return;
     fragments[0].token = model_->continued(fragments[0].token);
 }
 
-// The parts of a text one after the other; what is not UTF-8 is first rewritten to be.
+// The parts of a text in order; bytes that are not UTF-8 are rewritten first.
 void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fragments, TextModel::Scratch &scratch,
                                Sink &ids, const Poll &poll) const {
     const bool is_valid = text.is_valid || model_->reads_bytes() || is_utf8(text.data, text.size, poll);
@@ -119,7 +119,7 @@ void Encoder::encode_fragments(const Text &text, const std::vector<Fragment> &fr
     }
 }
 
-// Tokens that stand for nothing, at a place of the text.
+// Adds tokens that stand for no text, at a place of the text.
 void Encoder::add(const std::vector<int32_t> &tokens, const EncodeOptions &options, size_t at, Sink &ids) {
     if (!options.add_special) return;
     for (const int32_t token : tokens) {
@@ -138,14 +138,14 @@ void Encoder::encode_part(const Part &part, TextModel::Scratch &scratch, Sink &i
 
 namespace {
 
-// Where the first character at or behind a place begins, if the bytes are UTF-8.
+// Where the first character at or after a place begins, if the bytes are UTF-8.
 size_t character_at(const Text &text, size_t place) {
     for (int i = 0; i < 3 && place > 0 && place < text.size && (text.data[place] & 0xC0) == 0x80; ++i) ++place;
     return place;
 }
 
-// Neighbouring parts together, so that a text of many small fragments is not taken apart: the first of them, and the one
-// behind the last.
+// Groups neighbouring parts, so that a text of many small fragments is not split further: the first part of each group, and
+// the one after its last.
 std::vector<std::pair<size_t, size_t>> spans_of(const std::vector<Part> &parts, const Poll &poll) {
     std::vector<std::pair<size_t, size_t>> spans;
     size_t first = 0, bytes = 0;
@@ -296,7 +296,7 @@ bool Encoder::words(const Text &text, const TextModel::TakesWord &take, const Po
 
 namespace {
 
-// What is encoded and waits to be taken, and the memory of what was.
+// Texts that are encoded and wait to be taken, and reusable memory.
 class Waiting {
 public:
     using Encoded = Encoder::Encoded;
@@ -331,7 +331,7 @@ private:
     std::vector<Encoded> waiting_, spare_;
 };
 
-// Short texts in groups, long ones by themselves: the first of each group, and the one behind the last.
+// Groups short texts; long ones are alone: the first text of each group, and the one after its last.
 std::vector<std::pair<size_t, size_t>> groups_of(const std::vector<Text> &texts, const Poll &poll) {
     std::vector<std::pair<size_t, size_t>> groups;
     size_t first = 0, bytes = 0;
@@ -359,7 +359,7 @@ void Encoder::encode_batch(const std::vector<Text> &texts, const EncodeOptions &
         longest = std::max(longest, text.size);
     }
     if (all_bytes >= LONG_TEXT) model_->expect(all_bytes);
-    // Where there are few and long ones, each is shared out among the threads.
+    // A few long texts are each divided among the threads.
     const bool few = groups.size() < 2 * threads && longest >= WORTH_SHARING;
     const uint64_t forks = fork_count();
     SharedWork<Waiting> waiting;
@@ -368,7 +368,7 @@ void Encoder::encode_batch(const std::vector<Text> &texts, const EncodeOptions &
         waiting->get_all(taken);
         if (taken.empty()) return;
         collector.take(taken);
-        if (!few && threads > 1 && fork_count() != forks) throw Forked();  // what Python's collector ran may have forked
+        if (!few && threads > 1 && fork_count() != forks) throw Forked();  // code run by Python's collector may have forked
         waiting->give_back(taken);
     };
     on_threads(groups.size(), few ? 1 : threads, poll, [&](Turns &turns, const Poll &poll_here, bool is_caller) {

@@ -4,7 +4,7 @@
 //
 // Source of the order of steps: src/llama-vocab.cpp, llama_vocab::impl::tokenize.
 //
-// But: no Python. One Encoder serves many threads at once; nothing in it changes but what is cached or made on first use.
+// No Python. One Encoder serves many threads at once; nothing in it changes but caches and values made on first use.
 
 #pragma once
 
@@ -32,33 +32,32 @@ struct Text {
 struct EncodeOptions {
     bool add_special = true;
     bool parse_special = true;
-    bool continues = false;  // the text goes on where another ended (TextModel::cut)
+    bool continues = false;  // the text continues where another ended (TextModel::cut)
 };
 
 class Encoder {
 public:
-    // `texts` is what tokens are in text, where special ones are found. `before` and `behind` are the tokens that are added to
-    // a text if special ones are.
+    // `texts` are the texts of all tokens, by which special ones are found. `before` and `behind` are the tokens added to a
+    // text with add_special.
     Encoder(std::shared_ptr<const TextModel> model, std::shared_ptr<const Strings> texts,
             const std::vector<SpecialToken> &special, std::vector<int32_t> before, std::vector<int32_t> behind);
 
-    // The ids of some texts that follow each other, the first of them texts[first]: ends[i] is where those of
-    // texts[first + i] end.
+    // The ids of consecutive texts, the first of them texts[first]: ends[i] is where those of texts[first + i] end.
     struct Encoded {
         size_t first = 0;
         Ids ids;
         std::vector<size_t> ends;
     };
 
-    // Who wants the ids of a batch. Both are called on the calling thread only, and what they throw ends the batch.
+    // Receives the ids of a batch. Both are called on the calling thread only, and an exception ends the batch.
     struct Collector {
-        std::function<bool()> is_due;                        // whether take() would be welcome now
+        std::function<bool()> is_due;                        // whether to call take() now
         std::function<void(std::vector<Encoded> &)> take;  // in no order; ids may be moved away
     };
 
-    // Appends the ids of a text; on `threads` threads if it is long. What poll throws ends it.
+    // Appends the ids of a text; on `threads` threads if it is long. An exception from poll ends it.
     void encode(const Text &text, const EncodeOptions &options, size_t threads, Ids &ids, const Poll &poll) const;
-    // Encodes each text, and gives the ids to `collector`, some texts at a time while other threads go on.
+    // Encodes each text, and gives the ids to `collector`, some texts at a time while other threads work on.
     void encode_batch(const std::vector<Text> &texts, const EncodeOptions &options, size_t threads,
                       const Collector &collector, const Poll &poll) const;
     size_t count(const Text &text, const EncodeOptions &options, size_t threads, const Poll &poll) const;
@@ -66,10 +65,10 @@ public:
     // The ids of a text and the span of each, on this thread.
     void encode_with_spans(const Text &text, const EncodeOptions &options, Ids &ids, Spans &spans, const Poll &poll) const;
 
-    // The pieces of a text that is plain as it is; false, and nothing, if the model has none.
+    // The pieces of a text, all of it taken as plain text; false, and nothing, if the model has none.
     bool words(const Text &text, const TextModel::TakesWord &take, const Poll &poll) const;
 
-    // The ids of text that is plain as it is, with nothing added.
+    // The ids of a text, all of it taken as plain text, with nothing added.
     void encode_plain(const Text &text, Ids &ids, const Poll &poll) const;
 
     const TextModel &model() const { return *model_; }

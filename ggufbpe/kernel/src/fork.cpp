@@ -13,7 +13,7 @@ namespace ggufbpe {
 
 namespace {
 
-// Threads are dealt out among shards, so that entering is an addition to a number that mostly nobody else uses.
+// Threads are spread over shards, so that entering adds to a number that other threads mostly do not use.
 constexpr size_t SHARDS = 64;
 
 struct alignas(64) Shard {
@@ -39,7 +39,7 @@ void wait_a_while() { std::this_thread::sleep_for(std::chrono::microseconds(50))
 
 #if GGUFBPE_HAS_FORK
 
-// The forking thread may itself be in a section: its own it will leave, in both processes.
+// The forking thread may itself be in a section, which it will leave in both processes.
 void before_fork() {
     forking.fetch_add(1);
     const OwnThread &own = own_thread();
@@ -50,7 +50,7 @@ void before_fork() {
 
 void after_fork_in_parent() { forking.fetch_sub(1); }
 
-// What other threads had counted, on their way in when they saw the fork, nobody takes back here.
+// Resets the counts: other threads, some of them on their way in when they saw the fork, cannot take theirs back here.
 void after_fork_in_child() {
     const OwnThread &own = own_thread();
     for (Shard &shard : shards) shard.inside.store(&shard.inside == &own.inside ? own.depth : 0);
@@ -65,12 +65,12 @@ void after_fork_in_child() {
 uint64_t fork_count() { return forks.load(std::memory_order_relaxed); }
 uint64_t lock_waits() { return waits.load(std::memory_order_relaxed); }
 
-// The order is that of Dekker's algorithm: a thread says that it is inside and then looks whether there is a fork, the fork
-// says that it comes and then looks whether anybody is inside.
+// The order is that of Dekker's algorithm: a thread announces that it is inside and then checks for a fork; the fork announces
+// itself and then checks whether any thread is inside.
 void ForkGate::enter() {
     OwnThread &own = own_thread();
     if (own.depth++) {
-        own.inside.fetch_add(1, std::memory_order_relaxed);  // whoever is inside may go further: else nobody would get out
+        own.inside.fetch_add(1, std::memory_order_relaxed);  // a thread inside may enter again, or none would get out
         return;
     }
     while (true) {

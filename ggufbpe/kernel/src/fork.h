@@ -1,10 +1,10 @@
-// What lets a process fork at any moment, whatever other threads do: no lock of ours is held at a fork.
+// Lets a process fork at any moment, whatever other threads do: none of our locks is held at a fork.
 //
-// A child has one thread, and a lock that another thread held would be held for ever. So whoever holds a lock is inside a
-// gate, and a fork first waits until nobody is. Sections behind the gate are short (milliseconds where a table is copied), and
-// no Python code runs in them.
+// A child has one thread, and a lock that another thread held would stay locked. So a thread that holds a lock is inside a
+// gate, and a fork first waits until no thread is. Sections inside the gate are short (milliseconds where a table is copied),
+// and no Python code runs in them.
 //
-// But: threads that were at work are gone in the child, with what they had begun. Who shares work with them asks
+// But: threads that were working are gone in the child, and their work with them. Code that shares work with them asks
 // fork_count() whether it is still in the process where it began.
 
 #pragma once
@@ -16,10 +16,10 @@
 
 namespace ggufbpe {
 
-// How many forks lie between the process that loaded this library and the one that asks.
+// How many forks lie between the process that loaded this library and the calling one.
 uint64_t fork_count();
 
-// How often a thread found a Mutex held by another one, and waited.
+// How often a thread waited for a Mutex held by another.
 uint64_t lock_waits();
 
 class ForkGate {
@@ -31,7 +31,7 @@ public:
     static void install();
 };
 
-// std::mutex behind the gate; to be used with std::lock_guard and std::unique_lock.
+// A std::mutex inside the gate; to be used with std::lock_guard and std::unique_lock.
 class Mutex {
 public:
     void lock() {
@@ -55,8 +55,8 @@ private:
     std::mutex mutex_;
 };
 
-// What several threads write to during a call. Where the calling thread forks in the middle, nobody knows in which state
-// the others left it, so the child does not even destroy it.
+// Data that several threads write to during a call. If the calling thread forks in the middle, the state in which the others
+// left it is unknown, so the child does not even destroy it.
 template <typename T>
 class SharedWork {
 public:
@@ -75,7 +75,7 @@ private:
     T *work_;
 };
 
-// Thrown where the other threads of a call are gone, since this is the child of a fork.
+// Thrown if the other threads of a call are gone, because this is the child of a fork.
 struct Forked {};
 
 }  // namespace ggufbpe

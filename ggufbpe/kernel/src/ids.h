@@ -1,4 +1,4 @@
-// Ids that grow at the end, in memory that Python can take over as it is.
+// Ids that grow at the end, in memory that Python can take over without a copy.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace ggufbpe {
 
-// Ids that grow at the end; many of them are in huge pages. Memory that is not used yet is not touched.
+// Ids that grow at the end; many of them are in huge pages. Unused memory is not touched.
 class Ids {
 public:
     Ids() = default;
@@ -25,7 +25,7 @@ public:
     const int32_t *data() const { return data_; }
     size_t size() const { return size_; }
 
-    // Where the next ids are written; there is room for `count`. advance() says how many there are then.
+    // Where the next ids are written, with room for `count`. advance() then says how many there are.
     int32_t *room(size_t count) {
         if (capacity_ - size_ < count) grow(count);
         return data_ + size_;
@@ -49,7 +49,7 @@ public:
     }
     size_t bytes() const { return capacity_ * sizeof(int32_t); }
 
-    // Gives back what was not used, if it is much.
+    // Gives back unused memory, if it is much.
     void shrink();
 
 private:
@@ -65,7 +65,7 @@ private:
 
     int32_t *data_ = nullptr;
     size_t size_ = 0, capacity_ = 0;
-    HugePages::Mapping pages_;  // where the data are, if not in memory of malloc
+    HugePages::Mapping pages_;  // where the data are, unless from malloc
 };
 
 }  // namespace ggufbpe

@@ -1,7 +1,7 @@
-// Something that is made when it is first asked for.
+// A value made on first use.
 //
-// Threads that ask at the same time each make one, and the first is kept. There is no lock: whoever waited for another
-// thread could not be interrupted, and would wait for ever in the child of a fork.
+// Threads that ask at the same time each make one, and the first is kept. There is no lock: a thread waiting for another could
+// not be interrupted, and would wait forever in the child of a fork.
 
 #pragma once
 
@@ -18,7 +18,7 @@ public:
     Lazy &operator=(const Lazy &) = delete;
     ~Lazy() { delete made_.load(); }
 
-    // `make` gives a std::unique_ptr<T>. What it throws ends this call only.
+    // `make` returns a std::unique_ptr<T>. Its exceptions end this call only.
     template <typename Make>
     const T &get(Make make) const {
         const T *made = made_.load(std::memory_order_acquire);

@@ -7,10 +7,10 @@ namespace ggufbpe {
 
 namespace {
 
-// Sets of children that fit nowhere after so many tries get a new block. Single children, which most are, always fit.
+// After so many tries, a set of children that fits nowhere gets a new block. Single children, the most common, always fit.
 constexpr size_t TRIES = 32;
 
-// The first eight bytes, as a number that is in the same order.
+// The first eight bytes, as a number that sorts the same way.
 uint64_t beginning(std::string_view text) {
     unsigned char bytes[8] = {};
     std::copy_n(text.data(), std::min(text.size(), sizeof bytes), bytes);
@@ -19,7 +19,7 @@ uint64_t beginning(std::string_view text) {
     return number;
 }
 
-// Most tokens differ in their first bytes, which are compared faster as a number.
+// Most tokens differ in their first bytes, which compare faster as a number.
 void sort(std::vector<std::pair<std::string_view, int32_t>> &tokens) {
     std::vector<std::pair<uint64_t, std::pair<std::string_view, int32_t>>> keyed;
     keyed.reserve(tokens.size());
@@ -30,7 +30,7 @@ void sort(std::vector<std::pair<std::string_view, int32_t>> &tokens) {
 
 }  // namespace
 
-// Finds cells for the children of one node after the other. Free cells are a ring, through the one that is number 0.
+// Finds cells for the children of each node. Free cells are linked in a ring, through cell 0.
 class LongestMatch::Builder {
 public:
     using Tokens = std::vector<std::pair<std::string_view, int32_t>>;
@@ -47,7 +47,7 @@ public:
     }
 
 private:
-    // Tokens [first, last) have the bytes of this node, which are `depth` many.
+    // Tokens [first, last) share the first `depth` bytes, which lead to this node.
     struct Node {
         uint32_t cell;
         size_t first, last, depth;

@@ -1,4 +1,4 @@
-// Tokens as a trie, which finds the longest that a text has at a place: a double array, so that a step is one look-up.
+// Tokens as a trie that finds the longest one at a place of a text: a double array, so that each step is one lookup.
 //
 //     tokens -> [this file] -> wpm/wpm_model.h, rwkv/rwkv_model.h
 //
@@ -27,10 +27,10 @@ public:
     // Tokens and their ids. Of equal tokens the last counts; empty ones are never found.
     explicit LongestMatch(std::vector<std::pair<std::string_view, int32_t>> tokens);
 
-    // Where the walk for a text begins: behind what was read before, if that begins a token; else nowhere.
+    // Where the walk for a text begins: after what was read before, if that begins a token; else nowhere.
     struct Place {
         uint32_t cell;
-        int32_t token;  // of what was read; NONE if that is not one
+        int32_t token;  // of the bytes read; NONE if they are not one
 
         bool is_somewhere() const { return cell != NOBODY; }
     };
@@ -39,7 +39,7 @@ public:
     // The longest token at `text`, which ends at `end`; NONE if there is none.
     Match find(const unsigned char *text, const unsigned char *end) const { return find(text, end, {ROOT, NONE}); }
 
-    // The longest token of what was read before `place` and what follows it from `text` on; `size` is what it has of that.
+    // The longest token of the bytes read before `place` and those from `text` on; `size` counts only the latter.
     Match find(const unsigned char *text, const unsigned char *end, Place place) const {
         const Cell *cells = cells_.data();
         uint32_t at = place.cell, best = 0;
@@ -65,7 +65,7 @@ private:
         uint32_t children = 0;  // and IS_TOKEN
     };
     static constexpr uint32_t IS_TOKEN = 1;
-    static constexpr uint32_t ROOT = 0;  // no cell has it for a child
+    static constexpr uint32_t ROOT = 0;  // the child of no cell
     static constexpr uint32_t BLOCK = 256;
 
     class Builder;

@@ -1,5 +1,5 @@
-// What differs from compiler to compiler and from processor to processor. Nothing else in the kernel uses a builtin of one
-// compiler; vectors of bytes are in simd.h.
+// The differences between compilers and between processors. Nothing else in the kernel uses a compiler's builtins; vectors of
+// bytes are in simd.h.
 //
 // GGUFBPE_X86 is defined where there are functions with wider instructions than the baseline, which are chosen at run time
 // by has_avx2(); GGUFBPE_NEON where these instructions are the baseline. Tests define GGUFBPE_PORTABLE to have neither.
@@ -31,7 +31,7 @@
 #define ALWAYS_INLINE __attribute__((always_inline)) inline
 #endif
 
-// A function that uses these instructions; it is called only where has_avx2(). MSVC needs no leave to use them.
+// A function that uses these instructions; it is called only if has_avx2(). MSVC needs no attribute to use them.
 #if GGUFBPE_X86 && !GGUFBPE_MSVC
 #define WITH_AVX2 __attribute__((target("avx2,bmi,bmi2")))
 #else
@@ -41,13 +41,13 @@
 namespace ggufbpe {
 
 #if GGUFBPE_X86
-// What the processor says of itself, by the number of the question: EAX, EBX, ECX, EDX.
+// The processor's description of itself, by the number of the question: EAX, EBX, ECX, EDX.
 struct CpuId {
     explicit CpuId(unsigned question) {
 #if GGUFBPE_MSVC
         __cpuidex(reinterpret_cast<int *>(registers), static_cast<int>(question), 0);
 #else
-        // volatile, so that the compiler does not ask where nobody wants to know: it takes 20 us in a virtual machine
+        // volatile, so that it is not hoisted to where it is not needed: it takes 20 us in a virtual machine
         __asm__ volatile("cpuid"
                          : "=a"(registers[0]), "=b"(registers[1]), "=c"(registers[2]), "=d"(registers[3])
                          : "a"(question), "c"(0));
@@ -56,7 +56,7 @@ struct CpuId {
     unsigned registers[4];
 };
 
-// Which registers the system keeps for each thread: bit 1 for those of 16 bytes, bit 2 for those of 32.
+// Which registers the system saves for each thread: bit 1 for those of 16 bytes, bit 2 for those of 32.
 inline unsigned kept_registers() {
 #if GGUFBPE_MSVC
     return static_cast<unsigned>(_xgetbv(0));
@@ -67,8 +67,8 @@ inline unsigned kept_registers() {
 #endif
 }
 
-// And the bit instructions that come with it. Not by __builtin_cpu_supports, which reads what the compiler's run-time
-// library has found out: Zig's, which the wheels are built with, finds nothing.
+// AVX2, and the bit instructions that come with it. Not by __builtin_cpu_supports, which reads results of the compiler's
+// run-time library: that of Zig, which the wheels are built with, has none.
 inline bool has_avx2() {
     static const bool found = [] {
         if (CpuId(0).registers[0] < 7) return false;
@@ -98,7 +98,7 @@ inline void prefetch_to_write(const void *at) {
 #endif
 }
 
-// To be called while waiting for another processor.
+// To be called in a loop that waits for another processor.
 inline void wait_a_moment() {
 #if GGUFBPE_X86
     _mm_pause();
@@ -109,8 +109,8 @@ inline void wait_a_moment() {
 #endif
 }
 
-// memcpy of what nobody reads soon, past the caches: the place that is written need not be fetched before. Elsewhere than on
-// x86-64, memcpy does so where it pays.
+// memcpy of data that is not read soon, past the caches: the destination need not be fetched first. Except on x86-64, memcpy
+// does so itself where it pays.
 inline void copy_past_caches(void *to, const void *from, size_t bytes) {
 #if GGUFBPE_X86
     constexpr size_t LINE = 64;

@@ -1,6 +1,6 @@
-// Memory for large tables and buffers: on a cache line, and in huge pages where the system has them. In small pages nearly
-// every look-up in a large table would wait for the page's address as well, and a large buffer for the system to give
-// them out one by one.
+// Memory for large tables and buffers: on a cache line, and in huge pages if the system has them. With small pages nearly
+// every lookup in a large table would also wait for the page's address, and a large buffer for the system to hand pages out
+// one by one.
 
 #pragma once
 
@@ -22,8 +22,8 @@
 
 namespace ggufbpe {
 
-// Huge pages that were given back, for the next who needs as many: the system takes long to give out new ones. At most
-// KEPT bytes stay here, of those that were used last; the system may take what is in them whenever it needs memory.
+// Huge pages that were freed, kept for the next use of that size: the system takes long to hand out new ones. At most KEPT
+// bytes stay here, those used last; the system may take their contents whenever it needs memory.
 class HugePages {
 public:
     static constexpr size_t PAGE = size_t(2) << 20, KEPT = size_t(16) << 20;
@@ -38,7 +38,7 @@ public:
         size_t bytes = 0;  // whole pages
     };
 
-    // At least `bytes`, of which nobody knows the content; `is_new` says that they are zeros. Throws std::bad_alloc.
+    // At least `bytes`, of unknown content; `is_new` says that they are zeros. Throws std::bad_alloc.
     static Mapping take(size_t bytes, bool &is_new) {
         const size_t pages = whole_pages(bytes);
         {
@@ -60,14 +60,14 @@ public:
 #if defined(__linux__)
         void *data = addresses(pages);
         if (!data) throw std::bad_alloc();
-        madvise(data, pages, MADV_HUGEPAGE);  // a wish; without it the pages are small
+        madvise(data, pages, MADV_HUGEPAGE);  // a request; if refused, the pages are small
         return {data, pages};
 #else
         throw std::bad_alloc();
 #endif
     }
 
-    // The same memory with at least `bytes`, at another address; nothing is copied. False where the system cannot.
+    // The same memory with at least `bytes`, at another address; nothing is copied. False if the system cannot.
     static bool grow(Mapping &mapping, size_t bytes) {
 #if defined(__linux__)
         const size_t pages = whole_pages(bytes);
@@ -86,7 +86,7 @@ public:
 #endif
     }
 
-    // Gives the memory behind the first `bytes` back to the system; the addresses stay, so that all of it may be used again.
+    // Gives the memory after the first `bytes` back to the system; the addresses stay, so that all of it may be used again.
     static void empty_behind(const Mapping &mapping, size_t bytes) {
 #if defined(__linux__)
         const size_t pages = whole_pages(bytes);
@@ -103,7 +103,7 @@ public:
             return;
         }
 #if defined(MADV_FREE)
-        madvise(mapping.data, mapping.bytes, MADV_FREE);  // who takes it again notices nothing, unless the system needed it
+        madvise(mapping.data, mapping.bytes, MADV_FREE);  // unchanged when it is used again, unless the system needed it
 #endif
         std::lock_guard<Mutex> lock(mutex());
         auto &kept = kept_ones();
@@ -120,7 +120,7 @@ public:
 #endif
     }
 
-    // Gives all that is kept back to the system.
+    // Gives all kept memory back to the system.
     static void release() {
 #if defined(__linux__)
         std::lock_guard<Mutex> lock(mutex());
@@ -133,7 +133,7 @@ private:
     static size_t whole_pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
 #if defined(__linux__)
-    // `bytes` of addresses that begin where a huge page may; null where there are none.
+    // `bytes` of addresses that begin where a huge page may; null if there are none.
     static void *addresses(size_t bytes) {
         void *mapped = mmap(nullptr, bytes + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (mapped == MAP_FAILED) return nullptr;
@@ -148,13 +148,13 @@ private:
 #endif
 
     static Mutex &mutex() {
-        static Mutex *one = new Mutex;  // never destroyed: tables may be given back at the very end
+        static Mutex *one = new Mutex;  // never destroyed: tables may be freed at the very end
         return *one;
     }
     static std::vector<Mapping> &kept_ones() {
         static auto *kept = [] {
             auto *made = new std::vector<Mapping>;
-            made->reserve(KEPT / PAGE + 1);  // so that giving back needs no memory
+            made->reserve(KEPT / PAGE + 1);  // so that freeing needs no memory
             return made;
         }();
         return *kept;
@@ -179,7 +179,7 @@ protected:
 private:
     static constexpr size_t LINE = 64;
     struct Free {
-        HugePages::Mapping mapping;  // of nothing if it came from operator new
+        HugePages::Mapping mapping;  // empty if it came from operator new
         void operator()(T *data) const {
             if (mapping.data) {
                 HugePages::give_back(mapping);
@@ -206,11 +206,11 @@ private:
     std::unique_ptr<T, Free> data_{nullptr, Free{}};
 };
 
-// Memory to be used again, whose content is nobody's until it is written. For plain numbers.
+// Reusable memory, whose content is undefined until it is written. For plain numbers.
 template <typename T>
 class Buffer {
 public:
-    // Room for `count`; what was in it is lost if there is not enough.
+    // Room for `count`; the content is lost if there is not enough.
     T *room(size_t count) {
         if (count > array_.size()) {
             array_ = Raw(0);

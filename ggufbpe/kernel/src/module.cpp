@@ -8,12 +8,12 @@
 NB_MODULE(_native, module) {
     module.doc() = "The compiled engine. Use it through ggufbpe.Tokenizer.";
     ggufbpe::ForkGate::install();
-    // What is made on first use is made now: a thread that is about it would be lost in a fork, and its guard held for ever.
+    // Statics are made now: a thread that makes one could be lost in a fork, and its guard held forever.
     ggufbpe::HugePages::release();
 #if GGUFBPE_X86
     ggufbpe::has_avx2();
 #endif
-    // Daemon threads that the interpreter's end stops keep their objects for ever, which is no mistake of anybody.
+    // Daemon threads stopped at the interpreter's end keep their objects forever, which is not an error.
     nanobind::set_leak_warnings(false);
     ggufbpe::bind_strings(module);
     ggufbpe::bind_split(module);

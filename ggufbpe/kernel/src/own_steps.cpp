@@ -23,7 +23,7 @@ uint32_t lower(uint32_t code_point) {
     return found != end && (*found)[0] == code_point ? (*found)[1] : code_point;
 }
 
-// Where `searched` first stands at or behind `from`; the size of the text if it does not.
+// Where `searched` first occurs at or after `from`; the size of the text if it does not.
 size_t find(std::string_view text, std::string_view searched, size_t from, Pace &pace) {
     while (text.size() - from > Pace::STEPS) {
         const size_t found = text.substr(from, Pace::STEPS).find(searched);
@@ -102,7 +102,7 @@ void SpacedWords::write_lower(const unsigned char *text, size_t size, std::strin
         unsigned length;
         const uint32_t code_point = code_point_at(text + i, text + size, length), lowered = lower(code_point);
         const size_t size_before = to.size();
-        if (lowered == code_point) {  // as it is: an overlong space must stay one
+        if (lowered == code_point) {  // unchanged: an overlong space must stay one
             to.append(reinterpret_cast<const char *>(text + i), length);
         } else {
             unsigned char written[4];

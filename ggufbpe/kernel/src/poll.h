@@ -1,4 +1,4 @@
-// How work that takes long is interrupted.
+// How long work is interrupted.
 
 #pragma once
 
@@ -8,21 +8,21 @@
 
 namespace ggufbpe {
 
-// Asked now and then in long work; may throw to end it (a pressed Ctrl-C). Whoever asks holds no lock: what is asked may
-// run the handlers of signals, and these may do anything.
+// Called now and then in long work; may throw to end it (a pressed Ctrl-C). The caller must hold no lock: the poll may run
+// signal handlers, and these may do anything.
 using Poll = std::function<void()>;
 
-// For work that is not to be interrupted.
+// For work that must not be interrupted.
 inline const Poll NO_POLL = [] {};
 
-// Asks in loops of small steps, once in so many of them that it costs nothing and still comes every few milliseconds.
+// Polls in loops of small steps, so seldom that it costs nothing and often enough to come every few milliseconds.
 class Pace {
 public:
     static constexpr size_t STEPS = size_t(1) << 20;
 
     explicit Pace(const Poll &poll) : poll_(poll) {}
 
-    // `steps`: bytes that were looked at, or what else takes about as long.
+    // `steps`: bytes that were looked at, or anything that takes about as long.
     void count(size_t steps) {
         done_ += steps;
         if (done_ >= STEPS) ask();
@@ -38,7 +38,7 @@ private:
     size_t done_ = 0;
 };
 
-// Calls work(from, end) for pieces of `count` steps, one after the other, and asks between them.
+// Calls work(from, end) for pieces of `count` steps, in order, and polls between them.
 template <typename Work>
 void in_pieces(size_t count, const Poll &poll, Work work) {
     for (size_t from = 0; from < count; from += Pace::STEPS) {
@@ -47,7 +47,7 @@ void in_pieces(size_t count, const Poll &poll, Work work) {
     }
 }
 
-// The first number from `from` on for which is_it(number) holds; `end` if there is none. However far that is, it asks.
+// The first number from `from` on for which is_it(number) holds; `end` if there is none. Polls, however far that is.
 template <typename IsIt>
 size_t find_first(size_t from, size_t end, Pace &pace, IsIt is_it) {
     while (from < end) {

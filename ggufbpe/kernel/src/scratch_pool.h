@@ -1,4 +1,4 @@
-// Memory of callers that waits for the next call.
+// Memory of callers, kept for the next call.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace ggufbpe {
 
-// Threads are dealt out among places, so that they seldom meet however many there are; there is no lock.
+// Threads are spread over places, so that they seldom meet however many there are; there is no lock.
 template <typename Scratch>
 class ScratchPool {
 public:
@@ -39,7 +39,7 @@ public:
         return nullptr;
     }
 
-    // `settle` is called before others can see it; once more if each_idle() may have missed it.
+    // `settle` is called before other threads can see the scratch; again if each_idle() may have missed it.
     template <typename Settle>
     void give_back(std::unique_ptr<Scratch> scratch, size_t own, Settle settle) {
         for (size_t i = 0; i < TRIED; ++i) {
@@ -63,7 +63,7 @@ public:
         ++sweeps_;
         for (size_t i = 0; i < PLACES; ++i) {
             std::unique_ptr<Scratch> taken(places_[i].idle.exchange(nullptr));
-            if (taken) give_back(std::move(taken), i, use);  // which looks again if there was another sweep meanwhile
+            if (taken) give_back(std::move(taken), i, use);  // which checks again for another sweep in the meantime
         }
     }
 

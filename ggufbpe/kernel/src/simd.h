@@ -1,5 +1,5 @@
 // Vectors of 32 bytes behind one small set of functions: a register of AVX2, or two of NEON. An algorithm is written once, in
-// functions that are marked WITH_AVX2 (machine.h), beside a plain form for all other processors.
+// functions marked WITH_AVX2 (machine.h), beside a plain form for all other processors.
 //
 // GGUFBPE_VECTORS is defined where there are such vectors at all; whether this processor has them is has_vectors(). Masks
 // are bytes of 0xFF and of 0.
@@ -48,7 +48,7 @@ VECTOR_INLINE Bytes choose(Bytes mask, Bytes chosen, Bytes otherwise) {
 // Bit i is the highest bit of byte i.
 VECTOR_INLINE uint32_t highest_bits(Bytes a) { return static_cast<uint32_t>(_mm256_movemask_epi8(a.all)); }
 
-// 16 bytes, of which each index below 16 gives one.
+// 16 bytes, looked up by indices below 16.
 class Shuffle {
 public:
     VECTOR_INLINE explicit Shuffle(const uint8_t *table)

@@ -1,4 +1,4 @@
-// Where ids go: into memory, or, where only their number is wanted, nowhere. With them may go their spans.
+// Where ids go: into memory, or, if only their number is wanted, nowhere. Their spans may go with them.
 
 #pragma once
 
@@ -17,7 +17,7 @@ public:
 
     bool only_counts() const { return !ids_; }
     size_t count() const { return count_; }  // of ids that were only counted
-    Spans *spans() const { return spans_; }  // where each id's span is wanted, too; else null
+    Spans *spans() const { return spans_; }  // null unless each id's span is wanted, too
 
     void push(int32_t id) {
         if (ids_) {

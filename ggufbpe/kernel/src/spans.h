@@ -1,9 +1,9 @@
 // Which bytes of a text its tokens stand for.
 //
-//     [a TextModel] -> Spans, in bytes of what it encodes -> ChangedText -> Spans, in bytes of the text as given
+//     [a TextModel] -> Spans, in bytes of what it encodes -> ChangedText -> Spans, in bytes of the original text
 //
-// A model gives them as far as it knows the text; where that was changed before (encoder.h: what is not UTF-8; a model's own
-// steps), ChangedText leads back. ggufbpe/utf8.py (Offsets), compiled.
+// A model gives them in the text that it sees; if that was changed before (encoder.h: bytes that are not UTF-8; a model's own
+// steps), ChangedText maps them back. ggufbpe/utf8.py (Offsets), compiled.
 
 #pragma once
 
@@ -21,13 +21,13 @@ struct Span {
     int64_t start, end;  // bytes
 };
 
-// Spans that grow at the end, in the memory that ids grow in.
+// Spans that grow at the end, in the same kind of memory as ids.
 class Spans {
 public:
-    // Of a model, bytes count from here: the beginning of what is encoded.
+    // A model counts bytes from here: the beginning of what is encoded.
     const unsigned char *origin = nullptr;
 
-    // Where the next spans are written; there is room for `count`. advance() says how many there are then.
+    // Where the next spans are written, with room for `count`. advance() then says how many there are.
     Span *room(size_t count) { return reinterpret_cast<Span *>(memory_.room(count * UNITS)); }
     void advance(const Span *end) { memory_.advance(reinterpret_cast<const int32_t *>(end)); }
 
@@ -51,7 +51,7 @@ private:
     Ids memory_;
 };
 
-// A text that was changed character by character: which of them got another length.
+// A text that was changed character by character, with the characters whose length changed.
 class ChangedText {
 public:
     // The next character: its bytes in the changed text, and in the source.
@@ -61,8 +61,8 @@ public:
         source_end_ += source_size;
     }
 
-    // Leads all spans from `first` on back to the source, which begins at `source_start` of another text. What begins or
-    // ends within a character that was changed gets all of it.
+    // Maps all spans from `first` on back to the source, which begins at `source_start` of another text. A span that begins or
+    // ends within a changed character gets all of it.
     void lead_back(Spans &spans, size_t first, int64_t source_start, Pace &pace) const {
         size_t of_start = 0, of_end = 0;
         for (size_t i = first; i < spans.size(); ++i) {
@@ -83,7 +83,7 @@ private:
         size_t start, end, source_start, source_end;
     };
 
-    // `next` is the first change behind the place that was asked for before, or further back.
+    // `next` is the first change after the place asked for before, or further back.
     int64_t source_of(size_t place, bool is_end, size_t &next) const {
         while (next > 0 && changes_[next - 1].start > place) --next;
         while (next < changes_.size() && changes_[next].start <= place) ++next;

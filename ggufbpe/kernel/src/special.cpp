@@ -58,7 +58,7 @@ void heap_sort(Item *heap, size_t size, Before before) {
     }
 }
 
-// Parts [first, last) around the median of three; returns where the second part begins.
+// Partitions [first, last) around the median of three; returns where the second part begins.
 Item *part(Item *first, Item *last, Before before) {
     Item *a = first + 1, *b = first + (last - first) / 2, *c = last - 1;
     Item *median = before(*a, *b) ? (before(*b, *c) ? b : before(*a, *c) ? c : a)
@@ -103,7 +103,7 @@ void sort_longest_first(std::vector<Item> &items, Pace &pace) {
     std::stable_sort(items.begin(), items.end(), before);  // as insertion sort is
 }
 
-// ---- what is searched for -----------------------------------------------------------------------------------------
+// ---- the tokens searched for --------------------------------------------------------------------------------------
 
 Partition::Partition(std::shared_ptr<const Strings> strings, const std::vector<SpecialToken> &special, bool parse_special,
                      const Poll &poll)
@@ -124,13 +124,13 @@ Partition::Partition(std::shared_ptr<const Strings> strings, const std::vector<S
     learn_beginnings();
 }
 
-// From the root on, the tokens that have all bytes up to a node in common are dealt out by the next one.
+// From the root on, the tokens that share all bytes up to a node are divided by the next byte.
 void Partition::build_trie(Pace &pace) {
-    constexpr size_t FEW = 12;  // tokens that are dealt out by an insertion sort
+    constexpr size_t FEW = 12;  // tokens that are divided by an insertion sort
     std::vector<uint32_t> ranks(tokens_.size()), dealt(tokens_.size());
     std::iota(ranks.begin(), ranks.end(), 0u);
-    // The tokens ranks[first] up to ranks[last] have the first `depth` bytes in common, which lead to `node`; `above` is the
-    // longest that is no more than a part of these.
+    // The tokens ranks[first] up to ranks[last] share the first `depth` bytes, which lead to `node`; `above` is the longest
+    // token that is a proper prefix of these.
     struct Part {
         uint32_t node;
         size_t first, last, depth;
@@ -146,7 +146,7 @@ void Partition::build_trie(Pace &pace) {
     append({"", 0, 0, 0, NONE}, 0);
     for (size_t i = 0; i < parts.size(); ++i) {
         auto [node, first, last, in_common, above] = parts[i];
-        const size_t depth = in_common;  // which lambdas may use
+        const size_t depth = in_common;  // a copy for lambdas
         auto text = [&](size_t place) { return tokens_[ranks[place]].text; };
         auto branch_of = [&](size_t place) {  // 0 where the token ends
             return text(place).size() == depth ? 0u : 1u + static_cast<unsigned char>(text(place)[depth]);
@@ -172,7 +172,7 @@ void Partition::build_trie(Pace &pace) {
         for (size_t next = first; first < last; first = next) {
             const std::string_view one = text(first);
             while (next < last && text(next)[depth] == one[depth]) ++next;
-            // Byte for byte through all of them: each byte of a token is looked at once in the whole trie.
+            // Byte by byte through all of them: each byte of a token is looked at once in the whole trie.
             size_t common = next - first == 1 ? one.size() : depth + 1;
             auto all_share_the_next = [&] {
                 size_t k = first + 1;
@@ -198,7 +198,7 @@ void Partition::build_trie(Pace &pace) {
 }
 
 void Partition::learn_beginnings() {
-    // Eight sets of pairs, each the product of first and of second bytes that it has: first bytes are dealt out in turn.
+    // Eight sets of pairs, each the product of its first and second bytes: first bytes are assigned to them in turn.
     int set_of_first[256];
     std::fill(std::begin(set_of_first), std::end(set_of_first), -1);
     int sets = 0;
@@ -231,7 +231,7 @@ WITH_AVX2 size_t find_candidate(const unsigned char *text, size_t size, size_t f
     const Shuffle low_first(tables[0]), high_first(tables[1]), low_second(tables[2]), high_second(tables[3]);
     for (; from < size; from += VECTOR_BYTES) {
         const unsigned char *here = text + from;
-        unsigned char rest[VECTOR_BYTES + 1];  // the last bytes, and zeros behind them
+        unsigned char rest[VECTOR_BYTES + 1];  // the last bytes, and zeros after them
         if (size - from < sizeof rest) {
             std::memset(rest, 0, sizeof rest);
             here = static_cast<unsigned char *>(std::memcpy(rest, here, size - from));
@@ -327,36 +327,36 @@ void Partition::find(const unsigned char *text, size_t size, size_t from, size_t
 void Partition::add(std::vector<Fragment> &fragments, const Fragment &fragment) {
     if (fragment.start >= fragment.end) return;
     if (!fragments.empty() && fragments.back().token < 0 && fragment.token < 0 && fragments.back().end == fragment.start) {
-        fragments.back().end = fragment.end;  // cut only by where a region ended
+        fragments.back().end = fragment.end;  // cut only because a region ended
     } else {
         fragments.push_back(fragment);
     }
 }
 
-// A part of a text whose tokens and stripped white space touch none outside.
+// A part of a text whose tokens and stripped white space touch nothing outside.
 struct Partition::Region {
     const unsigned char *text;
     size_t start, end;
     Match *matches, *matches_end;
 };
 
-// Memory that one region after the other uses.
+// Memory that regions use in turn.
 struct Partition::Scratch {
-    std::vector<unsigned char> is_taken;  // each byte of the region, by a token or stripped by one
+    std::vector<unsigned char> is_taken;  // for each byte of the region, by a token or stripped by one
     std::vector<Match> taken, shorter;
 };
 
 void Partition::cut(const unsigned char *text, size_t size, std::vector<Match> &matches, std::vector<Fragment> &fragments,
                     const Poll &poll) const {
     Pace pace(poll);
-    size_t spaces_start = 0, spaces_end = 0;  // the run of white space that was looked at last
+    size_t spaces_start = 0, spaces_end = 0;  // the last run of white space looked at
     auto find_run = [&](size_t position) {
         if (position >= spaces_start && position <= spaces_end && spaces_start < spaces_end) return;
         spaces_start = spaces_end = position;
         for (; spaces_start > 0 && is_space(text[spaces_start - 1]); pace.count(1)) --spaces_start;
         for (; spaces_end < size && is_space(text[spaces_end]); pace.count(1)) ++spaces_end;
     };
-    // What a match may touch: itself, and white space that one of its tokens may strip.
+    // The text that a match may touch: itself, and white space that one of its tokens may strip.
     auto reach = [&](const Match &match) -> std::pair<size_t, size_t> {
         const size_t end = match.at + tokens_[match.rank].text.size();
         if (!strips_) return {match.at, end};
@@ -366,7 +366,7 @@ void Partition::cut(const unsigned char *text, size_t size, std::vector<Match> &
         return {start, spaces_end};
     };
     Scratch scratch;
-    size_t done = 0;  // up to here all is in fragments
+    size_t done = 0;  // up to here everything is in fragments
     Match *const all_end = matches.data() + matches.size();
     for (Match *first = matches.data(), *next; first < all_end; first = next) {
         auto [start, end] = reach(*first);
@@ -378,7 +378,7 @@ void Partition::cut(const unsigned char *text, size_t size, std::vector<Match> &
         }
         add(fragments, {-1, done, start});
         const Token &token = tokens_[first->rank];
-        if (!strips_ && end - start == token.text.size()) {  // whatever else begins in it is shorter
+        if (!strips_ && end - start == token.text.size()) {  // others that begin in it are shorter
             add(fragments, {token.id, start, end});
         } else {
             cut_region({text, start, end, first, next}, scratch, fragments, pace);
@@ -389,13 +389,13 @@ void Partition::cut(const unsigned char *text, size_t size, std::vector<Match> &
     add(fragments, {-1, done, size});
 }
 
-// In the order of ranks, and those of one rank from the left, each match is taken if all of its bytes are free. What was
-// taken so far is tokens that are at least as long, and white space beside them. So a match whose first and last byte are
-// free is free altogether: what is taken between these would be a token, and that is too long to lie there.
+// In the order of ranks, and those of one rank from the left, each match is taken if all of its bytes are free. Taken text is
+// tokens that are at least as long, and white space beside them. So a match whose first and last byte are free is free
+// altogether: a taken token between them would be too long to fit.
 //
-// Where only the first byte is free, a shorter token may begin there, and is tried when its turn comes. How many bytes are
-// free, f, can only shrink, and when the next try, of a length l <= f, fails as well, a token of at least l bytes lies in
-// what were f; so f has become less than l, and at most f - l. It halves at least each time: few tries follow the first.
+// If only the first byte is free, a shorter token may begin there, and is tried in its turn. The number of free bytes, f, can
+// only shrink, and when the next try, of a length l <= f, fails as well, a token of at least l bytes lies in those f bytes; so
+// f is now less than l, and at most f - l. It at least halves each time: few tries follow the first.
 void Partition::cut_region(const Region &region, Scratch &scratch, std::vector<Fragment> &fragments, Pace &pace) const {
     const unsigned char *text = region.text + region.start;
     const size_t size = region.end - region.start;

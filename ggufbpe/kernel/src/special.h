@@ -1,10 +1,10 @@
-// Text to fragments: special tokens, and the plain text between them. ggufbpe/special.py, compiled.
+// Text to fragments: special tokens, and the plain text between them. ggufbpe/pipeline/special.py, compiled.
 //
 //     text -> Partition -> fragments -> split/ (plain text), ids (special tokens)
 //
 // llama.cpp goes through all special tokens, the longest first, and cuts each out of every fragment that is still plain
-// text (src/llama-vocab.cpp: tokenizer_st_partition). Here one search by a trie finds the longest token at every place.
-// Only where several overlap, or white space is stripped, it matters in which order they are cut out.
+// text (src/llama-vocab.cpp: tokenizer_st_partition). Here one search with a trie finds the longest token at every place.
+// Only if several overlap, or white space is stripped, does the order of cutting matter.
 //
 // A text takes time in proportion to its length times that of the longest token, whatever tokens there are.
 
@@ -29,46 +29,46 @@ struct Fragment {
 
 struct SpecialToken {
     int32_t id;
-    bool hidden;  // control or unknown: looked for only where special tokens are parsed
+    bool hidden;  // control or unknown: found only if special tokens are parsed
     bool strips_left, strips_right;
 };
 
 class Partition {
 public:
-    // Looks for `special` in texts; with `parse_special` false, hidden ones are plain text.
+    // Finds `special` in texts; if `parse_special` is false, hidden ones are plain text.
     Partition(std::shared_ptr<const Strings> tokens, const std::vector<SpecialToken> &special, bool parse_special,
               const Poll &poll);
 
-    // A place where a token stands: of those that begin there the longest, by its rank in llama.cpp's order.
+    // A place with a token: the longest of those that begin there, by its rank in llama.cpp's order.
     struct Match {
         size_t at;
         uint32_t rank;
     };
 
-    // Appends the fragments of a text, in order, none empty. White space that a token strips is in none.
+    // Appends the fragments of a text, in order, none empty. White space stripped by a token is in none.
     void split(const unsigned char *text, size_t size, std::vector<Fragment> &fragments, const Poll &poll) const;
 
     // The same in two steps, so that threads can share the search: appends the places from `from` up to `to`, in order;
     void find(const unsigned char *text, size_t size, size_t from, size_t to, std::vector<Match> &matches,
               const Poll &poll) const;
-    // and then, from all places of a text, which are used up, its fragments.
+    // and then, from all places of a text, which are consumed, its fragments.
     void cut(const unsigned char *text, size_t size, std::vector<Match> &matches, std::vector<Fragment> &fragments,
              const Poll &poll) const;
 
 private:
     static constexpr uint32_t NONE = UINT32_MAX;
 
-    // What is looked for, by rank.
+    // The tokens to find, by rank.
     struct Token {
         std::string_view text;
         int32_t id;
         bool strips_left, strips_right;
-        uint32_t shorter;  // the longest other one that it begins with, or NONE
+        uint32_t shorter;  // the longest other token that it begins with, or NONE
     };
 
     // A node of the trie. Children lie side by side, in the order of the bytes that lead to them.
     struct Node {
-        const char *label;  // what follows on the byte that leads here, up to where something branches off or ends
+        const char *label;  // follows the byte that leads here, up to the next branch or end
         uint32_t label_size;
         uint32_t first_child, children;
         uint32_t rank;  // of the token that ends here, or NONE
@@ -90,14 +90,14 @@ private:
     bool strips_ = false;
     std::vector<Node> nodes_;
     std::vector<unsigned char> branches_;  // the byte that leads to each node
-    uint32_t by_first_byte_[256] = {};     // the root's children; 0 where there is none
+    uint32_t by_first_byte_[256] = {};     // the root's children; 0 if there is none
     std::vector<uint64_t> pairs_;          // a bit for each two bytes that a token may begin with
-    // The same for byte shuffles: a place is a candidate if the AND of four look-ups is not 0.
+    // The same for byte shuffles: a place is a candidate if the AND of four lookups is not 0.
     alignas(16) uint8_t low_first_[16] = {}, high_first_[16] = {}, low_second_[16] = {}, high_second_[16] = {};
 };
 
-// `items`, (length, index) with indices ascending, by falling length in the order of libstdc++'s std::sort, which
-// llama.cpp is built with: equal lengths keep no order there.
+// Sorts `items`, (length, index) with indices ascending, by falling length in the order of libstdc++'s std::sort, which
+// llama.cpp is built with and which does not keep the order of equal lengths.
 void sort_longest_first(std::vector<std::pair<size_t, size_t>> &items, Pace &pace);
 
 }  // namespace ggufbpe

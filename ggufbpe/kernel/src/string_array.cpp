@@ -11,9 +11,9 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t STRINGS_AT_ONCE = 1 << 17;  // that are walked between two polls
-constexpr size_t STEPS_A_STRING = 16;        // what a short one takes, in bytes that are looked at
-constexpr size_t PADDING = 16;  // bytes around the strings, so that copying and checking may take more than there is
+constexpr size_t STRINGS_AT_ONCE = 1 << 17;  // walked between two polls
+constexpr size_t STEPS_A_STRING = 16;        // the cost of a short one, in bytes looked at
+constexpr size_t PADDING = 16;  // bytes around the strings, so that copying and checking may overrun
 
 uint64_t read64(const char *p) {
     uint64_t value;
@@ -43,7 +43,7 @@ uint64_t read_length(const char *p) {
     return value;
 }
 
-// Goes from length to length; calls `note` with where the bytes are and how many, and stops where it says no.
+// Goes from length to length; calls `note` with where the bytes are and how many, and stops if it says no.
 template <int width, bool big_endian, typename Note>
 Scan walk(const char *data, uint64_t size, uint64_t position, uint64_t count, Note note) {
     for (uint64_t i = 0; i < count; ++i) {
@@ -82,11 +82,11 @@ Scan walk(const char *data, uint64_t size, uint64_t position, uint64_t count, in
     return result;
 }
 
-// Whether p[first] to p[size - 1] go on with UTF-8 as the standard has it, without a NUL; the three bytes before them
-// are looked at as well.
+// Whether p[first] to p[size - 1] continue as UTF-8 as the standard has it, without a NUL; the three bytes before them are
+// looked at as well.
 //
-// Each byte is held against the three before it, without a branch, so that the compiler makes wide instructions of it:
-// in text of many scripts, what comes next cannot be foreseen.
+// Each byte is checked against the three before it, without a branch, so that the compiler can vectorize it: in text of many
+// scripts, the next byte is unpredictable.
 ALWAYS_INLINE bool goes_on_plain_by_any(const unsigned char *p, size_t first, size_t size) {
     for (size_t stop; first < size; first = stop) {
         stop = std::min(size, first + 4096);
@@ -181,12 +181,12 @@ bool Strings::operator==(const Strings &other) const {
 }
 
 int64_t Strings::index(const Poll &poll) {
-    constexpr size_t AT_ONCE = 16;  // hashed before the first is looked up, so that the slots are there by then
+    constexpr size_t AT_ONCE = 16;  // hashed before the first is looked up, so that the slots have arrived by then
     if (indexed()) return duplicate_;
     size_t count = size();
     size_t capacity = 16;
     while (capacity < 2 * count) capacity *= 2;
-    ZeroedArray<Slot> slots(capacity);  // nobody sees half a table, whatever a poll does
+    ZeroedArray<Slot> slots(capacity);  // no one sees half a table, whatever a poll does
     const uint64_t mask = capacity - 1;
     int64_t duplicate = NOT_FOUND;
     Pace pace(poll);
@@ -272,9 +272,9 @@ Scan Scanner::add(const char *data, uint64_t size, uint64_t position, uint64_t c
     const uint64_t room = room_;
     Pace pace(poll);
     Scan result = walk(data, size, position, count, width, big_endian, poll, [&](uint64_t at, uint64_t length) {
-        if (length > room - end) return false;  // there is no room for the lengths to come
+        if (length > room - end) return false;  // no room for the remaining lengths
         if (length <= PADDING && size - at >= PADDING) {
-            std::memcpy(texts + end, data + at, PADDING);  // the next one covers what is too much
+            std::memcpy(texts + end, data + at, PADDING);  // the next one overwrites the excess
         } else {
             pace.count(length);
             std::memcpy(texts + end, data + at, length);

@@ -1,4 +1,4 @@
-// An array of strings, as a GGUF file holds it, and the way from a string to its index.
+// An array of strings from a GGUF file, with a lookup from a string to its index.
 //
 //     bytes of a file -> scan() -> Strings -> bpe/merge_table.h (token ids, merges), Python (texts, on demand)
 //
@@ -20,11 +20,11 @@
 
 namespace ggufbpe {
 
-// A fast hash of bytes, good enough to tell strings apart in a table. It differs from process to process, so that no
-// file can be written whose strings all fall into one place of a table.
+// A fast hash of bytes, good enough for a table. It differs from process to process, so that no file can be crafted whose
+// strings all fall into one place of a table.
 uint64_t hash_bytes(const char *data, size_t size);
 
-// What hashes are mixed with: another number in every process.
+// The seed of hashes: another number in every process.
 uint64_t hash_seed();
 
 // hash_bytes for the standard's tables.
@@ -67,9 +67,9 @@ public:
     void prefetch(uint64_t hash) const { ggufbpe::prefetch(&slots_[hash & mask_]); }
 
     // To look up many strings, take each of these steps for all of them before the next: prefetch(); likely(), the index of the
-    // string that find() will compare first, or NOT_FOUND if it certainly finds none; prefetch_end(), which fetches where that
-    // string is; prefetch_text(), the string; and find_likely(), which gives what find() would. The prefetches take the first
-    // string for NOT_FOUND, and there must be one.
+    // string that find() will compare first, or NOT_FOUND if it certainly finds none; prefetch_end(), which fetches the place
+    // of that string; prefetch_text(), the string; and find_likely(), which gives the result of find(). The prefetches take the
+    // first string for NOT_FOUND, and there must be one.
     int64_t likely(uint64_t hash) const {
         const uint32_t tag = static_cast<uint32_t>(hash >> 32);
         for (uint64_t at = hash & mask_; slots_[at].index_plus_1; at = (at + 1) & mask_) {
@@ -121,7 +121,7 @@ private:
     int64_t duplicate_ = NOT_FOUND;  // what index() returned
 };
 
-// What scan() says of an array of strings in a GGUF.
+// The result of scan() for an array of strings in a GGUF.
 struct Scan {
     enum class Outcome {
         ok,
@@ -130,14 +130,14 @@ struct Scan {
     };
     Outcome outcome = Outcome::ok;
     uint64_t index = 0;
-    uint64_t position = 0;  // where the string's length stands; the end of the array where all is well
+    uint64_t position = 0;  // where the string's length is; the end of the array if all is well
     uint64_t length = 0;
     bool plain = true;  // every string is UTF-8 and has no NUL, and `into` has room for them, which is 4 GiB
 };
 
 // Walks `count` strings, each a length of `width` bytes (4 or 8) and its bytes, from `position` of the `size` bytes at
-// `data`. `into` may be null: then only lengths are checked. It holds the strings if they are plain, and nothing to
-// rely on if not; as it makes room for all that could follow, `size` should be where the array ends.
+// `data`. `into` may be null: then only lengths are checked. It holds the strings if they are plain, and is undefined if
+// not; as room is made for all bytes that could follow, `size` should be where the array ends.
 // Source of the layout: ggml/src/gguf.cpp.
 Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian, Strings *into,
           const Poll &poll = NO_POLL);
@@ -145,15 +145,15 @@ Scan scan(const char *data, uint64_t size, uint64_t position, uint64_t count, in
 // The same for an array that is read in blocks.
 class Scanner {
 public:
-    // For `count` strings that have `room` bytes together; throws std::length_error where that is more than Strings can hold.
+    // For `count` strings of `room` bytes together; throws std::length_error if that is more than Strings can hold.
     Scanner(uint64_t count, uint64_t room, const Poll &poll);
 
-    // Adds the next of at most `count` strings, which begin at `position`, as far as they lie in `data` whole. `index` is
-    // how many these are, and outcome, position and length say what the next one lacks.
+    // Adds the next of at most `count` strings, which begin at `position`, as far as they lie wholly in `data`. `index` is how
+    // many these are; outcome, position and length say what the next one lacks.
     Scan add(const char *data, uint64_t size, uint64_t position, uint64_t count, int width, bool big_endian,
              const Poll &poll);
 
-    // Whether all that was added is UTF-8 and has no NUL.
+    // Whether everything added is UTF-8 and has no NUL.
     bool is_plain(const Poll &poll) const;
     Strings take() { return std::move(strings_); }
 

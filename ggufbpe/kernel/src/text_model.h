@@ -2,7 +2,7 @@
 //
 //     encoder.h -> plain text -> [a TextModel: bpe/bpe_model.h] -> ids
 //
-// It is asked once a block or fragment, never once a word, so a virtual call costs nothing here.
+// It is called once per block or fragment, never once per word, so a virtual call costs nothing here.
 
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace ggufbpe {
 
-// A part of a text that is encoded on its own. `token` is an id, or says what the text is, as a Fragment's does.
+// A part of a text that is encoded on its own. `token` is an id, or the kind of text, as in a Fragment.
 struct Part {
     int32_t token;
     const unsigned char *data;
@@ -29,7 +29,7 @@ struct Part {
 
 class TextModel {
 public:
-    // Memory of one caller at a time, to be used again.
+    // Memory of one caller at a time, reused between calls.
     struct Scratch {
         virtual ~Scratch() = default;
         virtual size_t bytes() const { return fragments.capacity() * sizeof(Fragment); }
@@ -37,7 +37,7 @@ public:
         std::vector<Fragment> fragments;
     };
 
-    // A scratch for the time of a call.
+    // A scratch for the duration of a call.
     class Lease {
     public:
         explicit Lease(const TextModel &model)
@@ -54,7 +54,7 @@ public:
         Scratch &operator*() { return *scratch_; }
 
     private:
-        static constexpr size_t MOST_KEPT = size_t(8) << 20;  // bytes; a scratch that grew beyond is not kept
+        static constexpr size_t MOST_KEPT = size_t(8) << 20;  // bytes; a scratch that grew larger is not kept
 
         const TextModel &model_;
         const size_t place_;
@@ -69,44 +69,44 @@ public:
     // Takes further tokens out of the plain fragments of a text.
     virtual void cut_fragments(const unsigned char *, std::vector<Fragment> &, const Poll &) const {}
 
-    // The ids of a part that is no token. Plain text is UTF-8 (surrogates may be in it), unless
-    // the model reads bytes. Where the sink wants spans, one goes beside each id; they begin at `Spans::origin`.
+    // The ids of a part that is not a token. Plain text is UTF-8 (surrogates may be in it), unless the model reads bytes. If
+    // the sink wants spans, one goes beside each id; they are relative to `Spans::origin`.
     virtual void encode(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const = 0;
 
-    // Gives each of the pieces that plain text is cut into before anything is encoded, as they are shown (`TextModel.words` in
+    // Gives each piece into which plain text is cut before anything is encoded, as it is shown (`TextModel.words` in
     // ggufbpe/models/model.py); false, and nothing, if the model cannot.
     using TakesWord = std::function<void(const unsigned char *word, size_t size)>;
     virtual bool words(const unsigned char *, size_t, Scratch &, const TakesWord &, const Poll &) const { return false; }
-    // Whether words() is given bytes as they are; else what is not UTF-8 is rewritten before.
+    // Whether words() takes bytes as they are; otherwise bytes that are not UTF-8 are rewritten before.
     virtual bool words_read_bytes() const { return reads_bytes(); }
     // Whether words() gives bytes that need not be UTF-8.
     virtual bool words_are_bytes() const { return reads_bytes(); }
 
-    // The first place at or behind `from`, which is above 0, where a text may be cut so that what is before and, continued, what
-    // is behind have its ids and words; the size of the text if there is none. Special tokens are not looked at, and the
+    // The first place at or after `from`, which is above 0, where a text may be cut so that the text before and, continued, the
+    // text after keep their ids and words; the size of the text if there is none. Special tokens are ignored, and the
     // characters beside the place are UTF-8.
     virtual size_t cut(const unsigned char *, size_t size, size_t, const Poll &) const { return size; }
 
-    // What a plain fragment (`Part::token`) is that goes on where another text ended.
+    // The `Part::token` of a plain fragment that continues where another text ended.
     virtual int32_t continued(int32_t token) const { return token; }
 
-    // Cuts a part into parts of about `size` bytes that have the same ids together; may give it back whole.
+    // Cuts a part into parts of about `size` bytes that together have the same ids; may return it whole.
     virtual void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const = 0;
 
     // Whether the byte of a space is not a space's overlong form to this model, so that the form must be kept.
     virtual bool keeps_overlong_spaces() const { return false; }
 
-    // Whether plain text is bytes, whatever they are, so that what is not UTF-8 must be kept.
+    // Whether plain text is bytes, whatever they are, so that invalid UTF-8 must be kept.
     virtual bool reads_bytes() const { return false; }
 
-    // About so many bytes are to come.
+    // Announces that about so many bytes are to come.
     virtual void expect(size_t) const {}
 
     virtual size_t cache_bytes() const { return 0; }
     virtual uint64_t cache_misses() const { return 0; }
     virtual void clear_cache() const {}
 
-    // Gives back what is kept for the next call.
+    // Frees the memory kept for the next call.
     void release_memory() const {
         clear_cache();
         pool_.clear();
@@ -115,7 +115,7 @@ public:
 protected:
     virtual std::unique_ptr<Scratch> new_scratch() const = 0;
 
-    // Before and after a scratch is used in a call. Between, nobody but the caller looks at it.
+    // Before and after a scratch is used in a call. In between, only the caller looks at it.
     virtual void begin(Scratch &) const {}
     virtual void end(Scratch &) const {}
 

@@ -1,8 +1,8 @@
-// Work that several threads share, and ids that go to their place in the order of the text, whoever has them first.
+// Work shared by several threads, and ids put in the order of the text, whichever thread has them first.
 //
 //     parts -> [on_threads] -> a part on each thread -> [OrderedIds] -> ids
 //
-// But: no pool. A thread begins in less time than 20 KB of text take, and a process that forks has none to lose.
+// No pool: a thread starts in less time than 20 KB of text take, and a process that forks has none to lose.
 
 #pragma once
 
@@ -24,12 +24,12 @@
 
 namespace ggufbpe {
 
-// What is still to be done, for all threads that do it.
+// The remaining turns, for all threads that share them.
 class Turns {
 public:
     explicit Turns(size_t count) : count_(count) {}
 
-    // The next one; false if there is none, or when all shall stop.
+    // The next one; false if there is none, or when all must stop.
     bool take(size_t &turn) {
         if (stopped()) return false;
         turn = next_.fetch_add(1, std::memory_order_relaxed);
@@ -44,10 +44,10 @@ private:
     std::atomic<bool> stop_{false};
 };
 
-// Calls run(turns, poll, is_caller) on up to `threads` threads, the calling one among them; each takes turns, of which there
-// are `count`, until none is left, and calls its poll between. The first exception is thrown when all have stopped. In the
-// child of a fork that came during a poll the other threads are no more, and Forked is thrown: what they may have written to
-// must be SharedWork.
+// Calls run(turns, poll, is_caller) on up to `threads` threads, including the calling one; each takes turns, of which there
+// are `count`, until none is left, and calls its poll in between. The first exception is thrown when all have stopped. In the
+// child of a fork during a poll the other threads are gone, and Forked is thrown: data that they may have written to must be
+// SharedWork.
 template <typename Run>
 void on_threads(size_t count, size_t threads, const Poll &poll, Run run) {
     if (threads <= 1 || count <= 1) {
@@ -69,7 +69,7 @@ void on_threads(size_t count, size_t threads, const Poll &poll, Run run) {
         try {
             run(state->turns, poll_here, is_caller);
         } catch (...) {
-            if (fork_count() != forks) throw;  // in the child there is nobody to lock out, and nobody to wait for
+            if (fork_count() != forks) throw;  // in the child there is no thread to lock out or to wait for
             std::lock_guard<std::mutex> lock(state->error_mutex);
             if (!state->error) state->error = std::current_exception();
             state->turns.stop();
@@ -83,7 +83,7 @@ void on_threads(size_t count, size_t threads, const Poll &poll, Run run) {
             state->others.emplace_back([&] { run_here(look_at_stop, false); });
         }
     } catch (const std::exception &) {
-        // Fewer threads than asked for do the same. Those that run are joined below, whatever it was.
+        // Fewer threads than asked for do the same. Those that run are joined below in any case.
     }
     const Poll look_at_forks = [&] {
         poll();
@@ -94,13 +94,13 @@ void on_threads(size_t count, size_t threads, const Poll &poll, Run run) {
     if (state->error) std::rethrow_exception(state->error);
 }
 
-// Appends the ids of parts in their order. A part's ids are copied by the thread that brings them, while they are in its
-// cache; those for which the part before is missing wait, and are copied by the thread that brings that one.
+// Appends the ids of parts in order. A part's ids are copied by the thread that brings them, while they are in its cache; if
+// the part before is missing, they wait, and the thread that brings that one copies them.
 class OrderedIds {
 public:
     OrderedIds(Sink &to, size_t parts) : to_(to), waiting_(parts), is_waiting_(parts, false) {}
 
-    // No ids, in memory that was used before if there is any.
+    // An empty Ids, in memory that was used before if there is any.
     Ids spare() {
         std::lock_guard<std::mutex> lock(mutex_);
         if (spare_.empty()) return Ids();
@@ -129,7 +129,7 @@ public:
     }
 
 private:
-    // The ids may move: not while others copy to them. Meanwhile nobody gets a place.
+    // The ids may move: not while others copy to them. In the meantime no part gets a place.
     void grow(size_t count, std::unique_lock<std::mutex> &lock) {
         growing_ = true;
         none_copies_.wait(lock, [&] { return copying_ == 0; });

@@ -34,7 +34,7 @@ uint64_t hash_of(std::string_view text) {
     return mixed(hash ^ part);
 }
 
-constexpr size_t SHARE = 1 << 17;  // bytes that are worth a thread
+constexpr size_t SHARE = 1 << 17;  // bytes worth a thread
 
 }  // namespace
 
@@ -102,7 +102,7 @@ void WordCounter::check_open() const {
 
 void WordCounter::add(const Splitter &splitter, const unsigned char *text, size_t size, const Poll &poll) {
     check_open();
-    is_open_ = false;  // until all of the text is counted
+    is_open_ = false;  // until the whole text is counted
     const size_t parts = std::min(tables_.size(), size / SHARE + 1);
     std::vector<size_t> bounds{0};
     for (size_t i = 1; i < parts; ++i) bounds.push_back(splitter.cut(text, size, std::max(bounds.back(), size / parts * i), poll));
@@ -113,7 +113,7 @@ void WordCounter::add(const Splitter &splitter, const unsigned char *text, size_
             for (size_t i; turns.take(i);) count(splitter, text, bounds[i], bounds[i + 1], position_, tables_[i], poll_here);
         });
     } catch (...) {
-        if (fork_count() != forks) {  // what the lost threads left is not even destroyed
+        if (fork_count() != forks) {  // the remains of lost threads are not even destroyed
             new std::vector<WordCounts>(std::move(tables_));
             tables_ = std::vector<WordCounts>(1);
         }
@@ -203,7 +203,7 @@ void Learner::stands(uint64_t key, int64_t count, uint32_t word) {
     if (pair.words.empty() || pair.words.back() != word) pair.words.push_back(word);
 }
 
-// As `stands`, for a place that the merge in hand made.
+// Like `stands`, for a place that the current merge made.
 void Learner::rises(uint64_t key, int64_t count, uint32_t word) {
     uint32_t index = pair_of(key);
     Pair &pair = pairs_[index];
@@ -223,7 +223,7 @@ uint64_t Learner::tie_of(uint32_t index) {
     return pair.key;
 }
 
-// The first word in which the pair stands by now, and where in it, in units.
+// The first word in which the pair now occurs, and where in it, in units.
 uint64_t Learner::first_place(Pair &pair) {
     uint32_t left = static_cast<uint32_t>(pair.key >> 32), right = static_cast<uint32_t>(pair.key);
     for (; pair.passed < pair.words.size(); ++pair.passed) {
@@ -351,7 +351,7 @@ void Learner::merge_in(uint32_t index, uint32_t left, uint32_t right, uint32_t t
     word.size = to;
 }
 
-// Applies merges that were learned before, the lowest rank first, where a word has their pairs again.
+// Applies earlier merges, the lowest rank first, where a word has their pairs again.
 void Learner::settle(uint32_t index) {
     Word &word = words_[index];
     uint32_t *symbols = symbols_.data() + word.start;

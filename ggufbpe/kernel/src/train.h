@@ -2,7 +2,7 @@
 //
 //     text -> split/ -> WordCounter -> words with counts -> Learner -> merges
 //
-// Both do exactly what training/words.py and training/learn.py do; what the rules are is written there.
+// Both do exactly what training/words.py and training/learn.py do; the rules are written there.
 //
 // But: no files, and no special tokens.
 
@@ -22,10 +22,10 @@
 
 namespace ggufbpe {
 
-// What a place in a hash table and a comparison take, in steps of a Pace.
+// The cost of a place in a hash table and of a comparison, in steps of a Pace.
 constexpr size_t LOOKUP = 64, COMPARISON = 8;
 
-// Words with counts, each with the place where it was seen first.
+// Words with counts, each with the place of its first occurrence.
 class WordCounts {
 public:
     struct Word {
@@ -54,11 +54,11 @@ class WordCounter {
 public:
     explicit WordCounter(size_t threads) : tables_(threads ? threads : 1) {}
 
-    // All throw std::logic_error after what poll threw ended one of them: part of the words are counted. Nothing can be
-    // added after finish().
+    // All throw std::logic_error after an exception from poll ended one of them: only some words are counted then. Nothing can
+    // be added after finish().
     void add(const Splitter &splitter, const unsigned char *text, size_t size, const Poll &poll);
     void add_word(std::string_view word, uint64_t count);
-    const WordCounts &finish(const Poll &poll);  // all words, in the order in which they stand first
+    const WordCounts &finish(const Poll &poll);  // all words, in the order of first occurrence
 
 private:
     void check_open() const;
@@ -98,7 +98,7 @@ public:
 
     void add_word(const std::vector<uint32_t> &symbols, int64_t count);  // of two symbols or more
     void prepare(const Poll &poll);                                      // when all words are added
-    bool run(double seconds);  // learns for about so long; false when there is nothing left to learn
+    bool run(double seconds);  // learns for about that long; false when nothing is left to learn
 
     const std::vector<Merge> &merges() const { return merges_; }
 
@@ -113,8 +113,8 @@ private:
         uint64_t key;
         int64_t count = 0;
         uint64_t rises = 0;            // the number of the merge that last made it rise
-        size_t passed = 0;             // of `words`: it surely does not stand in those before
-        std::vector<uint32_t> words{};  // ascending; it may stand there no more
+        size_t passed = 0;             // of `words`: those before certainly lack the pair
+        std::vector<uint32_t> words{};  // ascending; the pair may no longer be there
     };
 
     struct Candidate {

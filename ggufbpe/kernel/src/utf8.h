@@ -1,4 +1,4 @@
-// UTF-8: checking, and reading it as llama.cpp reads it (src/unicode.cpp: unicode_cpts_from_utf8).
+// UTF-8: checking it, and reading it as llama.cpp does (src/unicode.cpp: unicode_cpts_from_utf8).
 
 #pragma once
 
@@ -41,7 +41,7 @@ inline bool is_utf8(const unsigned char *p, size_t size) {
     return true;
 }
 
-// The same of a text that may be long.
+// The same for a text that may be long.
 inline bool is_utf8(const unsigned char *p, size_t size, const Poll &poll) {
     while (size > Pace::STEPS) {
         size_t part = Pace::STEPS;

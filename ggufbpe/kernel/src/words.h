@@ -7,7 +7,7 @@
 namespace ggufbpe {
 
 struct Words {
-    static constexpr size_t GROUP = 256;        // after so many, no more are looked for
+    static constexpr size_t GROUP = 256;        // after so many, no more are searched
     static constexpr size_t MOST = GROUP + 64;  // that fit
 
     const unsigned char *starts[MOST];

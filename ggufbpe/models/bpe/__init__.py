@@ -1,1 +1,1 @@
-"""Byte pair encoding: the registry of pre-tokenizers, splitting, merging, and what tokens tell of a splitting."""
+"""Byte pair encoding: the registry of pre-tokenizers, splitting, merging, and what tokens reveal about splitting."""

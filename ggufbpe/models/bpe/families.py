@@ -1,17 +1,17 @@
-r"""Which family of pre-tokenizers a vocabulary was trained with, told from its own tokens.
+r"""Which family of pre-tokenizers a vocabulary was trained with, inferred from its tokens.
 
     tokens, merges -> [this file] -> examination/; variants.py -> diagnose.py -> verify.py
 
-A merge never crosses a word boundary, so the tokens of a vocabulary say how its training text was cut.
-Two kinds of evidence count. A token that a family would cut in two is proof against it: with "2019" for a
-token, digits were not cut into threes. And a family that lets strings form that are common in every corpus, as
-`FEATURES` has them, is unlikely where not one of them is a token. What speaks against a family is its cost.
+A merge never crosses a word boundary, so the tokens of a vocabulary show how its training text was cut.
+Two kinds of evidence count. A token that a family would cut in two is proof against it: if "2019" is a token,
+digits were not cut into threes. And a family that lets strings form that are common in every corpus (those of
+`FEATURES`) is unlikely if none of them is a token. The evidence against a family is its cost.
 
-Measured on the 14 BPE vocabularies of llama.cpp: the family that belongs to each comes first or is tied for
-it, and cuts at most 12 of its tokens.
+Measured on the 14 BPE vocabularies of llama.cpp: the right family of each comes first or is tied for first, and
+cuts at most 12 of its tokens.
 
-But: letters with combining marks count for nothing. Qwen 2's vocabulary has 1,700 tokens with such, which its
-own pattern never lets form: it was trained with another one.
+But: letters with combining marks do not count. Qwen 2's vocabulary has 1,700 tokens with such, which its own
+pattern never lets form: it was trained with another one.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from .split import splitter
 from .telltales import FEATURES, has_feature, telltales
 
 _SPACE = byte_level(" ")
-_ALLOWED = 0.5  # from this share on, a family allows it
+_ALLOWED = 0.5  # a family allows a feature if it keeps at least this share
 _TIED = 1.0  # families whose costs differ by less are tied
-_SHARE_CUT = 0.002  # of the tokens, that a pre-tokenizer would cut: of real ones, the right one cuts 0.0002
+_SHARE_CUT = 0.002  # share of tokens cut that raises doubt; the right pre-tokenizer cuts 0.0002 of real ones
 _COST_MORE = 6.0  # than the likeliest family's, in terms of `Family.cost`
 
 
@@ -54,11 +54,11 @@ class Family(NamedTuple):
     kept: int  # tokens of several characters that it keeps whole
     of: int
     cut: tuple[str, ...]  # some of those that it would cut, as text
-    missing: tuple[str, ...]  # features that it allows and the vocabulary does not have
+    missing: tuple[str, ...]  # features that it allows and the vocabulary lacks
 
     @property
     def names(self) -> list[str]:
-        """The names in `tokenizer.ggml.pre` that split so."""
+        """The names in `tokenizer.ggml.pre` that split this way."""
         return [entry.name for entry in PRE_TOKENIZERS.values() if entry.family == self.family]
 
     @property
@@ -68,17 +68,17 @@ class Family(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What the tokens of a vocabulary say of the name in its `tokenizer.ggml.pre`."""
+    """What the tokens of a vocabulary reveal about the name in its `tokenizer.ggml.pre`."""
 
-    pre: str  # as the file has it; "" where it has none
+    pre: str  # as in the file; "" if it has none
     known: frozenset[str]  # all tokens
     found: list[Family]  # the likeliest first
-    best: list[Family]  # those that nothing tells from the likeliest, itself included
-    name: str  # to be set; "" where nothing points to one, for want of merges
+    best: list[Family]  # those that cannot be told from the likeliest, itself included
+    name: str  # to be set; "" if nothing points to one, without merges
 
     @property
     def problem(self) -> str:
-        """ "missing", "default", "unknown" or "doubtful"; "" where nothing speaks against the name."""
+        """ "missing", "default", "unknown" or "doubtful"; "" if nothing speaks against the name."""
         if not self.pre or self.pre == "default":
             return self.pre or "missing"
         if self.pre not in PRE_TOKENIZERS:
@@ -87,7 +87,7 @@ class Evidence(NamedTuple):
 
     @property
     def own(self) -> Family | None:
-        """The family in force; None where it cannot read such a vocabulary."""
+        """The family in force; None if it cannot read this vocabulary."""
         entry = PRE_TOKENIZERS.get(self.pre or "default")
         return next((family for family in self.found if entry and family.family == entry.family), None)
 
@@ -97,13 +97,13 @@ class Evidence(NamedTuple):
         own, first = self.own, self.best[0]
         if not self.name or own is None:
             return bool(self.name)
-        if not self.pre or self.pre == "default":  # nobody chose it, so little evidence is enough
+        if not self.pre or self.pre == "default":  # no one chose it, so little evidence is enough
             return own not in self.best
         return own.cost > first.cost + _COST_MORE and (own.share < 1 - _SHARE_CUT or self._is_cut)
 
     @property
     def _is_cut(self) -> bool:
-        """Whether it cuts enough for opening the file to warn of it (telltales.py)."""
+        """Whether it cuts enough tokens that opening the file should warn (telltales.py)."""
         return bool(telltales(PRE_TOKENIZERS[self.pre], self.known))
 
     @property
@@ -132,7 +132,7 @@ class Evidence(NamedTuple):
         return text + "."
 
     def place(self, family: str) -> int:
-        """The place of a family among all, the likeliest at 0; those that cannot read the vocabulary come last."""
+        """The rank of a family among all, 0 for the likeliest; those that cannot read the vocabulary come last."""
         names = [found.family for found in (*self.best, *self.found)]
         return names.index(family) if family in names else len(names)
 
@@ -152,9 +152,9 @@ class Evidence(NamedTuple):
 
 
 def evidence(tokens: Iterable[str], merges: Iterable[str], pre: str, architecture: str) -> Evidence:
-    """What the tokens say of the name `pre`, "" where the file has none. Takes seconds for a large vocabulary.
+    """What the tokens reveal about the name `pre`, "" if the file has none. Takes seconds for a large vocabulary.
 
-    The name to set is the architecture's own where it is one of the likeliest, else the family's.
+    The name to set is the architecture's own if it is one of the likeliest, else the family's.
     """
     known = frozenset(tokens)
     made = known.intersection("".join(parts(merge)) for merge in merges)
@@ -166,9 +166,9 @@ def evidence(tokens: Iterable[str], merges: Iterable[str], pre: str, architectur
 
 
 def families(made: Iterable[str]) -> list[Family]:
-    """All families that can read such a vocabulary, the likeliest first; of equals the one with most names.
+    """All families that can read this vocabulary, the likeliest first; of equals, the one with the most names.
 
-    `made`: the tokens that merging made, or all where that is not known. Added tokens tell nothing.
+    `made`: the tokens that merging made, or all if that is not known. Added tokens reveal nothing.
     """
     made = set(made)
     if not is_byte_level(made):
@@ -187,16 +187,16 @@ def families(made: Iterable[str]) -> list[Family]:
 
 
 def tied(found: list[Family]) -> list[Family]:
-    """The families that nothing in the vocabulary tells from the likeliest one, itself included.
+    """The families that nothing in the vocabulary distinguishes from the likeliest one, itself included.
 
-    Those of most names first: a model of a widely used one is the more likely.
+    Those with the most names first: a model of a widely used one is more likely.
     """
     best = [family for family in found if family.cost < found[0].cost + _TIED]
     return sorted(best, key=lambda family: -len(family.names))
 
 
 def is_byte_level(tokens: Iterable[str]) -> bool:
-    """Whether tokens are written in GPT-2's alphabet of bytes, as most of them show."""
+    """Whether most tokens are written in GPT-2's byte alphabet."""
     some = list(islice(tokens, 20000))
     raw = sum(SPACE in token or not CHAR_BYTES.keys() >= set(token) for token in some)
     return raw * 2 < len(some) or not some
@@ -213,7 +213,7 @@ def _judged(entry: PreTokenizer, absent: list[str], shapes: Counter[str], exampl
 
 
 def _texts(made: Iterable[str]) -> Iterator[str]:
-    """Tokens of several characters, as text, without those that end inside a character or have marks."""
+    """Tokens of several characters as text, except those that end inside a character or have marks."""
     for token in sorted(made):
         rest = token.removeprefix(_SPACE)
         if rest.isascii() and rest.isprintable() and " " not in rest:  # most of them
@@ -248,7 +248,7 @@ def allows_feature(entry: PreTokenizer, feature: str) -> bool:
 
 
 class _Representatives(dict[int, str]):
-    """For each code point one that no pattern of any family tells from it; the table `str.translate` asks."""
+    """For each code point, one that no pattern of any family distinguishes from it; a table for `str.translate`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -274,11 +274,11 @@ def _representatives() -> _Representatives:
 _SAME = str.maketrans(
     "bcdefghijklmnopqrstuvwxyzBCDEFGHIJKLMNOPQRSTUVWXYZ123456789", "a" * 25 + "A" * 25 + "0" * 9
 )
-_MORE_OF_A_RUN = re.compile(r"([^\W\d_])(?=\1\1\1)")  # of one letter; three are as good as thirty
+_MORE_OF_A_RUN = re.compile(r"([^\W\d_])(?=\1\1\1)")  # of one letter: three are as good as thirty
 
 
 def _shape(text: str) -> str:
-    """A text that every family splits as it splits this one, the same for many."""
+    """A text that every family splits as it splits this one, shared by many texts."""
     if "'" not in text:
         text = text.translate(_SAME)
     if not text.isascii():

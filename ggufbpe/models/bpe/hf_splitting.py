@@ -2,13 +2,13 @@
 
     family of pre-tokenizers -> [this file] -> examination/pre_tokenizer.py
 
-What a model was trained on is what its `tokenizer.json` gives; llama.cpp cannot run every pattern in there as it
-is written (src/llama-vocab.cpp has the originals beside its own, as "original regex from tokenizer.json").
-Each entry was found by running both over 52,000 code points in 24 surroundings each; scripts/hf_splitting.py
-does it again, with the `tokenizers` package for Hugging Face's side.
+Models are trained on the splitting of their `tokenizer.json`; llama.cpp cannot run every pattern in there as
+written (src/llama-vocab.cpp has the originals beside its own, as "original regex from tokenizer.json").
+Each entry was found by running both over 52,000 code points in 24 contexts each; scripts/hf_splitting.py
+repeats it, with the `tokenizers` package as Hugging Face's side.
 
-But: only splitting. Normalization (Qwen's tokenizer.json makes text NFC, llama.cpp does not) is no part of it,
-and of families whose original is not known, only the pattern as llama.cpp has it could be tried.
+But: only splitting. Normalization (Qwen's tokenizer.json makes text NFC, llama.cpp does not) is not covered,
+and for families whose original is not known, only llama.cpp's pattern could be tried.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _MARKS = SplittingDifference(
 )
 _LONG_S = SplittingDifference(
     "ſ (U+017F) after an apostrophe",
-    "it is no contraction, where the original, which ignores case, takes it for an s",
+    "it is not a contraction, while the original, which ignores case, takes it for an s",
     "'ſa",
     ("'ſ", "a"),
     ("'ſa",),
 )
 _OTHER_NUMBERS = SplittingDifference(
-    "numbers that are no digits, such as ², ½, Ⅳ",
+    "numbers that are not digits, such as ², ½, Ⅳ",
     "they count as digits of the group of three that they stand beside",
     "²1",
     ("²", "1"),

@@ -1,12 +1,12 @@
-"""A word to symbols, and symbols to ids: byte pair encoding. The reference engine.
+"""A word to symbols, and symbols to ids: byte pair encoding in the reference engine.
 
     split.py -> word -> [this file] -> ids
 
-A word is written as symbols, one a character. The pair of neighbours whose merge has the lowest rank becomes
-one symbol, the leftmost first where ranks are equal, until no pair has a merge. A symbol that is no token
+A word starts as symbols of one character each. The pair of neighbours whose merge has the lowest rank becomes
+one symbol, the leftmost first among equal ranks, until no pair has a merge. A symbol that is not a token
 falls back to its bytes (src/llama-vocab.cpp: llm_tokenizer_bpe_session).
 
-But: no cache and no files. pipeline.py has the cache.
+But: no cache. word_cache.py has it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...kernel.lazy import as_dict
 from ...spelling import BYTE_TOKENS, SPACE
 from .registry import PreTokenizer
 
-# GPT-2 writes each byte as one printable character: those that are printable stay, the others follow from
+# GPT-2 writes each byte as one printable character: printable ones stand for themselves, the others follow from
 # U+0100 (src/unicode.cpp: unicode_byte_to_utf8_map). BYTE_CHARS[byte] is the character.
 _PRINTABLE = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
 _OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
@@ -30,7 +30,7 @@ CHAR_BYTES = {char: byte for byte, char in enumerate(BYTE_CHARS)}
 NO_MERGE = (1 << 31) - 1  # above every rank
 _PAIR_CACHE = 1 << 20  # pairs, about 150 MB of them
 _LONGEST_WORD = 1 << 27  # symbols; merging one takes 60 bytes a symbol
-_QUEUE_FROM = 64  # symbols; for fewer, looking through all ranks is faster than keeping a queue
+_QUEUE_FROM = 64  # symbols; below that, scanning all ranks is faster than a queue
 
 
 def byte_level(word: str) -> str:
@@ -59,7 +59,7 @@ class PairRanks(dict[tuple[str, str], int]):
 
     llama.cpp cuts a merge at its first space, not counting one that begins it, and looks pairs up. Cutting all
     of them takes longer than opening the file, so the merges are kept as they are, with their rank, and a
-    pair is remembered when it is first asked for.
+    pair is cached when it is first looked up.
 
     >>> ranks = PairRanks(["a b", "ab c", "a b"])
     >>> ranks["a", "b"], ranks["ab", "c"], ranks["b", "c"] == NO_MERGE
@@ -78,14 +78,14 @@ class PairRanks(dict[tuple[str, str], int]):
 
     def find(self, left: str, right: str) -> int:
         """The rank, looked up."""
-        # The left part of a merge has no space but at its beginning.
+        # The left part of a merge has a space only at its beginning.
         return NO_MERGE if " " in left and " " in left[1:] else self._merges.get(f"{left} {right}", NO_MERGE)
 
 
 class WordEncoder:
     """Encodes single words by a vocabulary's ranks, tokens and the flags of its pre-tokenizer."""
 
-    drops_bytes = True  # those without a token
+    drops_bytes = True  # bytes without a token are dropped
 
     def __init__(self, entry: PreTokenizer, token_to_id: Mapping[str, int], merges: Sequence[str]) -> None:
         self._entry = entry
@@ -93,7 +93,7 @@ class WordEncoder:
         self.ranks = PairRanks(merges)
 
     def with_ranks(self, entry: PreTokenizer, ranks: PairRanks) -> WordEncoder:
-        """An encoder of the same tokens with other ranks, and with the flags of another pre-tokenizer."""
+        """An encoder of the same tokens with other ranks and another pre-tokenizer's flags."""
         other = WordEncoder(entry, self._token_to_id, ())
         other.ranks = ranks
         return other
@@ -103,7 +103,7 @@ class WordEncoder:
         written = self.written(word)
         if self.is_whole(written):
             return (self._token_to_id[written],)
-        _check_length(len(written))  # before there is a list of symbols
+        _check_length(len(written))  # before the list of symbols is made
         ids: list[int] = []
         known = self._token_to_id.get
         for symbol in self.merged(list(written)):
@@ -132,17 +132,17 @@ class WordEncoder:
         return result if word == written or byte_encode else [(t, max(a, 0), max(b, 0)) for t, a, b in result]
 
     def written(self, word: str) -> str:
-        """`word` as it stands in the vocabulary: in GPT-2's alphabet, or with a space in front where it needs one."""
+        """`word` as in the vocabulary: in GPT-2's alphabet, or with a space in front where it needs one."""
         if self._entry.byte_encode:
             return byte_level(word)
         return SPACE + word if self.prepended(word) else word
 
     def prepended(self, word: str) -> int:
-        """How many bytes of UTF-8 are put in front of a word that is written (llm_tokenizer_bpe_session::tokenize)."""
+        """How many bytes of UTF-8 are put before a written word (llm_tokenizer_bpe_session::tokenize)."""
         return 3 if self._entry.prepend_space and not word.startswith((SPACE, "\n")) else 0
 
     def merged(self, symbols: list[str]) -> list[str]:
-        """The symbols after all merges. `symbols` is used up."""
+        """The symbols after all merges. `symbols` is consumed."""
         merge = _merge_by_search if len(symbols) < _QUEUE_FROM else _merge_by_queue
         return merge(symbols, self.ranks)
 
@@ -157,17 +157,17 @@ class WordEncoder:
         return None if rank == NO_MERGE else rank
 
     def score(self, left: str, right: str) -> float | None:
-        """The score that a merge has its rank by; None where ranks are all there is."""
+        """The score that the rank of a merge comes from; None if there are only ranks."""
         return None
 
     def is_whole(self, written: str) -> bool:
-        """Whether the word, written for merging, is taken as a token without it."""
+        """Whether the word, written for merging, is taken as a token without merging."""
         if self._entry.ignore_merges or (self._entry.newline_runs and not written.strip("\n")):
             return written in self._token_to_id
         return False
 
     def fallback(self, symbol: str) -> list[tuple[int, int]]:
-        """(id, byte offset in the symbol) for a symbol that is no token; bytes without a token are dropped.
+        """(id, byte offset in the symbol) for a symbol that is not a token; bytes without a token are dropped.
 
         llama.cpp looks up single bytes of the UTF-8 of a byte-level symbol, so only ASCII ones can be found;
         offsets count the bytes that the characters stand for.
@@ -180,7 +180,7 @@ class WordEncoder:
 
 
 def _check_length(symbols: int) -> None:
-    """Refuse, with a message, a word for which the system would kill the process."""
+    """Raise an error for a word so long that the system would kill the process."""
     if symbols > _LONGEST_WORD:
         raise ValueError(
             f"the pre-tokenizer leaves a word of {symbols} characters, which takes {60 * symbols >> 30} GiB to merge; "
@@ -212,11 +212,11 @@ def _merge_by_queue(symbols: list[str], pair_ranks: PairRanks) -> list[str]:
 def merge_steps(symbols: list[str], pair_ranks: PairRanks) -> Iterator[tuple[int, int, int]]:
     """(rank, left, right) of each merge, in order; left and right are places in `symbols`, before the merge.
 
-    A priority queue of pairs over a chain of symbols: n log n in the length of the word. After a merge its left
-    place has the result and its right one is empty, so that a symbol's place is where it began.
+    A priority queue of pairs over a linked list of symbols: n log n in the length of the word. After a merge the left
+    place holds the result and the right one is empty, so a symbol's place is where it began.
 
-    An item of the queue is rank and left position in one integer. It is stale when the pair at its position
-    has another rank meanwhile; each pair has its own rank.
+    An item of the queue is rank and left position in one integer. It is stale if the pair at its position
+    has another rank by then; each pair has its own rank.
 
     >>> symbols = list("abab")
     >>> [(rank, symbols[a], symbols[b]) for rank, a, b in merge_steps(symbols, PairRanks(["a b", "ab ab"]))]

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 _LIKELY_WRONG = (
     "and the ids are likely not those that the model was trained with; `ggufbpe doctor` finds the right one"
 )
-WITHOUT_MERGES = "kimi-k2"  # may have none
+WITHOUT_MERGES = "kimi-k2"  # may lack merges
 
 
 class BytePairModel(TokenizerModel):
-    """`gpt2`, and what the other models of this kind have in common with it."""
+    """`gpt2`, and what the other models of this kind share with it."""
 
     name = "gpt2"
     description = "byte pair encoding"
@@ -43,19 +43,19 @@ class BytePairModel(TokenizerModel):
     default_ids = MappingProxyType({"bos": 11, "eos": 11})
 
     def recognizes(self, looks: Looks) -> bool | None:
-        """Byte-level tokens; what else has merges may be of several models."""
+        """Byte-level tokens; anything else with merges may belong to several models."""
         if looks.is_byte_level or looks.has_merges:
             return True if looks.is_byte_level and not (self.own_pre or self.has_sequences) else None
         return False
 
     def merges(self, file: Metadata, named_pre: str) -> Sequence[str]:
-        """The merges, "left right" by rank. `MissingKeyError` where the file has none."""
+        """The merges, "left right" by rank. `MissingKeyError` if the file has none."""
         if TokenizerKey.MERGES not in file and named_pre == WITHOUT_MERGES:
             return []
         return typed.compiled_strings(file, TokenizerKey.MERGES) or typed.strings(file, TokenizerKey.MERGES)
 
     def pre_tokenizer(self, file: Metadata, named_pre: str, warn: Warn) -> PreTokenizer:
-        """The one that is named. `UnknownPreTokenizerError` where llama.cpp has none of that name."""
+        """The named one. `UnknownPreTokenizerError` if llama.cpp has none of that name."""
         if not named_pre or named_pre == "default":
             is_so = "'default'" if named_pre else "missing, so the 'default' pre-tokenizer is used"
             warn(f"{TokenizerKey.PRE} is {is_so}, {_LIKELY_WRONG}")
@@ -77,7 +77,7 @@ class BytePairModel(TokenizerModel):
         return PRE_TOKENIZERS[named_pre]
 
     def doubt(self, named_pre: str, entry: PreTokenizer, token_to_id: Mapping[str, int], warn: Warn) -> None:
-        """Warn of a pre-tokenizer that cuts what are tokens here."""
+        """Warn of a pre-tokenizer that cuts strings which are tokens here."""
         found = telltales(entry, token_to_id) if named_pre == entry.name != "default" else []
         if found:
             some = ", ".join(map(printable, found[:: max(len(found) // 3, 1)][:3]))
@@ -92,17 +92,17 @@ class BytePairModel(TokenizerModel):
         return "\n" in token_to_id or BYTE_TOKENS[10] in token_to_id
 
     def plain_piece(self, text: str, entry: PreTokenizer) -> bytes:
-        """Undoes how words are written for merging."""
+        """Undoes the way words are written for merging."""
         return super().plain_piece(text, entry) if entry.escape_whitespaces else _decode_byte_level(text)
 
     def text_model(self, vocabulary: Vocabulary, most_words: int | None = None) -> BytePairText:
         """Splitting and merging."""
-        from .text import BytePairText  # the compiled engine does without it
+        from .text import BytePairText  # not needed by the compiled engine
 
         return BytePairText(vocabulary, most_words)
 
     def kernel_model(self, vocabulary: Vocabulary, cache_bytes: int) -> Any:
-        """`bpe/bpe_model.h`, by the tables of the pre-tokenizer."""
+        """`bpe/bpe_model.h`, from the tables of the pre-tokenizer."""
         from ...kernel.lazy import compiled, strings_of, tokens_of
         from . import tables
 
@@ -121,8 +121,14 @@ class BytePairModel(TokenizerModel):
         )
 
     def kernel_step(self, vocabulary: Vocabulary) -> str:
-        """What is done to plain text before it is split: a name of `kernel/src/own_steps.h`, "" for nothing."""
+        """The change made to plain text before it is split: a name of `kernel/src/own_steps.h`, "" for none."""
         return ""
+
+
+def merging_alone(vocabulary: Vocabulary) -> Vocabulary:
+    """A vocabulary by which texts are only merged: each is one word, written as tokens are, but cut at line breaks."""
+    entry = PreTokenizer("", "gemma4", byte_encode=False)
+    return vocabulary._replace(model=BytePairModel.name, pre_tokenizer=entry, special_token_ids=())
 
 
 def _decode_byte_level(text: str) -> bytes:

@@ -2,9 +2,8 @@ r"""The patterns of the registry, parsed: from text to a small tree over sets of
 
     registry entry -> [this file] -> split.py (the reference), and any other engine that runs patterns
 
-llama.cpp writes its patterns in the ECMAScript syntax of the C++ standard regex. What a class means there is
-not what it means elsewhere, so sets are resolved here, by llama.cpp's rules (src/unicode.cpp,
-unicode_regex_split):
+llama.cpp writes its patterns in the ECMAScript syntax of the C++ standard regex. Classes do not mean there what they
+mean elsewhere, so sets are resolved here, by llama.cpp's rules (src/unicode.cpp, unicode_regex_split):
 
 - `\p{L}`, `\p{M}`, `\p{N}`, `\p{P}`, `\p{S}` are the classes of unicode_classes.py. `\p{Lu}`, `\p{Ll}`,
   `\p{Lt}`, `\p{Lm}` and `\p{Lo}` all mean "any letter": the text is matched with one marker a class.
@@ -12,9 +11,9 @@ unicode_regex_split):
   in a range such as `[\u3000-\u3002]`.
 - `\d` is ASCII.
 
-`\p{Han}` is ours, for the ranges of unicode_cpt_is_han, which only a hand-written splitter asks for.
+`\p{Han}` is ours, for the ranges of unicode_cpt_is_han, which only a hand-written splitter uses.
 
-But: only what the registry's patterns use is supported; anything else is a `ValueError`.
+Only what the registry's patterns use is supported; anything else is a `ValueError`.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ _CONTROL_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 class _Term(NamedTuple):
-    """Ranges and classes, or all but them."""
+    """Ranges and classes, or everything except them."""
 
     negated: bool
-    ranges: tuple[tuple[int, int], ...]  # ascending, apart, both ends included
+    ranges: tuple[tuple[int, int], ...]  # ascending, not touching, both ends included
     classes: frozenset[str]
 
     def contains(self, code_point: int, letter: str) -> bool:
@@ -59,7 +58,7 @@ class _Term(NamedTuple):
 
 
 class CharSet(NamedTuple):
-    """A set of code points: what is in every one of its terms."""
+    """A set of code points: those in every one of its terms."""
 
     terms: tuple[_Term, ...]
 
@@ -84,19 +83,19 @@ class CharSet(NamedTuple):
 
 
 class Chars(NamedTuple):
-    """One code point out of a set."""
+    """One code point from a set."""
 
     set: CharSet
 
 
 class Sequence(NamedTuple):
-    """One after the other."""
+    """Items one after the other."""
 
     items: tuple[Node, ...]
 
 
 class Choice(NamedTuple):
-    """The first that leads to a match."""
+    """The first option that leads to a match."""
 
     options: tuple[Node, ...]
 
@@ -156,12 +155,12 @@ def always_matches(node: Node) -> bool:
 
 
 def options(node: Node) -> tuple[Node, ...]:
-    """The alternatives of a pattern, in their order."""
+    """The alternatives of a pattern, in order."""
     return node.options if isinstance(node, Choice) else (node,)
 
 
 def option_texts(text: str) -> list[str]:
-    r"""The alternatives of a pattern, as they are written.
+    r"""The alternatives of a pattern, as written.
 
     >>> option_texts(r"[|]|(?:a|b)+|\|")
     ['[|]', '(?:a|b)+', '\\|']
@@ -230,7 +229,7 @@ class _Parser:
             item = self.quantified(self.item())
             ahead = items[-1] if items else None
             if isinstance(ahead, Ahead) and isinstance(ahead.item, Chars) and isinstance(item, Chars):
-                # `(?=A)B` is one code point out of both sets
+                # `(?=A)B` is one code point in both sets
                 condition = ahead.item.set.inverted() if ahead.negated else ahead.item.set
                 items[-1] = Chars(condition.and_also(item.set))
             else:

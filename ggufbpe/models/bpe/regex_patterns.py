@@ -1,13 +1,13 @@
 r"""The registry's patterns for the package `regex`, to be run as they are.
 
-    registry entry -> [this file] -> compiled patterns -> users, list-pre, and the tests as another opinion
+    registry entry -> [this file] -> compiled patterns -> users, list-pre, and the tests as a second opinion
 
-The text is llama.cpp's, with its meaning spelled out where `regex` has another one: `\p{Lu}` and its like are any
-letter, `\s` is the White_Space property, `\d` is ASCII, and white space beyond ASCII is in no range. Nothing here goes
-through pattern.py or split.py. What a letter or a digit is, `regex` decides by its own Unicode version, and
-`Patterns.other_characters` are those that it takes otherwise.
+The text is llama.cpp's, with its meaning spelled out where `regex` has another: `\p{Lu}` and the like are any letter,
+`\s` is the White_Space property, `\d` is ASCII, and white space beyond ASCII is in no range. Nothing here uses
+pattern.py or split.py. `regex` classifies characters by its own Unicode version; `Patterns.other_characters` are those
+that it classifies differently.
 
-But: some take quadratic time on long runs, which split.py does not.
+But: some take quadratic time on long runs; split.py does not.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _RANGE = re.compile(r"(\\u[0-9a-f]{4}|\\U[0-9a-f]{8}|[^\\])-(\\u[0-9a-f]{4}|\\U[
 
 
 class Patterns(Sequence[Any]):
-    """The compiled patterns of one pre-tokenizer, `regex.Pattern` each, to be run one after the other.
+    """The compiled patterns of one pre-tokenizer, `regex.Pattern` each, to be run in order.
 
-    Each splits the pieces that the ones before it left: its matches are pieces, what is between them stays one, and an
-    empty match cuts. `words` does that. A pre-tokenizer that escapes spaces wants a text in which U+2581 stands for
-    them already.
+    Each splits the pieces left by those before: its matches are pieces, the text between them stays one piece each, and
+    an empty match cuts. `words` does that. A pre-tokenizer that escapes spaces wants a text in which they already are
+    U+2581.
     """
 
     def __init__(self, entry: PreTokenizer) -> None:
@@ -73,13 +73,13 @@ class Patterns(Sequence[Any]):
 
     @made_once
     def other_characters(self) -> tuple[int, ...]:
-        """The code points that `regex` puts into another class than llama.cpp, of the classes that are asked for.
+        """The code points that `regex` puts into another class than llama.cpp, among the classes that are used.
 
         llama.cpp's are those of Unicode 15.1. A text without these characters has the same words. Ascending.
         """
         texts = "".join(pattern.pattern for pattern in self._compiled)
         asked = (letter for letter, text in _CLASSES.items() if text[2:] in texts)
-        return tuple(sorted(set().union(*map(_otherwise, asked))))
+        return tuple(sorted(set().union(*map(_misclassified, asked))))
 
 
 def patterns(name: str) -> Patterns:
@@ -113,22 +113,22 @@ def _cut(pattern: Any, piece: str) -> Iterator[str]:
 
 
 def _members(letter: str) -> set[int]:
-    """The code points of a class in llama.cpp, but for surrogates."""
+    """The code points of a class in llama.cpp, without surrogates."""
     bounds = zip(STARTS, (*STARTS[1:], 0x110000), CLASSES)
     points = {point for low, high, found in bounds if found == letter for point in range(low, high)}
     return points - set(range(0xD800, 0xE000))
 
 
 @cache
-def _otherwise(letter: str) -> frozenset[int]:
-    """The code points that are in a class in `regex` and not in llama.cpp, or the other way round."""
+def _misclassified(letter: str) -> frozenset[int]:
+    """The code points that are in a class only in `regex` or only in llama.cpp."""
     every = "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))
     runs = _regex().findall(f"{_CLASSES[letter]}+", every)
     return frozenset({ord(char) for run in runs for char in run} ^ _members(letter))
 
 
 def _of_stage(stage: Stage) -> str:
-    if stage.step == "digit_groups":  # a cut after each group, where the groups are counted from the end
+    if stage.step == "digit_groups":  # a cut after each group, counted from the end
         digit = _spelled_out(stage.rule.removesuffix("+"))
         return f"(?<={digit})(?=(?:{digit}{{3}})*(?!{digit}))"
     if stage.step == "trailing_white_space":
@@ -137,7 +137,7 @@ def _of_stage(stage: Stage) -> str:
 
 
 def _spelled_out(text: str) -> str:
-    r"""A pattern of llama.cpp in the words of `regex`.
+    r"""A pattern of llama.cpp in the syntax of `regex`.
 
     >>> _spelled_out(r"[^\s\p{Lu}]+|\d")
     '[^\\p{White_Space}\\p{L}]+|[0-9]'
@@ -163,7 +163,7 @@ def _inside(part: re.Match[str]) -> str:
 
 
 def _has_white_space(bracket: str) -> bool:
-    """Whether white space beyond ASCII is in a range of a bracket expression; llama.cpp never takes it for such."""
+    """Whether a range of a bracket expression has white space beyond ASCII, which llama.cpp never matches there."""
     bounds = [tuple(ord(_character(end)) for end in pair) for pair in _RANGE.findall(bracket)]
     found = any(low <= point <= high for low, high in bounds for point in _members("W") if point > 0x7F)
     assert not (found and bracket.startswith("[^"))

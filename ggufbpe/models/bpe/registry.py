@@ -3,13 +3,13 @@ r"""The pre-tokenizer registry: for each name in `tokenizer.ggml.pre`, its patte
     GGUF key tokenizer.ggml.pre -> [this file] -> vocab/ (flags), split.py (patterns)
 
 Source: src/llama-vocab.cpp of llama.cpp b11549, llm_tokenizer_bpe (patterns of each pre-tokenizer type) and
-llama_vocab::impl::load (names and flags). A new name there costs an entry in `_NAMES` here, and a new way of
+llama_vocab::impl::load (names and flags). A new name there is a new entry in `_NAMES` here, and a new way of
 splitting one in `_FAMILIES`.
 
-A stage's `pattern` is llama.cpp's, character for character (non-ASCII written as escapes). Where its code does
-not run the pattern but a hand-written splitter that differs from it, or where the pattern as it stands cannot
-be run in linear time, `rule` has what takes its place, and `step` the function that goes with it
-(split.py). All three are in the syntax of pattern.py.
+A stage's `pattern` is llama.cpp's, character for character (non-ASCII written as escapes). Where its code
+runs a hand-written splitter that differs from the pattern, or where the pattern as it stands cannot be run in
+linear time, `rule` is what replaces it, and `step` the function that goes with it (split.py). All three are in
+the syntax of pattern.py.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ _EXAONE_MOE = [
 
 
 class Stage(NamedTuple):
-    """One pattern of a list; it splits the pieces that the ones before it left."""
+    """One pattern of a list; it splits the pieces left by those before."""
 
     pattern: str  # as in llama.cpp; "" for a stage that only prepares the next one
-    rule: str  # what is matched
+    rule: str  # the pattern that is matched
     step: str | None = None  # the function of split.py that does it; None for a plain match
 
 
@@ -263,7 +263,7 @@ _FAMILIES: dict[str, tuple[Stage, ...]] = {
     "bloom": (_stage(_BLOOM),),
     "viking": (_stage(_BLOOM), _stage(r"\p{N}")),
     "gemma4": (_LINE_RUNS,),
-    # llm_tokenizer_bpe_session::tokenize: the second stage is no pattern in llama.cpp, but a search for U+2581
+    # llm_tokenizer_bpe_session::tokenize: the second stage is not a pattern in llama.cpp, but a search for U+2581
     "mmbert": (_LINE_RUNS, Stage("", r"\u2581[^\u2581]*|[^\u2581]+")),
     "whitespace": (_stage(r"\S+"),),
 }
@@ -272,7 +272,7 @@ _FAMILIES: dict[str, tuple[Stage, ...]] = {
 class PreTokenizer(NamedTuple):
     """What one name in `tokenizer.ggml.pre` stands for.
 
-    Names of one `family` split text alike; the flags are llama.cpp's defaults, before the file's own keys.
+    Names of one `family` split text the same way; the flags are llama.cpp's defaults, before the file's own keys.
     """
 
     name: str
@@ -286,8 +286,8 @@ class PreTokenizer(NamedTuple):
     no_default_bos: bool = False  # without the BOS id 11 that other BPE models have by default
     newline_runs: bool = False  # a word of line breaks that is a token is that token (Gemma 4)
     prepend_space: bool = False  # a word not of line breaks that has no U+2581 in front gets one (mmBERT)
-    lowercase: bool = True  # the whitespace model makes words lower case, where the file does not say
-    always_add_bos: bool = False  # BOS is added even where the file says not to (Gemma 4)
+    lowercase: bool = True  # the whitespace model lowercases words, unless the file says otherwise
+    always_add_bos: bool = False  # BOS is added even if the file says not to (Gemma 4)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -296,7 +296,7 @@ class PreTokenizer(NamedTuple):
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The patterns as llama.cpp has them."""
+        """The patterns as in llama.cpp."""
         return tuple(stage.pattern for stage in self.stages if stage.pattern)
 
 

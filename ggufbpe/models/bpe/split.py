@@ -1,18 +1,18 @@
-r"""Plain text to words: the pre-tokenizer, by a registry entry. The reference engine.
+r"""Plain text to words: pre-tokenization by a registry entry, in the reference engine.
 
     text fragment -> [this file] -> words -> merge.py
 
-llama.cpp runs the patterns of a list one after the other; each splits the pieces that the ones before left,
-sees nothing beyond the piece, and leaves what it does not match as a piece (src/unicode.cpp,
-unicode_regex_split). Done here on a *collapsed* text, in which
+llama.cpp runs the patterns of a list in order; each splits the pieces left by those before, sees nothing beyond the
+piece, and keeps unmatched text as a piece (src/unicode.cpp, unicode_regex_split). Here this is done on a *collapsed*
+text, in which
 
 - ASCII stands for itself and every other code point is one marker character for all code points that the
-  entry's patterns cannot tell apart: so a class is a handful of characters, for Python's `re` a bitmap;
-- U+00FF separates pieces. No set of a pattern contains it, so a look-ahead takes it for the end of the
+  entry's patterns cannot tell apart: so a class is a handful of characters, a bitmap to Python's `re`;
+- U+00FF separates pieces. No set of a pattern contains it, so a lookahead takes it for the end of the
   text, and one pass of `re.split` splits all pieces at once.
 
-Everything is linear in the text. Five rules would not be if a backtracking matcher ran them as written, or are no
-patterns at all: they are steps, plain functions at the end of this file.
+Everything is linear in the text. Five rules would not be linear in a backtracking matcher, or are not patterns
+at all: they are steps, plain functions at the end of this file.
 
 But: no merging, and no special tokens.
 """
@@ -46,8 +46,8 @@ from .registry import PreTokenizer, Stage
 
 SEPARATOR = "\xff"
 _MARKERS = range(0x80, 0xFF)
-_MARKER_CACHE = 1 << 16  # code points; a text of all code points must not fill the memory
-_FINDALL_LIMIT = 1 << 24  # characters; a longer text is split as it is asked for, not into one list
+_MARKER_CACHE = 1 << 16  # code points; a text of all code points must not fill memory
+_FINDALL_LIMIT = 1 << 24  # characters; a longer text is split lazily, not into one list
 
 
 class Piece(NamedTuple):
@@ -84,7 +84,7 @@ class Splitter:
         return list(self.iterate(text))
 
     def iterate(self, text: str) -> Iterable[str]:
-        """The same, one by one where the text is so long that a list would fill the memory."""
+        """The same, lazily for a text so long that a list would fill memory."""
         is_ascii = text.isascii()
         collapsed = text if is_ascii else self._alphabet.collapse(text)
         for split in self._stages:
@@ -101,8 +101,8 @@ class Splitter:
     def stages(self, text: str) -> list[list[Piece]]:
         """The pieces of `text` after each stage, for tracing; those after the last one are the words.
 
-        Alternatives are counted from 0, as `option_texts` gives them for the stage's rule. What a step does is
-        its alternative 0, but for steps that follow a rule of several, whose alternatives these are then.
+        Alternatives are counted from 0, as `option_texts` gives them for the stage's rule. The pieces of a step have
+        alternative 0, unless its rule has several, which they then have.
         """
         collapsed = self._alphabet.collapse(text)
         pieces = [Piece(None, 0, len(text))] if text else []
@@ -134,7 +134,7 @@ def splitter(entry: PreTokenizer) -> Splitter:
 
 
 def _labelled(alphabet: _Alphabet, stage: Stage) -> Callable[[str], Iterator[Piece]]:
-    """What a stage makes of one collapsed piece, with the alternative that took each part."""
+    """The pieces that a stage makes of one collapsed piece, with the alternative that took each."""
     groups = (f"({alphabet.emit(parse(text))})" for text in option_texts(stage.rule))
     pattern = re.compile("|".join(groups))
 
@@ -151,7 +151,7 @@ def _labelled(alphabet: _Alphabet, stage: Stage) -> Callable[[str], Iterator[Pie
     if stage.step is None:
         return matched
     cut = _STEPS[stage.step](alphabet, stage)
-    by_beginning = stage.step == "letters_joined_by_spaces"  # what a part is shows there; else at its end
+    by_beginning = stage.step == "letters_joined_by_spaces"  # where the alternative shows; else at the end
 
     def parted(text: str) -> Iterator[Piece]:
         end = 0
@@ -164,7 +164,7 @@ def _labelled(alphabet: _Alphabet, stage: Stage) -> Callable[[str], Iterator[Pie
 
 
 def _restored(pieces: list[str], text: str) -> list[str]:
-    """`pieces` of the collapsed text as the words of the text itself; ASCII pieces are theirs already."""
+    """`pieces` of the collapsed text as words of the original text; ASCII pieces already are."""
     ends = list(accumulate(map(len, pieces)))
     for index in compress(range(len(pieces)), map(not_, map(str.isascii, pieces))):
         pieces[index] = text[ends[index] - len(pieces[index]) : ends[index]]
@@ -180,15 +180,15 @@ def _restored_lazily(pieces: Iterable[str], text: str) -> Iterator[str]:
 
 
 class _Alphabet(dict[int, int]):
-    """The collapsed alphabet of one entry; as a dictionary, the table that `str.translate` asks."""
+    """The collapsed alphabet of one entry; a dictionary, as the table for `str.translate`."""
 
     def __init__(self, sets: Iterable[CharSet]) -> None:
         super().__init__()
         self._sets = tuple(sets)
         self._markers: dict[tuple[bool, ...], int] = {}
         ranges = [r for s in self._sets for term in s.terms for r in term.ranges]
-        # Every membership that a non-ASCII code point can have, tried at a point of each interval that the
-        # ranges cut. A class letter that no code point there has costs a marker and does no harm.
+        # Every membership that a non-ASCII code point can have, tried at one point of each interval between the
+        # borders of ranges. A class that no code point there has costs a marker and does no harm.
         points = {0x80, 0x110000} | {p for low, high in ranges for p in (low, high + 1) if p > 0x7F}
         for point in sorted(points):
             for letter in CLASS_LETTERS:
@@ -217,7 +217,7 @@ class _Alphabet(dict[int, int]):
         return f"[{inside}]" if inside else r"[^\0-\xff]"
 
     def emit(self, node: Node) -> str:
-        """The pattern for Python's `re` that does the same on collapsed text."""
+        """The equivalent pattern for Python's `re` on collapsed text."""
         if isinstance(node, Chars):
             return self.bracket(node.set)
         if isinstance(node, Sequence):
@@ -232,7 +232,7 @@ class _Alphabet(dict[int, int]):
         return (item if isinstance(node.item, Chars) else f"(?:{item})") + count
 
 
-# ---- steps: what is no pattern, or would not be linear as one -------------------------------------------
+# ---- steps: rules that are not patterns, or not linear as one -------------------------------------------
 
 
 def _digit_groups(alphabet: _Alphabet, stage: Stage) -> Callable[[str], str]:
@@ -253,7 +253,7 @@ def _digit_groups(alphabet: _Alphabet, stage: Stage) -> Callable[[str], str]:
 def _thousands(alphabet: _Alphabet, stage: Stage) -> Callable[[str], str]:
     r"""Cut runs of ASCII digits before each group of three, counted from the right.
 
-    What `(?=(\d{3})+(?!\d))` does, which looks ahead to the end of the run from every digit.
+    Does what `(?=(\d{3})+(?!\d))` does, which looks ahead to the end of the run from every digit.
     """
     digits = re.compile(f"{alphabet.emit(parse(stage.rule))}")
 
@@ -275,9 +275,9 @@ def _trailing_white_space(alphabet: _Alphabet, stage: Stage) -> Callable[[str], 
 def _blocks_of_white_space(alphabet: _Alphabet, stage: Stage) -> Callable[[str], str]:
     r"""Cut long runs of white space as the pattern of the next stage would, in blocks of 512.
 
-    That pattern asks `\s*[\r\n]+` first, which looks through the whole run for a line break, and then takes
-    512 characters: quadratic in the length of the run. A run that no line break follows is surely a series of
-    such blocks while more than 512 remain, and certainly begins a word.
+    That pattern first tries `\s*[\r\n]+`, which scans the whole run for a line break, and then takes 512 characters:
+    quadratic in the length of the run. A run that no line break follows is a series of such blocks while more than
+    512 remain, and begins a word.
     """
     blank, space = (alphabet.emit(option) for option in options(parse(stage.rule)))
     runs = re.compile(f"(?<!{blank}){blank}{{1025,}}(?!{space})")
@@ -290,10 +290,10 @@ def _blocks_of_white_space(alphabet: _Alphabet, stage: Stage) -> Callable[[str],
 
 
 def _letters_joined_by_spaces(alphabet: _Alphabet, stage: Stage) -> Callable[[str], str]:
-    r"""Split by the stage's rule, then join words of letters that a single space parts.
+    r"""Split by the stage's rule, then join words of letters separated by a single space.
 
-    What `(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+` does, where a backtracking matcher remembers every turn of both
-    loops: ten million letters fill the memory.
+    Does what `(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+` does, for which a backtracking matcher remembers every iteration of
+    both loops: ten million letters fill memory.
     """
     find = re.compile(alphabet.emit(parse(stage.rule))).findall
     is_contraction = re.compile(alphabet.emit(options(parse(stage.rule))[0])).fullmatch
@@ -303,7 +303,7 @@ def _letters_joined_by_spaces(alphabet: _Alphabet, stage: Stage) -> Callable[[st
 
     def join(text: str) -> str:
         parts: list[str] = []
-        open_word = False  # whether the word before can go on
+        open_word = False  # whether the previous word can continue
         for word in find(text):
             if not (open_word and continues(word)):
                 parts.append(SEPARATOR)

@@ -2,7 +2,7 @@
 
     BytePairText -> [this file] -> models/steps.py -> trace/
 
-They are the steps that text.py runs, one at a time.
+The same steps as in text.py, one at a time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ...vocab import Vocabulary
     from .text import BytePairText
 
-_KEPT = 1 << 16  # characters of words that are kept merged
+_KEPT = 1 << 16  # characters of merged words that are cached
 
 
 class Merging(Protocol):
@@ -52,7 +52,7 @@ class Merging(Protocol):
 
 
 class MergeTracer(Tracer):
-    """What all models that merge have in common."""
+    """What all models that merge share."""
 
     def __init__(self, text: Merging) -> None:
         self._vocabulary = text.vocabulary
@@ -77,7 +77,7 @@ class MergeTracer(Tracer):
                 yield Merge(rank, left, right, 0, self._encoder.score(left, right))
 
     def _word(self, text: str, at: int, offsets: Offsets, cuts: tuple[Cut, ...]) -> EncodedWord:
-        """A word that begins at byte `at` of what `offsets` is made of."""
+        """A word that begins at byte `at` of the text that `offsets` belongs to."""
         merged = self._merged[text]
         symbols = tuple(
             Symbol(text, offsets.start(at + start), offsets.end(at + end), ids, is_token, dropped)
@@ -109,7 +109,7 @@ class BytePairTracer(MergeTracer):
         return splitter(self._text.vocabulary.pre_tokenizer)
 
     def steps(self, fragment: str | bytes, start: int) -> Iterator[Step]:
-        """Parts, pieces, and the words of each piece."""
+        """The parts, the pieces, and the words of each piece."""
         for part in self._text.parts(fragment):
             first, last = start + part.start, start + part.end
             if part.token is not None:
@@ -142,7 +142,7 @@ class BytePairTracer(MergeTracer):
         from .tables import compiled_splitter
 
         data = fragment.encode() if isinstance(fragment, str) else fragment
-        if not data.isascii():  # what cannot be decoded is U+FFFD
+        if not data.isascii():  # undecodable bytes are U+FFFD
             data = utf8.decode(data).encode("utf-8", "surrogatepass")
         return compiled_splitter(self._vocabulary.pre_tokenizer).count_words(data)
 
@@ -157,7 +157,7 @@ class BytePairTracer(MergeTracer):
 
 
 def stages_of(entry: PreTokenizer) -> tuple[TracedStage, ...]:
-    """The stages of a pre-tokenizer, with what is matched in each."""
+    """The stages of a pre-tokenizer, with the rules that each matches."""
     patterns = [tuple(filter(None, option_texts(stage.pattern))) for stage in entry.stages]
     added = [
         () if stage.step else tuple(option_texts(stage.rule))[len(pattern) :]
@@ -170,7 +170,7 @@ def stages_of(entry: PreTokenizer) -> tuple[TracedStage, ...]:
 
 
 def _words_with_cuts(stages: list[list[Piece]]) -> Iterator[tuple[int, int, list[Piece]]]:
-    """(start, end, the piece in which it was after each stage) of each word."""
+    """(start, end, the piece that it was in after each stage) of each word."""
     at = [0] * len(stages)
     for word in stages[-1]:
         for number, pieces in enumerate(stages):
@@ -180,7 +180,7 @@ def _words_with_cuts(stages: list[list[Piece]]) -> Iterator[tuple[int, int, list
 
 
 class _Merged(NamedTuple):
-    """A word merged, wherever in the text it stands: positions are bytes of its own UTF-8."""
+    """A merged word, independent of its place in the text: positions are bytes of its own UTF-8."""
 
     written: str
     whole: str | None
@@ -190,7 +190,7 @@ class _Merged(NamedTuple):
 
 
 class _MergedWords(dict[str, _Merged]):
-    """Words by their text, merged when first asked for. A full cache is emptied: the merges of a word are many."""
+    """Words by their text, merged on first use. A full cache is emptied: a word has many merges."""
 
     def __init__(self, text: Merging) -> None:
         super().__init__()
@@ -239,7 +239,7 @@ def _merge_word(text: Merging, word: str) -> _Merged:
 
 
 def merge(encoder: WordEncoder, written: str) -> tuple[tuple[Merge, ...], list[str]]:
-    """The merges of a word as it is written, in order, and the symbols that they leave."""
+    """The merges of a written word, in order, and the symbols that they leave."""
     symbols = list(written)
     merges = tuple(
         Merge(rank, symbols[left], symbols[right], left, encoder.score(symbols[left], symbols[right]))

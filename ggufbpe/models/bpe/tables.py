@@ -1,8 +1,8 @@
-"""A registry entry as the numbers that the compiled splitter is made from.
+"""A registry entry as the numbers from which the compiled splitter is made.
 
     registry entry -> pattern.py -> trees -> [this file] -> _native.Splitter
 
-The forms are those of `src/split/automaton.h` (programs) and `src/bind_split.cpp` (sets).
+The formats are those of `src/split/automaton.h` (programs) and `src/bind_split.cpp` (sets).
 """
 
 from __future__ import annotations

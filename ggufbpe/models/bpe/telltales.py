@@ -1,12 +1,12 @@
-"""Tokens that tell how the training text of a vocabulary was cut, and what each family of pre-tokenizers cuts.
+"""Tokens that reveal how the training text of a vocabulary was cut, and which of them each family cuts.
 
     vocabulary -> [this file] -> vocab/, which warns of a doubtful `tokenizer.ggml.pre`; models/bpe/families.py
 
-A merge never crosses a word boundary: where several years are tokens, digits were not cut into threes. This is
-what can be told in a fraction of a millisecond, each time a file is opened. families.py judges by all tokens.
+A merge never crosses a word boundary: if several years are tokens, digits were not cut into threes. This check
+takes a fraction of a millisecond, each time a file is opened. families.py judges by all tokens.
 
 Measured on the 13 byte-level vocabularies of llama.cpp under all 29 families: the right one is never doubted, and
-269 of the 298 wrong ones are that families.py doubts by the share of tokens that they cut.
+269 of the 298 wrong ones are, of those that families.py doubts by the share of tokens that they cut.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from collections.abc import Container
 from .merge import byte_level
 from .registry import PreTokenizer
 
-_PRESENT = 0.2  # from this share of its strings on, a vocabulary has a feature; a small one has few of them
+_PRESENT = 0.2  # a vocabulary has a feature if it has this share of its strings; a small one has few of them
 _FEWEST = 4  # telltale tokens: fewer may have been added by hand
 
-# What the strings of a feature have in common, and the strings, of which a vocabulary that has it has some for tokens.
+# What the strings of a feature have in common, and the strings; some are tokens of a vocabulary that has the feature.
 FEATURES: dict[str, tuple[str, ...]] = {
     "two digits": tuple(map(str, range(10, 100))),
     "three digits": tuple(map(str, range(100, 1000, 7))),
@@ -92,7 +92,7 @@ def has_feature(tokens: Container[str], feature: str) -> bool:
 
 
 def telltales(entry: PreTokenizer, tokens: Container[str]) -> list[str]:
-    """Texts of tokens that `entry` would never let form; none where there are too few to tell."""
+    """Texts of tokens that `entry` would never let form; none if there are too few to tell."""
     found: list[str] = []
     for cut, feature in zip(CUT_BY.get(entry.family, ""), FEATURES):
         if cut == "x" and has_feature(tokens, feature):

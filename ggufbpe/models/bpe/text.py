@@ -2,8 +2,8 @@
 
     fragment -> parts -> split.py -> words -> merge.py -> ids
 
-Models that do more override two of the steps: `parts` takes tokens out of plain text, `pieces` says which parts of it
-are split. Here neither does anything.
+Models that do more override one of two steps: `parts` takes tokens out of plain text, `pieces` gives the parts of it
+that are split. Here neither does anything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Splits(Protocol):
-    """Plain text to words: a `Splitter`, or what remembers its words."""
+    """Plain text to words: a `Splitter`, or a cache of one."""
 
     def iterate(self, text: str) -> Iterable[str]:
         """The words of `text`."""
@@ -71,7 +71,7 @@ class BytePairText:
             self.word_ids.clear()
 
     def tracer(self) -> Tracer:
-        """Its steps one at a time: see steps.py."""
+        """The tracer of its steps: see steps.py."""
         from .steps import BytePairTracer
 
         return BytePairTracer(self)
@@ -81,15 +81,15 @@ class BytePairText:
         yield PlainPart(None, self.plain(fragment), 0, len(fragment))
 
     def pieces(self, text: str) -> Iterator[tuple[str, int]]:
-        """What of plain text is split, and at which character each piece begins."""
+        """The parts of plain text that are split, and at which character each begins."""
         yield text, 0
 
     def plain(self, fragment: str | bytes) -> str:
-        """A fragment as text, one character for each of its own, spaces escaped where the model wants it."""
+        """A fragment as text, one character for each of its own, with spaces escaped if the model wants it."""
         escape = self.vocabulary.pre_tokenizer.escape_whitespaces
         if isinstance(fragment, str):
             return escape_spaces(fragment) if escape else fragment
-        # The byte is replaced before decoding: an overlong form of the space stays one.
+        # The byte is replaced before decoding, so an overlong form of the space stays.
         return utf8.decode(fragment.replace(b" ", SPACE.encode()) if escape else fragment)
 
     def words(self, fragment: str | bytes) -> list[str]:
@@ -98,7 +98,7 @@ class BytePairText:
         return [word for piece, _ in self.pieces(plain) for word in self.splitter.iterate(piece)]
 
     def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
-        """The ids, in tuples of one a word, many of them at a time."""
+        """The ids, one tuple per word, many words at a time."""
         for part in self.parts(fragment):
             if part.token is not None:
                 yield ((part.token,),)

@@ -1,1 +1,1 @@
-"""What tells the steps of each tokenizer model that is no byte pair encoding; imported when steps are asked for."""
+"""The tracers of the tokenizer models other than byte pair encoding; imported when steps are asked for."""

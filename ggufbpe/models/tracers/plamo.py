@@ -1,9 +1,9 @@
-"""The steps of PLaMo: what is left out or read in another way, the segments, and the lattice of each.
+"""The steps of PLaMo: text that is left out or read as another, the segments, and the lattice of each.
 
     PlamoText (models/plamo.py) -> [this file] -> models/steps.py -> trace/
 
-A segment is a word here. Its lattice has what the table of suffixes gives at each character, from the last to the
-first, and scores are counted as llama.cpp counts them, in whole ten-thousandths.
+A segment is a word here. Its lattice is what the table of suffixes gives at each character, from the last to the
+first, with scores in whole ten-thousandths, as in llama.cpp.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class PlamoTracer(Tracer):
         symbols: list[Symbol] = []
         tokens: list[WordToken] = []
         for edge in lattice.best.edges:
-            at, behind = characters[edge.position], characters[edge.position + edge.length]
-            span = start + read.bounds[at], start + read.bounds[behind]
+            at, after = characters[edge.position], characters[edge.position + edge.length]
+            span = start + read.bounds[at], start + read.bounds[after]
             if edge.token is not None:
                 symbols.append(Symbol(edge.text, *span, (edge.token,), True))
                 tokens.append(WordToken(edge.token, *span, "symbol"))
@@ -79,7 +79,7 @@ class PlamoTracer(Tracer):
         return EncodedWord(word, tuple(tokens))
 
     def _edges(self, text: str, data: list[bytes], places: list[int]) -> Iterator[Edge]:
-        """All that the table gives, in the order in which it is tried."""
+        """All edges that the table gives, in the order in which they are tried."""
         for at, steps in self._text.suffixes.steps_from_end(text):
             for length, token, score in steps:
                 piece = text[at : at + length] if token >= 0 else _written(data[at])
@@ -105,7 +105,7 @@ def _written(data: bytes) -> str:
 
 
 def _changes(read: Characters, segments: list[tuple[int, int]], start: int) -> Iterator[Change]:
-    """What is in no segment, and bytes that are read as another character than they are."""
+    """Text in no segment, and bytes that are read as another character than they are."""
     done = 0
     for first, end in [*segments, (len(read.text),) * 2]:
         for at in range(done, end):

@@ -1,4 +1,4 @@
-"""The steps of RWKV: the tokens that stand at each place, of which the longest is taken.
+"""The steps of RWKV: the tokens that match at each place, of which the longest is taken.
 
 RWKVText (models/rwkv.py) -> [this file] -> models/steps.py -> trace/
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RWKVTracer(Tracer):
-    """The `Tracer` (models/steps.py) of RWKV. What it gives as words are the matches."""
+    """The `Tracer` (models/steps.py) of RWKV. Its words are the matches."""
 
     splits = False
 
@@ -52,7 +52,7 @@ class RWKVTracer(Tracer):
         return sum(1 for _ in self._text.spans(fragment))
 
     def spellings(self, piece: str) -> list[str]:
-        """The token that has just these bytes, else one that is written so in the vocabulary."""
+        """The token that has exactly these bytes, else one that the vocabulary writes this way."""
         data = piece.encode("utf-8", "surrogateescape")
         found = self._trie.longest(data, 0)
         exact = [self._tokens[found[0]]] if found is not None and found[1] == len(data) else []

@@ -40,7 +40,7 @@ class SpmTracer(MergeTracer):
             yield self._word(word, 0, utf8.Offsets(word, bounds), ())
 
     def _words(self, fragment: str | bytes, start: int) -> Iterator[tuple[str, list[int]]]:
-        """The words, and where each character of one begins and the last one ends, one by one: a text may be long."""
+        """Yields each word, and where its characters begin and the last one ends; lazily, since a text may be long."""
         plain = self._text.plain(fragment)
         ends = chain((found.start() for found in self._text.word_ends.finditer(plain)), [len(plain)])
         if isinstance(fragment, bytes):

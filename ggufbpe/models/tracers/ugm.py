@@ -2,8 +2,8 @@
 
     UnigramText (models/ugm.py) -> [this file] -> models/steps.py -> trace/
 
-No token stands across the end of a word, so every path leads through it: the best path of the text is made of the best
-paths of its words, each with the total of those before it to begin with.
+No token crosses the end of a word, so every path passes through it: the best path of the text consists of the best
+paths of its words, each starting with the total of those before it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class UnigramTracer(Tracer):
             yield from self._without_lattices(normalized, start)
             return
         total = 0.0
-        held: list[EncodedWord] = []  # the last token of the first one may go on
+        held: list[EncodedWord] = []  # the last token of the first one may continue
         for first, end in self._text.word_bounds(text):
             lattice = word_lattice(tuple(self._edges(text[first:end])), end - first, total)
             assert lattice is not None
@@ -74,8 +74,8 @@ class UnigramTracer(Tracer):
             for token, run in groupby(lattice.best.edges, key=lambda edge: edge.token):
                 for edges in [list(run)] if token == self.unknown else ([edge] for edge in run):
                     at = first + edges[0].position
-                    behind = first + edges[-1].position + edges[-1].length
-                    span = start + starts[at], start + ends[behind - 1]
+                    after = first + edges[-1].position + edges[-1].length
+                    span = start + starts[at], start + ends[after - 1]
                     is_unknown = token == self.unknown
                     goes_on = is_unknown and at == first and held and held[0].tokens[-1].id == token
                     piece = "".join(edge.text for edge in edges)
@@ -100,17 +100,17 @@ class UnigramTracer(Tracer):
         return Word(text, *span, 0, (), written, None, (), ())
 
     def _edges(self, text: bytes) -> Iterator[Edge]:
-        """All ways on from each character."""
+        """All edges from each character."""
         for token, start, end, score in self._lattice.ways(text):
             yield Edge(token, _shown(text[start:end]), start, end - start, score)
 
     @made_once
     def _is_finite(self) -> bool:
-        """Whether all scores are, so that each character can be reached."""
+        """Whether all scores are finite, so that each character can be reached."""
         return isfinite(sum(self._lattice.scores)) and isfinite(self._lattice.unknown_score)
 
     def _without_lattices(self, normalized: Normalized, start: int) -> Iterator[EncodedWord]:
-        """The words where tokens may stand across their ends: each token is of the word in which it begins."""
+        """The words if tokens may cross their ends: each token belongs to the word in which it begins."""
         text, starts, ends = normalized
         path = self._lattice.best_path(text)[::-1]
         for first, end in self._text.word_bounds(text):
@@ -122,9 +122,9 @@ class UnigramTracer(Tracer):
                     Symbol(_shown(text[first:stop]), word.start, start + ends[stop - 1], (), False)
                 )
             while path and path[-1][1] < end:
-                token, at, behind = path.pop()
-                span = start + starts[at], start + ends[behind - 1]
-                symbols.append(Symbol(_shown(text[at:behind]), *span, (token,), token != self.unknown))
+                token, at, after = path.pop()
+                span = start + starts[at], start + ends[after - 1]
+                symbols.append(Symbol(_shown(text[at:after]), *span, (token,), token != self.unknown))
             symbols = [each._replace(is_unknown=not each.is_token) for each in symbols]
             tokens = tuple(
                 WordToken(each.ids[0], each.start, each.end, "symbol" if each.is_token else "unknown")
@@ -136,7 +136,7 @@ class UnigramTracer(Tracer):
     # ---- normalization ----
 
     def _changes(self, data: bytes, normalized: Normalized, start: int) -> Iterator[Change]:
-        """What became something else, and what went."""
+        """Text that changed, and text that was dropped."""
         done = 0
         for (first, end), places in _spans(normalized):
             yield from self._gone(data, done, first, start)
@@ -198,9 +198,9 @@ def _shown(data: bytes) -> str:
 
 
 def _spans(normalized: Normalized) -> Iterator[tuple[tuple[int, int], slice]]:
-    """The parts of a text that became something, each with the place of that in the normalized text.
+    """The parts of a text that became something, each with its place in the normalized text.
 
-    What a replacement has in it besides spaces stands for the same part as these do: it is one with them.
+    A replacement that contains spaces and other characters stands for one part of the text: they are not separated.
     """
     part, first = (0, 0), 0
     for at, (start, end) in enumerate(zip(normalized.starts, normalized.ends)):

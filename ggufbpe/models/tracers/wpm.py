@@ -1,4 +1,4 @@
-"""The steps of WordPiece: what becomes of each character, words, and the tokens that stand at each place of one.
+"""The steps of WordPiece: what each character becomes, words, and the tokens that match at each place of a word.
 
 WordPieceText (models/wpm.py) -> [this file] -> models/steps.py -> trace/
 """
@@ -28,7 +28,7 @@ from ..steps import (
 if TYPE_CHECKING:
     from ..wpm import WordPieceText
 
-_CONTINUES = "##"  # in vocab.txt, before what goes on with a word
+_CONTINUES = "##"  # in vocab.txt, before pieces that continue a word
 
 
 class WordPieceTracer(Tracer):
@@ -92,8 +92,8 @@ class WordPieceTracer(Tracer):
                 found = [Symbol(SPACE + word, start, last, (self.unknown,), False, is_unknown=True)]
                 break
             first = bounds[max(at - 1, 0)][0]
-            behind = bounds[end - 2][1] if end - 1 > max(at - 1, 0) else first
-            found.append(Symbol(self._tokens[taken], first, behind, (taken,), True))
+            after = bounds[end - 2][1] if end - 1 > max(at - 1, 0) else first
+            found.append(Symbol(self._tokens[taken], first, after, (taken,), True))
             at = end
         tokens = tuple(
             WordToken(each.ids[0], each.start, each.end, "unknown" if each.is_unknown else "symbol")
@@ -107,7 +107,7 @@ class WordPieceTracer(Tracer):
         return sum(1 for _ in re.finditer("[^ ]+", text.translate(self._normalizer)))
 
     def spellings(self, piece: str) -> list[str]:
-        """As the file has it, or "##ing" as vocab.txt does; what begins a word has a space there, or may be meant."""
+        """As in the file, or "##ing" as in vocab.txt; a piece that begins a word has a space there, or may be meant."""
         text = escape_spaces(piece)
         return [text, text.removeprefix(_CONTINUES), SPACE + text]
 

@@ -10,8 +10,8 @@ namespace ggufbpe {
 namespace {
 
 constexpr size_t GROUP = 256;              // words whose slots are fetched together
-constexpr size_t FLUSH = 1 << 14;          // words that wait at most until the missing ones are encoded
-constexpr size_t SPACED = 1 << 17;         // bytes of a text without its white space that are encoded at a time
+constexpr size_t FLUSH = 1 << 14;          // the most words that wait for missing ones to be encoded
+constexpr size_t SPACED = 1 << 17;         // bytes of a text without its white space, encoded at a time
 constexpr size_t POLL_EVERY = 1 << 14;     // k-mers
 constexpr size_t LONG_PIECE = 1 << 17;     // bytes of words that are worth a poll
 
@@ -99,7 +99,7 @@ void BPEModel::encode_k_mers(const Part &part, Scratch &scratch, Sink &ids, cons
     const unsigned char *data = part.data;
     size_t size = part.size;
     if (ids.spans()) write_k_mer_spans(part, scratch, *ids.spans(), poll);
-    if (escape_spaces_) {  // this comes first in llama.cpp, and a k-mer is six bytes of what it gives
+    if (escape_spaces_) {  // llama.cpp escapes first, and a k-mer is six bytes of the result
         scratch.changed.clear();
         Pace pace(poll);
         for (size_t i = 0; i < size; ++i) {
@@ -125,7 +125,7 @@ void BPEModel::encode_k_mers(const Part &part, Scratch &scratch, Sink &ids, cons
 void BPEModel::write_k_mer_spans(const Part &part, Scratch &, Spans &spans, const Poll &poll) const {
     Pace pace(poll);
     const auto size_of = [&](size_t at) -> size_t { return escape_spaces_ && part.data[at] == ' ' ? 3 : 1; };
-    size_t written = 0, first = 0;  // of the k-mer: its bytes so far, and where it begins
+    size_t written = 0, first = 0;  // of the k-mer: bytes so far, and where it begins
     for (size_t at = 0; at < part.size; ++at) {
         pace.count(1);
         for (size_t i = 0; i < size_of(at); ++i) {
@@ -138,7 +138,7 @@ void BPEModel::write_k_mer_spans(const Part &part, Scratch &, Spans &spans, cons
     if (written) spans.push(part.data + first, part.size - first);
 }
 
-// Text whose white space is dropped, so that it may be cut in the middle of a run of it.
+// Text whose white space is dropped, so that it may be cut in the middle of a run of white space.
 void BPEModel::encode_spaced(const Part &part, Scratch &scratch, Sink &ids, const Poll &poll) const {
     for (size_t at = 0; at < part.size;) {
         const size_t end = part.size - at > SPACED ? spaced_words_->cut(part.data, part.size, at + SPACED, poll) : part.size;
@@ -171,7 +171,7 @@ void BPEModel::encode_text(const unsigned char *text, size_t size, Scratch &scra
         scratch.replaced.clear();
         if (scratch.is_outdated()) scratch.tables = cache_.tables();
         while (splitter_->words(scratch.split, poll)) {
-            // No text has more ids than bytes, but for a space that is written as U+2581, which may fall back to its three
+            // A text has at most as many ids as bytes, except for a space written as U+2581, which may fall back to its three
             // bytes; a cached word is written four ids at a time.
             const size_t bytes = scratch.split.starts[scratch.split.word_count] - scratch.split.starts[0];
             int32_t *to = ids.room((escape_spaces_ ? 3 : 1) * bytes + 8);
@@ -225,7 +225,7 @@ void BPEModel::split(const Splitter &splitter, const unsigned char *text, size_t
     }
 }
 
-// The words of a block, of which `readable` bytes may be read; returns where the ids end that were written from `to` on.
+// The words of a block, of which `readable` bytes may be read. Writes ids from `to` on; returns where they end.
 int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scratch &scratch, int32_t *to, Sink &ids,
                                 const Poll &poll) const {
     const uint32_t *starts = scratch.split.starts.data();
@@ -234,7 +234,7 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
     WordTable::Found *found = scratch.found.data();
     WordKey keys[GROUP];
     size_t buckets[GROUP];
-    size_t kept = 0;  // words in `found` that wait for one that is missing
+    size_t kept = 0;  // words in `found` that wait for a missing one
     Spans *const spans = ids.spans();
     if (spans && scratch.found_words.size() < scratch.found.size()) scratch.found_words.resize(scratch.found.size());
     scratch.missing.clear();
@@ -300,7 +300,7 @@ int32_t *BPEModel::encode_words(const unsigned char *text, size_t readable, Scra
     return to;
 }
 
-// A word that is too long for the table, and for its ids to be kept twice.
+// A word that is too long for the table, and for two copies of its ids.
 int32_t *BPEModel::encode_very_long(const unsigned char *word, size_t size, Scratch &scratch, int32_t *to, Sink &ids,
                                     const Poll &poll) const {
     if (ids.only_counts()) {

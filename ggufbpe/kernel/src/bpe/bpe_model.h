@@ -1,9 +1,9 @@
-// Byte pair encoding of plain text: words, looked up in a cache of all that were seen, and merged if they are new.
+// Byte pair encoding of plain text: words are looked up in a cache, and merged if they are new.
 //
 //     text -> split/ -> words -> cache.h -> ids
-//                                   ^ what is missing: merger.h
+//                                   ^ new words: merger.h
 //
-// Two kinds of models on top of it have a step of their own before: own_steps.h.
+// Two kinds of models built on it have a step of their own first: own_steps.h.
 
 #pragma once
 
@@ -38,14 +38,14 @@ public:
 protected:
     struct Scratch;
 
-    // With ranks of tokens in place of merges, as of MergeTable.
+    // With ranks of tokens in place of merges, as in MergeTable.
     BPEModel(std::shared_ptr<const Strings> tokens, const std::vector<uint32_t> &ranks, std::shared_ptr<const Splitter> splitter,
              const MergeOptions &options, size_t cache_bytes, const Poll &poll);
 
     const Splitter &splitter() const { return *splitter_; }
     const Merger &merger() const { return merger_; }
 
-    // Gives each word, with spaces as U+2581 where they are so written.
+    // Gives each word, with spaces as U+2581 if they are written so.
     void split(const Splitter &splitter, const unsigned char *text, size_t size, Scratch &scratch, const TakesWord &take,
                const Poll &poll) const;
 
@@ -79,7 +79,7 @@ private:
     Merger merger_;
     bool escape_spaces_;
     std::unique_ptr<const KMers> k_mers_;              // null in models without this step
-    std::unique_ptr<const SpacedWords> spaced_words_;  // as well
+    std::unique_ptr<const SpacedWords> spaced_words_;  // likewise
 };
 
 }  // namespace ggufbpe

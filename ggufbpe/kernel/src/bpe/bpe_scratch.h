@@ -1,4 +1,4 @@
-// What BPEModel needs for a call, and for the words in it that are new.
+// The memory of a BPEModel during a call, and of the new words in it.
 
 #pragma once
 
@@ -20,8 +20,8 @@ inline size_t id_count(const WordTable::Found &found) {
 struct BPEModel::Missing {
     Merger::Word word;
     WordKey key;
-    size_t place;        // where it was looked for
-    size_t same_as = 0;  // which of the different ones it is
+    size_t place;        // where it was looked up
+    size_t same_as = 0;  // which of the distinct ones it is
 };
 
 struct BPEModel::Scratch : CachingModel::Scratch {
@@ -29,20 +29,20 @@ struct BPEModel::Scratch : CachingModel::Scratch {
     std::string shown;    // a word with spaces as U+2581
     Splitter::Scratch split;
     Merger::Scratch merge;
-    std::vector<WordTables> replaced;  // in this block: what was found in them is still to be copied
-    // Of the words that are looked up together: what they are, which ones are missing, and the different ones of these.
+    std::vector<WordTables> replaced;  // in this block: words found in them are still to be copied
+    // Of the words looked up together: the results, the missing ones, and the distinct ones of these.
     std::vector<WordTable::Found> found;
-    std::vector<Merger::Word> found_words;  // the words of these, where spans are wanted
-    ChangedText lowered;                    // as well: what is written in lower case
+    std::vector<Merger::Word> found_words;  // the words themselves, if spans are wanted
+    ChangedText lowered;                    // likewise: the changes by lower case
     std::vector<Missing> missing;
     std::vector<uint32_t> slots;
     std::vector<Merger::Word> words;
     std::vector<WordKey> word_keys;
     std::vector<Merger::Result> results;
     std::vector<WordTable::Found> new_founds;
-    std::vector<uint32_t> to_encode;          // which of the different ones are not in the former table either,
+    std::vector<uint32_t> to_encode;          // which of the distinct ones are not in the former table either,
     std::vector<Merger::Word> words_to_encode;  // and these
-    std::deque<std::vector<uint32_t>> long_ids;  // records of words that are not in a table
+    std::deque<std::vector<uint32_t>> long_ids;  // records of words not in a table
 
     size_t bytes() const override {
         return CachingModel::Scratch::bytes() + changed.capacity() + split.bytes() + merge.bytes() +

@@ -49,7 +49,7 @@ public:
     }
 
 private:
-    static constexpr size_t CODE_POINTS = 0x200;  // all of the alphabet is below
+    static constexpr size_t CODE_POINTS = 0x200;  // the whole alphabet is below
 
     char characters_[256][2];
     uint8_t sizes_[256];

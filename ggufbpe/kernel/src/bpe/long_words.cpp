@@ -10,7 +10,7 @@ namespace ggufbpe {
 namespace {
 
 constexpr size_t WORTH_QUEUE = 512;       // symbols; for fewer, searching all ranks is faster than a queue
-constexpr size_t WORTH_ROWS = 1024;       // symbols; from here on all pairs of a rank are merged together
+constexpr size_t WORTH_ROWS = 1024;       // symbols; from here on, all pairs of a rank are merged together
 constexpr size_t POLL_EVERY = 1 << 20;    // merges
 constexpr size_t SORTS_A_SYMBOL = 32;     // how often a place may be sorted, on average, before rows are given up
 constexpr uint32_t NOWHERE = UINT32_MAX;  // no place in a word
@@ -26,7 +26,7 @@ uint64_t pop(std::vector<uint64_t> &queue) {
     return item;
 }
 
-// Where the lowest rank is, the leftmost of equal ones. In two simple loops, of which compilers make vector instructions.
+// Where the lowest rank is, the leftmost of equal ones. Two simple loops, which compilers turn into vector instructions.
 ALWAYS_INLINE uint32_t place_of_lowest_by_any(const uint32_t *ranks, size_t count) {
     uint32_t lowest = ranks[0];
     for (size_t i = 1; i < count; ++i) lowest = std::min(lowest, ranks[i]);
@@ -91,7 +91,7 @@ Merge SymbolChain::merge_of_pair_at(const MergeTable &table, size_t at) const {
     return next_[at] < count_ ? table.merge(symbols_[at], symbols_[next_[at]]) : NO_MERGE;
 }
 
-// Makes one symbol of the pair at a place. The merges of the two pairs that it is in then are left to the caller.
+// Makes one symbol of the pair at a place. The caller updates the merges of the two pairs that it is then in.
 void SymbolChain::join_pair(uint32_t at) {
     const uint32_t right = next_[at], after = next_[right];
     symbols_[at] = merges_[at].result;
@@ -100,8 +100,8 @@ void SymbolChain::join_pair(uint32_t at) {
     if (after < count_) before_[after] = at;
 }
 
-// Searches the lowest rank anew for each merge. That takes the square of the length, but few instructions a symbol and no
-// unpredictable branch, of which a queue has one for each of its levels.
+// Searches for the lowest rank anew before each merge. Quadratic in the length, but few instructions a symbol and no
+// unpredictable branch; a queue has one at each of its levels.
 void SymbolChain::merge_by_search(const MergeTable &table) {
     uint32_t *const ranks = ranks_.room(count_);
     for (size_t i = 0; i < count_; ++i) ranks[i] = merges_[i].rank;
@@ -120,7 +120,7 @@ void SymbolChain::merge_by_search(const MergeTable &table) {
 }
 
 // A priority queue of pairs. An item is rank and place in one number; it is stale if the pair at its place has another rank
-// than when it was queued.
+// than when it was pushed.
 void SymbolChain::merge_by_queue(const MergeTable &table, const Poll &poll) {
     queue_.clear();
     Pace pace(poll);
@@ -155,7 +155,7 @@ void SymbolChain::add_to_row(uint32_t at) {
             row.is_queued = true;
             push(queue_, rank);
         }
-    } else if (at < row.first) {  // stays sorted: where tokens share a score, a merge makes another of its own rank here
+    } else if (at < row.first) {  // stays sorted: where tokens share a score, a merge makes another pair of its own rank here
         next_in_row_[at] = row.first;
         before_in_row_[row.first] = at;
         before_in_row_[at] = NOWHERE;
@@ -205,8 +205,8 @@ size_t SymbolChain::sort_row(Row &row, Pace &pace) {
 }
 
 // The pairs of one rank are a row, in the order of their places: all of them are merged in one pass through the word, so the
-// time for a symbol does not grow with the word, and memory is read in order. False, with the chain as far as it came, where
-// rows would be sorted again and again; trained merges do not cause that.
+// time per symbol does not grow with the word, and memory is read in order. False, with the chain as far as it got, if rows
+// would have to be sorted again and again; trained merges do not cause that.
 bool SymbolChain::merge_by_rank(const MergeTable &table, const Poll &poll) {
     struct EmptyRows {  // for the next word, whatever happens to this one
         std::vector<Row> &rows;
@@ -254,7 +254,7 @@ bool SymbolChain::merge_by_rank(const MergeTable &table, const Poll &poll) {
             if (merges_[right].exists()) remove_from_row(right);
             join_pair(at);
             merges_[at] = NO_MERGE;
-            // In the order in which rows stay sorted: of this row the places are in front, of others they are last.
+            // In the order that keeps rows sorted: new places go to the front of this row, to the end of others.
             const Merge merge = merge_of_pair_at(table, at);
             const bool is_next = merge.exists() && merge.rank == rank;
             if (is_next) set_merge(at, merge);

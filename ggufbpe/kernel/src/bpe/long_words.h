@@ -1,4 +1,4 @@
-// One long word at a time: the shorter ones by searching all ranks, longer ones in n log n or better.
+// One long word at a time: shorter ones by searching all ranks, longer ones in n log n or better.
 
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace ggufbpe {
 
-// A word as a chain of symbols. A symbol's place is where it began, counted in symbols that were not merged yet, and each
-// knows the places of its neighbours. The memory is used again for the next word: some 50 bytes a symbol.
+// A word as a chain of symbols. A symbol's place is where it began, counted in symbols before merging, and each knows the
+// places of its neighbours. The memory, some 50 bytes a symbol, is reused for the next word.
 class SymbolChain {
 public:
     // A longer word has no places.
@@ -28,7 +28,7 @@ public:
     size_t bytes() const;
 
 private:
-    // The places of all pairs of one rank, as a list through next_in_row_ and before_in_row_.
+    // The places of all pairs of one rank, linked through next_in_row_ and before_in_row_.
     struct Row {
         uint32_t first = UINT32_MAX, last = UINT32_MAX;
         bool is_sorted = true, is_queued = false;
@@ -47,10 +47,10 @@ private:
     Buffer<Symbol> symbols_;
     Buffer<uint32_t> next_, before_, next_in_row_, before_in_row_;
     Buffer<Merge> merges_;          // of a symbol and the next one
-    Buffer<uint32_t> ranks_;        // of the same, where all of them are searched
-    std::vector<uint64_t> queue_;   // a heap: of rank and place, or of ranks that have a row
+    Buffer<uint32_t> ranks_;        // of the same, if all of them are searched
+    std::vector<uint64_t> queue_;   // a heap of rank and place, or of ranks that have a row
     std::vector<Row> rows_;         // by rank; empty ones between words
-    std::vector<uint32_t> places_;  // of a row that is sorted
+    std::vector<uint32_t> places_;  // of the row being sorted
 };
 
 }  // namespace ggufbpe

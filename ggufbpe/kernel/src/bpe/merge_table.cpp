@@ -1,5 +1,5 @@
-// Building the table. It is most of the time that opening a model takes, so nothing in it waits for memory one by one: merges
-// are taken in groups, and each step is done for a whole group while what the next step reads is on its way.
+// Building the table. It is most of the time of opening a model, so nothing waits for memory one item at a time: merges are
+// taken in groups, and each step is done for a whole group while the memory for the next step is on its way.
 
 #include "bpe/merge_table.h"
 
@@ -15,27 +15,27 @@ namespace ggufbpe {
 namespace {
 
 constexpr size_t GROUP = 32;                      // merges whose symbols are looked up together
-constexpr size_t STEPS_A_MERGE = 64;              // what reading one takes, in bytes that are looked at
+constexpr size_t STEPS_A_MERGE = 64;              // the cost of reading one, in bytes looked at
 constexpr size_t MOST_STRINGS = size_t(1) << 28;  // tokens, or merges
-constexpr size_t MOST_JOINED = 100;               // characters that merges join to a space after them
+constexpr size_t MOST_JOINED = 100;               // characters that merges join to a following space
 constexpr size_t MOST_GROUPS = 6;                 // of ASCII characters: each makes the splitter's tables larger
 
-// A text of which the symbol is wanted, and how far the look-up has come.
+// A text whose symbol is wanted, and how far the lookup has got.
 struct Part {
     std::string_view text;
     uint64_t hash;
-    int64_t likely;  // as Strings::likely() has it
+    int64_t likely;  // as from Strings::likely()
     Symbol symbol;
 };
 
-// A merge that is read.
+// A merge being read.
 struct Item {
     uint32_t rank;
-    bool is_guessed;  // merged.symbol is known, and its text is not made
+    bool is_guessed;  // merged.symbol is known without making its text
     Part left, right, merged;
 };
 
-// Cuts a merge at its first space, not counting one that begins it. False if there is nothing on one of the sides.
+// Cuts a merge at its first space, not counting one that begins it. False if one of the sides is empty.
 bool cut_merge(std::string_view text, Item &item) {
     const size_t space = text.size() > 1 ? text.find(' ', 1) : std::string_view::npos;
     if (space == std::string_view::npos || space + 1 == text.size()) return false;
@@ -44,8 +44,8 @@ bool cut_merge(std::string_view text, Item &item) {
     return true;
 }
 
-// Guesses which token a merge makes. Merges mostly stand in the order of the tokens that they make, so it is the one of the
-// merge before or the next one. Where tokens are equal, the guess could be the second of two, of which the first counts.
+// Guesses which token a merge makes. Merges are mostly in the order of the tokens that they make, so it is that of the
+// previous merge or the next one. With equal tokens, the guess could be the second of two, of which the first counts.
 class Guesser {
 public:
     explicit Guesser(const Strings &tokens) : tokens_(tokens), may_guess_(tokens.are_different()) {}
@@ -85,7 +85,7 @@ uint32_t last_character(std::string_view text) {
 
 }  // namespace
 
-// Which ASCII characters merges have side by side where they join.
+// Which ASCII characters stand side by side where merges join.
 class AsciiJoins {
 public:
     void add(std::string_view left, std::string_view right) {
@@ -150,7 +150,7 @@ MergeTable::MergeTable(std::shared_ptr<const Strings> tokens, const Strings &mer
     pairs_ = PairTable(pairs, symbol_count(), poll);
 }
 
-// More of them than MOST_JOINED are of no use, and need not be known.
+// More than MOST_JOINED of them are useless, and need not be known.
 void MergeTable::note_joined_to_space(uint32_t character) {
     if (joined_to_spaces_.size() > MOST_JOINED) return;
     const auto place = std::lower_bound(joined_to_spaces_.begin(), joined_to_spaces_.end(), character);
@@ -197,7 +197,7 @@ std::vector<PairTable::Pair> MergeTable::read_merges(const Strings &merges, cons
     Guesser guesser(*tokens_);
     AsciiJoins ascii_joins;
     std::vector<Item> items(GROUP);
-    std::vector<char> merged;  // texts that were not guessed
+    std::vector<char> merged;  // texts of results that were not guessed
     Pace pace(poll);
     for (size_t from = 0; from < merges.size(); from += GROUP) {
         const size_t end = std::min(from + GROUP, merges.size());
@@ -308,8 +308,8 @@ void MergeTable::find_characters() {
     }
 }
 
-// At byte level llama.cpp looks up single bytes of the symbol's UTF-8, so only ASCII ones can be found. In models of scores it
-// does so where there is no <0xXX> (src/llama-vocab.cpp: llama_vocab::byte_to_token).
+// At byte level llama.cpp looks up single bytes of the symbol's UTF-8, so only ASCII ones can be found. Models with scores do
+// so for bytes without a <0xXX> (src/llama-vocab.cpp: llama_vocab::byte_to_token).
 int32_t MergeTable::id_of_byte(unsigned char byte) const {
     int64_t id = Strings::NOT_FOUND;
     if (!options_.byte_encode) {

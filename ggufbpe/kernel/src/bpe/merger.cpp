@@ -26,10 +26,10 @@ void check_length(const Word &word, bool is_byte_level, const Poll &poll) {
                             " GiB to merge; the limit is " + std::to_string(SymbolChain::LONGEST));
 }
 
-// The numbers of all words, the short ones first and by their sizes: loops then run as often as for the word before, which
+// The numbers of all words, the short ones first, sorted by size: loops then run as often as for the previous word, which
 // makes their branches predictable. Returns how many are short.
 size_t sort_by_size(const Word *words, size_t count, std::vector<uint32_t> &numbers) {
-    constexpr size_t SIZES = SHORT_WORD + 2;  // from 0 on; the last one is of all longer words
+    constexpr size_t SIZES = SHORT_WORD + 2;  // from 0 on; the last one is for all longer words
     uint32_t places[SIZES + 1] = {0};
     const auto size_of = [](const Word &word) { return std::min(word.size, SHORT_WORD + 1); };
     for (size_t i = 0; i < count; ++i) ++places[size_of(words[i]) + 1];
@@ -42,7 +42,7 @@ size_t sort_by_size(const Word *words, size_t count, std::vector<uint32_t> &numb
 
 }  // namespace
 
-// Source: src/llama-vocab.cpp, llm_tokenizer_bpe_session::tokenize. The byte of a space is written as U+2581 already.
+// Source: src/llama-vocab.cpp, llm_tokenizer_bpe_session::tokenize. Spaces are already U+2581.
 bool Merger::gets_space(const Word &word) const {
     if (!word.size || word.data[0] == ' ') return false;
     unsigned length;
@@ -50,7 +50,7 @@ bool Merger::gets_space(const Word &word) const {
     return first != '\n' && first != MergeTable::ESCAPED_SPACE;
 }
 
-// The words as they are to be merged, which hold until the next are asked for.
+// The words ready for merging, valid until the next call.
 const Word *Merger::with_spaces(const Word *words, size_t count, Scratch &scratch) const {
     if (!table_.options().prepend_space) return words;
     size_t size = 0;
@@ -105,7 +105,7 @@ void Merger::append_spans(const Word &word, const int32_t *ids, size_t count, Sc
     merge_for_spans(word, scratch, spans, poll);
 }
 
-// The same where lengths do not tell.
+// The same where lengths do not suffice.
 void Merger::merge_for_spans(const Word &word, Scratch &scratch, Spans &spans, const Poll &poll) const {
     const Word written = *with_spaces(&word, 1, scratch);
     const size_t before = written.size - word.size;

@@ -1,9 +1,9 @@
-// A word to ids: byte pair encoding by tables. ggufbpe/bpe.py, compiled.
+// A word to ids: byte pair encoding by tables. ggufbpe/models/bpe/merge.py, compiled.
 //
 //     word -> whole_words.h -> is it a token? -> short_words.h, long_words.h or very_long_words.h, by its length -> ids
 //                                                merge_table.h
 //
-// But: no cache, and no text; words come from split/splitter.h.
+// No cache, and no text: words come from split/splitter.h.
 
 #pragma once
 
@@ -30,14 +30,14 @@ public:
     using Word = ggufbpe::Word;
     using Result = WordIds;
 
-    // As of MergeTable.
+    // As in MergeTable.
     Merger(std::shared_ptr<const Strings> tokens, const Strings &merges, const MergeOptions &options, const Poll &poll)
         : table_(std::move(tokens), merges, options, poll) {}
     Merger(std::shared_ptr<const Strings> tokens, const std::vector<uint32_t> &ranks, const MergeOptions &options,
            const Poll &poll)
         : table_(std::move(tokens), ranks, options, poll) {}
 
-    // Memory of one caller at a time, to be used again.
+    // Memory of one caller at a time, reused between calls.
     struct Scratch {
         Ids ids;
         SymbolChain chain;
@@ -54,7 +54,7 @@ public:
     // that cannot be merged in windows.
     void encode(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
 
-    // How many ids that would be; of a very long word, without memory for all of them. What is in scratch.ids is lost.
+    // How many ids encode() would append; for a very long word, without memory for all of them. Overwrites scratch.ids.
     size_t count(const unsigned char *word, size_t size, Scratch &scratch, const Poll &poll) const;
     static bool is_very_long(size_t size) { return ggufbpe::is_very_long(size); }
 

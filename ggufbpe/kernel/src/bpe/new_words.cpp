@@ -1,4 +1,4 @@
-// The words of a block that the cache does not have: encoded together, and put into it.
+// The words of a block that the cache lacks: encoded together, then cached.
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 namespace ggufbpe {
 
-// A new word often comes several times: finds the different ones of those that are missing.
+// New words often repeat: finds the distinct ones among those that are missing.
 void BPEModel::find_different(Scratch &scratch) {
     size_t size = 64;
     while (size < 2 * scratch.missing.size()) size *= 2;
@@ -34,7 +34,7 @@ void BPEModel::find_different(Scratch &scratch) {
     }
 }
 
-// Takes those of the different words that are in the former table from there; the others are left to be encoded.
+// Takes the distinct words that the former table has from there; the others are left to be encoded.
 void BPEModel::find_in_former(Scratch &scratch) const {
     const WordTable *former = scratch.tables.former.get();
     scratch.new_founds.resize(scratch.words.size());
@@ -47,7 +47,7 @@ void BPEModel::find_in_former(Scratch &scratch) const {
     }
 }
 
-// The ids of the words that are not in the table, which are put there.
+// Encodes the words that are not in the table, and puts them there.
 void BPEModel::encode_missing(Scratch &scratch, const Poll &poll) const {
     find_different(scratch);
     find_in_former(scratch);
@@ -82,7 +82,7 @@ void BPEModel::encode_missing(Scratch &scratch, const Poll &poll) const {
     for (const Missing &missing : scratch.missing) scratch.found[missing.place] = scratch.new_founds[missing.same_as];
 }
 
-// Instead of a table that is full. False while another thread is about to replace it: then what is new is not kept.
+// Replaces a full table. False while another thread is about to replace it: then new words are not kept.
 bool BPEModel::take_next_tables(Scratch &scratch) const {
     WordTables next = next_tables(scratch);
     if (next.current == scratch.tables.current) return false;
@@ -93,8 +93,8 @@ bool BPEModel::take_next_tables(Scratch &scratch) const {
     return true;
 }
 
-// Puts the ids of a word into the table, if it is not too long for that and the table `keeps` what comes; the answer holds
-// until the next are encoded.
+// Puts the ids of a word into the table, if the word is short enough and the table `keeps` more; the answer is valid until the
+// next words are encoded.
 WordTable::Found BPEModel::keep(const Merger::Word &word, const WordKey &key, const int32_t *ids, size_t count,
                                 Scratch &scratch, bool &keeps) const {
     WordTable::Found found;
@@ -107,7 +107,7 @@ WordTable::Found BPEModel::keep(const Merger::Word &word, const WordKey &key, co
     return {reinterpret_cast<uint64_t>(record), WordTable::IN_RECORD};
 }
 
-// The same of a word that was found in the former table, which this thread has until the next are encoded.
+// The same for a word found in the former table, which this thread holds until the next words are encoded.
 WordTable::Found BPEModel::keep(const Merger::Word &word, const WordKey &key, const WordTable::Found &former,
                                 Scratch &scratch, bool &keeps) const {
     WordTable::Found found;

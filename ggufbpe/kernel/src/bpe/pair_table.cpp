@@ -33,11 +33,11 @@ PairTable::PairTable(const std::vector<Pair> &pairs, size_t symbol_count, const 
     } while (!insert(pairs, poll));
 }
 
-// Chooses which bits of an entry hold what, and makes room for the buckets.
+// Chooses which bits of an entry hold what, and allocates the buckets.
 void PairTable::lay_out(int bucket_bits, int symbol_bits, int rank_bits, size_t rank_count, Ranks ranks, uint64_t odd) {
     while (2 * symbol_bits < bucket_bits + FILTER_BITS) ++symbol_bits;
     const auto width = [&] { return 2 * symbol_bits - bucket_bits + PROBE_BITS + rank_bits; };
-    // Results stand apart by their rank, which only one may have then.
+    // Results are stored separately by rank, which then must be unique.
     while (ranks == Ranks::SHARED && width() + symbol_bits > 64) ++bucket_bits;
 #if defined(GGUFBPE_RESULTS_APART)
     const bool has_results = ranks == Ranks::SHARED;  // tests: as with a million tokens and as many merges
@@ -48,7 +48,7 @@ void PairTable::lay_out(int bucket_bits, int symbol_bits, int rank_bits, size_t 
     if (bucket_bits > 40) throw std::invalid_argument("more tokens and merges than there are numbers for");
     results_.assign(has_results ? 0 : rank_count, 0);
     const size_t bucket_count = size_t(1) << bucket_bits;
-    // After the buckets, one that is always empty, and then the filters: in the same huge pages.
+    // After the buckets come one that is always empty and the filters, in the same huge pages.
     buckets_ = ZeroedArray<Bucket>();
     buckets_ = ZeroedArray<Bucket>(bucket_count + 1 + bucket_count / BUCKET_ENTRIES + 1);
     Reader &to = reader_;
@@ -68,7 +68,7 @@ void PairTable::lay_out(int bucket_bits, int symbol_bits, int rank_bits, size_t 
 
 // False if there is no room for one of them.
 bool PairTable::insert(const std::vector<Pair> &pairs, const Poll &poll) {
-    std::vector<uint8_t> used(reader_.bucket_count_, 0);  // entries of each bucket: small enough to stay in the cache
+    std::vector<uint8_t> used(reader_.bucket_count_, 0);  // entries of each bucket: small enough to stay in cache
     for (size_t begin = 0; begin < pairs.size(); begin += AT_ONCE) {
         if (begin) poll();
         for (size_t i = begin; i < std::min(begin + AT_ONCE, pairs.size()); ++i) {

@@ -1,10 +1,10 @@
 // The merges of a vocabulary as a table: what two symbols become, and at which rank.
 //
 // A bucket is a cache line of eight entries, one for each pair. A pair of symbols is first mixed by an invertible map: its
-// upper bits choose the bucket and the rest of it stands in the entry, so that an entry belongs to one pair only and nothing
-// has to be compared elsewhere. All eight are compared without a branch: whether two symbols have a merge is
-// unpredictable, and a mispredicted branch would cost more than the comparisons. Most pairs have none. A set of bits, one
-// for each pair and small enough to stay in the cache, tells nearly all of those, and their buckets are not fetched.
+// upper bits choose the bucket and the rest is stored in the entry, so an entry belongs to one pair only and nothing else has
+// to be compared. All eight are compared without a branch: whether two symbols have a merge is unpredictable, and a
+// mispredicted branch would cost more than the comparisons. Most pairs have none. A bit set, one bit for each pair and small
+// enough to stay in cache, rejects nearly all of those, and their buckets are not fetched.
 
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace ggufbpe {
 
-// The id of a token, or a number above the ids for a text that occurs in merges but is no token.
+// The id of a token, or a number above the ids for a text that occurs in merges but is not a token.
 using Symbol = uint32_t;
 
 // What a pair of symbols becomes, and how early: the lowest rank goes first.
@@ -38,12 +38,12 @@ public:
         Merge merge;
     };
 
-    // Where a pair is looked up. A pair that surely has no merge is looked up in a bucket that is always empty.
+    // Where a pair is looked up. A pair that certainly has no merge is looked up in a bucket that is always empty.
     struct Query {
         uint64_t tag, bucket;
     };
 
-    // What the table holds of a pair: all zeros where it has no merge.
+    // The table's entry for a pair: all zeros if it has no merge.
     struct Entry {
         uint64_t bits;
     };
@@ -51,23 +51,23 @@ public:
 private:
     static constexpr int BUCKET_ENTRIES = 8;
     static constexpr int PROBE_BITS = 3;
-    static constexpr int PROBES = 1 << PROBE_BITS;  // buckets where a pair may be: its own and on in steps of 1, 2, 3, …
-    static constexpr int FILTER_BITS = 6;           // a bucket has 64 bits that tell whether a pair may be in it
+    static constexpr int PROBES = 1 << PROBE_BITS;  // buckets where a pair may be: its own, then in steps of 1, 2, 3, …
+    static constexpr int FILTER_BITS = 6;           // each bucket has 64 bits for the pairs that may be in it
 
     struct alignas(64) Bucket {
-        // From the top: the rest of the mixed pair; at which probe it is found; rank + 1; the result, if there is room.
+        // From the top: the rest of the mixed pair; the probe that finds it; rank + 1; the result, if there is room.
         uint64_t entries[BUCKET_ENTRIES];  // filled from the first one on
     };
 
 public:
-    // The table as it is read. A loop takes its own copy, which the compiler can keep in registers.
+    // The table for reading. A loop takes its own copy, which the compiler can keep in registers.
     class Reader {
     public:
         // A symbol that is in no pair of the table.
         Symbol no_symbol() const { return no_symbol_; }
         Query query_of_nothing() const { return {0, bucket_count_}; }
 
-        // The first half of a look-up, which fetches the bucket; entry() is the second one.
+        // The first half of a lookup, which fetches the bucket; entry() is the second.
         Query query(Symbol left, Symbol right) const {
             Query query = first_probe(left, right);
             const uint64_t may_be_there = filters_[query.bucket] >> (query.tag >> (64 - FILTER_BITS)) & 1;
@@ -78,7 +78,7 @@ public:
 
         Entry entry(Query query) const {
             for (int probe = 0;; move_to_probe(query, ++probe)) {
-                uint64_t found = 0;  // an empty entry is 0, so it does no harm where it matches
+                uint64_t found = 0;  // an empty entry is 0, so its match does no harm
                 for (const uint64_t entry : buckets_[query.bucket].entries) {
                     found |= (entry & tag_bits_) == query.tag ? entry : 0;
                 }
@@ -108,13 +108,13 @@ public:
     private:
         friend PairTable;
 
-        // The pair as one number, at the top of 64 bits, times an odd one. That gives another number of as many bits for each
-        // pair, whose upper bits depend on all of the pair.
+        // The pair as one number, at the top of 64 bits, times an odd one: another number of as many bits for each pair, whose
+        // upper bits depend on all of the pair.
         Query first_probe(Symbol left, Symbol right) const {
             const uint64_t mixed = left * left_factor_ + right * right_factor_;
             return {mixed << bucket_bits_, mixed >> (64 - bucket_bits_)};
         }
-        // Hardly any bucket is full, so this branch is predictable; the one on what was found is not, and comes after it.
+        // Hardly any bucket is full, so this branch is predictable; the one on the result is not, and comes after it.
         bool is_last_probe(Query query, int probe) const {
             return !buckets_[query.bucket].entries[BUCKET_ENTRIES - 1] || probe == PROBES - 1;
         }
@@ -125,7 +125,7 @@ public:
 
         const Bucket *buckets_ = nullptr;
         const uint64_t *filters_ = nullptr;
-        const Symbol *results_ = nullptr;  // by rank, where an entry has no room for the result
+        const Symbol *results_ = nullptr;  // by rank, if an entry has no room for the result
         uint64_t left_factor_ = 0, right_factor_ = 0, bucket_count_ = 0, tag_bits_ = 0;
         Symbol no_symbol_ = 0;
         uint32_t rank_bits_ = 0, result_bits_ = 0;
@@ -134,7 +134,7 @@ public:
 
     PairTable() : PairTable({}, 0, NO_POLL) {}
 
-    // Whether each pair has a rank of its own.
+    // Whether each pair has its own rank.
     enum class Ranks { RISING, SHARED };
 
     // Symbols are below `symbol_count`. Of equal pairs the first counts.

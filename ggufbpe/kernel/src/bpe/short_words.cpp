@@ -13,7 +13,7 @@ constexpr uint32_t NO_RANK = Merge::NO_RANK;
 constexpr size_t LANES = 16;
 constexpr size_t TWO_VECTORS = 16;  // ranks; most words have no more
 
-// Where the lowest of the first `count` ranks is, the leftmost of equal ones; 0, where no pair stands, if there is none.
+// Where the lowest of the first `count` ranks is, the leftmost of equal ones; 0, which has no pair, if there is none.
 ALWAYS_INLINE size_t place_of_lowest(const uint32_t *ranks, size_t count) {
     size_t place = 0;
     uint32_t lowest = NO_RANK;
@@ -50,7 +50,7 @@ void set_merge(Lane &lane, size_t place, Merge merge) {
     lane.results[place] = merge.result;
 }
 
-// Merges the pair at a place, and fetches what the two pairs that the new symbol is in may become.
+// Merges the pair at a place, and fetches the merges of the two pairs that the new symbol is in.
 ALWAYS_INLINE void merge_pair(Lane &lane, size_t place, const PairTable::Reader &pairs) {
     const auto next_alive = [&](size_t from) { return from + 1 + lowest_bit(lane.alive >> (from + 1)); };
     const size_t right = next_alive(place), after = next_alive(right);
@@ -78,8 +78,8 @@ public:
 
     bool are_empty() const { return !running_; }
 
-    // One merge in each lane, and a new word in those where none is left. What the last merges led to is written in all lanes
-    // before the first is searched: a wide load of what was just stored in small pieces has to wait.
+    // One merge in each lane, and a new word in those that are done. The results of the last merges are written in all lanes
+    // before the first lane is searched: a wide load of data just stored in small pieces has to wait.
     void merge_once_in_each() {
         const PairTable::Reader pairs = table_.pairs();
         for (size_t i = 0; i < running_; ++i) {
@@ -143,8 +143,8 @@ private:
         for (size_t i = 1; i < lane.count; ++i) set_merge(lane, i, table_.merge(lane.symbols[i], lane.symbols[i + 1]));
     }
 
-    // Goes on in a lane whose lowest rank is at `place`. Returns how many lanes to go forward: 0 where another lane was put in
-    // the place of this one, because there was no word left for it.
+    // Continues in a lane whose lowest rank is at `place`. Returns how many lanes to go forward: 0 if another lane was moved
+    // here, because there was no word left for this one.
     ALWAYS_INLINE size_t merge_or_end(size_t i, size_t place, const PairTable::Reader &pairs) {
         if (!place) return end_word(i);
         merge_pair(*lanes_[i], place, pairs);

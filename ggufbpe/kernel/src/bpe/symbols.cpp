@@ -13,9 +13,9 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t STEPS_A_LOOKUP = 32;  // what finding a token takes, in bytes that are looked at
+constexpr size_t STEPS_A_LOOKUP = 32;  // the cost of finding a token, in bytes looked at
 
-// For short words, which need not ask.
+// For short words, which need no polls.
 struct NoPace {
     void count(size_t) {}
 };
@@ -45,7 +45,7 @@ size_t MergeTable::write_symbols(const Word &word, Symbol *symbols) const {
 size_t MergeTable::write_symbols(const Word &word, Symbol *symbols, const Poll &poll) const {
     size_t count = 0, read = 0;
     in_pieces(word.size, poll, [&](size_t, size_t end) {
-        while (end < word.size && (word.data[end] & 0xC0) == 0x80) ++end;  // not amid a character
+        while (end < word.size && (word.data[end] & 0xC0) == 0x80) ++end;  // not inside a character
         count += write_symbols({word.data + read, end - read}, symbols + count);
         read = end;
     });
@@ -63,7 +63,7 @@ template <typename Pacing>
 void MergeTable::append_paced(const Word &word, const Symbol *symbols, const uint32_t *starts, size_t count, Ids &ids,
                               Pacing &pace) const {
     const size_t token_count = tokens_->size();
-    size_t character = 0, byte = 0;  // how far the word was read
+    size_t character = 0, byte = 0;  // read so far
     for (size_t i = 0; i < count; ++i) {
         pace.count(1);
         if (symbols[i] < token_count) {
@@ -72,7 +72,7 @@ void MergeTable::append_paced(const Word &word, const Symbol *symbols, const uin
             const std::string &text = inner_[symbols[i] - token_count];
             pace.count(text.size() * STEPS_A_LOOKUP);
             append_bytes(text, ids);
-        } else {  // a character that the vocabulary does not know
+        } else {  // a character that the vocabulary lacks
             pace.count(4 * STEPS_A_LOOKUP);
             byte += size_of_characters({word.data + byte, word.size - byte}, starts[i] - character);
             character = starts[i];
@@ -97,8 +97,8 @@ void MergeTable::append_ids(const Word &word, const Symbol *symbols, const uint3
     append_paced(word, symbols, starts, count, ids, pace);
 }
 
-// push(start, end) for each byte of a symbol that is no token, if the byte has one: where it is in the symbol. A character that
-// the model writes with another length than the text stands as a whole for each of its bytes.
+// Calls push(start, end), positions in the symbol, for each byte of a symbol that is not a token, if the byte has one. A
+// character that the model writes with another length than the text counts as a whole for each of its bytes.
 template <typename Push>
 void MergeTable::find_bytes(const Word &symbol, Push push) const {
     const auto push_if_known = [&](unsigned char byte, size_t start, size_t end) {

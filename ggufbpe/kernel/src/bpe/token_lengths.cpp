@@ -9,7 +9,7 @@ namespace ggufbpe {
 namespace {
 
 constexpr std::string_view ESCAPED = "\xE2\x96\x81";
-constexpr size_t STEPS_A_TOKEN = 16;  // what one takes, in bytes that are looked at
+constexpr size_t STEPS_A_TOKEN = 16;  // the cost of one, in bytes looked at
 
 // The bytes that a token of GPT-2's alphabet stands for.
 uint32_t byte_level_length(std::string_view token) {

@@ -1,8 +1,8 @@
-// How many bytes of a text each token stands for, by which the spans of a word's tokens are found as fast as their ids.
+// How many bytes of a text each token stands for, so that the spans of a word's tokens are found as fast as their ids.
 //
-// A token has one length as a symbol that was merged. It stands for less than its text only as the token of a byte, and for
-// more only where a U+2581 of its text is one in the word, too, or a space in an overlong form; so where lengths add up to the
-// size of a word, each is right. Where they do not, the word is merged once more (Merger::append_spans).
+// A token has one length as a merged symbol. It stands for less than its text only as the token of a byte, and for more only
+// if a U+2581 of its text is one in the word, too, or a space in an overlong form; so if the lengths add up to the size of a
+// word, each is right. If they do not, the word is merged once more (Merger::append_spans).
 
 #pragma once
 

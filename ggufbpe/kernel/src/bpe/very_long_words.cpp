@@ -20,7 +20,7 @@ struct Seam {
     size_t id_count;                 // ids so far
 };
 
-// How many bytes a window may take of what is left: whole characters, unless the symbols are bytes.
+// How many bytes a window may take of the rest: whole characters, unless symbols are bytes.
 size_t window_size(const MergeTable &table, const Word &rest, size_t window) {
     size_t size = std::min(window, rest.size);
     if (table.options().byte_encode) return size;
@@ -28,7 +28,7 @@ size_t window_size(const MergeTable &table, const Word &rest, size_t window) {
     return size;
 }
 
-// How many of a window's symbols are kept: what follows the window may change those in its last sixteenth.
+// How many of a window's symbols are kept: the text after the window may change those in its last sixteenth.
 size_t count_kept(const SymbolChain &chain, size_t count) {
     const uint32_t limit = chain.starts()[count - 1] / 16 * 15;
     size_t kept = count;
@@ -40,14 +40,15 @@ size_t count_kept(const SymbolChain &chain, size_t count) {
 
 bool is_very_long(size_t size) { return size > WINDOW; }
 
-// From left to right. Of a window's symbols those near its end, which what follows may change, are left to the next window.
+// From left to right. Of a window's symbols those near its end, which the following text may change, are left to the next
+// window.
 //
-// Why that is exact: merges go on in two neighbouring parts of a word as they would in each alone until one takes a symbol
-// of both, and which of the two parts goes first does not depend on other parts. (What is next in a part is chosen as soon
-// as its rank is the lowest; if a rank is lower than the one before in its part, it is chosen at once. So parts take turns by
-// the highest rank so far, which each has by itself; equal ranks go from left to right.) Hence some symbols are the merged
-// word if, and only if, every two neighbours are the merged form of their own text. Within a window they are; between windows
-// the pair is merged by itself. Where its two symbols do not come out side by side, a larger window is taken.
+// Why that is exact: merges in two neighbouring parts of a word happen as they would in each alone until one takes a symbol of
+// both, and which of the two parts goes first does not depend on other parts. (A merge in a part is chosen once its rank is the
+// lowest of all; if its rank is lower than that of the previous merge in its part, at once. So parts take turns by the highest
+// rank so far, which each has by itself; equal ranks go from left to right.) Hence some symbols are the merged word if, and
+// only if, every two neighbours are the merged form of their own text. Within a window they are; between windows the pair is
+// merged separately. If its two symbols do not come out side by side, a larger window is taken.
 bool merge_in_windows(const MergeTable &table, const Word &word, SymbolChain &chain, CertainIds &to, const Poll &poll) {
     Ids &ids = to.ids;
     Seam seam{0, 0, 0, 0, ids.size()}, former = seam;
@@ -66,7 +67,7 @@ bool merge_in_windows(const MergeTable &table, const Word &word, SymbolChain &ch
             const size_t pair_count = chain.merge(table, pair, poll);
             if (pair_count == 2 && chain.symbols()[0] == seam.last && chain.symbols()[1] == first) {
                 seam.expected = first;
-                continue;  // merges the window again, since the chain has the pair now
+                continue;  // merges the window again, since the chain now holds the pair
             }
             if (former.start == seam.start) break;
             seam = former;
@@ -81,7 +82,7 @@ bool merge_in_windows(const MergeTable &table, const Word &word, SymbolChain &ch
         }
         table.append_ids(part, chain.symbols(), chain.starts(), kept, ids, poll);
         if (is_last) return true;
-        if (to.are_dropped) {  // the window before this one is certain
+        if (to.are_dropped) {  // the previous window is certain
             to.dropped += ids.drop_front(seam.id_count);
             seam.id_count = 0;
         }

@@ -1,4 +1,4 @@
-// Words of more than a few pages, in windows, so that the memory they take is that of a window.
+// Words of more than a few pages, merged in windows, so that they take only the memory of a window.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace ggufbpe {
 
-// Ids of a word; or how many, when those that are certain are dropped on the way.
+// Ids of a word; or only their number, if ids are dropped once they are certain.
 struct CertainIds {
     Ids &ids;
     const bool are_dropped;
@@ -21,7 +21,7 @@ struct CertainIds {
 
 bool is_very_long(size_t size);
 
-// Appends the ids of a very long word. False, with nothing appended, if windows were of no use.
+// Appends the ids of a very long word. False, with nothing appended, if windows are of no use.
 bool merge_in_windows(const MergeTable &table, const Word &word, SymbolChain &chain, CertainIds &to, const Poll &poll);
 
 }  // namespace ggufbpe

@@ -11,9 +11,9 @@ namespace ggufbpe {
 namespace {
 
 constexpr unsigned char OVERLONG = 0xC0;  // begins the overlong form of a space, which is not escaped: see Encoder::rewrite
-constexpr size_t GROUP = 32;  // words that are looked up together, each step for all of them before the next
+constexpr size_t GROUP = 32;  // words looked up together, each step for all of them before the next
 
-// Bytes that write_as_token() may write for a word of so many.
+// The most bytes that write_as_token() may write for a word of `size` bytes.
 constexpr size_t room_for(size_t size) { return 3 * size + 4; }
 
 bool may_be_whole(const MergeTable &table, const Word &word) {
@@ -24,7 +24,7 @@ bool may_be_whole(const MergeTable &table, const Word &word) {
            std::all_of(word.data, word.data + word.size, [](unsigned char byte) { return byte == '\n'; });
 }
 
-// Writes a word as it would stand in the vocabulary; returns its size.
+// Writes a word as in the vocabulary; returns its size.
 size_t write_as_token(const Word &word, const MergeOptions &options, char *to) {
     const char *const begin = to;
     for (size_t i = 0; i < word.size; ++i) {
@@ -50,7 +50,7 @@ int64_t find_whole_word(const MergeTable &table, const Word &word, std::vector<c
     written.resize(std::max(written.size(), room_for(word.size)));
     size_t size = 0, read = 0;
     in_pieces(word.size, poll, [&](size_t, size_t end) {
-        if (word.data[end - 1] == OVERLONG && end < word.size) ++end;  // not between the two bytes of a form
+        if (word.data[end - 1] == OVERLONG && end < word.size) ++end;  // not between the two bytes of an overlong space
         size += write_as_token({word.data + read, end - read}, table.options(), written.data() + size);
         read = end;
     });

@@ -1,4 +1,4 @@
-// Words that are one token as a whole, where the model ignores merges for those.
+// Words that are one token as a whole, in models that ignore merges for them.
 
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace ggufbpe {
 
-// The id of a word that is a token, Strings::NOT_FOUND for one that has to be merged. `written` is memory to be used again.
+// The id of a word that is a token, Strings::NOT_FOUND for one that has to be merged. `written` is reusable memory.
 int64_t find_whole_word(const MergeTable &table, const Word &word, std::vector<char> &written, const Poll &poll);
 
-// The same for those of `words` whose numbers are given, which must be short words (short_words.h). Those that are found get
-// their result, and their numbers are taken out.
+// The same for those of `words` whose numbers are given, which must be short words (short_words.h). Words that are found get
+// their result, and their numbers are removed.
 void find_whole_words(const MergeTable &table, const Word *words, std::vector<uint32_t> &numbers, WordIds *results, Ids &ids,
                       std::vector<char> &written);
 

@@ -1,4 +1,4 @@
-// A word as the merger takes it, and where it leaves the word's ids.
+// A word for the merger, and where its ids are.
 
 #pragma once
 

@@ -33,7 +33,7 @@ uint32_t code_point_of(const unsigned char *p, size_t size) {
     return c;
 }
 
-// Bytes that are not UTF-8 as llama.cpp reads them: what cannot be decoded as U+FFFD, all else in its shortest form.
+// Rewrites bytes that are not UTF-8 as llama.cpp reads them: undecodable ones as U+FFFD, all else in its shortest form.
 void rewrite(const unsigned char *p, const unsigned char *end, std::vector<unsigned char> &to, ChangedText *changes, Pace &pace) {
     to.clear();
     if (changes) changes->clear();
@@ -52,9 +52,9 @@ void rewrite(const unsigned char *p, const unsigned char *end, std::vector<unsig
 
 struct PlamoModel::Scratch : CachingModel::Scratch {
     std::vector<unsigned char> rewritten;
-    ChangedText changes;         // where spans are wanted: what that made longer or shorter
-    std::vector<int64_t> costs;  // of what is behind the last places, in a ring
-    Buffer<int32_t> path;        // what is taken at each character, from the last to the first: a token, or IN_BYTES
+    ChangedText changes;         // if spans are wanted: characters that this made longer or shorter
+    std::vector<int64_t> costs;  // of the text after each of the last places, in a ring
+    Buffer<int32_t> path;        // the choice at each character, from the last to the first: a token, or IN_BYTES
     size_t characters = 0;       // of the path
     Words words;
 
@@ -76,8 +76,8 @@ PlamoModel::PlamoModel(const Strings &tokens, const std::vector<int32_t> &scores
     find_joined(tokens, scores);
 }
 
-// What stands side by side in some token, or within a character. A token that ends a list also hides what is in front of it,
-// so that no word ends there.
+// The pairs of bytes that stand side by side in some token, or within a character. A token that ends a list also hides the text
+// before it, so that no word ends there.
 void PlamoModel::find_joined(const Strings &tokens, const std::vector<int32_t> &scores) {
     for (auto &row : joined_) row[2] = ~uint64_t(0);  // continuation bytes
     lengths_.resize(tokens.size());
@@ -104,18 +104,18 @@ std::unique_ptr<TextModel::Scratch> PlamoModel::new_scratch() const { return std
 
 // ---- text to words ----
 
-// Whether text may be cut at `p`, behind its beginning, whatever it is: behind ASCII, so that characters are told apart.
+// Whether any text may be cut at `p`, after its beginning: only after ASCII, where characters are certain.
 bool PlamoModel::may_cut(const unsigned char *p, const unsigned char *end) const {
     if (p[-1] >= 0x80) return false;
     unsigned length;
     unsigned char written[4];
     const uint32_t c = any_code_point_at(p, end, length);
     write_utf8(c, written);
-    if (is_joined(p[-1], written[0]) || c == BYTE_ORDER_MARK) return false;  // which is left out only where a fragment begins
+    if (is_joined(p[-1], written[0]) || c == BYTE_ORDER_MARK) return false;  // left out only at the beginning of a fragment
     return !cuts_segments_ || may_part_segments(p[-1], c);
 }
 
-// PLaMo-3's segments end before two spaces, whatever is before, for white space is in no marker.
+// PLaMo-3's segments end before two spaces, whatever comes before, since a marker has no white space.
 size_t PlamoModel::cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const {
     Pace pace(poll);
     const auto is_segment_end = [&](size_t at) {
@@ -162,7 +162,7 @@ void PlamoModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids
     spans->origin = origin;
 }
 
-// What is encoded by itself: all but a byte order mark in front, or PLaMo-3's segments.
+// The parts encoded separately: all but a byte order mark in front, or PLaMo-3's segments.
 template <typename Take>
 void PlamoModel::each_segment(const unsigned char *p, const unsigned char *end, Pace &pace, Take take) const {
     if (!cuts_segments_) {
@@ -179,7 +179,7 @@ void PlamoModel::each_segment(const unsigned char *p, const unsigned char *end, 
     }
 }
 
-// What is beyond Unicode is shown as U+FFFD.
+// Characters beyond Unicode are shown as U+FFFD.
 bool PlamoModel::words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
                        const Poll &poll) const {
     auto &own = static_cast<Scratch &>(scratch);
@@ -209,8 +209,8 @@ bool PlamoModel::words(const unsigned char *text, size_t size, TextModel::Scratc
     return true;
 }
 
-// The words of a segment, which wait for more where they are few. Where they end cannot be predicted, so it is first found
-// out for many bytes, then looked at.
+// The words of a segment, which are held back while they are few. Where they end is unpredictable, so ends are first found for
+// many bytes, then used.
 void PlamoModel::encode_segment(Segments::Segment segment, const unsigned char *end, Scratch &scratch, Sink &ids,
                                 Pace &pace) const {
     constexpr size_t AT_ONCE = 64;
@@ -231,7 +231,7 @@ void PlamoModel::encode_segment(Segments::Segment segment, const unsigned char *
     if (start < segment.end) add(segment.end);
 }
 
-// The ids of the words that wait. Text may be read up to `end`.
+// The ids of the held words. Text may be read up to `end`.
 void PlamoModel::look_up(const unsigned char *end, Scratch &scratch, Sink &ids, Pace &pace) const {
     const auto find = [&](const unsigned char *word, size_t size) {
         find_path(word, size, scratch, pace);
@@ -252,7 +252,7 @@ void PlamoModel::look_up(const unsigned char *end, Scratch &scratch, Sink &ids, 
 
 // ---- a word to ids ----
 
-// What is best at each place, from the last character to the first; of what costs the same the longest.
+// The best choice at each place, from the last character to the first; of equal costs the longest token.
 void PlamoModel::find_path(const unsigned char *word, size_t size, Scratch &scratch, Pace &pace) const {
     const size_t mask = ring_ - 1;
     scratch.costs.resize(ring_);

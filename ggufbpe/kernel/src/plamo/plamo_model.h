@@ -1,9 +1,9 @@
 // PLaMo-2 and PLaMo-3 on plain text: ggufbpe/models/plamo.py, compiled.
 //
 //     text -> segments (PLaMo-3) -> words -> cache.h -> ids
-//                                     ^ what is missing: the best path, from its end
+//                                     ^ new words: the best path, from its end
 //
-// Scores are whole numbers, so the best path of a text is that of its parts wherever no token goes across: these are words.
+// Scores are whole numbers, so the best path of a text is that of its parts wherever no token crosses: these are words.
 //
 // Source: src/llama-vocab.cpp, llm_tokenizer_plamo2.
 
@@ -23,8 +23,8 @@ namespace ggufbpe {
 
 class PlamoModel final : public CachingModel {
 public:
-    // `scores` are in ten-thousandths (suffixes.h), `byte_tokens` the 256 of single bytes. std::invalid_argument where there
-    // are fewer or more.
+    // `scores` are in ten-thousandths (suffixes.h), `byte_tokens` the 256 of single bytes; std::invalid_argument if there are
+    // fewer or more.
     PlamoModel(const Strings &tokens, const std::vector<int32_t> &scores, std::vector<int32_t> byte_tokens, bool cuts_segments,
                size_t cache_bytes, const Poll &poll = NO_POLL);
 

@@ -18,15 +18,14 @@ constexpr char BOUNDARY[] = "\xEE\xB8\x80";  // U+EE00
 
 size_t character_size(unsigned char lead) { return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4; }
 
-// The first of them lowest.
+// The first byte is the lowest.
 uint64_t eight_bytes(const unsigned char *p) {
     uint64_t bytes;
     std::memcpy(&bytes, p, 8);
     return IS_BIG_ENDIAN ? swap_bytes(bytes) : bytes;
 }
 
-// How many of the next eight bytes are characters that no run begins with that is cut out, and nothing else that is. Reads
-// eleven bytes.
+// How many of the next eight bytes are characters that begin no run or marker to be cut out. Reads eleven bytes.
 size_t plain_bytes(const unsigned char *p) {
     constexpr uint64_t ONES = 0x0101010101010101u, HIGH = 0x8080808080808080u;
     const uint64_t here = eight_bytes(p), next = eight_bytes(p + 1), third = eight_bytes(p + 2), fourth = eight_bytes(p + 3);
@@ -49,14 +48,14 @@ bool is_boundary(const unsigned char *p, const unsigned char *end) {
     return *p == 0xEE && end - p >= 3 && !std::memcmp(p, BOUNDARY, 3);
 }
 
-// White space to llama.cpp, and to Python, which takes four more for some.
+// White space to llama.cpp, and to Python, which counts four more characters.
 bool is_white_space(uint32_t c) {
     if (c < 0x80) return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1C && c <= 0x1F);
     const size_t behind = size_t(std::upper_bound(CLASS_STARTS, CLASS_STARTS + CLASS_RUNS, c) - CLASS_STARTS);
     return CLASS_LETTERS[behind - 1] == 'W';
 }
 
-// The size of what looks like a special token; 0 if it does not.
+// The size of a text that looks like a special token; 0 if it does not.
 size_t marker_size(const unsigned char *p, const unsigned char *end) {
     if (*p != '<' || size_t(end - p) < MARKER_SIZE || std::memcmp(p, MARKER, MARKER_SIZE)) return 0;
     const unsigned char *at = p + MARKER_SIZE;

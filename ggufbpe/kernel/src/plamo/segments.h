@@ -1,4 +1,4 @@
-// Plain text to the segments that PLaMo-3 encodes by themselves: PlamoText.segments of ggufbpe/models/plamo.py, compiled.
+// Plain text to the segments that PLaMo-3 encodes separately: PlamoText.segments of ggufbpe/models/plamo.py, compiled.
 
 #pragma once
 
@@ -11,7 +11,7 @@ namespace ggufbpe {
 
 class Segments {
 public:
-    // The text is UTF-8, with surrogates and what is beyond Unicode.
+    // The text is UTF-8, with surrogates and characters beyond Unicode.
     Segments(const unsigned char *text, const unsigned char *end) : at_(text), end_(end) {}
 
     struct Segment {
@@ -25,11 +25,11 @@ private:
     const unsigned char *run_end(Pace &pace) const;
 
     const unsigned char *at_, *end_;
-    const unsigned char *marker_end_ = nullptr;  // of what looked like a special token last
+    const unsigned char *marker_end_ = nullptr;  // of the last text that looked like a special token
 };
 
-// Whether a text may be cut before `c`, behind the byte `before`, without a change of segments: no run goes across, nor what
-// looks like a special token, in which there is no white space.
+// Whether a text may be cut before `c`, after the byte `before`, without changing segments: no run crosses the cut, nor a text
+// that looks like a special token, which has no white space.
 inline bool may_part_segments(unsigned char before, uint32_t c) {
     const auto is_space = [](uint32_t one) { return one == ' ' || (one >= '\t' && one <= '\r'); };
     return before != c && (is_space(before) || is_space(c));

@@ -25,7 +25,7 @@ struct Suffixes::Build {
     std::vector<Node> nodes{Node{ROOT, 0, ROOT, NO_TOKEN}};
     ZeroedArray<uint32_t> places = ZeroedArray<uint32_t>(LEAST_PLACES);  // nodes; ROOT where it is empty
 
-    // All tokens at once, a character more each time, so that what is shorter than a new node is there already.
+    // All tokens at once, one character more each time, so that shorter nodes than a new one exist already.
     void insert_all(const Strings &tokens, const std::vector<int32_t> &scores, Pace &pace) {
         struct Growing {
             uint32_t node, left;  // bytes in front of it
@@ -99,7 +99,7 @@ Suffixes::Suffixes(const Strings &tokens, const std::vector<int32_t> &scores, co
     lay_out(build, tokens, scores, pace);
 }
 
-// Each node where it is looked for. What is behind it, and what is shorter, has its place already.
+// Puts each node where it is looked up. The node after it, and the next shorter one, already have their places.
 void Suffixes::lay_out(const Build &build, const Strings &tokens, const std::vector<int32_t> &scores, Pace &pace) {
     size_t places = LEAST_PLACES;
     while (2 * places < 3 * build.nodes.size()) places *= 2;

@@ -1,8 +1,8 @@
-// What tokens end in, as a trie from their last character to their first: Suffixes of ggufbpe/models/plamo.py, compiled.
+// The suffixes of tokens, as a trie from the last character to the first: Suffixes of ggufbpe/models/plamo.py, compiled.
 //
 // A node is a suffix of a token. Read from its end, a text leads from node to node; each is the longest suffix that begins
-// at its place. A node is named by its place in a table that is looked up by the node behind and the character in front, so
-// that one look into memory finds all that is to be known of it.
+// at its place. A node's name is its place in a hash table keyed by the node after it and the character before that one, so
+// that one memory access finds everything about it.
 
 #pragma once
 
@@ -20,23 +20,23 @@ namespace ggufbpe {
 class Suffixes {
 public:
     static constexpr uint32_t ROOT = 0;
-    static constexpr int32_t IN_BYTES = -1;  // in place of a token: nothing more to take but the bytes of a character
+    static constexpr int32_t IN_BYTES = -1;  // in place of a token: only the bytes of a character are left to take
     static constexpr int32_t NOTHING = -2;   // nothing more to take
 
-    static constexpr int32_t UNKNOWN_SCORE = -10000000;  // ten-thousandths; of characters in bytes, and tokens that end a list
+    static constexpr int32_t UNKNOWN_SCORE = -10000000;  // ten-thousandths; of characters as bytes, and tokens that end a list
     static constexpr int32_t INVALID_SCORE = -20000000;  // of tokens that are never taken
-    static constexpr int32_t NOT_LOOKED_UP = INT32_MIN;  // of tokens that are not in the trie at all
+    static constexpr int32_t NOT_LOOKED_UP = INT32_MIN;  // of tokens not in the trie
 
-    // `tokens` are UTF-8. std::invalid_argument where there are not as many scores.
+    // `tokens` are UTF-8. std::invalid_argument if there are not as many scores.
     Suffixes(const Strings &tokens, const std::vector<int32_t> &scores, const Poll &poll);
 
-    // A token that may be taken, how many bytes it has, and the next shorter one, or IN_BYTES, or NOTHING.
+    // A token that may be taken, its length in bytes, and the next shorter one, or IN_BYTES, or NOTHING.
     struct Step {
         int32_t token, score;
         uint32_t size;
     };
 
-    // The node where `c` stands in front of what `node` is.
+    // The node of `c` followed by the suffix `node`.
     uint32_t next(uint32_t node, uint32_t c) const {
         const uint64_t bit = bit_of(c);
         for (;;) {
@@ -49,7 +49,7 @@ public:
         }
     }
 
-    // The longest token that begins where a node is; its `token` is IN_BYTES or NOTHING where there is none.
+    // The longest token that begins at a node's place; its `token` is IN_BYTES or NOTHING if there is none.
     const Step &first(uint32_t node) const { return nodes_[node].first; }
     // The next shorter one.
     const Step &shorter(int32_t token) const { return shorter_[static_cast<size_t>(token)]; }
@@ -60,8 +60,8 @@ private:
     static constexpr uint32_t IS_LAST = uint32_t(1) << 31;  // in `shorter`: nothing shorter is looked at
 
     struct Node {
-        uint32_t behind, c_plus_1;  // what it is found by; c_plus_1 is 0 in an empty place
-        uint64_t in_front;          // which characters may lead on: bits of hashes
+        uint32_t behind, c_plus_1;  // its key; c_plus_1 is 0 in an empty place
+        uint64_t in_front;          // which characters may come before: bits of hashes
         uint32_t shorter;
         Step first;
     };

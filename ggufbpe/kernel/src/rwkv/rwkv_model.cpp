@@ -11,11 +11,11 @@ namespace ggufbpe {
 
 namespace {
 
-constexpr size_t BLOCK = size_t(1) << 13;  // bytes between two looks at whether there is room
-constexpr size_t PLACES = 64;              // that are looked at together
+constexpr size_t BLOCK = size_t(1) << 13;  // bytes between two checks for room
+constexpr size_t PLACES = 64;              // looked at together
 constexpr size_t PAIRS = size_t(1) << 16;  // of bytes
 
-// The value of a hexadecimal digit; of what is none, what llama.cpp makes of it on machines with signed char.
+// The value of a hexadecimal digit; for other characters, llama.cpp's result on machines with signed char.
 unsigned digit(char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte >= 'a' && byte < 0x80 ? byte - 'a' + 10u : byte - unsigned('0');
@@ -44,7 +44,7 @@ void unescape(std::string_view token, std::string &to) {
 // The tokens as bytes, and their ids.
 struct RWKVModel::Unescaped {
     explicit Unescaped(const Strings &tokens) {
-        bytes.reserve(tokens.byte_size());  // unescaped they are no longer, so that none of them moves
+        bytes.reserve(tokens.byte_size());  // unescaped ones are not longer, so that none of them moves
         numbered.reserve(tokens.size());
         for (size_t i = 0; i < tokens.size(); ++i) {
             const size_t start = bytes.size();
@@ -109,9 +109,9 @@ void RWKVModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids,
     }
 }
 
-// The next words, from `at` on; returns where they end. None if the first one is longer than those that are kept.
+// The next words, from `at` on; returns where they end. None if the first one is too long for the cache.
 const unsigned char *RWKVModel::find_words(const unsigned char *at, const unsigned char *end, Words &words) const {
-    const unsigned char *start = at, *next = at + 1;  // of a word, and the place that is looked at
+    const unsigned char *start = at, *next = at + 1;  // of a word, and the current place
     while (words.count < Words::GROUP && next < end && static_cast<size_t>(next - start) <= WordTable::LONGEST) {
         const size_t places = std::min<size_t>(end - next, PLACES);
         uint64_t cuts = 0;

@@ -1,10 +1,10 @@
 // RWKV's tokenizer: the longest token at each place of a text, in bytes. ggufbpe/models/rwkv.py, compiled.
 //
 //     text -> words -> cache.h -> ids
-//                         ^ what is missing: longest_match.h
+//                         ^ new words: longest_match.h
 //
-// Where a token ends depends on all that is before it. But between two bytes that no token has side by side one ends whatever
-// is before them: there words are cut, and long texts for threads.
+// Where a token ends depends on everything before it. But between two bytes that no token has side by side one ends whatever
+// comes before: there words are cut, and long texts are divided among threads.
 
 #pragma once
 
@@ -23,7 +23,7 @@ namespace ggufbpe {
 
 class RWKVModel final : public CachingModel {
 public:
-    // `tokens` as the file has them, escaped; `unknown` stands for a byte where no token is.
+    // `tokens` as in the file, escaped; `unknown` stands for a byte where no token matches.
     RWKVModel(const Strings &tokens, int32_t unknown, size_t cache_bytes);
 
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;

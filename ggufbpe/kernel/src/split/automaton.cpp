@@ -16,7 +16,7 @@ constexpr char CLASS_NAMES[] = "LMNPSW-";
 constexpr uint32_t VERTICAL_TAB = 0x0B;
 constexpr size_t MOST_STATES = 8192;
 constexpr size_t MOST_PLACES = 20000;
-constexpr size_t MOST_STEPS = 1000000;  // of a compiler, which may do many for few places
+constexpr size_t MOST_STEPS = 1000000;  // of the compiler, which may take many for few places
 
 }  // namespace
 
@@ -48,7 +48,7 @@ bool CharSet::contains(uint32_t code_point, char class_letter) const {
 }
 
 Alphabet::Alphabet(const std::vector<CharSet> &sets) {
-    std::set<uint32_t> edges{0, 0x80};  // between two of them, a code point is in a set or not by its class alone
+    std::set<uint32_t> edges{0, 0x80};  // between two of them, only its class decides whether a code point is in a set
     for (const CharSet &set : sets) {
         for (const CharSet::Term &term : set.terms) {
             for (const auto &[low, high] : term.ranges) {
@@ -82,8 +82,8 @@ Alphabet::Alphabet(const std::vector<CharSet> &sets) {
 
 namespace {
 
-// A program compiled to places, as Thompson does it: each either reads a code point, checks the next one, goes on to
-// two others in order, or is the match.
+// A program compiled to places, in Thompson's way: each reads a code point, checks the next one, continues at two others in
+// order, or is the match.
 struct Place {
     static constexpr size_t NOT_YET = SIZE_MAX;
     enum Kind { READ, CHECK, FORK, JUMP, MATCH } kind;
@@ -102,7 +102,7 @@ public:
     std::vector<Place> places;
 
 private:
-    // Emits the part at position_; control goes on behind what was emitted.
+    // Emits the part at position_; control continues after the emitted places.
     void compile(int depth) {
         if (depth > 100) throw std::invalid_argument("a program that is nested too deep");
         if (++steps_ > MOST_STEPS) throw std::invalid_argument("a program that repeats too much");
@@ -140,7 +140,7 @@ private:
                     position_ = part;
                     compile(depth + 1);
                 };
-                const bool has_limit = most >= 0;  // as NO_LIMIT, other negative numbers have none
+                const bool has_limit = most >= 0;  // like NO_LIMIT, other negative numbers mean none
                 if (least < 0 || (has_limit && most < least)) throw std::invalid_argument("a repeat of no sense");
                 for (int i = 0; i < least - (!has_limit && least > 0); ++i) compile_part();
                 if (!has_limit) {
@@ -249,7 +249,7 @@ Automaton::Automaton(const Program &program, const Alphabet &alphabet) : classes
             List next, now(lists[state].rbegin(), lists[state].rend());  // a stack: the first one on top
             bool accepts = false;
             uint32_t this_round = ++round;
-            // `seen` serves the places of the next list; checks that hold go on among those of this one.
+            // `seen` serves the places of the next list; checks that hold continue within this one.
             while (!now.empty() && !accepts) {
                 const size_t at = now.back();
                 now.pop_back();
@@ -280,8 +280,8 @@ Automaton::Automaton(const Program &program, const Alphabet &alphabet) : classes
             accepts_.push_back(accepts);
         }
     }
-    // The start may come back as a later state of the same list; a match that has begun must not be taken for one that
-    // has not, but it cannot, since no pattern matches the empty text and what follows from there is the same.
+    // The start may recur as a later state of the same list; a match that has begun must not be taken for one that has not.
+    // It cannot, since no pattern matches the empty text and what follows from there is the same.
     minimise();
 }
 

@@ -1,13 +1,13 @@
 // Patterns over classes of code points, and the automaton that matches one.
 //
-//     pattern tree (ggufbpe/pattern.py), sets of code points -> Alphabet, Automaton -> stage.h
+//     pattern tree (ggufbpe/models/bpe/pattern.py), sets of code points -> Alphabet, Automaton -> stage.h
 //
-// A pattern matches as a backtracking matcher does that tries alternatives in their order: the first way that leads
-// to a match is taken. Subset construction over *ordered* lists of places keeps that meaning: when a list reaches a
-// match, what stands behind it can no longer win and is dropped. A condition on the next code point is decided while
-// that code point is read, so "a match ends before this code point" belongs to the transition, not to the state.
+// A pattern matches as in a backtracking matcher that tries alternatives in order: the first way that leads to a match is
+// taken. Subset construction over *ordered* lists of places keeps that meaning: when a list reaches a match, the places after
+// it can no longer win and are dropped. A condition on the next code point is decided while that code point is read, so "a
+// match ends before this code point" belongs to the transition, not to the state.
 //
-// But: nothing about text; it reads numbers of classes.
+// No text here: the automaton reads class numbers.
 
 #pragma once
 
@@ -24,7 +24,7 @@ char class_letter(uint32_t code_point);
 // The bit of a class in CharSet::Term::classes.
 uint32_t class_bit(char letter);
 
-// A set of code points: what is in every one of its terms (ggufbpe/pattern.py: CharSet).
+// A set of code points: those in every one of its terms (ggufbpe/models/bpe/pattern.py: CharSet).
 struct CharSet {
     struct Term {
         bool negated = false;
@@ -36,7 +36,7 @@ struct CharSet {
     bool contains(uint32_t code_point, char class_letter) const;
 };
 
-// The code points, sorted into classes that no set can tell apart. Classes are numbered from 0; fewer than 255.
+// The code points, sorted into classes that no set distinguishes. Classes are numbered from 0; fewer than 255.
 class Alphabet {
 public:
     explicit Alphabet(const std::vector<CharSet> &sets);
@@ -52,7 +52,7 @@ private:
     std::vector<std::pair<uint32_t, uint8_t>> runs_;
 };
 
-// A pattern as numbers, written before its parts: what ggufbpe/models/bpe/tables.py makes of a tree.
+// A pattern as numbers in prefix notation, from ggufbpe/models/bpe/tables.py.
 //   CHARS set | SEQUENCE count parts... | CHOICE count parts... | REPEAT least most part |
 //   AHEAD negated set
 using Program = std::vector<int32_t>;
@@ -70,13 +70,13 @@ public:
 
     size_t classes() const { return classes_; }  // without the end of the text, whose number is classes()
     size_t states() const { return next_.size() / (classes_ + 1); }
-    // The state after a class was read.
+    // The state after reading a class.
     uint16_t next(size_t state, size_t class_number) const { return next_[state * (classes_ + 1) + class_number]; }
-    // Whether a match may end before that class, longer than any before it.
+    // Whether a match longer than any before it may end before that class.
     bool accepts(size_t state, size_t class_number) const { return accepts_[state * (classes_ + 1) + class_number]; }
 
-    // The same automaton with `columns` in place of the classes that it cannot tell apart; `column_of` gets the column
-    // of each class.
+    // The same automaton with `columns` in place of the classes that it cannot distinguish; `column_of` gets the column of
+    // each class.
     Automaton merged(std::vector<uint8_t> &column_of) const;
     // The same automaton over some of the classes, and the end.
     Automaton chosen(std::vector<size_t> classes) const;

@@ -26,7 +26,7 @@ ColumnGroups::ColumnGroups(const Automaton &automaton, const std::vector<double>
         size_t first = 0, second = 1;
         for (size_t i = 0; i < members_.size(); ++i) {
             for (size_t k = i + 1; k < members_.size(); ++k) {
-                // Every window with one of the two tells less once they share a group.
+                // Every window with one of the two says less once they share a group.
                 const double cost =
                     differences(members_[i][0], members_[k][0]) * (weight(members_[i]) + weight(members_[k]));
                 if (cost < least) {
@@ -109,8 +109,8 @@ WindowExplorer::Outcomes WindowExplorer::outcomes_from(const Window &window, siz
     return found;
 }
 
-// What the ways through a window from window[from] on lead to. One that goes on behind the window may find another end there,
-// or none.
+// The outcomes of the ways through a window from window[from] on. A way that continues after the window may end differently
+// there, or not at all.
 WindowExplorer::Outcomes WindowExplorer::outcomes_of(const Window &window, size_t from, const Step &last) {
     Outcomes found = last.ways.empty() ? 0 : NO_BOUNDARY;
     Ends ends = last.ends;

@@ -1,6 +1,6 @@
-// What the classes around a place tell about it: whether a match begins or ends there, whatever else the text is.
+// What the classes around a place say about it: whether a match begins or ends there, whatever the rest of the text.
 //
-//     Automaton, ColumnGroups -> WindowExplorer -> what a window of classes tells -> windows.h, stage.h
+//     Automaton, ColumnGroups -> WindowExplorer -> certainty of a window of classes -> windows.h, stage.h
 //
 // Found by running the automaton over the window from every state that it can be in.
 
@@ -15,11 +15,10 @@
 
 namespace ggufbpe {
 
-// What a window tells about the place in it that is asked about. Some windows cannot occur: no text leads to them.
+// What a window says about the place asked about. Some windows are impossible: no text leads to them.
 enum class Certainty : uint8_t { NO_BOUNDARY, BOUNDARY, UNCERTAIN, IMPOSSIBLE };
 
-// The columns of an automaton in groups: columns that are rare and differ little share one. The last group is the end of
-// the text.
+// The columns of an automaton in groups: rare columns that differ little share one. The last group is the end of the text.
 class ColumnGroups {
 public:
     explicit ColumnGroups(const Automaton &automaton) : ColumnGroups(automaton, {}, automaton.classes()) {}
@@ -40,22 +39,20 @@ private:
 constexpr size_t WIDEST_WINDOW = 5;
 using Window = std::array<uint8_t, WIDEST_WINDOW>;  // groups
 
-// Runs the automaton over windows, from every state that it can be in. Where a group has several columns, all of them
-// are tried, which can only make more windows uncertain.
+// Runs the automaton over windows, from every state that it can be in. If a group has several columns, all of them are
+// tried, which can only make more windows uncertain.
 //
-// Windows are best asked about in their order: what is known after the groups that a window shares with the one before is
-// not worked out again.
+// Windows are best asked about in order: results for the groups that a window shares with the previous one are reused.
 class WindowExplorer {
 public:
     // For windows of `length` groups, asked about the place before window[asked].
     WindowExplorer(const Automaton &automaton, const ColumnGroups &groups, size_t length, size_t asked);
 
-    // Before the window anything may have been, unless it begins with the end value: then it stands at the beginning of a
-    // piece.
+    // Anything may come before the window, unless it begins with the end value: then it is at the beginning of a piece.
     Certainty certainty(const Window &window);
 
 private:
-    // What may be at the place, as bits, so that outcomes of several ways can be or-ed.
+    // The possible outcomes at the place, as bits, so that those of several ways can be or-ed.
     using Outcomes = uint8_t;
     static constexpr Outcomes NO_BOUNDARY = 1, BOUNDARY = 2, NOT_ASKED = 4;
 
@@ -64,14 +61,14 @@ private:
     static constexpr size_t NO_MATCH = 0;                      // it began with the window, and has not ended
     static constexpr size_t BEFORE_WINDOW = WIDEST_WINDOW + 1;  // it began earlier, and has not ended
 
-    // One way on which the automaton may be after some groups of a window.
+    // One state that the automaton may be in after some groups of a window.
     struct Way {
         uint16_t state;
         uint8_t end;
         bool operator<(const Way &other) const { return state != other.state ? state < other.state : end < other.end; }
         bool operator==(const Way &other) const { return state == other.state && end == other.end; }
     };
-    // After some groups: the ways that go on, and where matches ended on those that do not.
+    // After some groups: the ways that continue, and where matches ended on those that do not.
     struct Step {
         std::vector<Way> ways;
         Ends ends = 0;
@@ -88,12 +85,12 @@ private:
     const ColumnGroups &groups_;
     const size_t length_, asked_, end_;
     Window last_window_ = {};
-    size_t shared_ = 0;                        // how many groups of the last window steps_ has
+    size_t shared_ = 0;                        // how many groups of the last window are in steps_
     std::vector<Step> steps_;                  // after so many groups of the last window
-    std::vector<std::vector<Outcomes>> from_;  // outcomes_from() of what is behind each place, as far as asked for
+    std::vector<std::vector<Outcomes>> from_;  // outcomes_from() of each place, as far as known
 };
 
-// What two neighbouring columns tell about the place between them. It refers to the automaton.
+// What two neighbouring columns say about the place between them. It refers to the automaton.
 class PairExplorer {
 public:
     explicit PairExplorer(const Automaton &automaton)

@@ -19,7 +19,7 @@ WITH_AVX2 size_t classify_ascii(const unsigned char *text, size_t size, const ui
     const LookUp<8> look_up(table);
     size_t done = 0;
     while (done < size) {
-        const size_t at = std::min(done, size - VECTOR_BYTES);  // at the end, some of them once more
+        const size_t at = std::min(done, size - VECTOR_BYTES);  // at the end, some of them again
         const Bytes bytes = load(text + at);
         if (!is_ascii(bytes)) break;
         store(classes + at, look_up(bytes));
@@ -28,8 +28,8 @@ WITH_AVX2 size_t classify_ascii(const unsigned char *text, size_t size, const ui
     return done;
 }
 
-// Classes and offsets of a run of ASCII that begins at `place` in the block; returns how many bytes it has, or those of it
-// before the last few of the text. What is behind the run is written over, up to a vector.
+// Classes and offsets of a run of ASCII that begins at `place` in the block; returns how many bytes it has, not counting the
+// last few of the text. Up to a vector of memory after the run is overwritten.
 WITH_AVX2 size_t classify_run(const unsigned char *text, size_t size, size_t place, const uint8_t *table, uint8_t *classes,
                               uint32_t *offsets) {
     const LookUp<8> look_up(table);
@@ -43,14 +43,14 @@ WITH_AVX2 size_t classify_run(const unsigned char *text, size_t size, size_t pla
     return done;
 }
 
-// Whether that is worth while: the next 16 bytes are ASCII.
+// Whether that is worthwhile: the next 16 bytes are ASCII.
 bool begins_run(const unsigned char *text) {
     uint64_t words[2];
     std::memcpy(words, text, sizeof words);
     return !((words[0] | words[1]) & 0x8080808080808080u);
 }
 
-// The last vector may be partly behind the end: both buffers have a margin there.
+// The last vector may extend past the end: both buffers have a margin there.
 template <typename Table>
 WITH_AVX2 void look_up_vectors(const uint8_t *from, size_t count, const uint8_t *table, uint8_t *to) {
     const Table look_up(table);
@@ -136,7 +136,7 @@ size_t ClassTable::classify(const unsigned char *text, size_t size, uint8_t *cla
     });
     size_t count = done, i = done;
     in_pieces(size - done, poll, [&](size_t, size_t most) {
-        const size_t end = done + most;  // of a piece; the last character may reach beyond
+        const size_t end = done + most;  // of a piece; the last character may extend beyond
         while (i < end) {
             if (text[i] >= 0x80) {
                 unsigned length;

@@ -1,7 +1,7 @@
-// Text to classes: the number of the class of every code point of a block, and what is done with columns of them.
+// Text to classes: the class number of every code point of a block, and operations on columns of them.
 //
-// ASCII is looked up in a table of 128, 32 bytes at a time where the processor has byte shuffles; other code points are
-// decoded, and looked up in a table of all of them, which is made when the first one comes.
+// ASCII is looked up in a table of 128, 32 bytes at a time if the processor has byte shuffles; other code points are
+// decoded, and looked up in a table of all of them, which is made on first use.
 
 #pragma once
 
@@ -18,12 +18,12 @@
 namespace ggufbpe {
 
 constexpr uint32_t ESCAPED_SPACE = 0x2581;
-constexpr size_t MARGIN = 64;  // bytes before and behind what windows and wide loads may touch
+constexpr size_t MARGIN = 64;  // bytes before and after the data, which windows and wide loads may touch
 
-// A buffer for `count` code points with a margin before and behind.
+// A buffer for `count` code points with a margin before and after.
 inline uint8_t *with_margins(Buffer<uint8_t> &buffer, size_t count) { return buffer.room(count + 2 * MARGIN) + MARGIN; }
 
-// to[i] = table[from[i]], where `width` is how many values there are; both are in with_margins() buffers.
+// to[i] = table[from[i]], where `width` is the number of values; both are in with_margins() buffers.
 void look_up_each(const uint8_t *from, size_t count, const uint8_t *table, size_t width, uint8_t *to);
 
 class ClassTable {
@@ -35,8 +35,8 @@ public:
     uint8_t class_before(const unsigned char *text, size_t position) const;
     uint8_t class_at(const unsigned char *text, size_t size, size_t position) const;
 
-    // Writes the class of every code point and returns how many there are. Where not all are ASCII, `offsets` gets the place
-    // of each.
+    // Writes the class of every code point and returns how many there are. Unless all are ASCII, `offsets` gets the place of
+    // each.
     size_t classify(const unsigned char *text, size_t size, uint8_t *classes, Buffer<uint32_t> &offsets, bool &is_ascii,
                     const Poll &poll) const;
 
@@ -47,7 +47,7 @@ private:
 
     uint8_t ascii_[128] = {};
     std::vector<std::pair<uint32_t, uint8_t>> runs_;
-    Lazy<OfEach> wide_;  // the class of every code point; made when the first that is not ASCII comes
+    Lazy<OfEach> wide_;  // the class of every code point; made when the first non-ASCII one comes
 };
 
 }  // namespace ggufbpe

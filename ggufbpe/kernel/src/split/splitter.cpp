@@ -23,7 +23,7 @@ WITH_AVX2 size_t gather_starts(const uint8_t *flags, size_t from, size_t count, 
     for (; i + 64 <= count; i += 64) {
         uint64_t bits = highest_bits(load(flags + i)) | uint64_t(highest_bits(load(flags + i + VECTOR_BYTES))) << 32;
         uint32_t *const end = to + count_bits(bits);
-        // Eight at a time without asking how many there are; what is too much is written over.
+        // Eight at a time without counting them; the excess is overwritten.
         while (bits) {
             for (int k = 0; k < 8; ++k) {
                 to[k] = static_cast<uint32_t>(i + lowest_bit(bits | 1ull << 63));
@@ -47,7 +47,7 @@ Splitter::Splitter(const std::vector<CharSet> &sets, const std::vector<Rule> &ru
     std::vector<std::vector<int>> meaning(alphabet.size());
     for (const Rule &rule : rules) stages_.push_back(std::make_unique<Stage>(rule, alphabet, meaning));
 
-    // Classes of the alphabet that mean the same to all stages become one. Where a single stage has no step, these are the
+    // Classes of the alphabet that mean the same to all stages become one. If a single stage has no step, these are the
     // columns of its automaton, under the same numbers.
     std::map<std::vector<int>, uint8_t> numbers;
     std::vector<uint8_t> class_of(alphabet.size());
@@ -96,7 +96,7 @@ std::shared_ptr<const Splitter> Splitter::parted_at_spaces(const std::vector<uin
     std::vector<CharSet> sets = sets_;
     const int32_t s = static_cast<int32_t>(sets.size()), x = s + 1, n = s + 2;
     sets.insert(sets.end(), {space, joining, neither});
-    // (?:s|x|n+x)+n*|n+ : everything in which no s stands behind an n
+    // (?:s|x|n+x)+n*|n+ : everything in which no s comes after an n
     Rule rule;
     rule.rule = {CHOICE, 2,
                  SEQUENCE, 2,
@@ -131,7 +131,7 @@ std::shared_ptr<const Splitter> Splitter::parted_between(const std::vector<std::
     const auto other = static_cast<int32_t>(sets.size());
     sets.emplace_back();
     sets.back().terms = {others};
-    // (?:run?other)+run?|run : no run stands beside another one
+    // (?:run?other)+run?|run : no run is beside another one
     Rule rule;
     const auto append = [&](const Program &part) { rule.rule.insert(rule.rule.end(), part.begin(), part.end()); };
     append({CHOICE, 2, SEQUENCE, 2, REPEAT, 1, NO_LIMIT, SEQUENCE, 2, REPEAT, 0, 1});
@@ -163,7 +163,7 @@ void Splitter::find_cuts() {
     cuts_.assign(width * width, 0);
     for (uint8_t first = 0; first < class_count_; ++first) {
         for (uint8_t second = 0; second < class_count_; ++second) {
-            // Stage by stage, up to the first that surely has a boundary there: the others see two pieces.
+            // Stage by stage, up to the first that certainly has a boundary there: the others see two pieces.
             for (size_t i = 0; i < stages_.size() && stages_[i]->separates(first, second); ++i) {
                 const Certainty certainty = stages_[i]->certainty_between(first, second);
                 if (certainty == Certainty::BOUNDARY) cuts_[first * width + second] = IS_CUT | boundary_bit(i);
@@ -234,7 +234,7 @@ bool Splitter::words(Scratch &scratch, const Poll &poll) const {
     size_t done = from;
 #if GGUFBPE_VECTORS
     if (has_vectors()) {
-        if (end == count) std::memset(boundary + count, 0, MARGIN);  // so that the last flags can be taken with what is behind
+        if (end == count) std::memset(boundary + count, 0, MARGIN);  // so that the last flags can be read with the margin
         done = gather_starts(boundary, from, end == count ? count + MARGIN - 1 : end, to);
     }
 #endif
@@ -251,7 +251,7 @@ bool Splitter::words(Scratch &scratch, const Poll &poll) const {
         end = next ? static_cast<size_t>(next - boundary) : count;
         if (next) *to++ = static_cast<uint32_t>(end);
     }
-    // The last word that was found goes on behind `end`: it is the first of the next ones.
+    // The last word found continues after `end`: it is the first of the next ones.
     const bool is_all = end == count;
     scratch.word_count = static_cast<size_t>(to - starts) - !is_all;
     scratch.done = is_all ? count : starts[scratch.word_count];

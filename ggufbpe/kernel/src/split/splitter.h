@@ -1,6 +1,6 @@
-// Plain text to words, by the patterns of one registry entry: ggufbpe/split.py, compiled.
+// Plain text to words, by the patterns of one registry entry: ggufbpe/models/bpe/split.py, compiled.
 //
-//     text -> blocks -> classes -> [a stage after the other] -> where words begin -> encoder.h
+//     text -> blocks -> classes -> [one stage after the other] -> where words begin -> encoder.h
 //
 // A text is taken in blocks that end where the classes of two code points make a cut that no stage looks across. In a
 // block every code point becomes its class, and every stage marks where its matches begin and end. All of it is linear
@@ -28,14 +28,14 @@ class Splitter {
 public:
     using Rule = Stage::Rule;
 
-    // Memory of one caller at a time, to be used again.
+    // Memory of one caller at a time, reused between calls.
     struct Scratch {
         Buffer<uint8_t> classes, flags[2];
         Stage::Scratch stage;
         Buffer<uint32_t> offsets;         // where each code point begins, in a block that is not ASCII
         Buffer<uint32_t> starts;          // where each word begins, in bytes of the block; then where the last one ends
         size_t word_count = 0;
-        // For words(): the code points of the block, how many were given out, and where words begin.
+        // For words(): the code points of the block, how many were handed out, and where words begin.
         size_t count = 0, done = 0;
         uint8_t *boundary = nullptr;
         bool is_ascii = false;
@@ -46,45 +46,45 @@ public:
         }
     };
 
-    // With `escape_spaces` the byte of a space counts as U+2581, as which it will be merged; other forms of it do not.
-    // Throws std::invalid_argument where the rules cannot be compiled.
+    // With `escape_spaces` the byte of a space counts as U+2581, as in merging; other forms of it do not. Throws
+    // std::invalid_argument if the rules cannot be compiled.
     Splitter(const std::vector<CharSet> &sets, const std::vector<Rule> &rules, bool escape_spaces);
 
-    // One that leaves a text whole, until it is parted.
+    // One that leaves a text whole, unless stages are added.
     static std::shared_ptr<const Splitter> of_whole_text(bool escape_spaces);
 
-    // The same with one more stage, which cuts before every run of U+2581 but behind one of `joined`. Where merges join
-    // nothing else to a U+2581 behind it, this changes no id, and makes words out of lines.
+    // The same with one more stage, which cuts before every run of U+2581 except after one of `joined`. If merges join nothing
+    // else to a following U+2581, this changes no id, and makes words out of lines.
     std::shared_ptr<const Splitter> parted_at_spaces(const std::vector<uint32_t> &joined) const;
 
     // The same with one more stage, which cuts between two characters of different `groups`, and on both sides of one of
-    // `alone` if the other is in a group or alone, too. Where merges join no such two, this changes no id, and makes short
-    // words out of long ones.
+    // `alone` if the other is in a group or alone, too. If merges join no such two, this changes no id, and makes short words
+    // out of long ones.
     std::shared_ptr<const Splitter> parted_between(const std::vector<std::string> &groups, const std::string &alone) const;
 
     // The same with a stage before all others, which cuts around every run of white space.
     std::shared_ptr<const Splitter> parted_at_white_space() const;
 
-    // Splits the block that begins at `start` of the text and returns where it ends; words() gives its words then. The text
-    // is UTF-8 (surrogates may be in it), and `start` is 0 or what a call or cut() returned. Throws std::length_error for a
+    // Splits the block that begins at `start` of the text and returns where it ends; words() then gives its words. The text
+    // is UTF-8 (surrogates may be in it), and `start` is 0 or the result of a call or of cut(). Throws std::length_error for a
     // block of more than 4 GiB.
     size_t block(const unsigned char *text, size_t size, size_t start, Scratch &scratch, const Poll &poll = NO_POLL) const;
 
     // The next words of the block: where they begin, relative to its start, is in scratch.starts (scratch.word_count of them),
-    // then where the last one ends. All of a block that is as long as most are; else so many that the memory for them
-    // stays small. False if there are no more.
+    // then where the last one ends. All of them for a block of usual length, else so many that their memory stays small.
+    // False if there are no more.
     bool words(Scratch &scratch, const Poll &poll = NO_POLL) const;
 
-    // The first place at or behind `from` where the text may be cut without changing a word; the size if there is none.
+    // The first place at or after `from` where the text may be cut without changing a word; the size if there is none.
     size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll = NO_POLL) const;
 
-    static constexpr size_t BLOCK = 1 << 16;  // bytes: what a block has at least, if there are as many
+    static constexpr size_t BLOCK = 1 << 16;  // bytes: the least size of a block, if there are as many
 
 private:
-    // A stage that leaves all text whole would keep it from being cut into blocks as well, so others take its place.
+    // A stage that leaves all text whole would also keep it from being cut into blocks, so others take its place.
     std::vector<Rule> rules_to_add_to() const { return leaves_whole_ ? std::vector<Rule>{} : rules_; }
 
-    // What a pair of classes tells: whether the text may be cut there, and which stage, if any, has a boundary there.
+    // What a pair of classes says: whether the text may be cut there, and which stage, if any, has a boundary there.
     static constexpr uint32_t IS_CUT = 1;
     static constexpr uint32_t boundary_bit(size_t stage) { return 2u << stage; }
     uint32_t cut_between(uint8_t first, uint8_t second) const { return cuts_[first * (class_count_ + 1) + second]; }

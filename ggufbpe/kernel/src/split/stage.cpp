@@ -164,7 +164,7 @@ size_t Stage::match_end(const Block &block, size_t from, Pace &pace) const {
         state = automaton.next(state, column);
         if (state == Automaton::DEAD) break;
         if (i < stop) continue;
-        // At `count` the block ends, where nothing goes on; the end itself was read as look-ahead.
+        // At `count` the block ends and no match continues; the end itself was read as lookahead.
         if (i == block.count) break;
         pace.count(i - counted);
         counted = i;
@@ -174,8 +174,8 @@ size_t Stage::match_end(const Block &block, size_t from, Pace &pace) const {
     return last;
 }
 
-// Marks the matches from `position` on until one ends behind `until`; returns where it stopped. `is_unmatched` says, before
-// and after, that the code point before is in no match.
+// Marks the matches from `position` on until one ends after `until`; returns where it stopped. `is_unmatched` says, before
+// and after the call, that the preceding code point is in no match.
 size_t Stage::mark_matches(const Block &block, size_t position, size_t until, bool &is_unmatched, uint8_t *boundary,
                            Pace &pace) const {
     while (position < block.count && position <= until) {
@@ -260,7 +260,7 @@ void Stage::join_letters(const Block &block, uint8_t *boundary, const Poll &poll
     Pace pace(poll);
     size_t asked_at = std::min(block.count, Pace::STEPS);
     const uint8_t *classes = block.classes;
-    bool is_open = false;  // the word before may be joined to the next one
+    bool is_open = false;  // the previous word may be joined to the next one
     for (size_t start = 0; start < block.count;) {
         size_t end = start + 1;
         while (end < asked_at && !boundary[end]) ++end;
@@ -282,7 +282,7 @@ void Stage::join_letters(const Block &block, uint8_t *boundary, const Poll &poll
 
 bool Stage::is_contraction(const uint8_t *classes, size_t start, size_t end) const {
     uint16_t state = Automaton::START;
-    for (size_t i = start; i < end; ++i) {  // no longer than the longest contraction
+    for (size_t i = start; i < end; ++i) {  // at most as long as the longest contraction
         state = contraction_->next(state, classes[i]);
         if (state == Automaton::DEAD) return false;
     }
@@ -310,7 +310,7 @@ bool Stage::separates(uint8_t first, uint8_t second) const {
     for (size_t state = 1; state < automaton.states(); ++state) {
         const uint16_t between = automaton.next(state, column_of_[first]);
         if (automaton.next(between, column_of_[second]) != Automaton::DEAD) return false;
-        // Nor may a look-ahead tell the second from the end of the text, which it sees where the text was cut.
+        // Nor may a lookahead distinguish the second from the end of the text, which it sees where the text was cut.
         if (automaton.accepts(between, column_of_[second]) != automaton.accepts(between, automaton.classes())) return false;
     }
     return true;

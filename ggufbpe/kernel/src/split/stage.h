@@ -1,8 +1,8 @@
-// One stage of a splitter: classes to places where its matches begin and end, by an automaton or a step with a name.
+// One stage of a splitter: classes to places where its matches begin and end, by an automaton or a named step.
 //
-//     classes, boundaries of the stage before -> Stage -> boundaries -> the next stage, or splitter.h
+//     classes, boundaries of the previous stage -> Stage -> boundaries -> the next stage, or splitter.h
 //
-// Most places are told by windows (windows.h), the rest by walking the automaton.
+// Most places are decided by windows (windows.h), the rest by walking the automaton.
 
 #pragma once
 
@@ -25,13 +25,13 @@
 
 namespace ggufbpe {
 
-constexpr size_t PIECE = GGUFBPE_PIECE;  // code points that are looked at together; what is kept of them is small then
-constexpr uint8_t BOUNDARY = 0xFF;       // the flag of a place where a match begins or ends; of others it is 0
+constexpr size_t PIECE = GGUFBPE_PIECE;  // code points looked at together, so that the data about them stays small
+constexpr uint8_t BOUNDARY = 0xFF;       // the flag of a place where a match begins or ends; others have 0
 
 class Stage {
 public:
-    // As ggufbpe/models/bpe/tables.py writes it: `rule` is empty or a program, `step` the name of a step of ggufbpe/models/bpe/split.py or
-    // empty; `sets` and `extra` are what the step needs.
+    // From ggufbpe/models/bpe/tables.py: `rule` is empty or a program, `step` empty or the name of a step of
+    // ggufbpe/models/bpe/split.py; `sets` and `extra` are what the step needs.
     struct Rule {
         Program rule;
         std::string step;
@@ -41,13 +41,13 @@ public:
 
     // A block of text as a stage sees it.
     struct Block {
-        const uint8_t *classes;  // of each code point; then of the one behind the block, or the end of the text
-        const uint8_t *prior;    // the boundaries of the stage before; null before the first one
+        const uint8_t *classes;  // of each code point; then of the one after the block, or the end of the text
+        const uint8_t *prior;    // the boundaries of the previous stage; null for the first one
         size_t count;            // code points
         bool ends_text;
     };
 
-    // Memory of one caller at a time, to be used again.
+    // Memory of one caller at a time, reused between calls.
     struct Scratch {
         Buffer<uint8_t> columns, groups;
         std::vector<uint32_t> uncertain;  // code points
@@ -55,19 +55,19 @@ public:
         size_t bytes() const { return columns.bytes() + groups.bytes(); }
     };
 
-    // Appends to `meaning`, for each class of the alphabet, what the class is to this stage. Throws std::invalid_argument where
+    // Appends to `meaning`, for each class of the alphabet, what the class means to this stage. Throws std::invalid_argument if
     // the rule cannot be compiled.
     Stage(const Rule &rule, const Alphabet &alphabet, std::vector<std::vector<int>> &meaning);
 
-    // To be called before all that follows: each class of the entry stands for classes of the alphabet that mean the same to
-    // all stages, `representatives` has one of them. `ascii` are the classes of the first 128 code points.
+    // To be called first: each class of the entry stands for classes of the alphabet that mean the same to all stages, of which
+    // `representatives` has one. `ascii` are the classes of the first 128 code points.
     void set_classes(const Rule &rule, const Alphabet &alphabet, const std::vector<size_t> &representatives);
     void set_weights(const uint8_t *ascii);
 
-    // Writes a flag for each code point. What is in `boundary` from the end of the block on may be written over.
+    // Writes a flag for each code point. Memory in `boundary` after the end of the block may be overwritten.
     void run(const Block &block, uint8_t *boundary, Scratch &scratch, const Poll &poll) const;
 
-    // Whether no match of this stage has the two classes one behind the other, nor looks past the second.
+    // Whether no match of this stage has the two classes side by side, nor looks past the second.
     bool separates(uint8_t first, uint8_t second) const;
     Certainty certainty_between(uint8_t first, uint8_t second);
 
@@ -91,7 +91,7 @@ private:
 
     Step step_ = Step::NONE;
     std::unique_ptr<Automaton> automaton_;    // over columns; none for steps that only look at sets
-    std::unique_ptr<PairExplorer> pairs_;     // made when the first is asked about
+    std::unique_ptr<PairExplorer> pairs_;     // made on first use
     std::vector<uint8_t> alphabet_columns_;   // the column of each class of the alphabet
     std::vector<uint8_t> column_of_;          // of each class, and of the end
     std::vector<double> weights_;             // of each column: how frequent it is

@@ -9,7 +9,7 @@ namespace ggufbpe {
 
 namespace {
 
-// Sets of windows of five columns. The first column is a bit in a mask, for it is the one that hardly ever matters.
+// Sets of windows of five columns. The first column is a bit in a mask, since it hardly ever matters.
 class WindowSet {
 public:
     explicit WindowSet(size_t width) : width_(width), masks_(width * width * width * width) {}
@@ -26,7 +26,7 @@ private:
 
 using Product = std::array<uint32_t, WIDEST_WINDOW>;  // a set of columns for each place, as bits
 
-// Calls function(b, c, d, e) for the windows of a product until one call gives false.
+// Calls function(b, c, d, e) for the windows of a product until a call returns false.
 template <typename Function>
 bool for_each_window(const Product &product, Function function) {
     for (uint32_t bs = product[1]; bs; bs &= bs - 1) {
@@ -45,7 +45,7 @@ constexpr size_t MOST_PRODUCTS = 32;
 
 constexpr size_t WIDENED_FIRST[WIDEST_WINDOW] = {0, 1, 4, 2, 3};  // the outer code points: they often do not matter
 
-// The largest product around one window that keeps off the `forbidden` ones; greedy.
+// The largest product around one window that avoids the `forbidden` ones; greedy.
 Product product_around(Product product, const WindowSet &forbidden) {
     for (size_t place : WIDENED_FIRST) {
         for (size_t column = 0; column < forbidden.width(); ++column) {
@@ -61,7 +61,7 @@ Product product_around(Product product, const WindowSet &forbidden) {
     return product;
 }
 
-// Covers the `wanted` windows by products that keep off the `forbidden` ones. Of too many, MOST_PRODUCTS + 1.
+// Covers the `wanted` windows by products that avoid the `forbidden` ones. If there are too many, MOST_PRODUCTS + 1.
 std::vector<Product> cover(WindowSet wanted, const WindowSet &forbidden) {
     const uint32_t any = (1u << wanted.width()) - 1;
     std::vector<Product> products;
@@ -102,7 +102,7 @@ Windows::Windows(const Automaton &automaton, const std::vector<double> &weights)
     if (automaton.classes() >= width) group_of_ = groups.group_of();
     const uint16_t any = static_cast<uint16_t>((1u << width) - 1);
     WindowExplorer four(automaton, groups, 4, 2), five(automaton, groups, 5, 3);
-    // Windows with a boundary, with none, with either of them for certain, and those that do not tell.
+    // Windows with a certain boundary, with certainly none, with either of these, and uncertain ones.
     WindowSet with(width), without(width), known(width), unknown(width);
     const auto add = [&](Certainty certainty, size_t b, size_t c, size_t d, size_t e, uint16_t firsts) {
         if (certainty == Certainty::BOUNDARY) with.at(b, c, d, e) |= firsts;
@@ -110,7 +110,7 @@ Windows::Windows(const Automaton &automaton, const std::vector<double> &weights)
         (certainty == Certainty::UNCERTAIN ? unknown : known).at(b, c, d, e) |=
             certainty == Certainty::IMPOSSIBLE ? 0 : firsts;
     };
-    std::vector<Window> asked;  // of which a wider window may tell
+    std::vector<Window> asked;  // about which a wider window may be certain
     for (uint8_t b = 0; b < width; ++b) {
         for (uint8_t c = 0; c < end_; ++c) {
             for (uint8_t d = 0; d < end_; ++d) {

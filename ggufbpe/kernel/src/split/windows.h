@@ -1,11 +1,11 @@
-// Word boundaries told from five neighbouring code points, many at a time.
+// Word boundaries from five neighbouring code points, many at a time.
 //
 // Whether a word begins between two code points is nearly always certain from their classes, those of two before and
-// of one behind them, whatever the rest of the text is: a space behind a letter begins a word, a letter behind a letter
+// of one after them, whatever the rest of the text is: a space after a letter begins a word, a letter after a letter
 // does not. Which windows of five classes are certain, and how, is found by running the automaton from every state
 // that it can be in. The answer becomes a few products of sets ("this class, then one of those, ..."), eight of them
-// to a byte: a window is looked up with five table look-ups and four ANDs, for 32 code points at a time where the
-// processor has byte shuffles. What is not certain is left to the automaton (stage.cpp).
+// to a byte: a window is looked up with five table lookups and four ANDs, for 32 code points at a time if the
+// processor has byte shuffles. Uncertain windows are left to the automaton (stage.cpp).
 
 #pragma once
 
@@ -22,22 +22,22 @@ class Windows {
 public:
     static constexpr size_t MOST_COLUMNS = 15;  // and the end of the text: 16 values, a byte shuffle's
 
-    // `weights` says how frequent the columns are, roughly: it decides which go together where there are too many.
+    // `weights` says how frequent the columns are, roughly: it decides which are grouped if there are too many.
     Windows(const Automaton &automaton, const std::vector<double> &weights);
 
-    // False where the products would be too many.
+    // False if there would be too many products.
     bool usable() const { return usable_; }
 
-    // Where the automaton has more than MOST_COLUMNS columns, those that differ least count as one: the group of each, 256
-    // entries, to be looked up before mark(). Empty where columns can be taken as they are.
+    // If the automaton has more than MOST_COLUMNS columns, those that differ least count as one: the group of each, 256
+    // entries, to be looked up before mark(). Empty if columns can be used directly.
     const std::vector<uint8_t> &group_of() const { return group_of_; }
     uint8_t end() const { return end_; }  // the value of the end of the text
 
-    // For each code point from `from` to `count`: boundary[i] becomes 0xFF where a match begins or ends before it for
-    // certain, else 0 (prior boundaries included); what is uncertain is appended to `uncertain`. `columns` is readable from -3
-    // to count + 32; before the first code point there are three end values. `prior` may be null: nothing but the first code
-    // point is a boundary then; else it is readable from -2 to count + 32, and where it is 0xFF a piece begins. What is in
-    // `boundary` from `count` to count + 31 may be written over.
+    // For each code point from `from` to `count`: boundary[i] becomes 0xFF if a match certainly begins or ends before it, else
+    // 0 (prior boundaries included); uncertain places are appended to `uncertain`. `columns` is readable from -3 to count + 32;
+    // before the first code point there are three end values. `prior` may be null: then only the first code point is a
+    // boundary; else it is readable from -2 to count + 32, and a piece begins where it is 0xFF. `boundary` from `count` to
+    // count + 31 may be overwritten.
     void mark(const uint8_t *columns, const uint8_t *prior, size_t from, size_t count, uint8_t *boundary,
               std::vector<uint32_t> &uncertain) const;
 
@@ -51,7 +51,7 @@ private:
     uint8_t end_ = 0;
     std::vector<uint8_t> group_of_;
     std::vector<Group> certain_;    // windows with a boundary in the middle
-    std::vector<Group> uncertain_;  // windows that do not tell
+    std::vector<Group> uncertain_;  // uncertain windows
 };
 
 }  // namespace ggufbpe

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int32_t PLAIN = -1;     // a part's token: text within a fragment, UTF-8
 constexpr int32_t FRAGMENT = -3;  // a plain fragment, from its beginning; any bytes
-constexpr int32_t CONTINUED = -4;  // a plain fragment that goes on where another text ended; any bytes
-constexpr size_t HEAD = 1 << 12;  // bytes of a fragment that are copied to stand behind a space
+constexpr int32_t CONTINUED = -4;  // a plain fragment that continues where another text ended; any bytes
+constexpr size_t HEAD = 1 << 12;  // bytes of a fragment that are copied after a space
 constexpr char SPACE[] = " ", WRITTEN_SPACE[] = "\xE2\x96\x81";
 
 // 0 for the best score.
@@ -43,7 +43,7 @@ MergeOptions options() {
     return options;
 }
 
-// What tokens have before a U+2581 that does not begin them, ascending.
+// The characters that tokens have before a U+2581 that does not begin them, ascending.
 std::vector<uint32_t> joined_to_spaces(const Strings &tokens, const Poll &poll) {
     std::vector<uint32_t> joined;
     Pace pace(poll);
@@ -103,9 +103,9 @@ void SpmModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
 
 int32_t SpmModel::continued(int32_t token) const { return token == FRAGMENT ? CONTINUED : token; }
 
-// A byte that is no character may take the three behind it, where they are not UTF-8 as a whole, and what follows is read on
-// from there. But with eight bytes of UTF-8 before a place a character begins there, however they were entered: bytes within
-// a character are taken one by one.
+// A byte that is not a character may take the three after it, if they are not UTF-8 as a whole, and reading continues from
+// there. But after eight bytes of UTF-8 a character begins, however reading entered them: bytes within a character are taken
+// one by one.
 size_t SpmModel::cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const {
     constexpr size_t AROUND = 8;
     Pace pace(poll);
@@ -130,7 +130,7 @@ const Splitter &SpmModel::before_spaces(const Poll &poll) const {
     });
 }
 
-// The first words are copied to stand behind the space; the others are where they are.
+// The first words are copied after the space; the others stay where they are.
 void SpmModel::encode_utf8(const unsigned char *text, size_t size, bool has_prefix, Scratch &scratch, Sink &ids,
                            const Poll &poll) const {
     size_t head = 0;
@@ -156,8 +156,8 @@ void SpmModel::encode_utf8(const unsigned char *text, size_t size, bool has_pref
     if (head < size) BPEModel::encode({PLAIN, text + head, size - head}, scratch, ids, poll);
 }
 
-// Bytes are parted into characters after spaces were escaped: the first byte of a character that is none may take bytes of an
-// escaped space. Such a character is in no token, so that what is on either side of it is merged by itself.
+// Bytes are divided into characters after spaces are escaped: the first byte of an invalid character may take bytes of an
+// escaped space. Such a character is in no token, so the text on either side of it is merged separately.
 void SpmModel::encode_bytes(const unsigned char *text, size_t size, bool has_prefix, Scratch &scratch, Sink &ids,
                             const Poll &poll) const {
     std::string escaped = has_prefix ? WRITTEN_SPACE : "";

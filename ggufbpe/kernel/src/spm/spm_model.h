@@ -1,10 +1,10 @@
 // SentencePiece's byte pair encoding, by the scores of tokens in place of merges: ggufbpe/models/spm.py, compiled.
 //
-//     fragment -> a space before it -> words that nothing is merged across -> bpe/bpe_model.h -> ids
-//     bytes that are no characters -> the ids of these bytes
+//     fragment -> a space before it -> words that no merge crosses -> bpe/bpe_model.h -> ids
+//     bytes that are not characters -> the ids of these bytes
 //
-// Merging by scores is merging by ranks, where tokens of one score share a rank. What differs from other byte pair encoding is
-// what a fragment begins with, and how bytes are read that are not UTF-8.
+// Merging by scores is merging by ranks, where tokens of equal score share a rank. Only the beginning of a fragment and the
+// reading of bytes that are not UTF-8 differ from other byte pair encoding.
 // Source: src/llama-vocab.cpp, llm_tokenizer_spm_session.
 
 #pragma once
@@ -24,17 +24,17 @@ public:
     SpmModel(std::shared_ptr<const Strings> tokens, std::vector<float> scores, bool add_space_prefix, size_t cache_bytes,
              const Poll &poll = NO_POLL);
 
-    // Only marks plain fragments: what they begin with is not what a part behind them begins with, and their bytes must stay
-    // as they are.
+    // Only marks plain fragments: their beginning differs from that of the parts after them, and their bytes must stay as they
+    // are.
     void cut_fragments(const unsigned char *text, std::vector<Fragment> &fragments, const Poll &poll) const override;
     // Throws std::invalid_argument for a text with a byte that has no token and needs one.
     void encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, const Poll &poll) const override;
     void divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const override;
-    // Of bytes that are not UTF-8 there are none.
+    // None for bytes that are not UTF-8.
     bool words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
                const Poll &poll) const override;
     bool words_read_bytes() const override { return true; }
-    // Before spaces that no token has behind what is there.
+    // Before spaces that no token joins to the preceding character.
     size_t cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const override;
     int32_t continued(int32_t token) const override;
 
@@ -47,7 +47,7 @@ private:
 
     const std::shared_ptr<const Strings> tokens_;
     const bool add_space_prefix_;
-    Lazy<std::shared_ptr<const Splitter>> before_spaces_;  // words as they are shown
+    Lazy<std::shared_ptr<const Splitter>> before_spaces_;  // for words as they are shown
 };
 
 }  // namespace ggufbpe

@@ -1,6 +1,6 @@
-// sentencepiece's precompiled map from sequences of bytes to others: ggufbpe/models/ugm.py, compiled.
+// sentencepiece's precompiled map from byte sequences to others: ggufbpe/models/charsmap.py, compiled.
 //
-// It comes out of a file, and every index in it is looked at before it is used.
+// It comes from a file, and every index in it is checked before it is used.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// A trie of tokens: from a node and a byte to the next node, by one table for all nodes.
+// A trie of tokens: from a node and a byte to the next node, in one table for all nodes.
 
 #pragma once
 
@@ -20,7 +20,7 @@ public:
     static constexpr uint32_t ROOT = 0;
     static constexpr int32_t NO_TOKEN = -1;
 
-    // A token to be inserted, and how far that is.
+    // A token being inserted, and how far.
     struct Entry {
         std::string_view text;
         int32_t token;
@@ -30,8 +30,8 @@ public:
 
     TokenTrie() : slots_(LEAST_SLOTS), tokens_(1, NO_TOKEN) {}
 
-    // Inserts what next(entry) gives until it is false, of about `bytes` bytes together. Many are inserted at once, a byte each
-    // in turn, so that what one waits for is on its way while others work.
+    // Inserts what next(entry) gives until it returns false, of about `bytes` bytes in total. Many are inserted at once, a byte
+    // each in turn, so that the memory one waits for is on its way while others work.
     template <typename Next>
     void insert_all(size_t bytes, Next next) {
         size_t slots = LEAST_SLOTS;
@@ -57,7 +57,7 @@ public:
         }
     }
 
-    // The node of what `node` stands for and a byte more; ROOT if no token begins with that.
+    // The node of what `node` stands for and one more byte; ROOT if no token begins with that.
     uint32_t next(uint32_t node, unsigned char byte) const {
         return static_cast<uint32_t>(slots_[free_or_own(key_of(node, byte))] & NODE);
     }
@@ -80,7 +80,7 @@ private:
         while (slots_[at] && slots_[at] >> NODE_BITS != key) at = (at + 1) & (slots_.size() - 1);
         return at;
     }
-    // The next node, which there is from now on.
+    // The next node, made if it is missing.
     uint32_t made(uint32_t node, unsigned char byte) {
         const uint64_t key = key_of(node, byte);
         uint64_t *slot = &slots_[free_or_own(key)];

@@ -15,13 +15,13 @@ constexpr uint16_t UNUSED = 2, NORMAL = 4, USER_DEFINED = 16;  // ggufbpe/vocab/
 constexpr char SPACE[] = "\xE2\x96\x81", REPLACEMENT[] = "\xEF\xBF\xBD";
 constexpr float PENALTY = 10.0f;          // of the unknown token, below the lowest score
 constexpr size_t GROUP = 256;             // words whose slots are fetched together
-constexpr int32_t CONTINUED = -4;         // a part's token: it goes on where another text ended
+constexpr int32_t CONTINUED = -4;         // a part's token: it continues where another text ended
 constexpr int32_t UNREACHED = INT32_MIN;  // in a path: nothing leads here
 constexpr uint8_t CODE_UNITS[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};  // by the upper half of the first byte
 
 bool is_matched(uint16_t attribute) { return attribute & (NORMAL | USER_DEFINED | UNUSED); }
 
-// How many bits a finite score has behind the point.
+// How many bits a finite score has after the binary point.
 int fraction_bits(float score) {
     if (score == 0) return -1000;
     int exponent;
@@ -47,7 +47,7 @@ size_t character_size(const unsigned char *p, const unsigned char *end) {
 }  // namespace
 
 struct UGMModel::Scratch : CachingModel::Scratch {
-    // Where spans are wanted: which bytes of the text each normalized byte stands for, and the spaces that the next U+2581 does.
+    // If spans are wanted: the bytes of the text that each normalized byte, and the next U+2581, stands for.
     struct Sources {
         bool are_wanted = false;
         std::vector<const unsigned char *> starts, ends;
@@ -65,11 +65,11 @@ struct UGMModel::Scratch : CachingModel::Scratch {
 
     std::string normalized;
     Sources sources;
-    bool is_prefix_due = false;     // a space is still to be put before the first character that is none
+    bool is_prefix_due = false;     // a space is still due before the first character that is not one
     std::vector<double> sums;       // of the last bytes, in a ring
-    std::vector<int32_t> path;      // what ends at each byte: a token, or -1 - bytes for an unknown character, or UNREACHED
+    std::vector<int32_t> path;      // what ends at each byte: a token, -1 - bytes for an unknown character, or UNREACHED
     std::vector<int32_t> found;     // ids of a word
-    double sum = 0;                 // of the text so far, if it is asked for
+    double sum = 0;                 // of the text so far, if it is needed
     double sum_of_word = 0;
     std::vector<Word> words;
 
@@ -139,7 +139,7 @@ void UGMModel::set_scores(const Strings &tokens, const std::vector<uint16_t> &ma
     most_ = std::min(std::ldexp(1.0, 53 - bits), 1e300);
 }
 
-// Words are by themselves if nothing that is looked up, and nothing that is replaced, goes across what is between them.
+// Words are independent if no lookup and no replacement crosses the bytes between them.
 void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t> &matched_by) {
     const Charsmap::Survey survey = charsmap_.survey();
     growth_ = std::max(survey.growth, 3.0);
@@ -165,7 +165,7 @@ void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t
         space = space == TokenTrie::ROOT && c != SPACE[0] ? space : tokens_.next(space, static_cast<unsigned char>(c));
     }
     const bool has_space = space != TokenTrie::ROOT && tokens_.token(space) != TokenTrie::NO_TOKEN;
-    // A character that is cut short, or an unknown token at a word's beginning, would reach into the next word.
+    // A truncated character, or an unknown token at a word's beginning, would extend into the next word.
     if (largest_ == 0 || joins_spaces || !has_space || has_unknown || !survey.is_sound || !survey.is_utf8 || has_beyond_ascii) {
         return;
     }
@@ -184,13 +184,13 @@ void UGMModel::find_separators(const Strings &tokens, const std::vector<uint16_t
 
 std::unique_ptr<TextModel::Scratch> UGMModel::new_scratch() const { return std::make_unique<Scratch>(); }
 
-// Whether what follows `sum` in so many bytes is the same as if it followed nothing.
+// Whether the next `bytes` bytes after `sum` have the same best path as at the beginning.
 bool UGMModel::may_be_cached(double sum, size_t bytes) const {
     return has_words_ && std::fabs(sum) + (growth_ * double(bytes) + 8) * largest_ < most_;
 }
 
 void UGMModel::divide(const Part &part, size_t size, std::vector<Part> &parts, const Poll &poll) const {
-    // Where spaces are kept, the first word tells whether one is put before it.
+    // If spaces are kept, the first word decides whether one is put before it.
     const bool is_divisible = options_.remove_extra_whitespaces && may_be_cached(0, part.size);
     Pace pace(poll);
     for (size_t start = 0; start < part.size;) {
@@ -223,7 +223,7 @@ void UGMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
 
 int32_t UGMModel::continued(int32_t) const { return CONTINUED; }
 
-// The next word: without the spaces around it where these are dropped, else with those before it. Its size is 0 at the end.
+// The next word: without the spaces around it if these are dropped, else with those before it. Its size is 0 at the end.
 UGMModel::Word UGMModel::next_word(const unsigned char *&p, const unsigned char *end, Pace &pace) const {
     const unsigned char *start = p;
     while (p < end && is_separator_[*p]) ++p;
@@ -316,7 +316,7 @@ void UGMModel::encode_group(const Word *words, size_t count, const unsigned char
     scratch.writer.count_kept();
 }
 
-// Adds the scores of a word's ids to the sum; false, and nothing, if one is unknown: nobody knows how many it stands for.
+// Adds the scores of a word's ids to the sum; false, and nothing, if one is unknown: the number of characters is not known.
 bool UGMModel::count_sum(const int32_t *found, size_t count, Scratch &scratch) const {
     double sum = 0;
     for (size_t i = 0; i < count; ++i) {
@@ -401,7 +401,7 @@ void UGMModel::normalize(const Word &word, Scratch &scratch, Pace &pace) const {
             continue;
         }
         if (has_user_defined_) {
-            const unsigned char *at = p;  // whatever a user-defined token begins with is enough
+            const unsigned char *at = p;  // the beginning of a user-defined token is enough
             for (uint32_t node = TokenTrie::ROOT; at < end; ++at) {
                 node = user_defined_.next(node, *at);
                 if (node == TokenTrie::ROOT) break;
@@ -428,7 +428,7 @@ void UGMModel::normalize(const Word &word, Scratch &scratch, Pace &pace) const {
 
 // ---- spans, and words as they are shown ----
 
-// The spans of the path that was found last.
+// The spans of the last path found.
 void UGMModel::append_path(Scratch &scratch, Spans &spans, Pace &pace) const {
     auto &path = scratch.sources.path;
     path.clear();
@@ -452,14 +452,14 @@ void UGMModel::append_path(Scratch &scratch, Spans &spans, Pace &pace) const {
     }
 }
 
-// Those of a word whose ids were known.
+// The spans of a word whose ids were known.
 void UGMModel::append_spans(const Word &word, const int32_t *found, size_t count, Scratch &scratch, Spans &spans, Pace &pace) const {
     if (append_by_lengths(word, found, count, scratch, spans)) return;
     encode_word(word, 0, scratch, pace);
     append_path(scratch, spans, pace);
 }
 
-// Of a word that stays as it is, behind one U+2581.
+// The spans of a word that stays unchanged, after one U+2581.
 bool UGMModel::append_by_lengths(const Word &word, const int32_t *found, size_t count, Scratch &scratch, Spans &spans) const {
     if (!options_.remove_extra_whitespaces) return false;
     const auto is_kept = [&](unsigned char c) { return is_copied_[c] && c != ' '; };
@@ -487,7 +487,7 @@ bool UGMModel::append_by_lengths(const Word &word, const int32_t *found, size_t 
     return true;
 }
 
-// The normalized text, cut before each U+2581 that no token joins to what is before it.
+// The normalized text, cut before each U+2581 that no token joins to the text before it.
 bool UGMModel::words(const unsigned char *text, size_t size, TextModel::Scratch &scratch, const TakesWord &take,
                      const Poll &poll) const {
     auto &own = static_cast<Scratch &>(scratch);
@@ -540,7 +540,7 @@ void UGMModel::find_path(double sum, Scratch &scratch, Pace &pace) const {
             sums[behind & mask] = so_far + double(unknown_score_);
             path[behind] = static_cast<int32_t>(-1 - int32_t(behind - at));
         }
-        for (size_t i = at; i < behind; ++i) sums[i & mask] = -DBL_MAX;  // for what comes `ring_` bytes later
+        for (size_t i = at; i < behind; ++i) sums[i & mask] = -DBL_MAX;  // for the text `ring_` bytes later
         pace.count(end - at + 1);
     }
     scratch.sum_of_word = sums[size & mask];

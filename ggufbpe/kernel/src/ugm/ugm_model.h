@@ -1,11 +1,11 @@
 // Unigram models (llama.cpp's UGM) on plain text: ggufbpe/models/ugm.py, compiled.
 //
 //     text -> words -> cache.h -> ids
-//                         ^ what is missing: normalized, then the best path through its lattice
+//                         ^ new words: normalized, then the best path through their lattice
 //
 // Every sum of scores begins with the first token of a text, so its rounding may decide between two paths. Scores are
-// multiples of some power of two. While sums are so small that doubles hold them exactly, what is best in a word does not
-// depend on what is before it, and words come from the cache; beyond that, each word is given the sum that it begins with.
+// multiples of some power of two. While sums are so small that doubles hold them exactly, the best path of a word does not
+// depend on the text before it, and words come from the cache; beyond that, each word is given the sum that it begins with.
 //
 // Source: src/llama-vocab.cpp, llm_tokenizer_ugm and llm_tokenizer_ugm_session.
 
@@ -30,8 +30,8 @@ struct UGMOptions {
 
 class UGMModel final : public CachingModel {
 public:
-    // `matched_by` are the attributes that tokens had before special ones were found, `attributes` those after; `scores` may
-    // be empty. std::invalid_argument where lengths do not fit.
+    // `matched_by` are the attributes of tokens before special ones were found, `attributes` those after; `scores` may be
+    // empty. std::invalid_argument if lengths do not fit.
     UGMModel(const Strings &tokens, std::vector<uint16_t> matched_by, const std::vector<uint16_t> &attributes,
              std::vector<float> scores, const std::string &charsmap, const UGMOptions &options, size_t cache_bytes);
 
@@ -81,10 +81,10 @@ private:
     size_t ring_ = 8;                 // a power of two above the longest token
     double most_ = 0, largest_ = 0;   // sums up to `most_` are exact; no score is larger than `largest_`; 0: none is
     double growth_ = 3;               // tokens that one byte becomes at most
-    bool is_separator_[256] = {};     // bytes that are spaces and nothing else, around which words are by themselves
+    bool is_separator_[256] = {};     // bytes that are only ever spaces, around which words are independent
     bool has_words_ = false;
-    bool is_joined_[256] = {};        // what a token has before a U+2581 that does not begin it
-    bool is_copied_[256] = {};        // ASCII that stays as it is before other ASCII
+    bool is_joined_[256] = {};        // bytes that a token has before a U+2581 that does not begin it
+    bool is_copied_[256] = {};        // ASCII that stays unchanged before other ASCII
 };
 
 }  // namespace ggufbpe

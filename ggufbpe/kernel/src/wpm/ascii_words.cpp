@@ -11,15 +11,15 @@ namespace {
 
 constexpr size_t PLACES = 64;
 
-// A byte has the bits that both its nibbles have. Some are for letters and digits, some for white space, and some for what
-// is left to others: control characters and all beyond ASCII.
+// A byte has the bits that both its nibbles have. Some are for letters and digits, some for white space, and some for
+// bytes left to other code: control characters and everything beyond ASCII.
 enum : uint8_t {
     DIGITS = 1,         // 0 to 9
     FIRST_LETTERS = 2,  // a to o
     LAST_LETTERS = 4,   // p to z
     LINES = 8,          // tab to carriage return
     SPACE = 16,
-    CONTROLS = 32,  // before tab and behind carriage return
+    CONTROLS = 32,  // before tab and after carriage return
     OTHERS = 64,    // from U+0010 on, and from 0x80 on
     DELETE = 128,
     ALL_WORD = DIGITS | FIRST_LETTERS | LAST_LETTERS,
@@ -69,7 +69,7 @@ WITH_AVX2 size_t find_by_vectors(const unsigned char *text, size_t size, size_t 
         Kinds kinds{0, 0, 0};
         add_kinds(text + at, upper, lower, 0, kinds);
         add_kinds(text + at + VECTOR_BYTES, upper, lower, VECTOR_BYTES, kinds);
-        // A word before the end, or before what is left to others, may go on there.
+        // A word before the end, or before bytes left to other code, may continue there.
         const size_t known = kinds.other ? lowest_bit(kinds.other) : PLACES;
         const uint64_t before = known == PLACES ? ~uint64_t(0) : (uint64_t(1) << known) - 1;
         const uint64_t between = ~kinds.word & before;

@@ -1,4 +1,4 @@
-// Words of ASCII, 64 places at a time: letters and digits are words, everything else that is shown stands alone.
+// Words of ASCII, 64 places at a time: letters and digits form words, every other visible character stands alone.
 
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace ggufbpe {
 
-// Adds words from `at` on, as long as there is nothing but ASCII, no control characters, no words of more than 64 bytes
-// and 64 bytes left; returns where they end, which is not inside of a word.
+// Adds words from `at` on, as long as there is only ASCII without control characters, no words of more than 64 bytes and 64
+// bytes left; returns where they end, which is not inside a word.
 size_t find_ascii_words(const unsigned char *text, size_t size, size_t at, Words &words);
 
 }  // namespace ggufbpe

@@ -9,13 +9,13 @@ namespace ggufbpe {
 
 namespace {
 
-// CJK as in BERT's own code; one range begins at U+2B920, where HF tokenizers' has a slip that llama.cpp follows.
+// CJK as in BERT's own code; one range begins at U+2B920, a slip in HF tokenizers that llama.cpp follows.
 constexpr uint32_t CJK[][2] = {
     {0x4E00, 0x9FFF},   {0x3400, 0x4DBF},   {0x20000, 0x2A6DF}, {0x2A700, 0x2B73F},
     {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF}, {0xF900, 0xFAFF},   {0x2F800, 0x2FA1F},
 };
 
-// The last run that does not begin behind a code point; null if there is none.
+// The last run that does not begin after a code point; null if there is none.
 template <size_t N, size_t M>
 const uint32_t *run_at(const uint32_t (&runs)[N][M], uint32_t code_point) {
     const auto *found =

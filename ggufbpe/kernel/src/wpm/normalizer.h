@@ -1,4 +1,4 @@
-// What WordPiece makes of characters before it looks words up: ggufbpe/models/wpm.py (Normalizer), compiled.
+// WordPiece's changes to characters before words are looked up: ggufbpe/models/wpm.py (BertNormalizer), compiled.
 //
 // Source: src/llama-vocab.cpp, llm_tokenizer_wpm_session::preprocess.
 
@@ -19,7 +19,7 @@ public:
     Normalizer(bool lowercase, bool strip_accents);
 
     enum Kind : uint8_t {
-        in_word,  // and what is dropped
+        in_word,  // and dropped ones
         space,
         alone,  // a word by itself
     };

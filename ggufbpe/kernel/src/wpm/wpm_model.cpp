@@ -21,7 +21,7 @@ std::vector<std::pair<std::string_view, int32_t>> numbered(const Strings &tokens
     return found;
 }
 
-// Whether a word is ASCII of which nothing is dropped: as many bytes as it is looked up by.
+// Whether a word is ASCII without dropped characters: as many bytes as are looked up.
 bool is_plain(const unsigned char *word, size_t size) {
     return std::all_of(word, word + size, [](unsigned char c) { return c >= 0x20 && c < 0x7F; });
 }
@@ -49,7 +49,7 @@ WPMModel::~WPMModel() = default;
 
 std::unique_ptr<TextModel::Scratch> WPMModel::new_scratch() const { return std::make_unique<Scratch>(); }
 
-// Where a word ends whatever comes before: the first white space at or behind `from`, or a character that stands alone.
+// Where a word ends whatever comes before: the first white space at or after `from`, or a character that stands alone.
 size_t WPMModel::cut(const unsigned char *text, size_t size, size_t from, const Poll &poll) const {
     Pace pace(poll);
     while (from < size && (text[from] & 0xC0) == 0x80) ++from;
@@ -85,14 +85,14 @@ void WPMModel::encode(const Part &part, TextModel::Scratch &scratch, Sink &ids, 
     }
 }
 
-// The next words of a text, from `at` on; returns where they end. What is dropped is still in them.
+// The next words of a text, from `at` on; returns where they end. Dropped characters are still in them.
 size_t WPMModel::find_words(const unsigned char *text, size_t size, size_t at, Words &words, Pace &pace) const {
     while (words.count < Words::GROUP && at < size) {
         const size_t begin = at;
         at = find_ascii_words(text, std::min(size, at + MOST_WITHOUT_POLL), at, words);
         pace.count(at - begin);
         if (words.count >= Words::GROUP) break;
-        const size_t start = at;  // of what has characters beyond ASCII, or is dropped, or long, or at the end
+        const size_t start = at;  // of text beyond ASCII, dropped, long, or at the end
         Normalizer::Kind kind = Normalizer::in_word;
         unsigned length = 0;
         while (at < size) {
@@ -110,7 +110,7 @@ size_t WPMModel::find_words(const unsigned char *text, size_t size, size_t at, W
     return at;
 }
 
-// Each token from its first character to its last; what was dropped between two tokens is in neither.
+// Each token from its first character to its last; characters dropped between two tokens are in neither.
 void WPMModel::append_spans(const unsigned char *word, size_t size, const int32_t *ids, size_t count, Spans &spans,
                             Pace &pace) const {
     const bool is_whole = count == 1 && ids[0] == unknown_;
@@ -127,9 +127,9 @@ void WPMModel::append_spans(const unsigned char *word, size_t size, const int32_
         pace.count(size);
         return spans.advance(to);
     }
-    const unsigned char *const end = word + size, *at = word, *last = word;  // of what was read: the end of the last character
+    const unsigned char *const end = word + size, *at = word, *last = word;  // of the text read: the end of the last character
     int64_t written = 0;
-    unsigned length = 0, kept = 0;  // of the next character: its bytes here, and as it is looked up
+    unsigned length = 0, kept = 0;  // of the next character: its bytes here, and in the lookup
     const auto skip_dropped = [&] {
         for (kept = 0; at < end; at += length) {
             length = 1;

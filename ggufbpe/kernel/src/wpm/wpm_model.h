@@ -1,8 +1,8 @@
-// WordPiece, as of BERT: words from a cache of all that were seen; new ones are normalized and taken apart into the longest
-// tokens. ggufbpe/models/wpm.py, compiled.
+// WordPiece, as of BERT: words from a cache; new ones are normalized and cut into the longest tokens.
+// ggufbpe/models/wpm.py, compiled.
 //
-//     text -> normalizer.h (what ends words) -> words as they are -> cache.h -> ids
-//                                                   ^ what is missing: normalizer.h, longest_match.h
+//     text -> normalizer.h (where words end) -> unchanged words -> cache.h -> ids
+//                                                   ^ new words: normalizer.h, longest_match.h
 
 #pragma once
 
@@ -21,7 +21,7 @@ namespace ggufbpe {
 
 class WPMModel final : public CachingModel {
 public:
-    // `unknown` stands for a word that no tokens make up.
+    // `unknown` stands for a word that cannot be made of tokens.
     WPMModel(const Strings &tokens, int32_t unknown, bool lowercase, bool strip_accents, size_t cache_bytes);
     ~WPMModel() override;
 

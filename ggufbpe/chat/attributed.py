@@ -1,0 +1,136 @@
+r"""A text that knows where each of its characters comes from.
+
+messages -> [this file: texts with origins] -> the same functions that run any template -> origins of the prompt
+
+An origin is a number, kept as a character: `origins` is as long as the text, and whatever cuts, joins or changes the
+text does the same to it. All else - what it equals, what is in it, its hash - is that of the text, so a template
+cannot tell, and writes what it always writes.
+
+>>> (Attributed("ab", "\1\1") + "cd")[1:3].origins
+'\x01\x00'
+
+But: a function that makes a plain `str` out of one loses its origins; those that templates call are in `attribution`.
+llama.cpp marks parts of strings as input, for the same reason (common/jinja/string.h); it has no more than one mark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, SupportsIndex
+
+NOBODY = "\0"  # the origin of all that a template says itself
+_RUN = re.compile(r"(.)\1*", re.DOTALL)
+
+
+class Attributed(str):
+    """A text with its origins, one character for each of its own."""
+
+    __slots__ = ("origins",)
+    origins: str
+
+    def __new__(cls, text: str, origins: str) -> Attributed:
+        made = str.__new__(cls, text)
+        made.origins = origins
+        return made
+
+    def __str__(self) -> str:
+        return self
+
+    def __add__(self, other: str) -> Attributed:
+        return joined("", (self, other)) if isinstance(other, str) else NotImplemented
+
+    def __radd__(self, other: str) -> Attributed:
+        return joined("", (other, self)) if isinstance(other, str) else NotImplemented
+
+    def __mul__(self, count: SupportsIndex) -> Attributed:
+        return Attributed(str.__mul__(self, count), self.origins * count)
+
+    __rmul__ = __mul__
+
+    def __getitem__(self, key: SupportsIndex | slice) -> Attributed:
+        return Attributed(str.__getitem__(self, key), self.origins[key])
+
+    def runs(self) -> Iterator[tuple[str, str]]:
+        """The parts of one origin, each with that."""
+        for run in _RUN.finditer(self.origins):
+            yield str.__getitem__(self, slice(*run.span())), run[1]
+
+    def changed(self, change: Callable[[str], str]) -> Attributed:
+        """The text with each part of one origin changed by itself."""
+        return joined("", (attributed(change(text), origin) for text, origin in self.runs()))
+
+    def lstrip(self, characters: str | None = None) -> Attributed:
+        return self[len(self) - len(str.lstrip(self, characters)) :]
+
+    def rstrip(self, characters: str | None = None) -> Attributed:
+        return self[: len(str.rstrip(self, characters))]
+
+    def strip(self, characters: str | None = None) -> Attributed:
+        return self.lstrip(characters).rstrip(characters)
+
+    def removeprefix(self, prefix: str) -> Attributed:
+        return self[len(prefix) :] if self.startswith(prefix) else self
+
+    def removesuffix(self, suffix: str) -> Attributed:
+        return self[: len(self) - len(suffix)] if self.endswith(suffix) else self
+
+    def partition(self, separator: str) -> tuple[str, str, str]:
+        return self._parted(str.partition(self, separator))
+
+    def rpartition(self, separator: str) -> tuple[str, str, str]:
+        return self._parted(str.rpartition(self, separator))
+
+    def _parted(self, parts: tuple[str, str, str]) -> tuple[str, str, str]:
+        before, behind = len(parts[0]), len(self) - len(parts[2])
+        return self[:before], self[before:behind], self[behind:]
+
+    def split(self, separator: str | None = None, most: SupportsIndex = -1) -> list[str]:
+        """The parts between separators; one has to be given."""
+        assert separator is not None
+        parts, at = list[str](), 0
+        for part in str.split(self, separator, most):
+            parts.append(self[at : at + len(part)])
+            at += len(part) + len(separator)
+        return parts
+
+    def replace(self, old: str, new: str, count: SupportsIndex = -1) -> Attributed:
+        assert count == -1
+        between = self.split(old) if old else ["", *(self[at] for at in range(len(self))), ""]
+        return joined(new, between)
+
+    def translate(self, table: Any) -> Attributed:
+        out = str.translate(self, table)
+        if len(out) == len(self):
+            return Attributed(out, self.origins)
+        return self.changed(lambda text: text.translate(table))
+
+
+def origins_of(text: str) -> str:
+    """The origin of each character."""
+    return text.origins if isinstance(text, Attributed) else NOBODY * len(text)
+
+
+def attributed(text: str, origin: str = NOBODY) -> Attributed:
+    """A text all of one origin."""
+    return Attributed(text, origin * len(text))
+
+
+def joined(between: str, parts: Iterable[str]) -> Attributed:
+    """`between.join(parts)`."""
+    parts = list(parts)
+    return Attributed(str.join(between, parts), origins_of(between).join(map(origins_of, parts)))
+
+
+def all_of(value: Any, origin: str) -> Any:
+    """A value of JSON, all of whose texts have one origin."""
+    if isinstance(value, str):
+        return attributed(value, origin)
+    if isinstance(value, dict):
+        return {all_of(key, origin): all_of(member, origin) for key, member in value.items()}
+    return [all_of(member, origin) for member in value] if isinstance(value, list) else value
+
+
+def like(text: str, value: Any) -> Any:
+    """What was made out of a text, with its origin."""
+    return all_of(value, text.origins[:1] or NOBODY) if isinstance(text, Attributed) else value

@@ -1,0 +1,82 @@
+"""What a run of a template may do before it is ended: steps, and characters that are made.
+
+[this file] -> runtime
+
+Functions of a template count what they will do before they do it.
+"""
+
+from __future__ import annotations
+
+from .arguments import Scope
+from .values import TemplateError, Value
+
+MOST_STEPS = 2_000_000  # iterations of loops, calls of macros, and items that filters look at
+MOST_CHARACTERS = 64 << 20  # that a run may make, the steps on the way included
+
+
+class LimitError(TemplateError):
+    """A template that loops or grows for ever, or calls itself."""
+
+
+class Bounds:
+    """What one run may still do."""
+
+    def __init__(self) -> None:
+        self.steps = MOST_STEPS
+        self.characters = MOST_CHARACTERS
+
+    def step(self, count: int = 1) -> None:
+        """Count steps; `LimitError` when there are too many."""
+        self.steps -= count
+        if self.steps < 0:
+            raise LimitError(f"the template takes more than {MOST_STEPS:,} steps")
+
+    def spend(self, characters: int) -> None:
+        """Count characters before they are made; `LimitError` when there are too many."""
+        self.characters -= characters
+        if self.characters < 0:
+            raise LimitError(f"the template writes more than {MOST_CHARACTERS:,} characters")
+
+    def weigh(self, value: Value, each: int = 4, margin: int = 0) -> None:
+        """Count what writing or comparing a value will take, each member as often as it is reached.
+
+        A member counts `each` characters, and `margin` for each array or object that it is in.
+        """
+        stack, steps, size = [(value, 1)], 0, 0
+        most_steps, most_size = self.steps, self.characters
+        while stack:
+            value, level = stack.pop()
+            steps += 1
+            size += each + margin * level
+            if isinstance(value, str):
+                size += len(value)
+            elif isinstance(value, dict):
+                stack.extend([(member, level + 1) for pair in value.items() for member in pair])
+            elif isinstance(value, (list, tuple)):
+                stack.extend([(member, level + 1) for member in value])
+            if steps > most_steps or size > most_size:
+                break
+        self.step(steps)
+        self.spend(size)
+
+    def read(self, *values: Value) -> None:
+        """Count what it takes to read through long strings that nothing is made of."""
+        long = sum([len(value) for value in values if isinstance(value, str)])
+        if long >= 1000:
+            self.step(long // 1000)
+
+    def enter(self, scope: Scope, weight: int = 0) -> None:
+        """Count a body that has a copy of this scope; `weight` are the steps that it takes by its size."""
+        self.step(weight + len(scope) // 50)
+        if len(scope) >= 50:
+            self.spend(8 * len(scope))
+
+    def copied(self, scope: Scope, weight: int = 0) -> Scope:
+        """A scope of its own for a loop or a call."""
+        self.enter(scope, weight)
+        return dict(scope)
+
+    def made(self, array: Value) -> Value:
+        """An array that the template writes down, counted."""
+        self.spend(56 + 8 * len(array))
+        return array

@@ -1,0 +1,71 @@
+"""The chat templates that llama.cpp carries for models, by their names there: `known:NAME` in commands.
+
+data/chat_templates.json.xz -> [this file] -> cli/, examination/
+
+But: llama.cpp does not look into that folder when it runs; `--chat-template-file` names one of them, or another.
+Source: models/templates, taken by scripts/generate_chat_templates.py.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import NamedTuple
+
+from ..errors import printable
+from ..once import making
+
+PREFIX = "known:"
+_FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "chat_templates.json.xz")
+_FOR_TOOLS = "-tool_use"
+
+
+class KnownTemplate(NamedTuple):
+    """A template of llama.cpp's collection."""
+
+    name: str
+    models: tuple[str, ...]  # that it belongs to, without their publishers; () where that cannot be said
+    source: str
+
+    @property
+    def variant(self) -> str:
+        """Under which name a model's file has it: "tool_use", or "" for the one without a name."""
+        return "tool_use" if self.name.endswith(_FOR_TOOLS) else ""
+
+
+def known_templates() -> dict[str, KnownTemplate]:
+    """All of them by name."""
+    with making:
+        return _read()
+
+
+@cache
+def _read() -> dict[str, KnownTemplate]:
+    import json
+    import lzma
+
+    with lzma.open(_FILE) as file:
+        content = json.load(file)
+    models = content["models"]
+    return {
+        name: KnownTemplate(name, tuple(models[name]), text) for name, text in content["templates"].items()
+    }
+
+
+def known_template(name: str) -> KnownTemplate:
+    """The template of a name, in whatever case; `ValueError` with the nearest names where there is none.
+
+    >>> known_template("Qwen-Qwen3-0.6B").models
+    ('Qwen3-0.6B',)
+    """
+    templates = known_templates()
+    by_name = {known.lower(): known for known in templates}
+    if name.lower() in by_name:
+        return templates[by_name[name.lower()]]
+    import difflib
+
+    near = [by_name[each] for each in difflib.get_close_matches(name.lower(), by_name, n=3)]
+    raise ValueError(
+        f"llama.cpp has no chat template of the name {printable(name)}"
+        + (f"; near: {', '.join(near)}" if near else f"; there are {', '.join(templates)}")
+    )

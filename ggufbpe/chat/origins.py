@@ -1,0 +1,153 @@
+"""Where the texts of a request come from: each is given a number, and a prompt is told in parts by it.
+
+Request -> [this file] -> Request of attributed texts -> attribution -> prompt -> [this file] -> parts
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+from .attributed import NOBODY, Attributed, all_of, attributed, origins_of
+from .messages import Message, Request
+
+Kind = Literal["template", "message", "tool", "argument", "generation_prompt", "added", "unknown"]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a part of a prompt comes from.
+
+    The field of a message is named as in the request: "content", "content[1].text", "tool_calls[0].arguments"; that of
+    a tool is the name of its function, that of an argument its own. "added" are tokens that the tokenizer adds, and
+    "unknown" is what could not be told.
+    """
+
+    kind: Kind
+    index: int | None = None  # of the message or tool in the request, from 0
+    field: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The kind, and what else there is."""
+        found: dict[str, Any] = {"origin": self.kind}
+        if self.index is not None:
+            found["index"] = self.index
+        if self.field:
+            found["field"] = self.field
+        return found
+
+    @property
+    def name(self) -> str:
+        """How it is called: `messages[2].content`."""
+        if self.kind == "message":
+            return f"messages[{self.index}]{'.' if self.field else ''}{self.field}"
+        if self.kind == "tool":
+            return f"tools[{self.index}]"
+        return self.field if self.kind == "argument" else self.kind.replace("_", " ")
+
+
+class Part(NamedTuple):
+    """The bytes from `start` to `end` of a prompt, and their origin."""
+
+    start: int
+    end: int
+    origin: Origin
+
+    def to_dict(self) -> dict[str, Any]:
+        """The three in one."""
+        return {"start": self.start, "end": self.end, **self.origin.to_dict()}
+
+
+class Rendered(NamedTuple):
+    """The prompt of a request, and the parts that are all of it."""
+
+    prompt: bytes
+    parts: tuple[Part, ...]
+    request: Request
+
+    def role(self, origin: Origin) -> str:
+        """The role of the message that an origin is of; "" for all others."""
+        is_message = origin.kind == "message" and origin.index is not None
+        return self.request.messages[origin.index or 0].role if is_message else ""
+
+
+class Origins:
+    """The origins of one request by their numbers, which are written as characters."""
+
+    def __init__(self) -> None:
+        self._known = [Origin("template"), Origin("generation_prompt")]
+
+    def new(self, kind: Kind, index: int | None = None, field: str = "") -> str:
+        """The number of one more; the last there can be stands for all that come after it."""
+        if len(self._known) < sys.maxunicode:
+            self._known.append(Origin(kind, index, field))
+        else:
+            self._known[-1] = Origin("unknown")
+        return chr(len(self._known) - 1)
+
+    def kind(self, number: str) -> Kind:
+        """What kind of origin a number stands for."""
+        return self._known[ord(number)].kind
+
+    def of_request(self, request: Request) -> Request:
+        """The same request of attributed texts."""
+        return replace(
+            request,
+            messages=tuple(self._of_message(*each) for each in enumerate(request.messages)),
+            tools=tuple(
+                all_of(tool, self.new("tool", index, tool_name(tool)))
+                for index, tool in enumerate(request.tools)
+            ),
+            json_schema=all_of(request.json_schema, self.new("argument", field="response_format")),
+            template_arguments={
+                name: all_of(value, self.new("argument", field=name))
+                for name, value in request.template_arguments.items()
+            },
+        )
+
+    def _of_message(self, index: int, message: Message) -> Message:
+        def of(field: str, text: str) -> str:
+            return attributed(text, self.new("message", index, field)) if text else text
+
+        return Message(
+            of("role", message.role),
+            of("content", message.content),
+            tuple(
+                (kind, of(f"content[{number}].text", text))
+                for number, (kind, text) in enumerate(message.parts)
+            ),
+            tuple(
+                (
+                    of(f"tool_calls[{number}].function.name", name),
+                    of(f"tool_calls[{number}].function.arguments", arguments),
+                    of(f"tool_calls[{number}].id", identity),
+                )
+                for number, (name, arguments, identity) in enumerate(message.calls)
+            ),
+            of("reasoning_content", message.reasoning),
+            of("name", message.name),
+            of("tool_call_id", message.call_id),
+        )
+
+    def parts(self, prompt: str) -> tuple[Part, ...]:
+        """The parts of a prompt, one after the other, that are all of it."""
+        found, at = [], 0
+        for text, number in Attributed(prompt, origins_of(prompt)).runs():
+            found.append(Part(at, at := at + len(text), self._known[ord(number)]))
+        return tuple(found)
+
+
+def tool_name(tool: Mapping[str, Any]) -> str:
+    """The name of a tool's function."""
+    return str(tool["function"]["name"])
+
+
+GENERATION_PROMPT = "\1"
+
+
+def generated(text: str, start: int = 0) -> Attributed:
+    """A text of which all that the template says, from `start` on, is the generation prompt."""
+    origins = origins_of(text)
+    return Attributed(text, origins[:start] + origins[start:].replace(NOBODY, GENERATION_PROMPT))

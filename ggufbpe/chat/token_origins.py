@@ -1,0 +1,136 @@
+"""The tokens of a prompt by where they come from, and text of messages that became special tokens.
+
+Rendered, Tokenizer -> [this file] -> ChatTokens -> views, cli
+
+A token counts for the part of the prompt in which it begins.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..once import made_once
+from ..vocab import CONTROL
+from .origins import Origin, Part, Rendered, tool_name
+
+if TYPE_CHECKING:
+    from ..tokenizer import Tokenizer
+
+ADDED = Origin("added")
+_ORDER = ("added", "template", "message", "tool", "argument", "generation_prompt", "unknown")
+_OF_A_REQUEST = ("message", "tool", "argument")
+
+
+class Share(NamedTuple):
+    """The tokens of one message or tool, of all arguments, or of the template; of a message by its fields."""
+
+    origin: Origin  # that of a message without a field
+    role: str  # of a message
+    tokens: int
+    fields: dict[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        more = {"role": self.role, "fields": self.fields} if self.origin.kind == "message" else {}
+        return {**self.origin.to_dict(), "tokens": self.tokens, **more}
+
+
+class Injected(NamedTuple):
+    """A special token that was made of a text of the request."""
+
+    token: int  # its number among the ids
+    id: int
+    start: int  # in bytes of the prompt
+    end: int
+    text: str
+    origin: Origin
+    role: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        place = {"token": self.token, "id": self.id, "start": self.start, "end": self.end, "text": self.text}
+        return {**place, **self.origin.to_dict(), **({"role": self.role} if self.role else {})}
+
+    def in_words(self) -> str:
+        """Who said what, in a line."""
+        whose = f" of the {self.role}" if self.role and self.origin.field != "role" else ""
+        return f"{self.origin.name}: {self.text!r}{whose} became the special token {self.id}"
+
+
+@dataclass(frozen=True)
+class ChatTokens:
+    """The ids of a prompt with what each stands for."""
+
+    rendered: Rendered
+    ids: list[int]
+    spans: list[tuple[int, int]]  # in bytes of the prompt
+    origins: list[Origin]
+    injected: list[Injected]
+
+    @made_once
+    def shares(self) -> list[Share]:
+        """How many tokens each has: messages in order, then tools; those that have none, too."""
+        request = self.rendered.request
+        found = [Origin("template")]
+        found += [Origin("message", number) for number in range(len(request.messages))]
+        found += [Origin("tool", number, tool_name(tool)) for number, tool in enumerate(request.tools)]
+        fields: dict[Origin, Counter[str]] = {origin: Counter() for origin in found}
+        for origin in self.origins:
+            whole = Origin(origin.kind, origin.index, origin.field if origin.kind == "tool" else "")
+            fields.setdefault(whole, Counter())[origin.field.partition("[")[0]] += 1
+        return [
+            Share(origin, self.rendered.role(origin), sum(counts.values()), dict(counts))
+            for origin, counts in sorted(fields.items(), key=lambda each: _ORDER.index(each[0].kind))
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The prompt, its ids, and where all of it comes from."""
+        return {
+            "prompt": self.rendered.prompt.decode("utf-8", "replace"),
+            "ids": self.ids,
+            "count": len(self.ids),
+            **self.to_origins(),
+        }
+
+    def to_origins(self) -> dict[str, Any]:
+        """Only where it comes from."""
+        return {
+            "parts": [part.to_dict() for part in self.rendered.parts],
+            "tokens_by_origin": [share.to_dict() for share in self.shares],
+            "injected": [injected.to_dict() for injected in self.injected],
+        }
+
+
+def tokens_of(tokenizer: Tokenizer, rendered: Rendered) -> ChatTokens:
+    """The ids of a prompt as `encode` gives them, by their origins."""
+    ids, spans = tokenizer.encode_with_offsets(rendered.prompt)
+    before, behind = map(len, tokenizer.vocabulary.added)
+    starts = [part.start for part in rendered.parts]
+    origins, injected = [], []
+    for number, (token, (start, end)) in enumerate(zip(ids, spans)):
+        if number < before or number >= len(ids) - behind:
+            origins.append(ADDED)
+            continue
+        first = max(bisect_right(starts, start) - 1, 0)
+        origins.append(rendered.parts[first].origin if rendered.parts else Origin("template"))
+        if not tokenizer.vocabulary.attributes[token] & CONTROL:
+            continue
+        origin = _injected_by(rendered.parts[first : bisect_right(starts, max(end - 1, start))])
+        if origin is not None:
+            text = rendered.prompt[start:end].decode("utf-8", "replace")
+            injected.append(Injected(number, token, start, end, text, origin, rendered.role(origin)))
+    return ChatTokens(rendered, ids, spans, origins, injected)
+
+
+def _injected_by(parts: tuple[Part, ...]) -> Origin | None:
+    """Whose text made a special token of these parts.
+
+    Templates make one of a role, as in `'<|' + message.role + '|>'`: it takes more than a part of the token there.
+    """
+    given = [part.origin for part in parts if part.origin.kind in _OF_A_REQUEST]
+    if len(given) == len(parts) or any(origin.field != "role" for origin in given):
+        return next((origin for origin in given if origin.field != "role"), given[0] if given else None)
+    return None

@@ -1,0 +1,77 @@
+"""Chats as commands take them: the flags, and the body of a request out of a file of messages."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from ..tokenizer import Tokenizer
+from ._arguments import Parser
+from ._input import read_file, read_stdin
+
+
+def add_chat_flags(parser: Parser) -> None:
+    """The flags that say what a chat is rendered with."""
+    parser.add_argument("--tools", metavar="FILE", help="a JSON array of tools that the model may call")
+    parser.add_argument(
+        "--chat-template-file", metavar="FILE", help="a template in place of the one in the model's file"
+    )
+
+
+def body_of_file(path: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The body of a request out of a JSON file, "-" for standard input, with the tools of `--tools`."""
+    name = "standard input" if path == "-" else path
+    return with_tools(read_json(read_stdin() if path == "-" else read_file(path), name), arguments)
+
+
+def with_tools(found: Any, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The body of a request out of what JSON says: an object is one, anything else its messages."""
+    body = found if isinstance(found, dict) else {"messages": found}
+    if arguments.tools is not None:
+        body = {**body, "tools": read_json(read_file(arguments.tools), arguments.tools)}
+    return body
+
+
+def prompts_of(tokenizer: Tokenizer, arguments: argparse.Namespace) -> Callable[[bytes], bytes]:
+    """What makes prompts of chats as JSON, each with the tools and under the template that are given.
+
+    `ValueError` for what is no JSON, and what llama-server refuses.
+    """
+    template, tools = template_of(arguments), with_tools({}, arguments)
+
+    def prompt(data: bytes) -> bytes:
+        try:
+            found = _parsed(data)
+        except ValueError as error:
+            raise ValueError(f"not JSON: {error}") from None
+        body = found if isinstance(found, dict) else {"messages": found}
+        return tokenizer.chats.prompt({**body, **tools}, template)
+
+    return prompt
+
+
+def template_of(arguments: argparse.Namespace) -> str | None:
+    """The template of `--chat-template-file`."""
+    source = arguments.chat_template_file
+    if source is None:
+        return None
+    try:
+        return read_file(source).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{source} is no UTF-8: {error}") from None
+
+
+def read_json(data: bytes, name: str) -> Any:
+    """What a JSON file says; `ValueError` with its name."""
+    try:
+        return _parsed(data)
+    except ValueError as error:
+        raise ValueError(f"{name} is no JSON: {error}") from None
+
+
+def _parsed(data: bytes) -> Any:
+    # Not at the top: `count` of texts starts without it.
+    from ..chat.json_text import parsed
+
+    return parsed(data.decode("utf-8-sig"))

@@ -1,0 +1,30 @@
+"""What looks like a marker of chats in a template and in a prompt.
+
+template, prompt -> [this file] -> template.py, known_templates.py
+"""
+
+from __future__ import annotations
+
+import re
+
+_MARKER = re.compile(
+    r"<\|[^|<>{}\s'\"]{1,60}\|>|<｜[^｜<>{}\s'\"]{1,60}｜>|\[/?INST\]|<</?SYS>>|"
+    r"<(?:start|end)_of_turn>|<\|?turn\|?>|\[/?(?:SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"
+)
+_ENDS = re.compile(r"</?s>|<(?:bos|eos)>")  # conditions of templates have them, too
+_JINJA_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
+
+
+def without_comments(template: str) -> str:
+    """A template without its comments."""
+    return _JINJA_COMMENT.sub("", template)
+
+
+def markers_of(template: str) -> list[str]:
+    """The markers in a template's source."""
+    return list(dict.fromkeys(_MARKER.findall(without_comments(template))))
+
+
+def markers_of_prompt(prompt: str) -> list[str]:
+    """The markers in what a template wrote."""
+    return list(dict.fromkeys((*_MARKER.findall(prompt), *_ENDS.findall(prompt))))

@@ -1,0 +1,104 @@
+"""The chat template run with a few chats, as llama-server runs it.
+
+facts.py -> [this file] -> template.py, known_templates.py
+
+The chats are those in which templates differ: a message, one of the system before it, an answer and a next question,
+tools, a call with its result, reasoning. Their texts have no markers, so a marker in a prompt is the template's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from ..chat.chats import Chats
+from ..errors import ChatError
+from ..tokenizer import Tokenizer
+
+NOW = datetime(2026, 1, 15, 12)  # of templates that write the date
+SYSTEM, QUESTION, ANSWER, NEXT = "Be as brief as a stone.", "Is it warm?", "Quite warm.", "And tomorrow?"
+TOOL, CALLED, RESULT, THOUGHT = "get_weather", "Lisbon", "cloudless", "They want a number."
+
+_USER = {"role": "user", "content": QUESTION}
+_ANSWER = {"role": "assistant", "content": ANSWER}
+_NEXT = {"role": "user", "content": NEXT}
+_CALL = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [
+        {
+            "id": "call00001",
+            "type": "function",
+            "function": {"name": TOOL, "arguments": '{"city": "Lisbon"}'},
+        }
+    ],
+}
+_RESULT = {"role": "tool", "content": RESULT, "tool_call_id": "call00001"}
+_PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+_TOOLS = [
+    {"type": "function", "function": {"name": TOOL, "description": "The weather", "parameters": _PARAMETERS}}
+]
+
+# The chats by what is special to them. The first ones are plain: every template should take them.
+PLAIN_CHATS = ("user", "turns", "system")
+CHATS: dict[str, dict[str, Any]] = {
+    "user": {"messages": [_USER]},
+    "turns": {"messages": [_USER, _ANSWER, _NEXT]},
+    "system": {"messages": [{"role": "system", "content": SYSTEM}, _USER]},
+    "tools": {"messages": [_USER], "tools": _TOOLS},
+    "tool call": {"messages": [_USER, _CALL, _RESULT, _ANSWER, _NEXT], "tools": _TOOLS},
+    "thinking": {"messages": [_USER, {**_ANSWER, "reasoning_content": THOUGHT}, _NEXT]},
+    "no thinking": {"messages": [_USER], "chat_template_kwargs": {"enable_thinking": False}},
+}
+
+
+class Rendered:
+    """What templates make of the chats: each prompt, or the error by which the chat is refused."""
+
+    def __init__(self, tokenizer: Tokenizer, templates: Mapping[str, str]) -> None:
+        """`templates` are those of the file by name. `NotInstalledError` without jinja2."""
+        self._chats = Chats(tokenizer)
+        self._templates = templates
+        self.prompts = self.prompts_of(templates.get("") or templates.get("tool_use") or "")
+
+    def prompts_of(self, template: str) -> dict[str, bytes | ChatError]:
+        """The same of one template in place of the file's, which is not asked for chats with tools either."""
+        own = template in self._templates.values()
+        return {
+            name: self._prompt(
+                chat, (own and "tools" in chat and self._templates.get("tool_use")) or template
+            )
+            for name, chat in CHATS.items()
+        }
+
+    def _prompt(self, chat: dict[str, Any], template: str) -> bytes | ChatError:
+        try:
+            return self._chats.prompt(chat, template, NOW)
+        except ChatError as error:
+            return error
+
+    def prompt(self, name: str) -> bytes | None:
+        """The prompt of a chat; None where it is refused."""
+        found = self.prompts[name]
+        return found if isinstance(found, bytes) else None
+
+    def refusal(self, name: str) -> ChatError | None:
+        """Why a chat is refused; None where it is not."""
+        found = self.prompts[name]
+        return found if isinstance(found, ChatError) else None
+
+    @cached_property
+    def bare(self) -> bytes:
+        """What the template alone writes for a question and its answer; nothing where it refuses them."""
+        try:
+            return self._chats.bare_text([_USER, _ANSWER], self._templates.get(""))
+        except ChatError:
+            return b""
+
+    @cached_property
+    def behind_answer(self) -> tuple[bytes, bytes]:
+        """What stands behind an answer: behind the last one, and before the text of the next message."""
+        between = (self.prompt("turns") or b"").partition(ANSWER.encode())[2]
+        return self.bare.partition(ANSWER.encode())[2], between.partition(NEXT.encode())[0]

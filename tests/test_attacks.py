@@ -1,0 +1,185 @@
+"""Templates and messages that attack who renders them: fixtures/attacks, each with what must happen.
+
+`expected.json` has, for each file, the prompt, or why it is refused; what became a special token is `injected`.
+What is too long for a file is made here.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chats import VOCABULARY
+
+from ggufbpe import ChatError, Tokenizer
+from ggufbpe.chat import bounds
+from ggufbpe.chat.environment import Template
+from ggufbpe.chat.render import ChatTemplate, Ends
+from ggufbpe.chat.token_origins import tokens_of
+from ggufbpe.chat.values import plain, viewed
+from ggufbpe.cli._chat import read_json
+
+FOLDER = Path(__file__).parent.parent / "fixtures" / "attacks"
+EXPECTED = json.loads((FOLDER / "expected.json").read_text())
+NAMES = {"messages": [{"role": "user", "content": "H\u00e9 llo"}], "add_generation_prompt": True}
+
+pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
+
+
+def test_every_file_has_its_end() -> None:
+    for kind, suffix in (("templates", "jinja"), ("messages", "json")):
+        assert {path.stem for path in (FOLDER / kind).glob(f"*.{suffix}")} == set(EXPECTED[kind])
+
+
+# ---- templates ------------------------------------------------------------------------------------------
+
+_STEPS = "the template takes more than 2,000,000 steps"
+_CHARACTERS = "the template writes more than 67,108,864 characters"
+_NESTED = "the chat template is nested too deeply"
+_KEPT = "{%- set s = 'a' * 100000 -%}{% set l = [] %}{% for i in range(100000) %}{% set _ = l.append("
+_OBJECTS = (
+    "{% set l = [] %}{% set d = dict(["
+    + ", ".join(f"({i}, {i})" for i in range(1000))
+    + "]) %}{% for i in range(100000) %}{% set _ = l.append("
+)
+MADE: dict[str, tuple[str, str]] = {  # a template, and why it is refused
+    "parentheses": ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", _NESTED),
+    "blocks": ("{% if true %}" * 500 + "{% endif %}" * 500, _NESTED),
+    "filters": ("{{ 'a'" + "|upper" * 5000 + " }}", _NESTED),
+    "a sum": ("{{ 1" + "+1" * 20000 + " }}", _NESTED),
+    "a large source": ("a" * (1 << 20) + "b", "a chat template of more than 1,048,576 bytes"),
+    "keys that are kept": (_OBJECTS + "d.keys()) %}{% endfor %}", _CHARACTERS),
+    "members that are kept": (_OBJECTS + "d.values()) %}{% endfor %}", _CHARACTERS),
+    "pairs that are kept": (_OBJECTS + "d.items()) %}{% endfor %}", _CHARACTERS),
+    "objects that are kept": (_OBJECTS + "dict(d)) %}{% endfor %}", _CHARACTERS),
+    "arrays that are kept": (_KEPT + "[" + "1," * 1000 + "1]) %}{% endfor %}", _CHARACTERS),
+    "a loop of many statements": (
+        "{% for i in range(90000) %}" + "{% set x = 1 %}" * 2000 + "{% endfor %}",
+        _STEPS,
+    ),
+    "a macro of many statements": (
+        "{% macro m() %}"
+        + "{% set x = 1 %}" * 2000
+        + "{% endmacro %}{% for i in range(90000) %}{{ m() }}{% endfor %}",
+        _STEPS,
+    ),
+    "loops that copy many names": (
+        "".join(f"{{% set n{i} = 1 %}}" for i in range(2000))
+        + "{% for i in range(90000) %}{% for j in [1] %}{% endfor %}{% endfor %}",
+        _CHARACTERS,
+    ),
+}
+
+
+def source_of(name: str) -> str:
+    return MADE[name][0] if name in MADE else (FOLDER / "templates" / f"{name}.jinja").read_text()
+
+
+def answer(source: str) -> dict[str, str]:
+    """What a template writes, or why it is refused."""
+    try:
+        return {"prompt": str(plain(Template(source).render(viewed(NAMES), time.gmtime(0))))}
+    except ChatError as refusal:
+        return {"refused": refusal.reason}
+
+
+@pytest.mark.parametrize("name", [*EXPECTED["templates"], *MADE])
+def test_templates_end_as_they_must(name: str) -> None:
+    expected = {"refused": MADE[name][1]} if name in MADE else EXPECTED["templates"][name]
+    assert answer(source_of(name)) == expected
+
+
+@pytest.mark.parametrize(
+    "name", [*(n for n, end in EXPECTED["templates"].items() if "refused" in end), *MADE]
+)
+def test_attacks_end_where_a_template_is_tried(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "MOST_STEPS", 20_000)  # each is run some ten times
+    monkeypatch.setattr(bounds, "MOST_CHARACTERS", 1 << 20)
+    with pytest.raises(ChatError):
+        _ = ChatTemplate(source_of(name), Ends()).supports_thinking
+
+
+# ---- messages -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tok() -> Tokenizer:
+    return Tokenizer.from_gguf(VOCABULARY)
+
+
+@pytest.mark.parametrize("name", EXPECTED["messages"])
+def test_messages_end_as_they_must(tok: Tokenizer, name: str) -> None:
+    data = (FOLDER / "messages" / f"{name}.json").read_bytes()
+    found: dict[str, Any] = {}
+    try:
+        body = read_json(data, f"{name}.json")
+        tokens = tokens_of(tok, tok.chats.parts(body if isinstance(body, dict) else {"messages": body}))
+        found["prompt"] = tokens.rendered.prompt.decode()
+        if tokens.injected:
+            found["injected"] = [each.in_words() for each in tokens.injected]
+    except ValueError as refusal:
+        found["refused"] = str(refusal)
+    assert found == EXPECTED["messages"][name]
+
+
+def nested(depth: int = 100_000) -> Any:
+    value: Any = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+USER = {"role": "user", "content": "Hi"}
+_DEEP = "the chat is nested too deeply"
+NESTED: dict[str, tuple[Any, str]] = {  # the body of a request, and why it is refused
+    "messages": ({"messages": nested()}, "All non-assistant messages must contain 'content'"),
+    "a content": ({"messages": [{**USER, "content": nested()}]}, "unsupported content"),
+    "a role": ({"messages": [{**USER, "role": nested()}]}, "type must be string, but is array"),
+    "arguments": (
+        {
+            "messages": [
+                {
+                    "role": "assistant",
+                    "content": "",
+                    "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": nested()}}],
+                },
+                USER,
+            ]
+        },
+        _DEEP,
+    ),
+    "a tool": (
+        {
+            "messages": [USER],
+            "tools": [{"type": "function", "function": {"name": "f", "parameters": {"a": nested()}}}],
+        },
+        _DEEP,
+    ),
+    "a template's argument": ({"messages": [USER], "chat_template_kwargs": {"a": nested()}}, _DEEP),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_what_is_nested_too_deeply(tok: Tokenizer, name: str) -> None:
+    body, reason = NESTED[name]
+    with pytest.raises(ChatError, match=reason):
+        tok.chats.prompt(body)
+
+
+def test_json_that_is_nested_too_deeply() -> None:
+    with pytest.raises(ValueError, match=r"^deep\.json is no JSON: nested too deeply$"):
+        read_json(b"[" * 100_000 + b"]" * 100_000, "deep.json")
+
+
+def test_a_hundred_thousand_messages(tok: Tokenizer) -> None:
+    prompt = tok.chats.prompt({"messages": [USER] * 100_000, "add_generation_prompt": False})
+    assert prompt == b"<|im_start|>user\nHi<|im_end|>\n" * 100_000
+
+
+def test_a_million_messages(tok: Tokenizer) -> None:
+    template = "{% for m in messages %}{{ m.role|trim }}{{ m.content|trim }}{% endfor %}" * 3
+    with pytest.raises(ChatError, match=_STEPS):
+        tok.chats.prompt({"messages": [USER] * 1_000_000}, template)
