@@ -231,10 +231,7 @@ def test_what_was_not_used_lately_is_deleted(server: FarServer, monkeypatch: pyt
 def test_several_processes_may_use_the_cache(server: FarServer) -> None:
     url = server.put("/model.gguf", MODEL, size=LARGE)
     program = f"""if True:
-        from ggufbpe.gguf.values import Field
-from ggufbpe.gguf.writer import packed_file
-from ggufbpe.interop.hugging_face import to_tokenizer_json
-from ggufbpe.names.grammar import Address
+        from ggufbpe.names.grammar import Address
         from ggufbpe.remote import opened
         print(len([opened(Address({url!r}), refresh=True) for _ in range(3)]))"""
     running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(3)]
