@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from .once import making
 
 if TYPE_CHECKING:
+    from .by_name import locate as locate
     from .corpora.check import check_corpus as check_corpus
     from .corpora.encode import encode_corpus as encode_corpus
     from .corpora.output import decode_corpus as decode_corpus
@@ -21,8 +22,14 @@ if TYPE_CHECKING:
     from .errors import InterruptedChangeError as InterruptedChangeError
     from .errors import InvalidUTF8Error as InvalidUTF8Error
     from .errors import MissingKeyError as MissingKeyError
+    from .errors import ModelNameError as ModelNameError
     from .errors import NotGGUFError as NotGGUFError
+    from .errors import OfflineError as OfflineError
+    from .errors import RemoteAccessError as RemoteAccessError
+    from .errors import RemoteError as RemoteError
+    from .errors import RemoteNotFoundError as RemoteNotFoundError
     from .errors import ShardError as ShardError
+    from .errors import StoreError as StoreError
     from .errors import TruncatedFileError as TruncatedFileError
     from .errors import UnknownPreTokenizerError as UnknownPreTokenizerError
     from .errors import UnsupportedTokenizerError as UnsupportedTokenizerError
@@ -31,6 +38,7 @@ if TYPE_CHECKING:
     from .errors import WrongTypeError as WrongTypeError
     from .examination.examine import doctor as doctor
     from .examination.mend import fix as fix
+    from .inventory import local_models as local_models
     from .models.bpe.regex_patterns import patterns as patterns
     from .statistics import stats as stats
     from .tokenizer import Tokenizer as Tokenizer
@@ -59,6 +67,8 @@ _HOMES = {
     "encode_corpus": "corpora.encode",
     "explain": "trace.explain",
     "fix": "examination.mend",
+    "local_models": "inventory",
+    "locate": "by_name",
     "patterns": "models.bpe.regex_patterns",
     "stats": "statistics",
     "train": "training",
@@ -75,8 +85,14 @@ __all__ = [
     "InterruptedChangeError",
     "InvalidUTF8Error",
     "MissingKeyError",
+    "ModelNameError",
     "NotGGUFError",
+    "OfflineError",
+    "RemoteAccessError",
+    "RemoteError",
+    "RemoteNotFoundError",
     "ShardError",
+    "StoreError",
     "TokenAttribute",
     "Tokenizer",
     "TruncatedFileError",
@@ -94,6 +110,8 @@ __all__ = [
     "encode_corpus",
     "explain",
     "fix",
+    "local_models",
+    "locate",
     "patterns",
     "stats",
     "train",

@@ -7,6 +7,7 @@ All of them are `GGUFError`, so one `except` catches whatever a bad file can do.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 
 class GGUFError(ValueError):
@@ -145,6 +146,26 @@ class UnsupportedTokenizerError(GGUFError):
     model: str = ""
 
 
+class StoreError(GGUFError):
+    """What another program keeps of its models is damaged: a manifest, a blob, or a link that leads elsewhere."""
+
+
+class RemoteError(GGUFError):
+    """A far file that cannot be read: the line, the server, or what it answered."""
+
+
+class RemoteAccessError(RemoteError):
+    """The server wants to know who asks, or does not give the file to everybody."""
+
+
+class RemoteNotFoundError(RemoteError):
+    """There is no such file, repository or revision, or it is not to be seen without a login."""
+
+
+class OfflineError(RemoteError):
+    """The network is not to be asked, and the cache does not have the metadata."""
+
+
 class ChatError(ValueError):
     """A chat that llama-server refuses, or a template that cannot be run.
 
@@ -159,3 +180,14 @@ class ChatError(ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.reason, self.line)
+
+
+class ModelNameError(ValueError):
+    """A name that no model can have, or that fits several: `candidates` are the names that it fits."""
+
+    def __init__(self, message: str, candidates: Sequence[str] = ()) -> None:
+        self.candidates = tuple(candidates)
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.candidates)

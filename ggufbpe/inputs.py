@@ -1,6 +1,6 @@
 """What a caller in Python may give for a model and for a text.
 
-Tokenizer or path, str or bytes or path -> [this file] -> verify, diagnose, diff, explain, compare, stats
+Tokenizer, path or name; str, bytes or path -> [this file] -> verify, diagnose, diff, explain, compare, stats
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import cast
 
+from .by_name import Found
 from .errors import printable
 from .tokenizer import Text, Tokenizer
 from .wording import short_names
@@ -18,7 +19,7 @@ TextOrPath = Text | os.PathLike[str]
 
 
 def tokenizer_of(model: Model) -> Tokenizer:
-    """The tokenizer itself, or that of the GGUF file at a path."""
+    """The tokenizer itself, or that of the GGUF file at a path or of a name."""
     return model if isinstance(model, Tokenizer) else Tokenizer.from_gguf(model)
 
 
@@ -38,14 +39,14 @@ def tokenizers_of(models: Model | Iterable[Model] | Mapping[str, Model]) -> dict
         given = cast("list[Model]", [models] if single else list(cast("Iterable[Model]", models)))
         found = dict(zip(short_names([_name(model) for model in given]), map(tokenizer_of, given)))
     if not found:
-        raise ValueError("no model: give a Tokenizer or the path of a GGUF file")
+        raise ValueError("no model: give a Tokenizer, or the path or name of a model")
     return found
 
 
 def _name(model: Model) -> str:
     if isinstance(model, Tokenizer):
-        return model.vocabulary.path or model.pre
-    return os.fspath(model)
+        return model.name or model.pre
+    return model.name if isinstance(model, Found) else os.fspath(model)
 
 
 def text_of(text: TextOrPath) -> bytes:

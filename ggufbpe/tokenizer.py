@@ -21,6 +21,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import utf8
+from .by_name import ModelName, locate
 from .chat.methods import ChatMethods
 from .gguf.metadata import Metadata, Overrides
 from .kernel import native, why_not_native
@@ -75,17 +76,21 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         self._made_encoder: Encoder | None = None
         self._vocabulary = vocabulary
         self._metadata: Metadata | None = None  # what the vocabulary was made of, if it is known
+        self._name = ""
 
     @classmethod
     def from_gguf(
         cls,
-        path: str | os.PathLike[str],
+        path: ModelName,
         engine: Engine = "auto",
         *,
         overrides: Overrides | None = None,
         cache_bytes: int = CACHE_BYTES,
     ) -> Tokenizer:
         """The tokenizer in a GGUF file; nothing but its metadata is read, and the file is closed again.
+
+        `path` is that of the file, or a model's name: "ollama:gemma3", "hf:OWNER/REPO:Q4_K_M" and what else
+        docs/names.md has. A path that exists always wins. `ggufbpe.locate` says which file a name means.
 
         `engine` says what makes the ids: "native" the compiled engine, "reference" the one in plain Python, "auto"
         the compiled one where it is installed. Both give the same ids; `tok.engine` says which one it is.
@@ -98,14 +103,16 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         lately is forgotten first. The reference engine counts words in place of bytes, 256 bytes for one.
 
         Raises a `GGUFError` that says what is wrong, where, and what to do; `UnsupportedTokenizerError` for
-        tokenizers that ggufbpe does not read; `OSError` where the file cannot be opened. Warns
+        tokenizers that ggufbpe does not read; `OSError` where the file cannot be opened, `ModelNameError` where a
+        name means no model, or several. Warns
         (`GGUFWarning`) where llama.cpp does, and of a pre-tokenizer that is "default" or cuts the model's tokens.
         `RuntimeError` for engine="native" where it is not installed.
         """
         cache_bytes = _checked_cache_bytes(cache_bytes)
-        vocabulary, metadata = load(path, overrides)
+        model = locate(path)
+        vocabulary, metadata = load(model.opened(), overrides)
         warn_of(vocabulary)
-        return _made(cls, vocabulary, metadata, engine, cache_bytes)
+        return _made(cls, vocabulary, metadata, engine, cache_bytes, model.name)
 
     def with_overrides(self, overrides: Overrides) -> Tokenizer:
         """A tokenizer of the same file with other values for some keys: see `from_gguf`. The rest is shared.
@@ -120,26 +127,27 @@ class Tokenizer(VocabularyFacts, ChatMethods):
             )
         vocabulary, metadata = load_from(Metadata(self._metadata, overrides))
         warn_of(vocabulary)
-        return _made(type(self), vocabulary, metadata, self._engine, self._cache_bytes)
+        return _made(type(self), vocabulary, metadata, self._engine, self._cache_bytes, self._name)
 
     @contextmanager
     def gguf_file(self) -> Iterator[str]:
         """The path of a GGUF with this tokenizer, for other programs to open; a context manager.
 
-        Its own file; where keys are overridden, one of its metadata alone, which is there until the end of the block.
+        Its own file; where keys are overridden, or it is far away, one of its metadata alone, which is there until the
+        end of the block.
         "" where it was made of a `Vocabulary` that comes from no file.
 
         >>> with tok.gguf_file() as path:                                    # doctest: +SKIP
         ...     subprocess.run(["llama-tokenize", "-m", path, "-p", "Hello"])
         """
         path, metadata = self.vocabulary.path, self._metadata
-        if metadata is None or (path and not metadata.overridden):
+        if metadata is None or (os.path.isfile(path) and not metadata.overridden):
             yield path
             return
         import tempfile
 
         with tempfile.TemporaryDirectory() as folder:
-            copy = os.path.join(folder, os.path.basename(path) or "model.gguf")
+            copy = os.path.join(folder, os.path.basename(path) if os.path.isfile(path) else "model.gguf")
             with open(copy, "wb") as file:
                 file.write(metadata.to_bytes())
             yield copy
@@ -156,6 +164,11 @@ class Tokenizer(VocabularyFacts, ChatMethods):
             native.release_memory()
         if "pipeline" in vars(self):
             self.pipeline.forget_words()
+
+    @property
+    def name(self) -> str:
+        """What it was opened by, in full: a path, or a name such as "ollama:gemma3:latest"; "" if by none."""
+        return self._name or self.vocabulary.path
 
     @property
     def engine(self) -> Literal["native", "reference"]:
@@ -408,7 +421,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         return self._with(deepcopy(self._vocabulary, memo))
 
     def _with(self, vocabulary: Vocabulary) -> Tokenizer:
-        return _made(type(self), vocabulary, self._metadata, self._engine, self._cache_bytes)
+        return _made(type(self), vocabulary, self._metadata, self._engine, self._cache_bytes, self._name)
 
     # ---- the steps ------------------------------------------------------------------------------
 
@@ -500,12 +513,18 @@ def _numpy() -> Any:
 
 
 def _made(
-    cls: type[Tokenizer], vocabulary: Vocabulary, metadata: Metadata | None, engine: Engine, cache_bytes: int
+    cls: type[Tokenizer],
+    vocabulary: Vocabulary,
+    metadata: Metadata | None,
+    engine: Engine,
+    cache_bytes: int,
+    name: str = "",
 ) -> Tokenizer:
     """A tokenizer that knows what it was made of."""
     tokenizer = cls(vocabulary, engine)
     tokenizer._metadata = metadata
     tokenizer._cache_bytes = cache_bytes
+    tokenizer._name = name
     return tokenizer
 
 

@@ -36,6 +36,19 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
+def in_bytes(number: int) -> str:
+    """A number of bytes in the unit that programs show models' sizes in: thousands, not 1024s.
+
+    >>> in_bytes(812), in_bytes(2019377376), in_bytes(404_600_000_000)
+    ('812 B', '2.0 GB', '404.6 GB')
+    """
+    size, units = float(number), iter(("B", "kB", "MB", "GB"))
+    unit = next(units)
+    while size >= 999.95 and (larger := next(units, None)):
+        size, unit = size / 1000, larger
+    return f"{number} B" if unit == "B" else f"{size:.1f} {unit}"
+
+
 def _quoted(item: object) -> str:
     return printable(item, 40) if isinstance(item, str) else str(item)
 
@@ -51,12 +64,12 @@ def listed(items: Iterable[T], number: int, more: str = " …", shown: Callable[
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
-    """A short name for each file, none twice: without suffix, and with as many folders as tell them apart.
+    """A short name for each file, none twice: without ".gguf", and with as many folders as tell them apart.
 
     >>> short_names(["1/x/a.gguf", "2/x/a.gguf", "b.Q4_K_M.gguf", "llama.gguf", "llama.gguf"])
     ['1/x/a', '2/x/a', 'b.Q4_K_M', 'llama', 'llama (2)']
     """
-    parts = [os.path.splitext(path)[0].replace(os.sep, "/").split("/") for path in paths]
+    parts = [path.removesuffix(".gguf").replace(os.sep, "/").split("/") for path in paths]
     depths = [1] * len(paths)
     for _ in range(max(map(len, parts), default=0)):
         names = ["/".join(part[-depth:]) for part, depth in zip(parts, depths)]

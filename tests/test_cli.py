@@ -730,7 +730,7 @@ def test_flags_that_llama_cpp_gives_all_tools_are_taken(run: Run) -> None:
     for flags, value in found:
         for flag in flags.replace(",", " ").split():
             named = flag in ("-h", "--help", "--usage", "--version", "--completion-bash")
-            elsewhere = flag.startswith(("-hf", "--hf-", "-mu", "--model-url", "-dr", "--docker-repo"))
+            elsewhere = flag in ("-hft", "--hf-token", "-dr", "--docker-repo")
             ours = flag in TOKENIZE_FLAGS
             if not (named or elsewhere or ours or IGNORED.get(flag, -1) == bool(value)):
                 unknown.append((flag, value, IGNORED.get(flag)))
@@ -742,10 +742,16 @@ def test_flags_that_llama_cpp_gives_all_tools_are_taken(run: Run) -> None:
     assert "argument -t: expected one argument" in run("tokenize", *ids, "-t").err
 
 
-@pytest.mark.parametrize("flag", ["-hf", "--hf-repo", "-mu", "-dr", "-hff"])
-def test_a_model_that_is_no_file(flag: str, run: Run) -> None:
+INSTEAD = {
+    "-dr": "a model of Docker's registry is named by its file: -m PATH",
+    "-hft": "the token is that of HF_TOKEN in the environment",
+}
+
+
+@pytest.mark.parametrize("flag", INSTEAD)
+def test_flags_about_a_model_that_have_something_instead(flag: str, run: Run) -> None:
     result = run("tokenize", flag, "someone/a-model", "-p", "text")
-    assert (result.code, result.out, "a model is named by its file: -m PATH" in result.err) == (2, b"", True)
+    assert (result.code, result.out, INSTEAD[flag] in result.err) == (2, b"", True)
 
 
 def test_short_flags_are_not_run_together(run: Run) -> None:

@@ -26,6 +26,7 @@ import pytest
 from conftest import ROOT, missing
 from reference import NotPreparedError, library_is_installed, llama_tokenize_command
 from reference import vocabulary as real_vocabulary
+from stores import hub_cache, lm_studio_file, ollama_layer, ollama_model
 from synthetic import gpt2_vocabulary
 
 from ggufbpe import Tokenizer
@@ -81,11 +82,15 @@ def of(home: str, beginning: str) -> Example:
 RUN_BY_CI = of("README.md", './run tokenize -p "Hello world"      #')
 MEASURING = of("performance.md", "python scripts/reference.py")
 BY_MANUALS = of("stats.md", "ggufbpe stats -m gpt-2.gguf -m llama-3.gguf")
+BY_HUB = of("models", "ggufbpe models --remote")
+IN_FISH = of("completion", "ggufbpe completion fish")
 BY_SERVER = of("verify", "ggufbpe verify -m model.gguf --against server")
 NOT_RUN = {
     RUN_BY_CI: "the first sets up .venv and the second runs the tests, as .ci/run does",
     MEASURING: "it takes an hour of an idle machine",
     BY_MANUALS: "the texts, 42 MB of Debian's manuals, are not here",
+    BY_HUB: "no hub is asked in tests; test_names.py has one of its own",
+    IN_FISH: "this is no bash",
     BY_SERVER: "no llama-server listens there; test_oracles.py starts one",
 }
 SERVED = [e for e in EXAMPLES if e.kind == "sh" and e.text.startswith(("ggufbpe serve", "curl "))]
@@ -165,6 +170,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, data in to_tiktoken(tok.vocabulary, "model").files.items():
         (folder / name.replace("ranks", "model")).write_bytes(data)
 
+    make_stores(folder / "home", model.read_bytes())
     shim = folder / "bin" / "ggufbpe"
     shim.write_text(SHIM.format(python=sys.executable))
     shim.chmod(0o755)
@@ -178,6 +184,29 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         subprocess.run([*git, *arguments], cwd=folder, check=True, capture_output=True)
     (folder / "README.md").write_text(TEXT * 2, encoding="utf-8")
     return folder
+
+
+def make_stores(home: Path, model: bytes) -> None:
+    """What other programs have of the models that examples name."""
+    for tag in ("4b", "latest"):
+        models = home / ".ollama/models"
+        ollama_model(models, f"registry.ollama.ai/library/gemma3/{tag}", [ollama_layer(models, model)])
+    for repository, file in (
+        ("google/gemma-3-4b-it-qat-q4_0-gguf", "gemma-3-4b-it-q4_0.gguf"),
+        ("bartowski/Llama-3.2-1B-Instruct-GGUF", "Llama-3.2-1B-Instruct-Q8_0.gguf"),
+    ):
+        hub_cache(home / ".cache/huggingface/hub", repository, {file: model})
+    lm_studio_file(home / ".lmstudio/models", "someone/tiny/tiny-Q8_0.gguf", model)
+
+
+@pytest.fixture(autouse=True)
+def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The home folder with these stores, and nothing in the environment that says where others are."""
+    for name in list(os.environ):
+        if name.startswith(("HF_", "HUGGINGFACE_", "LLAMA_CACHE", "OLLAMA_", "XDG_CACHE")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    monkeypatch.setenv("GGUFBPE_CACHE_DIR", str(folder / "cache"))
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ COMMANDS = {  # command: what it does, in a line
     "chat": "the prompt of a chat, or its ids, as llama-server makes them",
     "count": "count the tokens of files and directories",
     "stats": "measure what tokenizers make of a corpus, side by side",
+    "models": "the models on this machine, whichever program has them",
     "info": "what a model file says about its tokenizer",
     "list-pre": "the pre-tokenizers and their patterns",
     "verify": "compare the ids with those of llama.cpp or another tokenizer",
@@ -44,6 +45,7 @@ COMMANDS = {  # command: what it does, in a line
     "decode": "the documents of such shards as text",
     "check": "hold such shards to their manifest and tokenizer",
     "serve": "answer over HTTP, as llama-server, vLLM and Ollama do",
+    "completion": "make a shell complete commands, flags and models' names",
 }
 
 EXIT_ERROR, EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 2, 130, 141
@@ -74,6 +76,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> main(["detokenize", "15496", "995"])                               # doctest: +SKIP
     Hello world0
     """
+    if argv is None and "_ARGCOMPLETE" in os.environ:  # a shell asks; answering it ends the process
+        from ._completion import complete
+
+        complete(COMMANDS, lambda name, parser: _load(name).add_arguments(parser))
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = False
     try:

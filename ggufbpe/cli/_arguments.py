@@ -7,10 +7,14 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..errors import printable
+from ..errors import escape_invisible, printable
 from . import _output
+
+if TYPE_CHECKING:
+    from ..by_name import Found
+    from ..remote import Progress
 
 
 class UsageError(Exception):
@@ -59,6 +63,10 @@ class Parser(argparse.ArgumentParser):
         """All flags, each with what it does."""
         return self._option_string_actions
 
+    def arguments(self) -> list[argparse.Action]:
+        """All arguments, with flags and without."""
+        return self._actions
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
 
@@ -96,7 +104,7 @@ def normalized(parser: Parser, arguments: list[str]) -> list[str]:
         for option in action.option_strings
     }
     found: list[str] = []
-    rest = iter(arguments)
+    rest, help_ = iter(arguments), f"see {parser.prog} --help"
     for argument in rest:
         if argument == "--":
             return [*found, argument, *rest]
@@ -106,13 +114,8 @@ def normalized(parser: Parser, arguments: list[str]) -> list[str]:
         if argument in parser.ignored:
             _leave_out(argument, parser.ignored[argument], rest)
             continue
-        if argument.startswith(_BY_NAME) or (_SHORT.match(argument) and argument not in parser.flags()):
-            remedy = (
-                "a model is named by its file: -m PATH"
-                if argument.startswith(_BY_NAME)
-                else f"see {parser.prog} --help"
-            )
-            raise UsageError(f"there is no flag {printable(argument)} ({remedy})")
+        if argument not in parser.flags() and (argument in _INSTEAD or _SHORT.match(argument)):
+            raise UsageError(f"there is no flag {printable(argument)} ({_INSTEAD.get(argument) or help_})")
         if argument in takes_value:
             for value in islice(rest, 1):
                 argument = f"{takes_value[argument]}={_TWO_DASHES if value == '--' else value}"
@@ -120,8 +123,12 @@ def normalized(parser: Parser, arguments: list[str]) -> list[str]:
     return found
 
 
-# Flags of llama.cpp that name a model by something else than a file, and -xy, which argparse would take for -x y.
-_BY_NAME = ("-hf", "--hf-", "-mu", "--model-url", "-dr", "--docker-repo")
+# Flags of llama.cpp about a model, with what to do in their place.
+_INSTEAD = {
+    **dict.fromkeys(("-dr", "--docker-repo"), "a model of Docker's registry is named by its file: -m PATH"),
+    **dict.fromkeys(("-hft", "--hf-token"), "the token is that of HF_TOKEN in the environment"),
+}
+# -xy, which argparse would take for -x y.
 _SHORT = re.compile("-[A-Za-z][A-Za-z]")
 
 
@@ -135,6 +142,7 @@ def _leave_out(flag: str, count: int, rest: Iterator[str]) -> None:
 # ---- flags of several commands --------------------------------------------------------------------------
 
 MODEL_VARIABLE = "GGUFBPE_MODEL"
+_A_MODEL = "a .gguf file, or a model's name, such as ollama:gemma3 or hf:OWNER/REPO:Q4_K_M"
 _DEFAULT_MODEL = (
     f"default: that of {MODEL_VARIABLE} in the environment, or GPT-2's vocabulary, which comes along"
 )
@@ -142,7 +150,8 @@ _DEFAULT_MODEL = (
 
 def add_model(parser: Parser) -> None:
     """The model of a command whose arguments are something else: texts, ids, files."""
-    parser.add_argument("-m", "--model", metavar="PATH", help=f"the .gguf file ({_DEFAULT_MODEL})")
+    parser.add_argument("-m", "--model", metavar="MODEL", help=f"{_A_MODEL} ({_DEFAULT_MODEL})")
+    add_names(parser, "store")
     add_override_kv(parser)
 
 
@@ -153,21 +162,43 @@ def add_models(parser: Parser, more: str) -> None:
         "--model",
         action="append",
         default=[],
-        metavar="PATH",
-        help=f"the .gguf file ({_DEFAULT_MODEL}); {more}",
+        metavar="MODEL",
+        help=f"{_A_MODEL} ({_DEFAULT_MODEL}); {more}",
     )
+    add_names(parser, "append")
     add_override_kv(parser)
 
 
 def add_model_first(parser: Parser) -> None:
     """The model of a command that takes nothing else: the first argument, or -m."""
-    parser.add_argument("path", nargs="?", metavar="MODEL", help="the .gguf file")
+    parser.add_argument("path", nargs="?", metavar="MODEL", help=_A_MODEL)
     parser.add_argument(
         "-m",
         "--model",
-        metavar="PATH",
+        metavar="MODEL",
         help=f"the same (default: that of {MODEL_VARIABLE} in the environment)",
     )
+    add_names(parser, "store")
+
+
+def add_names(parser: Parser, action: str) -> None:
+    """What goes with a model that is given by a name: llama.cpp's flags for it, and how the network is used.
+
+    `action` is "append" where several models may be named.
+    """
+    add = parser.add_argument_group("models by name").add_argument
+    add(
+        "-hf",
+        "-hfr",
+        "--hf-repo",
+        action=action,
+        metavar="OWNER/REPO[:QUANT]",
+        help="a model of the Hugging Face hub, as in llama.cpp: the same as hf:OWNER/REPO[:QUANT]",
+    )
+    add("-hff", "--hf-file", metavar="FILE", help="that file of it, in the place of a quantization")
+    add("-mu", "--model-url", action=action, metavar="URL", help="a model at an address")
+    add("--offline", action="store_true", help="ask no network, also where a model is not on this machine")
+    add("--refresh", action="store_true", help="ask again for the metadata of models that are far away")
 
 
 def add_override_kv(
@@ -247,8 +278,8 @@ def default_model() -> str:
     return os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "gpt2.gguf")
 
 
-def model_path(arguments: argparse.Namespace) -> str:
-    """The model file to open; says so on stderr when it is the package's own."""
+def model_path(arguments: argparse.Namespace) -> str | Found:
+    """The model to open; says so on stderr when it is the package's own."""
     named = _named_model(arguments)
     if named is not None:
         return named
@@ -256,7 +287,7 @@ def model_path(arguments: argparse.Namespace) -> str:
     return default_model()
 
 
-def required_model(arguments: argparse.Namespace, command: str) -> str:
+def required_model(arguments: argparse.Namespace, command: str) -> str | Found:
     """The same where the package's own makes no sense."""
     named = _named_model(arguments)
     if named is None:
@@ -264,13 +295,63 @@ def required_model(arguments: argparse.Namespace, command: str) -> str:
     return named
 
 
-def model_paths(arguments: argparse.Namespace) -> list[str]:
-    """The model files to open where several may be named."""
-    return list(arguments.model) or [model_path(argparse.Namespace(model=None))]
+def model_paths(arguments: argparse.Namespace) -> list[str | Found]:
+    """The models to open where several may be named."""
+    return models_of(arguments, arguments.model) or [
+        model_path(argparse.Namespace(model=None, offline=arguments.offline, refresh=arguments.refresh))
+    ]
 
 
-def _named_model(arguments: argparse.Namespace) -> str | None:
-    given = [path for path in (getattr(arguments, "path", None), arguments.model) if path is not None]
+def models_of(arguments: argparse.Namespace, given: Iterable[str]) -> list[str | Found]:
+    """The models that are `given` as arguments, and those of the flags for names, where several may be named."""
+    repositories, addresses = arguments.hf_repo or [], arguments.model_url or []
+    return [
+        *(located(arguments, each) for each in given),
+        *(_on_the_hub(arguments, each) for each in repositories),
+        *(located(arguments, each) for each in addresses),
+    ]
+
+
+def _named_model(arguments: argparse.Namespace) -> str | Found | None:
+    names = ("path", "model", "hf_repo", "model_url")
+    given = [(name, value) for name in names if (value := getattr(arguments, name, None)) is not None]
     if len(given) > 1:
-        raise UsageError(f"one model only, not {printable(given[0])} and {printable(given[1])}")
-    return str(given[0]) if given else os.environ.get(MODEL_VARIABLE) or None
+        raise UsageError(f"one model only, not {printable(given[0][1])} and {printable(given[1][1])}")
+    for name, value in given:
+        return _on_the_hub(arguments, value) if name == "hf_repo" else located(arguments, value)
+    default = os.environ.get(MODEL_VARIABLE)
+    return located(arguments, default) if default else None
+
+
+def _on_the_hub(arguments: argparse.Namespace, repository: str) -> str | Found:
+    from ..names.grammar import hub_name
+
+    return located(arguments, str(hub_name(repository, arguments.hf_file)))
+
+
+def located(arguments: argparse.Namespace, given: str) -> str | Found:
+    """The path as it is, if there is something; else the model that the name means, and what was chosen is said."""
+    if os.path.lexists(given):
+        return given
+    from ..by_name import locate
+
+    found = locate(given, offline=arguments.offline, refresh=arguments.refresh)
+    if found.remote is not None:
+        _watch(found)
+    if found.said:
+        _output.note(f"ggufbpe: {escape_invisible(found.said)}")
+    return found
+
+
+def _watch(found: Found) -> None:
+    """Have it shown how far the reading of a model that is far away is, and say which file was chosen."""
+    from ._progress import far_progress
+
+    show, name = far_progress(), found.name
+
+    def watch(progress: Progress | None) -> None:
+        show(progress)
+        if progress is None and found.name != name and getattr(found.remote, "quant", None) is None:
+            _output.note(f"ggufbpe: {escape_invisible(found.name)}, of the files that are far away")
+
+    found.progress = watch

@@ -1,7 +1,7 @@
 """The flags that all tools of llama.cpp have and that do not concern a tokenizer: accepted and ignored.
 
 Source: common/arg.cpp (common_params_parser_init, what LLAMA_EXAMPLE_COMMON and LLAMA_EXAMPLE_TOKENIZE have). Those
-that say something of it, tokenize.py has; those that name a model by something else than a file, no command takes.
+that say something of it, tokenize.py has; those that name a model, _arguments.py.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ _WITHOUT_VALUE = """
     -bs -cl -cmoe -kvo -nkvo -nr -v --backend-sampling --cache-list --check-tensors --cpu-moe
     --ignore-eos --kv-offload --list-devices --log-disable --log-jsonl --log-prefix --log-timestamps
     --log-verbose --no-host --no-kv-offload --no-log-jsonl --no-log-prefix --no-log-timestamps
-    --no-op-offload --no-perf --no-repack --offline --op-offload --perf --repack --swa-full
+    --no-op-offload --no-perf --no-repack --op-offload --perf --repack --swa-full
     --verbose
 """
 _WITH_VALUE = """

@@ -7,25 +7,34 @@ But: `train` has tqdm's, where that is installed.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
+from ..views import terminal
 from . import _output
+
+if TYPE_CHECKING:
+    from ..by_name import Found
+    from ..remote import Progress
 
 PATIENCE = 1.0  # seconds until what has no bar is named
 DELAY = 0.3  # seconds before a bar appears, so that short work shows none
 INTERVAL = 0.1  # seconds until it is drawn again
+FAR_DELAY = 1.0  # seconds that the metadata of a far file may take without a bar
 
 
 class Bar:
     """A progress bar, if standard error is a terminal and the work takes long enough to wonder."""
 
-    def __init__(self) -> None:
+    def __init__(self, delay: float = DELAY) -> None:
+        """`delay`: seconds before it appears."""
         self._width = _output.error_width()
         self._start = time.monotonic()
-        self._last = self._start - INTERVAL + DELAY
+        self._last = self._start - INTERVAL + delay
         self._drawn = False
 
     @property
@@ -58,6 +67,13 @@ class Bar:
             self._drawn = False
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+def waiting_for(doing: str, model: str | Found) -> AbstractContextManager[None]:
+    """`waiting` for work on a model; but one that is far away has a bar of its own."""
+    if not isinstance(model, str) and model.remote:
+        return nullcontext()
+    return waiting(f"{doing} {terminal.one_line(os.path.basename(os.fspath(model)))}")
 
 
 @contextmanager
@@ -97,3 +113,20 @@ def duration(seconds: float) -> str:
     """
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02} left" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02} h left"
+
+
+def far_progress() -> Callable[[Progress | None], None]:
+    """What shows how far the reading of a far file is, and takes the bar away at its end."""
+    from ..errors import escape_invisible
+    from ..wording import in_bytes
+
+    bar = Bar(FAR_DELAY)
+
+    def show(progress: Progress | None) -> None:
+        if progress is None:
+            bar.clear()
+        elif bar.is_due():
+            share = progress.received / max(progress.expected, 1)
+            bar.draw(share, f"{in_bytes(progress.received)} of {escape_invisible(progress.name)}")
+
+    return show

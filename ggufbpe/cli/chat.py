@@ -58,7 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("give a FILE, or - for standard input, or -p TEXT: one of them")
     body = _body(arguments)
     template = template_of(arguments)
-    tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
+    model = model_path(arguments)
+    if not isinstance(model, str) and model.note:
+        _output.note(f"ggufbpe: {model.note}")
+    tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
     found = chat_tokens(tokenizer, tokenizer.chats.parts(body, template))
     _say_what_is_missing(tokenizer, body, template)
     for injected in found.injected:

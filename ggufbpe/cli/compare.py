@@ -9,7 +9,16 @@ from ..tokenizer import Tokenizer
 from ..verification.side_by_side import compare
 from ..views.compare_lines import compared_as_json, shown_lines
 from . import _output
-from ._arguments import Parser, UsageError, add_color, add_override_kv, add_sources, overrides_of
+from ._arguments import (
+    Parser,
+    UsageError,
+    add_color,
+    add_names,
+    add_override_kv,
+    add_sources,
+    models_of,
+    overrides_of,
+)
 from ._input import read_text, settle_stdin
 
 _DESCRIPTION = """\
@@ -28,8 +37,13 @@ examples:
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="two or more .gguf files")
-    parser.add_argument("-m", "--model", action="append", default=[], metavar="PATH", help="one more of them")
+    parser.add_argument(
+        "models", nargs="*", metavar="MODEL", help="two or more .gguf files, or models' names"
+    )
+    parser.add_argument(
+        "-m", "--model", action="append", default=[], metavar="MODEL", help="one more of them"
+    )
+    add_names(parser, "append")
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")
     add_override_kv(parser)
@@ -48,7 +62,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     settle_stdin(arguments, "prompt", "file")
-    models = [*arguments.model, *arguments.models]
+    models = models_of(arguments, [*arguments.model, *arguments.models])
     if len(models) < 2:
         raise UsageError(f"two models or more, not {len(models)} (see ggufbpe compare --help)")
     text = read_text(arguments, "compare")

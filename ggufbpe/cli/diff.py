@@ -15,7 +15,15 @@ from ..verification.result import Text
 from ..verification.vocabulary_diff import VocabularyDifference
 from ..views import terminal
 from . import _output
-from ._arguments import Parser, UsageError, add_color, add_override_kv, overrides_of
+from ._arguments import (
+    Parser,
+    UsageError,
+    add_color,
+    add_names,
+    add_override_kv,
+    models_of,
+    overrides_of,
+)
 from ._input import read_file
 
 if TYPE_CHECKING:
@@ -47,7 +55,8 @@ _WIDTH = 100
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="two .gguf files")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="two .gguf files, or models' names")
+    add_names(parser, "append")
     parser.add_argument(
         "-p", "--prompt", action="append", default=[], metavar="TEXT", help="a text to encode"
     )
@@ -62,14 +71,15 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if len(arguments.models) != 2:
-        raise UsageError(f"two models, not {len(arguments.models)} (see ggufbpe diff --help)")
+    models = models_of(arguments, arguments.models)
+    if len(models) != 2:
+        raise UsageError(f"two models, not {len(models)} (see ggufbpe diff --help)")
     texts = [Text("-p", 0, os.fsencode(text)) for text in arguments.prompt]
     texts += [Text(path, 0, read_file(path)) for path in arguments.file]
     if arguments.escape:
         texts = [text._replace(data=process_escapes(text.data)) for text in texts]
     overrides = overrides_of(arguments)
-    a, b = (Tokenizer.from_gguf(path, overrides=overrides) for path in arguments.models)
+    a, b = (Tokenizer.from_gguf(path, overrides=overrides) for path in models)
     found = diff(a, b, texts)
     if arguments.json:
         _output.write(terminal.json_bytes(found.to_dict()))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..examination.examine import doctor
-from ..examination.finding import Examination, Finding
+from ..examination.finding import SEVERITIES, Examination, Finding
 from ..views import terminal
 from ..wording import counted
 from . import _output
 from ._arguments import Parser, add_color, add_model_first, add_override_kv, overrides_of, required_model
-from ._progress import waiting
+from ._progress import waiting_for
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,6 +23,10 @@ Find what is wrong or suspicious in the metadata of a model's tokenizer, and say
 what to do. Errors make llama.cpp refuse the file or abort, or are values that cannot be intended; warnings most \
 likely mean other ids than in training; notes are good to know, and shown with --verbose. Files whose tokenizer \
 cannot be opened are examined as well.
+
+With --upstream, the ids of random texts are compared with those of the tokenizer.json of the first repository of the \
+Hugging Face hub that the metadata names (general.source.*, general.base_model.*) and that has one. Each difference is \
+a warning that says whose fault it is: the file's, if a change of it gives the other ids; llama.cpp's, or not known.
 
 The exit code is 1 if there is an error among the findings, with --strict also if there is a warning, 0 if not, 2 if \
 the file could not be read."""
@@ -43,6 +46,11 @@ def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model_first(parser)
     add_override_kv(parser)
+    parser.add_argument(
+        "--upstream",
+        action="store_true",
+        help="compare also with the tokenizer.json of the repository of the hub that the metadata names",
+    )
     parser.add_argument("--strict", action="store_true", help="exit code 1 also for warnings")
     parser.add_argument("-v", "--verbose", action="store_true", help="show notes, too")
     parser.add_argument("--json", action="store_true", help="print one object")
@@ -51,14 +59,23 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     path = required_model(arguments, "doctor")
-    with waiting(f"examining {terminal.one_line(os.path.basename(path))}"):
+    with waiting_for("examining", path):
         found = doctor(path, overrides=overrides_of(arguments))
+    if arguments.upstream:
+        from ..verification.upstream import upstream
+
+        more = upstream(path, overrides=overrides_of(arguments), offline=arguments.offline)
+        found = Examination(found.path, tuple(sorted((*found.findings, *more), key=_gravity)))
     if arguments.json:
         _output.write(terminal.json_bytes(found.to_dict()))
     else:
         _show(arguments, found)
     grave = ("error", "warning") if arguments.strict else ("error",)
     return int(any(finding.severity in grave for finding in found.findings))
+
+
+def _gravity(finding: Finding) -> int:
+    return SEVERITIES.index(finding.severity)
 
 
 def _show(arguments: argparse.Namespace, found: Examination) -> None:

@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     body = None if arguments.chat is None else body_of_file(arguments.chat, arguments)
     with nullcontext() if body is not None else given_text(arguments, "explain") as given:
         tokenizer = Tokenizer.from_gguf(model_path(arguments), overrides=overrides_of(arguments))
-        model = tokenizer.vocabulary.path
+        model = tokenizer.name
         chat = None
         if body is not None:
             chat = chat_tokens(tokenizer, tokenizer.chats.parts(body, template_of(arguments)))

@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ..by_name import Found, locate
 from ..errors import printable
 from ..views import terminal
 from . import _output
 from ._arguments import Parser, UsageError, add_model_first, add_override_kv, model_path, overrides_of
 from ._files import require_free, write_outputs
 from ._input import read_file
-from ._progress import waiting
+from ._progress import waiting, waiting_for
 
 if TYPE_CHECKING:
     from ..interop.check import Agreement, CheckedLibrary
@@ -165,7 +167,7 @@ def _kind(arguments: argparse.Namespace) -> str:
     return str(kind)
 
 
-def _exported(kind: str, model: str, arguments: argparse.Namespace) -> tuple[Tokenizer, Export]:
+def _exported(kind: str, model: str | Found, arguments: argparse.Namespace) -> tuple[Tokenizer, Export]:
     from ..tokenizer import Tokenizer
 
     tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
@@ -177,20 +179,20 @@ def _exported(kind: str, model: str, arguments: argparse.Namespace) -> tuple[Tok
     from ..interop.export import FORMATS, export_to
 
     if kind == "tiktoken":
-        given: list[str | None] = [os.path.basename(model).removesuffix(".gguf")]
+        given: list[str | None] = [_stem(model)]
         options = {"renumber": arguments.renumber}
     else:
         given = [_chat_template(model)] if TOKENIZER_CONFIG in FORMATS[kind].files else []
         options = {"code_points": arguments.code_points} if kind == "tokenizer.json" else {}
-    with waiting(f"exporting {terminal.one_line(os.path.basename(model))}"):
+    with waiting_for("exporting", model):
         return tokenizer, export_to(kind, vocabulary, *given, **options)
 
 
-def _chat_template(model: str) -> str | None:
+def _chat_template(model: str | Found) -> str | None:
     from ..gguf.constants import TokenizerKey
     from ..gguf.reader import GGUFFile
 
-    with GGUFFile(model) as file:
+    with GGUFFile(locate(model).opened()) as file:
         found = file[TokenizerKey.CHAT_TEMPLATE] if TokenizerKey.CHAT_TEMPLATE in file else None  # noqa: SIM401
     return found if isinstance(found, str) else None
 
@@ -198,10 +200,18 @@ def _chat_template(model: str) -> str | None:
 # ---- where the files go ---------------------------------------------------------------------------------
 
 
-def _paths(arguments: argparse.Namespace, kind: str, model: str) -> dict[str, str]:
+def _stem(model: str | Found) -> str:
+    """What a file that is made of the model is called, without suffix."""
+    if isinstance(model, str):
+        return os.path.basename(model).removesuffix(".gguf")
+    name = model.name if model.store or model.remote else model.path
+    return re.sub(r"[^\w.-]+", "-", os.path.basename(name.partition(":")[2] or name)).removesuffix(".gguf")
+
+
+def _paths(arguments: argparse.Namespace, kind: str, model: str | Found) -> dict[str, str]:
     """The path of each file to write, by its name in the export."""
     given = arguments.output
-    stem = os.path.basename(model).removesuffix(".gguf")
+    stem = _stem(model)
     from ..interop.export import FORMATS
 
     main, *others = FORMATS[kind].files
@@ -217,7 +227,7 @@ def _paths(arguments: argparse.Namespace, kind: str, model: str) -> dict[str, st
         elif name != TOKENIZER_CONFIG or os.path.basename(path) == main:  # it is only looked for beside that
             paths[name] = os.path.join(folder, name)
     for target in paths.values():
-        require_free(target, model, arguments.force)
+        require_free(target, os.fspath(model), arguments.force)
     return paths
 
 

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..by_name import Found
 from ..chat.known import PREFIX
 from ..errors import printable
-from ..examination.mend import KeyChange, fix
+from ..examination.mend import KeyChange, fix, whole_file
 from ..gguf.arguments import parse_set, parse_token_type
 from ..gguf.constants import TokenType
 from ..gguf.in_place import recover
@@ -81,7 +82,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    source = required_model(arguments, "fix")
+    model = required_model(arguments, "fix")
+    source = whole_file(model, arguments.in_place)
     changes = ("set", "override_kv", "remove", "set_token_type", "chat_template")
     is_change = any(getattr(arguments, name) for name in changes)
     if (arguments.in_place or not is_change) and _was_recovered(source) and not is_change:
@@ -92,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with termination_as_exit():
             done = fix(
-                source,
+                model,
                 arguments.output,
                 in_place=arguments.in_place,
                 set=settings,
@@ -108,6 +110,11 @@ def run(arguments: argparse.Namespace) -> int:
     how = {"in place": "its metadata alone, in place; ", "shared": "sharing the tensors on the disk; "}
     size = f"{how.get(done.written, '')}{done.size} bytes, {done.tensors} tensors as they were"
     lines.append(f"wrote {terminal.one_line(done.path)} ({size})")
+    if isinstance(model, Found) and model.store:
+        from ..names.stores import how_to_use
+
+        why = f"a copy, as the files of {model.store} are not changed"
+        lines.append(terminal.one_line(f"{why}; {how_to_use(model.name, model.store, done.path)}"))
     _output.write("".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))
     return 0
 

@@ -6,11 +6,11 @@ It also works on files whose tokenizer is not supported: their metadata is shown
 from __future__ import annotations
 
 import argparse
-import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..by_name import locate
 from ..errors import GGUFError, UnsupportedTokenizerError, printable
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, GGUFValueType, TokenizerKey, TokenType
 from ..gguf.reader import GGUFFile
@@ -56,17 +56,20 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    path = model_path(arguments)
+    model = locate(model_path(arguments))
     broken: GGUFError | None = None
-    with GGUFFile(path) as file:
+    with GGUFFile(model.opened()) as file:
         file.require_first_shard()
         facts = _file_facts(file)
+        if model.store or model.remote:
+            facts["file"]["name"] = model.name
+            facts["file"] |= {"note": model.note} if model.note else {}
         if TokenizerKey.MODEL not in file:
             facts["tokenizer"] |= {"description": "no tokenizer in this file"}
             facts["metadata"] = _tokenizer_metadata(file)
         else:
             try:
-                vocabulary = load(path, overrides_of(arguments))[0]
+                vocabulary = load(model.opened(), overrides_of(arguments))[0]
                 warn_of(vocabulary)
                 facts |= _vocabulary_facts(vocabulary, facts["tokenizer"])
             except UnsupportedTokenizerError:
@@ -92,7 +95,7 @@ def _file_facts(file: GGUFFile) -> Facts:
     return {
         "file": {
             "path": file.path,
-            "size": os.stat(file.path).st_size,
+            "size": file.size,
             "version": file.version,
             "byte_order": file.byteorder,
             "keys": len(file),
@@ -278,7 +281,10 @@ Rows = list[tuple[str, str, str]]  # label, value, "path" or "pattern" where the
 
 
 def _sections(facts: Facts) -> Iterator[tuple[str, Rows]]:
-    yield "file", [("path", facts["file"]["path"], "path"), *_plain(_file_rows(facts))]
+    name = facts["file"].get("name")
+    found = [*_plain([("by name", name)] if name else []), ("path", facts["file"]["path"], "path")]
+    noted = [("note", facts["file"]["note"])] if "note" in facts["file"] else []
+    yield "file", [*found, *_plain([*_file_rows(facts), *noted])]
     yield "tokenizer", list(_tokenizer_rows(facts))
     if "flags" in facts:
         yes, no = (

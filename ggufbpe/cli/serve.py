@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 
+from ..by_name import locate
 from ..extras import imported
+from ..gguf.reader import GGUFFile
 from . import _output
-from ._arguments import Parser, UsageError, add_models, model_paths, overrides_of
+from ._arguments import Parser, UsageError, add_models, located, model_paths, models_of, overrides_of
 from ._input import read_file
 
 _DESCRIPTION = """\
@@ -118,11 +120,9 @@ def run(arguments: argparse.Namespace) -> int:
     for module in ("uvicorn", "httptools", "starlette", "orjson", "prometheus_client", "jinja2"):
         imported(module, "serve", "a server")
     from ..server.guard import is_loopback
-    from ..server.models import named_paths
     from ..server.run import serve
     from ..server.settings import Settings
 
-    paths = model_paths(arguments)
     keys = tuple(key for given in arguments.api_key for key in given.split(",") if key)
     keys += tuple(key for file in arguments.api_key_file for key in _keys_in(file))
     if (arguments.api_key or arguments.api_key_file) and not keys:
@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0 <= arguments.port < 1 << 16:
         raise UsageError(f"--port is 0 to 65535, not {arguments.port}")
     settings = Settings(
-        models=named_paths(paths),
+        models=_models(arguments),
         overrides=overrides_of(arguments),
         host=arguments.host,
         port=arguments.port,
@@ -146,13 +146,22 @@ def run(arguments: argparse.Namespace) -> int:
         read_timeout=arguments.read_timeout,
         logs_requests=arguments.log_requests,
     )
-    for path in settings.models.values():
-        with open(path, "rb"):  # one that is not there is said now
-            pass
+    for model in settings.models.values():
+        GGUFFile(locate(model).opened()).close()  # one that is not there is said now
     if not is_loopback(settings.host) and not keys:
         _output.warning("others can reach this server, and no --api-key is asked of them")
     serve(settings, lambda address: _output.note(f"ggufbpe: listening at {address}"))
     return 0
+
+
+def _models(arguments: argparse.Namespace) -> dict[str, str]:
+    """The paths of models, or the names of those that are far away, by what requests call them."""
+    from ..server.models import named_paths
+
+    if not arguments.model:
+        return named_paths([os.fspath(model) for model in model_paths(arguments)])
+    found = named_paths(arguments.model, lambda model: os.fspath(located(arguments, model)))
+    return found | named_paths([os.fspath(model) for model in models_of(arguments, ())])
 
 
 def _keys_in(path: str) -> list[str]:

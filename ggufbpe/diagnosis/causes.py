@@ -10,6 +10,7 @@ But: nothing is tried here, and no ids are compared.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -325,7 +326,7 @@ def invalid_utf8_kept() -> Cause:
 
 
 def _fix(vocabulary: Vocabulary, flags: str) -> str:
-    if vocabulary.path and is_of_version_1(vocabulary.path):
+    if os.path.isfile(vocabulary.path) and is_of_version_1(vocabulary.path):
         return CONVERT_VERSION_1
     return f"ggufbpe fix {_path(vocabulary)} {flags} -o fixed.gguf"
 

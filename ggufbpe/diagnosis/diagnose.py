@@ -90,7 +90,7 @@ def search(
     searches = [Nearest(tokenizer, text, ids, *flags, merges_of=same)]
     for other in others:
         if other not in same:
-            cause = causes.other_vocabulary(other.vocabulary.path)
+            cause = causes.other_vocabulary(other.name)
             searches.append(Nearest(other, text, ids, *flags, cause=cause))
     for other, cause in other_models(vocabulary):
         searches.append(Nearest(other, text, ids, *flags, cause=cause))

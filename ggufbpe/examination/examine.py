@@ -10,10 +10,10 @@ But: the tokenizer only. Tensors and the rest of the metadata are not looked at.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
 
+from ..by_name import ModelName, locate
 from ..errors import UnsupportedTokenizerError, printable
 from ..gguf.constants import TokenizerKey
 from ..gguf.metadata import Overrides
@@ -35,16 +35,18 @@ from .values import lengths, wrong_types
 _K = TokenizerKey
 
 
-def doctor(path: str | os.PathLike[str], *, overrides: Overrides | None = None) -> Examination:
+def doctor(path: ModelName, *, overrides: Overrides | None = None) -> Examination:
     """What is wrong or suspicious in the metadata of a model file, where, why it matters and what to do.
 
     >>> [finding.id for finding in doctor("model.gguf").findings]           # doctest: +SKIP
     ['pre_missing', 'hf_splitting']
 
     The gravest findings come first. `overrides` are those of `Tokenizer.from_gguf`. A file whose tokenizer cannot be
-    opened is examined as well; `GGUFError` where it is no sound GGUF, `OSError` where it cannot be read.
+    opened is examined as well; `GGUFError` where it is no sound GGUF, `OSError` where it cannot be read. `path` may be
+    a model's name, as for `Tokenizer.from_gguf`.
     """
-    with GGUFFile(path) as file:
+    model_file = locate(path)
+    with GGUFFile(model_file.opened()) as file:
         file.require_first_shard()
         model = Facts(file, overrides)
         checks = CHECKS if model.kind.is_supported else COMMON_CHECKS
@@ -53,7 +55,7 @@ def doctor(path: str | os.PathLike[str], *, overrides: Overrides | None = None) 
         found = [finding for check in checks for finding in check(model)]
         found += _refusal(model, found)
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    return Examination(os.fspath(path), tuple(found))
+    return Examination(model_file.name, tuple(found))
 
 
 def _other_tokenizer(model: Facts) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ from ..models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
 from ..models.looks import Looks, looks_of
 from ..pipeline.detokenize import quoted_text
 from ..tokenizer import Tokenizer
-from ..vocab import END_OF_GENERATION, NORMAL, UNUSED, chat_templates, load
+from ..vocab import END_OF_GENERATION, NORMAL, UNUSED, chat_templates, load_from
 from ..vocab.tokens import ATTRIBUTE_OF_TYPE
 from .finding import Where
 from .rendered import SamplePrompts
@@ -76,7 +76,7 @@ class Facts:
         self.tokenizer: Tokenizer | None = None
         try:
             # what it warns of is among the findings
-            self.tokenizer = Tokenizer(load(file.path, overrides)[0])
+            self.tokenizer = Tokenizer(load_from(Metadata(file, overrides))[0])
         except GGUFError as error:
             self.refusal = error
 

@@ -8,13 +8,15 @@ A fix that leaves a key that it set, or the tokenizer, worse than before writes 
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..errors import GGUFError, InvalidUTF8Error, UnsupportedTokenizerError, printable
+from ..by_name import ModelName, locate
+from ..errors import GGUFError, InvalidUTF8Error, StoreError, UnsupportedTokenizerError, printable
 from ..files import is_special
 from ..gguf.arguments import Tokens, edit_of, parse_remove, set_token_types
 from ..gguf.constants import TokenType
@@ -62,7 +64,7 @@ class Fixed:
 
 
 def fix(
-    path: str | os.PathLike[str],
+    path: ModelName,
     output: str | os.PathLike[str] | None = None,
     *,
     in_place: bool = False,
@@ -89,10 +91,12 @@ def fix(
     >>> fix("model.gguf", "fixed.gguf", set={"tokenizer.ggml.pre": "llama-bpe"})     # doctest: +SKIP
     <Fixed 'fixed.gguf': 1 key changed, copied>
 
+    A model that is given by a name is never changed in place: `StoreError`, with how its program gets to use a copy.
+
     `ValueError` and `TypeError` for changes that make no sense, `FileExistsError` where `output` is there already,
     `InterruptedChangeError` where another process is changing the file, `OSError`.
     """
-    source, removed = os.fspath(path), [remove] if isinstance(remove, str) else list(remove)
+    source, removed = whole_file(path, in_place), [remove] if isinstance(remove, str) else list(remove)
     if isinstance(token_types, str):
         raise TypeError(
             f'token_types has a type for each token, {{id: "CONTROL"}}, not {printable(token_types)}'
@@ -122,6 +126,45 @@ def fix(
     return Fixed(target, written, changes, tensors, os.path.getsize(target), recovered)
 
 
+def whole_file(model: ModelName, in_place: bool = False) -> str:
+    """The path of the file to copy, or with `in_place` to change. `StoreError` where that is not to be done.
+
+    A name is of a model that another program has: its files are found by their digests, and others may use them, too.
+    """
+    found = locate(model)
+    if found.remote is not None:
+        raise StoreError(
+            "this model is far away, and only its metadata is read; a copy takes its tensors",
+            path=found.name,
+            remedy="download it first, and give the path",
+        )
+    if in_place and found.store:
+        from ..names.stores import how_to_use
+
+        raise StoreError(
+            f"this is a file of {found.store}, which is not changed in place",
+            path=found.name,
+            remedy=f"write a copy with -o fixed.gguf; {how_to_use(found.name, found.store, 'fixed.gguf')}",
+        )
+    if in_place:
+        _check_no_blob(found.path, found.name)
+    return found.path
+
+
+_BLOB = re.compile(r"(sha256-)?([0-9a-f]{40}|[0-9a-f]{64})")
+
+
+def _check_no_blob(path: str, name: str) -> None:
+    """`StoreError` for a file whose name is the digest of what is in it, as Ollama and the hub's cache have them."""
+    folder, file = os.path.split(os.path.realpath(path))
+    if os.path.basename(folder) == "blobs" and _BLOB.fullmatch(file):
+        raise StoreError(
+            "this is a file in a store that finds it by the digest of its content, so it is not changed",
+            path=name,
+            remedy="write a copy to another place",
+        )
+
+
 def _target(source: str, output: str | os.PathLike[str] | None, in_place: bool, force: bool) -> str:
     """Where the copy goes; refused where that is not free."""
     if (output is None) is not in_place:
@@ -129,6 +172,7 @@ def _target(source: str, output: str | os.PathLike[str] | None, in_place: bool, 
     if output is None:
         return source
     target = os.fspath(output)
+    _check_no_blob(target, target)
     if os.path.isdir(target):
         raise ValueError(f"{printable(target)} is a directory; the output is a file")
     if os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):

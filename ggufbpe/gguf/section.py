@@ -33,8 +33,8 @@ from ..errors import (
     printable,
 )
 from ..kernel import native
-from .constants import GGUF_MAGIC, GGUFValueType
-from .source import DOWNLOAD_AGAIN, Source, not_gguf
+from .constants import GGUF_MAGIC, GGUFValueType, TokenizerKey
+from .source import DOWNLOAD_AGAIN, Source, Stream, not_gguf
 from .values import SCALARS
 
 _T = GGUFValueType
@@ -64,8 +64,13 @@ class Section(Source):
     tensor_count: int
     metadata_end: int  # offset of the first byte after the key/value section
 
-    def __init__(self, path: str | os.PathLike[str], data: bytes | None = None) -> None:
-        super().__init__(path, data)
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | Source,
+        data: bytes | Stream | None = None,
+        size: int | None = None,
+    ) -> None:
+        super().__init__(path, data, size)
         self._entries: dict[str, Entry] = {}
         self._seen = self._opened
         try:
@@ -188,6 +193,7 @@ class Section(Source):
         size = self._length.size if element is _T.STRING else SCALARS[element][1]
         if count > (self.size - data) // size:
             raise self._too_long(offset + 4, count, f"an array of {element.name}", key, unit="elements")
+        self._check_end(data + count * size, offset + 4)
         if element is not _T.STRING:
             return Entry(value_type, offset, element, count, data, data + count * size, None)
         end, lengths = self._walk_strings(data, count, key)
@@ -197,12 +203,16 @@ class Section(Source):
         """Where `count` strings from `position` on end, and their lengths unless the compiled engine walks them."""
         lengths = array("Q") if native is None else None
         width, layout = self._length.size, (self._length.size, self.byteorder == "big")
-        left = count
+        left, data = count, position
         while left:
             length = self._read_length(position, f"the length of string {count - left}", key)
             if length > self.size - position - width:
                 raise self._too_long(position, length, f"string {count - left}", key)
             self._check_end(position, position)
+            if left < count:
+                surely, letters = position + left * width, (position - data) / (count - left) - width
+                types = 4 * count if key == TokenizerKey.LIST else 0  # they stand behind the tokens
+                self._expect(surely + length, surely + int(left * letters * 0.8) + types)  # may get shorter
             if width + length > self.BLOCK:
                 done, position = 1, position + width + length
                 if lengths is not None:

@@ -1,21 +1,24 @@
 """The bytes of a GGUF file: opened, read in blocks, and watched for changes.
 
     file.gguf -> [this file] -> section.py -> reader.py
+    a far file's bytes --^
 
-The file is read, not mapped: when somebody truncates a mapped file, SIGBUS ends the process.
+The file is read, not mapped: when somebody truncates a mapped file, SIGBUS ends the process. Of a far file, only the
+beginning is here, as bytes or, while it is read for the first time, as a `Stream`.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
 import stat
 import struct
 from collections.abc import Iterator
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, Protocol
 
-from ..errors import InterruptedChangeError, NotGGUFError, TruncatedFileError
+from ..errors import InterruptedChangeError, NotGGUFError, RemoteError, TruncatedFileError
 from ..files import undo_record
 from .constants import GGUF_MAGIC
 
@@ -69,6 +72,24 @@ class FileState(NamedTuple):
     modified: int  # nanoseconds
 
 
+class Stream(Protocol):
+    """The bytes of a far file, which come in order and are kept."""
+
+    size: int  # of the whole file
+
+    def read(self, position: int, least: int, most: int) -> bytes:
+        """`least` to `most` bytes from `position` on, as many as are there; waits for the least."""
+        ...
+
+    def expect(self, end: int, likely: int) -> None:
+        """Say that everything up to `end` will be read, and likely up to `likely`."""
+        ...
+
+    def close(self) -> None:
+        """Ask for no more."""
+        ...
+
+
 class Source:
     """A file, open for reading, or bytes that stand in for one."""
 
@@ -80,15 +101,26 @@ class Source:
     path: str
     size: int  # of the file, in bytes, when it was opened
 
-    def __init__(self, path: str | os.PathLike[str], data: bytes | None = None) -> None:
-        """`data`: all bytes of a file that is not to be opened; `path` is what errors call it."""
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | Source,
+        data: bytes | Stream | None = None,
+        size: int | None = None,
+    ) -> None:
+        """`data`: the bytes of a file that is not to be opened, or the first of them if it has `size` bytes.
+
+        `path` is then what errors call it. A source that is open is taken over, and is closed with this one.
+        """
+        if isinstance(path, Source):
+            vars(self).update(vars(path))
+            return
         self.path = os.fsdecode(path)
-        self._file = io.BytesIO(data) if data is not None else _open_file(self.path)
+        self._file: io.FileIO | io.BytesIO | Stream = _open_file(self.path) if data is None else _held(data)
         self._window, self._window_start = b"", 0  # the block that was read last, and where it begins
         self._closed = False
         try:
             self._opened = self._state()
-            self.size = self._opened.size
+            self.size = self._opened.size if size is None else size
             if self.size == 0:
                 raise NotGGUFError("the file is empty", path=self.path, offset=0, remedy="download it again")
         except BaseException:
@@ -102,6 +134,13 @@ class Source:
         far may be of two files.
         """
         position = span.start
+        if self._opened.size < span.end <= self.size:
+            raise RemoteError(
+                "only the metadata of this file is here, not its tensors",
+                path=self.path,
+                offset=self._opened.size,
+                remedy="download the file, and give its path",
+            )
         while position < span.end:
             block = self._read(position, min(span.end - position, self.COPIED_BLOCK))
             if not block:
@@ -138,10 +177,17 @@ class Source:
         """Linux's FICLONERANGE; `span.end` is 0 for the end of the file."""
         import fcntl
 
+        if not isinstance(self._file, io.FileIO):
+            raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
         size = span.end - span.start if span.end else 0
         fcntl.ioctl(
             target.fileno(), _FICLONERANGE, struct.pack("qQQQ", self._file.fileno(), span.start, size, at)
         )
+
+    def again(self) -> Source:
+        """Another source of the same bytes, which are held here; this one stays as it is."""
+        assert isinstance(self._file, io.BytesIO)
+        return Source(self.path, self._file.getvalue(), self.size)
 
     def close(self) -> None:
         """Close the file. Values can no longer be read."""
@@ -153,14 +199,26 @@ class Source:
         """Up to `size` bytes from `position` on. Others, a forked process too, may read the same file."""
         if isinstance(self._file, io.FileIO) and hasattr(os, "pread"):
             return os.pread(self._file.fileno(), size, position)
+        if not isinstance(self._file, io.IOBase):
+            return self._file.read(position, size, size)
         self._file.seek(position)
         return self._file.read(size)
+
+    def _expect(self, end: int, likely: int) -> None:
+        """Note that the file will be read up to `end`, so that a stream can ask for it in one go."""
+        if not isinstance(self._file, io.IOBase):
+            self._file.expect(end, likely)
 
     def _bytes(self, position: int, size: int) -> bytes:
         """`size` bytes from `position` on, which lie in the file by its size."""
         start = position - self._window_start
         if start < 0 or start + size > len(self._window):
-            self._window, self._window_start, start = self._read(position, max(self.BLOCK, size)), position, 0
+            most = max(self.BLOCK, size)
+            if isinstance(self._file, io.IOBase):
+                self._window = self._read(position, most)
+            else:  # what has not come yet would have to be waited for
+                self._window = self._file.read(position, size, most)
+            self._window_start, start = position, 0
             if len(self._window) < size:
                 raise self._changed(position + len(self._window))
         return self._window[start : start + size]
@@ -178,6 +236,8 @@ class Source:
         """What is seen of the file now."""
         if isinstance(self._file, io.BytesIO):
             return FileState(len(self._file.getbuffer()), 0)
+        if not isinstance(self._file, io.FileIO):
+            return FileState(self._file.size, 0)
         status = os.fstat(self._file.fileno())
         return FileState(status.st_size, status.st_mtime_ns)
 
@@ -188,6 +248,10 @@ class Source:
             offset=position,
             remedy="try again when nobody writes to it any more",
         )
+
+
+def _held(data: bytes | Stream) -> io.BytesIO | Stream:
+    return io.BytesIO(data) if isinstance(data, bytes) else data
 
 
 def _open_file(path: str) -> io.FileIO:

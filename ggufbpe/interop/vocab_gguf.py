@@ -11,8 +11,7 @@ But: nothing is corrected; examination/mend.py does that.
 
 from __future__ import annotations
 
-import os
-
+from ..by_name import ModelName, locate
 from ..gguf.reader import GGUFFile
 from ..gguf.writer import Packer
 from .export import Export
@@ -22,12 +21,12 @@ _KEPT = ("general.", "tokenizer.")
 _OF_TENSORS = ("general.alignment", "general.file_type", "general.quantization_version")
 
 
-def to_vocab_gguf(path: str | os.PathLike[str]) -> Export:
+def to_vocab_gguf(path: ModelName) -> Export:
     """The file "vocab.gguf", with the metadata of the tokenizer in the GGUF at `path`.
 
     Raises a `GGUFError` if that is not a sound GGUF, or is of version 1.
     """
-    with GGUFFile(path) as file:
+    with GGUFFile(locate(path).opened()) as file:
         file.require_first_shard()
         spans = file.spans()
         kept = [span for key, span in spans.items() if key.startswith(_KEPT) and key not in _OF_TENSORS]

@@ -51,7 +51,7 @@ class OtherModel(Oracle):
 
     def __init__(self, other: Tokenizer, name: str = "") -> None:
         self.tokenizer = other
-        path = os.path.basename(other.vocabulary.path)
+        path = os.path.basename(other.name)
         self.name = name or (printable(path)[1:-1] if path else other.pre)
 
     def encode(self, texts: Sequence[bytes], add_special: bool, parse_special: bool) -> list[Answer]:

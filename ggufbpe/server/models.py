@@ -13,6 +13,7 @@ from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 
+from ..by_name import locate
 from ..errors import GGUFError
 from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey
 from ..gguf.reader import GGUFFile
@@ -25,8 +26,10 @@ from .fields import field
 T = TypeVar("T")
 
 
-def named_paths(given: list[str]) -> dict[str, str]:
+def named_paths(given: list[str], located: Callable[[str], str] = str) -> dict[str, str]:
     """Names and paths out of what `-m` was given: NAME=PATH, or a path, whose name is the file's without suffix.
+
+    `located` gives the path of a model that is named otherwise than by it.
 
     `ValueError` for a name that two have.
 
@@ -40,7 +43,7 @@ def named_paths(given: list[str]) -> dict[str, str]:
         name = name or next(short)
         if name in found:
             raise ValueError(f"two models have the name {name!r}; give one another name: -m NAME=PATH")
-        found[name] = path
+        found[name] = located(path)
     return found
 
 
@@ -132,7 +135,7 @@ def _asked(path: str, ask: Callable[[], T]) -> T:
 
 
 def _facts(path: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    with GGUFFile(path) as file:
+    with GGUFFile(locate(path).opened()) as file:
 
         def value(key: str) -> Any:
             if key in overrides:

@@ -118,7 +118,7 @@ def tracer_of(tokenizer: Tokenizer) -> Tracer:
     error = UnsupportedTokenizerError(
         f"the tokenizer is {tokenizer.model} ({tokenizer.vocabulary.tokenizer_model.description}), whose steps cannot "
         "be traced yet",
-        path=tokenizer.vocabulary.path,
+        path=tokenizer.name,
         key=TokenizerKey.MODEL,
         remedy="tokenize, detokenize, count, info, stats, diff and verify work for it",
     )

@@ -7,11 +7,11 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..by_name import ModelName, locate
 from ..corpora.records import CorpusError as CorpusError
 from ..errors import printable
 from ..gguf.metadata import Overrides
@@ -49,7 +49,7 @@ def train(
     limit_alphabet: int | None = None,
     alphabet: Iterable[str] = (),
     ties: str = "lowest-ids",
-    seed_vocab: str | os.PathLike[str] | None = None,
+    seed_vocab: ModelName | None = None,
     seed_overrides: Overrides | None = None,
     word_counts: Mapping[str, int] | None = None,
     field: str | None = None,
@@ -71,8 +71,9 @@ def train(
 
     `end_of_word` is a symbol after each word, merged with others unless `merge_end_of_word` is False. Pairs rarer
     than `min_frequency` and tokens of more than `max_token_length` units are not made. Of characters, the
-    `limit_alphabet` most frequent and those of `alphabet` are kept; the others are unknown. `seed_vocab` is a GGUF
-    whose tokens and merges come first, with `seed_overrides` in place of some of its keys, as in `from_gguf`.
+    `limit_alphabet` most frequent and those of `alphabet` are kept; the others are unknown. `seed_vocab` is a GGUF,
+    by path or name, whose tokens and merges come first, with `seed_overrides` in place of some of its keys, as in
+    `from_gguf`.
 
     `progress` is called with the phase ("read" or "merge"), the amount done and the total: bytes of files, or merges.
     `skipped` counts, by kind, files left out of directories.
@@ -85,7 +86,7 @@ def train(
     [('l', 'o'), ('lo', 'w')]
     """
     _check(vocab_size, ties, errors, min_frequency, max_token_length, threads)
-    seed = None if seed_vocab is None else Seed(seed_vocab, seed_overrides or {})
+    seed = None if seed_vocab is None else Seed(locate(seed_vocab), seed_overrides or {})
     vocabulary = None if seed is None else _opened(seed)
     split = _splitting(vocabulary, pre, units)
     certain = frozenset(alphabet)
@@ -115,7 +116,7 @@ def train(
 
 
 def _opened(seed: Seed) -> Vocabulary:
-    vocabulary = load(seed.path, seed.overrides)[0]
+    vocabulary = load(seed.model.opened(), seed.overrides)[0]
     warn_of(vocabulary)
     return vocabulary
 

@@ -104,7 +104,7 @@ def _warn_of_unnamed_ends(trained: TrainedVocabulary) -> None:
 def _kept(seed: Seed) -> dict[str, Field]:
     """The keys of a seed that stay: the tokenizer's, except those that training extends, and its names."""
     grown = (TokenizerKey.LIST, TokenizerKey.TOKEN_TYPE, TokenizerKey.MERGES, TokenizerKey.SCORES)
-    with GGUFFile(seed.path) as file:
+    with GGUFFile(seed.model.opened()) as file:
         kept = {
             key: Field(file.value_type(key), file[key], file.element_type(key))
             for key in file

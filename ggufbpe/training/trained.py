@@ -17,6 +17,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ..by_name import Found
 from ..errors import printable
 from ..gguf.metadata import Overrides
 from ..models.bpe.merge import CHAR_BYTES, NO_MERGE, PairRanks, WordEncoder, merge_steps
@@ -70,7 +71,7 @@ class Form(NamedTuple):
 class Seed(NamedTuple):
     """The model file that a vocabulary continues, and overrides of its keys."""
 
-    path: str | os.PathLike[str]
+    model: Found
     overrides: Overrides = MappingProxyType({})
 
 

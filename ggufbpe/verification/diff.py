@@ -65,7 +65,7 @@ def diff(a: Model, b: Model, texts: Source | Iterable[Source] = ()) -> Differenc
     sections = vocabulary_differences(one.vocabulary, other.vocabulary, names)
     found = list(read_texts(texts, ReadingTexts(raised), whole=True))
     result = _encoded(one, other, found, other_name) if found else None
-    return Differences((one.vocabulary.path, other.vocabulary.path), names, sections, result)
+    return Differences((one.name, other.name), names, sections, result)
 
 
 def _encoded(a: Tokenizer, b: Tokenizer, texts: list[Any], name: str) -> Result:

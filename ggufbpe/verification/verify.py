@@ -129,7 +129,7 @@ def ids_compared(
         raise OracleError("there is no text to go with the recorded ids")
     oracle.require_all_taken()
     job.examine()
-    job.result.model, job.result.note = tokenizer.vocabulary.path, oracle.note
+    job.result.model, job.result.note = tokenizer.name, oracle.note
     return job.result
 
 

@@ -21,6 +21,7 @@ from ..gguf import typed
 from ..gguf.constants import KEY_ARCHITECTURE, KEY_NAME, TokenizerKey
 from ..gguf.metadata import Metadata, Overrides
 from ..gguf.reader import GGUFFile
+from ..gguf.source import Source
 from ..models import SUPPORTED, tokenizer_model
 from ..models.bpe.registry import PreTokenizer
 from ..models.model import TokenizerModel, Warn
@@ -49,9 +50,12 @@ def load_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
 
 
 def load(
-    path: str | os.PathLike[str], overrides: Overrides | None = None, data: bytes | None = None
+    path: str | os.PathLike[str] | Source, overrides: Overrides | None = None, data: bytes | None = None
 ) -> tuple[Vocabulary, Metadata]:
-    """The same with `overrides` in place of some keys, or from `data` made by `packed`; and the metadata it read."""
+    """The same with `overrides` in place of some keys, and the metadata it read.
+
+    It may also come from an open source, or from `data` that `packed` gave.
+    """
     with GGUFFile(path, data) as file:
         file.require_first_shard()
         return load_from(Metadata(file, overrides))

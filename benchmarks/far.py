@@ -1,0 +1,82 @@
+"""What opening a far model costs: bytes that are asked for, and time, beside what its metadata alone would take.
+
+    python benchmarks/far.py [MODEL.gguf …] [--rounds 5]
+
+A server on the loopback (tests/far_server.py) has each model as a file of 40 GB, of which only the metadata is there,
+and sends at a rate, each answer after a latency. The time is that of `remote.opened` with an empty cache, in a process
+that has imported what it needs, and beside it, in turn, that of one plain request for exactly the metadata's bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import socket
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from cases import GPT2, ROOT
+from timing import median_ratio, seconds
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+from far_server import FarServer, far_server
+
+from ggufbpe.gguf.reader import GGUFFile
+from ggufbpe.names.grammar import Address
+from ggufbpe.remote import opened
+
+SIZE = 40 << 30
+LINES = [(1e6, 0.1), (5e6, 0.05), (5e6, 0.02), (20e6, 0.02)]  # bytes a second, seconds of latency
+
+
+def main() -> None:
+    """Print a row for each model and line as it is measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("models", nargs="*", type=Path, default=[GPT2])
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    print(
+        f"{'model':32} {'MB/s':>5} {'ms':>4} {'bytes':>10} {'asked':>6} {'requests':>8} {'plain s':>8} {'time':>6}"
+    )
+    with far_server() as server, tempfile.TemporaryDirectory() as cache:
+        os.environ["GGUFBPE_CACHE_DIR"] = cache
+        for path in options.models:
+            with GGUFFile(path) as file:
+                end = file.metadata_end
+            data = path.read_bytes()[:end]
+            for rate, latency in LINES:
+                url = server.put("/model.gguf", data, size=SIZE, rate=rate, latency=latency)
+                row = measured(server, url, end, cache, options.rounds)
+                print(f"{path.stem:32} {rate / 1e6:5.0f} {latency * 1000:4.0f} {end:10} {row}", flush=True)
+
+
+def measured(server: FarServer, url: str, end: int, cache: str, rounds: int) -> str:
+    """The shares of bytes and of time, with the number of requests."""
+    ours, plain = [], []
+    for _ in range(rounds):
+        plain.append(seconds(lambda: read_plainly(server.port, end)))
+        shutil.rmtree(cache)
+        server.requests.clear()
+        ours.append(seconds(lambda: opened(Address(url))))
+    asked, requests = server.asked / end, len(server.requests)
+    ratio = median_ratio(ours, plain)
+    return f"{asked:6.3f} {requests:8} {statistics.median(plain):8.3f} {ratio:6.2f}"
+
+
+def read_plainly(port: int, size: int) -> None:
+    """One request for exactly `size` bytes, by a socket."""
+    with socket.create_connection(("127.0.0.1", port)) as line:
+        head = (
+            f"GET /model.gguf HTTP/1.1\r\nHost: x\r\nRange: bytes=0-{size - 1}\r\nConnection: close\r\n\r\n"
+        )
+        line.sendall(head.encode())
+        while line.recv(1 << 16):
+            pass
+
+
+if __name__ == "__main__":
+    main()

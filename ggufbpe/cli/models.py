@@ -1,0 +1,137 @@
+"""`ggufbpe models`: the models on this machine, whichever program has them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..errors import escape_invisible
+from ..inventory import BROKEN, LocalModel, local_models
+from ..views import terminal
+from ..wording import in_bytes
+from . import _output
+from ._arguments import Parser, UsageError, add_color
+from ._progress import Bar
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_DESCRIPTION = """\
+List the models that Ollama, llama.cpp, LM Studio and programs that use the Hugging Face hub have on this machine, by \
+the names under which every command opens them. Of each file only the metadata is read: architecture, tokenizer, \
+pre-tokenizer, tokens, context, whether there is a chat template, and doctor's verdict: healthy, warning or error. \
+`ggufbpe doctor NAME` says more. A verdict is kept, so that only the first list takes long. Files that cannot be \
+opened come last, with the reason."""
+_EXAMPLES = """\
+examples:
+  ggufbpe models
+  ggufbpe models llama
+  ggufbpe models "ollama:*" --json
+  ggufbpe models --remote hf:OWNER/REPO"""
+
+_HEAD = (
+    "size",
+    "tokens",
+    "context",
+    "architecture",
+    "tokenizer",
+    "pre-tokenizer",
+    "template",
+    "doctor",
+    "name",
+)
+_STYLES = {"error": "bold red", "warning": "yellow", "healthy": "green"}
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.describe(_DESCRIPTION, _EXAMPLES)
+    parser.add_argument(
+        "pattern", nargs="?", metavar="MODEL_NAME", help="a part of the name, or one with * and ?"
+    )
+    parser.add_argument(
+        "--no-doctor", dest="verdicts", action="store_false", help="give no verdicts, which takes less time"
+    )
+    parser.add_argument(
+        "--remote", metavar="hf:OWNER/REPO", help="list the .gguf files of a repository of the hub instead"
+    )
+    parser.add_argument("--json", action="store_true", help="print a list of objects")
+    add_color(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.remote is not None:
+        return _remote(arguments)
+    bar = Bar()
+
+    def show(done: int, total: int, name: str) -> None:
+        if bar.is_due():
+            bar.draw(done / total, escape_invisible(name))
+
+    try:
+        models = local_models(arguments.pattern, verdicts=arguments.verdicts, progress=show)
+    finally:
+        bar.clear()
+    if arguments.json:
+        _output.write(terminal.json_bytes([model.to_dict() for model in models]))
+        return 0
+    if not models:
+        _output.note("ggufbpe: no model of that name" if arguments.pattern else "ggufbpe: no models found")
+        return 0
+    _draw(arguments, _rows(models))
+    return 0
+
+
+def _rows(models: list[LocalModel]) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    from ..views.drawing import columns
+
+    sound = [model for model in models if model.verdict != BROKEN]
+    rows: list[list[str | Text]] = [list(_HEAD)] if sound else []
+    for model in sound:
+        facts = (model.size and in_bytes(model.size), model.tokens, model.context)
+        texts = (model.architecture, model.tokenizer, model.pre)
+        verdict = Text(model.verdict or "-", _STYLES.get(model.verdict or "", ""))
+        template = "yes" if model.chat_template else "no"
+        shown: list[str | Text] = [terminal.one_line(str(fact or "-")) for fact in (*facts, *texts)]
+        rows.append([*shown, template, verdict, terminal.one_line(model.name)])
+        for name in model.names[1:]:
+            rows.append([*[""] * 8, f"  = {terminal.one_line(name)}"])
+    if rows:
+        yield columns(rows, 3)
+    for number, model in enumerate(each for each in models if each.verdict == BROKEN):
+        if number == 0 and rows:
+            yield ""
+        told = terminal.one_line(f"{model.name}: {model.problem}")
+        yield Text.assemble(("broken", "bold red"), f" {told}")
+
+
+def _remote(arguments: argparse.Namespace) -> int:
+    """The files of a repository, each with the name that opens it."""
+    from ..names.grammar import HubName, hub_name, parse
+
+    name = parse(arguments.remote)
+    if not isinstance(name, HubName):
+        name = hub_name(arguments.remote)
+    if arguments.pattern is not None:
+        raise UsageError("--remote lists one repository, and takes no MODEL_NAME beside it")
+    from ..remote import files
+
+    found = files(name)
+    named = [(HubName(name.owner, name.repo, None, file.name, name.revision), file.size) for file in found]
+    if arguments.json:
+        _output.write(terminal.json_bytes([{"name": str(each), "size": size} for each, size in named]))
+        return 0
+    from ..views.drawing import columns
+
+    rows = [["size", "name"], *([in_bytes(size), terminal.one_line(str(each))] for each, size in named)]
+    _draw(arguments, iter([columns(rows, 1)]))
+    return 0
+
+
+def _draw(arguments: argparse.Namespace, parts: Iterator[RenderableType]) -> None:
+    from ..views.drawing import drawn
+
+    for line in drawn(parts, _output.use_color(arguments.color), None):
+        _output.write(f"{line}\n".encode("utf-8", "backslashreplace"))

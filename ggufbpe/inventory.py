@@ -1,0 +1,215 @@
+"""The models on this machine, with what their metadata says and doctor's verdict on each.
+
+    names/stores.py -> [this file] -> `ggufbpe models`
+    gguf/, examination/ --^
+
+Of each file only the metadata is read, and a file that has several names once. What takes long is the verdict: it is
+the same wherever the metadata is but for the quantization, and it is kept in the folder for caches.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from . import LLAMA_CPP, __version__
+from .errors import GGUFError
+from .examination.examine import doctor
+from .files import replacing
+from .gguf.constants import KEY_ARCHITECTURE, GGUFValueType, TokenizerKey
+from .gguf.reader import GGUFFile
+from .names import stores
+from .names.quantization import model_parts
+from .names.stored import Stored, entries
+
+HEALTHY, BROKEN = "healthy", "broken"
+_MOST_VERDICTS = 2000  # that are kept
+
+
+@dataclass(frozen=True)
+class LocalModel:
+    """A model on this machine. What the file does not say is None."""
+
+    name: str  # as it can be typed
+    names: tuple[str, ...]  # all of its names
+    store: str  # "Ollama", "Hugging Face", "llama.cpp" or "LM Studio"
+    path: str
+    size: int | None = None  # bytes, of all parts
+    architecture: str | None = None
+    tokenizer: str | None = None  # `tokenizer.ggml.model`
+    pre: str | None = None  # `tokenizer.ggml.pre`
+    tokens: int | None = None
+    context: int | None = None  # tokens that the model was trained with
+    chat_template: int | None = None  # characters
+    verdict: str | None = None  # "healthy", "warning", "error" or "broken"; None where it was not asked for
+    problem: str | None = None  # why it is broken
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as `ggufbpe models --json` writes it."""
+        return {**asdict(self), "names": list(self.names)}
+
+
+def local_models(
+    pattern: str | None = None,
+    *,
+    verdicts: bool = True,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> list[LocalModel]:
+    """The models that Ollama, the Hugging Face hub's cache, llama.cpp and LM Studio have on this machine, by name.
+
+    `pattern` is a part of the name, or one with `*`, `?` and `[…]`, in small or capital letters. Without `verdicts`,
+    which take seconds for a tokenizer that was not examined before, `verdict` is None but for broken files. `progress`
+    is called with the number of models done, that of all, and the name of the one in hand.
+
+    >>> [(model.name, model.verdict) for model in local_models("llama")]        # doctest: +SKIP
+    [('hf:bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M', 'healthy')]
+    """
+    files = _by_file(each for each in stores.stored() if pattern is None or _fits(each.name, pattern))
+    kept = _Verdicts() if verdicts else None
+    found = []
+    try:
+        for done, (path, names) in enumerate(files.items()):
+            if progress is not None:
+                progress(done, len(files), names[0].name)
+            found.append(_model(path, names, kept))
+    finally:  # an interruption, too: it took time
+        if kept is not None:
+            kept.save()
+    return sorted(found, key=lambda model: model.name.lower())
+
+
+def _fits(name: str, pattern: str) -> bool:
+    name, pattern = name.lower(), pattern.lower()
+    if any(char in pattern for char in "*?["):
+        return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name.partition(":")[2], pattern)
+    return pattern in name
+
+
+def _by_file(models: Iterable[Stored]) -> dict[str, list[Stored]]:
+    """The models that are one file, under its real path, by the shortest name first; without a file under its name."""
+    found: dict[str, list[Stored]] = {}
+    for each in models:
+        found.setdefault(os.path.realpath(each.path) if each.path else each.name, []).append(each)
+    return {path: sorted(names, key=lambda each: len(each.name)) for path, names in found.items()}
+
+
+def _model(path: str, names: list[Stored], kept: _Verdicts | None) -> LocalModel:
+    first = names[0]
+    known: dict[str, Any] = {
+        "name": first.name,
+        "names": tuple(each.name for each in names),
+        "store": first.store,
+        "path": first.path,
+    }
+    problem = next((each.problem for each in names if each.problem), "")
+    if problem:
+        return LocalModel(**known, verdict=BROKEN, problem=problem)
+    try:
+        known["size"] = _size(first.path)
+        with GGUFFile(path) as file:
+            file.require_first_shard()
+            known |= _facts(file)
+            key = None if kept is None else _key(file)
+        verdict = None if kept is None else kept.of(key, path)
+    except GGUFError as error:
+        return LocalModel(**known, verdict=BROKEN, problem=error.problem)
+    except OSError as error:
+        return LocalModel(**known, verdict=BROKEN, problem=error.strerror or str(error))
+    return LocalModel(**known, verdict=verdict)
+
+
+def _size(path: str) -> int:
+    """The bytes of the file, or of all parts of it that are there."""
+    folder, name = os.path.split(path)
+    return sum(os.stat(os.path.join(folder, part)).st_size for part in model_parts(name, entries(folder)))
+
+
+def _facts(file: GGUFFile) -> dict[str, Any]:
+    architecture = _string(file, KEY_ARCHITECTURE)
+    template = _string(file, TokenizerKey.CHAT_TEMPLATE)
+    context = f"{architecture}.context_length"
+    number = file[context] if context in file else None  # noqa: SIM401 - no dict, has no get
+    return {
+        "architecture": architecture,
+        "tokenizer": _string(file, TokenizerKey.MODEL),
+        "pre": _string(file, TokenizerKey.PRE),
+        "tokens": file.array_length(TokenizerKey.LIST) if TokenizerKey.LIST in file else None,
+        "context": number if isinstance(number, int) and not isinstance(number, bool) else None,
+        "chat_template": None if template is None else len(template),
+    }
+
+
+def _string(file: GGUFFile, key: str) -> str | None:
+    if key not in file or file.value_type(key) is not GGUFValueType.STRING:
+        return None
+    return str(file[key])
+
+
+# ---- verdicts -------------------------------------------------------------------------------------------
+
+# What differs between quantizations of a model, and doctor does not look at.
+_NOT_EXAMINED = (
+    "general.file_type",
+    "general.quantization_version",
+    "general.size_label",
+    "quantize.",
+    "split.",
+)
+
+
+def _key(file: GGUFFile) -> str | None:
+    """What stands for all metadata that doctor may look at."""
+    try:
+        spans = file.spans()
+    except GGUFError:  # of version 1
+        return None
+    digest = hashlib.sha256(f"{__version__} {LLAMA_CPP} {file.version} {file.byteorder}".encode())
+    for key, span in spans.items():
+        if not key.startswith(_NOT_EXAMINED):
+            for block in file.blocks(span):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+class _Verdicts:
+    """Doctor's verdicts, by what it looks at. Those of earlier runs are in the folder for caches, if there is one."""
+
+    def __init__(self) -> None:
+        self._path: str | None = None
+        self._known: dict[str, str] = {}
+        with suppress(ImportError, OSError, ValueError, RecursionError):
+            from .remote.cache import folder
+
+            self._path = os.path.join(folder(), "verdicts.json")
+            with open(self._path, "rb") as file:
+                read = json.loads(file.read(1 << 20))
+            self._known = {key: word for key, word in read.items() if isinstance(word, str)}
+        self._new = False
+
+    def of(self, key: str | None, path: str) -> str:
+        """The verdict on the file; `GGUFError` and `OSError` as of `doctor`."""
+        if key is not None and key in self._known:
+            return self._known[key]
+        findings = doctor(path).findings
+        grave = findings[0].severity if findings else "note"
+        word = HEALTHY if grave == "note" else grave
+        if key is not None:
+            self._known[key] = word
+            self._new = True
+        return word
+
+    def save(self) -> None:
+        """Keep what was found out. Where that cannot be written, it is found out again."""
+        if self._path is None or not self._new:
+            return
+        with suppress(OSError):
+            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+            with replacing(self._path, 0o600) as (file, _):
+                latest = dict(list(self._known.items())[-_MOST_VERDICTS:])
+                file.write(json.dumps(latest, indent=0).encode())

@@ -1,0 +1,310 @@
+"""What a name of a model says: which store or address, which model in it, which file of that.
+
+    name -> [this file] -> a reference -> resolve.py, ggufbpe.remote
+
+    PATH                                              a file; a drive letter, as in C:\\model.gguf, is no scheme
+    ollama:[HOST/][NAMESPACE/]MODEL[:TAG]             as `ollama run` takes it
+    hf:OWNER/REPO[:QUANT | /FILE.gguf][@REVISION]     as llama.cpp's -hf takes it, and with a file or a revision
+    lmstudio:PUBLISHER/MODEL[@QUANT | /FILE.gguf]
+    llama.cpp:NAME                                    what llama.cpp downloaded, by file or by OWNER/REPO[:QUANT]
+    https://…, s3://… and other addresses
+    NAME                                              anything else: looked up in the stores of this machine
+
+Every part is checked here, so that what a reference holds can be joined to a folder or an address as it is: no part
+is empty, "." or "..", and none has a slash where there is to be one name.
+
+But: nothing here looks at a file, a folder or the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+from ..errors import ModelNameError, printable
+
+OLLAMA_HOST, OLLAMA_NAMESPACE, OLLAMA_TAG = "registry.ollama.ai", "library", "latest"
+HUB_HOSTS = ("huggingface.co", "hf.co")
+
+
+@dataclass(frozen=True)
+class FilePath:
+    """A path, whether there is a file or not."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return self.path
+
+
+@dataclass(frozen=True)
+class OllamaName:
+    """A model of an Ollama registry. Source: types/model/name.go, ParseName and DisplayShortest."""
+
+    model: str
+    tag: str = OLLAMA_TAG
+    namespace: str = OLLAMA_NAMESPACE
+    host: str = OLLAMA_HOST
+    scheme: str = "https"  # "http" for a registry of one's own that has no certificate
+
+    def __str__(self) -> str:
+        """The shortest form, which always has a tag: "ollama:llama3.2:latest"."""
+        place = ""
+        if self.host.lower() != OLLAMA_HOST:
+            place = f"{'http://' if self.scheme == 'http' else ''}{self.host}/{self.namespace}/"
+        elif self.namespace.lower() != OLLAMA_NAMESPACE:
+            place = f"{self.namespace}/"
+        return f"ollama:{place}{self.model}:{self.tag}"
+
+
+@dataclass(frozen=True)
+class HubName:
+    """A repository of the Hugging Face hub, and what of it: a quantization, a file, or (both None) the usual one."""
+
+    owner: str
+    repo: str
+    quant: str | None = None  # compared case-insensitively
+    file: str | None = None  # relative to the repository, with slashes; never with ".." in it
+    revision: str | None = None  # a branch, a tag, a commit or "refs/pr/1"; None is "main"
+
+    @property
+    def repository(self) -> str:
+        """As "bartowski/Llama-3.2-1B-Instruct-GGUF"."""
+        return f"{self.owner}/{self.repo}"
+
+    def __str__(self) -> str:
+        what = f"/{self.file}" if self.file else f":{self.quant}" if self.quant else ""
+        return f"hf:{self.repository}{what}" + (f"@{self.revision}" if self.revision else "")
+
+
+@dataclass(frozen=True)
+class LMStudioName:
+    """A model in LM Studio's folder, and what of it, as in `HubName`."""
+
+    publisher: str
+    model: str
+    quant: str | None = None
+    file: str | None = None
+
+    def __str__(self) -> str:
+        what = f"/{self.file}" if self.file else f"@{self.quant}" if self.quant else ""
+        return f"lmstudio:{self.publisher}/{self.model}{what}"
+
+
+@dataclass(frozen=True)
+class LlamaCppName:
+    """A file in llama.cpp's own cache: its name there, or the repository that it was downloaded from."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"llama.cpp:{self.name}"
+
+
+@dataclass(frozen=True)
+class Address:
+    """A file somewhere: an http(s) URL, or one of another scheme that fsspec has."""
+
+    url: str
+
+    @property
+    def scheme(self) -> str:
+        """As "https"."""
+        return self.url.partition("://")[0].lower()
+
+    def __str__(self) -> str:
+        """Without what may be a secret: the password before the host, and the query of a signed address."""
+        shown = re.sub(r"^([^:]+://)[^/?#]*@", r"\1", self.url)
+        place, query, _ = shown.partition("?")
+        return place + ("?…" if query else "")
+
+
+@dataclass(frozen=True)
+class BareName:
+    """What is neither a path that exists nor has a prefix: to be looked up in the local stores."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Reference = FilePath | OllamaName | HubName | LMStudioName | LlamaCppName | Address | BareName
+Remote = OllamaName | HubName | Address  # what can be had from far away
+
+PREFIXES = ("ollama:", "hf:", "lmstudio:", "llama.cpp:")
+
+
+def parse(name: str | os.PathLike[str]) -> Reference:
+    """What `name` refers to; a path object is always a path. `ModelNameError` where it fits no form.
+
+    >>> parse("hf:bartowski/Llama-3.2-1B-Instruct-GGUF:Q8_0")
+    HubName(owner='bartowski', repo='Llama-3.2-1B-Instruct-GGUF', quant='Q8_0', file=None, revision=None)
+    >>> str(parse("ollama:gemma3"))
+    'ollama:gemma3:latest'
+    """
+    if not isinstance(name, str):
+        return FilePath(os.fsdecode(name))
+    if not name or "\0" in name:
+        _refuse(name, "a model's name is not empty and has no NUL")
+    for prefix, read in _READERS.items():
+        if name.startswith(prefix):
+            return read(name[len(prefix) :], name)
+    if _LIKE_A_PATH.match(name):
+        return FilePath(name)
+    if found := _SCHEME.match(name):
+        return _address(name, found["scheme"].lower())
+    return BareName(name) if _BARE.fullmatch(name) else FilePath(name)
+
+
+def hub_name(text: str, file: str | None = None) -> HubName:
+    """What llama.cpp's `-hf OWNER/REPO[:QUANT]` and `--hf-file FILE` say; the file overrides the quantization."""
+    found = _hub(text.removeprefix("hf:"), f"-hf {text}")
+    if file is None:
+        return found
+    _check_file(file, f"--hf-file {file}")
+    return HubName(found.owner, found.repo, None, file, found.revision)
+
+
+# ---- one form each --------------------------------------------------------------------------------------
+
+_LIKE_A_PATH = re.compile(r"[A-Za-z]:|\.{0,2}[/\\]|~")  # a drive, a root, ./ and ../, a home folder
+_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://(?P<rest>.*)", re.DOTALL)
+_BARE = re.compile(r"[\w.+-][\w./:@+-]*")
+_REVISION = re.compile(r"[A-Za-z0-9_.+-]+(/[A-Za-z0-9_.+-]+)*")
+_QUANT = re.compile(r"[A-Za-z0-9_.+-]+")
+
+# types/model/name.go, isValidPart
+_OLLAMA_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,349}")
+_OLLAMA_NAMESPACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,79}")
+_OLLAMA_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
+
+_HUB_PART = re.compile(r"[A-Za-z0-9_]+(?:[.-][A-Za-z0-9_]+)*")  # common/hf-cache.cpp, is_valid_repo_id
+_HUB = re.compile(
+    r"(?P<owner>[^/:@]+)/(?P<repo>[^/:@]+)(?::(?P<quant>[^/@]*)|/(?P<file>.+?\.gguf|[^@]*))?(?:@(?P<revision>.*))?",
+    re.DOTALL | re.IGNORECASE,
+)
+_LM_STUDIO = re.compile(
+    r"(?P<publisher>[^/@]+)/(?P<model>[^/@]+)(?:@(?P<quant>[^/]*)|/(?P<file>.*))?", re.DOTALL
+)
+
+
+def _ollama(text: str, name: str) -> OllamaName:
+    rest, _, tag = text.rpartition(":") if text.rfind(":") > text.rfind("/") else (text, "", OLLAMA_TAG)
+    scheme, marked, place = rest.rpartition("://")
+    parts = place.rsplit("/", 2)
+    host, namespace, model = [OLLAMA_HOST, OLLAMA_NAMESPACE][: 3 - len(parts)] + parts
+    checks = (
+        (host, _OLLAMA_HOST),
+        (namespace, _OLLAMA_NAMESPACE),
+        (model, _OLLAMA_PART),
+        (tag, _OLLAMA_PART),
+    )
+    if marked and scheme not in ("http", "https"):
+        _refuse(name, "a registry is asked by http or https")
+    if not all(form.fullmatch(part) for part, form in checks) or ".." in host:
+        _refuse(name, "Ollama's names are ollama:[HOST/][NAMESPACE/]MODEL[:TAG]")
+    return OllamaName(model, tag, namespace, host, scheme or "https")
+
+
+def _hub(text: str, name: str) -> HubName:
+    found = _HUB.fullmatch(text)
+    if not found or not is_repository(f"{found['owner']}/{found['repo']}"):
+        _refuse(name, "a model of the hub is hf:OWNER/REPO[:QUANT | /FILE.gguf][@REVISION]")
+    quant, file, revision = found["quant"], found["file"], found["revision"]
+    if quant is not None and not _QUANT.fullmatch(quant):
+        _refuse(name, "after the colon stands a quantization, such as Q4_K_M")
+    if file is not None:
+        _check_file(file, name)
+    if revision is not None and not is_revision(revision):
+        _refuse(name, "after the @ stands a branch, a tag or a commit")
+    return HubName(found["owner"], found["repo"], quant, file, revision)
+
+
+def _lm_studio(text: str, name: str) -> LMStudioName:
+    found = _LM_STUDIO.fullmatch(text)
+    if not found or not (_is_part(found["publisher"]) and _is_part(found["model"])):
+        _refuse(name, "a model of LM Studio is lmstudio:PUBLISHER/MODEL[@QUANT | /FILE.gguf]")
+    if found["quant"] is not None and not _QUANT.fullmatch(found["quant"]):
+        _refuse(name, "after the @ stands a quantization, such as Q4_K_M")
+    if found["file"] is not None:
+        _check_file(found["file"], name)
+    return LMStudioName(found["publisher"], found["model"], found["quant"], found["file"])
+
+
+def _llama_cpp(text: str, name: str) -> LlamaCppName:
+    place, colon, quant = text.partition(":")
+    if not all(map(_is_part, place.split("/"))) or (colon and not _QUANT.fullmatch(quant)):
+        _refuse(name, "llama.cpp's models are llama.cpp:FILE or llama.cpp:OWNER/REPO[:QUANT]")
+    return LlamaCppName(text)
+
+
+_READERS: dict[str, Callable[[str, str], Reference]] = dict(
+    zip(PREFIXES, (_ollama, _hub, _lm_studio, _llama_cpp))
+)
+
+
+def _address(name: str, scheme: str) -> Reference:
+    """An address. A page of the hub about a file or a repository is not the file, so it is what it is about."""
+    from urllib.parse import unquote, urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        parts = urlsplit(name)
+        host = parts.hostname or ""
+    except ValueError as error:
+        _refuse(name, f"this is no address ({error})")
+    if scheme == "file":
+        return FilePath(url2pathname(parts.path))
+    if not (host or parts.path.strip("/")) or re.search(r"[\s\x00-\x1f\x7f]", name):
+        _refuse(name, "this is no address")
+    if scheme in ("http", "https") and host in HUB_HOSTS:
+        owner, repo, *rest = [*unquote(parts.path).strip("/").split("/"), "", ""][:-1]
+        kind, revision, file = rest[:1], "/".join(rest[1:2]), "/".join(filter(None, rest[2:]))
+        if kind in ([""], []) and is_repository(f"{owner}/{repo}"):
+            return _hub(f"{owner}/{repo}", name)
+        if kind == ["blob"]:
+            return _hub(f"{owner}/{repo}/{file}@{revision}", name)
+    return Address(name)
+
+
+# ---- parts ----------------------------------------------------------------------------------------------
+
+
+def is_repository(text: str) -> bool:
+    """Whether this is an OWNER/REPO of the hub. Source: common/hf-cache.cpp, is_valid_repo_id; `huggingface_hub`."""
+    owner, _, repo = text.partition("/")
+    return len(text) <= 256 and bool(_HUB_PART.fullmatch(owner) and _HUB_PART.fullmatch(repo))
+
+
+def is_revision(text: str) -> bool:
+    """Whether this can be a branch, a tag or a commit, and be joined to a folder."""
+    return bool(_REVISION.fullmatch(text)) and len(text) <= 256 and all(map(_is_part, text.split("/")))
+
+
+def is_file(text: str) -> bool:
+    """Whether this is a path within a repository that stays in it, on any system.
+
+    >>> is_file("Q8_0/model.gguf"), is_file("../model.gguf"), is_file("/model.gguf")
+    (True, False, False)
+    """
+    return len(text) <= 1024 and all(map(_is_part, text.split("/")))
+
+
+def _is_part(text: str) -> bool:
+    """Whether this is one name in a folder: not one that leads elsewhere on any system, and nothing unseen."""
+    return bool(text) and text not in (".", "..") and not re.search(r"[/\\\x00-\x1f\x7f]|^[A-Za-z]:", text)
+
+
+def _check_file(file: str, name: str) -> None:
+    if not is_file(file):
+        _refuse(name, "the file is a path within the repository")
+    if not file.lower().endswith(".gguf"):
+        _refuse(name, "the file must be a .gguf; a quantization stands after a colon")
+
+
+def _refuse(name: str, why: str) -> NoReturn:
+    raise ModelNameError(f"{printable(name, 200)} names no model: {why}")

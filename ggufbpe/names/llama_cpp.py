@@ -1,0 +1,85 @@
+"""llama.cpp's own cache: files that older versions downloaded, and those of addresses and of Docker's registry.
+
+    CACHE/OWNER_REPO_FILE.gguf   of the hub, with FILE's slashes as underscores; beside it .json or .etag
+    CACHE/manifest=OWNER=REPO=TAG.json
+    CACHE/FILE.gguf              of an address
+
+Newer versions keep what comes from the hub in the hub's cache (hub.py). Source: common/common.cpp
+(fs_get_cache_directory), common/arg.cpp of both times (get_default_local_path; common_params_handle_model).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+from . import hub
+from .grammar import HubName, LlamaCppName, is_repository
+from .quantization import chosen, is_first_part, is_model
+from .stored import Stored, distinct, entries, home, setting, why_no_file
+
+STORE = "llama.cpp"
+USE = hub.USE
+
+
+def folder() -> str:
+    """The cache folder, whether it exists or not."""
+    if named := setting("LLAMA_CACHE"):
+        return named
+    if sys.platform == "win32":
+        return os.path.join(setting("LOCALAPPDATA") or home("AppData", "Local"), "llama.cpp")
+    if sys.platform == "darwin":
+        return home("Library", "Caches", "llama.cpp")
+    return os.path.join(setting("XDG_CACHE_HOME") or home(".cache"), "llama.cpp")
+
+
+def stored() -> Iterator[Stored]:
+    """All models that lie in the folder itself."""
+    for file in _files():
+        if is_model(file) and is_first_part(file):
+            yield _model(file)
+
+
+def find(wanted: LlamaCppName) -> Stored | None:
+    """The file of that name, or what was downloaded from that repository, in either layout."""
+    names = {file.lower(): file for file in _files()}
+    file = names.get(wanted.name.lower()) or names.get(f"{wanted.name.lower()}.gguf")
+    if file:
+        return _model(file)
+    repository, _, quant = wanted.name.partition(":")
+    if not is_repository(repository):
+        return None
+    owner, _, repo = repository.partition("/")
+    name = HubName(owner, repo, quant or None)
+    return hub.find(name, [setting("LLAMA_CACHE") or hub.hub_folder()]) or find_hub(name)
+
+
+def find_hub(wanted: HubName) -> Stored | None:
+    """What older versions downloaded from a repository of the hub; they asked for no revision but "main"."""
+    if wanted.revision not in (None, "main"):
+        return None
+    prefix = f"{wanted.owner}_{wanted.repo}_"
+    files = [file for file in _files() if file.lower().startswith(prefix.lower())]
+    if wanted.file is not None:
+        name = prefix + wanted.file.replace("/", "_")
+        file = next((file for file in files if file.lower() == name.lower()), None)
+    else:
+        found = chosen([file[len(prefix) :] for file in files], wanted.quant)
+        file = next((file for file in files if found and file[len(prefix) :] == found), None)
+    return _model(file) if file else None
+
+
+def _files() -> list[str]:
+    return [name for place in distinct([folder()]) for name in entries(place) if name.endswith(".gguf")]
+
+
+def _model(file: str) -> Stored:
+    path = os.path.join(folder(), file)
+    return Stored(
+        f"llama.cpp:{file}",
+        path,
+        STORE,
+        (file, file.removesuffix(".gguf")),
+        problem=why_no_file(path),
+    )

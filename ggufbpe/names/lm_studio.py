@@ -1,0 +1,88 @@
+"""LM Studio's folder of models.
+
+    MODELS/PUBLISHER/MODEL/FILE.gguf
+
+Source: lms's importCmd.ts (resolveModelsFolderPath), lms-common-server's findLMStudioHome.ts. Its files may be links to
+those of other programs, which is usual here: LM Studio has no digests.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from ..errors import StoreError
+from .grammar import LMStudioName
+from .quantization import chosen, is_first_part, is_model, quantization
+from .stored import Stored, bounded_json, distinct, entries, files_below, home, why_no_file
+
+STORE = "LM Studio"
+USE = (
+    "to use it in LM Studio: `lms import {copy}`, or put it into a folder PUBLISHER/MODEL of its own beside "
+    "the models that it has"
+)
+
+
+def folders() -> list[str]:
+    """Where models are: where its settings say, and the places that it had at some time."""
+    homes = [home(".cache", "lm-studio"), home(".lmstudio")]
+    try:
+        with open(home(".lmstudio-home-pointer"), encoding="utf-8") as file:
+            homes.insert(0, file.read(4096).strip())
+    except (OSError, ValueError):
+        pass
+    return distinct(
+        filter(None, [*map(_downloads, homes), *(os.path.join(each, "models") for each in homes)])
+    )
+
+
+def stored() -> Iterator[Stored]:
+    """All models, in the order of their names."""
+    for folder in folders():
+        for publisher in entries(folder):
+            for model in entries(os.path.join(folder, publisher)):
+                place = os.path.join(folder, publisher, model)
+                files = list(files_below(place)) if os.path.isdir(place) else []
+                for file in filter(is_first_part, filter(is_model, files)):
+                    yield _model(publisher, model, file, files, place)
+
+
+def find(wanted: LMStudioName) -> Stored | None:
+    """The file that is meant; names are compared case-insensitively."""
+    for folder in folders():
+        publisher = _same(wanted.publisher, entries(folder))
+        model = _same(wanted.model, entries(os.path.join(folder, publisher))) if publisher else None
+        if not publisher or not model:
+            continue
+        place = os.path.join(folder, publisher, model)
+        files = list(files_below(place))
+        file = _same(wanted.file, files) if wanted.file else chosen(files, wanted.quant)
+        if file:
+            return _model(publisher, model, file, files, place)
+    return None
+
+
+def _downloads(folder: str) -> str | None:
+    """The folder that the settings of LM Studio name."""
+    try:
+        settings = bounded_json(os.path.join(folder, "settings.json"))
+    except (OSError, StoreError):
+        return None
+    named = settings.get("downloadsFolder") if isinstance(settings, dict) else None
+    return named if isinstance(named, str) else None
+
+
+def _same(wanted: str, names: list[str]) -> str | None:
+    return next((name for name in names if name.lower() == wanted.lower()), None)
+
+
+def _model(publisher: str, model: str, file: str, files: list[str], place: str) -> Stored:
+    path = os.path.join(place, *file.split("/"))
+    quant = quantization(file)
+    is_quant = bool(quant) and chosen(files, quant) == file
+    shown = LMStudioName(publisher, model, quant if is_quant else None, None if is_quant else file)
+    base = os.path.basename(file)
+    bare = [base, base.removesuffix(".gguf")]
+    for name in (f"{publisher}/{model}", model, model.removesuffix("-GGUF")):
+        bare += [f"{name}@{quant}", f"{name}:{quant}"] * is_quant + [name] * (chosen(files) == file)
+    return Stored(str(shown), path, STORE, tuple(bare), problem=why_no_file(path))

@@ -1,0 +1,139 @@
+"""The models of Ollama: a manifest for each name, which says what blob the GGUF is.
+
+    MODELS/manifests/HOST/NAMESPACE/MODEL/TAG   JSON with layers: a media type, a digest and a size for each
+    MODELS/blobs/sha256-…                       the layers
+
+Source: ollama's manifest/manifest.go and paths.go (Manifests, BlobsPath), server/images.go (GetModel),
+envconfig/config.go (Models).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from typing import NoReturn
+
+from ..errors import ModelNameError, StoreError, printable
+from .grammar import OLLAMA_TAG, OllamaName, parse
+from .stored import Stored, bounded_json, distinct, entries, home, leads_out, setting, why_no_file
+
+STORE = "Ollama"
+USE = (
+    "to use it in Ollama: `ollama show --modelfile {name} > Modelfile`, write FROM {in_modelfile} in the place of "
+    "its FROM line, then `ollama create {name}-fixed -f Modelfile`"
+)
+# Where the service's installer puts models; only Linux has a service of another user.
+SERVICE_FOLDER = "/usr/share/ollama/.ollama/models" if sys.platform == "linux" else ""
+
+MODEL_TYPE = "application/vnd.ollama.image.model"
+TEMPLATE_TYPES = ("application/vnd.ollama.image.template", "application/vnd.ollama.image.prompt")
+TEMPLATE_NOTE = "Ollama has a template of its own beside the file; the one that is read here is the file's"
+
+_DIGEST = re.compile(r"sha256[:-]([0-9a-fA-F]{64})")
+
+
+def folders() -> list[str]:
+    """Where Ollama's models are: of `OLLAMA_MODELS`, of the user, of the service."""
+    places = (setting("OLLAMA_MODELS"), home(".ollama", "models"), SERVICE_FOLDER)
+    return distinct(place for place in places if place)
+
+
+def stored() -> Iterator[Stored]:
+    """All models, in the order of their names."""
+    for folder in folders():
+        for name, path in _manifests(folder):
+            try:
+                yield _model(folder, name, path)
+            except StoreError as error:
+                yield Stored(str(name), "", STORE, *_bare(name), problem=str(error))
+
+
+def find(wanted: OllamaName) -> Stored | None:
+    """The model of that name, compared as Ollama compares names: case-insensitively. `StoreError` if it is damaged."""
+    for folder in folders():
+        for name, path in _manifests(folder):
+            if _folded(name) == _folded(wanted):
+                return _model(folder, name, path)
+    return None
+
+
+def layer_of(manifest: object, path: str) -> tuple[str, int | None, str]:
+    """The digest and size of the GGUF that a manifest names, and what is good to know of it. `StoreError` if none.
+
+    The digest is 64 lower-case hexadecimal digits, whatever the manifest has there. Of several the last one counts,
+    as for Ollama.
+    """
+    layers = manifest.get("layers") if isinstance(manifest, dict) else None
+    if not isinstance(layers, list) or not all(isinstance(layer, dict) for layer in layers):
+        _damaged(path, "the manifest has no list of layers")
+    models = [layer for layer in layers if layer.get("mediaType") == MODEL_TYPE]
+    if not models:
+        raise StoreError(
+            "the model has no GGUF: it runs elsewhere, or is kept as single tensors",
+            path=path,
+            remedy="a model in another form, or the original repository, has its tokenizer",
+        )
+    digest, size = models[-1].get("digest"), models[-1].get("size")
+    found = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
+    if not found:
+        _damaged(path, f"the digest of its layer is no sha256 but {printable(str(digest))}")
+    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+        size = None
+    has_template = any(layer.get("mediaType") in TEMPLATE_TYPES for layer in layers)
+    return found[1].lower(), size, TEMPLATE_NOTE if has_template else ""
+
+
+def _manifests(folder: str) -> Iterator[tuple[OllamaName, str]]:
+    """The names that have a manifest; a folder whose name is no part of a name is left out, as by Ollama."""
+    places = [("", os.path.join(folder, "manifests"))]
+    for _ in range(4):
+        places = [
+            (f"{name}/{each}", os.path.join(path, each)) for name, path in places for each in entries(path)
+        ]
+    for name, path in places:
+        if not os.path.isdir(path) and (found := _name_of(name[1:])):
+            yield found, path
+
+
+def _name_of(place: str) -> OllamaName | None:
+    """The name that "HOST/NAMESPACE/MODEL/TAG" stands for."""
+    place, _, tag = place.rpartition("/")
+    try:
+        found = parse(f"ollama:{place}:{tag}")
+    except ModelNameError:
+        return None
+    return found if isinstance(found, OllamaName) else None
+
+
+def _model(folder: str, name: OllamaName, manifest: str) -> Stored:
+    """The model that a manifest stands for. `StoreError` where manifest and blob do not fit."""
+    try:
+        read = bounded_json(manifest)
+    except OSError as error:
+        raise StoreError(f"the manifest cannot be read: {error.strerror}", path=manifest) from None
+    digest, size, note = layer_of(read, manifest)
+    blobs = os.path.join(folder, "blobs")
+    path = os.path.join(blobs, f"sha256-{digest}")
+    problem = why_no_file(path)
+    if not problem and leads_out(path, blobs):
+        problem = f"its blob is a link out of the store, to {printable(os.path.realpath(path), 200)}"
+    if not problem and size is not None and (actual := os.stat(path).st_size) != size:
+        problem = f"its blob has {actual} bytes, and {size} by its manifest: get it again with `ollama pull`"
+    return Stored(str(name), path, STORE, *_bare(name), problem=problem, note=note)
+
+
+def _bare(name: OllamaName) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What means this model without a prefix: as for Ollama, and without its tag where no other has that name."""
+    full = str(name).removeprefix("ollama:")
+    plain = full.removesuffix(f":{name.tag}")
+    return ((full, plain), ()) if name.tag == OLLAMA_TAG else ((full,), (plain,))
+
+
+def _folded(name: OllamaName) -> tuple[str, ...]:
+    return tuple(part.lower() for part in (name.host, name.namespace, name.model, name.tag))
+
+
+def _damaged(path: str, what: str) -> NoReturn:
+    raise StoreError(what, path=path, remedy="get the model again with `ollama pull`")

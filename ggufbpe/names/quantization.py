@@ -1,0 +1,77 @@
+"""Which file of a repository is the model that is meant, as llama.cpp chooses it.
+
+    names of files, a quantization -> [this file] -> the one file to open
+
+Source: common/download.cpp, find_best_model, gguf_filename_is_model and get_gguf_split_info.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+USUAL = ("Q4_K_M", "Q8_0")  # what is taken where no quantization is named; after these, the first file
+
+# What stands beside a model in a repository: projectors, importance matrices, drafts for speculative decoding.
+_COMPANIONS = ("mmproj", "imatrix", "mtp-", "eagle3-", "dflash-", "dspark-")
+_SHARD = re.compile(r"(?P<prefix>.+)-(?P<number>[0-9]{5})-of-(?P<count>[0-9]{5})", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(r"[-.]([A-Z0-9_]+)$", re.IGNORECASE)
+
+
+def chosen(files: Iterable[str], quant: str | None = None) -> str | None:
+    """The file of `files`, with their folders and in the hub's order, that `-hf REPO[:QUANT]` opens; None if none fits.
+
+    `quant` is compared case-insensitively and stands before a dot or a dash anywhere in the name, so that "Q4_K_M"
+    finds "x-Q4_K_M.gguf" and "Q4_K_M-00001-of-00002.gguf", and a folder's name counts, too. Of a model in parts
+    this is the first one.
+
+    >>> chosen(["a-Q2_K.gguf", "a-Q8_0.gguf", "mmproj-a-Q4_K_M.gguf"])
+    'a-Q8_0.gguf'
+    """
+    models = [file for file in files if is_model(file) and is_first_part(file)]
+    for wanted in (quant,) if quant else USUAL:
+        pattern = re.compile(re.escape(wanted) + "[.-]", re.IGNORECASE)
+        for file in models:
+            if pattern.search(file):
+                return file
+    return None if quant else next(iter(models), None)
+
+
+def is_model(file: str) -> bool:
+    """Whether this is a .gguf that is not of a kind that goes along with a model, such as an `mmproj`."""
+    name = file.rpartition("/")[2]
+    return name.endswith(".gguf") and not any(companion in name for companion in _COMPANIONS)
+
+
+def is_first_part(file: str) -> bool:
+    """Whether this is a whole model or the first file of one in parts, which has the metadata."""
+    found = _shard(file)
+    return not found or int(found["count"]) <= 1 or int(found["number"]) == 1
+
+
+def quantization(file: str) -> str:
+    """What a file's name says of its quantization, in capital letters; "" where it says nothing.
+
+    >>> quantization("Q8_0/llama-3-q8_0-00001-of-00002.gguf")
+    'Q8_0'
+    """
+    found = _TAG.search(_prefix(file))
+    return found[1].upper() if found else ""
+
+
+def _shard(file: str) -> re.Match[str] | None:
+    return _SHARD.fullmatch(file.removesuffix(".gguf"))
+
+
+def _prefix(file: str) -> str:
+    found = _shard(file)
+    return found["prefix"] if found else file.removesuffix(".gguf")
+
+
+def model_parts(file: str, files: Iterable[str]) -> list[str]:
+    """Those of `files` that are parts of the same model as `file`; that one alone where it is whole."""
+    found = _shard(file)
+    if not found or int(found["count"]) <= 1:
+        return [file]
+    same = [(other, each) for other in files if (each := _shard(other))]
+    return [other for other, each in same if each.group("prefix", "count") == found.group("prefix", "count")]

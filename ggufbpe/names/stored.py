@@ -1,0 +1,124 @@
+"""A model in a store of another program, and what reading such stores has in common: nothing in them is trusted.
+
+the folders of a program -> [this file] -> ollama.py, hub.py, llama_cpp.py, lm_studio.py
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from ..errors import StoreError
+
+LARGEST_JSON = 1 << 20  # bytes of a manifest or of settings; real ones have a few thousand
+_DEEPEST = 6  # folders in a folder, of files that belong to a model
+_MOST = 100_000  # entries of a model's folder that are looked at
+
+
+class Stored(NamedTuple):
+    """A model on this machine."""
+
+    name: str  # as one types it: "ollama:gemma3:latest"
+    path: str  # of the file; "" where the store does not say which one it is
+    store: str  # "Ollama", "Hugging Face", "llama.cpp" or "LM Studio"
+    bare: tuple[str, ...] = ()  # the names without a prefix that mean this model
+    near: tuple[str, ...] = ()  # the same for those that mean it where no model has them as a name
+    problem: str = ""  # why it cannot be opened
+    note: str = ""  # what is good to know of it
+
+    def checked(self) -> Stored:
+        """This model, or its problem as a `StoreError`."""
+        if self.problem:
+            raise StoreError(f"{self.name} cannot be opened: {self.problem}", path=self.path or None)
+        return self
+
+
+def home(*parts: str) -> str:
+    """A path in the user's home folder."""
+    return os.path.join(os.path.expanduser("~"), *parts)
+
+
+def setting(name: str) -> str | None:
+    """An environment variable; None where it is not set or empty."""
+    return os.environ.get(name) or None
+
+
+def distinct(folders: Iterable[str]) -> list[str]:
+    """The folders that there are, each once, whatever links lead to it."""
+    found: dict[str, str] = {}
+    for folder in folders:
+        if os.path.isdir(folder):
+            found.setdefault(os.path.realpath(folder), folder)
+    return list(found.values())
+
+
+def entries(folder: str) -> list[str]:
+    """The names in a folder, sorted; none where it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def files_below(folder: str) -> Iterator[str]:
+    """The files below `folder`, links too, relative to it and with slashes; no link to a folder is followed."""
+    left = _MOST
+    waiting = [("", 0)]
+    while waiting:
+        place, depth = waiting.pop()
+        folders = []
+        for name in entries(os.path.join(folder, place)):
+            left -= 1
+            if left < 0:
+                return
+            path = f"{place}/{name}" if place else name
+            full = os.path.join(folder, path)
+            if os.path.isdir(full):
+                if depth < _DEEPEST and not os.path.islink(full):
+                    folders.append((path, depth + 1))
+            elif os.path.islink(full) or os.path.isfile(full):
+                yield path
+        waiting += reversed(folders)
+
+
+def bounded_json(path: str) -> Any:
+    """What is in a small JSON file. `StoreError` where it is no such thing, `OSError` where it cannot be read."""
+    import json
+
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):  # asked before opening: opening a pipe waits for a writer
+        raise StoreError("this is not a regular file", path=path)
+    with open(path, "rb") as file:
+        data = file.read(LARGEST_JSON + 1)
+    if len(data) > LARGEST_JSON:
+        raise StoreError(f"this has more than {LARGEST_JSON} bytes, which no file of its kind has", path=path)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"this is no sound JSON ({error})", path=path) from None
+
+
+def leads_out(path: str, folder: str) -> bool:
+    """Whether links of `path` lead out of `folder`."""
+    inside = os.path.realpath(folder)
+    try:
+        return os.path.commonpath([inside, os.path.realpath(path)]) != inside
+    except ValueError:  # on another drive
+        return True
+
+
+def why_no_file(path: str) -> str:
+    """Why the file of a model cannot be opened, "" if it seems it can."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return "its file is missing"
+    except OSError as error:
+        return f"its file cannot be opened: {error.strerror}"
+    if not stat.S_ISREG(status.st_mode):
+        return "it is not a regular file"
+    if not os.access(path, os.R_OK):
+        return "its file may not be read by you"
+    return ""

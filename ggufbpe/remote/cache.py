@@ -1,0 +1,130 @@
+"""The metadata of far files, kept on this machine by content, so that it is asked for once.
+
+    bytes of metadata, what they are of -> [this file] -> a folder -> the same bytes
+
+    CACHE/metadata/DIGEST.gguf      the first bytes of a file, up to the end of its metadata; DIGEST is their SHA-256
+    CACHE/references/DIGEST.json    which of them a name means, and what the server called it; DIGEST is the name's
+
+Every file is written beside its place and renamed, so several processes may use the folder. What was not used lately is
+deleted first where it grows too large. A file that does not fit its digest is deleted and taken as missing.
+
+But: a folder that cannot be written to is no error: then nothing is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from ..extras import imported
+from ..files import replacing
+
+MOST_BYTES = 1 << 30  # of metadata, unless GGUFBPE_CACHE_BYTES says another number
+_LONGEST_RECORD = 1 << 16
+_ABANDONED = 24 * 3600  # seconds after which a file that was not written to its end is deleted
+
+
+class Kept(NamedTuple):
+    """The metadata of a far file."""
+
+    name: str  # of the file that was chosen
+    version: str  # what the server called the content; "" if nothing
+    size: int  # bytes of the whole file
+    data: bytes  # its first bytes, to the end of the metadata
+
+
+def folder() -> str:
+    """Where the metadata is kept: GGUFBPE_CACHE_DIR, or in the user's folder for caches."""
+    if given := os.environ.get("GGUFBPE_CACHE_DIR"):
+        return given
+    platformdirs = imported("platformdirs", "hub", "keeping what was read of far models")
+    return str(platformdirs.user_cache_dir("ggufbpe", appauthor=False))
+
+
+def found(key: str) -> Kept | None:
+    """What was kept of the reference `key`, if it is whole; it counts as used."""
+    record = _record(_reference(key))
+    if record is None:
+        return None
+    path = _content(record["digest"])
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+        os.utime(path)
+    except OSError:
+        return None
+    if hashlib.sha256(data).hexdigest() != record["digest"]:
+        for damaged in (path, _reference(key)):
+            with suppress(OSError):
+                os.unlink(damaged)
+        return None
+    return Kept(record["name"], record["version"], record["size"], data)
+
+
+def keep(keys: Iterable[str], kept: Kept) -> None:
+    """Keep what the references `keys` mean, and delete what was not used lately if it is too much."""
+    digest = hashlib.sha256(kept.data).hexdigest()
+    record = {"name": kept.name, "version": kept.version, "size": kept.size, "digest": digest}
+    with suppress(OSError):
+        written = {_content(digest): kept.data}
+        written |= {_reference(key): json.dumps(record).encode() for key in keys}
+        for path, data in written.items():
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            with replacing(path, 0o600) as (file, _):
+                file.write(data)
+        _shrink(spared=digest)
+
+
+def _shrink(spared: str) -> None:
+    """Delete what was not used lately until the rest is within bounds, and the references that meant it."""
+    metadata, references = (os.path.join(folder(), part) for part in ("metadata", "references"))
+    status = []
+    for entry in os.scandir(metadata):
+        with suppress(OSError):  # another process deleted it
+            status.append((entry.stat().st_mtime, entry.stat().st_size, entry.name))
+    left = sum(size for _, size, _ in status) - _most_bytes()
+    gone = set()
+    for used, size, name in sorted(status):
+        is_abandoned = name.endswith(".partial") and used + _ABANDONED < time.time()
+        is_too_much = left > 0 and name.endswith(".gguf") and spared not in name
+        if is_abandoned or is_too_much:
+            with suppress(OSError):
+                os.unlink(os.path.join(metadata, name))
+            left -= size
+            gone.add(name.partition(".")[0])
+    for entry in os.scandir(references) if gone else ():
+        record = _record(entry.path)
+        if record is None or record["digest"] in gone:
+            with suppress(OSError):
+                os.unlink(entry.path)
+
+
+def _record(path: str) -> dict[str, Any] | None:
+    """What a reference says, if it is sound."""
+    try:
+        with open(path, "rb") as file:
+            record = json.loads(file.read(_LONGEST_RECORD))
+    except (OSError, ValueError, RecursionError):
+        return None
+    kinds = {"name": str, "version": str, "size": int, "digest": str}
+    if not isinstance(record, dict) or not all(isinstance(record.get(key), kinds[key]) for key in kinds):
+        return None
+    return record if record["digest"].isalnum() and record["size"] > 0 else None
+
+
+def _reference(key: str) -> str:
+    return os.path.join(folder(), "references", hashlib.sha256(key.encode()).hexdigest() + ".json")
+
+
+def _content(digest: str) -> str:
+    return os.path.join(folder(), "metadata", digest + ".gguf")
+
+
+def _most_bytes() -> int:
+    said = os.environ.get("GGUFBPE_CACHE_BYTES", "")
+    return int(said) if said.isdecimal() else MOST_BYTES

@@ -1,0 +1,229 @@
+"""A far file by HTTP: ranges of it, asked for with care.
+
+    address -> [this file] -> parts of the file -> stream.py
+
+What a server may do to a client is answered here: redirects are followed one by one, and what says who asks is never
+sent to another server; none leads from a public server to this machine or its network. Every answer is held to what was
+asked: the range, the length, no compression, the same file as before. A server that is busy is asked again, as late as
+it says, within bounds.
+
+But: what an answer such as 404 means for the user is in answers.py, how the hub and Ollama name files in hub.py and
+ollama.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from time import monotonic, sleep
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from .. import __version__
+from ..errors import RemoteError
+from ..extras import NotInstalledError, imported
+from ..gguf.source import ByteRange
+from .answers import BUSY, refusal, seconds_to_wait
+from .hosts import is_local, origin
+from .stream import RangePart
+
+TIMEOUT = 20.0  # seconds, to connect and between two blocks
+LEAST = 4096  # bytes that come within the same time
+REDIRECTS = 10
+TRIES = 4  # how often one question is asked
+PATIENCE = 60.0  # seconds that are waited in all because a server says so
+_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+
+
+class UnchangedError(Exception):
+    """The server says that the file is what it was."""
+
+
+def http_library() -> Any:
+    """httpx2, or httpx, which has the same interface and is what older versions of huggingface_hub bring."""
+    try:
+        return imported("httpx2", "hub", "a far model")
+    except NotInstalledError:
+        return imported("httpx", "hub", "a far model")
+
+
+class Client:
+    """Asks servers on behalf of one model. Settings of proxies and certificates are those of the library."""
+
+    def __init__(self, name: str, named: str, secret: Mapping[str, str] | None = None) -> None:
+        """`name` is what errors call the model, `named` the address that the user or a setting named.
+
+        `secret` are headers for the server of that address alone.
+        """
+        self.name = name
+        self._http = http_library()
+        self._named, self._secret = named, dict(secret or {})
+        self._client = self._http.Client(follow_redirects=False, timeout=TIMEOUT)
+        self._client.headers.update({"Accept-Encoding": "identity", "User-Agent": f"ggufbpe/{__version__}"})
+
+    def close(self) -> None:
+        """Close all lines."""
+        self._client.close()
+
+    def get(self, url: str, headers: Mapping[str, str]) -> Any:
+        """The answer, 200 to 304, whose body has not been read. Its `url` is where redirects led to."""
+        waited, tries, redirects = 0.0, 0, 0
+        while True:
+            secret = self._secret if origin(url) == origin(self._named) else {}
+            response = self._sent(url, {**headers, **secret}, tries + 1 >= TRIES)
+            if response is None:
+                wait = 0.0
+            elif response.is_redirect and response.status_code != 304:
+                response.close()
+                redirects += 1
+                url = self._redirected(url, response.headers.get("Location"), redirects)
+                continue
+            elif response.status_code < 400:
+                return response
+            else:
+                response.close()
+                wait = seconds_to_wait(response.headers)
+                if response.status_code not in BUSY or tries + 1 >= TRIES or waited + wait > PATIENCE:
+                    raise refusal(self.name, response.status_code, url, response.headers)
+            wait = max(wait, 0.1 * 2**tries)
+            tries, waited = tries + 1, waited + wait
+            sleep(wait)
+
+    def blocks(self, response: Any, skip: int, size: int) -> Iterator[bytes]:
+        """`size` bytes of the body from `skip` on, as they come. They end where the line is cut."""
+        came, since, left = 0, monotonic(), size
+        try:
+            for block in response.iter_raw():
+                came += len(block)
+                if monotonic() - since > TIMEOUT:
+                    if came < LEAST:
+                        return
+                    came, since = 0, monotonic()
+                skipped = min(skip, len(block))
+                skip -= skipped
+                block = block[skipped : skipped + left]
+                left -= len(block)
+                if block:
+                    yield block
+                if not left:
+                    return
+        except (self._http.TransportError, self._http.StreamError):
+            return
+
+    def _sent(self, url: str, headers: Mapping[str, str], is_last: bool) -> Any:
+        """The answer; None where it may come if the same is asked again."""
+        try:
+            return self._client.send(self._client.build_request("GET", url, headers=headers), stream=True)
+        except (self._http.TransportError, self._http.InvalidURL, UnicodeError) as error:
+            again = self._http.ReadError, self._http.RemoteProtocolError, self._http.ReadTimeout
+            if isinstance(error, again) and not is_last:
+                return None
+            what = str(error) or type(error).__name__
+            raise RemoteError(
+                f"{urlsplit(url).hostname or 'the server'} cannot be asked ({what})",
+                path=self.name,
+                remedy="see that the network and the address are right; what was read before opens with --offline",
+            ) from None
+
+    def _redirected(self, url: str, location: str | None, count: int) -> str:
+        """Where a redirect leads, if one may go there."""
+        target = urljoin(url, location or "")
+        parts = urlsplit(target)
+        problem, remedy = "", "give the address of the file itself"
+        if location is None or parts.scheme not in ("http", "https") or not parts.hostname:
+            problem = "a redirect leads nowhere"
+        elif count > REDIRECTS:
+            problem = f"more than {REDIRECTS} redirects, one after the other"
+        elif parts.scheme == "http" and urlsplit(url).scheme == "https":
+            problem = f"a redirect leads from https to http, at {parts.hostname}"
+        elif is_local(parts.hostname) and not is_local(urlsplit(self._named).hostname or ""):
+            problem = f"a redirect leads to {parts.hostname}, which is this machine or its own network"
+            remedy = "if that is meant, give that address itself"
+        if problem:
+            raise RemoteError(problem, path=self.name, remedy=remedy)
+        return target
+
+
+class HTTPFile:
+    """A file at an address, of which ranges can be asked for."""
+
+    def __init__(
+        self, client: Client, url: str, *, size: int | None = None, known: str | None = None
+    ) -> None:
+        """`size` is that of the file, if it was said; `known` its version as it was, if it may be the same."""
+        self.name = client.name
+        self.version: str | None = None  # what the server calls it: an ETag or a date
+        self._client = client
+        self._url = url  # then where redirects led to
+        self._size, self._known = size, known
+        self._has_ranges: bool | None = None  # not known yet
+
+    def open(self, span: ByteRange) -> RangePart:
+        """The range. `UnchangedError` if the file is the known one."""
+        headers = {"Range": f"bytes={span.start}-{span.end - 1}"}
+        if self._known:
+            is_tag = self._known.startswith(('"', "W/"))
+            headers["If-None-Match" if is_tag else "If-Modified-Since"] = self._known
+        if self.version is not None and self.version.startswith('"'):
+            headers["If-Range"] = self.version
+        response = self._client.get(self._url, headers)
+        try:
+            return self._checked(response, span)
+        except BaseException:
+            response.close()
+            raise
+
+    def check(self) -> None:
+        """Nothing: every range was checked."""
+
+    def close(self) -> None:
+        """Close all lines."""
+        self._client.close()
+
+    def _checked(self, response: Any, span: ByteRange) -> RangePart:
+        """The part that an answer has, if it is what was asked for."""
+        status, headers = response.status_code, response.headers
+        if status == 304 and self._known:
+            raise UnchangedError
+        if headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise self._wrong("the server sends the file compressed, though that was not asked for")
+        length = headers.get("Content-Length", "")
+        if status == 206:
+            found = _RANGE.fullmatch(headers.get("Content-Range", "").strip())
+            if not found:
+                raise self._wrong("the server does not say which range it sends, or of how many bytes")
+            start, end, size = int(found[1]), int(found[2]) + 1, int(found[3])
+            if start != span.start or not start < end <= min(span.end, size):
+                raise self._wrong("the server sends another range than was asked for")
+        elif status == 200:
+            if not length.isdecimal():
+                raise self._wrong("the server has no ranges, and does not say how long the file is")
+            start, end = 0, int(length)
+            size = end
+        else:
+            raise refusal(self.name, status, str(response.url), headers)
+        if length and length != str(end - start):
+            raise self._wrong(f"the server says that {length} bytes come where {end - start} should")
+        self._check_version(headers, size)
+        if self._has_ranges and status == 200:
+            raise self._wrong("the server gave a range before, and now the whole file")
+        self._has_ranges = status == 206
+        self._url, self._known = str(response.url), None
+        skip = span.start - start
+        blocks = self._client.blocks(response, skip, end - start - skip)
+        return RangePart(ByteRange(span.start, end), blocks, size, response.close)
+
+    def _check_version(self, headers: Mapping[str, str], size: int) -> None:
+        """Note what the file is, or see that it is the same as before."""
+        version = headers.get("ETag") or headers.get("Last-Modified") or ""
+        if self.version is None:
+            if self._size not in (None, size):
+                raise self._wrong(f"the file has {size} bytes, and {self._size} were announced")
+            self.version, self._size = version, size
+        elif (version, size) != (self.version, self._size):
+            raise RemoteError(
+                "the file was replaced while it was read", path=self.name, remedy="open it again"
+            )
+
+    def _wrong(self, problem: str) -> RemoteError:
+        return RemoteError(problem, path=self.name, remedy="download the file another way, and give its path")

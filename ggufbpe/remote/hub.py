@@ -1,0 +1,160 @@
+"""The Hugging Face hub: the files of a repository, and where one of them is.
+
+    HubName -> [this file], by huggingface_hub -> an address, and what says who asks -> http.py
+
+The library has its own settings: HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE and others. Where it cannot be asked, its errors
+become ours, with what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+from .. import __version__
+from ..errors import OfflineError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
+from ..extras import imported
+from ..names.grammar import HubName
+from ..names.quantization import chosen, is_first_part, is_model, quantization
+from .answers import refusal
+from .places import FilePlace, RemoteFile
+
+MOST_FILES = 20_000  # of a repository; the rest is not asked for
+_WHAT = "a model of the hub"
+_LIBRARY = {"library_name": "ggufbpe", "library_version": __version__}
+
+
+def is_offline() -> bool:
+    """Whether the library's own setting says that the network is not to be asked."""
+    if found := sys.modules.get("huggingface_hub.constants"):
+        return bool(found.HF_HUB_OFFLINE)
+    said = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
+    return said.upper() in ("1", "ON", "YES", "TRUE")  # huggingface_hub/constants.py, _is_true
+
+
+def endpoint() -> str:
+    """The address of the hub, by the library's own setting."""
+    if found := sys.modules.get("huggingface_hub.constants"):
+        return str(found.ENDPOINT)
+    return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
+
+
+def files_on_hub(name: HubName) -> list[RemoteFile]:
+    """The .gguf files of a repository, in the hub's order, `mmproj` and all parts among them."""
+    hub = imported("huggingface_hub", "hub", _WHAT)
+    with _errors(name):
+        tree = hub.HfApi(**_LIBRARY).list_repo_tree(name.repository, recursive=True, revision=name.revision)
+        found = [(each.path, each.size) for each in islice(tree, MOST_FILES) if hasattr(each, "size")]
+        return [
+            RemoteFile(path, size, hub.hf_hub_url(name.repository, path, revision=name.revision))
+            for path, size in found
+            if path.lower().endswith(".gguf")
+        ]
+
+
+def place_on_hub(name: HubName) -> FilePlace:
+    """Where the file is that `name` means. A request, and where it names no file one more for the list of them."""
+    hub = imported("huggingface_hub", "hub", _WHAT)
+    file = name.file or _chosen(name)
+    resolved = HubName(name.owner, name.repo, None, file, name.revision)
+    with _errors(resolved):
+        url = hub.hf_hub_url(name.repository, file, revision=name.revision)
+        found = hub.get_hf_file_metadata(url, **_LIBRARY)
+        headers = imported("huggingface_hub.utils", "hub", _WHAT).build_hf_headers(**_LIBRARY)
+    return FilePlace(str(resolved), found.location, url, headers, found.etag, found.size)
+
+
+def downloaded(name: HubName, file: str, *, offline: bool = False) -> str:
+    """The path of a small file of a repository, which the library keeps in a cache of its own."""
+    hub = imported("huggingface_hub", "hub", _WHAT)
+    with _errors(HubName(name.owner, name.repo, None, file, name.revision)):
+        how = {"revision": name.revision, "local_files_only": offline, **_LIBRARY}
+        try:
+            path: str = hub.hf_hub_download(name.repository, file, **how)
+        except imported("huggingface_hub.errors", "hub", _WHAT).LocalEntryNotFoundError as error:
+            raise error.__cause__ or error from None
+    return path
+
+
+def _chosen(name: HubName) -> str:
+    """The file of the repository that is meant, as llama.cpp chooses it."""
+    names = [file.name for file in files_on_hub(name)]
+    found = chosen(names, name.quant)
+    if found is not None:
+        return found
+    models = [file for file in names if is_model(file) and is_first_part(file)]
+    problem = f"no file is a {printable(name.quant)}" if name.quant and models else "it has no .gguf model"
+    there = ", ".join(dict.fromkeys(filter(None, map(quantization, models))))
+    raise RemoteNotFoundError(
+        problem,
+        path=str(name),
+        remedy=f"there are {there}" if there else "look for a repository of GGUF files",
+    )
+
+
+@contextmanager
+def _errors(name: HubName) -> Iterator[None]:
+    """The library's errors as ours."""
+    errors: Any = imported("huggingface_hub.errors", "hub", _WHAT)
+    page = f"{endpoint()}/{name.repository}"
+    try:
+        yield
+    except errors.OfflineModeIsEnabled:
+        raise OfflineError(
+            "HF_HUB_OFFLINE is set, and the metadata was not read before", path=str(name), remedy="unset it"
+        ) from None
+    except errors.GatedRepoError:
+        raise RemoteAccessError(
+            "the repository is gated",
+            path=str(name),
+            remedy=f"accept its terms at {page}, then set HF_TOKEN or run `hf auth login`",
+        ) from None
+    except errors.RepositoryNotFoundError:
+        raise RemoteNotFoundError(
+            "there is no such repository, or it is private",
+            path=str(name),
+            remedy="see that the name is right; for a private one set HF_TOKEN or run `hf auth login`",
+        ) from None
+    except errors.RevisionNotFoundError:
+        raise RemoteNotFoundError(
+            f"the repository has no revision {printable(name.revision or 'main')}",
+            path=str(name),
+            remedy=f"{page}/tree/main shows its branches",
+        ) from None
+    except errors.LocalEntryNotFoundError:
+        raise OfflineError(
+            "the network is not to be asked, or cannot be, and the library has no copy",
+            path=str(name),
+            remedy="try again with the network",
+        ) from None
+    except errors.EntryNotFoundError:
+        raise RemoteNotFoundError(
+            "the repository has no such file",
+            path=str(name),
+            remedy=f"`ggufbpe models --remote hf:{name.repository}` lists its files",
+        ) from None
+    except errors.HfHubHTTPError as error:
+        response = error.response
+        if response.status_code in (401, 403):
+            raise RemoteAccessError(
+                f"the hub does not give this to you ({response.status_code})",
+                path=str(name),
+                remedy=f"see that HF_TOKEN is right, and what it may read; {page} says who may",
+            ) from None
+        raise refusal(str(name), response.status_code, str(response.url), response.headers) from None
+    except _errors_of_transport() as error:
+        raise RemoteError(
+            f"the hub cannot be asked ({error or type(error).__name__})",
+            path=str(name),
+            remedy="see that the network and HF_ENDPOINT are right; what was read before opens with --offline",
+        ) from None
+
+
+def _errors_of_transport() -> tuple[type[Exception], ...]:
+    """What the library does not catch of its HTTP library, which is one or the other by its version."""
+    libraries = [sys.modules[name] for name in ("httpx2", "httpx") if name in sys.modules]
+    return tuple(kind for each in libraries for kind in (each.HTTPError, each.InvalidURL))

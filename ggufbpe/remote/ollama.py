@@ -1,0 +1,87 @@
+"""Ollama's registry: a manifest says which blob is the model.
+
+    OllamaName -> [this file], by the registry's manifests -> an address -> http.py
+
+Source: server/images.go, pullModelManifest; server/download.go; types/model/name.go, BaseURL.
+
+But: a model of one's own, for which Ollama signs with its key, is not asked for; `ollama pull` gets it, and from its
+store it is read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from ..errors import RemoteAccessError, RemoteError, RemoteNotFoundError
+from ..names.grammar import OllamaName
+from .http import Client
+from .places import FilePlace
+
+MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
+MODEL_LAYER = "application/vnd.ollama.image.model"
+LONGEST = 1 << 20  # bytes of a manifest, which are some thousand
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+def address(name: OllamaName) -> str:
+    """Where the registry has what belongs to the model."""
+    return f"{name.scheme}://{name.host}/v2/{name.namespace}/{name.model}"
+
+
+def place_in_registry(name: OllamaName, client: Client) -> FilePlace:
+    """Where the blob of the model is: one request."""
+    url = f"{address(name)}/manifests/{name.tag}"
+    try:
+        response = client.get(url, {"Accept": MANIFEST})
+    except RemoteNotFoundError as error:
+        error.problem, error.remedy = (
+            "the registry has no such model, or no such tag of it",
+            "see its web page",
+        )
+        raise
+    except RemoteAccessError as error:
+        error.remedy = (
+            f"`ollama pull {str(name).removeprefix('ollama:')}` logs in; its copy is then found here"
+        )
+        raise
+    try:
+        manifest = _read(name, client, response)
+    finally:
+        response.close()
+    digest, size = _model_layer(name, manifest)
+    return FilePlace(str(name), f"{address(name)}/blobs/{digest}", url, {}, digest, size)
+
+
+def _read(name: OllamaName, client: Client, response: Any) -> Any:
+    """The manifest, of which no more is read than one has."""
+    data = b"".join(client.blocks(response, 0, LONGEST + 1))
+    if len(data) > LONGEST:
+        raise _wrong(name, f"the manifest is longer than {LONGEST} bytes")
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise _wrong(name, "what the registry sends is no manifest") from None
+
+
+def _model_layer(name: OllamaName, manifest: Any) -> tuple[str, int]:
+    """The digest and the size in bytes of the blob that is the model."""
+    layers = manifest.get("layers") if isinstance(manifest, dict) else None
+    for layer in layers if isinstance(layers, list) else ():
+        if isinstance(layer, dict) and layer.get("mediaType") == MODEL_LAYER:
+            digest, size = layer.get("digest"), layer.get("size")
+            if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+                raise _wrong(name, "the digest of the model is none")
+            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+                raise _wrong(name, "the size of the model is none")
+            return digest, size
+    raise RemoteNotFoundError(
+        "the manifest has no GGUF: the model runs elsewhere, or is of another format",
+        path=str(name),
+        remedy="take another model",
+    )
+
+
+def _wrong(name: OllamaName, problem: str) -> RemoteError:
+    return RemoteError(problem, path=str(name), remedy="see that the address is that of a registry")

@@ -1,0 +1,120 @@
+"""Opens a far file: by what was kept of it, or by asking for as much of it as its metadata has.
+
+reference -> [this file] -> a source for gguf/
+    cache.py <-|-> hub.py, ollama.py -> a place -> http.py or filesystem.py -> stream.py -> gguf/reader.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from ..errors import OfflineError
+from ..gguf.reader import GGUFFile
+from ..gguf.source import Source
+from ..names.grammar import Address, HubName, OllamaName, Remote, hub_name
+from . import cache, hub
+from .cache import Kept
+from .places import FilePlace, RemoteFile
+from .stream import Progress, RangeFile, RangeStream
+
+if TYPE_CHECKING:
+    from .http import Client
+
+Watcher = Callable[[Progress], None]
+
+
+def opened(
+    reference: Remote, *, offline: bool = False, refresh: bool = False, progress: Watcher | None = None
+) -> Source:
+    """The metadata of a far file, as a source that `GGUFFile` opens; its `size` is that of the whole file.
+
+    What was read before is not asked for again, whatever has become of it; `refresh` asks whether it is still the same.
+    `offline` asks for nothing, and overrides `refresh`. `progress` is called as bytes come.
+
+    Raises a `RemoteError` that says what to do, `OfflineError` where the network would have to be asked, any other
+    `GGUFError` if the file is not sound, and `NotInstalledError` without the extra.
+    """
+    key = _key(reference)
+    kept = cache.found(key)
+    if kept is None and (offline or (isinstance(reference, HubName) and hub.is_offline())):
+        why = "--offline was given" if offline else "HF_HUB_OFFLINE is set"
+        raise OfflineError(
+            f"{why}, and the metadata was not read before",
+            path=str(reference),
+            remedy="open it once with the network, or give a file of this machine",
+        )
+    if kept is None or (refresh and not offline):
+        found = _asked(reference, kept, progress)
+        if found != kept:
+            cache.keep({key, _key(_resolved(reference, found.name))}, found)
+        kept = found
+    return Source(kept.name, kept.data, kept.size)
+
+
+def files(reference: Remote) -> list[RemoteFile]:
+    """The .gguf files of a repository, in the hub's order. `ValueError` for what is no repository."""
+    if not isinstance(reference, HubName):
+        raise ValueError(f"{reference} is no repository: give hf:OWNER/REPO")
+    return hub.files_on_hub(reference)
+
+
+def _asked(reference: Remote, kept: Kept | None, progress: Watcher | None) -> Kept:
+    """What the network says; `kept` itself if that is still the same."""
+    if isinstance(reference, Address) and reference.scheme not in ("http", "https"):
+        from .filesystem import StoredFile
+
+        stored = StoredFile(reference)
+        return kept if kept and kept.version == stored.version else _read(str(reference), stored, progress)
+    if isinstance(reference, HubName):
+        return _of_place(hub.place_on_hub(reference), None, kept, progress)
+    if isinstance(reference, OllamaName):
+        from . import ollama
+        from .http import Client
+
+        client = Client(str(reference), ollama.address(reference))
+        with closing(client):
+            return _of_place(ollama.place_in_registry(reference, client), client, kept, progress)
+    place = FilePlace(str(reference), reference.url, reference.url, {}, None, None)
+    return _of_place(place, None, kept, progress)
+
+
+def _of_place(place: FilePlace, client: Client | None, kept: Kept | None, progress: Watcher | None) -> Kept:
+    """The metadata of a file that is found, by `client` if the server was asked already."""
+    from .http import Client, HTTPFile, UnchangedError
+
+    if kept and kept.version == place.version:
+        return kept
+    is_new = place.version is None  # what the server calls it is not known before the first range comes
+    client = client or Client(place.name, place.named, place.secret)
+    file = HTTPFile(client, place.url, size=place.size, known=kept.version if kept and is_new else None)
+    try:
+        read = _read(place.name, file, progress)
+    except UnchangedError:
+        assert kept is not None
+        return kept
+    return read if is_new else read._replace(version=place.version or "")
+
+
+def _read(name: str, file: RangeFile, progress: Watcher | None) -> Kept:
+    """The metadata of a file, and no more of it than is found out on the way."""
+    try:
+        stream = RangeStream(file, progress)
+        with GGUFFile(name, stream) as walked:
+            data = stream.first(walked.metadata_end)
+        file.check()
+        return Kept(name, file.version or "", stream.size, data)
+    finally:
+        file.close()
+
+
+def _resolved(reference: Remote, name: str) -> Remote:
+    """The reference to the file that was chosen: an error, for instance, names that."""
+    return hub_name(name) if isinstance(reference, HubName) else reference
+
+
+def _key(reference: Remote) -> str:
+    """What tells a reference from all others: the hub is part of it, as a mirror may have other files."""
+    where = hub.endpoint() if isinstance(reference, HubName) else ""
+    return f"{where} {reference!r}"

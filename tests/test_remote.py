@@ -1,0 +1,916 @@
+"""Far models: only as much is asked for as the metadata has, and every misbehaviour of a server is a named error.
+
+All of it with a server on the loopback (far_server.py), which counts what is asked for. No network.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub.constants
+import pytest
+from conftest import GPT2, PLAMO, ROOT, UNIGRAM
+from far_server import FarServer, Served, far_server
+
+from ggufbpe import Tokenizer, doctor, remote
+from ggufbpe.cli import main
+from ggufbpe.errors import (
+    CorruptMetadataError,
+    GGUFError,
+    NotGGUFError,
+    OfflineError,
+    RemoteAccessError,
+    RemoteError,
+    RemoteNotFoundError,
+    TruncatedFileError,
+)
+from ggufbpe.extras import NotInstalledError
+from ggufbpe.gguf.constants import GGUFValueType
+from ggufbpe.gguf.reader import GGUFFile
+from ggufbpe.gguf.source import ByteRange, Source
+from ggufbpe.gguf.values import Field
+from ggufbpe.gguf.writer import packed_file
+from ggufbpe.interop.hugging_face import to_tokenizer_json
+from ggufbpe.names.grammar import Address, HubName, OllamaName, hub_name
+from ggufbpe.remote import cache, hosts, http, stream
+from ggufbpe.verification.upstream import repositories, upstream
+from ggufbpe.vocab import load_vocabulary
+
+LARGE = 40 << 30  # bytes
+MODEL = GPT2.read_bytes()
+SMALL = (ROOT / "fixtures" / "vocabs" / "add-bos.gguf").read_bytes()  # less than a block
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+
+
+@pytest.fixture(scope="module")
+def only_server() -> Iterator[FarServer]:
+    """One server for all tests."""
+    with far_server() as server:
+        yield server
+
+
+@pytest.fixture
+def server(only_server: FarServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarServer]:
+    """The server without files, an empty cache, and the hub's settings leading to the server."""
+    only_server.clear()
+    for name in list(os.environ):
+        if name.upper().endswith("_PROXY") or name.startswith(("HF_", "HUGGING")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("GGUFBPE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", only_server.home)
+    template = only_server.home + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(http, "sleep", lambda _: None)
+    yield only_server
+    only_server.clear()
+
+
+def opened(reference: Any, **how: Any) -> Source:
+    """As remote.opened, of an address too."""
+    return remote.opened(Address(reference) if isinstance(reference, str) else reference, **how)
+
+
+def metadata(source: Source) -> dict[str, Any]:
+    with GGUFFile(source) as file:
+        return dict(zip(file, map(file.__getitem__, file)))
+
+
+def refusal(reference: Any, **how: Any) -> RemoteError:
+    with pytest.raises(RemoteError) as caught:
+        opened(reference, **how)
+    assert caught.value.remedy or "sent" in caught.value.problem
+    assert caught.value.path
+    return caught.value
+
+
+# ---- how much is asked for ------------------------------------------------------------------------------
+
+VOCABULARIES = [GPT2, UNIGRAM, PLAMO, *sorted((ROOT / ".cache" / "vocabs").glob("*.gguf"))]
+
+
+@pytest.mark.parametrize("path", VOCABULARIES, ids=lambda path: path.name)
+def test_no_more_is_asked_for_than_the_metadata_and_a_little(server: FarServer, path: Path) -> None:
+    with GGUFFile(path) as file:
+        end, expected = file.metadata_end, dict(zip(file, map(file.__getitem__, file)))
+    source = opened(server.put("/model.gguf", path.read_bytes()[:end], size=LARGE))
+    assert server.asked <= max(1.1 * end, end + stream.BLOCK)
+    assert len(server.requests) <= 12
+    assert source.size == LARGE
+    assert repr(metadata(source)) == repr(expected)
+
+
+def test_a_small_file_takes_one_request(server: FarServer) -> None:
+    opened(server.put("/model.gguf", SMALL))
+    assert [request.end for request in server.requests] == [stream.BLOCK]
+
+
+def test_strings_that_get_shorter_cost_no_more_than_a_block(server: FarServer) -> None:
+    strings = [b"x" * 500] * 2000 + [b""] * 200_000
+    data = gguf_of_strings(b"some.array", strings)
+    opened(server.put("/model.gguf", data, size=LARGE))
+    assert server.asked <= 1.1 * (len(data) + stream.GUESS)
+
+
+def gguf_of_strings(key: bytes, strings: list[bytes]) -> bytes:
+    parts = [b"GGUF", number(3, 4), number(0), number(1), packed(key), number(9, 4), number(8, 4)]
+    return b"".join([*parts, number(len(strings)), *map(packed, strings)])
+
+
+def number(value: int, size: int = 8) -> bytes:
+    return value.to_bytes(size, "little")
+
+
+def packed(text: bytes) -> bytes:
+    return number(len(text)) + text
+
+
+# ---- the same tokenizer ---------------------------------------------------------------------------------
+
+
+def test_a_far_tokenizer_is_the_same_as_of_the_file(server: FarServer) -> None:
+    near, far = (
+        Tokenizer.from_gguf(GPT2),
+        Tokenizer.from_gguf(server.put("/m.gguf", MODEL, size=LARGE)),
+    )
+    assert pickle.dumps(far) == pickle.dumps(near)
+    assert far.vocabulary._replace(path="") == near.vocabulary._replace(path="")
+    assert pickle.loads(pickle.dumps(far)).encode("Hello world") == near.encode("Hello world")
+
+
+def test_tensors_are_not_here(server: FarServer) -> None:
+    source = opened(server.put("/model.gguf", MODEL, size=LARGE))
+    with GGUFFile(source) as file, pytest.raises(RemoteError, match="only the metadata of this file is here"):
+        list(file.blocks(ByteRange(file.metadata_end, file.size)))
+
+
+# ---- the cache ------------------------------------------------------------------------------------------
+
+
+def test_the_second_time_needs_no_network(server: FarServer) -> None:
+    url = server.put("/model.gguf", MODEL, size=LARGE)
+    first = metadata(opened(url))
+    server.clear()
+    assert metadata(opened(url)) == metadata(opened(url, offline=True)) == first
+    assert server.requests == []
+
+
+def test_offline_needs_what_was_read_before(server: FarServer) -> None:
+    url = server.put("/model.gguf", MODEL)
+    with pytest.raises(OfflineError, match="not read before"):
+        opened(url, offline=True)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("header", [{"ETag": '"one"'}, {"ETag": 'W/"weak"'}])
+def test_refresh_asks_whether_it_is_the_same(server: FarServer, header: dict[str, str]) -> None:
+    url = server.put("/model.gguf", MODEL, size=LARGE, headers=header)
+    opened(url)
+    server.requests.clear()
+    opened(url, refresh=True)
+    assert [(request.sent, request.headers["if-none-match"]) for request in server.requests] == [
+        (0, header["ETag"])
+    ]
+
+
+def test_refresh_reads_what_has_changed(server: FarServer) -> None:
+    url = server.put("/model.gguf", MODEL)
+    opened(url)
+    server.put("/model.gguf", SMALL, headers={"ETag": '"two"'})
+    assert len(metadata(opened(url))["tokenizer.ggml.tokens"]) == 50257
+    assert len(metadata(opened(url, refresh=True))["tokenizer.ggml.tokens"]) < 1000
+    assert len(metadata(opened(url))["tokenizer.ggml.tokens"]) < 1000
+
+
+def kept_files(kind: str) -> list[Path]:
+    return sorted(Path(cache.folder(), kind).iterdir())
+
+
+@pytest.mark.parametrize("kind", ["metadata", "references"])
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"digest": "../../x"}', MODEL[:-1], b"\xff" * 100])
+def test_a_damaged_entry_is_read_again(server: FarServer, kind: str, damage: bytes) -> None:
+    url = server.put("/model.gguf", MODEL)
+    expected = metadata(opened(url))
+    [path] = kept_files(kind)
+    path.write_bytes(damage)
+    assert metadata(opened(url)) == expected
+    server.requests.clear()
+    assert metadata(opened(url)) == expected
+    assert server.requests == []
+
+
+def test_what_was_not_used_lately_is_deleted(server: FarServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    urls = [server.put(f"/{n}.gguf", gguf_of_strings(b"key", [b"%d" % n] * 1000)) for n in range(4)]
+    for url in urls[:3]:
+        opened(url)
+    for path in kept_files("metadata"):
+        os.utime(path, (1e9, 1e9))
+    opened(urls[1])  # is used
+    monkeypatch.setenv("GGUFBPE_CACHE_BYTES", str(2 * kept_files("metadata")[0].stat().st_size + 100))
+    opened(urls[3])
+    server.requests.clear()
+    for url in (urls[1], urls[3]):
+        opened(url, offline=True)
+    for url in (urls[0], urls[2]):
+        with pytest.raises(OfflineError):
+            opened(url, offline=True)
+    assert len(kept_files("metadata")) == len(kept_files("references")) == 2
+
+
+def test_several_processes_may_use_the_cache(server: FarServer) -> None:
+    url = server.put("/model.gguf", MODEL, size=LARGE)
+    program = f"""if True:
+        from ggufbpe.names.grammar import Address
+        from ggufbpe.remote import opened
+        print(len([opened(Address({url!r}), refresh=True) for _ in range(3)]))"""
+    running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(3)]
+    assert [process.communicate()[0].strip() for process in running] == [b"3"] * 3
+    assert len(kept_files("metadata")) == len(kept_files("references")) == 1
+
+
+def test_a_folder_that_cannot_be_written_to_is_no_error(
+    server: FarServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("GGUFBPE_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    assert opened(server.put("/model.gguf", MODEL)).size == len(MODEL)
+
+
+def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    platformdirs = pytest.importorskip("platformdirs")
+    monkeypatch.delenv("GGUFBPE_CACHE_DIR", raising=False)
+    assert cache.folder() == platformdirs.user_cache_dir("ggufbpe", appauthor=False)
+
+
+def test_nothing_secret_is_kept(server: FarServer) -> None:
+    url = server.put("/model.gguf", MODEL).replace("//", "//user:password@") + "?signature=secret"
+    opened(url)
+    [record] = kept_files("references")
+    assert "password" not in record.read_text()
+    assert "secret" not in record.read_text()
+
+
+# ---- servers that misbehave -----------------------------------------------------------------------------
+
+
+def answering(header: str, value: str) -> Callable[[dict[str, str], int], None]:
+    """A change of a header of every answer."""
+    return lambda headers, number: headers.update({header: value})
+
+
+def later(header: str, value: str) -> Callable[[dict[str, str], int], None]:
+    """A change of a header from the second answer on."""
+    return lambda headers, number: headers.update({header: value} if number else {})
+
+
+REFUSED = {  # how the server behaves, and what is said
+    "compressed": ({"changes": answering("Content-Encoding", "gzip")}, "compressed"),
+    "another range": ({"changes": answering("Content-Range", f"bytes 5-65540/{LARGE}")}, "another range"),
+    "no range": ({"changes": answering("Content-Range", "")}, "does not say which range"),
+    "range without a size": (
+        {"changes": answering("Content-Range", "bytes 0-65535/*")},
+        "does not say which",
+    ),
+    "more than was asked for": (
+        {"changes": answering("Content-Range", f"bytes 0-99999999/{LARGE}")},
+        "another range",
+    ),
+    "wrong length": ({"changes": answering("Content-Length", "17")}, "17 bytes come where 65536 should"),
+    "another size later": (
+        {"changes": lambda h, n: h.update({"Content-Range": h["Content-Range"] + "0" * n})},
+        "was replaced while it was read",
+    ),
+    "another tag later": ({"changes": later("ETag", '"two"')}, "was replaced while it was read"),
+    "cut off always": ({"cuts": [1000] * 99}, "the line was cut 5 times"),
+    "busy always": ({"refusals": [(503, {})] * 99}, "the server has an error"),
+    "too many questions": ({"refusals": [(429, {"Retry-After": "3600"})]}, "try again in 3600 seconds"),
+    "login": ({"refusals": [(401, {})]}, "wants to know who asks"),
+    "forbidden": ({"refusals": [(403, {})]}, "does not give this file"),
+    "gone": ({"refusals": [(410, {})]}, "is there no more"),
+    "teapot": ({"refusals": [(418, {})]}, "is not understood"),
+    "not modified": ({"refusals": [(304, {})]}, "is not understood"),
+    "redirect to nowhere": ({"refusals": [(302, {})]}, "leads nowhere"),
+    "redirect to a file": ({"redirect": "file:///etc/passwd"}, "leads nowhere"),
+    "redirect to itself": ({"redirect": "/model.gguf"}, "more than 10 redirects"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_server_that_misbehaves(server: FarServer, name: str) -> None:
+    how, said = REFUSED[name]
+    how = {key: list(value) if isinstance(value, list) else value for key, value in how.items()}
+    error = refusal(server.put("/model.gguf", MODEL, size=LARGE, **how))
+    assert said in str(error)
+    assert sum(request.sent for request in server.requests) < 2 * len(MODEL)
+    assert not Path(cache.folder()).exists()
+
+
+def test_a_file_that_is_not_there(server: FarServer) -> None:
+    with pytest.raises(RemoteNotFoundError, match="there is no such file"):
+        opened(server.home + "/nothing.gguf")
+
+
+def test_an_empty_file(server: FarServer) -> None:
+    with pytest.raises(GGUFError, match="empty"):
+        opened(server.put("/model.gguf", b""))
+
+
+def test_a_server_without_ranges_is_read_as_far_as_needed(server: FarServer) -> None:
+    url = server.put("/model.gguf", MODEL, size=LARGE, has_ranges=False)
+    expected = metadata(Source(GPT2))
+    assert metadata(opened(url)) == expected
+    assert len(server.requests) == 1
+
+
+def test_a_server_without_ranges_that_is_cut_off(server: FarServer) -> None:
+    url = server.put("/model.gguf", MODEL, size=LARGE, has_ranges=False, cuts=[300_000])
+    assert metadata(opened(url)) == metadata(Source(GPT2))
+
+
+def test_a_server_without_ranges_and_without_a_length(server: FarServer) -> None:
+    url = server.put("/model.gguf", MODEL, has_ranges=False, changes=answering("Content-Length", ""))
+    assert "does not say how long" in str(refusal(url))
+
+
+def test_a_cut_line_goes_on_where_it_was_cut(server: FarServer) -> None:
+    url = server.put("/model.gguf", MODEL, size=LARGE, cuts=[1000, 10**9, 50_000, 0])
+    assert metadata(opened(url)) == metadata(Source(GPT2))
+    assert server.requests[1].end - server.requests[1].asked in range(1000, 1001)
+    assert sum(request.sent for request in server.requests) <= 1.1 * len(MODEL)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_busy_server_is_asked_again_as_late_as_it_says(
+    server: FarServer, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(http, "sleep", waits.append)
+    url = server.put("/model.gguf", SMALL, refusals=[(status, {"Retry-After": "7"}), (status, {})])
+    assert opened(url).size == len(SMALL)
+    assert waits[0] == 7
+    assert len(waits) == 2
+
+
+def test_a_server_that_sends_nothing(server: FarServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "TIMEOUT", 0.1)
+    url = server.put("/model.gguf", SMALL)
+    server.files["/model.gguf"].latency = 0.5
+    assert "cannot be asked" in str(refusal(url))
+
+
+def test_nobody_answers() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        with pytest.raises(RemoteError, match=r"127\.0\.0\.1 cannot be asked"):
+            opened(f"http://127.0.0.1:{taken.getsockname()[1]}/model.gguf", refresh=True)
+
+
+# ---- what is told to whom -------------------------------------------------------------------------------
+
+
+def test_a_password_goes_to_its_own_server_alone(server: FarServer) -> None:
+    server.put("/elsewhere.gguf", SMALL)
+    url = server.put("/model.gguf", redirect=server.cdn + "/elsewhere.gguf")
+    opened(url.replace("//", "//user:password@"))
+    assert [(r.host.split(":")[0], "authorization" in r.headers) for r in server.requests] == [
+        ("127.0.0.1", True),
+        ("localhost", False),
+    ]
+
+
+def test_a_redirect_from_a_public_server_to_this_machine_is_refused(
+    server: FarServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is a proxy here, and so the only one that is asked."""
+    monkeypatch.setenv("HTTP_PROXY", server.home)
+    for number, target in enumerate(
+        ("127.0.0.1", "localhost", "10.0.0.1", "[::1]", "169.254.169.254", "0x7f.1")
+    ):
+        server.put(f"/{number}.gguf", redirect=f"http://{target}:{server.port}/private")
+        error = refusal(f"http://8.8.8.8/{number}.gguf")
+        assert "this machine or its own network" in str(error)
+    assert [request.path for request in server.requests] == [f"/{number}.gguf" for number in range(6)]
+
+
+def test_a_proxy_is_used_and_redirects_between_public_servers_are_followed(
+    server: FarServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", server.home)
+    server.put("/other.gguf", SMALL)
+    server.put("/model.gguf", redirect="http://8.8.4.4/other.gguf")
+    assert opened("http://8.8.8.8/model.gguf").size == len(SMALL)
+    assert [request.host for request in server.requests] == ["8.8.8.8", "8.8.4.4"]
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        *(("127.0.0.1", True), ("localhost", True), ("x.localhost", True), ("::1", True), ("fe80::1", True)),
+        *(("10.1.2.3", True), ("192.168.0.1", True), ("169.254.169.254", True), ("::ffff:127.0.0.1", True)),
+        *(("0.0.0.0", True), ("100.64.0.1", True), ("8.8.8.8", False), ("2606:4700::1111", False)),
+        *(("2130706433", True), ("127.1", True)),
+    ],
+)
+def test_which_hosts_are_local(host: str, expected: bool) -> None:
+    assert hosts.is_local(host) is expected
+
+
+# ---- headers that lie -----------------------------------------------------------------------------------
+
+HEAD = [b"GGUF", number(3, 4), number(0)]
+LIES = {
+    "key of 2**60 bytes": ([number(1), number(2**60)], CorruptMetadataError),
+    "2**40 keys": ([number(2**40)], CorruptMetadataError),
+    "string of 2**60 bytes": ([number(1), packed(b"k"), number(8, 4), number(2**60)], CorruptMetadataError),
+    "string of 2**32 bytes": ([number(1), packed(b"k"), number(8, 4), number(2**32)], CorruptMetadataError),
+    "2**60 strings": (
+        [number(1), packed(b"k"), number(9, 4), number(8, 4), number(2**60)],
+        CorruptMetadataError,
+    ),
+    "2**30 strings": (
+        [number(1), packed(b"k"), number(9, 4), number(8, 4), number(2**30)],
+        CorruptMetadataError,
+    ),
+    "2**30 numbers": (
+        [number(1), packed(b"k"), number(9, 4), number(0, 4), number(2**30)],
+        CorruptMetadataError,
+    ),
+    "a web page": ([], NotGGUFError),
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_header_that_lies_costs_a_block(server: FarServer, name: str) -> None:
+    parts, kind = LIES[name]
+    url = server.put("/model.gguf", b"".join([*HEAD, *parts]) if parts else b"<!doctype html>", size=LARGE)
+    with pytest.raises(kind):
+        opened(url)
+    assert server.asked == stream.BLOCK
+
+
+def test_metadata_that_is_cut_off(server: FarServer) -> None:
+    with pytest.raises(TruncatedFileError):
+        opened(server.put("/model.gguf", MODEL[:100_000]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_damaged_bytes_are_an_error_or_metadata(server: FarServer, seed: int) -> None:
+    chance = random.Random(seed)
+    data = bytearray(SMALL)
+    for _ in range(3):
+        data[chance.randrange(600)] = chance.randrange(256)
+    url = server.put("/model.gguf", bytes(data), size=LARGE)
+    near = said_of(lambda: metadata(Source("near", bytes(data) + bytes(1 << 20), LARGE)))
+    far = said_of(lambda: metadata(opened(url)))
+    assert far == near or near is TruncatedFileError  # what is near has fewer zeros
+    assert server.asked <= stream.LONGEST + stream.BLOCK
+
+
+def said_of(read: Callable[[], dict[str, Any]]) -> Any:
+    try:
+        return repr(read())
+    except GGUFError as error:
+        return type(error)
+
+
+# ---- the hub --------------------------------------------------------------------------------------------
+
+REPOSITORY = "someone/Some-Model-GGUF"
+HUB = HubName(*REPOSITORY.split("/"))
+
+
+def put_repository(server: FarServer, **how: Any) -> None:
+    files = [
+        ("Some-Model-Q2_K.gguf", MODEL),
+        ("Some-Model-Q4_K_M.gguf", MODEL),
+        ("mmproj-Q4_K_M.gguf", SMALL),
+    ]
+    files += [("Q8_0/Some-Model-Q8_0-00001-of-00002.gguf", SMALL), ("README.md", b"#")]
+    served = {name: Served(data, size=LARGE if data is MODEL else 0, **how) for name, data in files}
+    server.put_hub(REPOSITORY, served)
+
+
+def test_the_files_of_a_repository(server: FarServer) -> None:
+    put_repository(server)
+    assert [file.name for file in remote.files(HUB)] == [
+        "Some-Model-Q2_K.gguf",
+        "Some-Model-Q4_K_M.gguf",
+        "mmproj-Q4_K_M.gguf",
+        "Q8_0/Some-Model-Q8_0-00001-of-00002.gguf",
+    ]
+    assert remote.files(HUB)[1].size == LARGE
+    assert remote.files(HUB)[1].url == f"{server.home}/{REPOSITORY}/resolve/main/Some-Model-Q4_K_M.gguf"
+
+
+@pytest.mark.parametrize(
+    ("quant", "file"),
+    [
+        (None, "Some-Model-Q4_K_M.gguf"),
+        ("q2_k", "Some-Model-Q2_K.gguf"),
+        ("Q8_0", "Q8_0/Some-Model-Q8_0-00001-of-00002.gguf"),
+    ],
+)
+def test_a_repository_is_opened_at_the_file_that_is_meant(
+    server: FarServer, quant: str | None, file: str
+) -> None:
+    put_repository(server)
+    assert opened(HubName(HUB.owner, HUB.repo, quant)).path == f"hf:{REPOSITORY}/{file}"
+
+
+def test_the_file_that_was_meant_opens_by_its_own_name_without_network(server: FarServer) -> None:
+    put_repository(server)
+    name = opened(HUB).path
+    server.clear()
+    assert opened(hub_name(name)).path == name
+    assert server.requests == []
+
+
+def test_doctor_takes_a_far_model(server: FarServer) -> None:
+    put_repository(server)
+    far, near = doctor(f"hf:{REPOSITORY}:Q8_0"), doctor(ROOT / "fixtures" / "vocabs" / "add-bos.gguf")
+    assert [finding.id for finding in far.findings] == [finding.id for finding in near.findings]
+
+
+def test_the_token_goes_to_the_hub_alone(server: FarServer) -> None:
+    put_repository(server)
+    opened(HUB)
+    told = {(request.host.split(":")[0], request.headers.get("authorization")) for request in server.requests}
+    asked = {each for each in told if each[0] == "localhost"}
+    assert asked == {("localhost", None)}
+    assert ("127.0.0.1", "Bearer hf_secret") in told
+
+
+def test_a_file_that_the_hub_gives_itself_is_asked_for_with_the_token(server: FarServer) -> None:
+    server.put(
+        f"/{REPOSITORY}/resolve/main/x.gguf", SMALL, headers={"ETag": '"x"', "X-Repo-Commit": "0" * 40}
+    )
+    opened(HubName(HUB.owner, HUB.repo, None, "x.gguf"))
+    asked = [request for request in server.requests if request.path.endswith("x.gguf")]
+    assert [(request.method, request.headers["authorization"]) for request in asked] == [
+        ("HEAD", "Bearer hf_secret"),
+        ("GET", "Bearer hf_secret"),
+    ]
+
+
+def test_refresh_of_a_repository_asks_for_no_range_where_it_is_the_same(server: FarServer) -> None:
+    put_repository(server)
+    opened(HUB)
+    server.requests.clear()
+    opened(HUB, refresh=True)
+    assert server.requests
+    assert server.asked == 0
+
+
+def test_the_second_time_the_hub_is_not_asked_whatever_its_library_says(
+    server: FarServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_repository(server)
+    opened(HUB)
+    server.clear()
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    assert opened(HUB).size == LARGE
+    with pytest.raises(OfflineError, match="HF_HUB_OFFLINE"):
+        opened(HubName(HUB.owner, HUB.repo, "Q2_K"))
+    assert server.requests == []
+
+
+HUB_REFUSALS = [
+    (401, {"X-Error-Code": "RepoNotFound"}, RemoteNotFoundError, "or it is private"),
+    (403, {"X-Error-Code": "GatedRepo"}, RemoteAccessError, "accept its terms"),
+    (404, {"X-Error-Code": "RepoNotFound"}, RemoteNotFoundError, "no such repository"),
+    (404, {"X-Error-Code": "RevisionNotFound"}, RemoteNotFoundError, "no revision 'main'"),
+    (404, {"X-Error-Code": "EntryNotFound"}, RemoteNotFoundError, "no such file"),
+    (401, {"X-Error-Message": "Invalid credentials in Authorization header"}, RemoteAccessError, "HF_TOKEN"),
+    (403, {}, RemoteAccessError, "HF_TOKEN"),
+    (429, {"Retry-After": "30"}, RemoteError, "try again in 30 seconds"),
+    (500, {}, RemoteError, "has an error"),
+]
+
+
+@pytest.mark.parametrize(("status", "headers", "kind", "said"), HUB_REFUSALS)
+def test_what_the_hub_refuses(
+    server: FarServer, status: int, headers: dict[str, str], kind: type[RemoteError], said: str
+) -> None:
+    server.put(f"/{REPOSITORY}/resolve/main/x.gguf", SMALL, refusals=[(status, headers)])
+    error = refusal(HubName(HUB.owner, HUB.repo, None, "x.gguf"))
+    assert type(error) is kind
+    assert said in str(error)
+
+
+def test_a_quantization_that_is_not_there(server: FarServer) -> None:
+    put_repository(server)
+    assert str(refusal(HubName(HUB.owner, HUB.repo, "Q3_K_S"))).endswith("there are Q2_K, Q4_K_M, Q8_0")
+
+
+def test_a_repository_without_models(server: FarServer) -> None:
+    server.put_hub(REPOSITORY, {"README.md": Served(b"#"), "mmproj-x.gguf": Served(SMALL)})
+    assert "it has no .gguf model" in str(refusal(HUB))
+
+
+def test_a_file_of_another_size_than_the_hub_says(server: FarServer) -> None:
+    put_repository(server)
+    server.files[f"/cdn/{REPOSITORY}/Some-Model-Q4_K_M.gguf"].size = 30 << 30
+    assert "were announced" in str(refusal(HUB))
+
+
+def test_the_address_of_the_hub_is_its_own_setting(server: FarServer) -> None:
+    put_repository(server)
+    program = """if True:
+        from ggufbpe.names.grammar import parse
+        from ggufbpe.remote import opened
+        print(opened(parse("hf:someone/Some-Model-GGUF")).path)"""
+    environment = {**os.environ, "HF_ENDPOINT": server.home}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.stdout == f"hf:{REPOSITORY}/Some-Model-Q4_K_M.gguf\n"
+
+
+# ---- the repository that a model comes from -------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tokenizer_json() -> bytes:
+    return to_tokenizer_json(load_vocabulary(GPT2)).files["tokenizer.json"]
+
+
+def with_keys(**values: str) -> bytes:
+    """GPT-2's vocabulary with other values for some keys, "__" for dots."""
+    with GGUFFile(GPT2) as file:
+        fields = {key: Field(file.value_type(key), file[key], file.element_type(key)) for key in file}
+    kind = GGUFValueType.STRING
+    return packed_file(fields | {key.replace("__", "."): Field(kind, values[key], None) for key in values})
+
+
+HERE = {"general__base_model__0__repo_url": "https://huggingface.co/org/base"}
+
+
+def put_upstream(server: FarServer, tokenizer_json: bytes, repository: str = "org/base") -> None:
+    headers = {"ETag": '"0123456789"', "X-Repo-Commit": "0" * 40}
+    server.put(f"/{repository}/resolve/main/tokenizer.json", tokenizer_json, headers=headers)
+
+
+@pytest.fixture
+def model(server: FarServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Writes a model, and gives its path; the hub's library has an empty cache."""
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+
+    def write(**values: str) -> str:
+        (tmp_path / "model.gguf").write_bytes(with_keys(**values))
+        return str(tmp_path / "model.gguf")
+
+    return write
+
+
+def test_a_model_with_the_ids_of_its_repository(
+    server: FarServer, model: Callable[..., str], tokenizer_json: bytes
+) -> None:
+    put_upstream(server, tokenizer_json)
+    [finding] = upstream(model(**HERE))
+    assert (finding.severity, finding.id, finding.where.key) == (
+        *("note", "upstream_same"),
+        "general.base_model.0.repo_url",
+    )
+
+
+def test_a_model_whose_pre_tokenizer_is_not_that_of_its_repository(
+    server: FarServer, model: Callable[..., str], tokenizer_json: bytes
+) -> None:
+    put_upstream(server, tokenizer_json)
+    path = model(**HERE, tokenizer__ggml__pre="starcoder")
+    findings = upstream(path)
+    assert {finding.detail["whose"] for finding in findings if finding.detail} == {"file"}
+    assert f"ggufbpe fix {path} --set tokenizer.ggml.pre=gpt-2" in findings[0].fix
+
+
+def test_a_repository_that_does_what_llama_cpp_cannot(
+    server: FarServer, model: Callable[..., str], tokenizer_json: bytes
+) -> None:
+    document = json.loads(tokenizer_json)
+    document["normalizer"] = {"type": "NFKC"}
+    put_upstream(server, json.dumps(document).encode())
+    findings = upstream(model(**HERE))
+    assert findings
+    assert {finding.detail["whose"] for finding in findings if finding.detail} == {"llama.cpp"}
+
+
+def test_doctor_takes_upstream(
+    server: FarServer,
+    model: Callable[..., str],
+    tokenizer_json: bytes,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    put_upstream(server, tokenizer_json)
+    assert main(["doctor", model(**HERE), "--upstream", "--json"]) == 0
+    assert "upstream_same" in capsys.readouterr().out
+
+
+NAMED = [
+    ({"general__source__repo_url": "https://huggingface.co/a/source", **HERE}, ["a/source", "org/base"]),
+    ({"general__source__huggingface__repository": "a/old"}, ["a/old"]),
+    ({"general__repo_url": "https://huggingface.co/a/own", **HERE}, ["org/base", "a/own"]),
+    ({"general__url": "https://example.com/a/b", "general__source__url": "no address"}, []),
+    ({"general__base_model__1__url": "https://huggingface.co/a/b/tree/main", **HERE}, ["org/base"]),
+    ({"general__source__url": "https://huggingface.co/org/base", **HERE}, ["org/base"]),
+]
+
+
+@pytest.mark.parametrize(("values", "expected"), NAMED)
+def test_which_repositories_a_model_names(values: dict[str, str], expected: list[str]) -> None:
+    with GGUFFile("model.gguf", with_keys(**values)) as file:
+        assert [name.repository for name, _ in repositories(file)] == expected
+
+
+def test_a_repository_without_a_tokenizer_is_passed_over(
+    server: FarServer, model: Callable[..., str], tokenizer_json: bytes
+) -> None:
+    put_upstream(server, tokenizer_json)
+    [finding] = upstream(model(general__source__repo_url="https://huggingface.co/a/none", **HERE))
+    assert "org/base" in finding.what
+
+
+@pytest.mark.parametrize(("values", "said"), [({}, "names no repository"), (HERE, "no such file")])
+def test_no_repository_to_compare_with(
+    server: FarServer, model: Callable[..., str], values: dict[str, str], said: str
+) -> None:
+    gone = [(404, {"X-Error-Code": "EntryNotFound"})] * 3
+    server.put("/org/base/resolve/main/tokenizer.json", b"", refusals=gone)
+    with pytest.raises(RemoteNotFoundError, match=said):
+        upstream(model(**values))
+
+
+def test_offline_asks_for_no_repository(server: FarServer, model: Callable[..., str]) -> None:
+    with pytest.raises(OfflineError):
+        upstream(model(**HERE), offline=True)
+    assert server.requests == []
+
+
+# ---- Ollama's registry ----------------------------------------------------------------------------------
+
+
+def ollama(server: FarServer, model: str = "some") -> OllamaName:
+    return OllamaName(model, host=f"127.0.0.1:{server.port}", scheme="http")
+
+
+def test_a_model_of_the_registry(server: FarServer) -> None:
+    server.put_ollama("library/some", "latest", Served(MODEL, size=LARGE), DIGEST)
+    assert metadata(opened(ollama(server))) == metadata(Source(GPT2))
+    manifest = server.requests[0]
+    assert manifest.path == "/v2/library/some/manifests/latest"
+    assert manifest.headers["accept"] == "application/vnd.docker.distribution.manifest.v2+json"
+    assert server.requests[1].path == f"/v2/library/some/blobs/{DIGEST}"
+    assert server.asked - server.requests[1].asked <= 1.1 * len(MODEL)
+
+
+def test_refresh_of_a_model_of_the_registry_asks_for_its_manifest(server: FarServer) -> None:
+    server.put_ollama("library/some", "latest", Served(MODEL, size=LARGE), DIGEST)
+    opened(ollama(server))
+    server.requests.clear()
+    opened(ollama(server), refresh=True)
+    assert [request.path for request in server.requests] == ["/v2/library/some/manifests/latest"]
+
+
+LAYER = {"mediaType": "application/vnd.ollama.image.model", "digest": DIGEST, "size": len(SMALL)}
+MANIFESTS = {
+    "no JSON": (b"<html>", "is no manifest"),
+    "deep": (b"[" * 100_000, "is no manifest"),
+    "a list": (b"[]", "has no GGUF"),
+    "no layers": (b"{}", "has no GGUF"),
+    "layers of numbers": (b'{"layers": [1, null, {}]}', "has no GGUF"),
+    "digest that leads elsewhere": ({**LAYER, "digest": "sha256:../../../etc/passwd"}, "digest of the model"),
+    "digest of another kind": ({**LAYER, "digest": "md5:" + "0" * 32}, "digest of the model"),
+    "digest in capitals": ({**LAYER, "digest": DIGEST.upper()}, "digest of the model"),
+    "digest that is no text": ({**LAYER, "digest": 1}, "digest of the model"),
+    "size that is none": ({**LAYER, "size": -1}, "size of the model"),
+    "size that is another": ({**LAYER, "size": 10**9}, "were announced"),
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_a_manifest_that_is_none(server: FarServer, name: str) -> None:
+    given, said = MANIFESTS[name]
+    server.put_ollama("library/some", "latest", Served(SMALL), DIGEST)
+    data = given if isinstance(given, bytes) else json.dumps({"layers": [given]}).encode()
+    server.put("/v2/library/some/manifests/latest", data)
+    assert said in str(refusal(ollama(server)))
+
+
+def test_a_manifest_of_a_gigabyte(server: FarServer) -> None:
+    server.put("/v2/library/some/manifests/latest", b"{", size=1 << 30)
+    assert "longer than" in str(refusal(ollama(server)))
+
+
+@pytest.mark.parametrize(
+    ("status", "said"), [(404, "no such model"), (401, "`ollama pull"), (500, "an error")]
+)
+def test_what_the_registry_refuses(server: FarServer, status: int, said: str) -> None:
+    server.put("/v2/library/some/manifests/latest", b"", refusals=[(status, {})] * 9)
+    assert said in str(refusal(ollama(server)))
+
+
+# ---- other storages -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def storage(server: FarServer) -> Iterator[Any]:
+    """fsspec's storage in memory, counting what is asked for."""
+    fsspec = pytest.importorskip("fsspec")
+    files = fsspec.filesystem("memory")
+    files.store.clear()
+    yield files
+    files.store.clear()
+
+
+def test_a_model_of_a_storage(storage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage.pipe("/bucket/model.gguf", MODEL + bytes(10**7))
+    asked: list[int] = []
+    read = type(storage).cat_file
+
+    def counted(self: Any, path: str, start: int, end: int) -> bytes:
+        asked.append(end - start)
+        return read(self, path, start, end)
+
+    monkeypatch.setattr(type(storage), "cat_file", counted)
+    assert metadata(opened("memory://bucket/model.gguf")) == metadata(Source(GPT2))
+    assert sum(asked) <= 1.1 * len(MODEL)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("memory://bucket/nothing.gguf", "no such file"),
+        ("memory://bucket", "this is no file"),
+        ("nosuchscheme://bucket/model.gguf", "Protocol not known"),
+    ],
+)
+def test_what_a_storage_does_not_have(storage: Any, url: str, said: str) -> None:
+    storage.pipe("/bucket/model.gguf", SMALL)
+    assert said in str(refusal(url))
+
+
+def test_a_file_of_a_storage_that_is_replaced(storage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage.pipe("/bucket/model.gguf", SMALL)
+    read = type(storage).cat_file
+
+    def replacing(self: Any, path: str, start: int, end: int) -> bytes:
+        data: bytes = read(self, path, start, end)
+        time.sleep(0.001)
+        self.pipe(path, SMALL)
+        return data
+
+    monkeypatch.setattr(type(storage), "cat_file", replacing)
+    assert "was replaced" in str(refusal("memory://bucket/model.gguf"))
+
+
+# ---- around it ------------------------------------------------------------------------------------------
+
+
+def test_progress_is_told(server: FarServer) -> None:
+    told: list[remote.Progress] = []
+    opened(server.put("/model.gguf", MODEL, size=LARGE), progress=told.append)
+    received = [each.received for each in told]
+    assert received == sorted(set(received))
+    assert received[-1] >= len(MODEL)
+    assert all(each.received <= each.expected for each in told)
+
+
+def test_threads_end(server: FarServer) -> None:
+    before = threading.active_count()
+    opened(server.put("/model.gguf", MODEL, size=LARGE))
+    mine = [thread for thread in threading.enumerate() if thread.name.startswith("ggufbpe-remote")]
+    for thread in mine:
+        thread.join(5)
+    assert not any(thread.is_alive() for thread in mine), before
+
+
+@pytest.mark.parametrize(
+    ("package", "reference", "extra"),
+    [
+        ("huggingface_hub", HUB, "hub"),
+        ("fsspec", Address("memory://model.gguf"), "fsspec"),
+    ],
+)
+def test_a_package_that_is_not_installed(
+    server: FarServer, monkeypatch: pytest.MonkeyPatch, package: str, reference: Any, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(NotInstalledError, match=rf"ggufbpe\[{extra}\]"):
+        opened(reference)
+
+
+def test_a_near_file_imports_nothing_of_this_room() -> None:
+    program = "import sys; from ggufbpe import Tokenizer; Tokenizer.from_gguf(sys.argv[1]).encode('Hello')"
+    program += (
+        "; print(*(name for name in sys.modules if name.startswith(('ggufbpe.remote', 'httpx', 'hugg'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", program, GPT2], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
