@@ -7,6 +7,7 @@ few of its answers, recorded.
 from __future__ import annotations
 
 import doctest
+import gc
 import io
 import json
 import os
@@ -369,6 +370,12 @@ def test_detokenize_takes_ids_in_any_form(words: list[str], run: Run, tmp_path: 
     path.write_text(" ".join(words))
     assert run("detokenize", "-f", path).out == b"Hello world"
     assert run("detokenize", "--stdin", stdin=path.read_bytes()).out == b"Hello world"
+
+
+def test_a_command_called_from_python_leaves_the_collector_of_cycles_as_it_was(run: Run) -> None:
+    before = gc.get_threshold(), gc.get_freeze_count()
+    run(["tokenize", "-p", "Hello"])
+    assert (gc.get_threshold(), gc.get_freeze_count()) == before
 
 
 def test_detokenize_gives_back_the_bytes_of_tokenize(run: Run, tmp_path: Path) -> None:
