@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from . import llama_server, other_servers, own
+from . import llama_server, other_servers, own, page
 from .models import Models
 
 
@@ -92,6 +92,17 @@ _ALL = (
         own.diagnose_answer,
         False,
         ({"text": "Hello", "ids": [1, 2, 3]},),
+        is_long=True,
+    ),
+    Endpoint("POST", "/v1/tokens", page.tokens_answer, False, ({"text": "Hello"}, _CHAT)),
+    Endpoint("POST", "/v1/word", page.word_answer, False, ({"text": "Hello", "token": 0},), is_long=True),
+    Endpoint("POST", "/v1/why", page.why_answer, False, ({"text": "Hello", "piece": "He"},), is_long=True),
+    Endpoint(
+        "POST",
+        "/v1/parting",
+        page.parting_answer,
+        False,
+        ({"models": ["A", "B"], "text": "Hello"},),
         is_long=True,
     ),
 )

@@ -20,7 +20,8 @@ from .settings import Settings
 
 Headers = Mapping[bytes, bytes]
 
-PUBLIC = frozenset({"/", "/health", "/v1/health", "/docs", "/openapi.json"})  # need no key
+# What needs no key.
+PUBLIC = frozenset({"/", "/page.css", "/page.js", "/health", "/v1/health", "/docs", "/openapi.json"})
 _METHODS = "GET, POST, OPTIONS"
 
 

@@ -28,7 +28,7 @@ def count_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/count`: how many tokens each of `texts` has, and all of them together."""
     given = dict_of(body)
     texts = given_texts(given, "texts", MOST_TEXTS)
-    flags = _flags(given)
+    flags = flags_of(given)
     tokenizer = models.of(body)
     counts = [tokenizer.count(text, **flags) for text in texts]
     return {"counts": counts, "total": sum(counts)}
@@ -40,12 +40,12 @@ def explain_answer(models: Models, body: Any) -> dict[str, Any]:
     With `why_not`, a piece, it says why that is not among the tokens of the text.
     """
     given = dict_of(body)
-    flags = _flags(given)
+    flags = flags_of(given)
     if "messages" in given:
         tokenizer = models.of(body)
         _bounded(len(prompt_of(tokenizer, given)), MOST_TRACED)
         return explain(tokenizer, given).to_dict()
-    text = _bounded_text(required_text(given, "text"), MOST_TRACED)
+    text = bounded_text(required_text(given, "text"), MOST_TRACED)
     piece = required_text(given, "why_not") if "why_not" in given else None
     tokenizer = models.of(body)
     if piece is not None:
@@ -62,7 +62,7 @@ def diff_answer(models: Models, body: Any) -> dict[str, Any]:
     if not isinstance(names, list) or len(names) != 2 or not all(isinstance(name, str) for name in names):
         raise RequestError(400, "'models' must be an array of two names")
     texts = given_texts(given, "texts", MOST_TEXTS) if "texts" in given else []
-    _bounded_text("".join(texts), MOST_SEARCHED)
+    bounded_text("".join(texts), MOST_SEARCHED)
     a, b = (models.named(models.known(name)) for name in names)
     return diff(a, b, texts).to_dict()
 
@@ -73,20 +73,22 @@ def diagnose_answer(models: Models, body: Any) -> dict[str, Any]:
     `others` are names of models that the ids may come from.
     """
     given = dict_of(body)
-    text = _bounded_text(required_text(given, "text"), MOST_SEARCHED)
+    text = bounded_text(required_text(given, "text"), MOST_SEARCHED)
     ids = ids_of(given.get("ids"))
     if len(ids) > MOST_SEARCHED:
         raise too_large(f"there are {len(ids)} ids; the server takes {MOST_SEARCHED} here")
     others = given_texts(given, "others", len(models.paths)) if "others" in given else []
     tokenizers: list[Tokenizer] = [models.named(models.known(name)) for name in others]
-    return diagnose(models.of(body), text, ids, others=tokenizers, **_flags(given)).to_dict()
+    return diagnose(models.of(body), text, ids, others=tokenizers, **flags_of(given)).to_dict()
 
 
-def _flags(body: dict[str, Any]) -> dict[str, bool]:
+def flags_of(body: dict[str, Any]) -> dict[str, bool]:
+    """`add_special` and `parse_special`: true where nothing else is said."""
     return {name: given_flag(body, name, True) for name in ("add_special", "parse_special")}
 
 
-def _bounded_text(text: str, most: int) -> str:
+def bounded_text(text: str, most: int) -> str:
+    """A text of at most so many bytes; `RequestError` 413 for a longer one."""
     _bounded(len(text) if text.isascii() else len(text.encode()), most)
     return text
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -29,6 +31,24 @@ _SAFE = {
 }
 
 
+_SAFE_FILE = {
+    **_SAFE,
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "cache-control": "no-cache",
+}
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+
+
+@cache
+def _files() -> dict[str, bytes]:
+    """The files of the page; its style is that of the pages that commands write, and more."""
+    folder = Path(__file__).parent
+    found = {path.name: path.read_bytes() for path in (folder / "static").iterdir()}
+    shared = folder.parent / "views" / "templates" / "style.css"
+    return {**found, "page.css": shared.read_bytes() + found["page.css"]}
+
+
 def pages(metrics: Metrics, models: Models, close: Callable[[], None]) -> Starlette:
     """The routes; `close` is called when the server has stopped."""
 
@@ -42,6 +62,10 @@ def pages(metrics: Metrics, models: Models, close: Callable[[], None]) -> Starle
     async def docs(request: Request) -> Response:
         return HTMLResponse("".join(description_page()), headers=_SAFE)
 
+    async def file(request: Request) -> Response:
+        name = request.url.path.removeprefix("/") or "index.html"
+        return Response(_files()[name], media_type=_TYPES[Path(name).suffix], headers=_SAFE_FILE)
+
     async def refused(request: Request, error: Exception) -> Response:
         return JSONResponse(not_found().to_dict(), 404)
 
@@ -51,7 +75,12 @@ def pages(metrics: Metrics, models: Models, close: Callable[[], None]) -> Starle
         close()
 
     return Starlette(
-        routes=[Route("/metrics", numbers), Route("/openapi.json", openapi), Route("/docs", docs)],
+        routes=[
+            Route("/metrics", numbers),
+            Route("/openapi.json", openapi),
+            Route("/docs", docs),
+            *(Route(path, file) for path in ("/", "/page.css", "/page.js")),
+        ],
         exception_handlers={HTTPException: refused},
         lifespan=lifespan,
     )

@@ -1,0 +1,135 @@
+"""What the page asks for: tokens with all that it shows of them, the steps of a word, and where two models part.
+
+Models, the JSON of a request -> [this file] -> the JSON of the answer -> static/page.js
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+
+from ..chat.token_origins import chat_tokens
+from ..models.steps import Word
+from ..tokenizer import Tokenizer
+from ..trace.explain import explain
+from ..trace.survey import Wanted, survey
+from ..trace.trace import Trace, as_json, names_of
+from ..trace.why_not import why_not
+from ..verification.verify import verify
+from ..views.explain import Quote, Sentence, answer_in_words, reader_of
+from .failures import RequestError
+from .fields import dict_of, given_texts, required_text
+from .models import Models
+from .own import MOST_SEARCHED, MOST_TRACED, bounded_text, flags_of
+
+_CUT_OUT = {"CONTROL", "USER_DEFINED", "UNKNOWN"}  # types of tokens that are not found by encoding plain text
+
+
+def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
+    """`/v1/tokens`: the ids of a text, for each the bytes that it stands for, and of each different token what it is.
+
+    With `messages` in place of `text` it is a chat, a body as llama-server takes it; then there are its prompt and what
+    of it comes from where, as in `ggufbpe chat --json`.
+    """
+    given = dict_of(body)
+    tokenizer = models.of(body)
+    if "messages" not in given:
+        return _encoded(tokenizer, required_text(given, "text"), **flags_of(given))
+    found = chat_tokens(tokenizer, tokenizer.chats.parts(given))
+    prompt = found.rendered.prompt.decode("utf-8", "replace")
+    return {**_encoded(tokenizer, prompt), "prompt": prompt, **found.to_origins()}
+
+
+def _encoded(
+    tokenizer: Tokenizer, text: str, add_special: bool = True, parse_special: bool = True
+) -> dict[str, Any]:
+    ids, spans = tokenizer.encode_with_offsets_to_numpy(
+        text, add_special=add_special, parse_special=parse_special
+    )
+    return {
+        "ids": ids.tolist(),
+        "spans": spans.ravel().tolist(),
+        "tokens": {str(token): _token(tokenizer, token) for token in set(ids.tolist()) if token >= 0},
+        "characters": len(text),
+        "bytes": len(text.encode()),
+    }
+
+
+def _token(tokenizer: Tokenizer, token: int) -> dict[str, Any]:
+    types = names_of(tokenizer.token_attributes(token))
+    return {
+        **_shown(tokenizer.token_to_piece(token)),
+        "text": tokenizer.vocabulary.tokens[token],
+        "types": types,
+        "special": not _CUT_OUT.isdisjoint(types),
+    }
+
+
+def _shown(piece: bytes) -> dict[str, Any]:
+    """Bytes as text, null where they are not UTF-8, and in hexadecimal digits."""
+    try:
+        return {"piece": piece.decode(), "bytes": piece.hex()}
+    except UnicodeDecodeError:
+        return {"piece": None, "bytes": piece.hex()}
+
+
+def word_answer(models: Models, body: Any) -> dict[str, Any]:
+    """`/v1/word`: the token with the number `token`, and its word with each step, as in `ggufbpe explain --token`.
+
+    `shown` has each symbol of the word as it can be read.
+    """
+    given = dict_of(body)
+    data = required_text(given, "text").encode()
+    number = given.get("token")
+    if type(number) is not int or number < 0:
+        raise RequestError(400, "'token' must be the number of a token, from 0")
+    found = survey(models.of(body), BytesIO(data), Wanted(token=number), **flags_of(given), fragments=0)
+    if number >= found.totals.tokens:
+        raise RequestError(400, f"the text has {found.totals.tokens} tokens")
+    trace = found.trace
+    one = trace.tokens[number - found.before.tokens]
+    if one.word is None:
+        return {**as_json(one, found.before), "in_word": None}
+    word = trace.words[one.word]
+    in_word = {**as_json(word, found.before), "shown": _symbols(trace, word)}
+    return {**as_json(one, found.before), "in_word": in_word}
+
+
+def _symbols(trace: Trace, word: Word) -> dict[str, dict[str, Any]]:
+    read = reader_of(trace, word)
+    symbols = {*word.written, *(symbol.text for symbol in word.symbols)}
+    for merge in word.merges:
+        symbols |= {merge.left, merge.right, merge.left + merge.right}
+    return {symbol: _shown(read(symbol)) for symbol in symbols}
+
+
+def why_answer(models: Models, body: Any) -> dict[str, Any]:
+    """`/v1/why`: in sentences why `piece` is no token of the text; a quote in them is an object with its `text`."""
+    given = dict_of(body)
+    text = bounded_text(required_text(given, "text"), MOST_TRACED)
+    piece, flags, tokenizer = required_text(given, "piece"), flags_of(given), models.of(body)
+    trace = explain(tokenizer, text, add_special=flags["add_special"], parse_special=flags["parse_special"])
+    return {
+        "sentences": [
+            _sentence(each) for each in answer_in_words(trace, why_not(tokenizer, text, piece, **flags))
+        ]
+    }
+
+
+def _sentence(said: Sentence) -> list[str | dict[str, str]]:
+    return [{"text": _text(part.text)} if isinstance(part, Quote) else part for part in said]
+
+
+def _text(quoted: str | bytes) -> str:
+    return quoted.decode("utf-8", "replace") if isinstance(quoted, bytes) else quoted
+
+
+def parting_answer(models: Models, body: Any) -> dict[str, Any]:
+    """`/v1/parting`: in which steps two of the models part on `text`, why, and the smallest text that shows it."""
+    given = dict_of(body)
+    names = given_texts(given, "models", 2)
+    if len(names) != 2:
+        raise RequestError(400, "'models' must be an array of two names")
+    text = bounded_text(required_text(given, "text"), MOST_SEARCHED)
+    ours, theirs = (models.named(models.known(name)) for name in names)
+    return verify(ours, theirs, [text]).to_dict()

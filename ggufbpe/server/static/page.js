@@ -1,0 +1,1004 @@
+// The page of `ggufbpe serve`: text or a chat in, tokens out, and what made them.
+//
+//     input -> state -> /v1/tokens for each model -> TokenView -> the chosen token -> /v1/explain
+//
+// It asks nobody but the server that it came from, and what it is shown stands in the address behind #, which is never sent.
+// All text reaches the page as text nodes: nothing of a model, a file or a message is ever markup.
+
+const MOST_MODELS = 4;
+const TOKENS_A_BLOCK = 128; // drawn and taken away together, as they come into view and leave it
+const SHOWN_OF_PIECE = 200; // characters
+const EXPLAINED_AT_ONCE = 100_000; // characters of a text in which a click asks for the word's steps by itself
+const COMPARED = 4_000; // characters around a difference that are sent to find its step
+const LONGEST_ADDRESS = 50_000; // characters
+const PAUSE = 150; // ms after a key before the server is asked
+const STILL = matchMedia("(prefers-reduced-motion: reduce)");
+
+const state = {
+  tab: "text",
+  models: [],
+  text: "Hello world! naïve 者 🙂 1234567\n\tint x = 0;",
+  addSpecial: true,
+  parseSpecial: true,
+  messages: [
+    { role: "system", content: "You are terse." },
+    { role: "user", content: "What is 2 + 2?" },
+  ],
+  tools: "",
+  generation: true,
+  thinking: "",
+};
+
+const known = []; // names of models, as the server has them
+const views = new Map(); // model -> TokenView
+let asked = null; // the AbortController of what is being asked
+let results = []; // of the chosen models, in their order
+
+const $ = (id) => document.getElementById(id);
+
+// ---- small things ------------------------------------------------------------------------------
+
+function element(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name.startsWith("--")) made.style.setProperty(name, value);
+    else if (name in made && !name.startsWith("aria")) made[name] = value;
+    else if (value !== false) made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child != null));
+  return made;
+}
+
+const number = (value) => value.toLocaleString("en");
+const counted = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
+const byteLength = (text) => new TextEncoder().encode(text).length;
+
+let key = ""; // that the server was started with; it is kept nowhere
+
+async function ask(path, body, signal) {
+  const response = await fetch(path, {
+    method: body ? "POST" : "GET",
+    headers: { ...(body && { "Content-Type": "application/json" }), ...(key && { "X-Api-Key": key }) },
+    body: body && JSON.stringify(body),
+    signal,
+  });
+  const answer = await response.json().catch(() => ({}));
+  $("key-form").hidden = response.status !== 401;
+  if (!response.ok) throw new Error(answer.error?.message ?? `the server answered ${response.status}`);
+  return answer;
+}
+
+function say(words, isBad = false) {
+  $("status").textContent = words;
+  $("status").classList.toggle("bad", isBad);
+}
+
+async function copy(text, button) {
+  await navigator.clipboard.writeText(text);
+  const words = button.textContent;
+  button.textContent = "copied";
+  setTimeout(() => (button.textContent = words), 1200);
+}
+
+// ---- pieces ------------------------------------------------------------------------------------
+
+const MARKED = / +|[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
+const ESCAPES = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
+function escaped(character) {
+  const code = character.codePointAt(0);
+  if (character in ESCAPES) return ESCAPES[character];
+  if (code < 0x100) return `\\x${code.toString(16).padStart(2, "0")}`;
+  return code < 0x10000 ? `\\u${code.toString(16).padStart(4, "0")}` : `\\U${code.toString(16).padStart(8, "0")}`;
+}
+
+// Bytes that are no characters; of those that ASCII can show, the characters.
+const readBytes = (hex) =>
+  hex.replace(/../g, (byte) => (byte >= "20" && byte < "7f" ? String.fromCharCode(parseInt(byte, 16)) : `\\x${byte}`));
+
+// What a token writes, in which all can be seen: spaces as dots, what has no shape and bytes that are no characters as escapes.
+function shown(token) {
+  if (token.piece == null)
+    return element(
+      "bdi",
+      { dir: "ltr" },
+      ...readBytes(token.bytes)
+        .split(/( +|(?:\\x[\da-f]{2})+)/)
+        .map((part) => {
+          const kind = part[0] === " " ? "space" : part[0] === "\\" ? "esc" : "";
+          return kind ? element("span", { className: kind }, part) : part;
+        }),
+    );
+  if (!token.piece) return element("span", { className: "esc" }, "∅");
+  const characters = Array.from(token.piece);
+  const text = characters.slice(0, SHOWN_OF_PIECE).join("");
+  const made = element("bdi", { dir: "ltr" });
+  let end = 0;
+  for (const match of text.matchAll(MARKED)) {
+    const isSpace = match[0][0] === " ";
+    made.append(text.slice(end, match.index));
+    made.append(element("span", { className: isSpace ? "space" : "esc" }, isSpace ? match[0] : escaped(match[0])));
+    end = match.index + match[0].length;
+  }
+  made.append(text.slice(end));
+  if (characters.length > SHOWN_OF_PIECE) {
+    made.append(element("span", { className: "esc" }, `… ${number(characters.length - SHOWN_OF_PIECE)} more`));
+  }
+  return made;
+}
+
+const inWords = (token) =>
+  token.piece == null
+    ? readBytes(token.bytes)
+    : token.piece.slice(0, 80).replace(MARKED, (found) => (found[0] === " " ? found : escaped(found)));
+const typeOf = (token) => token.types.join(", ").toLowerCase().replaceAll("_", " ");
+const hueOf = (id) => (id * 137.508) % 360;
+const chip = (token, id, classes = "") => element("span", { className: `token t${id % 6} ${classes}` }, shown(token));
+
+// ---- the tokens of one model -------------------------------------------------------------------
+
+class TokenView {
+  constructor(model) {
+    this.model = model;
+    this.count = element("span", { className: "muted" });
+    this.copyButton = element(
+      "button",
+      { type: "button", onclick: () => copy(`[${this.result.ids.join(", ")}]`, this.copyButton) },
+      "copy ids",
+    );
+    this.list = element("div", {
+      className: "tokens",
+      tabIndex: 0,
+      role: "listbox",
+      "aria-label": `Tokens of ${model}`,
+      onclick: (event) => this.choose(this.numberOf(event.target), true),
+      onkeydown: (event) => this.pressed(event),
+      onpointermove: (event) => this.point(event),
+      onpointerleave: () => ($("tip").hidden = true),
+    });
+    this.element = element(
+      "div",
+      { className: "view" },
+      element("h2", {}, model, this.count),
+      this.list,
+      this.copyButton,
+    );
+    this.observer = new IntersectionObserver(
+      (entries) => {
+        for (const entry of entries) entry.isIntersecting ? this.draw(entry.target) : this.clear(entry.target);
+      },
+      { root: this.list, rootMargin: "500px 0px" },
+    );
+    this.chosen = -1;
+    this.drawn = new Map(); // id -> element
+  }
+
+  // `rings` and `injected` are sets of token numbers.
+  show(result, rings, injected) {
+    Object.assign(this, { result, rings, injected });
+    this.chosen = Math.min(this.chosen, result.ids.length - 1);
+    this.count.textContent = `${counted(result.ids.length, "token")}, ${counted(result.characters, "character")}, ${counted(result.bytes, "byte")}`;
+    this.observer.disconnect();
+    this.starts = this.blockStarts();
+    const heights = this.heights();
+    const blocks = heights.map((height, index) => {
+      const block = element("div", { className: "block", role: "presentation" });
+      block.dataset.block = index;
+      block.style.height = `${height}px`;
+      return block;
+    });
+    const top = this.list.scrollTop;
+    this.list.replaceChildren(...blocks);
+    this.list.scrollTop = top;
+    blocks.forEach((block) => this.observer.observe(block));
+    this.list.removeAttribute("aria-activedescendant");
+  }
+
+  // What blocks are about as high as, in pixels, so that the scroll bar tells the place before they are drawn.
+  heights() {
+    const sample = element("span", { className: "token" }, "0".repeat(10)),
+      line = element("div", {}, sample);
+    this.list.replaceChildren(line);
+    const lineHeight = line.getBoundingClientRect().height,
+      ofToken = parseFloat(getComputedStyle(sample).paddingLeft) * 2 + 2,
+      ofCharacter = (sample.getBoundingClientRect().width - ofToken + 2) / 10,
+      room = line.clientWidth;
+    return this.starts.slice(0, -1).map((start, index) => {
+      let lines = 0,
+        width = 0;
+      for (let i = start; i < this.starts[index + 1]; ++i) {
+        const token = this.token(i),
+          length =
+            token.piece == null
+              ? token.bytes.length * 2
+              : token.piece.length + (token.piece.match(/[\n\r\t]/g)?.length ?? 0);
+        const own = Math.min(length, SHOWN_OF_PIECE) * ofCharacter + ofToken;
+        if (width === 0 || width + own > room) [lines, width] = [lines + Math.max(1, Math.ceil(own / room)), 0];
+        width = token.piece?.endsWith("\n") ? 0 : width + own;
+      }
+      return lines * lineHeight;
+    });
+  }
+
+  token(index) {
+    return this.result.tokens[this.result.ids[index]];
+  }
+
+  // Blocks end with a line of the text, where one ends in time.
+  blockStarts() {
+    const count = this.result.ids.length,
+      starts = [0];
+    for (let at = 0; at < count; at = starts.at(-1)) {
+      let end = Math.min(at + TOKENS_A_BLOCK, count);
+      for (let i = end; i > at + TOKENS_A_BLOCK / 2 && end < count; --i) {
+        if (this.token(i - 1).piece?.endsWith("\n")) {
+          end = i;
+          break;
+        }
+      }
+      starts.push(end);
+    }
+    return starts;
+  }
+
+  draw(block) {
+    if (block.childElementCount) return;
+    const index = Number(block.dataset.block),
+      made = document.createDocumentFragment();
+    for (let i = this.starts[index]; i < this.starts[index + 1]; ++i) {
+      const token = this.token(i),
+        drawn = this.drawnOnce(this.result.ids[i], token).cloneNode(true);
+      drawn.id = this.idOf(i);
+      drawn.setAttribute("aria-selected", String(i === this.chosen));
+      drawn.classList.toggle("differs", this.rings.has(i));
+      drawn.classList.toggle("injected", this.injected.has(i));
+      made.append(drawn);
+      if (token.piece?.endsWith("\n")) made.append(element("br"));
+    }
+    block.append(made);
+    block.style.height = "";
+  }
+
+  // A token as it looks wherever it stands.
+  drawnOnce(id, token) {
+    if (!this.drawn.has(id)) {
+      this.drawn.set(
+        id,
+        element(
+          "span",
+          {
+            className: token.special ? "token special" : "token",
+            role: "option",
+            "--hue": hueOf(id),
+            "aria-label": `${inWords(token)}, id ${id}`,
+          },
+          shown(token),
+        ),
+      );
+    }
+    return this.drawn.get(id);
+  }
+
+  clear(block) {
+    if (!block.childElementCount) return;
+    block.style.height = `${block.offsetHeight}px`;
+    block.replaceChildren();
+  }
+
+  idOf(index) {
+    return `${this.model}/${index}`;
+  }
+
+  numberOf(target) {
+    const found = target.closest?.(".token");
+    return found ? Number(found.id.slice(this.model.length + 1)) : -1;
+  }
+
+  choose(index, isAsked) {
+    if (index < 0 || index >= this.result.ids.length) return;
+    $(this.idOf(this.chosen))?.setAttribute("aria-selected", "false");
+    this.chosen = index;
+    this.draw(this.list.children[this.starts.findLastIndex((start) => start <= index)]);
+    const found = $(this.idOf(index));
+    found.setAttribute("aria-selected", "true");
+    found.scrollIntoView({ block: "nearest" });
+    this.list.setAttribute("aria-activedescendant", found.id);
+    if (isAsked) showDetails(this, index);
+  }
+
+  pressed(event) {
+    const last = this.result.ids.length - 1,
+      now = this.chosen;
+    const moves = {
+      ArrowRight: now + 1,
+      ArrowLeft: Math.max(now - 1, 0),
+      Home: 0,
+      End: last,
+      ArrowDown: this.beneath(1),
+      ArrowUp: this.beneath(-1),
+      Enter: now,
+      " ": now,
+    };
+    if (!(event.key in moves) || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    this.choose(Math.min(Math.max(moves[event.key], 0), last), event.key === "Enter" || event.key === " ");
+  }
+
+  // The token a line below the chosen one, or above it.
+  beneath(direction) {
+    const found = $(this.idOf(this.chosen));
+    if (!found) return Math.max(this.chosen, 0);
+    const place = found.getBoundingClientRect();
+    for (let lines = 1; lines <= 3; ++lines) {
+      const y = (direction > 0 ? place.bottom : place.top) + direction * lines * place.height * 0.7;
+      const there = document
+        .elementsFromPoint(place.left + 2, y)
+        .find((one) => one.matches?.(".token") && one !== found);
+      if (there && this.list.contains(there)) return this.numberOf(there);
+    }
+    return this.chosen + direction;
+  }
+
+  point(event) {
+    const index = event.pointerType === "mouse" ? this.numberOf(event.target) : -1,
+      tip = $("tip");
+    tip.hidden = index < 0;
+    if (index < 0) return;
+    const [start, end] = spanOf(this.result, index),
+      token = this.token(index);
+    tip.replaceChildren(
+      `id ${this.result.ids[index]} `,
+      shown(token),
+      element("br"),
+      `bytes ${number(start)}–${number(end)}, ${typeOf(token)}, token ${number(index)}`,
+    );
+    const room = tip.getBoundingClientRect();
+    tip.style.left = `${Math.max(4, Math.min(event.clientX + 12, innerWidth - room.width - 4))}px`;
+    tip.style.top = `${event.clientY + 20 + room.height > innerHeight ? event.clientY - room.height - 10 : event.clientY + 20}px`;
+  }
+}
+
+const spanOf = (result, index) => [result.spans[2 * index], result.spans[2 * index + 1]];
+
+// Which tokens of each result no other one has at the same bytes.
+function ringsOf(compared) {
+  const keys = compared.map((result) => {
+    const found = new Set();
+    for (let i = 0; i < result.ids.length; ++i) found.add(result.spans[2 * i] * 2 ** 26 + result.spans[2 * i + 1]);
+    return found;
+  });
+  return compared.map((result, one) => {
+    const rings = new Set();
+    for (let i = 0; i < result.ids.length; ++i) {
+      const key = result.spans[2 * i] * 2 ** 26 + result.spans[2 * i + 1];
+      if (keys.some((other, two) => two !== one && !other.has(key))) rings.add(i);
+    }
+    return rings;
+  });
+}
+
+// ---- asking ------------------------------------------------------------------------------------
+
+function requestFor(model) {
+  const request = { model, add_special: state.addSpecial, parse_special: state.parseSpecial };
+  if (state.tab === "text") return { ...request, text: state.text };
+  const chat = { model, messages: state.messages, add_generation_prompt: state.generation };
+  if (state.tools.trim()) chat.tools = JSON.parse(state.tools);
+  if (state.thinking) chat.chat_template_kwargs = { enable_thinking: state.thinking === "on" };
+  return chat;
+}
+
+const textOf = (result) => (state.tab === "text" ? state.text : result.prompt);
+
+async function refresh() {
+  asked?.abort();
+  asked = new AbortController();
+  const { signal } = asked;
+  saveState();
+  $("tip").hidden = true;
+  try {
+    say("…");
+    const models = [...state.models];
+    results = await Promise.all(models.map((model) => ask("v1/tokens", requestFor(model), signal)));
+    if (signal.aborted) return;
+    say("");
+    draw(models);
+  } catch (error) {
+    if (error.name !== "AbortError")
+      say(error instanceof SyntaxError ? `Tools: ${error.message}` : error.message, true);
+  }
+}
+
+function draw(models) {
+  const texts = new Set(results.map(textOf));
+  const rings = models.length > 1 && texts.size === 1 ? ringsOf(results) : results.map(() => new Set());
+  for (const model of [...views.keys()]) if (!models.includes(model)) views.delete(model);
+  models.forEach((model) => views.has(model) || views.set(model, new TokenView(model)));
+  $("views").replaceChildren(...models.map((model) => views.get(model).element));
+  models.forEach((model, index) => views.get(model).show(results[index], rings[index], injectedOf(results[index])));
+  $("details").replaceChildren();
+  $("chat").hidden = state.tab !== "chat";
+  if (state.tab === "chat") $("chat").replaceChildren(...models.map((model, index) => chatOf(model, results[index])));
+  if (rings.some((found) => found.size)) showParting(models, rings);
+}
+
+const injectedOf = (result) => new Set((result.injected ?? []).map((found) => found.token));
+
+// Why the first two models part, and the smallest text that shows it.
+async function showParting(models, rings) {
+  const place = element("div", { className: "parting", "aria-live": "polite" });
+  $("views").append(place);
+  const [a, b] = models,
+    { signal } = asked;
+  const first = rings[0].values().next().value ?? 0;
+  place.append(element("p", {}, "Ringed: tokens that another model does not have there. "));
+  const text = excerpt(textOf(results[0]), spanOf(results[0], first)[0]);
+  try {
+    const found = await ask("v1/parting", { models: [a, b], text }, signal);
+    const difference = found.differences[0];
+    if (!difference) return;
+    const smallest = difference.smallest?.text;
+    place.firstChild.append(
+      `${a} and ${b} part in: `,
+      element("strong", {}, difference.step),
+      ". ",
+      ...difference.causes.map((cause) => `${cause.detail.what ?? cause.id}. `),
+    );
+    if (smallest == null) return;
+    place.firstChild.append(
+      "The smallest text that shows it: ",
+      chip({ piece: smallest }, 0),
+      " ",
+      element(
+        "button",
+        {
+          type: "button",
+          onclick: () => {
+            openTab("text");
+            $("text").value = state.text = smallest;
+            refresh();
+          },
+        },
+        "take it as the text",
+      ),
+    );
+  } catch (error) {
+    if (error.name !== "AbortError") place.append(element("p", { className: "bad" }, error.message));
+  }
+}
+
+// Of a long text the lines around a byte.
+function excerpt(text, byte) {
+  if (text.length <= COMPARED) return text;
+  const before = new TextDecoder().decode(new TextEncoder().encode(text).slice(0, byte)).length;
+  const from = text.lastIndexOf("\n", Math.max(0, before - COMPARED / 2)) + 1;
+  return text.slice(Math.max(from, before - COMPARED / 2), before + COMPARED / 2);
+}
+
+// ---- a chat ------------------------------------------------------------------------------------
+
+const messageColor = (index) => `hsl(${(index * 67 + 210) % 360} 60% 50%)`;
+
+function chatOf(model, result) {
+  const bytes = new TextEncoder().encode(result.prompt),
+    decoder = new TextDecoder();
+  const prompt = element("pre", { className: "prompt", tabIndex: 0, "aria-label": `The prompt of ${model}` });
+  const injected = new Map((result.injected ?? []).map((found) => [found.start, found]));
+  for (const part of result.parts) {
+    const made = element("span", { className: `of-${part.origin}`, title: originOf(part) });
+    if (part.origin === "message") made.style.setProperty("--of-message", messageColor(part.index));
+    let at = part.start;
+    for (const [start, found] of injected) {
+      if (start < at || start >= part.end) continue;
+      made.append(
+        decoder.decode(bytes.slice(at, start)),
+        element("span", { className: "injected" }, decoder.decode(bytes.slice(start, found.end))),
+      );
+      at = found.end;
+    }
+    if (at < part.end) made.append(decoder.decode(bytes.slice(at, part.end)));
+    prompt.append(made);
+  }
+  const rows = result.tokens_by_origin.map((share) =>
+    element(
+      "tr",
+      {},
+      element(
+        "td",
+        {},
+        share.origin === "message"
+          ? element("span", { className: "dot", "--of-message": messageColor(share.index) })
+          : null,
+        originOf(share),
+      ),
+      element("td", {}, share.role ?? ""),
+      element("td", { className: "number" }, number(share.tokens)),
+    ),
+  );
+  const warnings = result.injected.map((found) =>
+    element("p", { className: "bad" }, `${originOf(found)}: ${found.text} became the special token ${found.id}.`),
+  );
+  return element(
+    "div",
+    {},
+    element("h2", {}, `The prompt of ${model}`),
+    ...warnings,
+    prompt,
+    element(
+      "div",
+      { className: "scroll" },
+      element(
+        "table",
+        {},
+        element(
+          "tr",
+          {},
+          element("th", {}, "from"),
+          element("th", {}, "role"),
+          element("th", { className: "number" }, "tokens"),
+        ),
+        ...rows,
+      ),
+    ),
+  );
+}
+
+function originOf(part) {
+  const name = part.origin.replaceAll("_", " ");
+  return part.index == null
+    ? part.origin === "argument"
+      ? part.field
+      : name
+    : `${name} ${part.index + 1}${part.field ? `, ${part.field}` : ""}`;
+}
+
+function drawMessages() {
+  const rows = state.messages.map((message, index) =>
+    element(
+      "li",
+      { "--of-message": messageColor(index) },
+      element(
+        "select",
+        {
+          "aria-label": `Role of message ${index + 1}`,
+          onchange: (event) => {
+            message.role = event.target.value;
+            refresh();
+          },
+        },
+        ...["system", "developer", "user", "assistant", "tool"].map((role) =>
+          element("option", { value: role, selected: role === message.role }, role),
+        ),
+      ),
+      element("textarea", {
+        rows: 2,
+        dir: "auto",
+        value: typeof message.content === "string" ? message.content : JSON.stringify(message.content),
+        "aria-label": `Message ${index + 1}`,
+        oninput: (event) => {
+          message.content = event.target.value;
+          later();
+        },
+      }),
+      element(
+        "button",
+        {
+          type: "button",
+          "aria-label": `Remove message ${index + 1}`,
+          onclick: () => {
+            state.messages.splice(index, 1);
+            drawMessages();
+            refresh();
+          },
+        },
+        "✕",
+      ),
+    ),
+  );
+  $("messages").replaceChildren(...rows);
+}
+
+// ---- the chosen token --------------------------------------------------------------------------
+
+async function showDetails(view, index) {
+  const { result, model } = view,
+    id = result.ids[index],
+    token = view.token(index),
+    [start, end] = spanOf(result, index);
+  const facts = [
+    ["token", chip(token, id)],
+    ["id", String(id)],
+    ["bytes", token.bytes.replace(/../g, "$& ").trim() || "none"],
+    ["in the vocabulary", element("code", {}, inWords({ piece: token.text }))],
+    ["type", typeOf(token)],
+    ["place", `token ${number(index)} of ${number(result.ids.length)}, bytes ${number(start)} to ${number(end)}`],
+  ];
+  const steps = element("div", { "aria-live": "polite" });
+  $("details").replaceChildren(
+    element("h2", {}, `Token ${number(index)} of ${model}`),
+    element(
+      "dl",
+      { className: "facts" },
+      ...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]),
+    ),
+    steps,
+  );
+  const explain = async () => {
+    steps.replaceChildren(element("p", { className: "muted" }, "…"));
+    try {
+      const flags =
+        state.tab === "text"
+          ? { add_special: state.addSpecial, parse_special: state.parseSpecial }
+          : { add_special: true, parse_special: true };
+      const found = await ask("v1/word", { model, text: textOf(result), token: index, ...flags });
+      steps.replaceChildren(...wordOf(found));
+    } catch (error) {
+      steps.replaceChildren(element("p", { className: "bad" }, error.message));
+    }
+  };
+  if (textOf(result).length <= EXPLAINED_AT_ONCE) await explain();
+  else steps.append(element("button", { type: "button", onclick: explain }, "how it was made"));
+}
+
+function wordOf(found) {
+  const word = found.in_word;
+  if (!word)
+    return [
+      element(
+        "p",
+        {},
+        found.origin === "symbol" ? "It stands in no word." : `It comes from: ${found.origin.replaceAll("_", " ")}.`,
+      ),
+    ];
+  const made = [element("h3", {}, `Its word, bytes ${number(word.start)} to ${number(word.end)}`)];
+  if (word.whole) made.push(element("p", {}, `The word is a token, and taken whole (${word.whole}).`));
+  else if (word.merges.length) made.push(replayOf(word));
+  if (word.lattice) made.push(latticeOf(word.lattice));
+  if (word.matches.length) made.push(matchesOf(word.matches));
+  made.push(
+    element(
+      "div",
+      { className: "symbols" },
+      ...word.symbols.flatMap((symbol) => [
+        chip(word.shown[symbol.text], symbol.ids[0] ?? 0),
+        element("span", { className: "id" }, symbol.ids.join(" ")),
+      ]),
+    ),
+  );
+  return made;
+}
+
+// The symbols of a word after each of its merges, one after the other.
+function replayOf(word) {
+  const read = (symbol) => inWords(word.shown[symbol]),
+    frames = [{ symbols: Array.from(word.written), at: -1, words: "the characters of the word" }];
+  for (const merge of word.merges) {
+    const symbols = [...frames.at(-1).symbols];
+    symbols[merge.position] = merge.left + merge.right;
+    symbols[merge.position + Array.from(merge.left).length] = "";
+    const weight = merge.score == null ? `rank ${number(merge.rank)}` : `score ${merge.score}`;
+    frames.push({ symbols, at: merge.position, words: `${read(merge.left)} + ${read(merge.right)}, ${weight}` });
+  }
+  const symbols = element("div", { className: "symbols" }),
+    words = element("span", { className: "muted" });
+  const slider = element("input", {
+    type: "range",
+    min: 0,
+    max: frames.length - 1,
+    value: frames.length - 1,
+    "aria-label": "Merge",
+    oninput: () => show(Number(slider.value)),
+  });
+  let timer = 0;
+  const show = (step) => {
+    const frame = frames[step];
+    slider.value = step;
+    slider.setAttribute("aria-valuetext", `${step} of ${frames.length - 1}: ${frame.words}`);
+    words.textContent = `${step} of ${counted(frames.length - 1, "merge")}: ${frame.words}`;
+    symbols.replaceChildren(
+      ...frame.symbols.flatMap((text, at) => (text ? [chip(word.shown[text], at, at === frame.at ? "new" : "")] : [])),
+    );
+  };
+  const play = () => {
+    clearInterval(timer);
+    if (STILL.matches) return show(frames.length - 1);
+    let step = 0;
+    show(0);
+    timer = setInterval(
+      () => (step < frames.length - 1 && symbols.isConnected ? show(++step) : clearInterval(timer)),
+      600,
+    );
+  };
+  const step = (by) => {
+    clearInterval(timer);
+    show(Math.min(Math.max(Number(slider.value) + by, 0), frames.length - 1));
+  };
+  show(frames.length - 1);
+  return element(
+    "div",
+    {},
+    element(
+      "div",
+      { className: "replay" },
+      element("button", { type: "button", onclick: play }, "replay"),
+      element("button", { type: "button", "aria-label": "One merge back", onclick: () => step(-1) }, "‹"),
+      slider,
+      element("button", { type: "button", "aria-label": "One merge on", onclick: () => step(1) }, "›"),
+      words,
+    ),
+    symbols,
+  );
+}
+
+function table(heads, rows) {
+  return element(
+    "div",
+    { className: "scroll" },
+    element(
+      "table",
+      {},
+      element("tr", {}, ...heads.map((head) => element("th", {}, head))),
+      ...rows.map(([isBest, ...cells]) =>
+        element("tr", { className: isBest ? "best" : "" }, ...cells.map((cell) => element("td", {}, cell))),
+      ),
+    ),
+  );
+}
+
+function latticeOf(lattice) {
+  const best = new Set(lattice.best.edges.map((edge) => `${edge.position} ${edge.length} ${edge.token}`));
+  const path = (one) =>
+    element(
+      "div",
+      { className: "symbols" },
+      ...one.edges.map((edge) => chip({ piece: edge.text }, edge.token ?? 0)),
+      element("span", { className: "muted" }, ` ${one.score}`),
+    );
+  const rows = lattice.edges.map((edge) => [
+    best.has(`${edge.position} ${edge.length} ${edge.token}`),
+    String(edge.position),
+    chip({ piece: edge.text }, edge.token ?? 0),
+    String(edge.token ?? "unknown"),
+    String(edge.score),
+  ]);
+  return element(
+    "div",
+    {},
+    element("h3", {}, "The best path"),
+    path(lattice.best),
+    ...(lattice.next_best ? [element("h3", {}, "The next best"), path(lattice.next_best)] : []),
+    element(
+      "details",
+      {},
+      element("summary", {}, `${counted(rows.length, "edge")} of the lattice`),
+      table(["byte", "piece", "id", "score"], rows),
+    ),
+  );
+}
+
+function matchesOf(matches) {
+  return table(
+    ["byte", "tried, shortest first", "taken"],
+    matches.map((match) => [
+      false,
+      String(match.position),
+      element(
+        "span",
+        { className: "symbols" },
+        ...match.tried.map((tried) =>
+          chip({ piece: tried.text }, tried.token, tried.token === match.taken ? "new" : ""),
+        ),
+      ),
+      String(match.taken ?? "nothing"),
+    ]),
+  );
+}
+
+// ---- questions ---------------------------------------------------------------------------------
+
+async function answer(place, question, draw) {
+  place.replaceChildren(element("p", { className: "muted" }, "…"));
+  try {
+    place.replaceChildren(...draw(await question()));
+  } catch (error) {
+    place.replaceChildren(element("p", { className: "bad" }, error.message));
+  }
+}
+
+function askPiece(event) {
+  event.preventDefault();
+  const piece = $("piece").value;
+  const request = { model: state.models[0], text: textOf(results[0]), piece };
+  answer(
+    $("piece-answer"),
+    () => ask("v1/why", request),
+    (found) =>
+      found.sentences.map((sentence) =>
+        element("p", {}, ...sentence.map((part) => (typeof part === "string" ? part : chip({ piece: part.text }, 0)))),
+      ),
+  );
+}
+
+function askIds(event) {
+  event.preventDefault();
+  const ids = ($("expected").value.match(/-?\d+/g) ?? []).map(Number);
+  const request = { model: state.models[0], text: textOf(results[0]), ids };
+  answer(
+    $("ids-answer"),
+    () => ask("v1/diagnose", request),
+    (found) => {
+      if (found.match) return [element("p", { className: "good" }, "These are the ids of this model.")];
+      if (!found.explanations.length) return [element("p", {}, "No single cause that is known gives these ids.")];
+      return [
+        element(
+          "ol",
+          {},
+          ...found.explanations.map((explanation) =>
+            element(
+              "li",
+              {},
+              ...explanation.causes.map((cause) =>
+                element("p", {}, element("strong", {}, cause.id), ` ${cause.detail.what ?? ""}`),
+              ),
+              explanation.explains < 1
+                ? element(
+                    "p",
+                    { className: "muted" },
+                    `explains ${Math.round(explanation.explains * 100)} % of the ids`,
+                  )
+                : null,
+              explanation.fix ? element("pre", {}, explanation.fix) : null,
+            ),
+          ),
+        ),
+      ];
+    },
+  );
+}
+
+// ---- the address, and the beginning ------------------------------------------------------------
+
+async function through(stream, bytes) {
+  return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
+}
+
+async function saveState() {
+  const packed = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(JSON.stringify(state)));
+  const text = btoa(Array.from(packed, (byte) => String.fromCharCode(byte)).join(""))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "");
+  history.replaceState(null, "", text.length > LONGEST_ADDRESS ? location.pathname : `#${text}`);
+}
+
+async function loadState() {
+  if (location.hash.length < 2) return;
+  try {
+    const packed = Uint8Array.from(atob(location.hash.slice(1).replaceAll("-", "+").replaceAll("_", "/")), (one) =>
+      one.charCodeAt(0),
+    );
+    const found = JSON.parse(new TextDecoder().decode(await through(new DecompressionStream("deflate-raw"), packed)));
+    for (const name of Object.keys(state)) if (typeof found[name] === typeof state[name]) state[name] = found[name];
+  } catch {
+    say("The address holds no state of this page.", true);
+  }
+}
+
+let timer = 0;
+function later() {
+  clearTimeout(timer);
+  timer = setTimeout(refresh, PAUSE);
+}
+
+function openTab(name) {
+  state.tab = name;
+  for (const each of ["text", "chat"]) {
+    $(`tab-${each}`).setAttribute("aria-selected", String(each === name));
+    $(`tab-${each}`).tabIndex = each === name ? 0 : -1;
+    $(`panel-${each}`).hidden = each !== name;
+  }
+}
+
+function drawModels() {
+  const boxes = known.map((model) =>
+    element(
+      "label",
+      {},
+      element("input", {
+        type: "checkbox",
+        checked: state.models.includes(model),
+        onchange: (event) => {
+          state.models = known
+            .filter((one) => (one === model ? event.target.checked : state.models.includes(one)))
+            .slice(0, MOST_MODELS);
+          if (!state.models.length) state.models = [model];
+          drawModels();
+          refresh();
+        },
+      }),
+      ` ${model}`,
+    ),
+  );
+  $("models").replaceChildren($("models").querySelector("legend"), ...boxes);
+}
+
+function showState() {
+  state.models = state.models.filter((model) => known.includes(model)).slice(0, MOST_MODELS);
+  if (!state.models.length) state.models = known.slice(0, 1);
+  drawModels();
+  drawMessages();
+  openTab(state.tab === "chat" ? "chat" : "text");
+  $("text").value = state.text;
+  $("tools").value = state.tools;
+  $("thinking").value = state.thinking;
+  $("add-special").checked = state.addSpecial;
+  $("parse-special").checked = state.parseSpecial;
+  $("generation").checked = state.generation;
+}
+
+function listen() {
+  const bind = (id, event, name, value) =>
+    $(id).addEventListener(event, () => {
+      state[name] = $(id)[value];
+      later();
+    });
+  bind("text", "input", "text", "value");
+  bind("tools", "input", "tools", "value");
+  bind("thinking", "change", "thinking", "value");
+  bind("add-special", "change", "addSpecial", "checked");
+  bind("parse-special", "change", "parseSpecial", "checked");
+  bind("generation", "change", "generation", "checked");
+  for (const name of ["text", "chat"])
+    $(`tab-${name}`).addEventListener("click", () => {
+      if (state.tab === name) return;
+      openTab(name);
+      refresh();
+    });
+  document.querySelector("[role=tablist]").addEventListener("keydown", (event) => {
+    if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
+    openTab(state.tab === "text" ? "chat" : "text");
+    $(`tab-${state.tab}`).focus();
+    refresh();
+  });
+  $("add-message").addEventListener("click", () => {
+    state.messages.push({ role: state.messages.at(-1)?.role === "user" ? "assistant" : "user", content: "" });
+    drawMessages();
+    $("messages").lastElementChild.querySelector("textarea").focus();
+    refresh();
+  });
+  $("file").addEventListener("change", async () => {
+    const [file] = $("file").files;
+    if (file) $("text").value = state.text = await file.text();
+    refresh();
+  });
+  $("piece-form").addEventListener("submit", askPiece);
+  $("ids-form").addEventListener("submit", askIds);
+  addEventListener("hashchange", async () => {
+    await loadState();
+    showState();
+    refresh();
+  });
+  addEventListener("keydown", (event) => {
+    if (event.key === "Escape") $("tip").hidden = true;
+  });
+}
+
+async function start() {
+  try {
+    known.splice(0, Infinity, ...(await ask("v1/models")).data.map((model) => model.id));
+    showState();
+    await refresh();
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
+$("key-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  key = $("key").value;
+  start();
+});
+await loadState();
+listen();
+await start();
