@@ -151,12 +151,17 @@ FIELDS: dict[str, tuple[str, dict[str, Any], list[tuple[str, str]]]] = {  # a te
     "arguments as an object": (
         _OBJECT,
         {"messages": [CALLING, USER]},
-        [(ARGUMENTS, "ü"), ("", "=1")],
+        [(ARGUMENTS, "ü"), ("", "="), (ARGUMENTS, "1")],
     ),
     "tools": (
         "{{ tools|tojson if tools }}",
         {"messages": [USER], "tools": [TOOL]},
         [("tools[0]", '[{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"n": 3}}}]')],
+    ),
+    "a number of an argument": (
+        "{% if n %}{{ n }} {{ n + 1 }} {{ n ~ '!' }}{{ n|tojson }}{{ n|string }}{{ x }}{% endif %}",
+        {"messages": [USER], "chat_template_kwargs": {"n": 5, "x": 2.5}},
+        [("n", "5"), ("", " 6 "), ("n", "5"), ("", "!"), ("n", "55"), ("", "2.5")],
     ),
     "an argument": (
         "{{ date }}",

@@ -106,6 +106,15 @@ class Attributed(str):
         return self.changed(lambda text: text.translate(table))
 
 
+class AttributedInt(int):
+    """A number of a request, which is written with its origin; what is computed of it has none."""
+
+    origin: str = NOBODY
+
+    def __str__(self) -> Attributed:
+        return attributed(int.__repr__(self), self.origin)
+
+
 def origins_of(text: str) -> str:
     """The origin of each character."""
     return text.origins if isinstance(text, Attributed) else NOBODY * len(text)
@@ -123,11 +132,15 @@ def joined_texts(between: str, parts: Iterable[str]) -> Attributed:
 
 
 def all_of(value: Any, origin: str) -> Any:
-    """A value of JSON, all of whose texts have one origin."""
+    """A value of JSON, all of whose texts and ints have one origin."""
     if isinstance(value, str):
         return attributed(value, origin)
     if isinstance(value, dict):
         return {all_of(key, origin): all_of(member, origin) for key, member in value.items()}
+    if type(value) is int and -(1 << 63) <= value < 1 << 63:
+        number = AttributedInt(value)
+        number.origin = origin
+        return number
     return [all_of(member, origin) for member in value] if isinstance(value, list) else value
 
 

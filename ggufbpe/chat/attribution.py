@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import ChatError
 from . import string_methods as strings
 from .arguments import Arguments
-from .attributed import NOBODY, Attributed, attributed, joined_texts, origins_of
+from .attributed import NOBODY, Attributed, AttributedInt, attributed, joined_texts, origins_of
 from .functions import METHODS, Builtin, in_ascii, tojson
 from .messages import Request
 from .origins import Origins, generated
@@ -62,7 +62,7 @@ class AttributingRuntime(Runtime):
 
     def string(self, value: Value) -> str:
         written = super().string(value)
-        return written if isinstance(value, str) else _of_members(value, written)
+        return _of_members(value, written) if isinstance(value, (dict, list, tuple)) else written
 
     def text(self, value: Value) -> str:
         if isinstance(value, str):
@@ -100,6 +100,8 @@ def _of_members(value: Value, written: str) -> str:
 
 def _of_json(value: Value, written: str) -> str:
     """JSON: each text in it has its own origins, and what stands between texts of one origin has that, too."""
+    if isinstance(value, AttributedInt):
+        return str(value)
     origins, at, last = [""], 0, ""
     for text in _texts(value):
         literal = _literal(text, last or NOBODY)

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from .attributed import Attributed
+from .attributed import Attributed, AttributedInt
 
 Value: TypeAlias = Any  # None, bool, int, float, str, list, tuple, dict, or one of the classes below
 
@@ -93,6 +93,8 @@ def viewed(value: Any) -> Value:
         return value
     if kind is Attributed:
         return value if value.isascii() else value.changed(_viewed_text)
+    if kind is AttributedInt:
+        return value
     for base, made in _BASES:
         if isinstance(value, base):
             return viewed(made(value))
