@@ -907,6 +907,16 @@ def test_a_package_that_is_not_installed(
         opened(reference)
 
 
+def test_what_is_kept_opens_without_the_libraries_of_the_network(server: FarServer) -> None:
+    put_repository(server)
+    opened(HUB)
+    program = f"import sys; from ggufbpe import Tokenizer; Tokenizer.from_gguf({str(HUB)!r})"
+    program += "; print(*{'httpx', 'httpx2', 'huggingface_hub'}.intersection(sys.modules))"
+    environment = {**os.environ, "HF_ENDPOINT": server.home}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert (done.stdout, done.stderr) == ("\n", "")
+
+
 def test_a_near_file_imports_nothing_of_this_room() -> None:
     program = "import sys; from ggufbpe import Tokenizer; Tokenizer.from_gguf(sys.argv[1]).encode('Hello')"
     program += (
