@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import pickle
 import random
 import resource
 import shutil
@@ -17,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,11 +35,11 @@ from ggufbpe.corpora import chunks, encoding, shards
 from ggufbpe.corpora.byte_forms import metric
 from ggufbpe.corpora.chunks import Chunk, ChunkReader
 from ggufbpe.corpora.encode import Options, Progress, chunk_reader
-from ggufbpe.corpora.encoding import Document
 from ggufbpe.corpora.forms import FORMS
 from ggufbpe.corpora.output import EncodedCorpus
 from ggufbpe.corpora.places import ChangedError, inputs_of
 from ggufbpe.corpora.records import CorpusError, lines
+from ggufbpe.corpora.stage import EncodeStage
 
 __all__ = ["run"]  # the fixture
 
@@ -349,7 +350,7 @@ def test_reading_can_begin_at_every_place(tmp_path: Path, tok: Tokenizer) -> Non
     }.items():
         (tmp_path / name).write_bytes(content)
     inputs = inputs_of([str(tmp_path)], Counter(), "")
-    reader = chunk_reader(tok, inputs, Options(Document(), False, None, 1))
+    reader = chunk_reader(tok, inputs, Options(encoding.Document(), False, None, 1))
     whole = list(reader.chunks())
     assert {chunk.kind for chunk in whole} == {"json", "rows", "piece", "files"}
     for number, chunk in enumerate(whole):
@@ -904,3 +905,28 @@ def test_shards_that_are_none_are_said(run: Run, tmp_path: Path) -> None:
 
 def test_formats_of_the_command_are_those_there_are() -> None:
     assert tuple(FORMS) == FORMATS
+
+
+# ---- steps of what others run ---------------------------------------------------------------------------
+
+
+class Document(NamedTuple):
+    """What datatrove's has of it."""
+
+    text: str
+    metadata: dict[str, Any]
+
+
+def test_a_stage_gives_the_ids_of_shards(tok: Tokenizer) -> None:
+    stage = pickle.loads(pickle.dumps(EncodeStage(GPT2)))
+    batch = {"text": TEXTS, "id": list(range(len(TEXTS)))}
+    assert stage(batch) == {**batch, "input_ids": expected(tok)}
+    assert stage({"text": np.array(TEXTS, object)})["input_ids"] == expected(tok)
+    documents = list(stage.documents([Document(text, {}) for text in TEXTS]))
+    assert [document.metadata["input_ids"] for document in documents] == expected(tok)
+
+
+def test_a_stage_refuses_a_token_that_is_not_there(tok: Tokenizer) -> None:
+    none = {**tok.vocabulary.special_ids, "eos": None}
+    with pytest.raises(ValueError, match="no EOS token"):
+        EncodeStage(Tokenizer(tok.vocabulary._replace(special_ids=none)))
