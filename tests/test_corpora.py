@@ -557,6 +557,13 @@ def test_a_bad_record_behind_the_last_document_is_counted_after_a_stop(
     assert (found.bad_records, found.documents) == (2, len(TEXTS))
 
 
+def test_progress_comes_to_all_of_the_corpus(large: Path, tmp_path: Path, tok: Tokenizer) -> None:
+    told: list[Progress] = []
+    found = encode_corpus(large, tok, tmp_path / "out", progress=told.append)
+    assert told[-1][:4] == (found.manifest["inputs"]["bytes"],) * 2 + (found.documents, found.tokens)
+    assert sorted(told) == told
+
+
 PROGRAM = [sys.executable, "-m", "ggufbpe", "encode", "-m", str(GPT2), "--shard-size", "20000"]
 
 
@@ -886,6 +893,17 @@ def test_arguments_that_make_no_sense(
     run: Run, corpus: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     assert_error(run("encode", "-m", GPT2, corpus, "-o", tmp_path / "out", *arguments), message)
+
+
+def test_how_to_go_on_is_said(
+    run: Run, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shards.ShardsWriter, "add", stop)
+    result = run("encode", "-m", GPT2, corpus, "-o", tmp_path / "out")
+    assert (result.code, result.err.splitlines()[-1][-30:]) == (130, "and --resume goes on with them")
 
 
 def test_what_is_left_out_is_said(run: Run, tmp_path: Path) -> None:
