@@ -40,6 +40,7 @@ from ggufbpe.corpora.output import EncodedCorpus
 from ggufbpe.corpora.places import ChangedError, inputs_of
 from ggufbpe.corpora.records import CorpusError, lines
 from ggufbpe.corpora.stage import EncodeStage
+from ggufbpe.extras import NotInstalledError
 
 __all__ = ["run"]  # the fixture
 
@@ -251,6 +252,30 @@ def test_bytes_that_are_not_utf8_and_lone_surrogates_are_as_elsewhere(tmp_path: 
     found = rows(encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out"))
     texts = [b"\xed\xa0\x80 a", b"\xff b", b"c"]
     assert found == [[*tok.encode(text, add_special=False), EOS] for text in texts]
+
+
+def test_a_plain_folder_needs_no_other_package(
+    tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_folder(tmp_path / "folder")
+    write_jsonl(tmp_path / "folder" / "a.jsonl")
+    for package in ("pyarrow", "fsspec.core", "orjson", "zstandard"):
+        monkeypatch.setitem(sys.modules, package, None)
+    for form in ("megatron", "npy"):
+        found = encode_corpus(tmp_path / "folder", tok, tmp_path / form, format=form)
+        assert rows(found) == 2 * expected(tok)
+    for extra, paths, options in (
+        ("corpora", ["a.jsonl"], {"format": "parquet"}),
+        ("corpora", ["a.parquet"], {}),
+        ("corpora", ["s3://bucket/a.jsonl"], {}),
+        ("zstd", ["a.jsonl.zst"], {}),
+    ):
+        monkeypatch.chdir(tmp_path / "folder")
+        for path in paths:
+            if "://" not in path:
+                Path(path).touch()
+        with pytest.raises(NotInstalledError, match=rf"ggufbpe\[{extra}\]"):
+            encode_corpus(paths, tok, tmp_path / "none", **options)
 
 
 def test_without_orjson_the_ids_are_the_same(
