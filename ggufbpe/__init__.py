@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .corpora.check import check_corpus as check_corpus
     from .corpora.encode import encode_corpus as encode_corpus
     from .corpora.output import decode_corpus as decode_corpus
+    from .corpora.stage import EncodeStage as EncodeStage
     from .diagnosis.diagnose import diagnose as diagnose
     from .errors import ChatError as ChatError
     from .errors import CorruptMetadataError as CorruptMetadataError
@@ -55,6 +56,7 @@ __version__ = "0.1.0"
 LLAMA_CPP = "b11549"  # the state of llama.cpp that is followed
 
 _HOMES = {
+    "EncodeStage": "corpora.stage",
     "GGUFWarning": "vocab",
     "TokenAttribute": "vocab",
     "Tokenizer": "tokenizer",
@@ -80,6 +82,7 @@ __all__ = [
     "ChatError",
     "CorruptMetadataError",
     "DuplicateKeyError",
+    "EncodeStage",
     "GGUFError",
     "GGUFWarning",
     "InterruptedChangeError",

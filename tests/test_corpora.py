@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import pickle
 import random
 import resource
 import shutil
@@ -17,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,11 +35,12 @@ from ggufbpe.corpora import chunks, encoding, shards
 from ggufbpe.corpora.byte_forms import metric
 from ggufbpe.corpora.chunks import Chunk, ChunkReader
 from ggufbpe.corpora.encode import Options, Progress, chunk_reader
-from ggufbpe.corpora.encoding import Document
 from ggufbpe.corpora.forms import FORMS
 from ggufbpe.corpora.output import EncodedCorpus
 from ggufbpe.corpora.places import ChangedError, inputs_of
 from ggufbpe.corpora.records import CorpusError, lines
+from ggufbpe.corpora.stage import EncodeStage
+from ggufbpe.extras import NotInstalledError
 
 __all__ = ["run"]  # the fixture
 
@@ -252,6 +254,30 @@ def test_bytes_that_are_not_utf8_and_lone_surrogates_are_as_elsewhere(tmp_path: 
     assert found == [[*tok.encode(text, add_special=False), EOS] for text in texts]
 
 
+def test_a_plain_folder_needs_no_other_package(
+    tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_folder(tmp_path / "folder")
+    write_jsonl(tmp_path / "folder" / "a.jsonl")
+    for package in ("pyarrow", "fsspec.core", "orjson", "zstandard"):
+        monkeypatch.setitem(sys.modules, package, None)
+    for form in ("megatron", "npy"):
+        found = encode_corpus(tmp_path / "folder", tok, tmp_path / form, format=form)
+        assert rows(found) == 2 * expected(tok)
+    for extra, paths, options in (
+        ("corpora", ["a.jsonl"], {"format": "parquet"}),
+        ("corpora", ["a.parquet"], {}),
+        ("corpora", ["s3://bucket/a.jsonl"], {}),
+        ("zstd", ["a.jsonl.zst"], {}),
+    ):
+        monkeypatch.chdir(tmp_path / "folder")
+        for path in paths:
+            if "://" not in path:
+                Path(path).touch()
+        with pytest.raises(NotInstalledError, match=rf"ggufbpe\[{extra}\]"):
+            encode_corpus(paths, tok, tmp_path / "none", **options)
+
+
 def test_without_orjson_the_ids_are_the_same(
     corpus: Path, tmp_path: Path, tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,7 +375,7 @@ def test_reading_can_begin_at_every_place(tmp_path: Path, tok: Tokenizer) -> Non
     }.items():
         (tmp_path / name).write_bytes(content)
     inputs = inputs_of([str(tmp_path)], Counter(), "")
-    reader = chunk_reader(tok, inputs, Options(Document(), False, None, 1))
+    reader = chunk_reader(tok, inputs, Options(encoding.Document(), False, None, 1))
     whole = list(reader.chunks())
     assert {chunk.kind for chunk in whole} == {"json", "rows", "piece", "files"}
     for number, chunk in enumerate(whole):
@@ -554,6 +580,13 @@ def test_a_bad_record_behind_the_last_document_is_counted_after_a_stop(
             encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out", **options)
     found = encode_corpus(tmp_path / "a.jsonl", tok, tmp_path / "out", resume=True, **options)
     assert (found.bad_records, found.documents) == (2, len(TEXTS))
+
+
+def test_progress_comes_to_all_of_the_corpus(large: Path, tmp_path: Path, tok: Tokenizer) -> None:
+    told: list[Progress] = []
+    found = encode_corpus(large, tok, tmp_path / "out", progress=told.append)
+    assert told[-1][:4] == (found.manifest["inputs"]["bytes"],) * 2 + (found.documents, found.tokens)
+    assert sorted(told) == told
 
 
 PROGRAM = [sys.executable, "-m", "ggufbpe", "encode", "-m", str(GPT2), "--shard-size", "20000"]
@@ -887,6 +920,17 @@ def test_arguments_that_make_no_sense(
     assert_error(run("encode", "-m", GPT2, corpus, "-o", tmp_path / "out", *arguments), message)
 
 
+def test_how_to_go_on_is_said(
+    run: Run, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shards.ShardsWriter, "add", stop)
+    result = run("encode", "-m", GPT2, corpus, "-o", tmp_path / "out")
+    assert (result.code, result.err.splitlines()[-1][-30:]) == (130, "and --resume goes on with them")
+
+
 def test_what_is_left_out_is_said(run: Run, tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_bytes(BAD)
     out = tmp_path / "out"
@@ -904,3 +948,28 @@ def test_shards_that_are_none_are_said(run: Run, tmp_path: Path) -> None:
 
 def test_formats_of_the_command_are_those_there_are() -> None:
     assert tuple(FORMS) == FORMATS
+
+
+# ---- steps of what others run ---------------------------------------------------------------------------
+
+
+class Document(NamedTuple):
+    """What datatrove's has of it."""
+
+    text: str
+    metadata: dict[str, Any]
+
+
+def test_a_stage_gives_the_ids_of_shards(tok: Tokenizer) -> None:
+    stage = pickle.loads(pickle.dumps(EncodeStage(GPT2)))
+    batch = {"text": TEXTS, "id": list(range(len(TEXTS)))}
+    assert stage(batch) == {**batch, "input_ids": expected(tok)}
+    assert stage({"text": np.array(TEXTS, object)})["input_ids"] == expected(tok)
+    documents = list(stage.documents([Document(text, {}) for text in TEXTS]))
+    assert [document.metadata["input_ids"] for document in documents] == expected(tok)
+
+
+def test_a_stage_refuses_a_token_that_is_not_there(tok: Tokenizer) -> None:
+    none = {**tok.vocabulary.special_ids, "eos": None}
+    with pytest.raises(ValueError, match="no EOS token"):
+        EncodeStage(Tokenizer(tok.vocabulary._replace(special_ids=none)))

@@ -112,6 +112,10 @@ def run(arguments: argparse.Namespace) -> int:
                 report=told.report,
                 progress=told.show,
             )
+    except (KeyboardInterrupt, SystemExit):
+        told.bar.clear()
+        _output.note("ggufbpe: stopped; the shards that are finished stay, and --resume goes on with them")
+        raise
     finally:
         told.bar.clear()
     if arguments.json:

@@ -45,8 +45,9 @@ class ShardsWriter:
         # What is being put in its place while the next shard is written: the disk takes its time.
         self._finishing: Future[None] | None = None
         self._finisher = ThreadPoolExecutor(1, "ggufbpe-shards")
-        self.documents = sum(shard.documents for shard in state.shards)
-        self.tokens = sum(shard.tokens for shard in state.shards)
+        self._finished_documents = sum(shard.documents for shard in state.shards)
+        self._finished_tokens = sum(shard.tokens for shard in state.shards)
+        self._opened = self._opened_bytes = 0  # tokens and bytes of a document that has not ended
         self._bad = self._tail_bad = 0  # records of this shard, and those behind its last document so far
         self._writer: ShardWriter | None = None
         self._begin([self._numpy.array(state.carry, self._dtype)])
@@ -57,6 +58,16 @@ class ShardsWriter:
         self._carried = self._taken = sum(map(len, self._carry))  # tokens that came to this shard
         self._written = 0  # of them
         self._rows = self._shard_documents = self._bytes = 0
+
+    @property
+    def documents(self) -> int:
+        """How many documents have come so far, those of earlier runs too."""
+        return self._finished_documents + self._shard_documents
+
+    @property
+    def tokens(self) -> int:
+        """And how many ids were written."""
+        return self._finished_tokens + self._written
 
     # ---- documents ----------------------------------------------------------------------------------
 
@@ -97,8 +108,6 @@ class ShardsWriter:
         if self._layout.window is None:
             self._the_writer().end(lengths)
             self._rows += stop - start
-
-    _opened = _opened_bytes = 0  # tokens and bytes of a document that has not ended
 
     def _open(self, ids: list[npt.NDArray[Any]], size: int) -> None:
         count = sum(map(len, ids))
@@ -151,8 +160,8 @@ class ShardsWriter:
             carried=self._carried,
             files=[],
         )
-        self.documents += shard.documents
-        self.tokens += shard.tokens
+        self._finished_documents += shard.documents
+        self._finished_tokens += shard.tokens
         self._bad = 0
         self._number += 1
         self._begin(self._carry)
