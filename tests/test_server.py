@@ -277,6 +277,10 @@ def test_explain_is_that_of_the_package(app: Application) -> None:
     assert ask(app, "/v1/explain", {"text": "Hello 者"}).json == explain(GPT2, "Hello 者").to_dict()
 
 
+def test_explain_of_a_chat_is_that_of_the_package(app: Application) -> None:
+    assert ask(app, "/v1/explain", CHAT).json == json.loads(json.dumps(explain(GPT2, CHAT).to_dict()))
+
+
 def test_why_not_is_that_of_the_package(app: Application) -> None:
     expected = why_not(GPT2, "Hello world", "Hell").to_dict()
     answer = ask(app, "/v1/explain", {"text": "Hello world", "why_not": "Hell"})
@@ -313,6 +317,7 @@ def test_count(app: Application) -> None:
         ("/v1/count", [], 400, "the body must be an object, but is array"),
         ("/v1/explain", {}, 400, "'text' is required and must be a string"),
         ("/v1/explain", {"text": "a" * 70_000}, 413, "the text has 70000 bytes; the server takes 16384 here"),
+        ("/v1/explain", {"messages": 5}, 400, "Expected 'messages' to be an array"),
         ("/v1/explain", {"text": "a", "why_not": ""}, 400, "the piece is empty: give the text of a token"),
         ("/v1/diff", {"models": ["gpt2"]}, 400, "'models' must be an array of two names"),
         (

@@ -75,7 +75,7 @@ _ALL = (
         "/v1/explain",
         own.explain_answer,
         False,
-        ({"text": "Hello"}, {"text": "Hello", "why_not": "He"}),
+        ({"text": "Hello"}, {"text": "Hello", "why_not": "He"}, _CHAT),
         is_long=True,
     ),
     Endpoint(

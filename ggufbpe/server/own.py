@@ -16,6 +16,7 @@ from ..trace.why_not import why_not
 from ..verification.diff import diff
 from .failures import RequestError, too_large
 from .fields import dict_of, given_flag, given_texts, ids_of, required_text
+from .llama_server import prompt_of
 from .models import Models
 
 MOST_TEXTS = 4096  # in one request
@@ -34,18 +35,24 @@ def count_answer(models: Models, body: Any) -> dict[str, Any]:
 
 
 def explain_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/explain`: the way of `text` to its ids, as `ggufbpe explain --json`.
+    """`/v1/explain`: the way of `text`, or of the chat in `messages`, to its ids, as `ggufbpe explain --json`.
 
-    With `why_not`, a piece, it says why that is not among the tokens.
+    With `why_not`, a piece, it says why that is not among the tokens of the text.
     """
     given = dict_of(body)
-    text = _bounded(required_text(given, "text"), MOST_TRACED)
     flags = _flags(given)
+    if "messages" in given:
+        tokenizer = models.of(body)
+        _bounded(len(prompt_of(tokenizer, given)), MOST_TRACED)
+        return explain(tokenizer, given).to_dict()
+    text = _bounded_text(required_text(given, "text"), MOST_TRACED)
     piece = required_text(given, "why_not") if "why_not" in given else None
     tokenizer = models.of(body)
-    if piece is None:
-        return explain(tokenizer, text, **flags).to_dict()
-    return why_not(tokenizer, text, piece, **flags).to_dict()
+    if piece is not None:
+        return why_not(tokenizer, text, piece, **flags).to_dict()
+    return explain(
+        tokenizer, text, add_special=flags["add_special"], parse_special=flags["parse_special"]
+    ).to_dict()
 
 
 def diff_answer(models: Models, body: Any) -> dict[str, Any]:
@@ -55,7 +62,7 @@ def diff_answer(models: Models, body: Any) -> dict[str, Any]:
     if not isinstance(names, list) or len(names) != 2 or not all(isinstance(name, str) for name in names):
         raise RequestError(400, "'models' must be an array of two names")
     texts = given_texts(given, "texts", MOST_TEXTS) if "texts" in given else []
-    _bounded("".join(texts), MOST_SEARCHED)
+    _bounded_text("".join(texts), MOST_SEARCHED)
     a, b = (models.named(models.known(name)) for name in names)
     return diff(a, b, texts).to_dict()
 
@@ -66,7 +73,7 @@ def diagnose_answer(models: Models, body: Any) -> dict[str, Any]:
     `others` are names of models that the ids may come from.
     """
     given = dict_of(body)
-    text = _bounded(required_text(given, "text"), MOST_SEARCHED)
+    text = _bounded_text(required_text(given, "text"), MOST_SEARCHED)
     ids = ids_of(given.get("ids"))
     if len(ids) > MOST_SEARCHED:
         raise too_large(f"there are {len(ids)} ids; the server takes {MOST_SEARCHED} here")
@@ -79,8 +86,11 @@ def _flags(body: dict[str, Any]) -> dict[str, bool]:
     return {name: given_flag(body, name, True) for name in ("add_special", "parse_special")}
 
 
-def _bounded(text: str, most: int) -> str:
-    size = len(text) if text.isascii() else len(text.encode())
+def _bounded_text(text: str, most: int) -> str:
+    _bounded(len(text) if text.isascii() else len(text.encode()), most)
+    return text
+
+
+def _bounded(size: int, most: int) -> None:
     if size > most:
         raise too_large(f"the text has {size} bytes; the server takes {most} here")
-    return text
