@@ -6,8 +6,8 @@ Tokenizer or path, str or bytes or path -> [this file] -> verify, diagnose, diff
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
 
 from .errors import printable
 from .tokenizer import Text, Tokenizer
@@ -15,6 +15,7 @@ from .wording import short_names
 
 Model = Tokenizer | str | os.PathLike[str]
 TextOrPath = Text | os.PathLike[str]
+ChatOrBody = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 def tokenizer_of(model: Model) -> Tokenizer:
@@ -57,3 +58,8 @@ def text_of(text: TextOrPath) -> bytes:
         with open(text, "rb") as file:
             return file.read()
     return text.encode() if isinstance(text, str) else bytes(memoryview(text))
+
+
+def request_body(chat: ChatOrBody) -> dict[str, Any]:
+    """The body of a request out of a chat: of messages, or of a body as it is."""
+    return dict(chat) if isinstance(chat, Mapping) else {"messages": list(chat)}
