@@ -6,8 +6,8 @@ Tokenizer, path or name; str, bytes or path -> [this file] -> verify, diagnose, 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
 
 from .by_name import Found
 from .errors import printable
@@ -16,6 +16,7 @@ from .wording import short_names
 
 Model = Tokenizer | str | os.PathLike[str]
 TextOrPath = Text | os.PathLike[str]
+ChatOrBody = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 def tokenizer_of(model: Model) -> Tokenizer:
@@ -58,3 +59,8 @@ def text_of(text: TextOrPath) -> bytes:
         with open(text, "rb") as file:
             return file.read()
     return text.encode() if isinstance(text, str) else bytes(memoryview(text))
+
+
+def request_body(chat: ChatOrBody) -> dict[str, Any]:
+    """The body of a request out of a chat: of messages, or of a body as it is."""
+    return dict(chat) if isinstance(chat, Mapping) else {"messages": list(chat)}

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,6 +21,7 @@ sys.path[:0] = [
 ]  # the makers of the fixtures also read them
 
 import mending  # noqa: E402 - it needs the scripts, too
+from reference import NotPreparedError, llama_server_command  # noqa: E402
 
 mending.watch_everything()
 
@@ -55,6 +59,14 @@ def missing(what: str) -> NoReturn:
     pytest.skip(what)
 
 
+def prepared(what: Callable[..., Path], *arguments: str) -> Path:
+    """Something of the reference, or no test."""
+    try:
+        return what(*arguments)
+    except NotPreparedError as error:
+        missing(str(error))
+
+
 @pytest.fixture(scope="session")
 def gpt2_path() -> Path:
     """GPT-2's vocabulary, which comes with the package."""
@@ -65,6 +77,32 @@ def gpt2_path() -> Path:
 def raw_utf8_path() -> Path:
     """The small vocabulary in raw UTF-8, for the names that do not byte-encode."""
     return RAW_UTF8
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a real llama-server with GPT-2's vocabulary and random weights."""
+    from make_tiny_model import make_tiny_model  # with numpy
+
+    command = prepared(llama_server_command)
+    folder = tmp_path_factory.mktemp("server")
+    model = make_tiny_model(folder / "tiny.gguf")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    arguments = ["-m", str(model), "--host", "127.0.0.1", "--port", str(port), "-c", "64", "-t", "1"]
+    with (folder / "log").open("wb") as log:
+        running = subprocess.Popen([str(command), *arguments], stdout=log, stderr=log)
+        try:
+            end = time.monotonic() + 60
+            while b"listening on" not in (folder / "log").read_bytes():
+                assert running.poll() is None, (folder / "log").read_text(errors="replace")[-2000:]
+                assert time.monotonic() < end, "llama-server does not start"
+                time.sleep(0.05)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            running.kill()
+            running.wait()
 
 
 @pytest.fixture(autouse=True)

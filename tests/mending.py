@@ -18,6 +18,7 @@ import os
 import re
 import shlex
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import lru_cache, wraps
@@ -157,8 +158,9 @@ def _noting(write: Callable[..., Path]) -> Callable[..., Path]:
 
 def _watched_diagnose(diagnose: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(diagnose)
-    def watched(model: Any, text: Any, ids: Iterable[int], **options: Any) -> Any:
-        tokenizer, text, given = tokenizer_of(model), text_of(text), list(ids)
+    def watched(model: Any, text: Any = None, ids: Any = None, **options: Any) -> Any:
+        tokenizer, text = tokenizer_of(model), text if text is None else text_of(text)
+        given = ids if ids is None else list(ids)
         found = diagnose(tokenizer, text, given, **options)
         with watch.busy() as is_watched:
             if is_watched and any(item.fix for item in found.explanations) and is_as_its_file(tokenizer):
@@ -169,7 +171,7 @@ def _watched_diagnose(diagnose: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _left_by_diagnose(
-    diagnose: Callable[..., Any], tokenizer: Tokenizer, text: bytes, ids: list[int], options: Any, found: Any
+    diagnose: Callable[..., Any], tokenizer: Tokenizer, text: bytes | None, ids: Any, options: Any, found: Any
 ) -> Iterator[str]:
     """The fixes after which the model does not give the ids, but for causes that are not in the file."""
     path = tokenizer.vocabulary.path
@@ -179,7 +181,7 @@ def _left_by_diagnose(
         elsewhere = {cause.id for cause in item.causes if not COMMAND.search(cause.fix)}
         with tempfile.TemporaryDirectory() as folder:
             fixed = done(item.fix, folder)
-            again = fixed and diagnose(Tokenizer(load_vocabulary(fixed)), text, ids, **options)
+            again = fixed and diagnose(_of_file(fixed), text, ids, **options)
             left = again and [
                 {cause.id for cause in each.causes} for each in again.explanations if each.explains == 1
             ]
@@ -246,9 +248,18 @@ def is_as_its_file(tokenizer: Tokenizer) -> bool:
     except GGUFError:
         return False
     aside = {"tokens": (), "token_to_id": {}, "merges": (), "warnings": ()}
+    if tokenizer.chat_templates and tokenizer.chat_templates != _of_file(own.path).chat_templates:
+        return False
     return opened._replace(**aside) == own._replace(**aside) and all(
         len(one) == len(other) for one, other in ((opened.tokens, own.tokens), (opened.merges, own.merges))
     )
+
+
+def _of_file(path: str | Path) -> Tokenizer:
+    """The tokenizer of a file with its chat templates, without what it warns of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return Tokenizer.from_gguf(path)
 
 
 @lru_cache(maxsize=4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -15,13 +16,14 @@ from hypothesis import strategies as st
 from reference import NotPreparedError, vocabulary, with_pre
 from synthetic import bounded, gpt2_vocabulary
 
-from ggufbpe import GGUFWarning, Tokenizer
+from ggufbpe import GGUFWarning, Tokenizer, diff
 from ggufbpe.cli import main
 from ggufbpe.gguf.constants import TokenizerKey
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS
 from ggufbpe.verification import stretches
 from ggufbpe.verification.align import Placed
 from ggufbpe.verification.side_by_side import compare
+from ggufbpe.verification.template_diff import template_differences
 from ggufbpe.verification.vocabulary_diff import _out_of_order, vocabulary_differences
 from ggufbpe.views.compare_lines import shown_lines
 from ggufbpe.vocab import CONTROL, NORMAL, USER_DEFINED, Vocabulary, load_vocabulary
@@ -154,6 +156,78 @@ def test_the_fewest_merges_are_out_of_order(numbers: list[int]) -> None:
     assert len(rest) == longest
 
 
+# ---- chat templates -------------------------------------------------------------------------------------
+
+OWN = "{% for m in messages %}\n[{{ m.role }}] {{ m.content }}\n{% endfor %}"
+TEMPLATES: dict[str, tuple[dict[str, str], dict[str, str], list[tuple[str, int]]]] = {
+    # the templates of both by name, and the differences with their numbers
+    "none": ({}, {}, []),
+    "the same": ({"": OWN}, {"": OWN}, []),
+    "only in one": ({"": OWN}, {}, [("template_only_a", 1), ("prompts", 4)]),
+    "only in the other": ({"": OWN}, {"": OWN, ".tool_use": "x"}, [("template_only_b", 1), ("prompts", 1)]),
+    "another line": (
+        {"": OWN},
+        {"": OWN.replace("[{{ m.role }}]", "[{{ m.role|upper }}]")},
+        [("template", 2), ("prompts", 4)],
+    ),
+    "a refusal": (
+        {"": OWN},
+        {"": OWN + "{% if messages|length > 2 %}{{ raise_exception('three') }}{% endif %}"},
+        [("template", 2), ("prompts", 1)],
+    ),
+    "only another spelling": ({"": OWN}, {"": OWN.replace("m.", "m .")}, [("template", 2), ("prompts", 0)]),
+    "one long line": (
+        {"": "{{ messages[0].content }}" * 20},
+        {"": "{{ messages[0].content }}" * 19 + "!"},
+        [("template", 2), ("prompts", 4)],
+    ),
+}
+
+
+def with_templates(named: dict[str, str]) -> Tokenizer:
+    return Tokenizer.from_gguf(GPT2).with_overrides(
+        {f"tokenizer.chat_template{name}": source for name, source in named.items()}
+    )
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_differences_of_templates(name: str) -> None:
+    one, other, expected = TEMPLATES[name]
+    found = diff(with_templates(one), with_templates(other)).sections["templates"]
+    assert [(difference.id, difference.number) for difference in found] == expected
+
+
+def test_what_a_template_does_to_prompts() -> None:
+    one, other, _ = TEMPLATES["another line"]
+    a, b = with_templates(one), with_templates(other)
+    template, prompts = template_differences(a, b, ("a", "b"))
+    assert template.lines[1:] == (
+        " {% for m in messages %}",
+        "-[{{ m.role }}] {{ m.content }}",
+        "+[{{ m.role|upper }}] {{ m.content }}",
+        " {% endfor %}",
+    )
+    assert prompts.lines[:2] == (
+        "user: 10 tokens in a, 10 tokens in b",
+        "  at byte 1: 'user] What is 2 + 2?\\n' and 'USER] What is 2 + 2?\\n'",
+    )
+
+
+def test_whole_templates_are_in_json() -> None:
+    one, other, _ = TEMPLATES["another line"]
+    found = diff(with_templates(one), with_templates(other)).to_dict()["templates"]
+    [example] = found[0]["examples"]
+    assert (example["a"], example["b"], "lines" in found[0]) == (one[""], other[""], False)
+
+
+def test_templates_without_jinja2(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    found = diff(with_templates({"": "never prepared"}), with_templates({"": "nor this"})).sections[
+        "templates"
+    ]
+    assert "pip install 'ggufbpe[chat]'" in found[-1].what
+
+
 # ---- the command ----------------------------------------------------------------------------------------
 
 
@@ -170,7 +244,7 @@ def other(tmp_path: Path) -> Path:
 
 def test_exit_codes(other: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", str(GPT2), str(GPT2)]) == 0
-    assert capfd.readouterr().out == "the vocabularies are the same\n"
+    assert capfd.readouterr().out == "the vocabularies and chat templates are the same\n"
     assert main(["diff", str(GPT2), str(other)]) == 1
     assert "pre-tokenizer: gpt-2 in gpt2, qwen2 in other" in capfd.readouterr().out
     for arguments in (

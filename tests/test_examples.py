@@ -84,7 +84,8 @@ MEASURING = of("performance.md", "python scripts/reference.py")
 BY_MANUALS = of("stats.md", "ggufbpe stats -m gpt-2.gguf -m llama-3.gguf")
 BY_HUB = of("models", "ggufbpe models --remote")
 IN_FISH = of("completion", "ggufbpe completion fish")
-BY_SERVER = of("verify", "ggufbpe verify -m model.gguf --against server")
+BY_SERVER = of("verify", "ggufbpe verify -m model.gguf --against server:http://127.0.0.1:8080 --stdin")
+CHATS_BY_SERVER = of("verify", "ggufbpe verify -m model.gguf --against server:http://127.0.0.1:8080 --chat")
 NOT_RUN = {
     RUN_BY_CI: "the first sets up .venv and the second runs the tests, as .ci/run does",
     MEASURING: "it takes an hour of an idle machine",
@@ -92,6 +93,7 @@ NOT_RUN = {
     BY_HUB: "no hub is asked in tests; test_names.py has one of its own",
     IN_FISH: "this is no bash",
     BY_SERVER: "no llama-server listens there; test_oracles.py starts one",
+    CHATS_BY_SERVER: "the same; test_verify_chats.py asks it",
 }
 SERVED = [e for e in EXAMPLES if e.kind == "sh" and e.text.startswith(("ggufbpe serve", "curl "))]
 """Servers, which end when they are told to, and what they are asked."""
@@ -231,8 +233,14 @@ OTHER_FILES = {  # examples that speak of another model than the one that is the
     of("import", "ggufbpe import tokenizer.json --pre"): ("tokenizer.json", "llama-bpe"),
 }
 CODES = {
-    of("diagnose", 'ggufbpe diagnose -m model.gguf -p "Hello world"'): 1
-}  # the ids are Llama 3's, not GPT-2's
+    of(
+        "diagnose", 'ggufbpe diagnose -m model.gguf -p "Hello world"'
+    ): 1,  # the ids are Llama 3's, not GPT-2's
+    of(
+        "diagnose", "ggufbpe diagnose -m model.gguf --chat messages.json --ids"
+    ): 1,  # the ids of the text alone
+    of("diagnose", "ggufbpe diagnose -m model.gguf --chat messages.json --tools"): 1,  # the text alone
+}
 
 
 def prepare(example: Example, folder: Path) -> None:
@@ -379,7 +387,8 @@ def test_table_of_manuals_has_the_columns_of_today(folder: Path) -> None:
         assert columns[0] == columns[1]
 
 
-def test_no_server_listens(folder: Path) -> None:
-    ran = run(BY_SERVER.text, folder)
+@pytest.mark.parametrize("example", [BY_SERVER, CHATS_BY_SERVER], ids=named)
+def test_no_server_listens(example: Example, folder: Path) -> None:
+    ran = run(example.text, folder)
     assert ran.returncode == 2
     assert "127.0.0.1:8080" in ran.stderr

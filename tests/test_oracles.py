@@ -7,8 +7,6 @@ import importlib.util
 import json
 import os
 import shutil
-import socket
-import subprocess
 import sys
 import threading
 import time
@@ -19,13 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GPT2, missing
-from make_tiny_model import make_tiny_model
+from conftest import GPT2, missing, prepared
 from reference import (
     TOKENIZERS_1,
     NotPreparedError,
     library_is_installed,
-    llama_server_command,
     llama_tokenize_command,
     newer_packages,
     tokenizers_1,
@@ -65,14 +61,6 @@ def gpt2() -> Tokenizer:
 
 def opened(given: str, model: Path = GPT2, seconds: float = 30.0) -> Oracle:
     return open_oracle(given, str(model), Tokenizer(load_vocabulary(model)), seconds)
-
-
-def prepared(what: Callable[..., Path], *arguments: str) -> Path:
-    """Something of the reference, or no test."""
-    try:
-        return what(*arguments)
-    except NotPreparedError as error:
-        missing(str(error))
 
 
 def needs(package: str) -> None:
@@ -215,30 +203,6 @@ def test_llama_tokenize_says_why_it_cannot_take_a_model(tmp_path: Path) -> None:
     # What it says itself follows, if anything: the command often ends before its log is written.
     with pytest.raises(OracleError, match=r"cannot take this model \(exit code 1\): .+"):
         open_oracle(f"llama-tokenize:{command}", str(broken), Tokenizer.from_gguf(GPT2), 30)
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a real llama-server with GPT-2's vocabulary and random weights."""
-    command = prepared(llama_server_command)
-    folder = tmp_path_factory.mktemp("server")
-    model = make_tiny_model(folder / "tiny.gguf")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    arguments = ["-m", str(model), "--host", "127.0.0.1", "--port", str(port), "-c", "64", "-t", "1"]
-    with (folder / "log").open("wb") as log:
-        running = subprocess.Popen([str(command), *arguments], stdout=log, stderr=log)
-        try:
-            end = time.monotonic() + 60
-            while b"listening on" not in (folder / "log").read_bytes():
-                assert running.poll() is None, (folder / "log").read_text(errors="replace")[-2000:]
-                assert time.monotonic() < end, "llama-server does not start"
-                time.sleep(0.05)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            running.kill()
-            running.wait()
 
 
 def test_server_gives_gpt2s_ids(server: str, gpt2: Tokenizer) -> None:

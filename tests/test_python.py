@@ -297,7 +297,7 @@ REPRS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "diff": (
         lambda: ggufbpe.diff("a.gguf", "b.gguf"),
-        "<Differences of a and b: 3 differences of the vocabularies>",
+        "<Differences of a and b: 3 differences of vocabularies and chat templates>",
     ),
     "stats": (lambda: ggufbpe.stats("a.gguf", ["a"]), "<Stats of a: 1 text, 1 group>"),
     "patterns": (lambda: ggufbpe.patterns("llama-bpe"), "<Patterns of llama-bpe: 1>"),

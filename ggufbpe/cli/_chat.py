@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..tokenizer import Tokenizer
@@ -23,6 +23,17 @@ def body_of_file(path: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """The body of a request out of a JSON file, "-" for standard input, with the tools of `--tools`."""
     name = "standard input" if path == "-" else path
     return with_tools(chat_json(read_stdin() if path == "-" else read_file(path), name), arguments)
+
+
+def bodies_of_file(path: str, arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The chats of a file, each with its place: one, or one a line in a file named .jsonl or .ndjson."""
+    if path == "-" or not path.endswith((".jsonl", ".ndjson")):
+        yield ("standard input" if path == "-" else path), body_of_file(path, arguments)
+        return
+    for number, line in enumerate(read_file(path).split(b"\n"), 1):
+        if line.strip():
+            where = f"{path}, line {number}"
+            yield where, with_tools(chat_json(line, where), arguments)
 
 
 def with_tools(found: Any, arguments: argparse.Namespace) -> dict[str, Any]:

@@ -7,13 +7,16 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..by_name import Found
 from ..diagnosis.agreement import AS_COMMAND, SAID_OF, agreeing_share, first_difference
 from ..diagnosis.causes import Diagnosis, Explanation
 from ..diagnosis.diagnose import diagnose
 from ..escapes import process_escapes
+from ..oracles.chats import Prompt, Refused, answered
 from ..oracles.recorded import parse_ids
 from ..tokenizer import Tokenizer
 from ..views import terminal
+from ..wording import counted
 from . import _output
 from ._arguments import (
     Parser,
@@ -26,6 +29,7 @@ from ._arguments import (
     model_paths,
     overrides_of,
 )
+from ._chat import add_chat_flags, body_of_file, template_of
 from ._input import read_file, read_stdin, read_text, settle_stdin
 
 if TYPE_CHECKING:
@@ -45,6 +49,10 @@ text, then those that change the model.
 what llama-tokenize and llama-server print. The text is taken as it is; backslash escapes are read only with \
 --escape. A second -m is another model that the ids may come from.
 
+--chat takes a chat in place of the text, messages or the body of a request as `ggufbpe chat` takes them, and with it \
+either the ids or --expected-prompt, the prompt that another tool made. Then other templates are tried, BOS twice or \
+missing, the generation prompt, tools, thinking, the date, the system message, and jinja2 as transformers runs it.
+
 Where the model adds EOS and no BOS, the command llama-tokenize (and `ggufbpe tokenize`) adds neither, and the \
 function llama_tokenize (and `Tokenizer.encode`) adds EOS. Ids of either kind count as the model's; the output says \
 which kind they are.
@@ -55,6 +63,8 @@ examples:
   ggufbpe diagnose -m model.gguf -p "Hello world" --ids "[9906, 1917]"
   ggufbpe diagnose -m model.gguf -f prompt.txt --ids recorded.json
   ggufbpe diagnose -m model.gguf -m other.gguf -f prompt.txt --ids recorded.json --json
+  ggufbpe diagnose -m model.gguf --chat messages.json --ids recorded.json
+  ggufbpe diagnose -m model.gguf --chat messages.json --tools tools.json --expected-prompt prompt.txt
   ggufbpe tokenize -m model.gguf -f prompt.txt --no-escape --ids | ggufbpe diagnose -m model.gguf -f prompt.txt --ids -
   llama-tokenize -m model.gguf -f prompt.txt --no-escape --ids | ggufbpe diagnose -m model.gguf -f prompt.txt --ids -"""
 
@@ -73,6 +83,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")
     parser.add_argument("--ids", metavar="FILE_OR_LIST", help="the ids: a file, - or a list such as [1, 2]")
+    parser.add_argument("--chat", metavar="FILE", help="a chat in place of the text")
+    parser.add_argument(
+        "--expected-prompt", metavar="FILE", help="the prompt that was expected of the chat, in place of ids"
+    )
+    add_chat_flags(parser)
     parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in the text")
     add_special_flags(parser)
     parser.add_argument("--json", action="store_true", help="print one object: match, explanations")
@@ -80,12 +95,11 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.chat is not None or arguments.expected_prompt is not None:
+        return _run_chat(arguments)
     text = _given_text(arguments)
     ids = _given_ids(arguments.ids)
-    model, *others = model_paths(arguments)
-    tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
-    if tokenizer.vocabulary.path == default_model():  # a fix must not name a file of the package
-        tokenizer = Tokenizer(tokenizer.vocabulary._replace(path=""))
+    tokenizer, others = _models(arguments)
     text = process_escapes(text) if arguments.escape else text
     flags = {"add_special": not arguments.no_bos, "parse_special": arguments.parse_special}
     found = diagnose(tokenizer, text, ids, others=others, **flags)
@@ -100,6 +114,57 @@ def run(arguments: argparse.Namespace) -> int:
         for line in drawn(parts, _output.use_color(arguments.color), width):
             _output.write(f"{line}\n".encode("utf-8", "replace"))
     return EXIT_MATCH if found.match else EXIT_DIFFERENT
+
+
+def _models(arguments: argparse.Namespace) -> tuple[Tokenizer, list[str | Found]]:
+    model, *others = model_paths(arguments)
+    tokenizer = Tokenizer.from_gguf(model, overrides=overrides_of(arguments))
+    if tokenizer.vocabulary.path == default_model():  # a fix must not name a file of the package
+        tokenizer = Tokenizer(tokenizer.vocabulary._replace(path=""))
+    return tokenizer, others
+
+
+def _run_chat(arguments: argparse.Namespace) -> int:
+    _check_chat(arguments)
+    body, template = body_of_file(arguments.chat, arguments), template_of(arguments)
+    source = arguments.expected_prompt
+    expected = None if source is None else read_stdin() if source == "-" else read_file(source)
+    ids = None if arguments.ids is None else _given_ids(arguments.ids)
+    tokenizer, others = _models(arguments)
+    found = diagnose(
+        tokenizer, None, ids, others=others, chat=body, expected_prompt=expected, chat_template=template
+    )
+    if arguments.json:
+        _output.write(terminal.json_bytes(found.to_dict()))
+    else:
+        from ..views.drawing import drawn
+
+        width = _output.terminal_width() or 100
+        ours = answered(tokenizer, body, template)
+        if isinstance(ours, Refused):
+            parts = _refused(ours, found)
+        elif expected is not None:
+            parts = _prompt_parts(ours, Prompt(expected), found)
+        else:
+            parts = _parts(tokenizer, tokenizer.encode(ours.text), ids or [], found, width)
+        for line in drawn(parts, _output.use_color(arguments.color), width):
+            _output.write(f"{line}\n".encode("utf-8", "replace"))
+    return EXIT_MATCH if found.match else EXIT_DIFFERENT
+
+
+def _check_chat(arguments: argparse.Namespace) -> None:
+    if arguments.chat is None:
+        raise UsageError("--expected-prompt is of a chat: give --chat with its messages")
+    if (arguments.ids is None) == (arguments.expected_prompt is None):
+        raise UsageError("--chat goes with --ids or --expected-prompt: one of them")
+    if arguments.prompt is not None or arguments.file is not None or arguments.stdin:
+        raise UsageError("one text or one chat: --chat goes without -p, -f and --stdin")
+    if arguments.no_bos or not arguments.parse_special or arguments.escape:
+        raise UsageError(
+            "--chat goes with special tokens, as llama-server adds and parses them, and without -e"
+        )
+    if [arguments.chat, arguments.ids, arguments.expected_prompt].count("-") > 1:
+        raise UsageError("only one of them can come from standard input")
 
 
 def _given_text(arguments: argparse.Namespace) -> bytes:
@@ -144,11 +209,45 @@ def _parts(
     yield Text.assemble(("no match", "bold red"), text)
     yield _row(tokenizer, "model", ours, at, width)
     yield _row(tokenizer, "given", theirs, at, width)
+    yield from _explanations(found, "all ids")
+
+
+def _prompt_parts(ours: Prompt, theirs: Prompt, found: Diagnosis) -> Iterator[RenderableType]:
+    """The verdict on a prompt, both around the first byte that differs, and the explanations."""
+    from rich.text import Text
+
+    from ..views.chat_words import prompts_around
+    from ..views.drawing import beside
+
+    if found.match:
+        yield Text.assemble(
+            ("match", "green"), f": the model gives this prompt of {counted(len(ours.text), 'byte')}"
+        )
+        return
+    where, *sides = prompts_around(ours.text, theirs.text)
+    yield Text.assemble(
+        ("no match", "bold red"), f": the model gives another prompt; they part {where} bytes"
+    )
+    for name, (before, differs, behind) in zip(("model", "given"), sides):
+        yield beside(f"  {name}  ", Text.assemble(before, (differs, "bold red"), behind))
+    yield from _explanations(found, "the whole prompt")
+
+
+def _refused(ours: Refused, found: Diagnosis) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    reason = terminal.one_line(str(ours))
+    yield Text.assemble(("no match", "bold red"), f": the chat is refused, by llama-server as well: {reason}")
+    yield from _explanations(found, "all of it")
+
+
+def _explanations(found: Diagnosis, of: str) -> Iterator[RenderableType]:
+    """As many explanations as are listed; `of` is what they explain."""
     distinct = {_but_for_the_family(each): each for each in reversed(found.explanations)}
     shown = [each for each in found.explanations if each is distinct[_but_for_the_family(each)]][:_LISTED]
     for number, explanation in enumerate(shown, 1):
         yield ""
-        yield from _explanation(number, explanation)
+        yield from _explanation(number, explanation, of)
     if len(found.explanations) > len(shown):
         yield ""
         more = f"… {len(found.explanations) - len(shown)} more"
@@ -171,13 +270,13 @@ def _row(tokenizer: Tokenizer, label: str, ids: list[int], at: int, width: int) 
     return line.append("  …" if at + _SHOWN < len(ids) else "  (end)")
 
 
-def _explanation(number: int, explanation: Explanation) -> Iterator[RenderableType]:
+def _explanation(number: int, explanation: Explanation, of: str) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from ..views.drawing import beside, styled, uncut
 
     names = " + ".join(cause.id for cause in explanation.causes)
-    explains = "explains all ids" if explanation.explains == 1 else f"{_percent(explanation.explains)} agree"
+    explains = f"explains {of}" if explanation.explains == 1 else f"{_percent(explanation.explains)} agree"
     if names == "unknown":
         explains = f"{_percent(explanation.explains)} agree as it is"
     yield Text.assemble((f"{number}. {names}", "bold"), f": {explains}")

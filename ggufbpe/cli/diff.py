@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Compare the tokenizers of two models: tokens, types, merges, flags, special ids and pre-tokenizer, all after \
-llama.cpp's loading rules. Tokens are compared by their text. With texts, also where the two encode them \
+llama.cpp's loading rules, and the chat templates. Tokens are compared by their text; where templates differ, \
+a few small chats show what that does to prompts. With texts, also where the two encode them \
 differently, and why; that then comes first, and the differences of the vocabularies are only counted.
 
 The exit code is 0 if they are the same, 1 if anything differs, 2 if they could not be compared."""
@@ -48,8 +49,11 @@ _SECTIONS = {
     "flags": "flags",
     "special": "special tokens",
     "pre": "pre-tokenizer",
+    "templates": "chat templates",
 }
 _SHOWN, _ALL = 5, 100  # examples of each difference
+_LINES_OF_TEMPLATE = 20  # in place of the first
+_LINE = 160  # characters of one
 _WIDTH = 100
 
 
@@ -112,7 +116,7 @@ def _parts(found: Differences, examples: int) -> Iterator[RenderableType]:
         return indented(terminal.one_line(text), indent)
 
     if not any(sections.values()):
-        yield "the vocabularies are the same"
+        yield "the vocabularies and chat templates are the same"
         return
     yield line(f"{names[0]} ({models[0]}) and {names[1]} ({models[1]}) differ", 0)
     same = [_SECTIONS[name] for name, differences in sections.items() if not differences]
@@ -122,9 +126,10 @@ def _parts(found: Differences, examples: int) -> Iterator[RenderableType]:
         yield Styled(_SECTIONS[name], "bold")
         for difference in differences:
             yield line(_sentence(difference, names), 2)
-            for example in difference.lines[:examples]:
-                yield line(example, 4)
-            if examples and len(difference.lines) > examples:
+            most = max(examples, _LINES_OF_TEMPLATE) if examples and name == "templates" else examples
+            for example in difference.lines[:most]:
+                yield line(example if len(example) <= _LINE else f"{example[:_LINE]}…", 4)
+            if most and len(difference.lines) > most:
                 yield line("…", 4)
     if same:
         yield line(f"the same: {', '.join(same)}", 0)

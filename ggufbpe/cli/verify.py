@@ -9,6 +9,7 @@ from collections import Counter
 from ..corpora.sources import File, files_of
 from ..oracles.oracles import USAGES
 from ..tokenizer import Tokenizer
+from ..verification.chats import Chat
 from ..verification.result import Progress, Result, Text
 from ..verification.texts import Source
 from ..verification.verify import verify
@@ -27,6 +28,7 @@ from ._arguments import (
     overrides_of,
     require_no_models,
 )
+from ._chat import add_chat_flags, bodies_of_file, template_of
 from ._files import (
     add_no_ignore,
     ignored_of,
@@ -46,6 +48,10 @@ Each file is one text; what is longer than 64 KiB is cut after a line, so that f
 directories, files are taken that `ggufbpe count` would count, and compressed files and JSON lines are read as there. \
 Texts are taken as they are; backslash escapes are read only with --escape.
 
+--chat compares chats with what a running llama-server makes of them: messages in OpenAI's form or bodies of requests, \
+in a .json file one and in a .jsonl file one a line. First the prompts are compared, and refusals, then the ids of the \
+prompts and their number. Where prompts differ, the likely cause and the smallest chat that differs are shown.
+
 Recorded ids of a model that adds EOS and no BOS may be with EOS, as the function llama_tokenize gives them, or \
 without, as the command llama-tokenize prints them; the output says which kind was assumed.
 
@@ -57,6 +63,7 @@ examples:
   ggufbpe verify -m model.gguf --against llama-tokenize:./llama.cpp/build/bin -p "Hello world"
   ggufbpe verify -m model.gguf --against llama-cpp-python --fuzz 10000 --seed 1
   ggufbpe verify -m model.gguf --against server:http://127.0.0.1:8080 --stdin < corpus.txt
+  ggufbpe verify -m model.gguf --against server:http://127.0.0.1:8080 --chat chats.jsonl
   ggufbpe verify -m model.gguf --against hf:tokenizer.json --html report.html docs
   ggufbpe verify -m model.gguf --against ids:recorded.json -p "Hello world"
 
@@ -81,6 +88,14 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("paths", nargs="*", metavar="PATH", help="files and directories")
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="compare a text")
     add_stdin(parser, "compare")
+    parser.add_argument(
+        "--chat",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="compare the chats of a file: .json one, .jsonl a line each",
+    )
+    add_chat_flags(parser)
     parser.add_argument(
         "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
     )
@@ -113,12 +128,16 @@ def run(arguments: argparse.Namespace) -> int:
 
     skipped: Counter[str] = Counter()
     files = list(files_of(arguments.paths, skipped, report, ignored_of(arguments)))
+    template = template_of(arguments)
+    chats = [Chat(*each) for path in arguments.chat for each in bodies_of_file(path, arguments)]
     bar = Bar()
     try:
         result = verify(
             tokenizer,
             arguments.against,
             _sources(arguments, files),
+            chats=chats,
+            chat_template=template,
             fuzz=arguments.fuzz or 0,
             seed=arguments.seed,
             add_special=not arguments.no_bos,
@@ -133,7 +152,7 @@ def run(arguments: argparse.Namespace) -> int:
         bar.clear()
     say_what_was_left_out(skipped, "give a path to compare it")
     _report(arguments, result)
-    if unread or not (result.compared or result.failed):
+    if unread or not (result.compared or result.failed or (result.chats and result.chats.chats)):
         return EXIT_ERROR
     return EXIT_SAME if result.same else EXIT_DIFFERENT
 
@@ -155,22 +174,37 @@ def _total_bytes(arguments: argparse.Namespace, files: list[File]) -> int | None
 def _check(arguments: argparse.Namespace) -> None:
     if arguments.against is None:
         raise UsageError(f"what to compare with? Give --against with one of {', '.join(USAGES)}")
-    settle_stdin(arguments, "paths", "prompt", "fuzz")
+    if not arguments.chat or "-" in arguments.paths:  # a chat from a pipe is no text of it
+        settle_stdin(arguments, "paths", "prompt", "fuzz")
     require_no_models(arguments.paths, "verify", arguments)
-    sources = (arguments.prompt, arguments.fuzz, arguments.paths or None, arguments.stdin or None)
-    if all(source is None for source in sources):
-        raise UsageError("no texts: give files or directories, -p TEXT, --stdin or --fuzz N")
+    sources = [arguments.paths, arguments.stdin, arguments.chat]
+    if not any(sources) and arguments.prompt is None and arguments.fuzz is None:
+        raise UsageError("no texts: give files or directories, -p TEXT, --stdin, --fuzz N or --chat FILE")
+    if arguments.chat:
+        _check_chats(arguments)
     if arguments.fuzz is not None and arguments.against.startswith("ids:"):
         raise UsageError("recorded ids are of texts that you have, and --fuzz makes new ones")
     if arguments.html is not None:
         if arguments.html == "-" and arguments.json:
             raise UsageError("--html - and --json: only one of them can be standard output")
-        for source in (arguments.model, *arguments.paths, arguments.against.partition(":")[2]):
+        for source in (
+            arguments.model,
+            *arguments.paths,
+            *arguments.chat,
+            arguments.against.partition(":")[2],
+        ):
             require_free(arguments.html, source, arguments.force)
         require_folder(arguments.html)
         require_jinja()
     if not arguments.timeout > 0:
         raise UsageError(f"--timeout must be more than 0, not {arguments.timeout:g}")
+
+
+def _check_chats(arguments: argparse.Namespace) -> None:
+    if arguments.against.partition(":")[0] not in ("server", "gguf"):
+        raise UsageError("chats are compared with what makes prompts: --against server:URL or gguf:FILE")
+    if arguments.no_bos or not arguments.parse_special:
+        raise UsageError("--chat goes with special tokens, as llama-server adds and parses them in chats")
 
 
 def _report(arguments: argparse.Namespace, result: Result) -> None:

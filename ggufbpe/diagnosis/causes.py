@@ -3,7 +3,7 @@
     diagnose.py, which finds them -> [this file] -> explanations, for people and programs
 
 A cause is an id, details for programs (`what` in them is a sentence for people), and a fix. Those that change
-the text are in text_changes.py, with what they do.
+the text are in text_changes.py, with what they do, and those that change a chat in chat_changes.py.
 
 But: nothing is tried here, and no ids are compared.
 """
@@ -26,10 +26,12 @@ from ..models.bpe.registry import PRE_TOKENIZERS
 from ..pipeline.detokenize import quoted_token
 from ..vocab import MADE_CONTROL, TokenAttribute, Vocabulary
 
-# The ids, and the order in which explanations of equally many causes are listed: what is done once around the
-# text, then what changes the text, then what changes the model; the least telling comes last.
+# The ids, and the order in which explanations of equally many causes are listed: what was done to a chat, what is done
+# once around the text, then what changes the text, then what changes the model; the least telling comes last.
 CAUSES = (
+    *("generation_prompt", "thinking", "tools", "date", "system", "reasoning", "trimmed", "messages"),
     *("model", "bos", "eos", "sep", "parse_special", "trailing_newline", "newlines", "bom"),
+    *("plain_jinja", "template"),
     *("space_prefix", "leading_space", "extra_whitespace", "lower_case", "accents", "charsmap"),
     *("escapes", "invalid_utf8", "normalization", "truncated", "ignore_merges", "special_token_types"),
     *(
@@ -40,6 +42,8 @@ CAUSES = (
         "merges",
         "vocabulary",
         "text_differs",
+        "prompt_differs",
+        "refused",
         "unknown",
     ),
 )
@@ -99,7 +103,7 @@ class Diagnosis(NamedTuple):
 
 
 _COMMAND = re.compile(
-    r"(ggufbpe fix .+?)((?: --(?:set\S*|remove) \S+)+) -o fixed\.gguf"
+    r"(ggufbpe fix .+?)((?: --(?:set\S*|remove|chat-template) \S+)+) -o fixed\.gguf"
 )  # as `_fix` writes it
 
 
@@ -337,6 +341,11 @@ def set_keys(
     """The command that sets `keys` and removes those in `remove`."""
     flags = [f"--set {key}={value}" for key, value in keys.items()] + [f"--remove {key}" for key in remove]
     return _fix(vocabulary, " ".join(flags))
+
+
+def set_template(vocabulary: Vocabulary, name: str) -> str:
+    """The command that makes one of llama.cpp's chat templates the model's."""
+    return _fix(vocabulary, f"--chat-template known:{name}")
 
 
 def _set(vocabulary: Vocabulary, key: str, value: object) -> str:

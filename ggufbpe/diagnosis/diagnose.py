@@ -24,8 +24,10 @@ But: not which ids are right, only that they differ from the model's, and why.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import partial
 
-from ..inputs import Model, TextOrPath, text_of, tokenizer_of
+from ..inputs import ChatOrBody, Model, TextOrPath, request_body, text_of, tokenizer_of
 from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
 from . import causes
@@ -38,14 +40,21 @@ from .search import Answer, order
 
 def diagnose(
     model: Model,
-    text: TextOrPath,
-    ids: Iterable[int],
+    text: TextOrPath | None = None,
+    ids: Iterable[int] | None = None,
     *,
     add_special: bool = True,
     parse_special: bool = True,
     others: Iterable[Model] = (),
+    chat: ChatOrBody | None = None,
+    expected_prompt: TextOrPath | None = None,
+    chat_template: str | None = None,
+    now: datetime | None = None,
 ) -> Diagnosis:
     """Why `ids` from elsewhere are not those that a model gives for a text: the best explanation first.
+
+    Of a `chat` in place of a text, its messages or the body of a request, either the ids or the prompt may be given,
+    `expected_prompt`; `chat_template` and `now` are those of `Tokenizer.apply_chat_template`.
 
     `model` is a `Tokenizer` or the path of a file, and so are `others`, models that the ids may come from; `text` is
     a `str`, bytes, or the `pathlib.Path` of a file. `add_special` and `parse_special` are as in `Tokenizer.encode`,
@@ -58,6 +67,30 @@ def diagnose(
     >>> diagnose(tok, "a b\\n", tok.encode("a b")).explanations[0].causes[0].id # doctest: +SKIP
     'trailing_newline'
     """
+    if chat is not None:
+        if text is not None or (ids is None) == (expected_prompt is None):
+            raise ValueError("a chat has no text beside it, and either ids or expected_prompt")
+        from .chat_changes import Rendering
+        from .chats import diagnose_chat_ids, diagnose_prompt
+
+        tokenizer, asked = tokenizer_of(model), Rendering(request_body(chat), chat_template, now)
+        if expected_prompt is not None:
+            return diagnose_prompt(tokenizer, asked, text_of(expected_prompt))
+        search_ids = partial(search, tokenizer, others=list(map(tokenizer_of, others)))
+        return diagnose_chat_ids(tokenizer, asked, ids or (), search_ids)
+    if text is None or ids is None:
+        raise ValueError("give a text and ids, or a chat and ids or expected_prompt")
+    return _diagnose_text(model, text, ids, add_special, parse_special, others)
+
+
+def _diagnose_text(
+    model: Model,
+    text: TextOrPath,
+    ids: Iterable[int],
+    add_special: bool,
+    parse_special: bool,
+    others: Iterable[Model],
+) -> Diagnosis:
     tokenizer, data, given = tokenizer_of(model), text_of(text), token_ids(ids)
     models = list(map(tokenizer_of, others))
     meaning = added_as(tokenizer, data, given, parse_special) if add_special else ""

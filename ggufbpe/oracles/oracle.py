@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import printable
 from ..tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from .chats import ChatAnswer
 
 
 class OracleError(ValueError):
@@ -38,10 +41,19 @@ class Oracle:
     batch = 64  # texts asked for at a time
     tokenizer: Tokenizer | None = None
     note = ""  # what a reader of the comparison must know
+    takes_chats = False
 
     def encode(self, texts: Sequence[bytes], add_special: bool, parse_special: bool) -> list[Answer]:
         """The ids of each text, or why there are none; the flags are those of `Tokenizer.encode`."""
         raise NotImplementedError
+
+    def chat(self, body: Mapping[str, Any]) -> ChatAnswer:
+        """The prompt of a chat, given as the body of a request, or why there is none; where `takes_chats`."""
+        raise NotImplementedError
+
+    def chat_templates(self) -> dict[str, str]:
+        """The templates by name that it says it runs; that without a name is "". Empty where it does not say."""
+        return {}
 
     def add_special(self, wanted: bool) -> bool:
         """Whether to compare with BOS and EOS: `wanted`, unless the oracle cannot."""

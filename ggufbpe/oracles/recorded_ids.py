@@ -6,12 +6,14 @@ recorded.py, a GGUF -> [this file] -> ids
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ..errors import printable
 from ..pipeline.detokenize import token_ids
 from ..tokenizer import Tokenizer
 from ..wording import counted
+from .chats import ChatAnswer, answered
 from .oracle import Answer, Oracle, OracleError, check_file
 
 
@@ -49,6 +51,8 @@ class Recorded(Oracle):
 class OtherModel(Oracle):
     """Our own engine with another GGUF."""
 
+    takes_chats = True
+
     def __init__(self, other: Tokenizer, name: str = "") -> None:
         self.tokenizer = other
         path = os.path.basename(other.name)
@@ -60,6 +64,14 @@ class OtherModel(Oracle):
             self.tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
             for text in texts
         ]
+
+    def chat(self, body: Mapping[str, Any]) -> ChatAnswer:
+        assert self.tokenizer is not None
+        return answered(self.tokenizer, body)
+
+    def chat_templates(self) -> dict[str, str]:
+        assert self.tokenizer is not None
+        return self.tokenizer.chat_templates
 
 
 def other_model(rest: str, model: str, tokenizer: Tokenizer, seconds: float) -> Oracle:

@@ -79,7 +79,15 @@ def diagnose_answer(models: Models, body: Any) -> dict[str, Any]:
         raise too_large(f"there are {len(ids)} ids; the server takes {MOST_SEARCHED} here")
     others = given_texts(given, "others", len(models.paths)) if "others" in given else []
     tokenizers: list[Tokenizer] = [models.named(models.known(name)) for name in others]
-    return diagnose(models.of(body), text, ids, others=tokenizers, **flags_of(given)).to_dict()
+    flags = flags_of(given)
+    return diagnose(
+        models.of(body),
+        text,
+        ids,
+        others=tokenizers,
+        add_special=flags["add_special"],
+        parse_special=flags["parse_special"],
+    ).to_dict()
 
 
 def flags_of(body: dict[str, Any]) -> dict[str, bool]:

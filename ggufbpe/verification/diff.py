@@ -1,6 +1,6 @@
-"""Two models side by side: how their vocabularies differ, and where and why they encode texts differently.
+"""Two models side by side: how their vocabularies and chat templates differ, and where they encode texts differently.
 
-Tokenizer, Tokenizer -> vocabulary_diff.py -> [this file] -> Differences -> cli/diff.py
+Tokenizer, Tokenizer -> vocabulary_diff.py, template_diff.py -> [this file] -> Differences -> cli/diff.py
 texts -> texts.py -> verify.py, with the second model as the oracle -^
 """
 
@@ -16,6 +16,7 @@ from ..oracles.recorded_ids import OtherModel
 from ..tokenizer import Tokenizer
 from ..wording import counted
 from .result import Result
+from .template_diff import template_differences
 from .texts import ReadingTexts, Source, read_texts
 from .verify import ids_compared
 from .vocabulary_diff import Sections, sections_to_dict, vocabulary_differences
@@ -23,7 +24,7 @@ from .vocabulary_diff import Sections, sections_to_dict, vocabulary_differences
 
 @dataclass(frozen=True, repr=False)
 class Differences:
-    """What `diff` gives: the differences of the vocabularies by section, and of texts where there are some.
+    """What `diff` gives: the differences of vocabularies and chat templates by section, and of texts if there are some.
 
     `models` are the paths of both, `names` what they are called in words.
     """
@@ -47,11 +48,13 @@ class Differences:
         number = sum(map(len, self.sections.values()))
         texts = f"; {self.texts!r}" if self.texts is not None else ""
         between = " and ".join(self.names)
-        return f"<Differences of {between}: {counted(number, 'difference')} of the vocabularies{texts}>"
+        return f"<Differences of {between}: {counted(number, 'difference')} of vocabularies and chat templates{texts}>"
 
 
 def diff(a: Model, b: Model, texts: Source | Iterable[Source] = ()) -> Differences:
     """How the tokenizers of two models differ, and, of texts, where the two encode them differently, and why.
+
+    Of chat templates there is a unified diff, and which small chats have other prompts or numbers of tokens.
 
     `a` and `b` are each a `Tokenizer` or the path of a file; tokens are compared by their text, after llama.cpp's
     loading rules. `texts` are `str`, bytes, files (`pathlib.Path`) and binary streams, or one of them; each is encoded
@@ -62,7 +65,10 @@ def diff(a: Model, b: Model, texts: Source | Iterable[Source] = ()) -> Differenc
     """
     (name, one), (other_name, other) = tokenizers_of([a, b]).items()
     names = name, other_name
-    sections = vocabulary_differences(one.vocabulary, other.vocabulary, names)
+    sections = {
+        **vocabulary_differences(one.vocabulary, other.vocabulary, names),
+        "templates": template_differences(one, other, names),
+    }
     found = list(read_texts(texts, ReadingTexts(raised), whole=True))
     result = _encoded(one, other, found, other_name) if found else None
     return Differences((one.name, other.name), names, sections, result)

@@ -13,6 +13,7 @@ from ..wording import counted
 
 if TYPE_CHECKING:
     from ..diagnosis.causes import Cause
+    from .chats import ChatResult
 
 
 Progress = Callable[[str, int, int], None]
@@ -96,6 +97,7 @@ class Result:
         self.other_places = 0  # beyond MOST_KINDS
         self.model = ""  # the path of our own
         self.note = ""  # what the reader has to know of the oracle
+        self.chats: ChatResult | None = None  # of which the prompts are among the texts
 
     @property
     def refused(self) -> int:
@@ -121,19 +123,23 @@ class Result:
 
     @property
     def same(self) -> bool:
-        """Whether some text was compared, none differs, and the oracle failed on none."""
-        return bool(self.compared) and not self.different and not self.failed
+        """Whether some text was compared, none differs, and the oracle failed on none; and no chat differs."""
+        if self.chats is not None and not self.chats.same:
+            return False
+        return bool(self.compared or self.chats) and not self.different and not self.failed
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as `ggufbpe verify --json` writes it.
 
         Bytes are text, with `…_bytes` in hexadecimal beside what is not UTF-8.
         """
+        chats = {} if self.chats is None else {"chats": self.chats.to_dict()}
         return {
             "model": self.model,
             "oracle": self.oracle,
             "note": self.note or None,
             "same": self.same,
+            **chats,
             "texts": self.texts,
             "bytes": self.bytes,
             "different_texts": self.different,
@@ -161,7 +167,10 @@ class Result:
 
     def __repr__(self) -> str:
         counts = f"{counted(self.texts, 'text')}, {self.different} different, {self.failed} failed"
-        return f"<Result of comparing with {self.oracle}: {counts}>"
+        chats = (
+            f"{counted(self.chats.chats, 'chat')}, {self.chats.different} different; " if self.chats else ""
+        )
+        return f"<Result of comparing with {self.oracle}: {chats}{counts}>"
 
 
 def _rate(size: int, seconds: float) -> float | None:

@@ -12,27 +12,31 @@ But: each asking may be expensive, so it ends after a number of texts or seconds
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
+from typing import Any, Generic, TypeVar
 
-Differ = Callable[[Sequence[bytes]], Sequence[bool]]
-"""Which of several texts differ."""
+T = TypeVar("T")
+Unit = TypeVar("Unit")
+
+Differ = Callable[[Sequence[T]], Sequence[bool]]
+"""Which of several texts, or chats, differ."""
 
 ASKED, SECONDS, BATCH = 2000, 10.0, 8
 
 
-class Shrinking:
+class Shrinking(Generic[T]):
     """What is left to spend on shrinking a text, or several."""
 
     def __init__(
-        self, differ: Differ, asked: int = ASKED, seconds: float = SECONDS, batch: int = BATCH
+        self, differ: Differ[T], asked: int = ASKED, seconds: float = SECONDS, batch: int = BATCH
     ) -> None:
         self._differ = differ
         self._left = asked
         self._end = time.monotonic() + seconds
         self._batch = batch
 
-    def first_that_differs(self, texts: Iterable[bytes]) -> int | None:
+    def first_that_differs(self, texts: Iterable[T]) -> int | None:
         """Which of `texts` is the first that differs; None if none does, or time is up."""
         rest = iter(texts)
         number = 0
@@ -49,7 +53,7 @@ class Shrinking:
         return None
 
 
-def shrink(text: bytes, shrinking: Shrinking, hints: Sequence[bytes] = ()) -> bytes:
+def shrink(text: bytes, shrinking: Shrinking[bytes], hints: Sequence[bytes] = ()) -> bytes:
     """The smallest text found that differs as `text` does. `hints` are parts of it that may.
 
     >>> shrink(b"many words and one 1", Shrinking(lambda texts: [b"1" in text for text in texts]))
@@ -59,11 +63,70 @@ def shrink(text: bytes, shrinking: Shrinking, hints: Sequence[bytes] = ()) -> by
     found = shrinking.first_that_differs(likely)
     text = text if found is None else likely[found]
     characters = [char.encode("utf-8", "surrogateescape") for char in text.decode("utf-8", "surrogateescape")]
-    text = b"".join(_smallest(characters, shrinking))
-    return b"".join(_smallest([text[index : index + 1] for index in range(len(text))], shrinking))
+    text = _joined(_smallest(characters, shrinking, _joined))
+    return _joined(_smallest([text[index : index + 1] for index in range(len(text))], shrinking, _joined))
 
 
-def _smallest(units: list[bytes], shrinking: Shrinking) -> list[bytes]:
+def _joined(units: list[bytes]) -> bytes:
+    return b"".join(units)
+
+
+def shrunk_json(body: Mapping[str, Any], shrinking: Shrinking[Mapping[str, Any]]) -> dict[str, Any]:
+    """The smallest object found that differs as `body` does: items, members and characters are left out.
+
+    Messages go first. Roles and types stay as they are, since others stand for something else.
+
+    >>> differs = Shrinking(lambda bodies: [any("1" in text for text in body["messages"]) for body in bodies])
+    >>> shrunk_json({"messages": ["some", "words and 1"], "tools": []}, differs)
+    {'messages': ['1']}
+    """
+    found = dict(body)
+    for name in sorted(found, key=lambda name: name != "messages"):
+        found = _smaller_member(found, name, shrinking, lambda body: body)
+    return _without_members(found, shrinking, lambda body: body)
+
+
+Whole = Callable[[Any], Mapping[str, Any]]
+"""The object in whose place a part stands, with the part replaced."""
+
+
+def _smaller(value: Any, shrinking: Shrinking[Mapping[str, Any]], whole: Whole) -> Any:
+    """A value of JSON, the smallest with which the whole differs."""
+    if isinstance(value, str):
+        return "".join(_smallest(list(value), shrinking, lambda units: whole("".join(units))))
+    if isinstance(value, list):
+        found = _smallest(list(value), shrinking, whole)
+        for at in range(len(found)):
+            before, behind = found[:at], found[at + 1 :]
+            found[at] = _smaller(
+                found[at],
+                shrinking,
+                lambda item, a=before, b=behind: whole([*a, item, *b]),  # type: ignore[misc]
+            )
+        return found
+    if isinstance(value, dict):
+        value = _without_members(value, shrinking, whole)
+        for name in value:
+            value = _smaller_member(value, name, shrinking, whole)
+    return value
+
+
+def _without_members(
+    value: dict[str, Any], shrinking: Shrinking[Mapping[str, Any]], whole: Whole
+) -> dict[str, Any]:
+    return dict(_smallest(list(value.items()), shrinking, lambda units: whole(dict(units))))
+
+
+def _smaller_member(
+    value: dict[str, Any], name: str, shrinking: Shrinking[Mapping[str, Any]], whole: Whole
+) -> dict[str, Any]:
+    if name in ("role", "type"):
+        return value
+    found = _smaller(value[name], shrinking, lambda member: whole({**value, name: member}))
+    return {**value, name: found}
+
+
+def _smallest(units: list[Unit], shrinking: Shrinking[T], joined: Callable[[list[Unit]], T]) -> list[Unit]:
     """The units that remain when no stretch of them can be left out."""
     size = (len(units) + 1) // 2
     while size and units:
@@ -71,7 +134,7 @@ def _smallest(units: list[bytes], shrinking: Shrinking) -> list[bytes]:
         start = 0
         while start < len(units):
             starts = range(start, len(units), size)
-            found = shrinking.first_that_differs(b"".join(units[:at] + units[at + size :]) for at in starts)
+            found = shrinking.first_that_differs(joined(units[:at] + units[at + size :]) for at in starts)
             if found is None:
                 break
             start = starts[found]

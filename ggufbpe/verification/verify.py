@@ -13,16 +13,18 @@ But: says what differs, not who is right.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
+from typing import Any
 
 from ..corpora.records import Report, raised
-from ..inputs import Model, tokenizer_of
+from ..inputs import ChatOrBody, Model, tokenizer_of
 from ..oracles.oracle import Oracle, OracleError
 from ..oracles.oracles import open_oracle
 from ..oracles.recorded_ids import OtherModel, Recorded
 from ..tokenizer import Tokenizer
+from .chats import Chat, ComparingChats, read_chats
 from .examine import Examining
 from .fuzz import texts_for
 from .result import Progress, Result, Text
@@ -39,6 +41,8 @@ def verify(
     against: Against,
     texts: Source | Iterable[Source] = (),
     *,
+    chats: Iterable[ChatOrBody | Chat] | Mapping[str, Any] = (),
+    chat_template: str | None = None,
     fuzz: int = 0,
     seed: str = "1",
     add_special: bool = True,
@@ -61,33 +65,50 @@ def verify(
     lines go by their names, and `field` is the text of JSON lines. Without `read_ignored`, what git ignores of
     directories is left out. `escape` processes backslash escapes. The flags are those of `Tokenizer.encode`.
 
+    `chats` are messages or bodies of requests, which the other side must render, as "server:URL" and other models do:
+    first the prompts are compared, and refusals, then the ids of the prompts, among the texts. `chat_template` is a
+    template in place of ours, or the name of one of the file.
+
     The other tokenizer has `timeout` seconds for a text. A file that cannot be read is an exception, unless
     `report(name, error)` is there to take it, and then a result may have no texts. `progress` is told what is done,
     and the texts and bytes done so far.
-    `OracleError`, a `ValueError`, where the other tokenizer cannot be asked; `ValueError` where there are no texts.
+    `OracleError`, a `ValueError`, where the other tokenizer cannot be asked; `ValueError` where there are no texts;
+    `NotInstalledError` for chats without jinja2.
 
     >>> verify("model.gguf", "llama-tokenize", ["Hello world"]).same            # doctest: +SKIP
     True
     """
-    if fuzz < 0:
-        raise ValueError(f"fuzz is a number of texts, and {fuzz} is less than none")
-    tokenizer = tokenizer_of(model)
-    reading = ReadingTexts(report or raised, field, read_ignored, escape)
+    tokenizer, given = tokenizer_of(model), list(read_chats(chats))
+    reading, tell = ReadingTexts(report or raised, field, read_ignored, escape), progress or (lambda *_: None)
     with _oracle(against, tokenizer, timeout) as oracle:
-        if fuzz and oracle.recorded:
-            raise ValueError("recorded ids are of texts that you have, and random ones are new")
-        found = chain(read_texts(texts, reading, whole=oracle.recorded), _random(tokenizer, fuzz, seed))
-        result = ids_compared(
-            tokenizer,
-            oracle,
-            found,
-            add_special=add_special,
-            parse_special=parse_special,
-            progress=progress or (lambda *_: None),
+        _require_possible(oracle, bool(given), add_special and parse_special, fuzz)
+        comparing = ComparingChats(tokenizer, oracle, chat_template, tell)
+        found = chain(
+            read_texts(texts, reading, whole=oracle.recorded),
+            comparing.texts(given),
+            _random(tokenizer, fuzz, seed),
         )
-    if not result.texts and report is None:
+        flags = {"add_special": add_special, "parse_special": parse_special}
+        result = ids_compared(tokenizer, oracle, found, **flags, progress=tell)
+        if given:
+            result.chats = comparing.examine()
+    if not result.texts and not given and report is None:
         raise ValueError("no texts to compare: give some, or fuzz=N")
     return result
+
+
+def _require_possible(oracle: Oracle, has_chats: bool, has_special: bool, fuzz: int) -> None:
+    """`ValueError` for what cannot be compared with this oracle."""
+    if fuzz < 0:
+        raise ValueError(f"fuzz is a number of texts, and {fuzz} is less than none")
+    if fuzz and oracle.recorded:
+        raise ValueError("recorded ids are of texts that you have, and random ones are new")
+    if has_chats and not oracle.takes_chats:
+        raise OracleError(f"{oracle.name} makes no prompts: compare chats with server:URL or gguf:FILE")
+    if has_chats and not has_special:
+        raise ValueError(
+            "the ids of chats are those with special tokens added and parsed, as llama-server has them"
+        )
 
 
 @contextmanager

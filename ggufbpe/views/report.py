@@ -5,12 +5,14 @@ verify.py: Result -> [this file], templates/report.html -> cli/verify.py
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
 from ..verification.result import Example, Result, Shown
 from ..wording import counted
+from .chat_words import chat_verdict, sides_of, title_of
 from .page import rendered
 from .terminal import visible_text
 
@@ -30,7 +32,8 @@ def verdict(result: Result) -> str:
         return "nothing was compared"
     if result.compared < result.texts:
         return f"the ids of {counted(result.compared, 'text')} of {result.texts} are the same"
-    return "the ids are the same"
+    of_prompts = result.chats is not None and result.chats.prompts == result.texts
+    return f"the ids{' of the prompts' * of_prompts} are the same"
 
 
 def all_fixes(result: Result) -> str:
@@ -52,6 +55,11 @@ def to_html(result: Result, model: str, note: str = "") -> str:
             note=note,
             result=result,
             verdict=verdict(result),
+            chats=result.chats,
+            chat_verdict=chat_verdict,
+            title_of=title_of,
+            sides_of=sides_of,
+            json_of=lambda body: json.dumps(body, ensure_ascii=False),
             fix=all_fixes(result),
             counted=counted,
             shown_of=lambda data: visible_text(data, _TEXT_SHOWN),

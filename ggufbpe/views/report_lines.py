@@ -15,6 +15,7 @@ from rich.text import Text as Line
 from ..verification.result import Difference, Example, FailureGroup, Result, Shown, Text
 from ..wording import counted
 from . import terminal
+from .chat_report_lines import chat_parts
 from .drawing import beside, drawn, indented, piece, styled, uncut
 from .report import all_fixes, by_span, verdict
 
@@ -39,6 +40,11 @@ class ReportLines:
         return drawn(self._parts(result, note), self._color, self._width)
 
     def _parts(self, result: Result, note: str) -> Iterator[RenderableType]:
+        if result.chats is not None:
+            yield from chat_parts(result.chats, self._sides, result.oracle)
+            if not result.texts:
+                return
+            yield ""
         yield from self._summary(result, note)
         for number, difference in enumerate(result.differences[:_SHOWN], 1):
             yield ""

@@ -1,0 +1,126 @@
+"""Causes of a chat that no change of it stands for: what is around its prompt, where prompts part, a refusal.
+
+chats.py, which finds them -> [this file] -> explanations
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ..errors import printable
+from .causes import Cause
+from .evidence import text_difference
+
+
+def with_first_difference(cause: Cause, ours: bytes | None, theirs: bytes, refusal: str) -> Cause:
+    """The cause with where `theirs` first differs from our prompt, or why there is none of ours."""
+    what = str(cause.detail["what"])
+    if ours is None:
+        return cause._replace(
+            detail={**cause.detail, "what": f"{what}; llama-server refuses the chat: {refusal}"}
+        )
+    if ours == theirs:
+        return cause
+    detail = text_difference(ours, ours, theirs)
+    what += f": first {detail['theirs']!r} in place of {detail['ours']!r} at byte {detail['offset']}"
+    return cause._replace(detail={**cause.detail, "what": what, "first": detail})
+
+
+# ---- around the prompt ----------------------------------------------------------------------------------
+
+
+def around(name: str, piece: bytes, ours: int, theirs: int, adds: bool) -> Iterable[Cause]:
+    """The cause for `theirs` times BOS or EOS (`name`) as text at an end of the prompt, in place of `ours`."""
+    if ours == theirs:
+        return
+    upper, side = name.upper(), "begins" if name == "bos" else "ends"
+    shown = printable(piece.decode("utf-8", "replace"))
+    if theirs > ours:
+        what = f"the given prompt {side} with {upper}, {shown}"
+        fix = f"let the other tool write no {upper} into the prompt"
+        if adds:
+            what += f", which the tokenizer adds: llama-server takes the template's {upper} off"
+            fix = f"encode the given prompt without adding special tokens, or {upper} is there twice"
+    else:
+        what = f"the prompt {side} with {upper}, {shown}, and the given one does not"
+        fix = f"leave the template's {upper} in the prompt, as the tokenizer of this model adds none"
+    yield Cause(name, {"what": what, "problem": "in the prompt", "ours": ours, "theirs": theirs}, fix)
+
+
+_MARKER = re.compile(r"<\|?[A-Za-z_/][\w/ -]{0,30}\|?>|<｜[^｜]{1,30}｜>|\[/?[A-Z][A-Z_]{2,20}\]")
+_MOST_MARKERS = 3
+
+
+def markers_of(text: str) -> set[str]:
+    """What looks like a marker of a template in a text.
+
+    >>> sorted(markers_of("<|im_start|>user\\n[INST] a < b"))
+    ['<|im_start|>', '[INST]']
+    """
+    return {match[0] for match in _MARKER.finditer(text)}
+
+
+def prompt_differs(prompt: bytes, expected: bytes, messages: object) -> Cause:
+    """Where a prompt and the expected one part, and nothing explains why; in which message, and with whose markers."""
+    detail = text_difference(prompt, prompt, expected)
+    what = (
+        f"the prompts differ ({detail['how']} at byte {detail['offset']}): "
+        f"{detail['theirs']!r} in place of {detail['ours']!r}"
+    )
+    at = _message_at(prompt, detail["offset"], messages)
+    if at is not None:
+        what += f", in message {at}, counted from 0"
+    texts = [text.decode("utf-8", "replace") for text in (prompt, expected)]
+    others = sorted(markers_of(texts[1]) - markers_of(texts[0]), key=texts[1].index)[:_MOST_MARKERS]
+    if others:
+        shown = ", ".join(others)
+        what += f"; the given one has {shown}, which this one has not: of another template?"
+    fix = "compare the two prompts at this place; `ggufbpe chat` prints that of this model"
+    return Cause("prompt_differs", {"what": what, **detail, "message": at, "markers": others}, fix)
+
+
+def _message_at(prompt: bytes, offset: object, messages: object) -> int | None:
+    """The message whose content stands at a byte of the prompt."""
+    end = 0
+    for number, message in enumerate(messages if isinstance(messages, list) else ()):
+        content = message.get("content") if isinstance(message, dict) else None
+        text = content.strip().encode("utf-8", "replace") if isinstance(content, str) else b""
+        start = prompt.find(text, end) if text else -1
+        if start >= 0:
+            end = start + len(text)
+            if start <= int(str(offset)) < end:
+                return number
+    return None
+
+
+def refused(reason: str) -> Cause:
+    """The chat is refused, so there is no prompt to compare with."""
+    what = f"the chat is refused, by llama-server as well: {reason}"
+    return Cause(
+        "refused", {"what": what, "reason": reason}, "mend the chat as the reason says, or its template"
+    )
+
+
+_AS_TOLD = {  # causes that ids of any text have, as they come about with a chat: by id and problem
+    ("bos", "twice"): (
+        "BOS stands there twice: once as the template writes it, and once as the tokenizer adds it",
+        "let the other tool encode the template's text without adding special tokens (in transformers "
+        "add_special_tokens=False, or apply_chat_template with tokenize=True)",
+    ),
+    ("bos", "missing"): (
+        "BOS is missing: neither was it added to the prompt, nor did the template write it",
+        "let the other tool encode the prompt with special tokens added, as llama-server does",
+    ),
+    ("parse_special", False): (
+        "markers of the template are plain text in the given ids, where llama-server has special tokens",
+        "let the other tool parse special tokens (llama.cpp: parse_special=true)",
+    ),
+}
+
+
+def as_told_of_a_chat(cause: Cause) -> Cause:
+    """A cause that ids of any text can have, in the words that fit a chat."""
+    key = cause.id, cause.detail.get("problem", cause.detail.get("theirs"))
+    what, fix = _AS_TOLD.get(key, (cause.detail["what"], cause.fix))
+    return cause._replace(detail={**cause.detail, "what": what}, fix=fix)

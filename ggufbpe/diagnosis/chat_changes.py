@@ -1,0 +1,371 @@
+"""What may be done to a chat on its way to a prompt elsewhere, as data: each change, its cause, and how to get it.
+
+    a chat, the text that was expected -> [this file] -> changes of a rendering -> chat_search.py
+
+A change that a request can say has its fields in `request` of the cause's details: the same chat with these fields
+gives what was expected, here and from llama-server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from ..errors import printable
+from .causes import Cause
+from .dates import dates_in
+
+Body = Mapping[str, Any]
+
+AS_TRANSFORMERS, AS_TRANSFORMERS_5 = "transformers", "transformers 5"
+
+
+class Rendering(NamedTuple):
+    """All that makes a prompt of a chat, which is the body of a request."""
+
+    body: Body
+    chat_template: str | None = None  # in place of the file's
+    now: datetime | None = None
+    way: str = ""  # one of the two above: by jinja2, as this version of the package transformers runs it
+
+
+class ChatChange(NamedTuple):
+    """What was done, as a cause, and how to do it; `apply` gives its argument back where there is nothing to do."""
+
+    cause: Cause
+    apply: Callable[[Rendering], Rendering]
+
+
+def with_fields(body: Body, fields: Body) -> Body:
+    """A request with other fields, arguments of the template one by one; None takes a field away.
+
+    >>> with_fields({"tools": [], "chat_template_kwargs": {"a": 1}}, {"tools": None, "chat_template_kwargs": {"b": 2}})
+    {'chat_template_kwargs': {'a': 1, 'b': 2}}
+    """
+    given = [each.get(_KWARGS) for each in (body, fields)]
+    kwargs = {name: value for each in given if isinstance(each, Mapping) for name, value in each.items()}
+    found = {**body, **fields, **({_KWARGS: kwargs} if fields.get(_KWARGS) else {})}
+    return {name: value for name, value in found.items() if value is not None or name not in fields}
+
+
+_KWARGS = "chat_template_kwargs"
+
+
+def changes(chat: Rendering, expected: str) -> list[ChatChange]:
+    """What is worth trying with a chat, where its prompt was expected to be, or to have, the text `expected`."""
+    return [
+        *_of_request(chat.body),
+        *_with_tools_of(expected, chat.body),
+        *_of_messages(chat.body),
+        *(_dated(moment) for moment in dates_in(expected)),
+    ]
+
+
+# ---- fields of the request ------------------------------------------------------------------------------
+
+
+_MOST_WRITTEN = 160  # characters of JSON in a sentence
+
+
+def _by_fields(cause: str, change: str, what: str, fields: Body, elsewhere: str) -> ChatChange:
+    taken = [name for name, value in fields.items() if value is None]
+    given = {name: value for name, value in fields.items() if value is not None}
+    written = json.dumps(given)[1:-1]
+    if len(written) > _MOST_WRITTEN:
+        written = f'{" and ".join(map(json.dumps, given))}, as "request" of --json has it,'
+    here = f"put {written} into the request" if given else ""
+    here += " and " * bool(given and taken)
+    here += f"take {' and '.join(map(json.dumps, taken))} out of the request" if taken else ""
+    return ChatChange(
+        Cause(
+            cause, {"what": what, "change": change, "request": dict(fields)}, f"{elsewhere}; or here, {here}"
+        ),
+        lambda chat: chat._replace(body=with_fields(chat.body, fields)),
+    )
+
+
+def _of_request(body: Body) -> Iterator[ChatChange]:
+    yield _by_fields(
+        "generation_prompt",
+        "missing",
+        "the generation prompt is missing at the end",
+        {"add_generation_prompt": False},
+        "let the other tool add it (add_generation_prompt=True in transformers)",
+    )
+    yield _by_fields(
+        "generation_prompt",
+        "superfluous",
+        "there is a generation prompt at the end, for which this request does not ask",
+        {"add_generation_prompt": True},
+        "let the other tool leave it out (add_generation_prompt=False)",
+    )
+    if body.get("tools"):
+        yield _by_fields(
+            "tools",
+            "missing",
+            "the tools are not in the prompt",
+            {"tools": None},
+            "give the other tool the tools (tools=... of apply_chat_template)",
+        )
+    for name in ("enable_thinking", "thinking"):
+        for value, state in ((False, "off"), (True, "on")):
+            yield _thinking(name, value, f"thinking is {state}")
+    for effort in ("low", "medium", "high", "none"):
+        yield _by_fields(
+            "thinking",
+            f"reasoning_effort {effort}",
+            f"the reasoning effort is {effort}",
+            {"reasoning_effort": effort},
+            "ask the other tool for the effort of this request",
+        )
+    if "reasoning_effort" in body:
+        yield _by_fields(
+            "thinking",
+            "no reasoning_effort",
+            f"the reasoning effort {printable(str(body['reasoning_effort']))} is not heeded",
+            {"reasoning_effort": None},
+            "let the other tool pass reasoning_effort to the template",
+        )
+    yield _by_fields(
+        "reasoning",
+        "not preserved",
+        "the reasoning of earlier answers is not preserved, as llama-server does by default",
+        {_KWARGS: {"preserve_reasoning": False}},
+        "pass preserve_reasoning, or what the template calls it, to the template",
+    )
+
+
+_MOST_TOOLS, _MOST_TRIED = 100, 1000
+_OF_A_TOOL = frozenset(("function", "parameters", "name"))
+
+
+def _with_tools_of(expected: str, body: Body) -> Iterator[ChatChange]:
+    """The tools that are written in an expected prompt as JSON, where the chat has none."""
+    if body.get("tools"):
+        return
+    found: list[dict[str, Any]] = []
+    decoder, at = json.JSONDecoder(), expected.find("{")
+    for _ in range(_MOST_TRIED):
+        if at < 0 or len(found) > _MOST_TOOLS:
+            break
+        end = at + 1
+        try:
+            value, after = decoder.raw_decode(expected, at)
+        except (ValueError, RecursionError):
+            value = None
+        if isinstance(value, dict) and len(value.keys() & _OF_A_TOOL) > ("function" not in value):
+            function = value.get("function", value)
+            found.append({"type": "function", "function": function})
+            end = after
+        at = expected.find("{", end)
+    if found:
+        yield _by_fields(
+            "tools",
+            "superfluous",
+            f"there are tools in the prompt, of which this chat has none: {len(found)}",
+            {"tools": found},
+            "give the other tool none",
+        )
+
+
+def _thinking(name: str, value: bool, what: str) -> ChatChange:
+    return _by_fields(
+        "thinking",
+        f"{name} {json.dumps(value)}",
+        what,
+        {_KWARGS: {name: value}},
+        f"call the other tool's template with {name}={not value}",
+    )
+
+
+# ---- messages -------------------------------------------------------------------------------------------
+
+Messages = list[Any]
+
+
+def _by_messages(
+    cause: str, change: str, what: str, fix: str, apply: Callable[[Messages], Messages]
+) -> ChatChange:
+    def applied(chat: Rendering) -> Rendering:
+        messages = chat.body.get("messages")
+        if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
+            return chat
+        found = apply([dict(each) for each in messages])
+        return chat if found == messages else chat._replace(body={**chat.body, "messages": found})
+
+    return ChatChange(Cause(cause, {"what": what, "change": change}, fix), applied)
+
+
+_SYSTEM = ("system", "developer")
+_GIVE_SYSTEM = "give the other tool the system message as one of the messages"
+_DEFAULTS = ("", "You are a helpful assistant.", "You are a helpful assistant")
+
+
+def _of_messages(body: Body) -> Iterator[ChatChange]:
+    for change, strip in (("", str.strip), ("at the beginning", str.lstrip), ("at the end", str.rstrip)):
+        yield _by_messages(
+            "trimmed",
+            change or "both ends",
+            f"white space {change or 'around'}{' of' * bool(change)} contents is removed".replace("  ", " "),
+            "give the contents to both tools without it",
+            _with_contents(strip),
+        )
+    yield _by_messages(
+        "reasoning",
+        "missing",
+        "the reasoning of earlier answers is not in the prompt",
+        'give the other tool "reasoning_content" under the name that its template reads; or take it out here',
+        lambda messages: [_without(message, "reasoning_content") for message in messages],
+    )
+    yield _by_messages("system", "missing", "the system message is missing", _GIVE_SYSTEM, _without_system)
+    for between, name in (("\n\n", "an empty line"), ("\n", "a line end"), (" ", "a space"), ("", "nothing")):
+        yield _by_messages(
+            "system",
+            f"merged with {name}",
+            f"the system message stands before the first one of the user, with {name} between them",
+            _GIVE_SYSTEM,
+            _merging_system(between),
+        )
+    yield _by_messages(
+        "system",
+        "of the user",
+        "the system message is one of the user",
+        _GIVE_SYSTEM,
+        lambda messages: [
+            {**message, "role": "user"} if message.get("role") in _SYSTEM else message for message in messages
+        ],
+    )
+    for text in _DEFAULTS:
+        shown = printable(text) if text else "an empty text"
+        yield _by_messages(
+            "system",
+            f"added: {text}",
+            f"there is a system message, {shown}, which this chat has not",
+            f"let the other tool add none; or put it into the messages here: {json.dumps(_system(text))}",
+            _adding_system(text),
+        )
+    messages = body.get("messages")
+    for start, end in _stretches(messages) if isinstance(messages, list) else ():
+        one = f"message {start}" if end - start == 1 else f"messages {start} to {end - 1}"
+        yield _by_messages(
+            "messages",
+            f"without {one}",
+            f"{one} of the chat, counted from 0, {'is' if end - start == 1 else 'are'} missing",
+            "give both tools the same messages",
+            _without_stretch(start, end),
+        )
+
+
+def _stretches(messages: Messages) -> Iterator[tuple[int, int]]:
+    """(first, end) of messages that may be missing: single ones, the first of a history, and the last."""
+    roles = [message.get("role") if isinstance(message, dict) else None for message in messages]
+    begin, count = sum(role in _SYSTEM for role in roles[:1]), len(messages)
+    for start in range(begin, count):
+        for end in range(start + 1, count + 1):
+            some = end - start < count - begin
+            if some and (
+                end - start == 1 or ((start == begin) != (end == count) and count <= _MOST_MESSAGES)
+            ):
+                yield start, end
+
+
+_MOST_MESSAGES = 40
+
+
+def _system(text: str) -> dict[str, str]:
+    return {"role": "system", "content": text}
+
+
+def _without(message: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in message.items() if key != name}
+
+
+def _with_contents(change: Callable[[str], str]) -> Callable[[Messages], Messages]:
+    def changed(message: dict[str, Any]) -> dict[str, Any]:
+        content = message.get("content")
+        if isinstance(content, str):
+            return {**message, "content": change(content)}
+        if isinstance(content, list):
+            parts = [
+                {**part, "text": change(part["text"])}
+                if isinstance(part, dict) and isinstance(part.get("text"), str)
+                else part
+                for part in content
+            ]
+            return {**message, "content": parts}
+        return message
+
+    return lambda messages: list(map(changed, messages))
+
+
+def _without_system(messages: Messages) -> Messages:
+    return [message for message in messages if message.get("role") not in _SYSTEM]
+
+
+def _merging_system(between: str) -> Callable[[Messages], Messages]:
+    def merged(messages: Messages) -> Messages:
+        if len(messages) < 2 or messages[0].get("role") not in _SYSTEM:
+            return messages
+        system, first, *rest = messages
+        texts = [message.get("content") for message in (system, first)]
+        if not all(isinstance(text, str) for text in texts):
+            return messages
+        return [{**first, "content": between.join(map(str, texts))}, *rest]
+
+    return merged
+
+
+def _adding_system(text: str) -> Callable[[Messages], Messages]:
+    def added(messages: Messages) -> Messages:
+        has_one = any(message.get("role") in _SYSTEM for message in messages)
+        return messages if has_one else [_system(text), *messages]
+
+    return added
+
+
+def _without_stretch(start: int, end: int) -> Callable[[Messages], Messages]:
+    return lambda messages: [*messages[:start], *messages[end:]]
+
+
+# ---- dates ----------------------------------------------------------------------------------------------
+
+
+def _dated(moment: datetime) -> ChatChange:
+    arguments = ", ".join(map(str, moment.timetuple()[:3]))
+    day = moment.strftime("%Y-%m-%d")
+    return ChatChange(
+        Cause(
+            "date",
+            {"what": f"the prompt was made on {day}", "change": "date", "now": moment.isoformat()},
+            f"make both on one day; in Python here, apply_chat_template(..., now=datetime({arguments}))",
+        ),
+        lambda chat: chat._replace(now=moment),
+    )
+
+
+# ---- templates ------------------------------------------------------------------------------------------
+
+
+def other_template(name: str, source: str, fix: str) -> ChatChange:
+    """Another template in place of the one that this chat has."""
+    return ChatChange(
+        Cause("template", {"what": f"the template is {name}", "change": name, "template": source}, fix),
+        lambda chat: chat._replace(chat_template=source),
+    )
+
+
+def as_transformers() -> Iterator[ChatChange]:
+    """The same template by plain jinja2; version 5 gives reasoning to it by more than the name that it has."""
+    fix = "make the prompt with `ggufbpe chat`, with apply_chat_template here, or ask llama-server for it"
+    for way, more in ((AS_TRANSFORMERS, ""), (AS_TRANSFORMERS_5, " from version 5 on")):
+        what = (
+            f"the template was run by jinja2 as the package transformers does{more}, without what llama.cpp does "
+            "to messages, tools and prompt"
+        )
+        yield ChatChange(Cause("plain_jinja", {"what": what, "change": way}, fix), _by(way))
+
+
+def _by(way: str) -> Callable[[Rendering], Rendering]:
+    return lambda chat: chat._replace(way=way)

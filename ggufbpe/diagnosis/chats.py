@@ -1,0 +1,194 @@
+"""Why a prompt, or ids, from elsewhere are not what llama-server makes of a chat.
+
+    tokenizer, chat, expected -> [this file] -> Diagnosis -> diagnose.py, verification/chats.py
+                                   |-> chat_search.py (which changes of the chat), diagnose.search (which of the ids)
+
+An expected prompt is compared as text. Of expected ids the text that they stand for leads to prompts that can have
+given them; what then differs in the ids themselves, such as BOS twice, is what `diagnose` finds of any text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from ..pipeline.detokenize import token_ids
+from ..tokenizer import Tokenizer
+from . import chat_causes
+from .agreement import agreeing_share
+from .causes import Cause, Diagnosis, Explanation
+from .chat_changes import ChatChange, Rendering
+from .chat_search import Causes, ChatSearch
+from .evidence import is_lossless
+from .search import Answer
+from .text_changes import TEXT_CHANGES
+
+SearchIds = Callable[[bytes, list[int]], list[Answer]]
+
+
+class _Ends(NamedTuple):
+    """The texts of BOS and EOS, and whether the tokenizer adds them."""
+
+    bos: bytes
+    eos: bytes
+    adds_bos: bool
+    adds_eos: bool
+
+    def stripped(self, text: bytes) -> tuple[bytes, int, int]:
+        """A text without BOS before and EOS behind it, and how many of each there were, two at most."""
+        counts = [0, 0]
+        while self.bos and counts[0] < 2 and text.startswith(self.bos):
+            text, counts[0] = text[len(self.bos) :], counts[0] + 1
+        while self.eos and counts[1] < 2 and text.endswith(self.eos):
+            text, counts[1] = text[: -len(self.eos)], counts[1] + 1
+        return text, counts[0], counts[1]
+
+    def as_server(self, prompt: bytes) -> bytes:
+        """A prompt without what the tokenizer adds again, as llama-server takes it off."""
+        prompt = prompt.removeprefix(self.bos) if self.adds_bos else prompt
+        return prompt.removesuffix(self.eos) if self.adds_eos else prompt
+
+
+def _ends_of(tokenizer: Tokenizer) -> _Ends:
+    bos, eos = (
+        b"" if token is None else tokenizer.token_to_piece(token)
+        for token in (tokenizer.bos_id, tokenizer.eos_id)
+    )
+    return _Ends(bos, eos, tokenizer.add_bos, tokenizer.add_eos)
+
+
+# ---- an expected prompt ---------------------------------------------------------------------------------
+
+
+def diagnose_prompt(
+    tokenizer: Tokenizer, chat: Rendering, expected: bytes, templates: Sequence[ChatChange] = ()
+) -> Diagnosis:
+    """Why a prompt is not that of a chat. `templates` are changes to others, which are tried, too."""
+    searching = ChatSearch(tokenizer, chat, expected.decode("utf-8", "replace"), templates)
+    if searching.own.prompt == expected:
+        return Diagnosis(True, ())
+    ends = _ends_of(tokenizer)
+    if found := searching.found(lambda prompt, changed: _prompt_fits(ends, expected, prompt, changed)):
+        return Diagnosis(False, _whole(searching, ends, found))
+    return Diagnosis(False, (_nearest(searching, expected),))
+
+
+def _prompt_fits(ends: _Ends, expected: bytes, prompt: bytes, changed: int) -> list[Causes]:
+    if prompt == expected:
+        return [()]
+    (ours, *one), (theirs, *other) = ends.stripped(prompt), ends.stripped(expected)
+    if ours == theirs:
+        bos = chat_causes.around("bos", ends.bos, one[0], other[0], ends.adds_bos)
+        return [(*bos, *chat_causes.around("eos", ends.eos, one[1], other[1], ends.adds_eos))]
+    if changed > 1 or (changed and _letters(prompt) != _letters(expected)):
+        return []
+    for change in TEXT_CHANGES:
+        if change.apply(prompt) == expected:
+            return [(change.cause,)]
+    return []
+
+
+_NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalnum())
+
+
+def _letters(text: bytes) -> bytes:
+    """The letters and digits of a text, which most changes of texts keep, in lower case."""
+    return text.translate(None, _NO_LETTERS).lower()
+
+
+def _whole(searching: ChatSearch, ends: _Ends, found: list[tuple[Causes, bytes]]) -> tuple[Explanation, ...]:
+    """Explanations of all; what plain jinja2 did in another way is said, too."""
+    own = searching.own.prompt
+    ours = None if own is None else ends.stripped(own)[0]
+
+    def told(cause: Cause, prompt: bytes) -> Cause:
+        if cause.id != "plain_jinja":
+            return cause
+        theirs = ends.stripped(prompt)[0]
+        return chat_causes.with_first_difference(cause, ours, theirs, searching.refusal)
+
+    return tuple(Explanation(tuple(told(cause, prompt) for cause in causes), 1.0) for causes, prompt in found)
+
+
+def _nearest(searching: ChatSearch, expected: bytes) -> Explanation:
+    """A partial explanation: the changes that lead nearest, and where the prompts then part."""
+    nearest = searching.nearest(expected)
+    if nearest.prompt is None:
+        return Explanation((chat_causes.refused(searching.refusal),), 0.0)
+    rest = chat_causes.prompt_differs(nearest.prompt, expected, nearest.chat.body.get("messages"))
+    return Explanation((*nearest.causes, rest), agreeing_share(list(nearest.prompt), list(expected)))
+
+
+# ---- expected ids ---------------------------------------------------------------------------------------
+
+
+def diagnose_chat_ids(
+    tokenizer: Tokenizer,
+    chat: Rendering,
+    ids: Iterable[int],
+    search_ids: SearchIds,
+    templates: Sequence[ChatChange] = (),
+) -> Diagnosis:
+    """Why ids are not those of a chat. `search_ids` gives what explains ids of a text, as `diagnose.search` does."""
+    given = token_ids(ids)
+    fitting = _FittingIds(tokenizer, given, search_ids)
+    searching = ChatSearch(tokenizer, chat, fitting.text.decode("utf-8", "replace"), templates)
+    own = searching.own.prompt
+    if own is not None and tokenizer.encode(own) == given:
+        return Diagnosis(True, ())
+    if found := searching.found(fitting.causes):
+        return Diagnosis(False, _whole(searching, _ends_of(tokenizer), found))
+    partial = _nearest(searching, fitting.text)
+    if own is None:
+        return Diagnosis(False, (partial,))
+    of_ids = [Explanation(answer.causes, answer.explains) for answer in search_ids(own, given)]
+    changed = [partial] if len(partial.causes) > 1 else []
+    whole = [item for item in of_ids if item.explains == 1 and _is_of_ids(item.causes)]
+    return Diagnosis(False, tuple(whole or [*changed, *of_ids]))
+
+
+def _is_of_ids(causes: Causes) -> bool:
+    """Whether causes say more than that the text is another one."""
+    return all(cause.id != "text_differs" for cause in causes)
+
+
+class _FittingIds:
+    """Which prompts can have given ids, and what else it takes."""
+
+    def __init__(self, tokenizer: Tokenizer, ids: list[int], search_ids: SearchIds) -> None:
+        self._tokenizer, self._ids, self._search_ids = tokenizer, ids, search_ids
+        self._ends = _ends_of(tokenizer)
+        self._lossless = is_lossless(tokenizer.vocabulary)
+        self.text = self._text_of(ids)
+
+    def _text_of(self, ids: Sequence[int]) -> bytes:
+        """What ids of this vocabulary stand for, without BOS and EOS around it."""
+        known = [token for token in ids if 0 <= token < self._tokenizer.vocab_size]
+        if self._lossless:
+            text = b"".join(map(self._tokenizer.token_to_piece, known))
+        else:
+            text = self._tokenizer.decode_bytes(known)
+        return self._ends.stripped(text)[0]
+
+    def causes(self, prompt: bytes, changed: int) -> list[Causes]:
+        """The sets of causes by which a prompt gives the ids."""
+        prompt = self._ends.as_server(prompt)
+        if self.text not in self._keys(prompt):
+            return []
+        if self._tokenizer.encode(prompt) == self._ids:
+            return [()]
+        answers = self._search_ids(prompt, self._ids)
+        return [
+            tuple(map(chat_causes.as_told_of_a_chat, answer.causes))
+            for answer in answers
+            if answer.explains == 1 and _is_of_ids(answer.causes)
+        ]
+
+    def _keys(self, prompt: bytes) -> set[bytes]:
+        """What ids of a prompt may stand for."""
+        if self._lossless:
+            return {self._ends.stripped(prompt)[0]}
+        encode = self._tokenizer.encode
+        return {
+            self._text_of(encode(prompt, add_special=False, parse_special=parse)) for parse in (True, False)
+        }

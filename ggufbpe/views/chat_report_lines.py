@@ -1,0 +1,76 @@
+"""What `verify` found in chats, as lines for a terminal, and in words for the page.
+
+verification/chats.py: ChatResult -> [this file] -> report_lines.py, report.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text as Line
+
+from ..verification.chats import ChatDifference, ChatExample, ChatResult
+from ..wording import counted
+from . import terminal
+from .chat_words import chat_verdict, sides_of, title_of
+from .drawing import beside, uncut
+
+_SHOWN = 10  # differences printed on a terminal; --json and --html have all
+_REASONS = 3  # refusals in other words
+_MOST_JSON = 1000  # characters of a chat
+
+
+def chat_parts(result: ChatResult, sides: tuple[str, str], oracle: str) -> Iterator[RenderableType]:
+    """The verdict on the chats, and what differs. `sides` are what ours and theirs are called."""
+    yield Line(chat_verdict(result), "green" if result.same else "bold red")
+    if result.refused:
+        yield f"  {counted(result.refused, 'chat')} refused by both"
+    for number, difference in enumerate(result.differences[:_SHOWN], 1):
+        yield ""
+        yield from _difference(number, difference, sides, oracle)
+    if len(result.differences) > _SHOWN:
+        yield from ("", f"and {len(result.differences) - _SHOWN} more, which --json and --html have")
+    if result.reasons:
+        yield ""
+        yield f"refused by both, for other reasons: {counted(result.reasons, 'chat')}"
+        for example in result.other_reasons[:_REASONS]:
+            yield beside("   ", terminal.one_line(example.chat.source))
+            yield from _sides(example, sides)
+    for failure, source in result.failures:
+        yield ""
+        yield Line.assemble((failure.kind, "bold"), f": {terminal.one_line(failure.detail)}")
+        yield beside("   first in ", terminal.one_line(source))
+
+
+def _difference(
+    number: int, difference: ChatDifference, sides: tuple[str, str], oracle: str
+) -> Iterator[RenderableType]:
+    title = title_of(difference, terminal.one_line(oracle))
+    yield Line.assemble((f"{number}. {title}", "bold"), f": {counted(difference.chats, 'chat')}")
+    share = "" if difference.explains == 1.0 else f" (explains {difference.explains:.0%} of the prompt)"
+    for cause in difference.causes:
+        what = terminal.one_line(str(cause.detail.get("what", "")))
+        yield beside("   cause: ", f"{cause.id}: {what}{share}")
+        yield beside("   fix: ", terminal.one_line(cause.fix))
+    yield beside("   first in ", terminal.one_line(difference.first.chat.source))
+    yield from _sides(difference.first, sides)
+    if difference.smallest is not None:
+        body = json.dumps(difference.smallest.chat.body, ensure_ascii=False)
+        if len(body) > _MOST_JSON:
+            yield "   the smallest chat that differs has many characters, so that only --json has it"
+            return
+        yield uncut(f"   smallest chat: {terminal.one_line(body)}")
+        yield from _sides(difference.smallest, sides)
+
+
+def _sides(example: ChatExample, sides: tuple[str, str]) -> Iterator[RenderableType]:
+    """Both answers, of prompts the place where they part."""
+    where, *answers = sides_of(example)
+    if where:
+        yield f"     {where}"
+    width = max(map(len, sides)) + 2
+    for name, (before, differs, behind) in zip(sides, answers):
+        shown = Line.assemble(before, (differs, "bold red"), behind)
+        yield beside(f"     {name:{width}}", shown)
