@@ -13,10 +13,12 @@ from typing import Any
 
 from ..errors import ChatError
 
+_PLAIN = frozenset((dict, list, str, int, float, bool, type(None)))  # an ABC is slow to ask
+
 
 def is_other_form(value: Any) -> bool:
     """Whether a value is an object or array, in another form than `json.loads` gives."""
-    return isinstance(value, (tuple, Mapping)) and not isinstance(value, dict)
+    return type(value) not in _PLAIN and isinstance(value, (tuple, Mapping)) and not isinstance(value, dict)
 
 
 def has_other_forms(value: Any) -> bool:
