@@ -121,7 +121,7 @@ def apply_template(models: Models, body: Any) -> dict[str, Any]:
 
 def prompt_of(tokenizer: Tokenizer, body: Any, chat_template: str | None = None) -> bytes:
     """The prompt of a chat. `RequestError` 400 for one that is refused, 500 where the model's template is at fault."""
-    template_of(tokenizer)
+    template_in_force(tokenizer)
     try:
         return tokenizer.chats.prompt(body, chat_template)
     except ChatError as error:
@@ -202,7 +202,7 @@ def props_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/props`: the model's chat template and what it takes, BOS and EOS; nothing of sampling."""
     name = models.chosen(body)
     tokenizer = models.named(name)
-    source, capabilities = template_of(tokenizer)
+    source, capabilities = template_in_force(tokenizer)
     bos, eos = (
         "" if token is None else shown_bytes(tokenizer, token).decode("utf-8", "replace")
         for token in (tokenizer.bos_id, tokenizer.eos_id)
@@ -227,7 +227,7 @@ def props_answer(models: Models, body: Any) -> dict[str, Any]:
     return {**found, "chat_template_tool_use": for_tools} if for_tools else found
 
 
-def template_of(tokenizer: Tokenizer) -> tuple[str, Capabilities]:
+def template_in_force(tokenizer: Tokenizer) -> tuple[str, Capabilities]:
     """The chat template in force and what it takes. `RequestError` 500 where it cannot be used."""
     try:
         return tokenizer.chats.in_force()
