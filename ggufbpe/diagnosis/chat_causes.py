@@ -52,10 +52,10 @@ _MARKER = re.compile(r"<\|?[A-Za-z_/][\w/ -]{0,30}\|?>|<｜[^｜]{1,30}｜>|\[/?
 _MOST_MARKERS = 3
 
 
-def markers_of(text: str) -> set[str]:
+def marker_texts(text: str) -> set[str]:
     """What looks like a marker of a template in a text.
 
-    >>> sorted(markers_of("<|im_start|>user\\n[INST] a < b"))
+    >>> sorted(marker_texts("<|im_start|>user\\n[INST] a < b"))
     ['<|im_start|>', '[INST]']
     """
     return {match[0] for match in _MARKER.finditer(text)}
@@ -72,7 +72,7 @@ def prompt_differs(prompt: bytes, expected: bytes, messages: object) -> Cause:
     if at is not None:
         what += f", in message {at}, counted from 0"
     texts = [text.decode("utf-8", "replace") for text in (prompt, expected)]
-    others = sorted(markers_of(texts[1]) - markers_of(texts[0]), key=texts[1].index)[:_MOST_MARKERS]
+    others = sorted(marker_texts(texts[1]) - marker_texts(texts[0]), key=texts[1].index)[:_MOST_MARKERS]
     if others:
         shown = ", ".join(others)
         what += f"; the given one has {shown}, which this one has not: of another template?"

@@ -23,7 +23,7 @@ from ..tokenizer import Tokenizer
 from . import chat_changes as changing
 from .agreement import agreeing_share
 from .causes import CAUSES, Cause, set_template
-from .chat_causes import markers_of
+from .chat_causes import marker_texts
 from .chat_changes import AS_TRANSFORMERS_5, ChatChange, Rendering
 from .plain_jinja import prompts as prompts_of_transformers
 from .plain_jinja import with_all_names_of_reasoning
@@ -41,7 +41,7 @@ Fits = Callable[[bytes, int], list[Causes]]
 """What else explains the rest where a prompt fits: of a prompt after so many changes, all such sets of causes."""
 
 
-class Candidate(NamedTuple):
+class Outcome(NamedTuple):
     """A way to a prompt, the causes that led there, and the prompt; None where the chat is refused."""
 
     chat: Rendering
@@ -80,7 +80,7 @@ class ChatSearch:
             return str(error)
         return ""
 
-    def _bases_of(self, changes: Sequence[ChatChange]) -> list[Candidate]:
+    def _bases_of(self, changes: Sequence[ChatChange]) -> list[Outcome]:
         """What changes of all of the rendering make of the chat, where it is another prompt."""
         made = self._rendered([(change.apply(self.own.chat), (change.cause,)) for change in changes])
         return _with_effect(self.own, made)
@@ -103,13 +103,13 @@ class ChatSearch:
         return sorted(smallest, key=lambda item: [_place(cause) for cause in item[0]])
 
     @cached_property
-    def _known(self) -> list[Candidate]:
+    def _known(self) -> list[Outcome]:
         """What those of llama.cpp's templates make of the chat that have markers of the expected prompt.
 
         Only where the chat's own prompt lacks some, and only the nearest.
         """
         own = (self.own.prompt or b"").decode("utf-8", "replace")
-        markers = markers_of(self._expected) - markers_of(own)
+        markers = marker_texts(self._expected) - marker_texts(own)
         if not markers or time.monotonic() > self._end:
             return []
         found = [
@@ -139,11 +139,11 @@ class ChatSearch:
         return changing.other_template(name, template.source, fix)
 
     @cached_property
-    def _transformers(self) -> list[Candidate]:
+    def _transformers(self) -> list[Outcome]:
         """What plain jinja2 makes of the chat, if it is another prompt."""
         return self._bases_of(list(changing.as_transformers()))
 
-    def _of_size(self, size: int, bases: Sequence[Candidate]) -> Iterator[Candidate]:
+    def _of_size(self, size: int, bases: Sequence[Outcome]) -> Iterator[Outcome]:
         """What `size` changes make of the chat."""
         for base in bases:
             more = size - len(base.causes)
@@ -152,7 +152,7 @@ class ChatSearch:
             elif more > 0:
                 yield from self._changed(base, more)
 
-    def _changed(self, base: Candidate, more: int) -> Iterator[Candidate]:
+    def _changed(self, base: Outcome, more: int) -> Iterator[Outcome]:
         """What `more` changes make of a base; of those of one cause only one."""
         key = repr([(cause.id, cause.detail["change"]) for cause in base.causes])
         if key not in self._effective:
@@ -179,7 +179,7 @@ class ChatSearch:
                     break
         yield from self._rendered(sets)
 
-    def _applied(self, base: Candidate, chosen: Sequence[ChatChange]) -> tuple[Rendering, Causes]:
+    def _applied(self, base: Outcome, chosen: Sequence[ChatChange]) -> tuple[Rendering, Causes]:
         chat = base.chat
         for change in sorted(
             chosen, key=lambda change: change.cause.id != "messages"
@@ -187,7 +187,7 @@ class ChatSearch:
             chat = change.apply(chat)
         return chat, (*base.causes, *(change.cause for change in chosen))
 
-    def nearest(self, expected: bytes) -> Candidate:
+    def nearest(self, expected: bytes) -> Outcome:
         """What comes nearest to an expected prompt, change by change, where each mends a good part."""
         words = _words(expected)
         best, share = self.own, self._share(self.own, words)
@@ -207,7 +207,7 @@ class ChatSearch:
                 break
         return best
 
-    def _share(self, each: Candidate, words: list[int]) -> float:
+    def _share(self, each: Outcome, words: list[int]) -> float:
         return -1.0 if each.prompt is None else agreeing_share(_words(each.prompt), words)
 
     # ---- templates ------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class ChatSearch:
 
     # ---- rendering ------------------------------------------------------------------------------
 
-    def _rendered(self, asked: Sequence[tuple[Rendering, Causes]]) -> list[Candidate]:
+    def _rendered(self, asked: Sequence[tuple[Rendering, Causes]]) -> list[Outcome]:
         """The prompts of many ways at once, as those of transformers come from a child process."""
         elsewhere = [chat for chat, _ in asked if chat.way]
         of_transformers = iter(self._by_transformers(elsewhere))
@@ -237,7 +237,7 @@ class ChatSearch:
                 prompt = next(of_transformers)
             else:
                 prompt = None if time.monotonic() > self._end else self._by_llama_cpp(chat)
-            out.append(Candidate(chat, causes, prompt))
+            out.append(Outcome(chat, causes, prompt))
         return out
 
     def _by_llama_cpp(self, chat: Rendering) -> bytes | None:
@@ -293,7 +293,7 @@ class ChatSearch:
         return {**names, **(kwargs if isinstance(kwargs, Mapping) else {})}
 
 
-def _with_effect(base: Candidate, made: Sequence[Candidate]) -> list[Candidate]:
+def _with_effect(base: Outcome, made: Sequence[Outcome]) -> list[Outcome]:
     """Those with another prompt than the base; of several by one cause with the same prompt the first."""
     seen = {("", base.prompt)}
     out = []

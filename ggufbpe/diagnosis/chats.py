@@ -35,7 +35,7 @@ class _Ends(NamedTuple):
     adds_eos: bool
 
     def stripped(self, text: bytes) -> tuple[bytes, int, int]:
-        """A text without BOS before and EOS behind it, and how many of each there were, two at most."""
+        """A text without BOS before and EOS after it, and how many of each there were, two at most."""
         counts = [0, 0]
         while self.bos and counts[0] < 2 and text.startswith(self.bos):
             text, counts[0] = text[len(self.bos) :], counts[0] + 1
