@@ -140,7 +140,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "markers.json").write_text(json.dumps(marker))
     (folder / "messages.json").write_text(json.dumps(messages))
     (folder / "tools.json").write_text(json.dumps([{"type": "function", "function": function}]))
-    (folder / "chats.jsonl").write_text(json.dumps(messages) + "\n")
     (folder / "request.json").write_text(json.dumps({"messages": messages}))
     (folder / "template.jinja").write_text("{% for message in messages %}{{ message.content }}\n{% endfor %}")
     for name in ("dump.gz", "dump.txt.gz"):

@@ -245,7 +245,7 @@ ERRORS: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "a name for types": (TypeError, "not 'abc'", lambda: ggufbpe.fix("a.gguf", "c", token_types="abc")),  # type: ignore[arg-type]
     "no such token": (ValueError, "no token", lambda: ggufbpe.fix("a.gguf", "c", token_types={"§§": "CONTROL"})),
     "a negative id": (ValueError, "out of range", lambda: ggufbpe.fix("a.gguf", "c", token_types={-1: "CONTROL"})),
-    "no such type": (ValueError, "'X' is no type", lambda: ggufbpe.fix("a.gguf", "c", token_types={1: "X"})),
+    "no such type": (ValueError, "'X' is not a token type", lambda: ggufbpe.fix("a.gguf", "c", token_types={1: "X"})),
     "a broken copy": (ggufbpe.GGUFError, "nothing was written", lambda: ggufbpe.fix("a.gguf", "c", set={K.PRE: "no"})),
 }  # fmt: skip
 
