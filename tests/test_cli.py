@@ -776,6 +776,10 @@ def test_count_leaves_links_and_pipes_in_directories_alone(run: Run, tree: Path)
     assert run("count", tree / "link.txt").code == 0
 
 
+def test_count_of_what_is_not_there_prints_no_table(run: Run, tmp_path: Path) -> None:
+    assert run("count", tmp_path / "absent").text == ""
+
+
 def test_count_of_nothing(run: Run, tmp_path: Path) -> None:
     assert_error(run("count"), "nothing to count")
     assert run("count", tmp_path).text.splitlines()[-1].split() == ["0", "0", "-", "total"]

@@ -257,6 +257,14 @@ def test_exit_codes(other: Path, tmp_path: Path, capfd: pytest.CaptureFixture[st
         assert len(capfd.readouterr().err.splitlines()) == 1
 
 
+def test_names_of_models_are_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    names = [tmp_path / f"{name}-of-twenty-letter.gguf" for name in ("one", "two")]
+    for name, pre in zip(names, ("gpt-2", "llama-bpe")):
+        with_pre(GPT2, pre, name)
+    main(["diff", *map(str, names), "-p", "in 12345"])
+    assert "\n     two-of-twenty-letter  " in capfd.readouterr().out
+
+
 def test_texts_that_are_encoded_alike(other: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, found = run(capfd, str(GPT2), str(other), "-p", "Hello world")
     assert code == 1  # the models differ all the same

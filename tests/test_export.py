@@ -716,7 +716,11 @@ def test_a_folder_needs_no_slash(
             "-",
             "lost, since tokenizer_config.json is not written: bos_token '<bos>', eos_token",
         ),
-        ("tiktoken", "-", "lost, since ranks.tiktoken.json is not written: the pattern and the special tokens"),
+        (
+            "tiktoken",
+            "-",
+            "lost, since ranks.tiktoken.json is not written: the pattern and the special tokens",
+        ),
         ("merges.txt", "-", "lost, since vocab.json is not written: the ids of the tokens"),
         ("tokenizer.json", "new", ""),
         ("merges.txt", "new.txt", ""),

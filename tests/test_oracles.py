@@ -282,6 +282,8 @@ def test_recorded_ids_go_with_the_texts_in_their_order(tmp_path: Path) -> None:
 
 UNUSABLE = {
     "unknown": ("lama", "there is no oracle 'lama'; there are llama-tokenize"),
+    "a model's file": ("other.gguf", "there is no oracle 'other.gguf'; was 'gguf:other.gguf' meant?"),
+    "a tokenizer.json": ("to/tokenizer.json", "was 'hf:to/tokenizer.json' meant?"),
     "no address": ("server", "server needs something after a colon"),
     "no file": ("ids:", "ids needs something after a colon"),
     "a file that is not there": ("ids:/no/such/file", "/no/such/file: No such file or directory"),

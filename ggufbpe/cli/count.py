@@ -167,8 +167,6 @@ class _Job:
         several = len(found) + len(streams) > 1 or any(map(os.path.isdir, arguments.paths))
         table = _Table(sum(map(_largest, found)), arguments.stdin or arguments.chat)
         at_once = not (self._json or self._sort)
-        if not self._json:
-            table.head()
         bar = Bar()
         try:
             for counts in self._all_counts(streams, found, bar):
@@ -313,11 +311,13 @@ class _Table:
 
     def __init__(self, total_size: int, is_more: bool) -> None:
         self._width = max(6, len(str(total_size + _UNKNOWN * is_more)))
-
-    def head(self) -> None:
-        self._print("tokens", "bytes", "chars/token", "name")
+        self._has_head = False
 
     def row(self, counts: _Counts) -> None:
+        """A file's counts; the head stands before the first."""
+        if not self._has_head:
+            self._has_head = True
+            self._print("tokens", "bytes", "chars/token", "name")
         self._print(str(counts.tokens), str(counts.bytes), counts.ratio, terminal.one_line(counts.name))
         _output.flush()
 

@@ -32,12 +32,26 @@ def open_oracle(given: str, model: str, tokenizer: Tokenizer, seconds: float) ->
     """
     name, _, rest = given.partition(":")
     if name not in ORACLES:
-        raise OracleError(f"there is no oracle {printable(given)}; there are {', '.join(USAGES)}")
+        likely = _form_of_file(given)
+        meant = f"was {printable(f'{likely}:{given}')} meant?" if likely else f"there are {', '.join(USAGES)}"
+        raise OracleError(f"there is no oracle {printable(given)}; {meant}")
     if not rest and name in NEED_ARGUMENT:
         raise OracleError(f"{name} needs something after a colon: {NEED_ARGUMENT[name]}")
     if not model and name in OPEN_THE_FILE:
         raise OracleError(f"{name} opens the model's file, and this tokenizer has none")
     return ORACLES[name](rest, model, tokenizer, seconds)
+
+
+def _form_of_file(given: str) -> str | None:
+    """The name of the oracle that reads a file with such a name."""
+    endings = {
+        ".gguf": "gguf",
+        "tokenizer.json": "hf",
+        ".tiktoken": "tiktoken",
+        ".model": "sentencepiece",
+        ".json": "ids",
+    }
+    return next((name for ending, name in endings.items() if given.endswith(ending)), None)
 
 
 ORACLES: dict[str, Callable[[str, str, Tokenizer, float], Oracle]] = {

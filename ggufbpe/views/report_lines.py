@@ -33,7 +33,7 @@ class ReportLines:
         self._width = width
         self._models = models = models and (terminal.one_line(models[0]), terminal.one_line(models[1]))
         self._sides = models or ("ours", "theirs")
-        self._label = min(max(8, *map(len, self._sides)), width // 3)
+        self._label = min(1 + max(7, *map(len, self._sides)), width // 3)
 
     def lines(self, result: Result, note: str) -> Iterator[str]:
         """The result, line by line."""
