@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 _BYTE = 32  # vocab/vocabulary.py, which imports this room
 _BYTE_TOKEN = re.compile("<0x([0-9a-fA-F]{2})>")
 _UNKNOWN_SCORE, _INVALID_SCORE = -10_000_000, -20_000_000
-_NOT_LOOKED_UP = -(1 << 31)  # in the place of a score
-_NO_TOKEN = -1
+_NOT_LOOKED_UP, _NO_TOKEN = -(1 << 31), -1  # in the place of a score, and of an id
 _NO_PRE_TOKENIZER = PreTokenizer("", "", byte_encode=False, clean_spaces=False)
 
 

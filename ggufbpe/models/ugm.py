@@ -1,6 +1,6 @@
 """Unigram language models, as of T5 and XLM-RoBERTa: the model `t5`, which llama.cpp calls UGM.
 
-    fragment -> CharsmapNormalizer (user-defined tokens, Charsmap, spaces) -> best_path (Viterbi) -> ids
+    fragment -> CharsmapNormalizer (user-defined tokens, Charsmap, spaces) -> lattice.py -> ids
 
 Texts are bytes: the normalizer handles those that are not UTF-8. All sums are doubles, added in llama.cpp's order, so
 that ties are broken alike.
@@ -13,7 +13,6 @@ Source: src/llama-vocab.cpp, llm_tokenizer_ugm and llm_tokenizer_ugm_session.
 
 from __future__ import annotations
 
-import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -27,6 +26,7 @@ from ..once import made_once
 from ..spelling import SPACE
 from .bpe.registry import PreTokenizer
 from .charsmap import Charsmap
+from .lattice import Lattice
 from .model import TokenizerModel, Warn
 
 if TYPE_CHECKING:
@@ -38,14 +38,7 @@ _NORMAL, _UNUSED, _USER_DEFINED = 4, 2, 16  # vocab/vocabulary.py, which imports
 _MATCHED = _NORMAL | _USER_DEFINED | _UNUSED  # tokens that plain text may become
 _SPACE = SPACE.encode()
 _REPLACEMENT = "\ufffd".encode()
-_CODE_UNITS = (
-    *(1,) * 12,
-    2,
-    2,
-    3,
-    4,
-)  # of a character, by the upper half of its first byte: unicode_len_utf8
-_LEAST, _LARGEST_FLOAT = -sys.float_info.max, 3.4028234663852886e38
+_LARGEST_FLOAT = 3.4028234663852886e38
 _PENALTY = 10.0  # of the unknown token, below the lowest score
 _NO_PRE_TOKENIZER = PreTokenizer("", "", byte_encode=False, escape_whitespaces=True, clean_spaces=False)
 
@@ -309,70 +302,7 @@ class CharsmapNormalizer(NamedTuple):
         return _REPLACEMENT, 1
 
 
-# ---- the best path --------------------------------------------------------------------------------------
-
-
-class Lattice(NamedTuple):
-    """All ways to cut a text into tokens."""
-
-    tokens: Mapping[bytes, int]  # the id of each token, and -1 for beginnings of tokens
-    scores: Sequence[float]  # by id
-    is_user_defined: Sequence[int]  # by id, not 0: the score is 0
-    unknown: int
-    unknown_score: float
-
-    def best_path(self, text: bytes) -> list[tuple[int, int, int]]:
-        """(id, start, end) of the tokens with the highest sum of scores; consecutive unknown ones are one.
-
-        Tokens begin where characters do. A character that is not a token by itself may also be the unknown token. Of
-        equal sums the one whose last token begins first wins.
-        """
-        size = len(text)
-        sums = [0.0, *(_LEAST,) * size]
-        starts, ids = [0] * (size + 1), [self.unknown] * (size + 1)
-        known = self.tokens.get
-        at = 0
-        while at < size:
-            after = min(at + _CODE_UNITS[text[at] >> 4], size)
-            so_far = sums[at]
-            is_found = False
-            end = at + 1
-            while end <= size and (token := known(text[at:end])) is not None:
-                if token >= 0:
-                    is_found = is_found or end == after
-                    sum_here = so_far + (0.0 if self.is_user_defined[token] else self.scores[token])
-                    if sum_here > sums[end]:
-                        sums[end], starts[end], ids[end] = sum_here, at, token
-                end += 1
-            if not is_found and so_far + self.unknown_score > sums[after]:
-                sums[after], starts[after], ids[after] = so_far + self.unknown_score, at, self.unknown
-            at = after
-        path: list[tuple[int, int, int]] = []
-        end = size
-        while end:
-            token, start = ids[end], starts[end]
-            if path and path[-1][0] == token == self.unknown:
-                path[-1] = token, start, path[-1][2]
-            else:
-                path.append((token, start, end))
-            end = start
-        return path[::-1]
-
-    def ways(self, text: bytes) -> Iterator[tuple[int, int, int, float]]:
-        """(id, start, end, score) of all edges from each character, in the order in which `best_path` tries them."""
-        at = 0
-        while at < len(text):
-            after = min(at + _CODE_UNITS[text[at] >> 4], len(text))
-            is_found = False
-            end = at + 1
-            while end <= len(text) and (token := self.tokens.get(text[at:end])) is not None:
-                if token >= 0:
-                    is_found = is_found or end == after
-                    yield token, at, end, 0.0 if self.is_user_defined[token] else self.scores[token]
-                end += 1
-            if not is_found:
-                yield self.unknown, at, after, self.unknown_score
-            at = after
+# ---- out of a vocabulary --------------------------------------------------------------------------------
 
 
 def _lattice(vocabulary: Vocabulary, attributes: Sequence[int], unknown: int | None) -> Lattice:
