@@ -435,7 +435,7 @@ FAULTS = {
 @pytest.mark.parametrize(("script", "kind", "detail"), FAULTS.values(), ids=FAULTS)
 def test_faults_of_a_command(script: str, kind: str, detail: str, tmp_path: Path) -> None:
     began = time.monotonic()
-    with opened(fake(tmp_path, script), seconds=0.5) as oracle:
+    with opened(fake(tmp_path, script), seconds=2) as oracle:
         before, fault, after = oracle.encode([b"good", b"bad", b"good"], True, True)
     assert (before, after) == ([1], [1]), "the others have their answers"
     assert isinstance(fault, Failure)

@@ -30,11 +30,11 @@ FAR_DELAY = 1.0  # seconds that the metadata of a far file may take without a ba
 class Bar:
     """A progress bar, if standard error is a terminal and the work takes long enough to wonder."""
 
-    def __init__(self, delay: float = DELAY) -> None:
-        """`delay`: seconds before it appears."""
+    def __init__(self, delay: float | None = None) -> None:
+        """`delay`: seconds before it appears, by default `DELAY`."""
         self._width = _output.error_width()
         self._start = time.monotonic()
-        self._last = self._start - INTERVAL + delay
+        self._last = self._start - INTERVAL + (DELAY if delay is None else delay)
         self._drawn = False
 
     @property
