@@ -415,13 +415,13 @@ def fake(folder: Path, script: str) -> str:
 ON_BAD = 'grep -q bad "$TEXT" && {}\necho "[1]"'  # what it does on a text with "bad" in it
 
 FAULTS = {
-    "hangs": (ON_BAD.format("sleep 60"), "timeout", "no answer within 0.5 s"),
-    "hangs behind a child": (ON_BAD.format("{ sleep 60 & wait; }"), "timeout", "no answer within 0.5 s"),
+    "hangs": (ON_BAD.format("sleep 60"), "timeout", "no answer within 2 s"),
+    "hangs behind a child": (ON_BAD.format("{ sleep 60 & wait; }"), "timeout", "no answer within 2 s"),
     "prints rubbish": (ON_BAD.format("{ printf 'what \\033[31m'; exit; }"), "garbage", "'what \\x1b[31m'"),
     "prints nothing": (ON_BAD.format("exit 0"), "garbage", "no output"),
     "prints no ids": (ON_BAD.format("{ echo '[1, x]'; exit; }"), "garbage", "'[1, x]\\n'"),
     "does not stop printing": (ON_BAD.format("yes"), "garbage", "'y\\ny\\n"),
-    "does not stop complaining": (ON_BAD.format("yes >&2"), "timeout", "no answer within 0.5 s"),
+    "does not stop complaining": (ON_BAD.format("yes >&2"), "timeout", "no answer within 2 s"),
     "ends with an error": (
         ON_BAD.format("{ echo 'bad luck' >&2; exit 3; }"),
         "crash",
@@ -441,7 +441,7 @@ def test_faults_of_a_command(script: str, kind: str, detail: str, tmp_path: Path
     assert isinstance(fault, Failure)
     assert fault.kind == kind
     assert detail in fault.detail
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
 
 
 @posix_only
