@@ -210,6 +210,10 @@ COMMANDS: dict[str, tuple[list[str], str]] = {  # arguments, what is printed
         ["messages.json", "--tools", "tools.json", "--chat-template-file", "template.jinja"],
         "f: Ho",
     ),
+    "one of llama.cpp's templates": (
+        ["messages.json", "--chat-template-file", "known:google-gemma-2-2b-it"],
+        "<start_of_turn>user\nHo<end_of_turn>\n<start_of_turn>model\n",
+    ),
 }
 
 
@@ -311,6 +315,10 @@ REFUSED_COMMANDS: dict[str, tuple[list[str], str]] = {
     "both": (["messages.json", "-p", "Hi"], "one of them"),
     "no JSON": (["template.jinja"], "template.jinja is no JSON"),
     "what llama-server refuses": (["tools.json"], "All non-assistant messages must contain 'content'"),
+    "no template of llama.cpp's": (
+        ["messages.json", "--chat-template-file", "known:google-gemma-2-2b"],
+        "no chat template of the name 'google-gemma-2-2b'; near: google-gemma-2-2b-it",
+    ),
 }
 
 

@@ -15,7 +15,10 @@ def add_chat_flags(parser: Parser) -> None:
     """The flags that say what a chat is rendered with."""
     parser.add_argument("--tools", metavar="FILE", help="a JSON array of tools that the model may call")
     parser.add_argument(
-        "--chat-template-file", metavar="FILE", help="a template in place of the one in the model's file"
+        "--chat-template-file",
+        metavar="FILE",
+        help="a template in place of the one in the model's file; known:NAME is the one that llama.cpp has under "
+        "that name in its models/templates",
     )
 
 
@@ -63,10 +66,14 @@ def prompts_of(tokenizer: Tokenizer, arguments: argparse.Namespace) -> Callable[
 
 
 def template_of(arguments: argparse.Namespace) -> str | None:
-    """The template of `--chat-template-file`."""
+    """The template of `--chat-template-file`: of a file, or one of llama.cpp's."""
     source = arguments.chat_template_file
     if source is None:
         return None
+    from ..chat.known import source_of  # not at the top, as in `_parsed`
+
+    if (known := source_of(source)) is not None:
+        return known
     try:
         return read_file(source).decode("utf-8")
     except UnicodeDecodeError as error:
