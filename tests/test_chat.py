@@ -224,6 +224,11 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "messages.json").write_text(json.dumps(chat))
     (tmp_path / "request.json").write_text(json.dumps({"messages": chat, "add_generation_prompt": False}))
     (tmp_path / "tools.json").write_text(json.dumps(TOOLS))
+    (tmp_path / "empty.json").write_text("\n")
+    (tmp_path / "two.jsonl").write_text(f"{json.dumps(chat)}\n{json.dumps(chat)}\n")
+    (tmp_path / "long.json").write_text(f'{{"messages": [], "seed": {"1" * 5000}}}')
+    call = {"role": "assistant", "tool_calls": [{"id": 123456789012345678901234567890}]}
+    (tmp_path / "shown.json").write_text(json.dumps([*chat, call]))
     (tmp_path / "template.jinja").write_text("{{ tools[0].function.name }}: {{ messages[0].content }}")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -314,6 +319,13 @@ REFUSED_COMMANDS: dict[str, tuple[list[str], str]] = {
     "nothing": ([], "give a FILE, or - for standard input, or -p TEXT: one of them"),
     "both": (["messages.json", "-p", "Hi"], "one of them"),
     "no JSON": (["template.jinja"], "template.jinja is no JSON"),
+    "an empty file": (["empty.json"], "empty.json is empty"),
+    "several chats": (["two.jsonl"], "two.jsonl has 2 chats, one a line, and this command takes one"),
+    "a number beyond all": (["long.json"], "long.json is no JSON: number overflow parsing '1111"),
+    "a number that is too long to be shown": (
+        ["shown.json"],
+        'Missing tool call type: {"id":1.2345678901234568e+29}',
+    ),
     "what llama-server refuses": (["tools.json"], "All non-assistant messages must contain 'content'"),
     "no template of llama.cpp's": (
         ["messages.json", "--chat-template-file", "known:google-gemma-2-2b"],

@@ -25,12 +25,20 @@ def add_chat_flags(parser: Parser) -> None:
 def body_of_file(path: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """The body of a request out of a JSON file, "-" for standard input, with the tools of `--tools`."""
     name = "standard input" if path == "-" else path
-    return with_tools(chat_json(read_stdin() if path == "-" else read_file(path), name), arguments)
+    data = read_stdin() if path == "-" else read_file(path)
+    try:
+        found = chat_json(data, name)
+    except ValueError:
+        chats = sum(1 for line in data.split(b"\n") if line.strip())
+        if chats > 1 and _has_lines(path):
+            raise ValueError(f"{path} has {chats} chats, one a line, and this command takes one") from None
+        raise
+    return with_tools(found, arguments)
 
 
 def bodies_of_file(path: str, arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
     """The chats of a file, each with its place: one, or one a line in a file named .jsonl or .ndjson."""
-    if path == "-" or not path.endswith((".jsonl", ".ndjson")):
+    if not _has_lines(path):
         yield ("standard input" if path == "-" else path), body_of_file(path, arguments)
         return
     for number, line in enumerate(read_file(path).split(b"\n"), 1):
@@ -39,12 +47,24 @@ def bodies_of_file(path: str, arguments: argparse.Namespace) -> Iterator[tuple[s
             yield where, with_tools(chat_json(line, where), arguments)
 
 
+def _has_lines(path: str) -> bool:
+    """Whether a file is named as one with a chat in each line."""
+    return path.endswith((".jsonl", ".ndjson"))
+
+
 def with_tools(found: Any, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The body of a request out of what JSON says: an object is one, anything else its messages."""
-    body = found if isinstance(found, dict) else {"messages": found}
-    if arguments.tools is not None:
-        body = {**body, "tools": chat_json(read_file(arguments.tools), arguments.tools)}
-    return body
+    """The body of a request out of what JSON says, with the tools of `--tools`."""
+    return {**_body(found), **_tools(arguments)}
+
+
+def _body(found: Any) -> dict[str, Any]:
+    """An object is the body of a request, anything else its messages."""
+    return found if isinstance(found, dict) else {"messages": found}
+
+
+def _tools(arguments: argparse.Namespace) -> dict[str, Any]:
+    path = arguments.tools
+    return {} if path is None else {"tools": chat_json(read_file(path), path)}
 
 
 def prompts_of(tokenizer: Tokenizer, arguments: argparse.Namespace) -> Callable[[bytes], bytes]:
@@ -52,15 +72,14 @@ def prompts_of(tokenizer: Tokenizer, arguments: argparse.Namespace) -> Callable[
 
     `ValueError` for what is no JSON, and what llama-server refuses.
     """
-    template, tools = template_of(arguments), with_tools({}, arguments)
+    template, tools = template_of(arguments), _tools(arguments)
 
     def prompt(data: bytes) -> bytes:
         try:
             found = _parsed(data)
         except ValueError as error:
             raise ValueError(f"not JSON: {error}") from None
-        body = found if isinstance(found, dict) else {"messages": found}
-        return tokenizer.chats.prompt({**body, **tools}, template)
+        return tokenizer.chats.prompt({**_body(found), **tools}, template)
 
     return prompt
 
@@ -82,6 +101,8 @@ def template_of(arguments: argparse.Namespace) -> str | None:
 
 def chat_json(data: bytes, name: str) -> Any:
     """What a JSON file says; `ValueError` with its name."""
+    if not data.strip():
+        raise ValueError(f"{name} is empty")
     try:
         return _parsed(data)
     except ValueError as error:
