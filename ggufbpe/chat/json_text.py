@@ -9,6 +9,8 @@ import json
 import math
 from typing import Any
 
+from ..errors import printable
+
 
 class JSONError(ValueError):
     """What is no JSON to llama.cpp."""
@@ -49,7 +51,7 @@ _MOST_DIGITS = 20  # of an integer of 64 bits, its sign among them
 def _number(digits: str) -> float:
     found = float(digits)
     if math.isinf(found):
-        raise JSONError(f"number overflow parsing '{digits}'")
+        raise JSONError(f"number overflow parsing {printable(digits, 60)}")
     return found
 
 
