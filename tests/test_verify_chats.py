@@ -118,6 +118,11 @@ def test_ids_are_compared_where_prompts_are_the_same(tok: Tokenizer) -> None:
     assert [cause.id for difference in result.differences for cause in difference.causes] == ["bos"]
 
 
+def test_the_fix_of_another_files_template_is_of_files(tok: Tokenizer) -> None:
+    [difference] = compared(tok, tok.with_overrides({KEY: BRACKETS}), [[USER]]).differences
+    assert [(cause.id, "llama-server" in cause.fix) for cause in difference.causes] == [("template", False)]
+
+
 class _Silent(OtherModel):
     """Does not say which template it runs."""
 
@@ -282,7 +287,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
     "some": (
         [*OTHER, "--chat", "some.jsonl"],
         0,
-        "the prompts of 5 chats are the same\n  1 chat refused by both\n",
+        "the prompts of 4 chats are the same\n  1 chat refused by both\n",
     ),
     "ids of prompts": ([*OTHER, "--chat", "some.jsonl"], 0, "the ids of the prompts are the same\n"),
     "chats and a text": (
