@@ -367,7 +367,7 @@ COUNTED: dict[str, tuple[list[str], list[int], list[str]]] = {  # arguments, tok
     "lines that are no chats": (
         ["broken.jsonl", "messages.json"],
         [23, 14],
-        ["left out: line 2: not JSON: Expecting value at line 1, column 1 (2 such lines)"],
+        ["left out: line 2: not JSON: Expecting value at line 1, column 1 (the first of 2 lines)"],
     ),
     "what is no JSON": (
         ["template.jinja", "messages.json"],
