@@ -400,6 +400,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
         "--chat goes with --ids or --expected-prompt: one of them",
     ),
     "no chat": (["--expected-prompt", "prompt.txt"], 2, "--expected-prompt is of a chat"),
+    "a template of no chat": (["-p", "Hi", "--ids", "[1]", *OWN[2:]], 2, "are of chats: give --chat FILE"),
     "a text as well": ([*OWN, "--ids", "ids.json", "-p", "Hi"], 2, "one text or one chat"),
     "no BOS": ([*OWN, "--ids", "ids.json", "--no-bos"], 2, "--chat goes with special tokens"),
     "everything from standard input": (

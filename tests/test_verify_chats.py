@@ -313,6 +313,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
     ),
     "no maker of prompts": (["--against", "xllamacpp", "--chat", "one.json"], 2, "server:URL or gguf:FILE"),
     "a bad line": ([*OTHER, "--chat", "bad.jsonl"], 2, "bad.jsonl, line 3 is no JSON"),
+    "tools of no chat": ([*OTHER, "-p", "Hi", "--tools", "t.json"], 2, "are of chats: give --chat FILE"),
     "no BOS": ([*OTHER, "--chat", "one.json", "--no-bos"], 2, "--chat goes with special tokens"),
 }
 

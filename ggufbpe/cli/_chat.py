@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..tokenizer import Tokenizer
-from ._arguments import Parser
+from ._arguments import Parser, UsageError
 from ._input import read_file, read_stdin
 
 
@@ -20,6 +20,12 @@ def add_chat_flags(parser: Parser) -> None:
         help="a template in place of the one in the model's file; known:NAME is the one that llama.cpp has under "
         "that name in its models/templates",
     )
+
+
+def require_chat(arguments: argparse.Namespace) -> None:
+    """Refuse these flags where `--chat` gives no chat."""
+    if not arguments.chat and (arguments.tools is not None or arguments.chat_template_file is not None):
+        raise UsageError("--tools and --chat-template-file are of chats: give --chat FILE")
 
 
 def body_of_file(path: str, arguments: argparse.Namespace) -> dict[str, Any]:

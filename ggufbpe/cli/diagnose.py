@@ -29,7 +29,7 @@ from ._arguments import (
     model_paths,
     overrides_of,
 )
-from ._chat import add_chat_flags, body_of_file, template_of
+from ._chat import add_chat_flags, body_of_file, require_chat, template_of
 from ._input import read_file, read_stdin, read_text, settle_stdin
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.chat is not None or arguments.expected_prompt is not None:
         return _run_chat(arguments)
+    require_chat(arguments)
     text = _given_text(arguments)
     ids = _given_ids(arguments.ids)
     tokenizer, others = _models(arguments)
