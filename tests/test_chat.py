@@ -225,6 +225,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "request.json").write_text(json.dumps({"messages": chat, "add_generation_prompt": False}))
     (tmp_path / "tools.json").write_text(json.dumps(TOOLS))
     (tmp_path / "empty.json").write_text("\n")
+    (tmp_path / "latin.json").write_bytes(b'"\xe9t\xe9"')
     (tmp_path / "two.jsonl").write_text(f"{json.dumps(chat)}\n{json.dumps(chat)}\n")
     (tmp_path / "long.json").write_text(f'{{"messages": [], "seed": {"1" * 5000}}}')
     call = {"role": "assistant", "tool_calls": [{"id": 123456789012345678901234567890}]}
@@ -319,6 +320,7 @@ REFUSED_COMMANDS: dict[str, tuple[list[str], str]] = {
     "nothing": ([], "give a FILE, or - for standard input, or -p TEXT: one of them"),
     "both": (["messages.json", "-p", "Hi"], "one of them"),
     "no JSON": (["template.jinja"], "template.jinja is no JSON"),
+    "no UTF-8": (["latin.json"], "latin.json is no JSON: not UTF-8, invalid continuation byte at byte 1"),
     "an empty file": (["empty.json"], "empty.json is empty"),
     "several chats": (["two.jsonl"], "two.jsonl has 2 chats, one a line, and this command takes one"),
     "a number beyond all": (["long.json"], "long.json is no JSON: number overflow parsing '1111"),

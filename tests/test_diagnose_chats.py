@@ -393,6 +393,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
         "no match: the chat is refused, by llama-server as well: All non-assistant messages must",
     ),
     "as JSON": ([*OWN, "--tools", "tools.json", "--ids", "ids.json", "--json"], 1, '"request": {\n'),
+    "one id": (["-p", "a", "--ids", "[64]", "--no-bos"], 0, "match: the model gives this 1 id"),
     "nothing expected": (OWN, 2, "--chat goes with --ids or --expected-prompt: one of them"),
     "both expected": (
         [*OWN, "--ids", "ids.json", "--expected-prompt", "prompt.txt"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 import threading
@@ -275,6 +276,7 @@ def test_jinja2_is_missing(tok: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> N
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "one.json").write_text(json.dumps([USER]))
     (tmp_path / "some.jsonl").write_text("".join(f"{json.dumps(chat)}\n" for chat in CHATS))
+    (tmp_path / "some.jsonl.gz").write_bytes(gzip.compress((tmp_path / "some.jsonl").read_bytes()))
     (tmp_path / "bad.jsonl").write_text("[]\n\n{\n")
     (tmp_path / "brackets.jinja").write_text(BRACKETS)
     monkeypatch.chdir(tmp_path)
@@ -290,6 +292,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
         "the prompts of 4 chats are the same\n  1 chat refused by both\n",
     ),
     "ids of prompts": ([*OTHER, "--chat", "some.jsonl"], 0, "the ids of the prompts are the same\n"),
+    "a compressed file": ([*OTHER, "--chat", "some.jsonl.gz"], 0, "the prompts of 4 chats are the same\n"),
     "chats and a text": (
         [*OTHER, "--chat", "one.json", "-p", "Hi"],
         0,

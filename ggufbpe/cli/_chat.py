@@ -31,7 +31,7 @@ def require_chat(arguments: argparse.Namespace) -> None:
 def body_of_file(path: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """The body of a request out of a JSON file, "-" for standard input, with the tools of `--tools`."""
     name = "standard input" if path == "-" else path
-    data = read_stdin() if path == "-" else read_file(path)
+    data = read_stdin() if path == "-" else _read_file(path)
     try:
         found = chat_json(data, name)
     except ValueError:
@@ -47,7 +47,7 @@ def bodies_of_file(path: str, arguments: argparse.Namespace) -> Iterator[tuple[s
     if not _has_lines(path):
         yield ("standard input" if path == "-" else path), body_of_file(path, arguments)
         return
-    for number, line in enumerate(read_file(path).split(b"\n"), 1):
+    for number, line in enumerate(_read_file(path).split(b"\n"), 1):
         if line.strip():
             where = f"{path}, line {number}"
             yield where, with_tools(chat_json(line, where), arguments)
@@ -55,7 +55,17 @@ def bodies_of_file(path: str, arguments: argparse.Namespace) -> Iterator[tuple[s
 
 def _has_lines(path: str) -> bool:
     """Whether a file is named as one with a chat in each line."""
-    return path.endswith((".jsonl", ".ndjson"))
+    from ..corpora.records import has_json_lines
+
+    return has_json_lines(path)
+
+
+def _read_file(path: str) -> bytes:
+    """All of a file, which may be compressed."""
+    from ..corpora.records import decompressed
+
+    with open(path, "rb") as raw, decompressed(raw, path) as stream:
+        return stream.read()
 
 
 def with_tools(found: Any, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -102,7 +112,7 @@ def template_of(arguments: argparse.Namespace) -> str | None:
     try:
         return read_file(source).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{source} is no UTF-8: {error}") from None
+        raise ValueError(f"{source} is not UTF-8, {error.reason} at byte {error.start}") from None
 
 
 def chat_json(data: bytes, name: str) -> Any:
@@ -119,4 +129,8 @@ def _parsed(data: bytes) -> Any:
     # Not at the top: `count` of texts starts without it.
     from ..chat.json_text import parsed
 
-    return parsed(data.decode("utf-8-sig"))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8, {error.reason} at byte {error.start}") from None
+    return parsed(text)

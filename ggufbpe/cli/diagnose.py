@@ -199,8 +199,9 @@ def _parts(
     from ..views.drawing import unbroken
 
     if found.match:
+        these = "this" if len(ours) == 1 else "these"
         how = f", {SAID_OF[found.added_as]}" if found.added_as else ""
-        yield Text.assemble(("match", "green"), f": the model gives these {_count(len(ours))}{how}")
+        yield Text.assemble(("match", "green"), f": the model gives {these} {_count(len(ours))}{how}")
         return
     at = first_difference(ours, theirs)
     share = unbroken(_percent(agreeing_share(ours, theirs)))
