@@ -210,6 +210,10 @@ COMMANDS: dict[str, tuple[list[str], str]] = {  # arguments, what is printed
         ["messages.json", "--tools", "tools.json", "--chat-template-file", "template.jinja"],
         "f: Ho",
     ),
+    "one of llama.cpp's templates": (
+        ["messages.json", "--chat-template-file", "known:google-gemma-2-2b-it"],
+        "<start_of_turn>user\nHo<end_of_turn>\n<start_of_turn>model\n",
+    ),
 }
 
 
@@ -220,6 +224,12 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "messages.json").write_text(json.dumps(chat))
     (tmp_path / "request.json").write_text(json.dumps({"messages": chat, "add_generation_prompt": False}))
     (tmp_path / "tools.json").write_text(json.dumps(TOOLS))
+    (tmp_path / "empty.json").write_text("\n")
+    (tmp_path / "latin.json").write_bytes(b'"\xe9t\xe9"')
+    (tmp_path / "two.jsonl").write_text(f"{json.dumps(chat)}\n{json.dumps(chat)}\n")
+    (tmp_path / "long.json").write_text(f'{{"messages": [], "seed": {"1" * 5000}}}')
+    call = {"role": "assistant", "tool_calls": [{"id": 123456789012345678901234567890}]}
+    (tmp_path / "shown.json").write_text(json.dumps([*chat, call]))
     (tmp_path / "template.jinja").write_text("{{ tools[0].function.name }}: {{ messages[0].content }}")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -310,7 +320,19 @@ REFUSED_COMMANDS: dict[str, tuple[list[str], str]] = {
     "nothing": ([], "give a FILE, or - for standard input, or -p TEXT: one of them"),
     "both": (["messages.json", "-p", "Hi"], "one of them"),
     "no JSON": (["template.jinja"], "template.jinja is no JSON"),
+    "no UTF-8": (["latin.json"], "latin.json is no JSON: not UTF-8, invalid continuation byte at byte 1"),
+    "an empty file": (["empty.json"], "empty.json is empty"),
+    "several chats": (["two.jsonl"], "two.jsonl has 2 chats, one a line, and this command takes one"),
+    "a number beyond all": (["long.json"], "long.json is no JSON: number overflow parsing '1111"),
+    "a number that is too long to be shown": (
+        ["shown.json"],
+        'Missing tool call type: {"id":1.2345678901234568e+29}',
+    ),
     "what llama-server refuses": (["tools.json"], "All non-assistant messages must contain 'content'"),
+    "no template of llama.cpp's": (
+        ["messages.json", "--chat-template-file", "known:google-gemma-2-2b"],
+        "no chat template of the name 'google-gemma-2-2b'; near: google-gemma-2-2b-it",
+    ),
 }
 
 
@@ -347,7 +369,7 @@ COUNTED: dict[str, tuple[list[str], list[int], list[str]]] = {  # arguments, tok
     "lines that are no chats": (
         ["broken.jsonl", "messages.json"],
         [23, 14],
-        ["left out: line 2: not JSON: Expecting value at line 1, column 1 (2 such lines)"],
+        ["left out: line 2: not JSON: Expecting value at line 1, column 1 (the first of 2 lines)"],
     ),
     "what is no JSON": (
         ["template.jinja", "messages.json"],

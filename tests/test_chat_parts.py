@@ -415,7 +415,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "a chat and a text": (["--chat", "messages.json", "-p", "Hi"], "--chat and a text: give one of them"),
     "tools of no chat": (
         ["-p", "Hi", "--tools", "tools.json"],
-        "--tools and --chat-template-file are of a chat",
+        "--tools and --chat-template-file are of chats",
     ),
     "no BOS": (
         ["--chat", "messages.json", "--no-bos"],

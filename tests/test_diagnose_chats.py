@@ -393,6 +393,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
         "no match: the chat is refused, by llama-server as well: All non-assistant messages must",
     ),
     "as JSON": ([*OWN, "--tools", "tools.json", "--ids", "ids.json", "--json"], 1, '"request": {\n'),
+    "one id": (["-p", "a", "--ids", "[64]", "--no-bos"], 0, "match: the model gives this 1 id"),
     "nothing expected": (OWN, 2, "--chat goes with --ids or --expected-prompt: one of them"),
     "both expected": (
         [*OWN, "--ids", "ids.json", "--expected-prompt", "prompt.txt"],
@@ -400,6 +401,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
         "--chat goes with --ids or --expected-prompt: one of them",
     ),
     "no chat": (["--expected-prompt", "prompt.txt"], 2, "--expected-prompt is of a chat"),
+    "a template of no chat": (["-p", "Hi", "--ids", "[1]", *OWN[2:]], 2, "are of chats: give --chat FILE"),
     "a text as well": ([*OWN, "--ids", "ids.json", "-p", "Hi"], 2, "one text or one chat"),
     "no BOS": ([*OWN, "--ids", "ids.json", "--no-bos"], 2, "--chat goes with special tokens"),
     "everything from standard input": (

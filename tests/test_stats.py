@@ -371,7 +371,7 @@ def test_lines_without_a_text_are_reported_once_a_file(tmp_path: Path) -> None:
     [(name, error)] = reported
     assert name == str(path)
     assert "line 2: not JSON" in str(error)
-    assert "(3 such lines)" in str(error)
+    assert "(the first of 3 lines)" in str(error)
 
 
 def test_compressed_files_go_by_their_names(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 import threading
@@ -116,6 +117,11 @@ def test_ids_are_compared_where_prompts_are_the_same(tok: Tokenizer) -> None:
     assert result.chats is not None
     assert (result.chats.same, result.same) == (True, False)
     assert [cause.id for difference in result.differences for cause in difference.causes] == ["bos"]
+
+
+def test_the_fix_of_another_files_template_is_of_files(tok: Tokenizer) -> None:
+    [difference] = compared(tok, tok.with_overrides({KEY: BRACKETS}), [[USER]]).differences
+    assert [(cause.id, "llama-server" in cause.fix) for cause in difference.causes] == [("template", False)]
 
 
 class _Silent(OtherModel):
@@ -270,6 +276,7 @@ def test_jinja2_is_missing(tok: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> N
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "one.json").write_text(json.dumps([USER]))
     (tmp_path / "some.jsonl").write_text("".join(f"{json.dumps(chat)}\n" for chat in CHATS))
+    (tmp_path / "some.jsonl.gz").write_bytes(gzip.compress((tmp_path / "some.jsonl").read_bytes()))
     (tmp_path / "bad.jsonl").write_text("[]\n\n{\n")
     (tmp_path / "brackets.jinja").write_text(BRACKETS)
     monkeypatch.chdir(tmp_path)
@@ -282,9 +289,10 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
     "some": (
         [*OTHER, "--chat", "some.jsonl"],
         0,
-        "the prompts of 5 chats are the same\n  1 chat refused by both\n",
+        "the prompts of 4 chats are the same\n  1 chat refused by both\n",
     ),
     "ids of prompts": ([*OTHER, "--chat", "some.jsonl"], 0, "the ids of the prompts are the same\n"),
+    "a compressed file": ([*OTHER, "--chat", "some.jsonl.gz"], 0, "the prompts of 4 chats are the same\n"),
     "chats and a text": (
         [*OTHER, "--chat", "one.json", "-p", "Hi"],
         0,
@@ -308,6 +316,7 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
     ),
     "no maker of prompts": (["--against", "xllamacpp", "--chat", "one.json"], 2, "server:URL or gguf:FILE"),
     "a bad line": ([*OTHER, "--chat", "bad.jsonl"], 2, "bad.jsonl, line 3 is no JSON"),
+    "tools of no chat": ([*OTHER, "-p", "Hi", "--tools", "t.json"], 2, "are of chats: give --chat FILE"),
     "no BOS": ([*OTHER, "--chat", "one.json", "--no-bos"], 2, "--chat goes with special tokens"),
 }
 

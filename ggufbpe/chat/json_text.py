@@ -9,6 +9,8 @@ import json
 import math
 from typing import Any
 
+from ..errors import printable
+
 
 class JSONError(ValueError):
     """What is no JSON to llama.cpp."""
@@ -17,7 +19,9 @@ class JSONError(ValueError):
 def parsed(text: str) -> Any:
     """What a JSON text says; the last of members with one name counts. `JSONError` with what is wrong."""
     try:
-        found = json.loads(text.removeprefix("\ufeff"), parse_constant=_no_constant, parse_float=_number)
+        found = json.loads(
+            text.removeprefix("\ufeff"), parse_constant=_no_constant, parse_float=_number, parse_int=_integer
+        )
         json.dumps(found, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise JSONError(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
@@ -34,10 +38,20 @@ def _no_constant(name: str) -> Any:
     raise JSONError(f"{name} is no JSON")
 
 
+def _integer(digits: str) -> int | float:
+    """What neither a signed nor an unsigned integer of 64 bits holds is a double."""
+    if len(digits) <= _MOST_DIGITS and -(1 << 63) <= int(digits) < 1 << 64:
+        return int(digits)
+    return _number(digits)
+
+
+_MOST_DIGITS = 20  # of an integer of 64 bits, its sign among them
+
+
 def _number(digits: str) -> float:
     found = float(digits)
     if math.isinf(found):
-        raise JSONError(f"number overflow parsing '{digits}'")
+        raise JSONError(f"number overflow parsing {printable(digits, 60)}")
     return found
 
 

@@ -52,6 +52,11 @@ def _read() -> dict[str, KnownTemplate]:
     }
 
 
+def source_of(given: str) -> str | None:
+    """The text of the template that `known:NAME` names; None for what has another form. `ValueError` as below."""
+    return known_template(given[len(PREFIX) :]).source if given.startswith(PREFIX) else None
+
+
 def known_template(name: str) -> KnownTemplate:
     """The template of a name, in whatever case; `ValueError` with the nearest names where there is none.
 

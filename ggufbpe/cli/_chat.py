@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..tokenizer import Tokenizer
-from ._arguments import Parser
+from ._arguments import Parser, UsageError
 from ._input import read_file, read_stdin
 
 
@@ -15,33 +15,72 @@ def add_chat_flags(parser: Parser) -> None:
     """The flags that say what a chat is rendered with."""
     parser.add_argument("--tools", metavar="FILE", help="a JSON array of tools that the model may call")
     parser.add_argument(
-        "--chat-template-file", metavar="FILE", help="a template in place of the one in the model's file"
+        "--chat-template-file",
+        metavar="FILE",
+        help="a template in place of the one in the model's file; known:NAME is the one that llama.cpp has under "
+        "that name in its models/templates",
     )
+
+
+def require_chat(arguments: argparse.Namespace) -> None:
+    """Refuse these flags where `--chat` gives no chat."""
+    if not arguments.chat and (arguments.tools is not None or arguments.chat_template_file is not None):
+        raise UsageError("--tools and --chat-template-file are of chats: give --chat FILE")
 
 
 def body_of_file(path: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """The body of a request out of a JSON file, "-" for standard input, with the tools of `--tools`."""
     name = "standard input" if path == "-" else path
-    return with_tools(chat_json(read_stdin() if path == "-" else read_file(path), name), arguments)
+    data = read_stdin() if path == "-" else _read_file(path)
+    try:
+        found = chat_json(data, name)
+    except ValueError:
+        chats = sum(1 for line in data.split(b"\n") if line.strip())
+        if chats > 1 and _has_lines(path):
+            raise ValueError(f"{path} has {chats} chats, one a line, and this command takes one") from None
+        raise
+    return with_tools(found, arguments)
 
 
 def bodies_of_file(path: str, arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
     """The chats of a file, each with its place: one, or one a line in a file named .jsonl or .ndjson."""
-    if path == "-" or not path.endswith((".jsonl", ".ndjson")):
+    if not _has_lines(path):
         yield ("standard input" if path == "-" else path), body_of_file(path, arguments)
         return
-    for number, line in enumerate(read_file(path).split(b"\n"), 1):
+    for number, line in enumerate(_read_file(path).split(b"\n"), 1):
         if line.strip():
             where = f"{path}, line {number}"
             yield where, with_tools(chat_json(line, where), arguments)
 
 
+def _has_lines(path: str) -> bool:
+    """Whether a file is named as one with a chat in each line."""
+    from ..corpora.records import has_json_lines
+
+    return has_json_lines(path)
+
+
+def _read_file(path: str) -> bytes:
+    """All of a file, which may be compressed."""
+    from ..corpora.records import decompressed
+
+    with open(path, "rb") as raw, decompressed(raw, path) as stream:
+        return stream.read()
+
+
 def with_tools(found: Any, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The body of a request out of what JSON says: an object is one, anything else its messages."""
-    body = found if isinstance(found, dict) else {"messages": found}
-    if arguments.tools is not None:
-        body = {**body, "tools": chat_json(read_file(arguments.tools), arguments.tools)}
-    return body
+    """The body of a request out of what JSON says, with the tools of `--tools`."""
+    return {**_body(found), **_tools(arguments)}
+
+
+def _body(found: Any) -> dict[str, Any]:
+    """An object is the body of a request, anything else its messages."""
+    return found if isinstance(found, dict) else {"messages": found}
+
+
+def _tools(arguments: argparse.Namespace) -> dict[str, Any]:
+    path = arguments.tools
+    return {} if path is None else {"tools": chat_json(read_file(path), path)}
 
 
 def prompts_of(tokenizer: Tokenizer, arguments: argparse.Namespace) -> Callable[[bytes], bytes]:
@@ -49,32 +88,37 @@ def prompts_of(tokenizer: Tokenizer, arguments: argparse.Namespace) -> Callable[
 
     `ValueError` for what is no JSON, and what llama-server refuses.
     """
-    template, tools = template_of(arguments), with_tools({}, arguments)
+    template, tools = template_of(arguments), _tools(arguments)
 
     def prompt(data: bytes) -> bytes:
         try:
             found = _parsed(data)
         except ValueError as error:
             raise ValueError(f"not JSON: {error}") from None
-        body = found if isinstance(found, dict) else {"messages": found}
-        return tokenizer.chats.prompt({**body, **tools}, template)
+        return tokenizer.chats.prompt({**_body(found), **tools}, template)
 
     return prompt
 
 
 def template_of(arguments: argparse.Namespace) -> str | None:
-    """The template of `--chat-template-file`."""
+    """The template of `--chat-template-file`: of a file, or one of llama.cpp's."""
     source = arguments.chat_template_file
     if source is None:
         return None
+    from ..chat.known import source_of  # not at the top, as in `_parsed`
+
+    if (known := source_of(source)) is not None:
+        return known
     try:
         return read_file(source).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{source} is no UTF-8: {error}") from None
+        raise ValueError(f"{source} is not UTF-8, {error.reason} at byte {error.start}") from None
 
 
 def chat_json(data: bytes, name: str) -> Any:
     """What a JSON file says; `ValueError` with its name."""
+    if not data.strip():
+        raise ValueError(f"{name} is empty")
     try:
         return _parsed(data)
     except ValueError as error:
@@ -85,4 +129,8 @@ def _parsed(data: bytes) -> Any:
     # Not at the top: `count` of texts starts without it.
     from ..chat.json_text import parsed
 
-    return parsed(data.decode("utf-8-sig"))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8, {error.reason} at byte {error.start}") from None
+    return parsed(text)

@@ -30,6 +30,7 @@ examples:
   ggufbpe chat -m model.gguf messages.json --tools tools.json --ids
   ggufbpe chat -m model.gguf messages.json --by-message
   ggufbpe chat -m model.gguf -p Hi --chat-template-file template.jinja
+  ggufbpe chat -m model.gguf -p Hi --chat-template-file known:Qwen-Qwen3-0.6B
   cat request.json | ggufbpe chat -m model.gguf - --json"""
 
 

@@ -28,7 +28,7 @@ from ._arguments import (
     overrides_of,
     require_no_models,
 )
-from ._chat import add_chat_flags, prompts_of
+from ._chat import add_chat_flags, prompts_of, require_chat
 from ._files import add_no_ignore, ignored_of, problem_with, say_what_is_not_utf8, say_what_was_left_out
 from ._input import settle_stdin, stdin
 from ._progress import Bar
@@ -125,12 +125,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_chat(arguments: argparse.Namespace) -> None:
+    require_chat(arguments)
     if not arguments.chat:
-        if arguments.tools is not None or arguments.chat_template_file is not None:
-            raise UsageError("--tools and --chat-template-file are of chats: give --chat")
-    elif arguments.prompt is not None or arguments.field is not None:
+        return
+    if arguments.prompt is not None or arguments.field is not None:
         raise UsageError("--chat counts files of chats: leave out -p and --field")
-    elif arguments.no_bos or not arguments.parse_special:
+    if arguments.no_bos or not arguments.parse_special:
         raise UsageError("special tokens of a chat are always added and parsed")
 
 

@@ -29,7 +29,7 @@ from ._arguments import (
     model_paths,
     overrides_of,
 )
-from ._chat import add_chat_flags, body_of_file, template_of
+from ._chat import add_chat_flags, body_of_file, require_chat, template_of
 from ._input import read_file, read_stdin, read_text, settle_stdin
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.chat is not None or arguments.expected_prompt is not None:
         return _run_chat(arguments)
+    require_chat(arguments)
     text = _given_text(arguments)
     ids = _given_ids(arguments.ids)
     tokenizer, others = _models(arguments)
@@ -198,8 +199,9 @@ def _parts(
     from ..views.drawing import unbroken
 
     if found.match:
+        these = "this" if len(ours) == 1 else "these"
         how = f", {SAID_OF[found.added_as]}" if found.added_as else ""
-        yield Text.assemble(("match", "green"), f": the model gives these {_count(len(ours))}{how}")
+        yield Text.assemble(("match", "green"), f": the model gives {these} {_count(len(ours))}{how}")
         return
     at = first_difference(ours, theirs)
     share = unbroken(_percent(agreeing_share(ours, theirs)))

@@ -31,7 +31,7 @@ from ._arguments import (
     overrides_of,
     require_no_models,
 )
-from ._chat import add_chat_flags, body_of_file, template_of
+from ._chat import add_chat_flags, body_of_file, require_chat, template_of
 from ._files import require_folder, require_free, write_file
 from ._input import given_text, settle_stdin, stdin
 
@@ -180,9 +180,8 @@ def _answer(arguments: argparse.Namespace, whole: Parts) -> WhyNot | None:
 
 def _check_chat(arguments: argparse.Namespace) -> None:
     """Refuse what does not go with --chat, or goes only with it."""
+    require_chat(arguments)
     if arguments.chat is None:
-        if arguments.tools is not None or arguments.chat_template_file is not None:
-            raise UsageError("--tools and --chat-template-file are of a chat: give it by --chat FILE")
         return
     given = (arguments.text, arguments.prompt, arguments.file)
     if any(text is not None for text in given) or arguments.stdin:

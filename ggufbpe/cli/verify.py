@@ -28,7 +28,7 @@ from ._arguments import (
     overrides_of,
     require_no_models,
 )
-from ._chat import add_chat_flags, bodies_of_file, template_of
+from ._chat import add_chat_flags, bodies_of_file, require_chat, template_of
 from ._files import (
     add_no_ignore,
     ignored_of,
@@ -180,6 +180,7 @@ def _check(arguments: argparse.Namespace) -> None:
     sources = [arguments.paths, arguments.stdin, arguments.chat]
     if not any(sources) and arguments.prompt is None and arguments.fuzz is None:
         raise UsageError("no texts: give files or directories, -p TEXT, --stdin, --fuzz N or --chat FILE")
+    require_chat(arguments)
     if arguments.chat:
         _check_chats(arguments)
     if arguments.fuzz is not None and arguments.against.startswith("ids:"):

@@ -74,7 +74,7 @@ def _reported(
         else:
             yield one
     if bad:
-        left_out = "" if bad == 1 else f" ({bad} such {what}s)"
+        left_out = "" if bad == 1 else f" (the first of {bad} {what}s)"
         report(name, CorpusError(f"left out: {first}{left_out}"))
 
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..chat.known import PREFIX, known_template
+from ..chat.known import source_of
 from ..chat.lexer import MOST_SOURCE
 from ..errors import ChatError, GGUFError, printable
 from ..extras import NotInstalledError
@@ -63,8 +63,8 @@ def template_text(template: TextOrPath) -> str:
         what = printable(os.fspath(template))
         with open(template, "rb") as file:
             template = file.read(MOST_SOURCE + 1)
-    if isinstance(template, str) and template.startswith(PREFIX):
-        return known_template(template[len(PREFIX) :]).source
+    if isinstance(template, str) and (known := source_of(template)) is not None:
+        return known
     data = template.encode() if isinstance(template, str) else bytes(memoryview(template))
     if len(data) > MOST_SOURCE:
         raise ValueError(f"{what} has more than {MOST_SOURCE:,} bytes, which no chat template has")

@@ -29,9 +29,10 @@ def chat_verdict(result: ChatResult) -> str:
     of_all = f" of {result.chats}" if result.failed else ""
     if result.refused == compared:
         return f"both refuse the {counted(compared, 'chat')}{of_all}"
-    if compared == 1:
+    prompts = compared - result.refused
+    if prompts == 1:
         return f"the prompt of 1 chat{of_all} is the same"
-    return f"the prompts of {compared} chats{of_all} are the same"
+    return f"the prompts of {prompts} chats{of_all} are the same"
 
 
 def title_of(difference: ChatDifference, oracle: str) -> str:
