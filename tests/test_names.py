@@ -123,6 +123,7 @@ def test_a_name_in_full_says_the_same(name: str) -> None:
         *("lmstudio:p", "lmstudio:../m", "lmstudio:p/..", "lmstudio:p/m/../f.gguf", "lmstudio:p/m/f.txt"),
         *("llama.cpp:", "llama.cpp:../m.gguf", "llama.cpp:/etc/passwd"),
         *("https://", "https:///m.gguf\n", "http://[::1/m.gguf"),
+        *("http://h:99999/m.gguf", "http://h:x/m.gguf", "ollama:h:99999/a/b", "ollama:h:x/a/b"),
     ],
 )
 def test_what_names_no_model(name: str) -> None:

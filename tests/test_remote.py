@@ -302,6 +302,8 @@ REFUSED = {  # how the server behaves, and what is said
     "not modified": ({"refusals": [(304, {})]}, "is not understood"),
     "redirect to nowhere": ({"refusals": [(302, {})]}, "leads nowhere"),
     "redirect to a file": ({"redirect": "file:///etc/passwd"}, "leads nowhere"),
+    "redirect to no port": ({"redirect": "http://host:99999/"}, "leads nowhere"),
+    "redirect to no host": ({"redirect": "http://[::1/"}, "leads nowhere"),
     "redirect to itself": ({"redirect": "/model.gguf"}, "more than 10 redirects"),
 }
 

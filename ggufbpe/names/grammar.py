@@ -205,7 +205,7 @@ def _ollama(text: str, name: str) -> OllamaName:
     )
     if marked and scheme not in ("http", "https"):
         _refuse(name, "a registry is asked by http or https")
-    if not all(form.fullmatch(part) for part, form in checks) or ".." in host:
+    if not all(form.fullmatch(part) for part, form in checks) or ".." in host or not _has_sound_port(host):
         _refuse(name, "Ollama's names are ollama:[HOST/][NAMESPACE/]MODEL[:TAG]")
     return OllamaName(model, tag, namespace, host, scheme or "https")
 
@@ -254,7 +254,7 @@ def _address(name: str, scheme: str) -> Reference:
 
     try:
         parts = urlsplit(name)
-        host = parts.hostname or ""
+        host, _ = parts.hostname or "", parts.port
     except ValueError as error:
         _refuse(name, f"this is no address ({error})")
     if scheme == "file":
@@ -292,6 +292,16 @@ def is_file(text: str) -> bool:
     (True, False, False)
     """
     return len(text) <= 1024 and all(map(_is_part, text.split("/")))
+
+
+def _has_sound_port(host: str) -> bool:
+    from urllib.parse import urlsplit
+
+    try:
+        urlsplit(f"//{host}").port  # noqa: B018 - raises where it is none
+    except ValueError:
+        return False
+    return True
 
 
 def _is_part(text: str) -> bool:

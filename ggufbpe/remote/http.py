@@ -127,9 +127,9 @@ class Client:
 
     def _redirected(self, url: str, location: str | None, count: int) -> str:
         """Where a redirect leads, if one may go there."""
-        target = urljoin(url, location or "")
-        parts = urlsplit(target)
         problem, remedy = "", "give the address of the file itself"
+        target = _joined(url, location or "")
+        parts = urlsplit(target)
         if location is None or parts.scheme not in ("http", "https") or not parts.hostname:
             problem = "a redirect leads nowhere"
         elif count > REDIRECTS:
@@ -142,6 +142,16 @@ class Client:
         if problem:
             raise RemoteError(problem, path=self.name, remedy=remedy)
         return target
+
+
+def _joined(url: str, location: str) -> str:
+    """The address that `location` stands for at `url`; "" if it is none."""
+    try:
+        target = urljoin(url, location)
+        urlsplit(target).port  # noqa: B018 - raises where it is none
+    except ValueError:
+        return ""
+    return target
 
 
 class HTTPFile:
