@@ -189,7 +189,9 @@ class _Verdicts:
             self._path = os.path.join(folder(), "verdicts.json")
             with open(self._path, "rb") as file:
                 read = json.loads(file.read(1 << 20))
-            self._known = {key: word for key, word in read.items() if isinstance(word, str)}
+            words = {HEALTHY, "warning", "error"}
+            known = read.items() if isinstance(read, dict) else ()
+            self._known = {key: word for key, word in known if isinstance(word, str) and word in words}
         self._new = False
 
     def of(self, key: str | None, path: str) -> str:

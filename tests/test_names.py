@@ -729,8 +729,11 @@ def test_a_verdict_is_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):
         assert [model.verdict for model in ggufbpe.local_models()] == ["healthy"] * 3
     assert [Path(path).name for path in examined] == ["m-BF16.gguf", "m-F16.gguf"]
-    (home / "cache-of-ours/verdicts.json").write_text("[" * 10_000)
-    assert [model.verdict for model in ggufbpe.local_models("m-f16")] == ["healthy"]
+    verdicts = home / "cache-of-ours/verdicts.json"
+    lie = json.dumps(dict.fromkeys(json.loads(verdicts.read_text()), "splendid"))
+    for damage in ("[" * 10_000, "[]", "1", lie):
+        verdicts.write_text(damage)
+        assert [model.verdict for model in ggufbpe.local_models("m-f16")] == ["healthy"]
 
 
 def test_the_list_by_name(stores: Path) -> None:
