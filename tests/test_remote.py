@@ -286,6 +286,10 @@ REFUSED = {  # how the server behaves, and what is said
         {"changes": answering("Content-Range", f"bytes 0-99999999/{LARGE}")},
         "another range",
     ),
+    "a size of 5000 digits": (
+        {"changes": answering("Content-Range", f"bytes 0-65535/{'9' * 5000}")},
+        "does not say which",
+    ),
     "wrong length": ({"changes": answering("Content-Length", "17")}, "17 bytes come where 65536 should"),
     "another size later": (
         {"changes": lambda h, n: h.update({"Content-Range": h["Content-Range"] + "0" * n})},
@@ -352,6 +356,12 @@ def test_a_cut_line_goes_on_where_it_was_cut(server: FarServer) -> None:
     assert sum(request.sent for request in server.requests) <= 1.1 * len(MODEL)
 
 
+@pytest.mark.parametrize("version", [{"ETag": '"\xe9"'}, {"Last-Modified": "\xe9"}])
+def test_a_version_that_cannot_be_sent_back(server: FarServer, version: dict[str, str]) -> None:
+    url = server.put("/model.gguf", MODEL, size=LARGE, headers=version)
+    assert opened(url).size == opened(url, refresh=True).size == LARGE
+
+
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_busy_server_is_asked_again_as_late_as_it_says(
     server: FarServer, monkeypatch: pytest.MonkeyPatch, status: int
@@ -405,6 +415,39 @@ def test_a_redirect_from_a_public_server_to_this_machine_is_refused(
     assert [request.path for request in server.requests] == [f"/{number}.gguf" for number in range(6)]
 
 
+def test_where_the_hub_leads_is_held_to_the_same(server: FarServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub's library follows no redirect to another server, and says where it leads."""
+    monkeypatch.setenv("HTTP_PROXY", server.home)
+    public = "http://8.8.8.8/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://8.8.8.8")
+    monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", public)
+    server.put(f"/{REPOSITORY}/resolve/main/x.gguf", redirect=f"http://10.0.0.1:{server.port}/private")
+    error = refusal(HubName(HUB.owner, HUB.repo, None, "x.gguf"))
+    assert "10.0.0.1, which is this machine or its own network" in str(error)
+    assert {request.host for request in server.requests} == {"8.8.8.8"}
+
+
+def test_a_name_that_is_local_among_others_is_not_asked_for_on_purpose(
+    server: FarServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name server may say that a public server is this machine, too, so that redirects here look harmless."""
+    addresses = {"public": ["8.8.8.8", "127.0.0.1"], "inner": ["8.8.8.8", "10.0.0.1"]}
+    looked_up = socket.getaddrinfo
+
+    def lookup(host: str, port: Any, *how: Any, **keywords: Any) -> list[Any]:
+        return [
+            each
+            for address in addresses.get(host, [host])
+            for each in looked_up(address, port, *how, **keywords)
+        ]
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    monkeypatch.setenv("HTTP_PROXY", server.home)
+    url = server.put("/model.gguf", redirect="http://inner/private").replace(server.home, "http://public")
+    assert "a redirect leads to inner" in str(refusal(url))
+    assert [request.host for request in server.requests] == ["public"]
+
+
 def test_a_proxy_is_used_and_redirects_between_public_servers_are_followed(
     server: FarServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -421,7 +464,8 @@ def test_a_proxy_is_used_and_redirects_between_public_servers_are_followed(
         *(("127.0.0.1", True), ("localhost", True), ("x.localhost", True), ("::1", True), ("fe80::1", True)),
         *(("10.1.2.3", True), ("192.168.0.1", True), ("169.254.169.254", True), ("::ffff:127.0.0.1", True)),
         *(("0.0.0.0", True), ("100.64.0.1", True), ("8.8.8.8", False), ("2606:4700::1111", False)),
-        *(("2130706433", True), ("127.1", True)),
+        *(("2130706433", True), ("127.1", True), ("::127.0.0.1", True), ("fec0::1", True)),
+        *(("64:ff9b::a00:1", True), ("64:ff9b::808:808", False), ("2002:a00:1::", True)),
     ],
 )
 def test_which_hosts_are_local(host: str, expected: bool) -> None:
@@ -610,6 +654,28 @@ def test_what_the_hub_refuses(
     assert said in str(error)
 
 
+TREES = {
+    "a web page": b"<html>",
+    "an object": b'{"a": 1}',
+    "no size": b'[{"type": "file", "path": "x.gguf"}]',
+    "a file elsewhere": b'[{"type": "file", "path": "../../x.gguf", "size": 3, "oid": "0"}]',
+    "an unseen character": b'[{"type": "file", "path": "a\\nb.gguf", "size": 3, "oid": "0"}]',
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_a_list_of_files_that_is_none(server: FarServer, name: str) -> None:
+    server.put(f"/api/models/{REPOSITORY}/tree/main", TREES[name])
+    said = "no .gguf model" if "path" in TREES[name].decode() and name != "no size" else "is not understood"
+    assert said in str(refusal(HUB))
+
+
+@pytest.mark.parametrize("repo", ["x.git", "x" * 100])
+def test_a_repository_that_the_hub_cannot_have(server: FarServer, repo: str) -> None:
+    assert "is not understood" in str(refusal(HubName("o", repo)))
+    assert server.requests == []
+
+
 def test_a_quantization_that_is_not_there(server: FarServer) -> None:
     put_repository(server)
     assert str(refusal(HubName(HUB.owner, HUB.repo, "Q3_K_S"))).endswith("there are Q2_K, Q4_K_M, Q8_0")
@@ -750,6 +816,34 @@ def test_no_repository_to_compare_with(
         upstream(model(**values))
 
 
+@pytest.mark.parametrize("header", ["ETag", "X-Repo-Commit"])
+def test_a_tokenizer_json_of_what_is_no_hub(
+    server: FarServer, model: Callable[..., str], header: str
+) -> None:
+    headers = {"ETag": '"0123456789"', "X-Repo-Commit": "0" * 40}
+    del headers[header]
+    server.put("/org/base/resolve/main/tokenizer.json", b"{}", headers=headers)
+    with pytest.raises(RemoteError, match="is not understood"):
+        upstream(model(**HERE))
+
+
+def test_a_tokenizer_json_of_40_gigabytes(server: FarServer, model: Callable[..., str]) -> None:
+    headers = {"ETag": '"0123456789"', "X-Repo-Commit": "0" * 40}
+    server.put("/org/base/resolve/main/tokenizer.json", b"{", headers=headers, size=LARGE)
+    with pytest.raises(RemoteError, match="42949672960 bytes, and no tokenizer has so many"):
+        upstream(model(**HERE))
+    assert sum(request.sent for request in server.requests) == 0
+
+
+def test_no_more_repositories_are_asked_than_a_model_comes_from(
+    server: FarServer, model: Callable[..., str]
+) -> None:
+    named = {f"general__base_model__{n}__repo_url": f"https://huggingface.co/a/b{n}" for n in range(100)}
+    with pytest.raises(RemoteNotFoundError):
+        upstream(model(**named))
+    assert len({request.path for request in server.requests}) == 8
+
+
 def test_offline_asks_for_no_repository(server: FarServer, model: Callable[..., str]) -> None:
     with pytest.raises(OfflineError):
         upstream(model(**HERE), offline=True)
@@ -782,6 +876,15 @@ def test_refresh_of_a_model_of_the_registry_asks_for_its_manifest(server: FarSer
 
 
 LAYER = {"mediaType": "application/vnd.ollama.image.model", "digest": DIGEST, "size": len(SMALL)}
+
+
+def test_of_several_models_in_a_manifest_the_last_one_counts_as_for_ollama(server: FarServer) -> None:
+    server.put_ollama("library/some", "latest", Served(SMALL), DIGEST)
+    layers = [{**LAYER, "digest": "sha256:" + "0" * 64}, LAYER]
+    server.put("/v2/library/some/manifests/latest", json.dumps({"layers": layers}).encode())
+    assert opened(ollama(server)).size == len(SMALL)
+
+
 MANIFESTS = {
     "no JSON": (b"<html>", "is no manifest"),
     "deep": (b"[" * 100_000, "is no manifest"),

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ..errors import ModelNameError, StoreError, printable
 from .grammar import OLLAMA_TAG, OllamaName, parse
@@ -59,23 +59,33 @@ def find(wanted: OllamaName) -> Stored | None:
     return None
 
 
+def model_layer(manifest: object) -> dict[str, Any] | None:
+    """The layer of a manifest that is the model: of several the last one, as for Ollama. None if there is none."""
+    layers = manifest.get("layers") if isinstance(manifest, dict) else None
+    models = [
+        layer
+        for layer in (layers if isinstance(layers, list) else ())
+        if isinstance(layer, dict) and layer.get("mediaType") == MODEL_TYPE
+    ]
+    return models[-1] if models else None
+
+
 def layer_of(manifest: object, path: str) -> tuple[str, int | None, str]:
     """The digest and size of the GGUF that a manifest names, and what is good to know of it. `StoreError` if none.
 
-    The digest is 64 lower-case hexadecimal digits, whatever the manifest has there. Of several the last one counts,
-    as for Ollama.
+    The digest is 64 lower-case hexadecimal digits, whatever the manifest has there.
     """
     layers = manifest.get("layers") if isinstance(manifest, dict) else None
     if not isinstance(layers, list) or not all(isinstance(layer, dict) for layer in layers):
         _damaged(path, "the manifest has no list of layers")
-    models = [layer for layer in layers if layer.get("mediaType") == MODEL_TYPE]
-    if not models:
+    model = model_layer(manifest)
+    if model is None:
         raise StoreError(
             "the model has no GGUF: it runs elsewhere, or is kept as single tensors",
             path=path,
             remedy="a model in another form, or the original repository, has its tokenizer",
         )
-    digest, size = models[-1].get("digest"), models[-1].get("size")
+    digest, size = model.get("digest"), model.get("size")
     found = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
     if not found:
         _damaged(path, f"the digest of its layer is no sha256 but {printable(str(digest))}")

@@ -32,7 +32,7 @@ LEAST = 4096  # bytes that come within the same time
 REDIRECTS = 10
 TRIES = 4  # how often one question is asked
 PATIENCE = 60.0  # seconds that are waited in all because a server says so
-_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})")
 
 
 class UnchangedError(Exception):
@@ -89,6 +89,11 @@ class Client:
             tries, waited = tries + 1, waited + wait
             sleep(wait)
 
+    def require_allowed(self, url: str) -> None:
+        """`RemoteError` for an address that somebody else was redirected to from the named one, and that is refused."""
+        if url != self._named:
+            self._redirected(self._named, url, 1)
+
     def blocks(self, response: Any, skip: int, size: int) -> Iterator[bytes]:
         """`size` bytes of the body from `skip` on, as they come. They end where the line is cut."""
         came, since, left = 0, monotonic(), size
@@ -136,7 +141,7 @@ class Client:
             problem = f"more than {REDIRECTS} redirects, one after the other"
         elif parts.scheme == "http" and urlsplit(url).scheme == "https":
             problem = f"a redirect leads from https to http, at {parts.hostname}"
-        elif is_local(parts.hostname) and not is_local(urlsplit(self._named).hostname or ""):
+        elif is_local(parts.hostname) and not is_local(urlsplit(self._named).hostname or "", alone=True):
             problem = f"a redirect leads to {parts.hostname}, which is this machine or its own network"
             remedy = "if that is meant, give that address itself"
         if problem:
@@ -171,10 +176,10 @@ class HTTPFile:
     def open(self, span: ByteRange) -> RangePart:
         """The range. `UnchangedError` if the file is the known one."""
         headers = {"Range": f"bytes={span.start}-{span.end - 1}"}
-        if self._known:
+        if self._known and self._known.isascii():  # others cannot be sent back
             is_tag = self._known.startswith(('"', "W/"))
             headers["If-None-Match" if is_tag else "If-Modified-Since"] = self._known
-        if self.version is not None and self.version.startswith('"'):
+        if self.version is not None and self.version.startswith('"') and self.version.isascii():
             headers["If-Range"] = self.version
         response = self._client.get(self._url, headers)
         try:

@@ -87,7 +87,9 @@ def _of_place(place: FilePlace, client: Client | None, kept: Kept | None, progre
     if kept and kept.version == place.version:
         return kept
     is_new = place.version is None  # what the server calls it is not known before the first range comes
-    client = client or Client(place.name, place.named, place.secret)
+    if client is None:
+        client = Client(place.name, place.named, place.secret)
+        client.require_allowed(place.url)
     file = HTTPFile(client, place.url, size=place.size, known=kept.version if kept and is_new else None)
     try:
         read = _read(place.name, file, progress)

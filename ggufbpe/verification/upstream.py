@@ -29,6 +29,7 @@ from .result import Difference, Result
 from .verify import verify
 
 TEXTS = 300
+_MOST = 8  # repositories that are asked; a merged model may name many
 # Where a GGUF names repositories (gguf-py/gguf/constants.py, Keys.General; older files: docs/gguf.md of ggml).
 _KEYS = re.compile(
     r"general\.(source\.(repo_url|huggingface\.repository|url)|base_model\.\d+\.(repo_url|url)|repo_url|url)"
@@ -44,7 +45,7 @@ def upstream(
     A note where nothing does. `RemoteNotFoundError` where the metadata names no repository of the hub, or none that
     has a tokenizer.json; `OracleError` where the package tokenizers cannot read it.
     """
-    found = locate(model)
+    found = locate(model, offline=offline)
     with GGUFFile(found.opened()) as file:
         named = repositories(file)
     repository, key, path = _tokenizer_json(found.name, named, offline)
@@ -71,7 +72,7 @@ def repositories(file: GGUFFile) -> list[tuple[HubName, str]]:
             continue
         if isinstance(name, HubName):
             found.setdefault(HubName(name.owner, name.repo, revision=name.revision), key)
-    return list(found.items())
+    return list(found.items())[:_MOST]
 
 
 def _tokenizer_json(model: str, named: list[tuple[HubName, str]], offline: bool) -> tuple[HubName, str, str]:
