@@ -38,7 +38,7 @@ from ggufbpe.names.grammar import (
     OllamaName,
     Reference,
     hub_name,
-    parse,
+    parse_name,
 )
 from ggufbpe.names.quantization import chosen, is_model, model_parts, quantization
 from ggufbpe.names.stored import LARGEST_JSON
@@ -86,12 +86,12 @@ REFERENCES: dict[str, Reference] = {
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_what_a_name_says(name: str) -> None:
-    assert parse(name) == REFERENCES[name]
+    assert parse_name(name) == REFERENCES[name]
 
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_a_name_in_full_says_the_same(name: str) -> None:
-    assert parse(str(REFERENCES[name])) == REFERENCES[name]
+    assert parse_name(str(REFERENCES[name])) == REFERENCES[name]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_name_in_full_says_the_same(name: str) -> None:
 )
 def test_what_names_no_model(name: str) -> None:
     with pytest.raises(ModelNameError, match="names no model"):
-        parse(name)
+        parse_name(name)
 
 
 def test_the_flags_of_llama_cpp() -> None:
@@ -311,7 +311,7 @@ def test_what_is_not_here(name: str, stores: Path) -> None:
 )
 def test_what_is_not_here_is_looked_for_far_away(name: str, stores: Path) -> None:
     found = locate(name)
-    assert (found.path, found.remote) == ("", parse(name))
+    assert (found.path, found.remote) == ("", parse_name(name))
 
 
 def test_where_the_stores_are(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,8 +78,8 @@ def server(only_server: FarServer, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def opened(reference: Any, **how: Any) -> Source:
-    """As remote.opened, of an address too."""
-    return remote.opened(Address(reference) if isinstance(reference, str) else reference, **how)
+    """As remote.far_source, of an address too."""
+    return remote.far_source(Address(reference) if isinstance(reference, str) else reference, **how)
 
 
 def metadata(source: Source) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def test_refresh_reads_what_has_changed(server: FarServer) -> None:
 
 
 def kept_files(kind: str) -> list[Path]:
-    return sorted(Path(cache.folder(), kind).iterdir())
+    return sorted(Path(cache.cache_folder(), kind).iterdir())
 
 
 @pytest.mark.parametrize("kind", ["metadata", "references"])
@@ -232,8 +232,8 @@ def test_several_processes_may_use_the_cache(server: FarServer) -> None:
     url = server.put("/model.gguf", MODEL, size=LARGE)
     program = f"""if True:
         from ggufbpe.names.grammar import Address
-        from ggufbpe.remote import opened
-        print(len([opened(Address({url!r}), refresh=True) for _ in range(3)]))"""
+        from ggufbpe.remote import far_source
+        print(len([far_source(Address({url!r}), refresh=True) for _ in range(3)]))"""
     running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(3)]
     assert [process.communicate()[0].strip() for process in running] == [b"3"] * 3
     assert len(kept_files("metadata")) == len(kept_files("references")) == 1
@@ -250,7 +250,7 @@ def test_a_folder_that_cannot_be_written_to_is_no_error(
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     platformdirs = pytest.importorskip("platformdirs")
     monkeypatch.delenv("GGUFBPE_CACHE_DIR", raising=False)
-    assert cache.folder() == platformdirs.user_cache_dir("ggufbpe", appauthor=False)
+    assert cache.cache_folder() == platformdirs.user_cache_dir("ggufbpe", appauthor=False)
 
 
 def test_nothing_secret_is_kept(server: FarServer) -> None:
@@ -319,7 +319,7 @@ def test_a_server_that_misbehaves(server: FarServer, name: str) -> None:
     error = refusal(server.put("/model.gguf", MODEL, size=LARGE, **how))
     assert said in str(error)
     assert sum(request.sent for request in server.requests) < 2 * len(MODEL)
-    assert not Path(cache.folder()).exists()
+    assert not Path(cache.cache_folder()).exists()
 
 
 def test_a_file_that_is_not_there(server: FarServer) -> None:
@@ -695,9 +695,9 @@ def test_a_file_of_another_size_than_the_hub_says(server: FarServer) -> None:
 def test_the_address_of_the_hub_is_its_own_setting(server: FarServer) -> None:
     put_repository(server)
     program = """if True:
-        from ggufbpe.names.grammar import parse
-        from ggufbpe.remote import opened
-        print(opened(parse("hf:someone/Some-Model-GGUF")).path)"""
+        from ggufbpe.names.grammar import parse_name
+        from ggufbpe.remote import far_source
+        print(far_source(parse_name("hf:someone/Some-Model-GGUF")).path)"""
     environment = {**os.environ, "HF_ENDPOINT": server.home}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert done.stdout == f"hf:{REPOSITORY}/Some-Model-Q4_K_M.gguf\n"
@@ -980,7 +980,7 @@ def test_a_file_of_a_storage_that_is_replaced(storage: Any, monkeypatch: pytest.
 
 
 def test_progress_is_told(server: FarServer) -> None:
-    told: list[remote.Progress] = []
+    told: list[remote.FarProgress] = []
     opened(server.put("/model.gguf", MODEL, size=LARGE), progress=told.append)
     received = [each.received for each in told]
     assert received == sorted(set(received))

@@ -109,9 +109,9 @@ def _rows(models: list[LocalModel]) -> Iterator[RenderableType]:
 
 def _remote(arguments: argparse.Namespace) -> int:
     """The files of a repository, each with the name that opens it."""
-    from ..names.grammar import HubName, hub_name, parse
+    from ..names.grammar import HubName, hub_name, parse_name
 
-    name = parse(arguments.remote)
+    name = parse_name(arguments.remote)
     if not isinstance(name, HubName):
         name = hub_name(arguments.remote)
     if arguments.pattern is not None:

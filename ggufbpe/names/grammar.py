@@ -138,12 +138,12 @@ Remote = OllamaName | HubName | Address  # what can be had from far away
 PREFIXES = ("ollama:", "hf:", "lmstudio:", "llama.cpp:")
 
 
-def parse(name: str | os.PathLike[str]) -> Reference:
+def parse_name(name: str | os.PathLike[str]) -> Reference:
     """What `name` refers to; a path object is always a path. `ModelNameError` where it fits no form.
 
-    >>> parse("hf:bartowski/Llama-3.2-1B-Instruct-GGUF:Q8_0")
+    >>> parse_name("hf:bartowski/Llama-3.2-1B-Instruct-GGUF:Q8_0")
     HubName(owner='bartowski', repo='Llama-3.2-1B-Instruct-GGUF', quant='Q8_0', file=None, revision=None)
-    >>> str(parse("ollama:gemma3"))
+    >>> str(parse_name("ollama:gemma3"))
     'ollama:gemma3:latest'
     """
     if not isinstance(name, str):

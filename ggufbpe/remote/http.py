@@ -23,7 +23,7 @@ from .. import __version__
 from ..errors import RemoteError
 from ..extras import NotInstalledError, imported
 from ..gguf.source import ByteRange
-from .answers import BUSY, refusal, seconds_to_wait
+from .answers import BUSY, answer_error, seconds_to_wait
 from .hosts import is_local, origin
 from .stream import RangePart
 
@@ -84,7 +84,7 @@ class Client:
                 response.close()
                 wait = seconds_to_wait(response.headers)
                 if response.status_code not in BUSY or tries + 1 >= TRIES or waited + wait > PATIENCE:
-                    raise refusal(self.name, response.status_code, url, response.headers)
+                    raise answer_error(self.name, response.status_code, url, response.headers)
             wait = max(wait, 0.1 * 2**tries)
             tries, waited = tries + 1, waited + wait
             sleep(wait)
@@ -216,7 +216,7 @@ class HTTPFile:
             start, end = 0, int(length)
             size = end
         else:
-            raise refusal(self.name, status, str(response.url), headers)
+            raise answer_error(self.name, status, str(response.url), headers)
         if length and length != str(end - start):
             raise self._wrong(f"the server says that {length} bytes come where {end - start} should")
         self._check_version(headers, size)

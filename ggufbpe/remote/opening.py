@@ -17,15 +17,15 @@ from ..names.grammar import Address, HubName, OllamaName, Remote, hub_name
 from . import cache, hub
 from .cache import Kept
 from .places import FilePlace, RemoteFile
-from .stream import Progress, RangeFile, RangeStream
+from .stream import FarProgress, RangeFile, RangeStream
 
 if TYPE_CHECKING:
     from .http import Client
 
-Watcher = Callable[[Progress], None]
+Watcher = Callable[[FarProgress], None]
 
 
-def opened(
+def far_source(
     reference: Remote, *, offline: bool = False, refresh: bool = False, progress: Watcher | None = None
 ) -> Source:
     """The metadata of a far file, as a source that `GGUFFile` opens; its `size` is that of the whole file.

@@ -20,7 +20,7 @@ from ..errors import ModelNameError, RemoteAccessError, RemoteError, RemoteNotFo
 from ..examination.finding import Finding, Where
 from ..gguf.metadata import Overrides
 from ..gguf.reader import GGUFFile
-from ..names.grammar import HubName, hub_name, parse
+from ..names.grammar import HubName, hub_name, parse_name
 from ..remote.hub import downloaded
 from ..tokenizer import Tokenizer
 from ..vocab import GGUFWarning
@@ -67,7 +67,7 @@ def repositories(file: GGUFFile) -> list[tuple[HubName, str]]:
         if not isinstance(value, str):
             continue
         try:
-            name = hub_name(value) if key.endswith(".repository") else parse(value)
+            name = hub_name(value) if key.endswith(".repository") else parse_name(value)
         except ModelNameError:
             continue
         if isinstance(name, HubName):
