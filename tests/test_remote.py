@@ -44,6 +44,7 @@ from ggufbpe.gguf.writer import packed_file
 from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.names.grammar import Address, HubName, OllamaName, hub_name
 from ggufbpe.remote import cache, hosts, http, stream
+from ggufbpe.remote.places import FilePlace
 from ggufbpe.verification.upstream import repositories, upstream
 from ggufbpe.vocab import load_vocabulary
 
@@ -418,13 +419,11 @@ def test_a_redirect_from_a_public_server_to_this_machine_is_refused(
 def test_where_the_hub_leads_is_held_to_the_same(server: FarServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hub's library follows no redirect to another server, and says where it leads."""
     monkeypatch.setenv("HTTP_PROXY", server.home)
-    public = "http://8.8.8.8/{repo_id}/resolve/{revision}/{filename}"
-    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://8.8.8.8")
-    monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", public)
-    server.put(f"/{REPOSITORY}/resolve/main/x.gguf", redirect=f"http://10.0.0.1:{server.port}/private")
-    error = refusal(HubName(HUB.owner, HUB.repo, None, "x.gguf"))
+    leads = FilePlace("hf:o/r/x.gguf", "http://10.0.0.1/private", "http://8.8.8.8/x.gguf", {}, '"x"', 9)
+    monkeypatch.setattr("ggufbpe.remote.hub.place_on_hub", lambda name: leads)
+    error = refusal(HubName("o", "r", None, "x.gguf"))
     assert "10.0.0.1, which is this machine or its own network" in str(error)
-    assert {request.host for request in server.requests} == {"8.8.8.8"}
+    assert server.requests == []
 
 
 def test_a_name_that_is_local_among_others_is_not_asked_for_on_purpose(
