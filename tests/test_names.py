@@ -495,7 +495,7 @@ COMMANDS = {  # the arguments, and what is in the output
     "doctor": ("doctor -hf bart/Llama-GGUF:Q8_0", "hf:bart/Llama-GGUF:Q8_0"),
     "compare": ("compare ollama:gemma3 Mod -p Hello", "ollama:gemma3:latest"),
     "compare, -hf": ("compare ollama:gemma3 -hf bart/Llama-GGUF -p Hello", "Llama-GGUF:Q4_K_M"),
-    "diff": ("diff ollama:gemma3 hf:bart/Llama-GGUF", "the vocabularies are the same"),
+    "diff": ("diff ollama:gemma3 hf:bart/Llama-GGUF", "the vocabularies and chat templates are the same"),
     "verify": ("verify -m ollama:gemma3 --against gguf:hf:bart/Llama-GGUF text", "the ids are the same"),
     "diagnose": ("diagnose -m ollama:gemma3 -p Hello --ids [15496]", "match: "),
     "export": ("export ollama:gemma3 --to tiktoken --no-check", "wrote gemma3-latest.tiktoken"),
@@ -650,11 +650,19 @@ FAR_COMMANDS = {
     "tokenize, -mu": ("tokenize -mu {}/model.gguf -p Hello --ids", "[15496]"),
     "info": ("info hf:far/Model-GGUF", "42949672960 bytes"),
     "doctor": ("doctor {}/model.gguf", "OK: nothing to fix"),
-    "diff": ("diff hf:far/Model-GGUF ollama:{}/library/far", "the vocabularies are the same"),
+    "diff": ("diff hf:far/Model-GGUF ollama:{}/library/far", "the vocabularies and chat templates are the same"),
     "export": ("export hf:far/Model-GGUF --to vocab-gguf --no-check", "wrote Model-GGUF-vocab.gguf"),
     "train": ("train text --seed-vocab {}/model.gguf --vocab-size 50257 -o t.gguf", "50257 tokens"),
     "models --remote": ("models --remote hf:far/Model-GGUF", "42.9 GB  hf:far/Model-GGUF/Model-Q8_0.gguf"),
 }  # fmt: skip
+
+
+def test_offline_is_for_the_other_model_too(
+    far: FarServer, stores: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    flags = ("--against", "gguf:hf:far/Model-GGUF", "-p", "Hello", "--offline")
+    code, _, err = run("verify", "-m", "ollama:gemma3", *flags, capsysbinary=capsysbinary)
+    assert (code, far.requests, "--offline was given" in err) == (2, [], True)
 
 
 @pytest.mark.parametrize("command", FAR_COMMANDS)
@@ -765,6 +773,23 @@ def test_the_list_for_people(stores: Path, capsysbinary: pytest.CaptureFixture[b
     ]
     assert lines[4][:2] == ["broken", "lmstudio:pub/gemma3@Q4_K_M:"]
     assert run("models", "nothing", capsysbinary=capsysbinary) == (0, "", "ggufbpe: no model of that name\n")
+
+
+def test_folders_that_are_closed_are_said(
+    stores: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """As that of Ollama's service is to users who are not in its group."""
+    closed, listed = str(stores / "service"), os.listdir
+
+    def listdir(folder: str) -> list[str]:
+        if folder.startswith(closed):
+            raise PermissionError(13, "Permission denied", folder)
+        return listed(folder)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    code, out, err = run("models", "--no-doctor", "--json", capsysbinary=capsysbinary)
+    assert (code, "private" in out) == (0, False)
+    assert err == f"ggufbpe: {closed} may not be read by you, so models of Ollama may be missing\n"
 
 
 # ---- completion -----------------------------------------------------------------------------------------
