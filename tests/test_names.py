@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -829,6 +830,23 @@ def test_completion_in_bash(stores: Path) -> None:
     found = dict(line.split("=", 1) for line in done.stdout.splitlines())
     offered = {line: sorted(each.strip() for each in text.split(",") if each) for line, text in found.items()}
     assert offered == {line: sorted(words) for line, words in COMPLETED.items()}
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="there is no fish")
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("ggufbpe tokenize -m lm", ["lmstudio:pub/Mod-GGUF@Q6_K", "lmstudio:pub/gemma3@Q4_K_M"]),
+        ("ggufbpe tokenize -m ollama:q", ["ollama:qwen3:8b"]),
+        ("ggufbpe explain -hf owner/B", ["owner/Big:F16"]),
+    ],
+)
+def test_completion_in_fish(line: str, words: list[str], stores: Path) -> None:
+    program = f"ggufbpe completion fish | source; complete -C '{line}'"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path}
+    done = subprocess.run(["fish", "-c", program], env=environment, capture_output=True, text=True)
+    assert sorted(done.stdout.split()) == words, done.stderr
 
 
 @pytest.mark.parametrize(
