@@ -3,8 +3,9 @@
     python benchmarks/far.py [MODEL.gguf …] [--rounds 5]
 
 A server on the loopback (tests/far_server.py) has each model as a file of 40 GB, of which only the metadata is there,
-and sends at a rate, each answer after a latency. The time is that of `remote.opened` with an empty cache, in a process
-that has imported what it needs, and beside it, in turn, that of one plain request for exactly the metadata's bytes.
+and sends at a rate, each answer after a latency. The time is that of `remote.far_source` with an empty cache, in a
+process that has imported what it needs, and beside it, in turn, that of one plain request for exactly the
+metadata's bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from far_server import FarServer, far_server
 
 from ggufbpe.gguf.reader import GGUFFile
 from ggufbpe.names.grammar import Address
-from ggufbpe.remote import opened
+from ggufbpe.remote import far_source
 
 SIZE = 40 << 30
 LINES = [(1e6, 0.1), (5e6, 0.05), (5e6, 0.02), (20e6, 0.02)]  # bytes a second, seconds of latency
@@ -61,7 +62,7 @@ def measured(server: FarServer, url: str, end: int, cache: str, rounds: int) -> 
         plain.append(seconds(lambda: read_plainly(server.port, end)))
         shutil.rmtree(cache)
         server.requests.clear()
-        ours.append(seconds(lambda: opened(Address(url))))
+        ours.append(seconds(lambda: far_source(Address(url))))
     asked, requests = server.asked / end, len(server.requests)
     ratio = median_ratio(ours, plain)
     return f"{asked:6.3f} {requests:8} {statistics.median(plain):8.3f} {ratio:6.2f}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .gguf.source import Source
     from .names.grammar import Remote
-    from .remote import Progress
+    from .remote import FarProgress
 
 ModelName = str | os.PathLike[str]
 
@@ -43,7 +43,7 @@ class Found:
         self.note = note  # what is good to know of it
         self.remote = remote  # where it is, for `ggufbpe.remote`
         # called as bytes of a file that is far away come, and with None when that is over
-        self.progress: Callable[[Progress | None], None] | None = None
+        self.progress: Callable[[FarProgress | None], None] | None = None
         self._offline, self._refresh = offline, refresh
         self._source: Source | None = None  # what was read from far away
 
@@ -62,10 +62,12 @@ class Found:
         return self._source.again()
 
     def _read(self, reference: Remote) -> Source:
-        from .remote import opened
+        from .remote import far_source
 
         try:
-            source = opened(reference, offline=self._offline, refresh=self._refresh, progress=self.progress)
+            source = far_source(
+                reference, offline=self._offline, refresh=self._refresh, progress=self.progress
+            )
             self.name = source.path  # with the file that was chosen
             return source
         finally:

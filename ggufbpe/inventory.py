@@ -70,7 +70,7 @@ def local_models(
     >>> [(model.name, model.verdict) for model in local_models("llama")]        # doctest: +SKIP
     [('hf:bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M', 'healthy')]
     """
-    files = _by_file(each for each in stores.stored() if pattern is None or _fits(each.name, pattern))
+    files = _by_file(each for each in stores.all_stored() if pattern is None or _fits(each.name, pattern))
     kept = _Verdicts() if verdicts else None
     found = []
     try:
@@ -184,12 +184,14 @@ class _Verdicts:
         self._path: str | None = None
         self._known: dict[str, str] = {}
         with suppress(ImportError, OSError, ValueError, RecursionError):
-            from .remote.cache import folder
+            from .remote.cache import cache_folder
 
-            self._path = os.path.join(folder(), "verdicts.json")
+            self._path = os.path.join(cache_folder(), "verdicts.json")
             with open(self._path, "rb") as file:
                 read = json.loads(file.read(1 << 20))
-            self._known = {key: word for key, word in read.items() if isinstance(word, str)}
+            words = {HEALTHY, "warning", "error"}
+            known = read.items() if isinstance(read, dict) else ()
+            self._known = {key: word for key, word in known if isinstance(word, str) and word in words}
         self._new = False
 
     def of(self, key: str | None, path: str) -> str:

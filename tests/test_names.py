@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -38,7 +39,7 @@ from ggufbpe.names.grammar import (
     OllamaName,
     Reference,
     hub_name,
-    parse,
+    parse_name,
 )
 from ggufbpe.names.quantization import chosen, is_model, model_parts, quantization
 from ggufbpe.names.stored import LARGEST_JSON
@@ -86,12 +87,12 @@ REFERENCES: dict[str, Reference] = {
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_what_a_name_says(name: str) -> None:
-    assert parse(name) == REFERENCES[name]
+    assert parse_name(name) == REFERENCES[name]
 
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_a_name_in_full_says_the_same(name: str) -> None:
-    assert parse(str(REFERENCES[name])) == REFERENCES[name]
+    assert parse_name(str(REFERENCES[name])) == REFERENCES[name]
 
 
 @pytest.mark.parametrize(
@@ -123,11 +124,12 @@ def test_a_name_in_full_says_the_same(name: str) -> None:
         *("lmstudio:p", "lmstudio:../m", "lmstudio:p/..", "lmstudio:p/m/../f.gguf", "lmstudio:p/m/f.txt"),
         *("llama.cpp:", "llama.cpp:../m.gguf", "llama.cpp:/etc/passwd"),
         *("https://", "https:///m.gguf\n", "http://[::1/m.gguf"),
+        *("http://h:99999/m.gguf", "http://h:x/m.gguf", "ollama:h:99999/a/b", "ollama:h:x/a/b"),
     ],
 )
 def test_what_names_no_model(name: str) -> None:
     with pytest.raises(ModelNameError, match="names no model"):
-        parse(name)
+        parse_name(name)
 
 
 def test_the_flags_of_llama_cpp() -> None:
@@ -310,7 +312,7 @@ def test_what_is_not_here(name: str, stores: Path) -> None:
 )
 def test_what_is_not_here_is_looked_for_far_away(name: str, stores: Path) -> None:
     found = locate(name)
-    assert (found.path, found.remote) == ("", parse(name))
+    assert (found.path, found.remote) == ("", parse_name(name))
 
 
 def test_where_the_stores_are(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -656,6 +658,14 @@ FAR_COMMANDS = {
 }  # fmt: skip
 
 
+def test_offline_is_for_the_other_model_too(
+    far: FarServer, stores: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    flags = ("--against", "gguf:hf:far/Model-GGUF", "-p", "Hello", "--offline")
+    code, _, err = run("verify", "-m", "ollama:gemma3", *flags, capsysbinary=capsysbinary)
+    assert (code, far.requests, "--offline was given" in err) == (2, [], True)
+
+
 @pytest.mark.parametrize("command", FAR_COMMANDS)
 def test_commands_on_what_is_far_away(
     command: str, far: FarServer, capsysbinary: pytest.CaptureFixture[bytes]
@@ -728,8 +738,11 @@ def test_a_verdict_is_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):
         assert [model.verdict for model in ggufbpe.local_models()] == ["healthy"] * 3
     assert [Path(path).name for path in examined] == ["m-BF16.gguf", "m-F16.gguf"]
-    (home / "cache-of-ours/verdicts.json").write_text("[" * 10_000)
-    assert [model.verdict for model in ggufbpe.local_models("m-f16")] == ["healthy"]
+    verdicts = home / "cache-of-ours/verdicts.json"
+    lie = json.dumps(dict.fromkeys(json.loads(verdicts.read_text()), "splendid"))
+    for damage in ("[" * 10_000, "[]", "1", lie):
+        verdicts.write_text(damage)
+        assert [model.verdict for model in ggufbpe.local_models("m-f16")] == ["healthy"]
 
 
 def test_the_list_by_name(stores: Path) -> None:
@@ -761,6 +774,23 @@ def test_the_list_for_people(stores: Path, capsysbinary: pytest.CaptureFixture[b
     ]
     assert lines[4][:2] == ["broken", "lmstudio:pub/gemma3@Q4_K_M:"]
     assert run("models", "nothing", capsysbinary=capsysbinary) == (0, "", "ggufbpe: no model of that name\n")
+
+
+def test_folders_that_are_closed_are_said(
+    stores: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """As that of Ollama's service is to users who are not in its group."""
+    closed, listed = str(stores / "service"), os.listdir
+
+    def listdir(folder: str) -> list[str]:
+        if folder.startswith(closed):
+            raise PermissionError(13, "Permission denied", folder)
+        return listed(folder)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    code, out, err = run("models", "--no-doctor", "--json", capsysbinary=capsysbinary)
+    assert (code, "private" in out) == (0, False)
+    assert err == f"ggufbpe: {closed} may not be read by you, so models of Ollama may be missing\n"
 
 
 # ---- completion -----------------------------------------------------------------------------------------
@@ -800,6 +830,23 @@ def test_completion_in_bash(stores: Path) -> None:
     found = dict(line.split("=", 1) for line in done.stdout.splitlines())
     offered = {line: sorted(each.strip() for each in text.split(",") if each) for line, text in found.items()}
     assert offered == {line: sorted(words) for line, words in COMPLETED.items()}
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="there is no fish")
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("ggufbpe tokenize -m lm", ["lmstudio:pub/Mod-GGUF@Q6_K", "lmstudio:pub/gemma3@Q4_K_M"]),
+        ("ggufbpe tokenize -m ollama:q", ["ollama:qwen3:8b"]),
+        ("ggufbpe explain -hf owner/B", ["owner/Big:F16"]),
+    ],
+)
+def test_completion_in_fish(line: str, words: list[str], stores: Path) -> None:
+    program = f"ggufbpe completion fish | source; complete -C '{line}'"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path}
+    done = subprocess.run(["fish", "-c", program], env=environment, capture_output=True, text=True)
+    assert sorted(done.stdout.split()) == words, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ from ggufbpe.gguf.writer import packed_file
 from ggufbpe.interop.hugging_face import to_tokenizer_json
 from ggufbpe.names.grammar import Address, HubName, OllamaName, hub_name
 from ggufbpe.remote import cache, hosts, http, stream
+from ggufbpe.remote.places import FilePlace
 from ggufbpe.verification.upstream import repositories, upstream
 from ggufbpe.vocab import load_vocabulary
 
@@ -78,8 +79,8 @@ def server(only_server: FarServer, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def opened(reference: Any, **how: Any) -> Source:
-    """As remote.opened, of an address too."""
-    return remote.opened(Address(reference) if isinstance(reference, str) else reference, **how)
+    """As remote.far_source, of an address too."""
+    return remote.far_source(Address(reference) if isinstance(reference, str) else reference, **how)
 
 
 def metadata(source: Source) -> dict[str, Any]:
@@ -194,7 +195,7 @@ def test_refresh_reads_what_has_changed(server: FarServer) -> None:
 
 
 def kept_files(kind: str) -> list[Path]:
-    return sorted(Path(cache.folder(), kind).iterdir())
+    return sorted(Path(cache.cache_folder(), kind).iterdir())
 
 
 @pytest.mark.parametrize("kind", ["metadata", "references"])
@@ -232,8 +233,8 @@ def test_several_processes_may_use_the_cache(server: FarServer) -> None:
     url = server.put("/model.gguf", MODEL, size=LARGE)
     program = f"""if True:
         from ggufbpe.names.grammar import Address
-        from ggufbpe.remote import opened
-        print(len([opened(Address({url!r}), refresh=True) for _ in range(3)]))"""
+        from ggufbpe.remote import far_source
+        print(len([far_source(Address({url!r}), refresh=True) for _ in range(3)]))"""
     running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(3)]
     assert [process.communicate()[0].strip() for process in running] == [b"3"] * 3
     assert len(kept_files("metadata")) == len(kept_files("references")) == 1
@@ -250,7 +251,7 @@ def test_a_folder_that_cannot_be_written_to_is_no_error(
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     platformdirs = pytest.importorskip("platformdirs")
     monkeypatch.delenv("GGUFBPE_CACHE_DIR", raising=False)
-    assert cache.folder() == platformdirs.user_cache_dir("ggufbpe", appauthor=False)
+    assert cache.cache_folder() == platformdirs.user_cache_dir("ggufbpe", appauthor=False)
 
 
 def test_nothing_secret_is_kept(server: FarServer) -> None:
@@ -286,6 +287,10 @@ REFUSED = {  # how the server behaves, and what is said
         {"changes": answering("Content-Range", f"bytes 0-99999999/{LARGE}")},
         "another range",
     ),
+    "a size of 5000 digits": (
+        {"changes": answering("Content-Range", f"bytes 0-65535/{'9' * 5000}")},
+        "does not say which",
+    ),
     "wrong length": ({"changes": answering("Content-Length", "17")}, "17 bytes come where 65536 should"),
     "another size later": (
         {"changes": lambda h, n: h.update({"Content-Range": h["Content-Range"] + "0" * n})},
@@ -302,6 +307,8 @@ REFUSED = {  # how the server behaves, and what is said
     "not modified": ({"refusals": [(304, {})]}, "is not understood"),
     "redirect to nowhere": ({"refusals": [(302, {})]}, "leads nowhere"),
     "redirect to a file": ({"redirect": "file:///etc/passwd"}, "leads nowhere"),
+    "redirect to no port": ({"redirect": "http://host:99999/"}, "leads nowhere"),
+    "redirect to no host": ({"redirect": "http://[::1/"}, "leads nowhere"),
     "redirect to itself": ({"redirect": "/model.gguf"}, "more than 10 redirects"),
 }
 
@@ -313,7 +320,7 @@ def test_a_server_that_misbehaves(server: FarServer, name: str) -> None:
     error = refusal(server.put("/model.gguf", MODEL, size=LARGE, **how))
     assert said in str(error)
     assert sum(request.sent for request in server.requests) < 2 * len(MODEL)
-    assert not Path(cache.folder()).exists()
+    assert not Path(cache.cache_folder()).exists()
 
 
 def test_a_file_that_is_not_there(server: FarServer) -> None:
@@ -348,6 +355,12 @@ def test_a_cut_line_goes_on_where_it_was_cut(server: FarServer) -> None:
     assert metadata(opened(url)) == metadata(Source(GPT2))
     assert server.requests[1].end - server.requests[1].asked in range(1000, 1001)
     assert sum(request.sent for request in server.requests) <= 1.1 * len(MODEL)
+
+
+@pytest.mark.parametrize("version", [{"ETag": '"\xe9"'}, {"Last-Modified": "\xe9"}])
+def test_a_version_that_cannot_be_sent_back(server: FarServer, version: dict[str, str]) -> None:
+    url = server.put("/model.gguf", MODEL, size=LARGE, headers=version)
+    assert opened(url).size == opened(url, refresh=True).size == LARGE
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
@@ -403,6 +416,37 @@ def test_a_redirect_from_a_public_server_to_this_machine_is_refused(
     assert [request.path for request in server.requests] == [f"/{number}.gguf" for number in range(6)]
 
 
+def test_where_the_hub_leads_is_held_to_the_same(server: FarServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub's library follows no redirect to another server, and says where it leads."""
+    monkeypatch.setenv("HTTP_PROXY", server.home)
+    leads = FilePlace("hf:o/r/x.gguf", "http://10.0.0.1/private", "http://8.8.8.8/x.gguf", {}, '"x"', 9)
+    monkeypatch.setattr("ggufbpe.remote.hub.place_on_hub", lambda name: leads)
+    error = refusal(HubName("o", "r", None, "x.gguf"))
+    assert "10.0.0.1, which is this machine or its own network" in str(error)
+    assert server.requests == []
+
+
+def test_a_name_that_is_local_among_others_is_not_asked_for_on_purpose(
+    server: FarServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name server may say that a public server is this machine, too, so that redirects here look harmless."""
+    addresses = {"public": ["8.8.8.8", "127.0.0.1"], "inner": ["8.8.8.8", "10.0.0.1"]}
+    looked_up = socket.getaddrinfo
+
+    def lookup(host: str, port: Any, *how: Any, **keywords: Any) -> list[Any]:
+        return [
+            each
+            for address in addresses.get(host, [host])
+            for each in looked_up(address, port, *how, **keywords)
+        ]
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    monkeypatch.setenv("HTTP_PROXY", server.home)
+    url = server.put("/model.gguf", redirect="http://inner/private").replace(server.home, "http://public")
+    assert "a redirect leads to inner" in str(refusal(url))
+    assert [request.host for request in server.requests] == ["public"]
+
+
 def test_a_proxy_is_used_and_redirects_between_public_servers_are_followed(
     server: FarServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -419,7 +463,8 @@ def test_a_proxy_is_used_and_redirects_between_public_servers_are_followed(
         *(("127.0.0.1", True), ("localhost", True), ("x.localhost", True), ("::1", True), ("fe80::1", True)),
         *(("10.1.2.3", True), ("192.168.0.1", True), ("169.254.169.254", True), ("::ffff:127.0.0.1", True)),
         *(("0.0.0.0", True), ("100.64.0.1", True), ("8.8.8.8", False), ("2606:4700::1111", False)),
-        *(("2130706433", True), ("127.1", True)),
+        *(("2130706433", True), ("127.1", True), ("::127.0.0.1", True), ("fec0::1", True)),
+        *(("64:ff9b::a00:1", True), ("64:ff9b::808:808", False), ("2002:a00:1::", True)),
     ],
 )
 def test_which_hosts_are_local(host: str, expected: bool) -> None:
@@ -608,6 +653,28 @@ def test_what_the_hub_refuses(
     assert said in str(error)
 
 
+TREES = {
+    "a web page": b"<html>",
+    "an object": b'{"a": 1}',
+    "no size": b'[{"type": "file", "path": "x.gguf"}]',
+    "a file elsewhere": b'[{"type": "file", "path": "../../x.gguf", "size": 3, "oid": "0"}]',
+    "an unseen character": b'[{"type": "file", "path": "a\\nb.gguf", "size": 3, "oid": "0"}]',
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_a_list_of_files_that_is_none(server: FarServer, name: str) -> None:
+    server.put(f"/api/models/{REPOSITORY}/tree/main", TREES[name])
+    said = "no .gguf model" if "path" in TREES[name].decode() and name != "no size" else "is not understood"
+    assert said in str(refusal(HUB))
+
+
+@pytest.mark.parametrize("repo", ["x.git", "x" * 100])
+def test_a_repository_that_the_hub_cannot_have(server: FarServer, repo: str) -> None:
+    assert "is not understood" in str(refusal(HubName("o", repo)))
+    assert server.requests == []
+
+
 def test_a_quantization_that_is_not_there(server: FarServer) -> None:
     put_repository(server)
     assert str(refusal(HubName(HUB.owner, HUB.repo, "Q3_K_S"))).endswith("there are Q2_K, Q4_K_M, Q8_0")
@@ -627,9 +694,9 @@ def test_a_file_of_another_size_than_the_hub_says(server: FarServer) -> None:
 def test_the_address_of_the_hub_is_its_own_setting(server: FarServer) -> None:
     put_repository(server)
     program = """if True:
-        from ggufbpe.names.grammar import parse
-        from ggufbpe.remote import opened
-        print(opened(parse("hf:someone/Some-Model-GGUF")).path)"""
+        from ggufbpe.names.grammar import parse_name
+        from ggufbpe.remote import far_source
+        print(far_source(parse_name("hf:someone/Some-Model-GGUF")).path)"""
     environment = {**os.environ, "HF_ENDPOINT": server.home}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert done.stdout == f"hf:{REPOSITORY}/Some-Model-Q4_K_M.gguf\n"
@@ -748,6 +815,34 @@ def test_no_repository_to_compare_with(
         upstream(model(**values))
 
 
+@pytest.mark.parametrize("header", ["ETag", "X-Repo-Commit"])
+def test_a_tokenizer_json_of_what_is_no_hub(
+    server: FarServer, model: Callable[..., str], header: str
+) -> None:
+    headers = {"ETag": '"0123456789"', "X-Repo-Commit": "0" * 40}
+    del headers[header]
+    server.put("/org/base/resolve/main/tokenizer.json", b"{}", headers=headers)
+    with pytest.raises(RemoteError, match="is not understood"):
+        upstream(model(**HERE))
+
+
+def test_a_tokenizer_json_of_40_gigabytes(server: FarServer, model: Callable[..., str]) -> None:
+    headers = {"ETag": '"0123456789"', "X-Repo-Commit": "0" * 40}
+    server.put("/org/base/resolve/main/tokenizer.json", b"{", headers=headers, size=LARGE)
+    with pytest.raises(RemoteError, match="42949672960 bytes, and no tokenizer has so many"):
+        upstream(model(**HERE))
+    assert sum(request.sent for request in server.requests) == 0
+
+
+def test_no_more_repositories_are_asked_than_a_model_comes_from(
+    server: FarServer, model: Callable[..., str]
+) -> None:
+    named = {f"general__base_model__{n}__repo_url": f"https://huggingface.co/a/b{n}" for n in range(100)}
+    with pytest.raises(RemoteNotFoundError):
+        upstream(model(**named))
+    assert len({request.path for request in server.requests}) == 8
+
+
 def test_offline_asks_for_no_repository(server: FarServer, model: Callable[..., str]) -> None:
     with pytest.raises(OfflineError):
         upstream(model(**HERE), offline=True)
@@ -780,6 +875,15 @@ def test_refresh_of_a_model_of_the_registry_asks_for_its_manifest(server: FarSer
 
 
 LAYER = {"mediaType": "application/vnd.ollama.image.model", "digest": DIGEST, "size": len(SMALL)}
+
+
+def test_of_several_models_in_a_manifest_the_last_one_counts_as_for_ollama(server: FarServer) -> None:
+    server.put_ollama("library/some", "latest", Served(SMALL), DIGEST)
+    layers = [{**LAYER, "digest": "sha256:" + "0" * 64}, LAYER]
+    server.put("/v2/library/some/manifests/latest", json.dumps({"layers": layers}).encode())
+    assert opened(ollama(server)).size == len(SMALL)
+
+
 MANIFESTS = {
     "no JSON": (b"<html>", "is no manifest"),
     "deep": (b"[" * 100_000, "is no manifest"),
@@ -875,7 +979,7 @@ def test_a_file_of_a_storage_that_is_replaced(storage: Any, monkeypatch: pytest.
 
 
 def test_progress_is_told(server: FarServer) -> None:
-    told: list[remote.Progress] = []
+    told: list[remote.FarProgress] = []
     opened(server.put("/model.gguf", MODEL, size=LARGE), progress=told.append)
     received = [each.received for each in told]
     assert received == sorted(set(received))

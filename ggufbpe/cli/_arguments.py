@@ -14,7 +14,7 @@ from . import _output
 
 if TYPE_CHECKING:
     from ..by_name import Found
-    from ..remote import Progress
+    from ..remote import FarProgress
 
 
 class UsageError(Exception):
@@ -349,7 +349,7 @@ def _watch(found: Found) -> None:
 
     show, name = far_progress(), found.name
 
-    def watch(progress: Progress | None) -> None:
+    def watch(progress: FarProgress | None) -> None:
         show(progress)
         if progress is None and found.name != name and getattr(found.remote, "quant", None) is None:
             _output.note(f"ggufbpe: {escape_invisible(found.name)}, of the files that are far away")

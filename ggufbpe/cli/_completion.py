@@ -69,9 +69,9 @@ def _set_completer(action: Any) -> None:
 
 def _models(prefix: str, **_: object) -> list[str]:
     """The names of models that begin with what stands there, with a store's prefix or without."""
-    from ..names.stores import stored
+    from ..names.stores import all_stored
 
-    models = [each for each in stored() if not each.problem]
+    models = [each for each in all_stored() if not each.problem]
     names = [each.name for each in models]
     if prefix and ":" not in prefix:
         names += [own for each in models for own in (*each.bare, *each.near)]

@@ -19,7 +19,7 @@ from . import _output
 
 if TYPE_CHECKING:
     from ..by_name import Found
-    from ..remote import Progress
+    from ..remote import FarProgress
 
 PATIENCE = 1.0  # seconds until what has no bar is named
 DELAY = 0.3  # seconds before a bar appears, so that short work shows none
@@ -115,14 +115,14 @@ def duration(seconds: float) -> str:
     return f"{minutes}:{rest:02} left" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02} h left"
 
 
-def far_progress() -> Callable[[Progress | None], None]:
+def far_progress() -> Callable[[FarProgress | None], None]:
     """What shows how far the reading of a far file is, and takes the bar away at its end."""
     from ..errors import escape_invisible
     from ..wording import in_bytes
 
     bar = Bar(FAR_DELAY)
 
-    def show(progress: Progress | None) -> None:
+    def show(progress: FarProgress | None) -> None:
         if progress is None:
             bar.clear()
         elif bar.is_due():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import escape_invisible
 from ..inventory import BROKEN, LocalModel, local_models
+from ..names.stores import closed_folders
 from ..views import terminal
 from ..wording import in_bytes
 from . import _output
@@ -72,6 +73,9 @@ def run(arguments: argparse.Namespace) -> int:
         models = local_models(arguments.pattern, verdicts=arguments.verdicts, progress=show)
     finally:
         bar.clear()
+    for store, folder in closed_folders():
+        may_not = "may not be read by you, so models of"
+        _output.note(f"ggufbpe: {terminal.one_line(folder)} {may_not} {store} may be missing")
     if arguments.json:
         _output.write(terminal.json_bytes([model.to_dict() for model in models]))
         return 0
@@ -109,9 +113,9 @@ def _rows(models: list[LocalModel]) -> Iterator[RenderableType]:
 
 def _remote(arguments: argparse.Namespace) -> int:
     """The files of a repository, each with the name that opens it."""
-    from ..names.grammar import HubName, hub_name, parse
+    from ..names.grammar import HubName, hub_name, parse_name
 
-    name = parse(arguments.remote)
+    name = parse_name(arguments.remote)
     if not isinstance(name, HubName):
         name = hub_name(arguments.remote)
     if arguments.pattern is not None:

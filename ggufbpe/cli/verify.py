@@ -24,6 +24,7 @@ from ._arguments import (
     add_model,
     add_special_flags,
     add_stdin,
+    located,
     model_path,
     overrides_of,
     require_no_models,
@@ -134,7 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         result = verify(
             tokenizer,
-            arguments.against,
+            _against(arguments),
             _sources(arguments, files),
             chats=chats,
             chat_template=template,
@@ -155,6 +156,12 @@ def run(arguments: argparse.Namespace) -> int:
     if unread or not (result.compared or result.failed or (result.chats and result.chats.chats)):
         return EXIT_ERROR
     return EXIT_SAME if result.same else EXIT_DIFFERENT
+
+
+def _against(arguments: argparse.Namespace) -> Tokenizer | str:
+    """What is compared with; another model is opened here, as the flags for names say."""
+    kind, _, name = arguments.against.partition(":")
+    return Tokenizer.from_gguf(located(arguments, name)) if kind == "gguf" and name else arguments.against
 
 
 def _sources(arguments: argparse.Namespace, files: list[File]) -> list[Source]:

@@ -138,12 +138,12 @@ Remote = OllamaName | HubName | Address  # what can be had from far away
 PREFIXES = ("ollama:", "hf:", "lmstudio:", "llama.cpp:")
 
 
-def parse(name: str | os.PathLike[str]) -> Reference:
+def parse_name(name: str | os.PathLike[str]) -> Reference:
     """What `name` refers to; a path object is always a path. `ModelNameError` where it fits no form.
 
-    >>> parse("hf:bartowski/Llama-3.2-1B-Instruct-GGUF:Q8_0")
+    >>> parse_name("hf:bartowski/Llama-3.2-1B-Instruct-GGUF:Q8_0")
     HubName(owner='bartowski', repo='Llama-3.2-1B-Instruct-GGUF', quant='Q8_0', file=None, revision=None)
-    >>> str(parse("ollama:gemma3"))
+    >>> str(parse_name("ollama:gemma3"))
     'ollama:gemma3:latest'
     """
     if not isinstance(name, str):
@@ -205,7 +205,7 @@ def _ollama(text: str, name: str) -> OllamaName:
     )
     if marked and scheme not in ("http", "https"):
         _refuse(name, "a registry is asked by http or https")
-    if not all(form.fullmatch(part) for part, form in checks) or ".." in host:
+    if not all(form.fullmatch(part) for part, form in checks) or ".." in host or not _has_sound_port(host):
         _refuse(name, "Ollama's names are ollama:[HOST/][NAMESPACE/]MODEL[:TAG]")
     return OllamaName(model, tag, namespace, host, scheme or "https")
 
@@ -254,7 +254,7 @@ def _address(name: str, scheme: str) -> Reference:
 
     try:
         parts = urlsplit(name)
-        host = parts.hostname or ""
+        host, _ = parts.hostname or "", parts.port
     except ValueError as error:
         _refuse(name, f"this is no address ({error})")
     if scheme == "file":
@@ -292,6 +292,16 @@ def is_file(text: str) -> bool:
     (True, False, False)
     """
     return len(text) <= 1024 and all(map(_is_part, text.split("/")))
+
+
+def _has_sound_port(host: str) -> bool:
+    from urllib.parse import urlsplit
+
+    try:
+        urlsplit(f"//{host}").port  # noqa: B018 - raises where it is none
+    except ValueError:
+        return False
+    return True
 
 
 def _is_part(text: str) -> bool:

@@ -14,16 +14,16 @@ from collections.abc import Iterator
 
 from .grammar import HubName, is_repository, is_revision
 from .quantization import chosen, is_first_part, is_model, quantization
-from .stored import Stored, distinct, entries, files_below, home, leads_out, setting, why_no_file
+from .stored import Store, Stored, distinct, entries, files_below, home, leads_out, setting, why_no_file
 
-STORE = "Hugging Face"
-USE = "to use it, give its path in the place of the name: `llama-server -m {copy}`"
+_NAME = "Hugging Face"
+USE_BY_PATH = "to use it, give its path in the place of the name: `llama-server -m {copy}`"
 _FOLDER = "models--"
 
 
-def folders() -> list[str]:
+def _places() -> list[str]:
     """Where the cache is: the hub's own place, and that which `LLAMA_CACHE` gives to llama.cpp."""
-    return distinct([hub_folder(), *filter(None, [setting("LLAMA_CACHE")])])
+    return [hub_folder(), *filter(None, [setting("LLAMA_CACHE")])]
 
 
 def hub_folder() -> str:
@@ -35,21 +35,21 @@ def hub_folder() -> str:
     return os.path.expandvars(os.path.expanduser(named))
 
 
-def stored() -> Iterator[Stored]:
+def _stored() -> Iterator[Stored]:
     """All models, as one names them; each file once, by the first revision that has it."""
-    for folder in folders():
+    for folder in distinct(_places()):
         for entry in entries(folder):
             owner, _, repo = entry.removeprefix(_FOLDER).replace("--", "/").partition("/")
             if entry.startswith(_FOLDER) and is_repository(f"{owner}/{repo}"):
                 yield from _of_repository(HubName(owner, repo), os.path.join(folder, entry), folder)
 
 
-def find(wanted: HubName, places: list[str] | None = None) -> Stored | None:
+def find_hub(wanted: HubName, places: list[str] | None = None) -> Stored | None:
     """The file that is meant, among those that are here; None if that one is not here.
 
     Without a revision it is "main", or the one that is here: common/hf-cache.cpp, get_cached_ref.
     """
-    for folder in folders() if places is None else distinct(places):
+    for folder in distinct(_places() if places is None else places):
         name = f"{_FOLDER}{wanted.owner}--{wanted.repo}"
         found = next((entry for entry in entries(folder) if entry.lower() == name.lower()), None)
         if found is None:
@@ -115,4 +115,7 @@ def _model(name: HubName, revision: str, snapshot: str, file: str, files: list[s
     bare = [base, base.removesuffix(".gguf")]
     for repository in (name.repository, name.repo, name.repo.removesuffix("-GGUF")):
         bare += [f"{repository}:{quant}"] * is_quant + [repository] * (chosen(files) == file)
-    return Stored(str(shown), path, STORE, tuple(bare) if revision == "main" else (), problem=problem)
+    return Stored(str(shown), path, _NAME, tuple(bare) if revision == "main" else (), problem=problem)
+
+
+HUGGING_FACE = Store(_NAME, USE_BY_PATH, _places, _stored)

@@ -17,13 +17,12 @@ from collections.abc import Iterator
 from . import hub
 from .grammar import HubName, LlamaCppName, is_repository
 from .quantization import chosen, is_first_part, is_model
-from .stored import Stored, distinct, entries, home, setting, why_no_file
+from .stored import Store, Stored, distinct, entries, home, setting, why_no_file
 
-STORE = "llama.cpp"
-USE = hub.USE
+_NAME = "llama.cpp"
 
 
-def folder() -> str:
+def llama_cpp_folder() -> str:
     """The cache folder, whether it exists or not."""
     if named := setting("LLAMA_CACHE"):
         return named
@@ -34,14 +33,14 @@ def folder() -> str:
     return os.path.join(setting("XDG_CACHE_HOME") or home(".cache"), "llama.cpp")
 
 
-def stored() -> Iterator[Stored]:
+def _stored() -> Iterator[Stored]:
     """All models that lie in the folder itself."""
     for file in _files():
         if is_model(file) and is_first_part(file):
             yield _model(file)
 
 
-def find(wanted: LlamaCppName) -> Stored | None:
+def find_llama_cpp(wanted: LlamaCppName) -> Stored | None:
     """The file of that name, or what was downloaded from that repository, in either layout."""
     names = {file.lower(): file for file in _files()}
     file = names.get(wanted.name.lower()) or names.get(f"{wanted.name.lower()}.gguf")
@@ -52,10 +51,10 @@ def find(wanted: LlamaCppName) -> Stored | None:
         return None
     owner, _, repo = repository.partition("/")
     name = HubName(owner, repo, quant or None)
-    return hub.find(name, [setting("LLAMA_CACHE") or hub.hub_folder()]) or find_hub(name)
+    return hub.find_hub(name, [setting("LLAMA_CACHE") or hub.hub_folder()]) or find_downloaded(name)
 
 
-def find_hub(wanted: HubName) -> Stored | None:
+def find_downloaded(wanted: HubName) -> Stored | None:
     """What older versions downloaded from a repository of the hub; they asked for no revision but "main"."""
     if wanted.revision not in (None, "main"):
         return None
@@ -71,15 +70,20 @@ def find_hub(wanted: HubName) -> Stored | None:
 
 
 def _files() -> list[str]:
-    return [name for place in distinct([folder()]) for name in entries(place) if name.endswith(".gguf")]
+    return [
+        name for place in distinct([llama_cpp_folder()]) for name in entries(place) if name.endswith(".gguf")
+    ]
 
 
 def _model(file: str) -> Stored:
-    path = os.path.join(folder(), file)
+    path = os.path.join(llama_cpp_folder(), file)
     return Stored(
         f"llama.cpp:{file}",
         path,
-        STORE,
+        _NAME,
         (file, file.removesuffix(".gguf")),
         problem=why_no_file(path),
     )
+
+
+LLAMA_CPP_STORE = Store(_NAME, hub.USE_BY_PATH, lambda: [llama_cpp_folder()], _stored)

@@ -14,16 +14,16 @@ from collections.abc import Iterator
 from ..errors import StoreError
 from .grammar import LMStudioName
 from .quantization import chosen, is_first_part, is_model, quantization
-from .stored import Stored, bounded_json, distinct, entries, files_below, home, why_no_file
+from .stored import Store, Stored, bounded_json, distinct, entries, files_below, home, why_no_file
 
-STORE = "LM Studio"
-USE = (
+_NAME = "LM Studio"
+_USE = (
     "to use it in LM Studio: `lms import {copy}`, or put it into a folder PUBLISHER/MODEL of its own beside "
     "the models that it has"
 )
 
 
-def folders() -> list[str]:
+def _places() -> list[str]:
     """Where models are: where its settings say, and the places that it had at some time."""
     homes = [home(".cache", "lm-studio"), home(".lmstudio")]
     try:
@@ -31,14 +31,12 @@ def folders() -> list[str]:
             homes.insert(0, file.read(4096).strip())
     except (OSError, ValueError):
         pass
-    return distinct(
-        filter(None, [*map(_downloads, homes), *(os.path.join(each, "models") for each in homes)])
-    )
+    return [*filter(None, [*map(_downloads, homes), *(os.path.join(each, "models") for each in homes)])]
 
 
-def stored() -> Iterator[Stored]:
+def _stored() -> Iterator[Stored]:
     """All models, in the order of their names."""
-    for folder in folders():
+    for folder in distinct(_places()):
         for publisher in entries(folder):
             for model in entries(os.path.join(folder, publisher)):
                 place = os.path.join(folder, publisher, model)
@@ -47,9 +45,9 @@ def stored() -> Iterator[Stored]:
                     yield _model(publisher, model, file, files, place)
 
 
-def find(wanted: LMStudioName) -> Stored | None:
+def find_lm_studio(wanted: LMStudioName) -> Stored | None:
     """The file that is meant; names are compared case-insensitively."""
-    for folder in folders():
+    for folder in distinct(_places()):
         publisher = _same(wanted.publisher, entries(folder))
         model = _same(wanted.model, entries(os.path.join(folder, publisher))) if publisher else None
         if not publisher or not model:
@@ -85,4 +83,7 @@ def _model(publisher: str, model: str, file: str, files: list[str], place: str) 
     bare = [base, base.removesuffix(".gguf")]
     for name in (f"{publisher}/{model}", model, model.removesuffix("-GGUF")):
         bare += [f"{name}@{quant}", f"{name}:{quant}"] * is_quant + [name] * (chosen(files) == file)
-    return Stored(str(shown), path, STORE, tuple(bare), problem=why_no_file(path))
+    return Stored(str(shown), path, _NAME, tuple(bare), problem=why_no_file(path))
+
+
+LM_STUDIO = Store(_NAME, _USE, _places, _stored)

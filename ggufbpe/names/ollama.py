@@ -13,14 +13,14 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ..errors import ModelNameError, StoreError, printable
-from .grammar import OLLAMA_TAG, OllamaName, parse
-from .stored import Stored, bounded_json, distinct, entries, home, leads_out, setting, why_no_file
+from .grammar import OLLAMA_TAG, OllamaName, parse_name
+from .stored import Store, Stored, bounded_json, distinct, entries, home, leads_out, setting, why_no_file
 
-STORE = "Ollama"
-USE = (
+_NAME = "Ollama"
+_USE = (
     "to use it in Ollama: `ollama show --modelfile {name} > Modelfile`, write FROM {in_modelfile} in the place of "
     "its FROM line, then `ollama create {name}-fixed -f Modelfile`"
 )
@@ -34,48 +34,58 @@ TEMPLATE_NOTE = "Ollama has a template of its own beside the file; the one that 
 _DIGEST = re.compile(r"sha256[:-]([0-9a-fA-F]{64})")
 
 
-def folders() -> list[str]:
+def _places() -> list[str]:
     """Where Ollama's models are: of `OLLAMA_MODELS`, of the user, of the service."""
     places = (setting("OLLAMA_MODELS"), home(".ollama", "models"), SERVICE_FOLDER)
-    return distinct(place for place in places if place)
+    return [place for place in places if place]
 
 
-def stored() -> Iterator[Stored]:
+def _stored() -> Iterator[Stored]:
     """All models, in the order of their names."""
-    for folder in folders():
+    for folder in distinct(_places()):
         for name, path in _manifests(folder):
             try:
                 yield _model(folder, name, path)
             except StoreError as error:
-                yield Stored(str(name), "", STORE, *_bare(name), problem=str(error))
+                yield Stored(str(name), "", _NAME, *_bare(name), problem=str(error))
 
 
-def find(wanted: OllamaName) -> Stored | None:
+def find_ollama(wanted: OllamaName) -> Stored | None:
     """The model of that name, compared as Ollama compares names: case-insensitively. `StoreError` if it is damaged."""
-    for folder in folders():
+    for folder in distinct(_places()):
         for name, path in _manifests(folder):
             if _folded(name) == _folded(wanted):
                 return _model(folder, name, path)
     return None
 
 
+def model_layer(manifest: object) -> dict[str, Any] | None:
+    """The layer of a manifest that is the model: of several the last one, as for Ollama. None if there is none."""
+    layers = manifest.get("layers") if isinstance(manifest, dict) else None
+    models = [
+        layer
+        for layer in (layers if isinstance(layers, list) else ())
+        if isinstance(layer, dict) and layer.get("mediaType") == MODEL_TYPE
+    ]
+    return models[-1] if models else None
+
+
 def layer_of(manifest: object, path: str) -> tuple[str, int | None, str]:
     """The digest and size of the GGUF that a manifest names, and what is good to know of it. `StoreError` if none.
 
-    The digest is 64 lower-case hexadecimal digits, whatever the manifest has there. Of several the last one counts,
-    as for Ollama.
+    The digest is 64 lower-case hexadecimal digits, whatever the manifest has there.
     """
     layers = manifest.get("layers") if isinstance(manifest, dict) else None
     if not isinstance(layers, list) or not all(isinstance(layer, dict) for layer in layers):
         _damaged(path, "the manifest has no list of layers")
-    models = [layer for layer in layers if layer.get("mediaType") == MODEL_TYPE]
-    if not models:
+    model = model_layer(manifest)
+    if model is None:
         raise StoreError(
             "the model has no GGUF: it runs elsewhere, or is kept as single tensors",
             path=path,
             remedy="a model in another form, or the original repository, has its tokenizer",
         )
-    digest, size = models[-1].get("digest"), models[-1].get("size")
+    digest, size = model.get("digest"), model.get("size")
     found = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
     if not found:
         _damaged(path, f"the digest of its layer is no sha256 but {printable(str(digest))}")
@@ -101,7 +111,7 @@ def _name_of(place: str) -> OllamaName | None:
     """The name that "HOST/NAMESPACE/MODEL/TAG" stands for."""
     place, _, tag = place.rpartition("/")
     try:
-        found = parse(f"ollama:{place}:{tag}")
+        found = parse_name(f"ollama:{place}:{tag}")
     except ModelNameError:
         return None
     return found if isinstance(found, OllamaName) else None
@@ -121,7 +131,7 @@ def _model(folder: str, name: OllamaName, manifest: str) -> Stored:
         problem = f"its blob is a link out of the store, to {printable(os.path.realpath(path), 200)}"
     if not problem and size is not None and (actual := os.stat(path).st_size) != size:
         problem = f"its blob has {actual} bytes, and {size} by its manifest: get it again with `ollama pull`"
-    return Stored(str(name), path, STORE, *_bare(name), problem=problem, note=note)
+    return Stored(str(name), path, _NAME, *_bare(name), problem=problem, note=note)
 
 
 def _bare(name: OllamaName) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -137,3 +147,6 @@ def _folded(name: OllamaName) -> tuple[str, ...]:
 
 def _damaged(path: str, what: str) -> NoReturn:
     raise StoreError(what, path=path, remedy="get the model again with `ollama pull`")
+
+
+OLLAMA = Store(_NAME, _USE, _places, _stored)

@@ -22,7 +22,7 @@ from .grammar import (
     LMStudioName,
     Remote,
     is_repository,
-    parse,
+    parse_name,
 )
 from .stored import Stored
 
@@ -44,12 +44,12 @@ def resolve(name: str | os.PathLike[str]) -> Meaning:
     `ModelNameError` where the name fits no form, or several models; `FileNotFoundError` where there is no such
     model here and none far away is asked for; `StoreError` where a program's store is damaged.
     """
-    reference = parse(name)
+    reference = parse_name(name)
     if isinstance(reference, FilePath):
         return _of_path(reference)
     if isinstance(reference, BareName):
         return _of_bare(reference)
-    found = None if isinstance(reference, Address) else stores.find(reference)
+    found = None if isinstance(reference, Address) else stores.find_stored(reference)
     if found is not None:
         return _of_stored(found, _choice(reference, found))
     if isinstance(reference, (LMStudioName, LlamaCppName)):

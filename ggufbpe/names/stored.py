@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ..errors import StoreError
@@ -35,6 +35,15 @@ class Stored(NamedTuple):
         return self
 
 
+class Store(NamedTuple):
+    """Where a program keeps its models."""
+
+    name: str  # of the program
+    use: str  # how it gets to use a corrected copy; has {name}, {copy} and {in_modelfile}
+    places: Callable[[], list[str]]  # where its folders may be, whether they are there or not
+    stored: Callable[[], Iterator[Stored]]  # all its models, also those that cannot be opened
+
+
 def home(*parts: str) -> str:
     """A path in the user's home folder."""
     return os.path.join(os.path.expanduser("~"), *parts)
@@ -52,6 +61,17 @@ def distinct(folders: Iterable[str]) -> list[str]:
         if os.path.isdir(folder):
             found.setdefault(os.path.realpath(folder), folder)
     return list(found.values())
+
+
+def is_closed(folder: str) -> bool:
+    """Whether this user may not look into a folder, or not even see whether it is there."""
+    try:
+        os.listdir(folder)
+    except PermissionError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def entries(folder: str) -> list[str]:

@@ -10,34 +10,39 @@ from collections.abc import Iterator
 
 from . import hub, llama_cpp, lm_studio, ollama
 from .grammar import HubName, LlamaCppName, LMStudioName, OllamaName
-from .stored import Stored
+from .stored import Stored, is_closed
 
-_ROOMS = (ollama, hub, llama_cpp, lm_studio)
-STORES = tuple(room.STORE for room in _ROOMS)
+_STORES = (ollama.OLLAMA, hub.HUGGING_FACE, llama_cpp.LLAMA_CPP_STORE, lm_studio.LM_STUDIO)
+STORES = tuple(store.name for store in _STORES)
 
 
-def stored() -> Iterator[Stored]:
+def all_stored() -> Iterator[Stored]:
     """Every model that another program keeps here, also those that cannot be opened."""
-    for room in _ROOMS:
-        yield from room.stored()
+    for store in _STORES:
+        yield from store.stored()
 
 
-def find(name: OllamaName | HubName | LMStudioName | LlamaCppName) -> Stored | None:
+def closed_folders() -> list[tuple[str, str]]:
+    """The folders of models that this user may not look into, each behind the name of its program."""
+    return [(store.name, place) for store in _STORES for place in store.places() if is_closed(place)]
+
+
+def find_stored(name: OllamaName | HubName | LMStudioName | LlamaCppName) -> Stored | None:
     """The model that a name with a prefix means, if it is on this machine. `StoreError` where it is damaged."""
     if isinstance(name, OllamaName):
-        return ollama.find(name)
+        return ollama.find_ollama(name)
     if isinstance(name, LMStudioName):
-        return lm_studio.find(name)
+        return lm_studio.find_lm_studio(name)
     if isinstance(name, LlamaCppName):
-        return llama_cpp.find(name)
-    return hub.find(name) or llama_cpp.find_hub(name)
+        return llama_cpp.find_llama_cpp(name)
+    return hub.find_hub(name) or llama_cpp.find_downloaded(name)
 
 
 def how_to_use(name: str, store: str, copy: str) -> str:
     """How the program in whose store the model `name` is gets to use a corrected copy of it."""
     import shlex
 
-    use: str = next(room.USE for room in _ROOMS if store == room.STORE)
+    use: str = next(each.use for each in _STORES if store == each.name)
     name, path = name.partition(":")[2].removesuffix(":latest"), os.path.abspath(copy)
     in_modelfile = f'"{path}"' if " " in path else path
     return use.format(name=shlex.quote(name), copy=shlex.quote(path), in_modelfile=in_modelfile)
@@ -48,7 +53,7 @@ def fitting(name: str) -> list[Stored]:
 
     Those whose name it is; only where there are none, those whose name begins with it, up to the tag.
     """
-    wanted, everything = name.lower(), list(stored())
+    wanted, everything = name.lower(), list(all_stored())
     meant = [each for each in everything if wanted in map(str.lower, each.bare)]
     meant = meant or [each for each in everything if wanted in map(str.lower, each.near)]
     files: dict[str, Stored] = {}
@@ -63,7 +68,7 @@ def near_names(name: str) -> list[str]:
 
     wanted = name.lower().removesuffix(".gguf")
     names: dict[str, str] = {}
-    for each in stored():
+    for each in all_stored():
         for own in (*each.bare, *each.near):
             names.setdefault(own.lower(), each.name)
     parts = [own for own in names if wanted in own] if len(wanted) > 2 else []

@@ -6,8 +6,8 @@
 `answers` what a refusal means, `cache` keeps what was read. Nothing here is imported for a file of this machine.
 """
 
-from .opening import files, opened
+from .opening import far_source, files
 from .places import RemoteFile
-from .stream import Progress
+from .stream import FarProgress
 
-__all__ = ["Progress", "RemoteFile", "files", "opened"]
+__all__ = ["FarProgress", "RemoteFile", "far_source", "files"]

@@ -31,7 +31,7 @@ _MEANINGS: dict[int, tuple[type[RemoteError], str, str]] = {  # status: the erro
 }
 
 
-def refusal(name: str, status: int, url: str, headers: Mapping[str, str]) -> RemoteError:
+def answer_error(name: str, status: int, url: str, headers: Mapping[str, str]) -> RemoteError:
     """The error for an answer that has no file. The address is not in it, as that may be signed."""
     usual = RemoteError, "the server has an error", _LATER
     if status < 500:

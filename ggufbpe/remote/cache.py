@@ -38,7 +38,7 @@ class Kept(NamedTuple):
     data: bytes  # its first bytes, to the end of the metadata
 
 
-def folder() -> str:
+def cache_folder() -> str:
     """Where the metadata is kept: GGUFBPE_CACHE_DIR, or in the user's folder for caches."""
     if given := os.environ.get("GGUFBPE_CACHE_DIR"):
         return given
@@ -82,7 +82,7 @@ def keep(keys: Iterable[str], kept: Kept) -> None:
 
 def _shrink(spared: str) -> None:
     """Delete what was not used lately until the rest is within bounds, and the references that meant it."""
-    metadata, references = (os.path.join(folder(), part) for part in ("metadata", "references"))
+    metadata, references = (os.path.join(cache_folder(), part) for part in ("metadata", "references"))
     status = []
     for entry in os.scandir(metadata):
         with suppress(OSError):  # another process deleted it
@@ -118,11 +118,11 @@ def _record(path: str) -> dict[str, Any] | None:
 
 
 def _reference(key: str) -> str:
-    return os.path.join(folder(), "references", hashlib.sha256(key.encode()).hexdigest() + ".json")
+    return os.path.join(cache_folder(), "references", hashlib.sha256(key.encode()).hexdigest() + ".json")
 
 
 def _content(digest: str) -> str:
-    return os.path.join(folder(), "metadata", digest + ".gguf")
+    return os.path.join(cache_folder(), "metadata", digest + ".gguf")
 
 
 def _most_bytes() -> int:

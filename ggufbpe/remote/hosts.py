@@ -11,6 +11,8 @@ import ipaddress
 import socket
 from urllib.parse import urlsplit
 
+# IPv6 addresses whose last four bytes are an IPv4 address: RFC 4291, 2.5.5.1, and RFC 6052.
+_IPV4_WITHIN = ipaddress.ip_network("::/96"), ipaddress.ip_network("64:ff9b::/96")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -24,8 +26,10 @@ def origin(url: str) -> tuple[str, str, int | None]:
     return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
 
 
-def is_local(host: str) -> bool:
+def is_local(host: str, *, alone: bool = False) -> bool:
     """Whether a host is this machine or in a network that is not public. One that is not known is not local.
+
+    A name may have several addresses: one that is local is enough, unless all must be (`alone`).
 
     >>> is_local("127.0.0.1"), is_local("::1"), is_local("8.8.8.8")
     (True, True, False)
@@ -40,10 +44,15 @@ def is_local(host: str) -> bool:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return False
-    return not all(_is_public(str(address[4][0])) for address in found)
+    local = [not _is_public(str(address[4][0])) for address in found]
+    return all(local) if alone else any(local)
 
 
 def _is_public(address: str) -> bool:
     found = ipaddress.ip_address(address.partition("%")[0])
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return (mapped or found).is_global
+    if isinstance(found, ipaddress.IPv4Address):
+        return found.is_global
+    within = found.ipv4_mapped or found.sixtofour
+    if any(found in network for network in _IPV4_WITHIN):
+        within = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+    return found.is_global and not found.is_site_local if within is None else within.is_global

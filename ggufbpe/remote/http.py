@@ -23,7 +23,7 @@ from .. import __version__
 from ..errors import RemoteError
 from ..extras import NotInstalledError, imported
 from ..gguf.source import ByteRange
-from .answers import BUSY, refusal, seconds_to_wait
+from .answers import BUSY, answer_error, seconds_to_wait
 from .hosts import is_local, origin
 from .stream import RangePart
 
@@ -32,7 +32,7 @@ LEAST = 4096  # bytes that come within the same time
 REDIRECTS = 10
 TRIES = 4  # how often one question is asked
 PATIENCE = 60.0  # seconds that are waited in all because a server says so
-_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})")
 
 
 class UnchangedError(Exception):
@@ -84,10 +84,15 @@ class Client:
                 response.close()
                 wait = seconds_to_wait(response.headers)
                 if response.status_code not in BUSY or tries + 1 >= TRIES or waited + wait > PATIENCE:
-                    raise refusal(self.name, response.status_code, url, response.headers)
+                    raise answer_error(self.name, response.status_code, url, response.headers)
             wait = max(wait, 0.1 * 2**tries)
             tries, waited = tries + 1, waited + wait
             sleep(wait)
+
+    def require_allowed(self, url: str) -> None:
+        """`RemoteError` for an address that somebody else was redirected to from the named one, and that is refused."""
+        if url != self._named:
+            self._redirected(self._named, url, 1)
 
     def blocks(self, response: Any, skip: int, size: int) -> Iterator[bytes]:
         """`size` bytes of the body from `skip` on, as they come. They end where the line is cut."""
@@ -127,21 +132,31 @@ class Client:
 
     def _redirected(self, url: str, location: str | None, count: int) -> str:
         """Where a redirect leads, if one may go there."""
-        target = urljoin(url, location or "")
-        parts = urlsplit(target)
         problem, remedy = "", "give the address of the file itself"
+        target = _joined(url, location or "")
+        parts = urlsplit(target)
         if location is None or parts.scheme not in ("http", "https") or not parts.hostname:
             problem = "a redirect leads nowhere"
         elif count > REDIRECTS:
             problem = f"more than {REDIRECTS} redirects, one after the other"
         elif parts.scheme == "http" and urlsplit(url).scheme == "https":
             problem = f"a redirect leads from https to http, at {parts.hostname}"
-        elif is_local(parts.hostname) and not is_local(urlsplit(self._named).hostname or ""):
+        elif is_local(parts.hostname) and not is_local(urlsplit(self._named).hostname or "", alone=True):
             problem = f"a redirect leads to {parts.hostname}, which is this machine or its own network"
             remedy = "if that is meant, give that address itself"
         if problem:
             raise RemoteError(problem, path=self.name, remedy=remedy)
         return target
+
+
+def _joined(url: str, location: str) -> str:
+    """The address that `location` stands for at `url`; "" if it is none."""
+    try:
+        target = urljoin(url, location)
+        urlsplit(target).port  # noqa: B018 - raises where it is none
+    except ValueError:
+        return ""
+    return target
 
 
 class HTTPFile:
@@ -161,10 +176,10 @@ class HTTPFile:
     def open(self, span: ByteRange) -> RangePart:
         """The range. `UnchangedError` if the file is the known one."""
         headers = {"Range": f"bytes={span.start}-{span.end - 1}"}
-        if self._known:
+        if self._known and self._known.isascii():  # others cannot be sent back
             is_tag = self._known.startswith(('"', "W/"))
             headers["If-None-Match" if is_tag else "If-Modified-Since"] = self._known
-        if self.version is not None and self.version.startswith('"'):
+        if self.version is not None and self.version.startswith('"') and self.version.isascii():
             headers["If-Range"] = self.version
         response = self._client.get(self._url, headers)
         try:
@@ -201,7 +216,7 @@ class HTTPFile:
             start, end = 0, int(length)
             size = end
         else:
-            raise refusal(self.name, status, str(response.url), headers)
+            raise answer_error(self.name, status, str(response.url), headers)
         if length and length != str(end - start):
             raise self._wrong(f"the server says that {length} bytes come where {end - start} should")
         self._check_version(headers, size)

@@ -18,13 +18,15 @@ from typing import Any
 from .. import __version__
 from ..errors import OfflineError, RemoteAccessError, RemoteError, RemoteNotFoundError, printable
 from ..extras import imported
-from ..names.grammar import HubName
+from ..names.grammar import HubName, is_file
 from ..names.quantization import chosen, is_first_part, is_model, quantization
-from .answers import refusal
+from .answers import answer_error
 from .places import FilePlace, RemoteFile
 
 MOST_FILES = 20_000  # of a repository; the rest is not asked for
+LARGEST_TOKENIZER = 1 << 28  # bytes of a tokenizer.json; the largest have some 40 MB
 _WHAT = "a model of the hub"
+_SEE_THAT = "see that the {} and HF_ENDPOINT are right"
 _LIBRARY = {"library_name": "ggufbpe", "library_version": __version__}
 
 
@@ -52,7 +54,7 @@ def files_on_hub(name: HubName) -> list[RemoteFile]:
         return [
             RemoteFile(path, size, hub.hf_hub_url(name.repository, path, revision=name.revision))
             for path, size in found
-            if path.lower().endswith(".gguf")
+            if path.lower().endswith(".gguf") and is_file(path)
         ]
 
 
@@ -73,6 +75,15 @@ def downloaded(name: HubName, file: str, *, offline: bool = False) -> str:
     hub = imported("huggingface_hub", "hub", _WHAT)
     with _errors(HubName(name.owner, name.repo, None, file, name.revision)):
         how = {"revision": name.revision, "local_files_only": offline, **_LIBRARY}
+        if not offline:
+            url = hub.hf_hub_url(name.repository, file, revision=name.revision)
+            size = hub.get_hf_file_metadata(url, **_LIBRARY).size or 0
+            if size > LARGEST_TOKENIZER:
+                raise RemoteError(
+                    f"it has {size} bytes, and no tokenizer has so many",
+                    path=f"hf:{name.repository}/{file}",
+                    remedy="see that the metadata names the right repository",
+                )
         try:
             path: str = hub.hf_hub_download(name.repository, file, **how)
         except imported("huggingface_hub.errors", "hub", _WHAT).LocalEntryNotFoundError as error:
@@ -104,9 +115,8 @@ def _errors(name: HubName) -> Iterator[None]:
     try:
         yield
     except errors.OfflineModeIsEnabled:
-        raise OfflineError(
-            "HF_HUB_OFFLINE is set, and the metadata was not read before", path=str(name), remedy="unset it"
-        ) from None
+        said = "HF_HUB_OFFLINE is set, and the metadata was not read before"
+        raise OfflineError(said, path=str(name), remedy="unset it") from None
     except errors.GatedRepoError:
         raise RemoteAccessError(
             "the repository is gated",
@@ -145,12 +155,18 @@ def _errors(name: HubName) -> Iterator[None]:
                 path=str(name),
                 remedy=f"see that HF_TOKEN is right, and what it may read; {page} says who may",
             ) from None
-        raise refusal(str(name), response.status_code, str(response.url), response.headers) from None
+        raise answer_error(str(name), response.status_code, str(response.url), response.headers) from None
+    except (ValueError, KeyError, TypeError, errors.FileMetadataError) as error:
+        raise RemoteError(
+            f"the hub's answer, or the name, is not understood ({type(error).__name__}: {error})",
+            path=str(name),
+            remedy=_SEE_THAT.format("name"),
+        ) from None
     except _errors_of_transport() as error:
         raise RemoteError(
             f"the hub cannot be asked ({error or type(error).__name__})",
             path=str(name),
-            remedy="see that the network and HF_ENDPOINT are right; what was read before opens with --offline",
+            remedy=_SEE_THAT.format("network") + "; what was read before opens with --offline",
         ) from None
 
 

@@ -16,12 +16,12 @@ from typing import Any
 
 from ..errors import RemoteAccessError, RemoteError, RemoteNotFoundError
 from ..names.grammar import OllamaName
+from ..names.ollama import model_layer
+from ..names.stored import LARGEST_JSON
 from .http import Client
 from .places import FilePlace
 
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
-MODEL_LAYER = "application/vnd.ollama.image.model"
-LONGEST = 1 << 20  # bytes of a manifest, which are some thousand
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -56,9 +56,9 @@ def place_in_registry(name: OllamaName, client: Client) -> FilePlace:
 
 def _read(name: OllamaName, client: Client, response: Any) -> Any:
     """The manifest, of which no more is read than one has."""
-    data = b"".join(client.blocks(response, 0, LONGEST + 1))
-    if len(data) > LONGEST:
-        raise _wrong(name, f"the manifest is longer than {LONGEST} bytes")
+    data = b"".join(client.blocks(response, 0, LARGEST_JSON + 1))
+    if len(data) > LARGEST_JSON:
+        raise _wrong(name, f"the manifest is longer than {LARGEST_JSON} bytes")
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -67,20 +67,19 @@ def _read(name: OllamaName, client: Client, response: Any) -> Any:
 
 def _model_layer(name: OllamaName, manifest: Any) -> tuple[str, int]:
     """The digest and the size in bytes of the blob that is the model."""
-    layers = manifest.get("layers") if isinstance(manifest, dict) else None
-    for layer in layers if isinstance(layers, list) else ():
-        if isinstance(layer, dict) and layer.get("mediaType") == MODEL_LAYER:
-            digest, size = layer.get("digest"), layer.get("size")
-            if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
-                raise _wrong(name, "the digest of the model is none")
-            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-                raise _wrong(name, "the size of the model is none")
-            return digest, size
-    raise RemoteNotFoundError(
-        "the manifest has no GGUF: the model runs elsewhere, or is of another format",
-        path=str(name),
-        remedy="take another model",
-    )
+    layer = model_layer(manifest)
+    if layer is None:
+        raise RemoteNotFoundError(
+            "the manifest has no GGUF: the model runs elsewhere, or is of another format",
+            path=str(name),
+            remedy="take another model",
+        )
+    digest, size = layer.get("digest"), layer.get("size")
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+        raise _wrong(name, "the digest of the model is none")
+    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        raise _wrong(name, "the size of the model is none")
+    return digest, size
 
 
 def _wrong(name: OllamaName, problem: str) -> RemoteError:

@@ -17,15 +17,15 @@ from ..names.grammar import Address, HubName, OllamaName, Remote, hub_name
 from . import cache, hub
 from .cache import Kept
 from .places import FilePlace, RemoteFile
-from .stream import Progress, RangeFile, RangeStream
+from .stream import FarProgress, RangeFile, RangeStream
 
 if TYPE_CHECKING:
     from .http import Client
 
-Watcher = Callable[[Progress], None]
+Watcher = Callable[[FarProgress], None]
 
 
-def opened(
+def far_source(
     reference: Remote, *, offline: bool = False, refresh: bool = False, progress: Watcher | None = None
 ) -> Source:
     """The metadata of a far file, as a source that `GGUFFile` opens; its `size` is that of the whole file.
@@ -87,7 +87,9 @@ def _of_place(place: FilePlace, client: Client | None, kept: Kept | None, progre
     if kept and kept.version == place.version:
         return kept
     is_new = place.version is None  # what the server calls it is not known before the first range comes
-    client = client or Client(place.name, place.named, place.secret)
+    if client is None:
+        client = Client(place.name, place.named, place.secret)
+        client.require_allowed(place.url)
     file = HTTPFile(client, place.url, size=place.size, known=kept.version if kept and is_new else None)
     try:
         read = _read(place.name, file, progress)

@@ -57,7 +57,7 @@ class RangeFile(Protocol):
         ...
 
 
-class Progress(NamedTuple):
+class FarProgress(NamedTuple):
     """How far the reading of a far file is."""
 
     name: str
@@ -68,7 +68,7 @@ class Progress(NamedTuple):
 class RangeStream:
     """The first bytes of a far file: a `Stream` of gguf/source.py."""
 
-    def __init__(self, file: RangeFile, progress: Callable[[Progress], None] | None = None) -> None:
+    def __init__(self, file: RangeFile, progress: Callable[[FarProgress], None] | None = None) -> None:
         """Ask for the first block. Raises what `RangeFile.open` does."""
         self._file = file
         self._progress = progress
@@ -135,7 +135,7 @@ class RangeStream:
             return
         self._data += block
         if self._progress is not None:
-            self._progress(Progress(self._file.name, len(self._data), self._asked))
+            self._progress(FarProgress(self._file.name, len(self._data), self._asked))
 
     def _following(self, here: int) -> RangePart:
         """The part that begins at `here`, where the bytes end that have come."""

@@ -20,7 +20,7 @@ from ..errors import ModelNameError, RemoteAccessError, RemoteError, RemoteNotFo
 from ..examination.finding import Finding, Where
 from ..gguf.metadata import Overrides
 from ..gguf.reader import GGUFFile
-from ..names.grammar import HubName, hub_name, parse
+from ..names.grammar import HubName, hub_name, parse_name
 from ..remote.hub import downloaded
 from ..tokenizer import Tokenizer
 from ..vocab import GGUFWarning
@@ -29,6 +29,7 @@ from .result import Difference, Result
 from .verify import verify
 
 TEXTS = 300
+_MOST = 8  # repositories that are asked; a merged model may name many
 # Where a GGUF names repositories (gguf-py/gguf/constants.py, Keys.General; older files: docs/gguf.md of ggml).
 _KEYS = re.compile(
     r"general\.(source\.(repo_url|huggingface\.repository|url)|base_model\.\d+\.(repo_url|url)|repo_url|url)"
@@ -44,7 +45,7 @@ def upstream(
     A note where nothing does. `RemoteNotFoundError` where the metadata names no repository of the hub, or none that
     has a tokenizer.json; `OracleError` where the package tokenizers cannot read it.
     """
-    found = locate(model)
+    found = locate(model, offline=offline)
     with GGUFFile(found.opened()) as file:
         named = repositories(file)
     repository, key, path = _tokenizer_json(found.name, named, offline)
@@ -66,12 +67,12 @@ def repositories(file: GGUFFile) -> list[tuple[HubName, str]]:
         if not isinstance(value, str):
             continue
         try:
-            name = hub_name(value) if key.endswith(".repository") else parse(value)
+            name = hub_name(value) if key.endswith(".repository") else parse_name(value)
         except ModelNameError:
             continue
         if isinstance(name, HubName):
             found.setdefault(HubName(name.owner, name.repo, revision=name.revision), key)
-    return list(found.items())
+    return list(found.items())[:_MOST]
 
 
 def _tokenizer_json(model: str, named: list[tuple[HubName, str]], offline: bool) -> tuple[HubName, str, str]:
