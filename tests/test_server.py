@@ -466,6 +466,17 @@ def test_bodies_have_a_limit(headers: dict[str, str], parts: list[bytes], status
     assert ask(app, "/tokenize", parts=parts, headers=headers).status == status
 
 
+@pytest.mark.parametrize(
+    ("body", "is_quick"), [({"content": "a"}, True), ({"prompt": "a"}, True), (CHAT, False)]
+)
+def test_templates_do_not_run_where_requests_are_read(
+    app: Application, body: dict[str, Any], is_quick: bool
+) -> None:
+    """One that loops would keep all others waiting."""
+    app.models.named("gpt2")
+    assert (app.at_once("/tokenize", {}, json.dumps(body).encode()) is not None) == is_quick
+
+
 @pytest.mark.parametrize("is_long", [False, True])
 def test_more_than_may_wait_are_refused_and_what_takes_too_long_is_given_up(
     monkeypatch: pytest.MonkeyPatch, is_long: bool

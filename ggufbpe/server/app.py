@@ -19,7 +19,7 @@ import orjson
 
 from .endpoints import ENDPOINTS, Endpoint
 from .failures import RequestError, failure_of, too_large
-from .fields import parsed_body
+from .fields import has_field, parsed_body
 from .guard import Guard
 from .models import Models
 from .observed import LOG, OTHER, Metrics, log_event
@@ -103,7 +103,12 @@ class Application:
         return _QUICK_HEAD % (len(content), content)
 
     def quick_content(self, endpoint: Endpoint, body: Any) -> bytes | None:
-        """The JSON of an answer where its model is open, and native; None where a thread should make it."""
+        """The JSON of an answer where its model is open, and native; None where a thread should make it.
+
+        A chat goes to a thread however short it is: its template may loop for seconds.
+        """
+        if has_field(body, "messages"):
+            return None
         tokenizer = self.models.if_open(self.models.chosen(body))
         if tokenizer is None or tokenizer.engine != "native":
             return None
