@@ -106,6 +106,9 @@ CLOSE = "connection: close\r\n"
 BODY = b'{"content": "Hello world"}'
 IDS = b'{"tokens":[15496,995]}'
 OK = [200]
+LONG = [b"a" * 50_000] * 2
+HEADERS = [b"x: a\r\n" * 10_000] * 2
+CHUNKS = post(b"", headers="transfer-encoding: chunked\r\n")
 
 
 @pytest.mark.parametrize("which", ["server", "quick_server"])
@@ -145,6 +148,11 @@ OK = [200]
             [post(BODY, headers="content-length: 2000000\r\n" + CLOSE)], [413], id="a body too large"
         ),
         pytest.param([b"POST /tokenize HTTP/1.1\r\nhost: localh"], [408], id="half a head"),
+        pytest.param([b"POST /tokenize HTTP/1.1\r\nx: ", *LONG], [431], id="a header without an end"),
+        pytest.param([b"POST /tokenize HTTP/1.1\r\n", *HEADERS], [431], id="headers without an end"),
+        pytest.param([b"POST /", *LONG], [431], id="an address without an end"),
+        pytest.param([CHUNKS, b"0\r\nx: ", *LONG], [431], id="a trailer without an end"),
+        pytest.param([CHUNKS, b"1;x=", *LONG], [431], id="the head of a chunk without an end"),
         pytest.param([post(BODY), b"POST /tok"], [200, 408], id="a request and half a head"),
         pytest.param([b"\r\n"], [], id="a line end"),
         pytest.param([post(BODY)[:-5], b""], [], id="who hangs up"),
