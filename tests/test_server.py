@@ -277,6 +277,12 @@ def test_ollamas_failures_have_its_form(app: Application) -> None:
     assert (answer.status, answer.json) == (404, {"error": "model 'other' not found"})
 
 
+@pytest.mark.parametrize("name", ["gemma3", "gemma3:latest", "ollama:gemma3"])
+def test_ollamas_clients_find_its_models(name: str) -> None:
+    app = Application(Settings({"raw": str(RAW_UTF8), "ollama:gemma3": str(GPT2)}))
+    assert ask(app, "/api/tokenize", {"model": name, "content": "Hello"}).json["tokens"] == [15496]
+
+
 # ---- our own --------------------------------------------------------------------------------------------
 
 

@@ -10,12 +10,14 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
 from conftest import GPT2
+from stores import ollama_layer, ollama_model
 
 from ggufbpe import Tokenizer
 
@@ -268,6 +270,15 @@ def test_several_processes() -> None:
     assert answers == [json.loads(IDS)] * 20
     assert 'ggufbpe_requests_total{endpoint="/tokenize",status="200"} 20.0' in numbers
     assert server.stop()[0] == 0
+
+
+def test_models_of_ollama_are_served_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path))
+    layer = ollama_layer(tmp_path, GPT2.read_bytes())
+    ollama_model(tmp_path, "registry.ollama.ai/library/gemma3/latest", [layer])
+    server = Server("-m", "ollama:gemma3")
+    answer = server.ask("/tokenize", {"model": "ollama:gemma3", "content": "Hello world"})
+    assert (answer, server.stop()[0]) == (json.loads(IDS), 0)
 
 
 @pytest.mark.parametrize(
