@@ -6,8 +6,10 @@ Requests are put to the application in this process; test_server_process.py has 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import re
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from reference import NotPreparedError
 from ggufbpe import Tokenizer, diagnose, diff, explain, why_not
 from ggufbpe.server.app import Application
 from ggufbpe.server.endpoints import ENDPOINTS
+from ggufbpe.server.failures import RequestError
 from ggufbpe.server.models import Models, named_paths
 from ggufbpe.server.settings import Settings
 
@@ -603,6 +606,27 @@ def test_more_than_may_wait_are_refused_and_what_takes_too_long_is_given_up(
     found = asyncio.run(all_at_once())
     held.set()
     assert sorted(found) == [(429, b"1"), (503, b"1"), (503, b"1")]
+
+
+@pytest.mark.parametrize("error", [RequestError(413, "too large"), ValueError("wrong")])
+def test_nothing_is_kept_of_what_was_refused(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Not until the next garbage collection either: bodies are large, and errors cheap to make."""
+    kept = []
+
+    def refused(models: Models, body: Any) -> Any:
+        large = {1, 2, 3}
+        kept.append(weakref.ref(large))
+        raise error.with_traceback(None)
+
+    slow = ENDPOINTS["POST", "/v1/count"]._replace(answer=refused)
+    monkeypatch.setattr("ggufbpe.server.app.ENDPOINTS", {("POST", "/refused"): slow})
+    app = Application(Settings({"gpt2": str(GPT2)}))
+    gc.disable()
+    try:
+        assert ask(app, "/refused", {}).status in (400, 413)
+        assert kept[0]() is None
+    finally:
+        gc.enable()
 
 
 # ---- what is told ---------------------------------------------------------------------------------------

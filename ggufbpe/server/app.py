@@ -81,6 +81,8 @@ class Application:
             failure = failure_of(error)
             if failure.status == 500 and not isinstance(error, RequestError):
                 LOG.error("failed", exc_info=error, extra={"told": {"path": answer.known_path}})
+            # its frames have the future that has the error: a circle that would keep the body until it is collected
+            error.__traceback__ = None
             await answer.refuse(failure)
         finally:
             answer.end()
