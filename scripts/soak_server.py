@@ -72,6 +72,8 @@ def _unsound(dice: random.Random) -> Asked:
             (_post("/v1/count", b'{"texts": "a"}', 100_000), {408}),
             (_post("/tokenize", b'{"content": "a"}')[: dice.randrange(1, 60)], {408}),
             (dice.randbytes(1000), {400, 408}),
+            (b"GET / HTTP/1.1\r\nx: " + b"a" * 1_000_000, {431}),
+            (_post("/v1/word", json.dumps({"text": "a" * 100_000, "token": 1}).encode()), {413, 429}),
             (_post("/detokenize", b'{"tokens": [-1]}'), {400}),
             (_post("/v1/diff", b'{"models": ["gpt2", "/etc/passwd"]}'), {400}),
         ]

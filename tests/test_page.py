@@ -8,8 +8,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import struct
 import subprocess
 import sys
+import zlib
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,10 +33,13 @@ Open = Callable[..., Page]
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server with GPT-2's vocabulary, a small one with tokens of chats, and one of unigram."""
+    """A server with GPT-2's vocabulary twice, one with tokens of chats, one of unigram, and a file without any."""
     chat = tmp_path_factory.mktemp("page") / "chat.gguf"
     ggufbpe.train(["Hello world, hello you. " * 9], vocab_size=280, special=SPECIAL).save(chat)
-    with serving("-m", f"gpt2={GPT2}", "-m", f"chat={chat}", "-m", f"unigram={UNIGRAM}") as address:
+    empty = chat.with_name("empty.gguf")
+    empty.write_bytes(struct.pack("<4sIQQ", b"GGUF", 3, 0, 0))
+    paths = {"gpt2": GPT2, "again": GPT2, "chat": chat, "unigram": UNIGRAM, "empty": empty}
+    with serving(*(word for name, path in paths.items() for word in ("-m", f"{name}={path}"))) as address:
         yield address
 
 
@@ -65,17 +71,25 @@ def opened(address: str, browser: Any) -> Iterator[Open]:
     said: list[str] = []
     contexts = []
 
-    def go(text: str | None = TEXT, fragment: str = "", **options: Any) -> Page:
+    def go(
+        text: str | None = TEXT,
+        fragment: str = "",
+        is_refused: bool = False,
+        is_shown: bool = True,
+        **options: Any,
+    ) -> Page:
+        """With `is_refused` the browser may note that an answer was a refusal."""
         context = browser.new_context(permissions=["clipboard-read", "clipboard-write"], **options)
         contexts.append(context)
         page: Page = context.new_page()
         page.set_default_timeout(15_000)
-        page.on("console", lambda message: said.append(message.text))
+        refusal = "Failed to load resource" if is_refused else "\0"
+        page.on("console", lambda message: refusal in message.text or said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("dialog", lambda dialog: said.append("a dialog"))
         page.on("request", lambda request: request.url.startswith(address) or said.append(request.url))
         page.goto(f"{address}/{fragment}")
-        expect(page.locator(".token").first).to_be_visible()
+        expect(page.locator(".token").first).to_be_visible(visible=is_shown)
         if text is not None:
             enter(page, text)
         return page
@@ -98,10 +112,11 @@ def enter(page: Page, text: str) -> None:
 
 def choose(page: Page, *models: str) -> None:
     """Just these models."""
+    page.get_by_role("checkbox", name=models[0], exact=True).check()
+    for model in {"gpt2", "again", "chat", "unigram", "empty"} - set(models):
+        page.get_by_role("checkbox", name=model, exact=True).uncheck()
     for model in models:
         page.get_by_role("checkbox", name=model, exact=True).check()
-    for model in {"gpt2", "chat", "unigram"} - set(models):
-        page.get_by_role("checkbox", name=model, exact=True).uncheck()
     expect(page.locator(".view")).to_have_count(len(models))
 
 
@@ -181,11 +196,27 @@ def test_where_models_part_is_ringed_with_the_step(opened: Open) -> None:
     assert len(page.locator("#text").input_value()) <= 3  # the smallest that shows it
 
 
+def test_the_first_of_three_parts_with_the_one_that_differs(opened: Open) -> None:
+    page = opened("Hello 12")
+    choose(page, "gpt2", "again", "chat")
+    expect(page.locator(".parting")).to_contain_text("gpt2 and chat part in: vocabulary")
+
+
+def test_a_model_that_cannot_be_used_does_not_hide_the_others(opened: Open) -> None:
+    page = opened("Hello", is_refused=True)
+    page.get_by_role("checkbox", name="empty").check()
+    expect(page.locator("#status.bad")).to_contain_text("empty: ")
+    expect(page.locator(".view h2")).to_have_text(["gpt21 token, 5 characters, 5 bytes"])
+
+
 def test_at_most_four_models_are_chosen_and_at_least_one(opened: Open) -> None:
     page = opened()
-    page.get_by_role("checkbox", name="gpt2").click()
+    page.get_by_role("checkbox", name="gpt2").focus()
+    page.keyboard.press("Space")
     expect(page.get_by_role("checkbox", name="gpt2")).to_be_checked()
-    choose(page, "gpt2", "chat", "unigram")
+    expect(page.get_by_role("checkbox", name="gpt2")).to_be_focused()
+    choose(page, "gpt2", "again", "chat", "unigram")
+    expect(page.get_by_role("checkbox", name="empty")).to_be_disabled()
 
 
 # ---- a word, step by step --------------------------------------------------------------------------
@@ -234,6 +265,36 @@ def test_other_ids_are_diagnosed(opened: Open) -> None:
     page.get_by_label("The ids that you have").fill("15496 995")
     page.get_by_role("button", name="Find out why").click()
     expect(answer).to_have_text("These are the ids of this model.")
+
+
+def test_questions_go_by_the_flags(opened: Open) -> None:
+    page = opened()
+    choose(page, "chat")
+    page.get_by_label("special tokens in the text").uncheck()
+    enter(page, "<|im_end|>")
+    ids = [label.split()[-1] for label in page.evaluate(LABELS)]
+    assert len(ids) > 1
+    page.get_by_text("Other ids were expected").click()
+    page.get_by_label("The ids that you have").fill(" ".join(ids))
+    page.get_by_role("button", name="Find out why").click()
+    expect(page.locator("#ids-answer")).to_have_text("These are the ids of this model.")
+
+
+LABELS = "Array.from(document.querySelectorAll('.tokens .token'), token => token.ariaLabel)"
+
+
+def test_a_list_without_ids_is_not_sent(opened: Open) -> None:
+    page = opened("")
+    expect(page.locator(".view h2")).to_have_text("gpt20 tokens, 0 characters, 0 bytes")
+    page.get_by_text("Other ids were expected").click()
+    page.get_by_role("button", name="Find out why").click()
+    expect(page.locator("#ids-answer")).to_have_text("There are no ids in the list.")
+
+
+def test_a_word_that_is_too_long_is_said(opened: Open) -> None:
+    page = opened("a" * 70_000, is_refused=True)
+    page.locator(".token").first.click()
+    expect(page.locator("#details .bad")).to_contain_text("the limit is 65536: give a shorter text")
 
 
 # ---- a chat ----------------------------------------------------------------------------------------
@@ -285,6 +346,21 @@ def test_messages_are_added_changed_and_removed(chat: Page) -> None:
     expect(prompt).not_to_contain_text("system")
     chat.get_by_label("generation prompt").uncheck()
     expect(prompt).not_to_contain_text("assistant")
+
+
+def test_other_ids_of_a_chat_are_diagnosed(chat: Page) -> None:
+    """They are those without the generation prompt."""
+    chat.get_by_label("generation prompt").uncheck()
+    expect(chat.get_by_label("The prompt of chat", exact=True)).not_to_contain_text("assistant")
+    chat.get_by_role("button", name="copy ids").click()
+    expect(chat.get_by_role("button", name="copied")).to_be_visible()
+    ids = chat.evaluate("navigator.clipboard.readText()")
+    chat.get_by_label("generation prompt").check()
+    expect(chat.get_by_label("The prompt of chat", exact=True)).to_contain_text("assistant")
+    chat.get_by_text("Other ids were expected").click()
+    chat.get_by_label("The ids that you have").fill(ids)
+    chat.get_by_role("button", name="Find out why").click()
+    expect(chat.locator("#ids-answer li").first).to_contain_text("generation prompt")
 
 
 def test_what_a_template_refuses_is_said(chat: Page) -> None:
@@ -381,9 +457,28 @@ def test_the_address_holds_what_is_shown(opened: Open) -> None:
     assert other.locator(".view").count() == 2
 
 
-def test_an_address_that_holds_nothing_does_no_harm(opened: Open) -> None:
-    page = opened(None, fragment="#%00nonsense")
-    assert page.locator(".token").count() > 0
+def packed(state: Any) -> str:
+    """A state as the address holds it."""
+    deflate = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return urlsafe_b64encode(deflate.compress(json.dumps(state).encode()) + deflate.flush()).decode()
+
+
+@pytest.mark.parametrize(
+    ("fragment", "message"),
+    [
+        ("%00nonsense", "The address holds no state of this page."),
+        (packed(None), "The address holds no state of this page."),
+        (packed({"models": None, "messages": [None], "text": 5, "tab": "other"}), ""),
+        (packed({"tab": "chat", "messages": [{"role": "critic", "content": [1]}], "models": ["/etc"]}), None),
+    ],
+)
+def test_an_address_of_another_kind_does_no_harm(fragment: str, message: str | None, opened: Open) -> None:
+    page = opened(None, fragment=f"#{fragment}", is_refused=message is None, is_shown=message is not None)
+    if message is None:
+        expect(page.locator("#status.bad")).not_to_be_empty()
+        expect(page.get_by_label("Role of message 1")).to_have_value("critic")
+    else:
+        expect(page.locator("#status")).to_have_text(message)
 
 
 def test_the_page_may_ask_nobody_else(address: str, opened: Open) -> None:

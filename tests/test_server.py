@@ -6,8 +6,10 @@ Requests are put to the application in this process; test_server_process.py has 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import re
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from reference import NotPreparedError
 from ggufbpe import Tokenizer, diagnose, diff, explain, why_not
 from ggufbpe.server.app import Application
 from ggufbpe.server.endpoints import ENDPOINTS
+from ggufbpe.server.failures import RequestError
 from ggufbpe.server.models import Models, named_paths
 from ggufbpe.server.settings import Settings
 
@@ -164,6 +167,13 @@ def test_props_of_a_model_that_cannot_be_used(tmp_path: Path) -> None:
     assert (answer.status, answer.json["error"]["type"]) == (500, "server_error")
 
 
+def test_models_are_listed_beside_one_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "a.gguf").write_bytes(b"GGUF")
+    answer = ask(Application(Settings({"a": str(tmp_path / "a.gguf"), "b": str(GPT2)})), "/v1/models")
+    metas = {each["id"]: each["meta"] for each in answer.json["data"]}
+    assert (metas["a"], metas["b"]["n_vocab"]) == (None, 50257)
+
+
 def test_a_template_that_cannot_be_used_is_not_the_fault_of_the_caller() -> None:
     app = Application(Settings({"gpt2": str(GPT2)}, {"tokenizer.chat_template": "{% if %}"}))
     answer = ask(app, "/apply-template", {"messages": [{"role": "user", "content": "Hi"}]})
@@ -270,6 +280,12 @@ def test_ollamas_failures_have_its_form(app: Application) -> None:
     assert (answer.status, answer.json) == (404, {"error": "model 'other' not found"})
 
 
+@pytest.mark.parametrize("name", ["gemma3", "gemma3:latest", "ollama:gemma3"])
+def test_ollamas_clients_find_its_models(name: str) -> None:
+    app = Application(Settings({"raw": str(RAW_UTF8), "ollama:gemma3": str(GPT2)}))
+    assert ask(app, "/api/tokenize", {"model": name, "content": "Hello"}).json["tokens"] == [15496]
+
+
 # ---- our own --------------------------------------------------------------------------------------------
 
 
@@ -302,6 +318,12 @@ def test_diagnose_is_that_of_the_package(app: Application) -> None:
     assert answer.json == json.loads(json.dumps(expected))
 
 
+@pytest.mark.parametrize("expected", [{"ids": [17250]}, {"expected_prompt": "<|im_start|>user\nHi"}])
+def test_diagnose_of_a_chat_is_that_of_the_package(app: Application, expected: dict[str, Any]) -> None:
+    found = ask(app, "/v1/diagnose", {**CHAT, **expected}).json
+    assert found == json.loads(json.dumps(diagnose(GPT2, chat=CHAT, **expected).to_dict()))
+
+
 def test_count(app: Application) -> None:
     answer = ask(app, "/v1/count", {"texts": ["Hello world", "", "a b c"]})
     assert answer.json == {"counts": [2, 0, 3], "total": 5}
@@ -332,6 +354,34 @@ def test_count(app: Application) -> None:
             413,
             "the text has 300000 bytes; the server takes 65536 here",
         ),
+        (
+            "/v1/diagnose",
+            {"messages": [], "ids": [1], "expected_prompt": ""},
+            400,
+            "a chat has either 'ids' or 'expected_prompt'",
+        ),
+        (
+            "/v1/diagnose",
+            {"messages": ["a" * 70_000], "ids": [1]},
+            413,
+            "the chat has 70017 bytes; the server takes 65536 here",
+        ),
+        ("/v1/word", {"text": "a", "token": 1}, 400, "the text has 1 tokens"),
+        (
+            "/v1/word",
+            {"text": "a" * 70_000, "token": 1},
+            413,
+            "70000 bytes would have to be traced together; the limit is 65536: give a shorter text",
+        ),
+        *[
+            (
+                path,
+                {"text": "a" * 5_000_000, "token": 1},
+                413,
+                "the text has 5000000 bytes; the server takes 4194304 here",
+            )
+            for path in ("/v1/word", "/v1/tokens")
+        ],
         ("/tokenize", {"prompt": 5}, 400, "'prompt' is required and must be a string"),
     ],
 )
@@ -340,6 +390,20 @@ def test_requests_that_make_no_sense(
 ) -> None:
     answer = ask(app, path, body)
     assert (answer.status, answer.json["error"]["message"]) == (status, message)
+
+
+def test_a_word_of_a_long_text_is_traced_alone(app: Application) -> None:
+    answer = ask(app, "/v1/word", {"text": "Hello world " * 80_000, "token": 160_000})
+    assert (answer.status, answer.json["in_word"]["start"]) == (200, 959_999)
+
+
+@pytest.mark.parametrize("add_special", [True, False])
+def test_where_models_part_goes_by_the_flags(add_special: bool) -> None:
+    vocabularies = GPT2.parents[2] / "fixtures" / "vocabs"
+    models = {name: str(vocabularies / f"{name}.gguf") for name in ("add-bos", "add-eos-only")}
+    body = {"models": list(models), "text": "ab", "add_special": add_special}
+    found = ask(Application(Settings(models)), "/v1/parting", body).json
+    assert bool(found["differences"]) == add_special
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
@@ -466,6 +530,51 @@ def test_bodies_have_a_limit(headers: dict[str, str], parts: list[bytes], status
     assert ask(app, "/tokenize", parts=parts, headers=headers).status == status
 
 
+def test_bodies_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of 1000 bytes and no more; the room is there again when they are answered."""
+    monkeypatch.setattr("ggufbpe.server.app.HELD_BODIES", 2)
+    app = Application(Settings({"gpt2": str(GPT2)}, most_body=1000))
+    body = b'{"content": "a"}' + b" " * 884
+    scope = {"type": "http", "method": "POST", "path": "/tokenize", "query_string": b"", "headers": []}
+
+    async def status(rest: asyncio.Event) -> int:
+        sent: list[Any] = []
+        coming = [{"type": "http.request", "body": body, "more_body": True}]
+
+        async def receive() -> Any:
+            if coming:
+                return coming.pop()
+            await rest.wait()
+            return {"type": "http.request"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await app(scope, receive, send)
+        return int(sent[0]["status"])
+
+    async def in_turn() -> list[int]:
+        rest = asyncio.Event()
+        two = [asyncio.create_task(status(rest)) for _ in range(2)]
+        await asyncio.sleep(0)
+        third = await status(rest)
+        rest.set()
+        return [third, *await asyncio.gather(*two), await status(rest)]
+
+    assert asyncio.run(in_turn()) == [503, 200, 200, 200]
+
+
+@pytest.mark.parametrize(
+    ("body", "is_quick"), [({"content": "a"}, True), ({"prompt": "a"}, True), (CHAT, False)]
+)
+def test_templates_do_not_run_where_requests_are_read(
+    app: Application, body: dict[str, Any], is_quick: bool
+) -> None:
+    """One that loops would keep all others waiting."""
+    app.models.named("gpt2")
+    assert (app.at_once("/tokenize", {}, json.dumps(body).encode()) is not None) == is_quick
+
+
 @pytest.mark.parametrize("is_long", [False, True])
 def test_more_than_may_wait_are_refused_and_what_takes_too_long_is_given_up(
     monkeypatch: pytest.MonkeyPatch, is_long: bool
@@ -497,6 +606,27 @@ def test_more_than_may_wait_are_refused_and_what_takes_too_long_is_given_up(
     found = asyncio.run(all_at_once())
     held.set()
     assert sorted(found) == [(429, b"1"), (503, b"1"), (503, b"1")]
+
+
+@pytest.mark.parametrize("error", [RequestError(413, "too large"), ValueError("wrong")])
+def test_nothing_is_kept_of_what_was_refused(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Not until the next garbage collection either: bodies are large, and errors cheap to make."""
+    kept = []
+
+    def refused(models: Models, body: Any) -> Any:
+        large = {1, 2, 3}
+        kept.append(weakref.ref(large))
+        raise error.with_traceback(None)
+
+    slow = ENDPOINTS["POST", "/v1/count"]._replace(answer=refused)
+    monkeypatch.setattr("ggufbpe.server.app.ENDPOINTS", {("POST", "/refused"): slow})
+    app = Application(Settings({"gpt2": str(GPT2)}))
+    gc.disable()
+    try:
+        assert ask(app, "/refused", {}).status in (400, 413)
+        assert kept[0]() is None
+    finally:
+        gc.enable()
 
 
 # ---- what is told ---------------------------------------------------------------------------------------

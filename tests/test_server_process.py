@@ -10,12 +10,14 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
 from conftest import GPT2
+from stores import ollama_layer, ollama_model
 
 from ggufbpe import Tokenizer
 
@@ -106,6 +108,9 @@ CLOSE = "connection: close\r\n"
 BODY = b'{"content": "Hello world"}'
 IDS = b'{"tokens":[15496,995]}'
 OK = [200]
+LONG = [b"a" * 50_000] * 2
+HEADERS = [b"x: a\r\n" * 10_000] * 2
+CHUNKS = post(b"", headers="transfer-encoding: chunked\r\n")
 
 
 @pytest.mark.parametrize("which", ["server", "quick_server"])
@@ -145,6 +150,11 @@ OK = [200]
             [post(BODY, headers="content-length: 2000000\r\n" + CLOSE)], [413], id="a body too large"
         ),
         pytest.param([b"POST /tokenize HTTP/1.1\r\nhost: localh"], [408], id="half a head"),
+        pytest.param([b"POST /tokenize HTTP/1.1\r\nx: ", *LONG], [431], id="a header without an end"),
+        pytest.param([b"POST /tokenize HTTP/1.1\r\n", *HEADERS], [431], id="headers without an end"),
+        pytest.param([b"POST /", *LONG], [431], id="an address without an end"),
+        pytest.param([CHUNKS, b"0\r\nx: ", *LONG], [431], id="a trailer without an end"),
+        pytest.param([CHUNKS, b"1;x=", *LONG], [431], id="the head of a chunk without an end"),
         pytest.param([post(BODY), b"POST /tok"], [200, 408], id="a request and half a head"),
         pytest.param([b"\r\n"], [], id="a line end"),
         pytest.param([post(BODY)[:-5], b""], [], id="who hangs up"),
@@ -260,6 +270,15 @@ def test_several_processes() -> None:
     assert answers == [json.loads(IDS)] * 20
     assert 'ggufbpe_requests_total{endpoint="/tokenize",status="200"} 20.0' in numbers
     assert server.stop()[0] == 0
+
+
+def test_models_of_ollama_are_served_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path))
+    layer = ollama_layer(tmp_path, GPT2.read_bytes())
+    ollama_model(tmp_path, "registry.ollama.ai/library/gemma3/latest", [layer])
+    server = Server("-m", "ollama:gemma3")
+    answer = server.ask("/tokenize", {"model": "ollama:gemma3", "content": "Hello world"})
+    assert (answer, server.stop()[0]) == (json.loads(IDS), 0)
 
 
 @pytest.mark.parametrize(

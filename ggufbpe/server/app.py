@@ -19,18 +19,19 @@ import orjson
 
 from .endpoints import ENDPOINTS, Endpoint
 from .failures import RequestError, failure_of, too_large
-from .fields import parsed_body
+from .fields import has_field, parsed_body
 from .guard import Guard
 from .models import Models
 from .observed import LOG, OTHER, Metrics, log_event
 from .pages import pages
 from .settings import Settings
-from .work import Work
+from .work import LATER, Work
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
+HELD_BODIES = 16  # of the largest size, whether they are there or on their way
 MOST_LONG_WAITING = 16  # requests for the one thread of what takes long
 _JSON = (b"content-type", b"application/json; charset=utf-8")
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
@@ -64,6 +65,7 @@ class Application:
         self._guard = Guard(settings)
         self._work = Work(settings.threads, settings.most_waiting, settings.timeout)
         self._long_work = Work(1, min(settings.most_waiting, MOST_LONG_WAITING), settings.timeout)
+        self.room = HELD_BODIES * settings.most_body  # bytes of bodies that may still be held
         self._pages = pages(self.metrics, self.models, self._close)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -79,9 +81,11 @@ class Application:
             failure = failure_of(error)
             if failure.status == 500 and not isinstance(error, RequestError):
                 LOG.error("failed", exc_info=error, extra={"told": {"path": answer.known_path}})
+            # its frames have the future that has the error: a circle that would keep the body until it is collected
+            error.__traceback__ = None
             await answer.refuse(failure)
         finally:
-            answer.note()
+            answer.end()
 
     def _close(self) -> None:
         self._work.close()
@@ -103,7 +107,12 @@ class Application:
         return _QUICK_HEAD % (len(content), content)
 
     def quick_content(self, endpoint: Endpoint, body: Any) -> bytes | None:
-        """The JSON of an answer where its model is open, and native; None where a thread should make it."""
+        """The JSON of an answer where its model is open, and native; None where a thread should make it.
+
+        A chat goes to a thread however short it is: its template may loop for seconds.
+        """
+        if has_field(body, "messages"):
+            return None
         tokenizer = self.models.if_open(self.models.chosen(body))
         if tokenizer is None or tokenizer.engine != "native":
             return None
@@ -171,8 +180,11 @@ class _Answer:
                 raise _GoneError
             part: bytes = message.get("body", b"")
             self._received += len(part)
+            self._server.room -= len(part)
             if self._received > most:
                 raise too_large(f"the body has more than {most} bytes")
+            if self._server.room < 0:
+                raise RequestError(503, "the bodies of all requests are too large together", LATER)
             if not message.get("more_body", False):
                 return b"".join((*parts, part)) if parts else part
             parts.append(part)
@@ -201,8 +213,9 @@ class _Answer:
             self._sent += len(message.get("body", b""))
         await self._send(message)
 
-    def note(self) -> None:
-        """Count the request, and log it if it is to be."""
+    def end(self) -> None:
+        """Make room for other bodies, count the request, and log it if it is to be."""
+        self._server.room += self._received
         seconds = time.perf_counter() - self._start
         server = self._server
         server.metrics.note(self.known_path, self.status, seconds, self._received, self._sent)

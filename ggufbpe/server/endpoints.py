@@ -91,7 +91,7 @@ _ALL = (
         "/v1/diagnose",
         own.diagnose_answer,
         False,
-        ({"text": "Hello", "ids": [1, 2, 3]},),
+        ({"text": "Hello", "ids": [1, 2, 3]}, {**_CHAT, "ids": [1, 2, 3]}),
         is_long=True,
     ),
     Endpoint("POST", "/v1/tokens", page.tokens_answer, False, ({"text": "Hello"}, _CHAT)),

@@ -20,6 +20,7 @@ _TYPES = {
     408: "timeout_error",
     413: "request_too_large",
     429: "rate_limit_error",
+    431: "request_too_large",
     500: "server_error",
     501: "not_supported_error",
     503: "unavailable_error",

@@ -194,8 +194,16 @@ def _model_info(models: Models, name: str, now: int) -> dict[str, Any]:
         "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]},
         "created": now,
         "owned_by": "ggufbpe",
-        "meta": models.facts(name),
+        "meta": _meta(models, name),
     }
+
+
+def _meta(models: Models, name: str) -> dict[str, Any] | None:
+    """The facts of a model; none where it cannot be used, so that the others are still listed."""
+    try:
+        return models.facts(name)
+    except RequestError:
+        return None
 
 
 def props_answer(models: Models, body: Any) -> dict[str, Any]:

@@ -76,11 +76,12 @@ def ollama_detokenize(models: Models, body: Any) -> dict[str, Any]:
 
 
 def _ollama_model(models: Models, body: dict[str, Any]) -> str:
-    """The name of the model; `:latest` behind it says nothing."""
+    """The name of the model; `:latest` behind it says nothing, nor does `ollama:` before that of the server's."""
     name = required_text(body, "model").removesuffix(":latest")
-    if len(models.paths) > 1 and name not in models.paths:
+    known = [each for each in (name, f"ollama:{name}", f"ollama:{name}:latest") if each in models.paths]
+    if len(models.paths) > 1 and not known:
         raise RequestError(404, f"model '{name}' not found")
-    return models.chosen({"model": name})
+    return known[0] if known else models.default
 
 
 def _durations(start: int, opened: int) -> dict[str, int]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from ..diagnosis.diagnose import diagnose
 from ..tokenizer import Tokenizer
 from ..trace.explain import explain
@@ -68,26 +70,48 @@ def diff_answer(models: Models, body: Any) -> dict[str, Any]:
 
 
 def diagnose_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/diagnose`: what makes a model give `ids` for `text`, as `ggufbpe diagnose --json`.
+    """`/v1/diagnose`: what makes a model give `ids` for `text` or the chat in `messages`, as `ggufbpe diagnose --json`.
 
-    `others` are names of models that the ids may come from.
+    `others` are names of models that the ids may come from. A chat may have `expected_prompt` in place of `ids`.
     """
     given = dict_of(body)
-    text = bounded_text(required_text(given, "text"), MOST_SEARCHED)
-    ids = ids_of(given.get("ids"))
-    if len(ids) > MOST_SEARCHED:
-        raise too_large(f"there are {len(ids)} ids; the server takes {MOST_SEARCHED} here")
     others = given_texts(given, "others", len(models.paths)) if "others" in given else []
     tokenizers: list[Tokenizer] = [models.named(models.known(name)) for name in others]
+    if "messages" in given:
+        return _diagnosis_of_chat(models.of(body), given, tokenizers)
+    text = bounded_text(required_text(given, "text"), MOST_SEARCHED)
     flags = flags_of(given)
     return diagnose(
         models.of(body),
         text,
-        ids,
+        _bounded_ids(given),
         others=tokenizers,
         add_special=flags["add_special"],
         parse_special=flags["parse_special"],
     ).to_dict()
+
+
+def _diagnosis_of_chat(
+    tokenizer: Tokenizer, given: dict[str, Any], others: list[Tokenizer]
+) -> dict[str, Any]:
+    chat = {name: value for name, value in given.items() if name not in _EXPECTED}
+    _bounded(len(orjson.dumps(chat)), MOST_SEARCHED, "chat")
+    if "expected_prompt" not in given:
+        return diagnose(tokenizer, chat=chat, ids=_bounded_ids(given), others=others).to_dict()
+    if "ids" in given:
+        raise RequestError(400, "a chat has either 'ids' or 'expected_prompt'")
+    prompt = bounded_text(required_text(given, "expected_prompt"), MOST_SEARCHED)
+    return diagnose(tokenizer, chat=chat, expected_prompt=prompt, others=others).to_dict()
+
+
+_EXPECTED = ("ids", "expected_prompt")
+
+
+def _bounded_ids(given: dict[str, Any]) -> list[int]:
+    ids = ids_of(given.get("ids"))
+    if len(ids) > MOST_SEARCHED:
+        raise too_large(f"there are {len(ids)} ids; the server takes {MOST_SEARCHED} here")
+    return ids
 
 
 def flags_of(body: dict[str, Any]) -> dict[str, bool]:
@@ -101,6 +125,6 @@ def bounded_text(text: str, most: int) -> str:
     return text
 
 
-def _bounded(size: int, most: int) -> None:
+def _bounded(size: int, most: int, what: str = "text") -> None:
     if size > most:
-        raise too_large(f"the text has {size} bytes; the server takes {most} here")
+        raise too_large(f"the {what} has {size} bytes; the server takes {most} here")

@@ -12,16 +12,17 @@ from ..chat.token_origins import chat_tokens
 from ..models.steps import Word
 from ..tokenizer import Tokenizer
 from ..trace.explain import explain
-from ..trace.survey import Wanted, survey
+from ..trace.survey import UntraceableError, Wanted, survey
 from ..trace.trace import Trace, as_json, names_of
 from ..trace.why_not import why_not
 from ..verification.verify import verify
 from ..views.explain import Quote, Sentence, answer_in_words, reader_of
-from .failures import RequestError
+from .failures import RequestError, too_large
 from .fields import dict_of, given_texts, required_text
 from .models import Models
 from .own import MOST_SEARCHED, MOST_TRACED, bounded_text, flags_of
 
+MOST_SHOWN = 4 << 20  # bytes of a text: its answer is ten times as large
 _CUT_OUT = {"CONTROL", "USER_DEFINED", "UNKNOWN"}  # types of tokens that are not found by encoding plain text
 
 
@@ -34,9 +35,10 @@ def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
     given = dict_of(body)
     tokenizer = models.of(body)
     if "messages" not in given:
-        return _encoded(tokenizer, required_text(given, "text"), **flags_of(given))
+        text = bounded_text(required_text(given, "text"), MOST_SHOWN)
+        return _encoded(tokenizer, text, **flags_of(given))
     found = chat_tokens(tokenizer, tokenizer.chats.parts(given))
-    prompt = found.rendered.prompt.decode("utf-8", "replace")
+    prompt = bounded_text(found.rendered.prompt.decode("utf-8", "replace"), MOST_SHOWN)
     return {**_encoded(tokenizer, prompt), "prompt": prompt, **found.to_origins()}
 
 
@@ -79,11 +81,15 @@ def word_answer(models: Models, body: Any) -> dict[str, Any]:
     `shown` has each symbol of the word as it can be read.
     """
     given = dict_of(body)
-    data = required_text(given, "text").encode()
+    data = bounded_text(required_text(given, "text"), MOST_SHOWN).encode()
     number = given.get("token")
     if type(number) is not int or number < 0:
         raise RequestError(400, "'token' must be the number of a token, from 0")
-    found = survey(models.of(body), BytesIO(data), Wanted(token=number), **flags_of(given), fragments=0)
+    wanted, flags, tokenizer = Wanted(token=number), flags_of(given), models.of(body)
+    try:
+        found = survey(tokenizer, BytesIO(data), wanted, **flags, fragments=0, most=MOST_SEARCHED)
+    except UntraceableError as error:
+        raise too_large(str(error)) from None
     if number >= found.totals.tokens:
         raise RequestError(400, f"the text has {found.totals.tokens} tokens")
     trace = found.trace
@@ -132,4 +138,7 @@ def parting_answer(models: Models, body: Any) -> dict[str, Any]:
         raise RequestError(400, "'models' must be an array of two names")
     text = bounded_text(required_text(given, "text"), MOST_SEARCHED)
     ours, theirs = (models.named(models.known(name)) for name in names)
-    return verify(ours, theirs, [text]).to_dict()
+    flags = flags_of(given)
+    return verify(
+        ours, theirs, [text], add_special=flags["add_special"], parse_special=flags["parse_special"]
+    ).to_dict()

@@ -5,7 +5,8 @@ sockets -> [this file] -> app.py
 A task, an application and two messages for each request take longer than the ids of a short text. So a request whose
 body is short is offered to the application as soon as all of it is there; what it does not answer at once goes the
 ordinary way. And uvicorn waits for the rest of a request, or for a client that takes nothing of its answer, as long as
-it takes; a thousand such connections would stay for ever.
+it takes; a thousand such connections would stay for ever. Nor has its parser an end to the length of heads, of which
+each part is joined to all that came before.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ def _last_answer(status: bytes, failure: RequestError) -> bytes:
     )
 
 
+MOST_HEAD = 1 << 16  # bytes, and what comes with one read; also of trailers and of the head of a chunk
 _SLOW = _last_answer(b"408 Request Timeout", RequestError(408, "the request did not come in time"))
+_LONG_HEAD = _last_answer(
+    b"431 Request Header Fields Too Large",
+    RequestError(431, "the head of the request is too long"),
+)
 _UPGRADE = _last_answer(
     b"400 Bad Request",
     RequestError(400, "no upgrades, as to HTTP/2 or WebSocket: ask without the header Upgrade"),
@@ -41,6 +47,7 @@ class Protocol(HttpToolsProtocol):
     _offered: tuple[str, dict[bytes, bytes]] | None = None  # path and headers of a request that may be short
     _body = b""  # and its body
     _is_coming = False  # a request that is not all there
+    _unfinished = 0  # bytes since a head, or a part of a body, was complete
     _is_stopping = False  # the next answer is the last
     _until_read: asyncio.TimerHandle | None = None
     _until_taken: asyncio.TimerHandle | None = None
@@ -50,8 +57,10 @@ class Protocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._is_coming = True
+        self._unfinished = 0
 
     def on_headers_complete(self) -> None:
+        self._unfinished = 0
         self._offered = None if self._is_stopping else self._offer()
         self._body = b""
         if self.parser.should_upgrade():  # the parser gives no body then
@@ -82,6 +91,7 @@ class Protocol(HttpToolsProtocol):
         return (path, headers) if parser.should_keep_alive() and not parser.should_upgrade() else None
 
     def on_body(self, body: bytes) -> None:
+        self._unfinished = 0
         if self._offered is None:
             super().on_body(body)
         else:
@@ -89,6 +99,7 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._is_coming = False
+        self._unfinished = 0
         self._until_read = _stopped(self._until_read)
         if self.parser.should_upgrade():
             return
@@ -130,7 +141,11 @@ class Protocol(HttpToolsProtocol):
         self._until_read = self.loop.call_later(self._patience, self._give_up)
 
     def data_received(self, data: bytes) -> None:
+        self._unfinished += len(data)
         super().data_received(data)
+        if self._unfinished > MOST_HEAD and not self.transport.is_closing():
+            self._hang_up(_LONG_HEAD)
+            return
         # line ends that begin no request have stopped uvicorn's timer, too
         is_idle = self.timeout_keep_alive_task is None and not self._is_answering()
         if self._until_read is None and (self._is_coming or is_idle) and not self.transport.is_closing():
@@ -154,10 +169,13 @@ class Protocol(HttpToolsProtocol):
 
     def _give_up(self) -> None:
         self._until_read = None
-        if self.transport.is_closing():
-            return
+        if not self.transport.is_closing():
+            self._hang_up(_SLOW)
+
+    def _hang_up(self, answer: bytes) -> None:
+        """Say why, if a request is there that is not answered, and close the connection."""
         if self._is_coming and not (self._is_answering() and self.cycle.response_started):
-            self.transport.write(_SLOW)
+            self.transport.write(answer)
         self.transport.close()
 
 

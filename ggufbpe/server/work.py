@@ -14,7 +14,7 @@ from .failures import RequestError
 
 T = TypeVar("T")
 
-_LATER = {"retry-after": "1"}
+LATER = {"retry-after": "1"}
 
 
 class Work:
@@ -32,7 +32,7 @@ class Work:
         A thread cannot be stopped: what takes too long holds its thread until it ends, and counts until then.
         """
         if self._begun >= self._most:
-            raise RequestError(429, "too many requests at once", _LATER)
+            raise RequestError(429, "too many requests at once", LATER)
         loop = asyncio.get_running_loop()
         self._begun += 1
         future = self._pool.submit(function)
@@ -42,7 +42,7 @@ class Work:
         if not finished:
             awaited.add_done_callback(_forget)
             future.cancel()  # where no thread has taken it yet
-            raise RequestError(503, f"the answer takes longer than {self._timeout:g} seconds", _LATER)
+            raise RequestError(503, f"the answer takes longer than {self._timeout:g} seconds", LATER)
         return awaited.result()
 
     def _end(self) -> None:

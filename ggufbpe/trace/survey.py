@@ -35,6 +35,10 @@ class Wanted(NamedTuple):
     token: int | None = None
 
 
+class UntraceableError(ValueError):
+    """What would have to be traced at once is longer than the caller allows."""
+
+
 class Survey(NamedTuple):
     """A text counted and traced in part; `fragments` are the first ones of the whole text, with their first bytes."""
 
@@ -70,19 +74,21 @@ def survey(
     parse_special: bool = True,
     fragments: int = 20,
     clipped: int = 1 << 11,
+    most: int | None = None,
 ) -> Survey:
     """Count the text of a binary stream and trace what is wanted of it.
 
     Of each of the first `fragments` fragments, up to `clipped` bytes are kept. If the wanted word or token does not
-    exist, the part is empty.
+    exist, the part is empty. `UntraceableError` where more than `most` bytes would have to be traced, the whole text
+    where it cannot be cut.
     """
     tracer = tracer_of(tokenizer)
     flags = {"add_special": add_special, "parse_special": parse_special}
     if not tracer.stages:
-        text = b"".join(blocks(stream, [tokenizer], parse_special))
+        text = _bounded(b"".join(blocks(stream, [tokenizer], parse_special)), most)
         return _survey_of_words(tokenizer, text, wanted, flags, fragments, clipped)
     if not blocks_add_up(tokenizer):
-        text = b"".join(blocks(stream, [tokenizer], parse_special))
+        text = _bounded(b"".join(blocks(stream, [tokenizer], parse_special)), most)
         return survey_of(tokenizer.trace(text, **flags))
     counter = Counter(tokenizer, parse_special, fragments, clipped)
     before_all, behind_all = added_to(tokenizer) if add_special else ([], [])
@@ -111,7 +117,7 @@ def survey(
     is_last = before.bytes + sum(map(len, part)) == counter.totals.bytes
     traced = trace_part(
         tokenizer,
-        b"".join(part),
+        _bounded(b"".join(part), most),
         parse_special,
         add_special=add_special,
         begins=is_first,
@@ -119,6 +125,14 @@ def survey(
         tracer=tracer,
     )
     return Survey(counter.totals, counter.fragments, Totals() if is_first else before, traced)
+
+
+def _bounded(part: bytes, most: int | None) -> bytes:
+    if most is not None and len(part) > most:
+        raise UntraceableError(
+            f"{len(part)} bytes would have to be traced together; the limit is {most}: give a shorter text"
+        )
+    return part
 
 
 def _survey_of_words(

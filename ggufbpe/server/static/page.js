@@ -12,6 +12,7 @@ const EXPLAINED_AT_ONCE = 100_000; // characters of a text in which a click asks
 const COMPARED = 4_000; // characters around a difference that are sent to find its step
 const LONGEST_ADDRESS = 50_000; // characters
 const PAUSE = 150; // ms after a key before the server is asked
+const ROLES = ["system", "developer", "user", "assistant", "tool"];
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
 const state = {
@@ -32,7 +33,7 @@ const state = {
 const known = []; // names of models, as the server has them
 const views = new Map(); // model -> TokenView
 let asked = null; // the AbortController of what is being asked
-let results = []; // of the chosen models, in their order
+let results = []; // of the chosen models that answered, in their order, each with its request and its text
 
 const $ = (id) => document.getElementById(id);
 
@@ -62,6 +63,8 @@ async function ask(path, body, signal) {
     headers: { ...(body && { "Content-Type": "application/json" }), ...(key && { "X-Api-Key": key }) },
     body: body && JSON.stringify(body),
     signal,
+  }).catch((error) => {
+    throw error.name === "AbortError" ? error : new Error("The server does not answer.");
   });
   const answer = await response.json().catch(() => ({}));
   $("key-form").hidden = response.status !== 401;
@@ -74,10 +77,24 @@ function say(words, isBad = false) {
   $("status").classList.toggle("bad", isBad);
 }
 
+// Browsers give the clipboard to pages of this machine and of https alone; to others, what is selected.
+async function isCopied(text) {
+  if (navigator.clipboard)
+    return navigator.clipboard.writeText(text).then(
+      () => true,
+      () => false,
+    );
+  const area = element("textarea", { value: text });
+  document.body.append(area);
+  area.select();
+  const isDone = document.execCommand("copy");
+  area.remove();
+  return isDone;
+}
+
 async function copy(text, button) {
-  await navigator.clipboard.writeText(text);
-  const words = button.textContent;
-  button.textContent = "copied";
+  const words = "copy ids";
+  button.textContent = (await isCopied(text)) ? "copied" : "the browser does not let this page copy";
   setTimeout(() => (button.textContent = words), 1200);
 }
 
@@ -382,14 +399,18 @@ function ringsOf(compared) {
 
 function requestFor(model) {
   const request = { model, add_special: state.addSpecial, parse_special: state.parseSpecial };
-  if (state.tab === "text") return { ...request, text: state.text };
+  if (state.tab === "text") return { ...request, text: state.text.toWellFormed() };
   const chat = { model, messages: state.messages, add_generation_prompt: state.generation };
   if (state.tools.trim()) chat.tools = JSON.parse(state.tools);
   if (state.thinking) chat.chat_template_kwargs = { enable_thinking: state.thinking === "on" };
   return chat;
 }
 
-const textOf = (result) => (state.tab === "text" ? state.text : result.prompt);
+// What else is asked of the text of a result, or of the prompt of its chat, which has its special tokens.
+function questionOf(result) {
+  const { model, messages, add_special = true, parse_special = true } = result.request;
+  return { model, text: result.text, ...(!messages && { add_special, parse_special }) };
+}
 
 async function refresh() {
   asked?.abort();
@@ -397,45 +418,56 @@ async function refresh() {
   const { signal } = asked;
   saveState();
   $("tip").hidden = true;
+  let requests;
   try {
-    say("…");
-    const models = [...state.models];
-    results = await Promise.all(models.map((model) => ask("v1/tokens", requestFor(model), signal)));
-    if (signal.aborted) return;
-    say("");
-    draw(models);
+    requests = state.models.map(requestFor);
   } catch (error) {
-    if (error.name !== "AbortError")
-      say(error instanceof SyntaxError ? `Tools: ${error.message}` : error.message, true);
+    return say(`Tools: ${error.message}`, true);
   }
+  say("…");
+  const answers = await Promise.allSettled(requests.map((request) => ask("v1/tokens", request, signal)));
+  if (signal.aborted) return;
+  results = answers.flatMap(({ value }, index) =>
+    value ? [{ ...value, request: requests[index], text: requests[index].text ?? value.prompt }] : [],
+  );
+  const refused = answers.flatMap(({ reason }, index) =>
+    reason ? [requests.length > 1 ? `${requests[index].model}: ${reason.message}` : reason.message] : [],
+  );
+  say([...new Set(refused)].join("\n"), refused.length > 0);
+  draw(results.map((result) => result.request.model));
 }
 
 function draw(models) {
-  const texts = new Set(results.map(textOf));
+  const texts = new Set(results.map((result) => result.text));
   const rings = models.length > 1 && texts.size === 1 ? ringsOf(results) : results.map(() => new Set());
   for (const model of [...views.keys()]) if (!models.includes(model)) views.delete(model);
   models.forEach((model) => views.has(model) || views.set(model, new TokenView(model)));
   $("views").replaceChildren(...models.map((model) => views.get(model).element));
   models.forEach((model, index) => views.get(model).show(results[index], rings[index], injectedOf(results[index])));
   $("details").replaceChildren();
-  $("chat").hidden = state.tab !== "chat";
-  if (state.tab === "chat") $("chat").replaceChildren(...models.map((model, index) => chatOf(model, results[index])));
-  if (rings.some((found) => found.size)) showParting(models, rings);
+  const chats = results.filter((result) => result.parts);
+  $("chat").hidden = !chats.length;
+  $("chat").replaceChildren(...chats.map((result) => chatOf(result.request.model, result)));
+  if (rings.some((found) => found.size)) showParting();
 }
 
 const injectedOf = (result) => new Set((result.injected ?? []).map((found) => found.token));
 
-// Why the first two models part, and the smallest text that shows it.
-async function showParting(models, rings) {
+// Why the first model parts with the next that has other tokens, and the smallest text that shows it.
+async function showParting() {
   const place = element("div", { className: "parting", "aria-live": "polite" });
   $("views").append(place);
-  const [a, b] = models,
-    { signal } = asked;
-  const first = rings[0].values().next().value ?? 0;
+  const { signal } = asked,
+    [first, ...others] = results;
   place.append(element("p", {}, "Ringed: tokens that another model does not have there. "));
-  const text = excerpt(textOf(results[0]), spanOf(results[0], first)[0]);
+  const [other, rings] = others
+    .map((result) => [result, ringsOf([first, result])])
+    .find(([, [ours, theirs]]) => ours.size + theirs.size);
+  const at = rings[0].size ? spanOf(first, rings[0].values().next().value) : spanOf(other, [...rings[1]][0]);
+  const [a, b] = [first, other].map((result) => result.request.model);
+  const text = excerpt(first.text, at[0]);
   try {
-    const found = await ask("v1/parting", { models: [a, b], text }, signal);
+    const found = await ask("v1/parting", { ...questionOf(first), models: [a, b], text }, signal);
     const difference = found.differences[0];
     if (!difference) return;
     const smallest = difference.smallest?.text;
@@ -443,7 +475,9 @@ async function showParting(models, rings) {
       `${a} and ${b} part in: `,
       element("strong", {}, difference.step),
       ". ",
-      ...difference.causes.map((cause) => `${cause.detail.what ?? cause.id}. `),
+      ...difference.causes
+        .filter((cause) => cause.detail.problem !== "other model")
+        .map((cause) => `${wordsOf(cause)} `),
     );
     if (smallest == null) return;
     place.firstChild.append(
@@ -468,12 +502,19 @@ async function showParting(models, rings) {
   }
 }
 
+// What a cause says, as a sentence.
+const wordsOf = (cause) =>
+  (cause.detail.what ?? cause.id).replace(/^./u, (first) => first.toUpperCase()).replace(/[^.]$/u, "$&.");
+
 // Of a long text the lines around a byte.
 function excerpt(text, byte) {
   if (text.length <= COMPARED) return text;
-  const before = new TextDecoder().decode(new TextEncoder().encode(text).slice(0, byte)).length;
+  const before = new TextDecoder("utf-8", { ignoreBOM: true }).decode(
+    new TextEncoder().encode(text).slice(0, byte),
+  ).length;
   const from = text.lastIndexOf("\n", Math.max(0, before - COMPARED / 2)) + 1;
-  return text.slice(Math.max(from, before - COMPARED / 2), before + COMPARED / 2);
+  const cut = text.slice(Math.max(from, before - COMPARED / 2), before + COMPARED / 2);
+  return cut.replace(/^[\uDC00-\uDFFF]|[\uD800-\uDBFF]$/g, ""); // halves of characters
 }
 
 // ---- a chat ------------------------------------------------------------------------------------
@@ -482,7 +523,7 @@ const messageColor = (index) => `hsl(${(index * 67 + 210) % 360} 60% 50%)`;
 
 function chatOf(model, result) {
   const bytes = new TextEncoder().encode(result.prompt),
-    decoder = new TextDecoder();
+    decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const prompt = element("pre", { className: "prompt", tabIndex: 0, "aria-label": `The prompt of ${model}` });
   const injected = new Map((result.injected ?? []).map((found) => [found.start, found]));
   for (const part of result.parts) {
@@ -567,7 +608,7 @@ function drawMessages() {
             refresh();
           },
         },
-        ...["system", "developer", "user", "assistant", "tool"].map((role) =>
+        ...[...new Set([...ROLES, message.role])].map((role) =>
           element("option", { value: role, selected: role === message.role }, role),
         ),
       ),
@@ -589,6 +630,7 @@ function drawMessages() {
           onclick: () => {
             state.messages.splice(index, 1);
             drawMessages();
+            $("add-message").focus();
             refresh();
           },
         },
@@ -627,17 +669,13 @@ async function showDetails(view, index) {
   const explain = async () => {
     steps.replaceChildren(element("p", { className: "muted" }, "…"));
     try {
-      const flags =
-        state.tab === "text"
-          ? { add_special: state.addSpecial, parse_special: state.parseSpecial }
-          : { add_special: true, parse_special: true };
-      const found = await ask("v1/word", { model, text: textOf(result), token: index, ...flags });
+      const found = await ask("v1/word", { ...questionOf(result), token: index });
       steps.replaceChildren(...wordOf(found));
     } catch (error) {
       steps.replaceChildren(element("p", { className: "bad" }, error.message));
     }
   };
-  if (textOf(result).length <= EXPLAINED_AT_ONCE) await explain();
+  if (result.text.length <= EXPLAINED_AT_ONCE) await explain();
   else steps.append(element("button", { type: "button", onclick: explain }, "how it was made"));
 }
 
@@ -797,22 +835,28 @@ function matchesOf(matches) {
 
 // ---- questions ---------------------------------------------------------------------------------
 
-async function answer(place, question, draw) {
+// Puts a question about the first result to the server, and draws the answer; only that of the last question is drawn.
+async function answer(place, path, question, draw) {
+  if (!results.length)
+    return place.replaceChildren(element("p", { className: "bad" }, "There are no tokens to ask about."));
+  const mine = (place.question = {});
   place.replaceChildren(element("p", { className: "muted" }, "…"));
   try {
-    place.replaceChildren(...draw(await question()));
+    const drawn = draw(await ask(path, question(results[0])));
+    if (results.length > 1) drawn.unshift(element("p", { className: "muted" }, `Of ${results[0].request.model}:`));
+    if (place.question === mine) place.replaceChildren(...drawn);
   } catch (error) {
-    place.replaceChildren(element("p", { className: "bad" }, error.message));
+    if (place.question === mine) place.replaceChildren(element("p", { className: "bad" }, error.message));
   }
 }
 
 function askPiece(event) {
   event.preventDefault();
   const piece = $("piece").value;
-  const request = { model: state.models[0], text: textOf(results[0]), piece };
   answer(
     $("piece-answer"),
-    () => ask("v1/why", request),
+    "v1/why",
+    (result) => ({ ...questionOf(result), piece }),
     (found) =>
       found.sentences.map((sentence) =>
         element("p", {}, ...sentence.map((part) => (typeof part === "string" ? part : chip({ piece: part.text }, 0)))),
@@ -822,11 +866,13 @@ function askPiece(event) {
 
 function askIds(event) {
   event.preventDefault();
-  const ids = ($("expected").value.match(/-?\d+/g) ?? []).map(Number);
-  const request = { model: state.models[0], text: textOf(results[0]), ids };
+  const ids = ($("expected").value.match(/-?\d+/g) ?? []).map(Number),
+    place = $("ids-answer");
+  if (!ids.length) return place.replaceChildren(element("p", { className: "bad" }, "There are no ids in the list."));
   answer(
-    $("ids-answer"),
-    () => ask("v1/diagnose", request),
+    place,
+    "v1/diagnose",
+    (result) => ({ ...result.request, ids }),
     (found) => {
       if (found.match) return [element("p", { className: "good" }, "These are the ids of this model.")];
       if (!found.explanations.length) return [element("p", {}, "No single cause that is known gives these ids.")];
@@ -863,25 +909,38 @@ async function through(stream, bytes) {
   return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
 }
 
+let saving = 0; // how often the state was to be saved, so that the last one stays
+
 async function saveState() {
+  const mine = ++saving;
   const packed = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(JSON.stringify(state)));
   const text = btoa(Array.from(packed, (byte) => String.fromCharCode(byte)).join(""))
     .replaceAll("+", "-")
     .replaceAll("/", "_")
     .replaceAll("=", "");
-  history.replaceState(null, "", text.length > LONGEST_ADDRESS ? location.pathname : `#${text}`);
+  if (mine === saving) history.replaceState(null, "", text.length > LONGEST_ADDRESS ? location.pathname : `#${text}`);
 }
 
+const FITS = {
+  models: (value) => Array.isArray(value) && value.every((model) => typeof model === "string"),
+  messages: (value) => Array.isArray(value) && value.every((message) => typeof message?.role === "string"),
+};
+
+// What is wrong with the address; "" if nothing is.
 async function loadState() {
-  if (location.hash.length < 2) return;
+  if (location.hash.length < 2) return "";
   try {
     const packed = Uint8Array.from(atob(location.hash.slice(1).replaceAll("-", "+").replaceAll("_", "/")), (one) =>
       one.charCodeAt(0),
     );
     const found = JSON.parse(new TextDecoder().decode(await through(new DecompressionStream("deflate-raw"), packed)));
-    for (const name of Object.keys(state)) if (typeof found[name] === typeof state[name]) state[name] = found[name];
+    for (const [name, value] of Object.entries(state)) {
+      const fits = FITS[name] ?? ((given) => typeof given === typeof value);
+      if (fits(found[name])) state[name] = found[name];
+    }
+    return "";
   } catch {
-    say("The address holds no state of this page.", true);
+    return "The address holds no state of this page.";
   }
 }
 
@@ -908,12 +967,14 @@ function drawModels() {
       element("input", {
         type: "checkbox",
         checked: state.models.includes(model),
+        disabled: state.models.length >= MOST_MODELS && !state.models.includes(model),
         onchange: (event) => {
           state.models = known
             .filter((one) => (one === model ? event.target.checked : state.models.includes(one)))
             .slice(0, MOST_MODELS);
           if (!state.models.length) state.models = [model];
           drawModels();
+          $("models").querySelectorAll("input")[known.indexOf(model)].focus();
           refresh();
         },
       }),
@@ -969,15 +1030,17 @@ function listen() {
   });
   $("file").addEventListener("change", async () => {
     const [file] = $("file").files;
-    if (file) $("text").value = state.text = await file.text();
+    if (!file) return;
+    $("text").value = state.text = await file.text();
     refresh();
   });
   $("piece-form").addEventListener("submit", askPiece);
   $("ids-form").addEventListener("submit", askIds);
   addEventListener("hashchange", async () => {
-    await loadState();
+    const wrong = await loadState();
     showState();
-    refresh();
+    await refresh();
+    if (wrong) say(wrong, true);
   });
   addEventListener("keydown", (event) => {
     if (event.key === "Escape") $("tip").hidden = true;
@@ -999,6 +1062,7 @@ $("key-form").addEventListener("submit", (event) => {
   key = $("key").value;
   start();
 });
-await loadState();
+const wrong = await loadState();
 listen();
 await start();
+if (wrong && known.length) say(wrong, true);
