@@ -653,7 +653,10 @@ def test_a_difference_is_exit_code_1_and_shown(run: Run, llama3_like: Path) -> N
     ("arguments", "said"),
     [
         (["-p", "Hi"], "what to compare with? Give --against with one of llama-tokenize[:PATH]"),
-        (["--against", "gguf:x.gguf"], "no texts: give files or directories, -p TEXT, --stdin, --fuzz N or --chat FILE"),
+        (
+            ["--against", "gguf:x.gguf"],
+            "no texts: give files or directories, -p TEXT, --stdin, --fuzz N or --chat FILE",
+        ),
         (["--against", "gguf:/no/such.gguf", "-p", "Hi"], "/no/such.gguf: No such file or directory"),
         (["--against", "nobody", "-p", "Hi"], "there is no oracle 'nobody'"),
         (["--against", "ids:x", "--fuzz", "3"], "--fuzz makes new ones"),

@@ -30,7 +30,7 @@ def count_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/count`: how many tokens each of `texts` has, and all of them together."""
     given = dict_of(body)
     texts = given_texts(given, "texts", MOST_TEXTS)
-    flags = flags_of(given)
+    flags = given_flags(given)
     tokenizer = models.of(body)
     counts = [tokenizer.count(text, **flags) for text in texts]
     return {"counts": counts, "total": sum(counts)}
@@ -42,7 +42,7 @@ def explain_answer(models: Models, body: Any) -> dict[str, Any]:
     With `why_not`, a piece, it says why that is not among the tokens of the text.
     """
     given = dict_of(body)
-    flags = flags_of(given)
+    flags = given_flags(given)
     if "messages" in given:
         tokenizer = models.of(body)
         _bounded(len(prompt_of(tokenizer, given)), MOST_TRACED)
@@ -80,7 +80,7 @@ def diagnose_answer(models: Models, body: Any) -> dict[str, Any]:
     if "messages" in given:
         return _diagnosis_of_chat(models.of(body), given, tokenizers)
     text = bounded_text(required_text(given, "text"), MOST_SEARCHED)
-    flags = flags_of(given)
+    flags = given_flags(given)
     return diagnose(
         models.of(body),
         text,
@@ -114,7 +114,7 @@ def _bounded_ids(given: dict[str, Any]) -> list[int]:
     return ids
 
 
-def flags_of(body: dict[str, Any]) -> dict[str, bool]:
+def given_flags(body: dict[str, Any]) -> dict[str, bool]:
     """`add_special` and `parse_special`: true where nothing else is said."""
     return {name: given_flag(body, name, True) for name in ("add_special", "parse_special")}
 

@@ -20,7 +20,7 @@ from ..views.explain import Quote, Sentence, answer_in_words, reader_of
 from .failures import RequestError, too_large
 from .fields import dict_of, given_texts, required_text
 from .models import Models
-from .own import MOST_SEARCHED, MOST_TRACED, bounded_text, flags_of
+from .own import MOST_SEARCHED, MOST_TRACED, bounded_text, given_flags
 
 MOST_SHOWN = 4 << 20  # bytes of a text: its answer is ten times as large
 _CUT_OUT = {"CONTROL", "USER_DEFINED", "UNKNOWN"}  # types of tokens that are not found by encoding plain text
@@ -36,7 +36,7 @@ def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
     tokenizer = models.of(body)
     if "messages" not in given:
         text = bounded_text(required_text(given, "text"), MOST_SHOWN)
-        return _encoded(tokenizer, text, **flags_of(given))
+        return _encoded(tokenizer, text, **given_flags(given))
     found = chat_tokens(tokenizer, tokenizer.chats.parts(given))
     prompt = bounded_text(found.rendered.prompt.decode("utf-8", "replace"), MOST_SHOWN)
     return {**_encoded(tokenizer, prompt), "prompt": prompt, **found.to_origins()}
@@ -85,7 +85,7 @@ def word_answer(models: Models, body: Any) -> dict[str, Any]:
     number = given.get("token")
     if type(number) is not int or number < 0:
         raise RequestError(400, "'token' must be the number of a token, from 0")
-    wanted, flags, tokenizer = Wanted(token=number), flags_of(given), models.of(body)
+    wanted, flags, tokenizer = Wanted(token=number), given_flags(given), models.of(body)
     try:
         found = survey(tokenizer, BytesIO(data), wanted, **flags, fragments=0, most=MOST_SEARCHED)
     except UntraceableError as error:
@@ -113,7 +113,7 @@ def why_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/v1/why`: in sentences why `piece` is no token of the text; a quote in them is an object with its `text`."""
     given = dict_of(body)
     text = bounded_text(required_text(given, "text"), MOST_TRACED)
-    piece, flags, tokenizer = required_text(given, "piece"), flags_of(given), models.of(body)
+    piece, flags, tokenizer = required_text(given, "piece"), given_flags(given), models.of(body)
     trace = explain(tokenizer, text, add_special=flags["add_special"], parse_special=flags["parse_special"])
     return {
         "sentences": [
@@ -138,7 +138,7 @@ def parting_answer(models: Models, body: Any) -> dict[str, Any]:
         raise RequestError(400, "'models' must be an array of two names")
     text = bounded_text(required_text(given, "text"), MOST_SEARCHED)
     ours, theirs = (models.named(models.known(name)) for name in names)
-    flags = flags_of(given)
+    flags = given_flags(given)
     return verify(
         ours, theirs, [text], add_special=flags["add_special"], parse_special=flags["parse_special"]
     ).to_dict()
