@@ -52,7 +52,7 @@ def _read() -> dict[str, KnownTemplate]:
     }
 
 
-def source_of(given: str) -> str | None:
+def known_source(given: str) -> str | None:
     """The text of the template that `known:NAME` names; None for what has another form. `ValueError` as below."""
     return known_template(given[len(PREFIX) :]).source if given.startswith(PREFIX) else None
 

@@ -105,9 +105,9 @@ def template_of(arguments: argparse.Namespace) -> str | None:
     source = arguments.chat_template_file
     if source is None:
         return None
-    from ..chat.known import source_of  # not at the top, as in `_parsed`
+    from ..chat.known import known_source  # not at the top, as in `_parsed`
 
-    if (known := source_of(source)) is not None:
+    if (known := known_source(source)) is not None:
         return known
     try:
         return read_file(source).decode("utf-8")

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..chat.known import source_of
+from ..chat.known import known_source
 from ..chat.lexer import MOST_SOURCE
 from ..errors import ChatError, GGUFError, printable
 from ..extras import NotInstalledError
@@ -63,7 +63,7 @@ def template_text(template: TextOrPath) -> str:
         what = printable(os.fspath(template))
         with open(template, "rb") as file:
             template = file.read(MOST_SOURCE + 1)
-    if isinstance(template, str) and (known := source_of(template)) is not None:
+    if isinstance(template, str) and (known := known_source(template)) is not None:
         return known
     data = template.encode() if isinstance(template, str) else bytes(memoryview(template))
     if len(data) > MOST_SOURCE:
