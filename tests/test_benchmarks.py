@@ -243,6 +243,7 @@ class Threaded:
 
 def test_threads_are_measured_where_methods_take_them(gpt2: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scaling, "our_tokenizer", lambda case, engine: Threaded())
+    monkeypatch.setattr(scaling, "ROUNDS", 2)  # each starts three processes
     left_out: dict[str, str] = {}
     text = texts.Text("text", "here", TEXT)
     figures, rows = scaling.scaling(gpt2, [(text, text)], "auto", 2, left_out)
