@@ -388,6 +388,7 @@ def test_table_of_manuals_has_the_columns_of_today(folder: Path) -> None:
 
 @pytest.mark.parametrize("example", [BY_SERVER, CHATS_BY_SERVER], ids=named)
 def test_no_server_listens(example: Example, folder: Path) -> None:
+    prepare(example, folder)
     ran = run(example.text, folder)
     assert ran.returncode == 2
     assert "127.0.0.1:8080" in ran.stderr
