@@ -468,7 +468,12 @@ def train_unigram() -> tokenizers.Tokenizer:
     tok.post_processor = tokenizers.processors.TemplateProcessing(
         single="$A </s>", special_tokens=[("</s>", 1)]
     )
-    return tok
+    document = json.loads(tok.to_str())
+    for each in document["model"][
+        "vocab"
+    ]:  # scores whose sums are exact: no rounding decides between equal paths
+        each[1] = round(each[1] * 1024) / 1024
+    return tokenizers.Tokenizer.from_str(json.dumps(document))
 
 
 def train_word_pieces() -> tokenizers.Tokenizer:
@@ -519,6 +524,16 @@ def test_files_that_the_library_trained(
     tok = loaded(imported.metadata, tmp_path)
     texts = [text for text in TEXTS if text == text.rstrip()]
     assert [text for text in texts if tok.encode(text) != library.encode(text).ids] == []
+
+
+def test_scores_with_more_digits_than_a_gguf_has_are_told(tmp_path: Path) -> None:
+    document = json.loads(train_unigram().to_str())
+    document["model"]["vocab"][5][1] -= 1e-12
+    (tmp_path / "tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
+    imported = import_file(str(tmp_path / "tokenizer.json"))
+    assert [(limit.name, limit.number) for limit in imported.limits if "score" in limit.name] == [
+        ("rounded_scores", 1)
+    ]
 
 
 METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}

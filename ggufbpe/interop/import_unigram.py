@@ -7,6 +7,7 @@ convert_hf_to_gguf.py takes the rules for spaces from other settings; here they 
 
 from __future__ import annotations
 
+import operator
 from array import array
 from base64 import b64decode
 from collections.abc import Iterator
@@ -36,13 +37,19 @@ def import_unigram(read: HFDocument) -> tuple[dict[str, Any], list[Limit]]:
         types[index] = kind
     for index, score in read.config.written_scores(size).items():
         scores[index] = score
+    single = array("f", scores).tolist()
     told: list[Limit] = []
+    rounded = sum(map(operator.ne, single, scores))
+    if rounded:
+        told.append(
+            Limit("rounded_scores", "a GGUF has scores in single precision; these have more digits", rounded)
+        )
     if not {TokenType.UNUSED, TokenType.BYTE}.isdisjoint(types) and not read.config.section:
         told.append(Limit("unused_tokens", "llama.cpp finds unused tokens in texts by their scores", 1))
     charsmap, removes, puts = _normalization(read, told)
     keys: dict[str, Any] = {
         _K.TOKEN_TYPE: types,
-        _K.SCORES: array("f", scores).tolist(),
+        _K.SCORES: single,
         _K.ADD_PREFIX: puts,
         _K.REMOVE_EXTRA_WS: removes,
     }
