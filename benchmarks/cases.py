@@ -34,6 +34,7 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "llama-2": ("llama-spm", None),
     "bge": ("bert-bge", None),
     "nomic": ("nomic-bert-moe", None),
+    "t5": ("t5", None),
     "rwkv-world": ("", None),
 }
 RWKV_WORDS = "rwkv_vocab_v20230424.txt"  # of the package pyrwkv-tokenizer

@@ -52,8 +52,12 @@ OWN_GOALS: dict[tuple[str, str, str], Goal] = {
     ("llama-2", LATER, "gigatoken"): Goal(1, None),
     ("bge", FIRST, "nanotoken"): Goal(1, 2),
     ("bge", LATER, "nanotoken"): Goal(1, None),
-    **{("nomic", FIRST, peer): Goal(1.5, 5) for peer in ("sentencepiece", "tokie", "HF tokenizers 1.0")},
-    **{("nomic", LATER, peer): Goal(1.5, 5) for peer in ("sentencepiece", "tokie", "HF tokenizers 1.0")},
+    **{
+        (unigram, which, peer): Goal(1.5, 5)
+        for unigram in ("nomic", "t5")
+        for which in (FIRST, LATER)
+        for peer in ("sentencepiece", "tokie", "HF tokenizers 1.0")
+    },
     ("rwkv-world", FIRST, "pyrwkv-tokenizer"): Goal(2, 5),
     ("rwkv-world", LATER, "pyrwkv-tokenizer"): Goal(2, 5),
 }

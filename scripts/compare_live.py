@@ -79,6 +79,7 @@ REAL = [
         "llama-bpe",
     ),
     *("mpt", "qwen2", "qwen35", "refact", "starcoder"),
+    *("t5", "umt5"),
 ]
 BATCH = 16_000  # enough to be divided among threads
 BATCH_THREADS = 2

@@ -4,10 +4,10 @@
 
 `NEWER` is the state that is followed. Its library comes in a wheel, runs in process, and nothing is compiled.
 `OLDER` is the second opinion, and has the commands `llama-tokenize` and `llama-server`: the source distribution of one
-release of llama-cpp-python carries it whole, with real vocabularies and upstream's own test cases. Only the package
-tokenizers 1.0, which must read the files that `export` writes, comes from elsewhere. Existing files stay; interrupted
-steps start again, since every step works under a temporary name and renames at the end. The folder is `.cache/` of the
-repository, or $GGUFBPE_CACHE.
+release of llama-cpp-python carries it whole, with real vocabularies and upstream's own test cases. From elsewhere come
+only the package tokenizers 1.0, which must read the files that `export` writes, and the tokenizer.json of T5 and umT5,
+which stable-diffusion.cpp has in its source. Existing files stay; interrupted steps start again, since every step works
+under a temporary name and renames at the end. The folder is `.cache/` of the repository, or $GGUFBPE_CACHE.
 
 `Oracle` asks either state through its C functions, in a child process (ggufbpe/oracles/llama_cpp.py).
 
@@ -32,6 +32,8 @@ from pathlib import Path
 from typing import Any
 
 from ggufbpe import LLAMA_CPP
+from ggufbpe.interop.import_files import import_file
+from ggufbpe.interop.imported import pack
 from ggufbpe.oracles.llama_cpp import Crash as Crash
 from ggufbpe.oracles.llama_cpp import LlamaCpp
 from ggufbpe.oracles.llama_cpp import LoadError as LoadError
@@ -51,6 +53,11 @@ NOT_IN_OLDER = ("k2-horizon", "mmbert", "plamo3")  # pre-tokenizers, and a model
 DISTRIBUTION = "llama-cpp-python"
 VERSION = "0.3.36"
 SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
+# Tokenizers of unigram models as they were published: arrays of bytes in these files of stable-diffusion.cpp.
+T5_DISTRIBUTION = "stable-diffusion-cpp-python"
+T5_VERSION = "0.4.7"
+T5_SHA256 = "998d1957260dd5ae4e18a8acc0c14b0a8757aaa9f96515197b6d5bbf46df9282"
+T5 = {"t5": "clip_t5.hpp", "umt5": "umt5.hpp"}
 
 ROOT = Path(__file__).resolve().parent.parent
 TOKENIZERS_1 = "1.0.0rc3"  # of the package tokenizers, beside the 0.x that is installed
@@ -80,11 +87,21 @@ def vocabulary(name: str) -> Path:
 
     Raises `NotPreparedError` if it is not in the cache.
     """
+    if name in T5:
+        return published_tokenizer(name).with_name(f"{name}.gguf")
     path = cache_directory() / "vocabs" / f"ggml-vocab-{name}.gguf"
     if not path.is_file():
         raise NotPreparedError(
             f"no vocabulary {path}: `python scripts/reference.py prepare --vocabs` gets all of them"
         )
+    return path
+
+
+def published_tokenizer(name: str) -> Path:
+    """The tokenizer.json of "t5" or "umt5" as it was published. Raises `NotPreparedError` if it is not in the cache."""
+    path = _t5() / name / "tokenizer.json"
+    if not path.is_file():
+        raise NotPreparedError(f"no {path}: `python scripts/reference.py prepare --t5` gets it")
     return path
 
 
@@ -119,6 +136,10 @@ def _newer() -> Path:
     return cache_directory() / f"{NEWER_DISTRIBUTION}-{NEWER_VERSION}"
 
 
+def _t5() -> Path:
+    return cache_directory() / f"{T5_DISTRIBUTION}-{T5_VERSION}"
+
+
 def _older() -> Path:
     """The folder built from the older state: programs, and the shared libraries beside them."""
     return cache_directory() / f"llama.cpp-{OLDER}"
@@ -148,7 +169,12 @@ def library_is_installed() -> bool:
 
 
 def prepare(
-    vocabs: bool = True, newer: bool = True, older: bool = True, package: bool = True, tokenizers: bool = True
+    vocabs: bool = True,
+    t5: bool = True,
+    newer: bool = True,
+    older: bool = True,
+    package: bool = True,
+    tokenizers: bool = True,
 ) -> None:
     """Get what is missing, and print each step."""
     cache_directory().mkdir(parents=True, exist_ok=True)
@@ -160,6 +186,8 @@ def prepare(
         _install_aside(f"{NEWER_DISTRIBUTION}=={NEWER_VERSION}{hashes}", _newer())
     if vocabs:
         _prepare_vocabularies()
+    if t5:
+        _prepare_t5()
     if older or package:
         _prepare_older()
     if package:
@@ -176,6 +204,30 @@ def _prepare_vocabularies() -> None:
         _say(f"vocabularies: extracting to {target}")
         _extract(archive, folder, _SOURCE + "models/ggml-vocab-", flat=True)
         folder.rename(target)
+
+
+def _prepare_t5() -> None:
+    """The files as published, and each imported as a GGUF beside it."""
+    if _t5().is_dir():
+        _say(f"T5: {_t5()} is there")
+        return
+    with _partial("t5") as folder:
+        _say(f"T5: fetching {T5_DISTRIBUTION} {T5_VERSION}, about 20 MB")
+        folder.mkdir()
+        archive = _download(T5_DISTRIBUTION, T5_VERSION, T5_SHA256, folder)
+        prefix = f"{archive.name.removesuffix('.tar.gz')}/vendor/stable-diffusion.cpp/src/tokenizers/vocab/"
+        _extract(archive, folder / "source", prefix)
+        archive.unlink()
+        for name, file in T5.items():
+            (folder / name).mkdir()
+            source = (folder / "source" / file).read_text(encoding="ascii")
+            (_, numbers) = source.split(f"{name}_tokenizer_json_str[] = {{")
+            numbers = numbers[: numbers.index("}")].replace("0x", "").replace(",", "")
+            path = folder / name / "tokenizer.json"
+            path.write_bytes(bytes.fromhex(numbers))
+            path.with_name(f"{name}.gguf").write_bytes(pack(import_file(str(path)).metadata))
+        shutil.rmtree(folder / "source")
+        folder.rename(_t5())
 
 
 def _install_aside(requirement: str, target: Path) -> None:
@@ -268,10 +320,16 @@ def _source_distribution() -> Path:
     with _partial("download") as folder:
         _say(f"source: fetching {DISTRIBUTION} {VERSION}, about 75 MB")
         folder.mkdir()
-        options = ["--no-deps", "--no-binary", DISTRIBUTION, "--dest", str(folder)]
-        _pip("download", options, f"{DISTRIBUTION}=={VERSION} --hash=sha256:{SHA256}")
-        (folder / _ARCHIVE).replace(target)
+        _download(DISTRIBUTION, VERSION, SHA256, folder).replace(target)
     return target
+
+
+def _download(distribution: str, version: str, digest: str, folder: Path) -> Path:
+    """A source distribution, in an empty folder."""
+    options = ["--no-deps", "--no-binary", distribution, "--dest", str(folder)]
+    _pip("download", options, f"{distribution}=={version} --hash=sha256:{digest}")
+    [archive] = folder.iterdir()
+    return archive
 
 
 _PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
@@ -475,6 +533,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     preparing = commands.add_parser("prepare", help="get what is missing; without options, all parts")
     preparing.add_argument("--vocabs", action="store_true", help="real vocabularies with their test cases")
+    preparing.add_argument("--t5", action="store_true", help="the tokenizers of T5 and umT5")
     preparing.add_argument("--newer", action="store_true", help=f"the library of {NEWER}, from its wheel")
     preparing.add_argument("--older", action="store_true", help=f"library and programs of {OLDER}, compiled")
     preparing.add_argument(
@@ -490,6 +549,7 @@ def main() -> int:
     arguments = parser.parse_args()
     parts = {
         "vocabs": arguments.vocabs,
+        "t5": arguments.t5,
         "newer": arguments.newer,
         "older": arguments.older,
         "package": arguments.package,

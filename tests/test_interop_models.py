@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import sentencepiece
 import tokenizers
-from conftest import ROOT, UNIGRAM, missing
+from conftest import ROOT, UNIGRAM, missing, prepared
 from exporting import FIXTURES, asked_of_version_1, differing, ids_or_none, names, real, sample, tokenizer
-from reference import NotPreparedError, Oracle
+from reference import T5, NotPreparedError, Oracle, published_tokenizer, vocabulary
 from sentencepiece import sentencepiece_model_pb2 as protocol
 from test_import import mutations
 
@@ -87,6 +87,14 @@ def is_repetitive(vocabulary: Vocabulary, text: str) -> bool:
     return any(a == b for a, b in pairwise(text))
 
 
+def has_spaces_at_an_end(vocabulary: Vocabulary, text: str) -> bool:
+    """At the end of a part between control tokens; charsmaps make spaces of invisible characters, too."""
+    found = zip(vocabulary.tokens, vocabulary.attributes)
+    control = "|".join(re.escape(token) for token, kind in found if kind & CONTROL)
+    last = [part[-1] for part in re.split(control, text) if part]
+    return any(not each.isprintable() or each in " \ufffd\u2581" for each in last)
+
+
 # Which texts may get other ids by each limit; of those that are not here, any.
 SPOKEN_OF: dict[str, Callable[[Vocabulary, str], bool]] = {
     "newer_unicode": has_class("-"),
@@ -99,6 +107,8 @@ SPOKEN_OF: dict[str, Callable[[Vocabulary, str], bool]] = {
     "charsmap_by_graphemes": lambda _, text: (
         "\r\n" in text or any(unicodedata.category(c)[0] in "MC" for c in text)
     ),
+    "spaces_at_the_end": has_spaces_at_an_end,
+    "unused_tokens": lambda _, text: "[PAD" in text,
     "scores_of_unused_tokens": lambda _, text: "[PAD" in text,
     "bytes_without_tokens": lambda _, text: False,  # there are no ids in llama.cpp
     "order_of_equal_scores": is_repetitive,
@@ -534,6 +544,39 @@ def test_scores_with_more_digits_than_a_gguf_has_are_told(tmp_path: Path) -> Non
     assert [(limit.name, limit.number) for limit in imported.limits if "score" in limit.name] == [
         ("rounded_scores", 1)
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "limits"),
+    [
+        ("t5", {"charsmap_by_graphemes", "control_tokens_in_text", "spaces_at_the_end"}),
+        ("umt5", {"control_tokens_in_text", "spaces_at_the_end", "unused_tokens"}),
+    ],
+)
+def test_unigram_models_as_published(name: str, limits: set[str]) -> None:
+    """umT5 has two pieces without text."""
+    path = prepared(published_tokenizer, name)
+    imported = import_file(str(path))
+    assert names(imported.limits) == limits
+    assert pack(imported.metadata) == vocabulary(name).read_bytes()
+    tok = tokenizer(vocabulary(name))
+    library = check.hugging_face(path.read_bytes())
+    different = [
+        text
+        for text, *_ in differing(tok, library, sample(tok, 300))
+        if not any(SPOKEN_OF[limit](tok.vocabulary, text) for limit in {*limits, "escaped_spaces"})
+    ]
+    assert different == []
+
+
+@pytest.mark.parametrize("name", T5)
+def test_llama_cpp_gives_the_ids_of_published_unigram_models(name: str) -> None:
+    tok = tokenizer(prepared(vocabulary, name))
+    texts = sample(tok, 150)
+    with Oracle(vocabulary(name)) as oracle:
+        for flags in ((True, True), (False, False)):
+            found = oracle.tokenize([text.encode() for text in texts], *flags)
+            assert found == tok.encode_batch(texts, add_special=flags[0], parse_special=flags[1])
 
 
 METASPACE = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}

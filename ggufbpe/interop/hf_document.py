@@ -46,9 +46,13 @@ class HFDocument:
         scores = [float(score) for _, score in self.model["vocab"]]
         return scores + [0.0] * (len(self.tokens) - len(scores))
 
-    def _vocab(self) -> dict[str, int]:
+    def _vocab(self) -> Iterator[tuple[str, int]]:
+        """Texts and their ids. An empty one is in no text (umT5 has two of them) and leaves its id without a token."""
         vocab = self.model["vocab"]
-        return vocab if isinstance(vocab, dict) else {text: token for token, (text, _) in enumerate(vocab)}
+        if isinstance(vocab, dict):
+            yield from vocab.items()
+        else:
+            yield from ((text, token) for token, (text, _) in enumerate(vocab) if text)
 
     def special_ids(self, ends: dict[str, int]) -> dict[str, int]:
         """The special ids, by GGUF key, from `ends` and from the tokens' names."""
@@ -65,7 +69,7 @@ class HFDocument:
         """Tokens and their types by id; an id without a token is unused, as in convert_hf_to_gguf.py."""
         by_id: dict[int, str] = {}
         for text, index in (
-            *self._vocab().items(),
+            *self._vocab(),
             *((token["content"], token["id"]) for token in self.added),
         ):
             if by_id.setdefault(index, text) != text:
@@ -74,7 +78,7 @@ class HFDocument:
                 )
         if not by_id:
             raise NotImportableError("the file has no tokens")
-        size = max(by_id) + 1
+        size = max(max(by_id) + 1, len(self.model["vocab"]) if isinstance(self.model["vocab"], list) else 0)
         if size > 2 * len(by_id) + 100_000:
             raise NotImportableError(f"the file has {len(by_id)} tokens and ids up to {size - 1}")
         tokens = [by_id.get(index, f"[PAD{index}]") for index in range(size)]
@@ -182,9 +186,9 @@ def _model(document: dict[str, Any]) -> dict[str, Any]:
             raise NotImportableError(
                 "the pieces are not as in a tokenizer.json: each has a text and a finite score"
             )
-        counts = Counter(piece[0] for piece in vocab)
-        if len(counts) < len(vocab):
-            twice = next(text for text, count in counts.items() if count > 1)
+        counts = Counter(piece[0] for piece in vocab if piece[0])
+        twice = next((text for text, count in counts.items() if count > 1), None)
+        if twice is not None:
             raise NotImportableError(f"two ids have the token {printable(twice)}, on which llama.cpp aborts")
     elif not all(type(index) is int and index >= 0 for index in vocab.values()):
         raise NotImportableError("the ids of the vocabulary are not all numbers from 0 up")
