@@ -5,7 +5,7 @@ file.gguf -> vocab/ -> [this file] -> ids
 text -> pipeline.py, or in one go kernel/ -> ids
 ids -> detokenize.py -> text
 
-It is a little longer than files should be: one class, whose methods are what users know, with what they must know.
+Longer than most files here: it is one class, and its docstrings are what users read.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class Tokenizer(VocabularyFacts, ChatMethods):
     >>> tok.decode([15496, 995])                                    # doctest: +SKIP
     'Hello world'
 
-    Nothing in it changes but caches, so one object serves many threads; it can be copied, and be pickled. A
-    pickle has what makes the tokenizer and not where it comes from: tokenizers that are the same have the same
-    pickle, whatever else their files hold, and out of it `vocabulary.path` and the names of the model are empty.
+    Immutable but for its caches, so one object serves many threads. It can be copied and pickled. A pickle holds
+    the tokenizer and not where it came from: equal tokenizers have equal pickles, whatever else their files
+    contain, and in an unpickled one `vocabulary.path` and `name` are empty.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class Tokenizer(VocabularyFacts, ChatMethods):
             raise ValueError(f"engine must be 'auto', 'native' or 'reference', not {engine!r}")
         if engine == "native" and native is None:
             raise RuntimeError(
-                f"the native engine cannot be had: {why_not_native}; install ggufbpe again with a C++ compiler at "
-                "hand (pip install --force-reinstall --no-deps ggufbpe), or use engine='reference'"
+                f"the native engine is not available: {why_not_native}; install ggufbpe again where there is a C++ "
+                "compiler (pip install --force-reinstall --no-deps ggufbpe), or use engine='reference'"
             )
         self._engine: Engine = engine
         self._cache_bytes = _checked_cache_bytes(cache_bytes)
@@ -87,26 +87,24 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         overrides: Overrides | None = None,
         cache_bytes: int = CACHE_BYTES,
     ) -> Tokenizer:
-        """The tokenizer in a GGUF file; nothing but its metadata is read, and the file is closed again.
+        """Open the tokenizer of a GGUF file. Reads only the metadata, and closes the file again.
 
-        `path` is that of the file, or a model's name: "ollama:gemma3", "hf:OWNER/REPO:Q4_K_M" and what else
-        docs/names.md has. A path that exists always wins. `ggufbpe.locate` says which file a name means.
+        `path` is a file's path or a model's name: "ollama:gemma3", "hf:OWNER/REPO:Q4_K_M" and the other forms in
+        docs/names.md. An existing path always wins. `ggufbpe.locate` tells which file a name stands for.
 
-        `engine` says what makes the ids: "native" the compiled engine, "reference" the one in plain Python, "auto"
-        the compiled one where it is installed. Both give the same ids; `tok.engine` says which one it is.
+        `engine` chooses what computes the ids: "native" is the compiled engine, "reference" the one in plain Python,
+        and "auto" the compiled one if it is installed. Both give the same ids; `tok.engine` tells which one runs.
 
-        `overrides` are values for keys of the file, in place of those that it has, if any; None takes a key away.
-        They are Python's values, and what may not stand in a file may not be overridden:
-        `{"tokenizer.ggml.pre": "llama-bpe", "tokenizer.ggml.bos_token_id": None}`.
+        `overrides` replace or add metadata keys; None removes one. Values are plain Python values of a type that the
+        key may have: `{"tokenizer.ggml.pre": "llama-bpe", "tokenizer.ggml.bos_token_id": None}`.
 
-        `cache_bytes` is the most that the words encoded before may take, a megabyte or more; what was not used
-        lately is forgotten first. The reference engine counts words in place of bytes, 256 bytes for one.
+        `cache_bytes` limits the cache of encoded words, at least 1 MiB; the least recently used are evicted first.
+        The reference engine counts words instead, 256 bytes each.
 
-        Raises a `GGUFError` that says what is wrong, where, and what to do; `UnsupportedTokenizerError` for
-        tokenizers that ggufbpe does not read; `OSError` where the file cannot be opened, `ModelNameError` where a
-        name means no model, or several. Warns
-        (`GGUFWarning`) where llama.cpp does, and of a pre-tokenizer that is "default" or cuts the model's tokens.
-        `RuntimeError` for engine="native" where it is not installed.
+        Raises a `GGUFError` that says what is wrong, where, and what to do: `UnsupportedTokenizerError` for a kind of
+        tokenizer that ggufbpe does not read, `ModelNameError` if a name matches no model or several. `OSError` if the
+        file cannot be opened, `RuntimeError` for engine="native" where it is not installed. Warns (`GGUFWarning`)
+        where llama.cpp does, and about a pre-tokenizer that is "default" or that cuts the model's own tokens apart.
         """
         cache_bytes = _checked_cache_bytes(cache_bytes)
         model = locate(path)
@@ -115,15 +113,15 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         return _made(cls, vocabulary, metadata, engine, cache_bytes, model.name)
 
     def with_overrides(self, overrides: Overrides) -> Tokenizer:
-        """A tokenizer of the same file with other values for some keys: see `from_gguf`. The rest is shared.
+        """A tokenizer of the same file with some keys overridden, as in `from_gguf`; everything else is shared.
 
         >>> tok.with_overrides({"tokenizer.ggml.add_bos_token": False})      # doctest: +SKIP
 
-        `ValueError` where the tokenizer was not opened from a file but made of a `Vocabulary`.
+        Raises `ValueError` if the tokenizer was made from a `Vocabulary` rather than opened from a file.
         """
         if self._metadata is None:
             raise ValueError(
-                "this tokenizer was made of a Vocabulary, which has no keys to override; change it by its _replace"
+                "this tokenizer was made from a Vocabulary, which has no keys to override; use its _replace"
             )
         vocabulary, metadata = load_from(Metadata(self._metadata, overrides))
         warn_of(vocabulary)
@@ -131,11 +129,10 @@ class Tokenizer(VocabularyFacts, ChatMethods):
 
     @contextmanager
     def gguf_file(self) -> Iterator[str]:
-        """The path of a GGUF with this tokenizer, for other programs to open; a context manager.
+        """A context manager that gives the path of a GGUF with this tokenizer, for other programs to open.
 
-        Its own file; where keys are overridden, or it is far away, one of its metadata alone, which is there until the
-        end of the block.
-        "" where it was made of a `Vocabulary` that comes from no file.
+        That is its own file. If keys are overridden or the file is remote, it is a temporary file of the metadata
+        alone, deleted at the end of the block. "" if the tokenizer was made from a `Vocabulary` that has no file.
 
         >>> with tok.gguf_file() as path:                                    # doctest: +SKIP
         ...     subprocess.run(["llama-tokenize", "-m", path, "-p", "Hello"])
@@ -153,10 +150,10 @@ class Tokenizer(VocabularyFacts, ChatMethods):
             yield copy
 
     def release_memory(self) -> None:
-        """Forget the words that were encoded before, and give the memory that they took back to the system.
+        """Empty the cache of encoded words and return its memory to the system.
 
-        Nothing else changes: the next text is encoded as the first one was. What the process keeps for other
-        tokenizers to come is given back, too.
+        Ids stay the same; the next text is encoded as slowly as the first one was. Memory that the process keeps
+        for future tokenizers is returned, too.
         """
         if self._made_encoder is not None:
             self._made_encoder.release_memory()
@@ -167,12 +164,12 @@ class Tokenizer(VocabularyFacts, ChatMethods):
 
     @property
     def name(self) -> str:
-        """What it was opened by, in full: a path, or a name such as "ollama:gemma3:latest"; "" if by none."""
+        """What the tokenizer was opened by: a path, or a full name such as "ollama:gemma3:latest"; else ""."""
         return self._name or self.vocabulary.path
 
     @property
     def engine(self) -> Literal["native", "reference"]:
-        """What makes the ids: "native" or "reference"."""
+        """The engine that computes the ids: "native" or "reference"."""
         return "reference" if self._engine == "reference" or native is None else "native"
 
     # ---- encoding -------------------------------------------------------------------------------
@@ -182,11 +179,11 @@ class Tokenizer(VocabularyFacts, ChatMethods):
     ) -> list[int]:
         """The ids of `text`, as the function llama_tokenize gives them.
 
-        `add_special` adds BOS and EOS where the model wants them. The command llama-tokenize, and `ggufbpe
-        tokenize`, pass `tok.add_bos` for it: of a model that adds EOS and no BOS they leave out EOS.
-        `parse_special` takes the text of control tokens for these tokens. Bytes need not be UTF-8: each that
-        cannot be decoded counts as U+FFFD. A `str` with lone surrogates is a `ValueError`, for no UTF-8 writes it.
-        `continues` says that the text goes on where another one ended (`cut`), so that no space is put before it.
+        `add_special` adds BOS and EOS where the model wants them. (The command llama-tokenize, and so `ggufbpe
+        tokenize`, passes `tok.add_bos` here: a model that adds EOS but no BOS gets no EOS from it.)
+        `parse_special` recognizes control tokens in the text. Bytes need not be UTF-8: each undecodable byte counts
+        as U+FFFD. A `str` with a lone surrogate raises `ValueError`, because UTF-8 cannot encode it. `continues`
+        means that the text follows one that was cut off (see `cut`), so no space is put before it.
 
         Source: src/llama-vocab.cpp, llama_vocab::impl::tokenize (llama_tokenize).
         """
@@ -209,9 +206,9 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         threads: int = 1,
         continues: bool = False,
     ) -> npt.NDArray[np.int32]:
-        """The same as an array of int32, shape (number of tokens,), which the native engine gives without a copy.
+        """The same as an int32 array of shape (number of tokens,), without a copy in the native engine.
 
-        A long text is shared out among `threads` threads (native engine), with the same ids.
+        The native engine divides a long text among `threads` threads; the ids are the same.
         """
         numpy = _numpy()
         _check_threads(threads)
@@ -237,12 +234,12 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         continues: bool = False,
         unit: Unit = "bytes",
     ) -> tuple[list[int], list[tuple[int, int]]]:
-        """The ids, and for each the (start, end) of what it stands for, in bytes of the UTF-8 of `text`.
+        """The ids, and for each token its span (start, end) in the UTF-8 bytes of `text`.
 
-        `text_bytes[start:end]` is the token's own text unless the text was changed on the way. BOS and EOS
-        have empty spans at the ends. Tokens that share one byte sequence that is not UTF-8, or one escaped
-        space, have the span of all of it. With `unit="characters"`, offsets count characters, as those of a `str`;
-        a token that is a part of one has all of it, and each byte that is not UTF-8 is one.
+        `text_bytes[start:end]` is what the token stands for, before any normalization. BOS and EOS have empty spans
+        at the ends. Tokens that share one invalid byte sequence, or one escaped space, all have its whole span.
+        With `unit="characters"`, offsets count the characters of a `str`: a token that is part of a character has
+        the whole character, and each undecodable byte counts as one.
         """
         _check_unit(unit)
         found = self._with_offsets(text, add_special, parse_special, continues, as_buffers=False)
@@ -252,9 +249,9 @@ class Tokenizer(VocabularyFacts, ChatMethods):
     def encode_with_offsets_to_numpy(
         self, text: Text, *, add_special: bool = True, parse_special: bool = True, unit: Unit = "bytes"
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-        """The same as arrays: ids, shape (number of tokens,), and offsets, shape (number of tokens, 2).
+        """The same as arrays: ids of shape (number of tokens,), and offsets of shape (number of tokens, 2).
 
-        The native engine takes a fraction of the time and of the memory for them that lists take.
+        With the native engine, these take a fraction of the time and memory of lists.
         """
         _check_unit(unit)
         numpy = _numpy()
@@ -280,7 +277,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         parse_special: bool = True,
         threads: int | None = None,
     ) -> list[list[int]]:
-        """The ids of each text, on `threads` threads (native engine); None is one for each processor."""
+        """The ids of each text, computed on `threads` threads (native engine); None means one per processor."""
         lists: list[list[int]] = self._batch(texts, add_special, parse_special, threads, as_arrays=False)
         return lists
 
@@ -292,11 +289,11 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         parse_special: bool = True,
         threads: int | None = None,
     ) -> list[npt.NDArray[np.int32]]:
-        """The same as arrays, as `encode_to_numpy` gives them: half of the memory of lists (native engine).
+        """The same as int32 arrays, which take half the memory of lists (native engine).
 
-        From some thousand characters a text they are faster, too, up to one and a half times.
+        For texts of a few thousand characters and more they are also up to 1.5 times as fast.
         """
-        _numpy()  # where it is missing, that is better said here than in the middle
+        _numpy()  # if it is missing, fail before any work is done
         arrays: list[npt.NDArray[np.int32]] = self._batch(
             texts, add_special, parse_special, threads, as_arrays=True
         )
@@ -311,7 +308,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         threads: int = 1,
         continues: bool = False,
     ) -> int:
-        """The number of ids that `encode` would give, without making them; `threads` as in `encode_to_numpy`."""
+        """The number of ids that `encode` would give, without storing them; `threads` as in `encode_to_numpy`."""
         _check_threads(threads)
         encoder = self._encoder
         if encoder is None:
@@ -322,9 +319,9 @@ class Tokenizer(VocabularyFacts, ChatMethods):
             raise self._surrogate_error([text]) from None
 
     def words(self, text: Text) -> list[str]:
-        """The pieces into which the pre-tokenizer cuts `text`, all of it taken as plain text.
+        """The words into which the pre-tokenizer cuts `text`; special tokens are not recognized.
 
-        As merging sees them but for the byte-level alphabet: where the model escapes spaces, they are U+2581.
+        Words are as merging sees them, but not in the byte-level alphabet; models that escape spaces have U+2581.
         """
         encoder = self._encoder
         try:
@@ -334,7 +331,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         return self.pipeline.words(text) if found is None else found
 
     def count_words(self, text: Text) -> int:
-        """How many `words` there are, without making them."""
+        """The number of `words`, without storing them."""
         encoder = self._encoder
         try:
             found = None if encoder is None else encoder.count_words(text)
@@ -343,19 +340,19 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         return len(self.words(text)) if found is None else found
 
     def cut(self, data: bytes, start: int) -> int:
-        """The first place at or behind `start`, but not the beginning, where a text may be cut without a change of ids.
+        """The first position from `start` on, other than 0, where `data` can be cut without changing any id.
 
-        What is behind is encoded with `continues`. Characters must end there, and special tokens are not looked at. The
-        length of `data` where there is no place: as for UGM, for byte pair encoding, whose texts are cut where its
-        pre-tokenizer lets them be (`pipeline/blocks.py`), and in the reference engine.
+        The second part must be encoded with `continues=True`. Only ends of characters count, and special tokens are
+        not considered. Returns `len(data)` if there is no such position, which is always so for UGM, for byte pair
+        encoding (`pipeline/blocks.py` cuts its texts where the pre-tokenizer allows), and in the reference engine.
         """
         encoder = self._encoder
         return len(data) if encoder is None else encoder.cut(data, start)
 
     def trace(self, text: Text, *, add_special: bool = True, parse_special: bool = True) -> Trace:
-        """The way of `text` through the steps: fragments, words, merges and tokens, as plain data classes.
+        """Every step from `text` to its ids: fragments, words, merges and tokens, as plain data classes.
 
-        `tok.trace(text).ids` are those of `encode`. What the parts are is in ggufbpe/trace/trace.py.
+        `tok.trace(text).ids` equals `tok.encode(text)`. ggufbpe/trace/trace.py describes the classes.
         """
         with making:
             from .trace.trace import trace
@@ -366,10 +363,10 @@ class Tokenizer(VocabularyFacts, ChatMethods):
     def decode(
         self, ids: Iterable[int], *, remove_special: bool = False, unparse_special: bool = False
     ) -> str:
-        """The text of `ids`; bytes that are not UTF-8, such as a part of a character, become U+FFFD.
+        """The text of `ids`. Invalid UTF-8, such as part of a character, becomes U+FFFD.
 
-        `remove_special` leaves out the BOS and EOS that `encode` adds; `unparse_special` shows control tokens
-        as their text. `ValueError` for ids out of range, `TypeError` for what is no integer.
+        `remove_special` leaves out the BOS and EOS that `encode` adds; `unparse_special` writes control tokens as
+        text. Raises `ValueError` for an id out of range, `TypeError` for anything but integers.
         """
         data = self.decode_bytes(ids, remove_special=remove_special, unparse_special=unparse_special)
         return data.decode("utf-8", "replace")
@@ -381,18 +378,18 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         return detokenize(self.vocabulary, self._pieces[unparse_special], token_ids(ids), remove_special)
 
     def decode_stream(self, *, remove_special: bool = False, unparse_special: bool = False) -> DecodeStream:
-        """A stream that takes ids one by one and gives text as soon as it is certain."""
+        """A decoder that takes ids one by one and returns text as soon as it is certain."""
         return DecodeStream(self.vocabulary, self._pieces[unparse_special], remove_special)
 
     def token_to_piece(self, token: int, *, special: bool = True) -> bytes:
-        """The bytes of one token: exactly llama_token_to_piece. Without `special`, control tokens are empty."""
+        """The bytes of one token, exactly as llama_token_to_piece; empty for control tokens if not `special`."""
         return self._pieces[special][operator.index(token)]
 
     # ---- the vocabulary -------------------------------------------------------------------------
 
     @made_once
     def nl_id(self) -> int | None:
-        """The first id of a line break; None where the vocabulary has none."""
+        """The id that llama.cpp takes for a line break; None if the vocabulary has none."""
         encoder = self._encoder  # llama.cpp asks before it knows special tokens
         made = self.pipeline.plain_ids if encoder is None else encoder.encode_plain
         ids = (token for text in ("\n",) for token in made(text))  # when they are asked for
@@ -407,7 +404,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
 
     @made_once
     def fingerprint(self) -> str:
-        """The SHA-256 of what makes the tokenizer, in hex: one for all files that have the same tokenizer."""
+        """The SHA-256 of the tokenizer in hex, the same for every file with this tokenizer, whatever else it holds."""
         import hashlib
         import pickle
 
@@ -439,7 +436,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
     def _with_offsets(
         self, text: Text, add_special: bool, parse_special: bool, continues: bool = False, *, as_buffers: bool
     ) -> tuple[Any, Any] | None:
-        """What the compiled encoder gives; None where there is none."""
+        """Ids and offsets by the compiled encoder; None if there is none."""
         encoder = self._encoder
         if encoder is None:
             return None
@@ -477,7 +474,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         return [numpy.frombuffer(ids, numpy.int32) for ids in found]
 
     def _surrogate_error(self, texts: Iterable[Text]) -> Exception:
-        """What the steps say of the first text that has a lone surrogate."""
+        """The reference engine's error for the first text with a lone surrogate."""
         try:
             for text in texts:
                 self.pipeline.source(text)
@@ -487,7 +484,7 @@ class Tokenizer(VocabularyFacts, ChatMethods):
 
     @made_once
     def pipeline(self) -> Pipeline:
-        """The steps from text to ids, one by one, in plain Python: what the reference engine runs."""
+        """The reference engine: the steps from text to ids in plain Python."""
         from .pipeline.pipeline import Pipeline
 
         return Pipeline(self.vocabulary, self._cache_bytes)
@@ -504,9 +501,9 @@ class Tokenizer(VocabularyFacts, ChatMethods):
         return Pieces(self.vocabulary, special=False), Pieces(self.vocabulary, special=True)
 
 
-@cache  # an import in the middle takes as long as a short text
+@cache  # even a repeated import statement takes as long as encoding a short text
 def _numpy() -> Any:
-    """numpy, which takes longer to import than all else, and is not needed for lists."""
+    """numpy, imported on first use: it takes longer than everything else, and lists do not need it."""
     with making:
         import numpy
     return numpy

@@ -1,4 +1,4 @@
-"""What a tokenizer says of its vocabulary: attributes that cannot be assigned to, and tokens by id and text.
+"""What a tokenizer tells about its vocabulary: read-only attributes, and tokens by id and text.
 
 vocab/ -> vocabulary -> [this file] -> tokenizer.py
 """
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Fact(Generic[T]):
-    """A read-only attribute that the vocabulary answers: assigning to it is an error."""
+    """A read-only attribute, computed from the vocabulary; assigning to it raises an `AttributeError`."""
 
     def __init__(self, doc: str, read: Callable[[Vocabulary], T], key: str | None = None) -> None:
         self.__doc__ = doc
@@ -44,16 +44,18 @@ class Fact(Generic[T]):
 
 
 def _special_id(name: str, key: str, meaning: str) -> Fact[int | None]:
-    doc = f"The id of the {name.upper()} token ({meaning}); None where there is none."
+    doc = f"The id of the {name.upper()} token ({meaning}); None if there is none."
     return Fact(doc, lambda vocabulary: vocabulary.special_ids[name], key)
 
 
 class VocabularyFacts:
-    """The base of `Tokenizer`: what its vocabulary has, by the names that llama.cpp has for it."""
+    """The base of `Tokenizer`: facts about its vocabulary, under llama.cpp's names."""
 
     _vocabulary: Vocabulary
 
-    vocabulary = Fact("All that was read of the model file, a `Vocabulary`.", lambda vocabulary: vocabulary)
+    vocabulary = Fact(
+        "Everything that was read from the model file, a `Vocabulary`.", lambda vocabulary: vocabulary
+    )
     model = Fact(
         "The kind of tokenizer, `tokenizer.ggml.model`.", lambda vocabulary: vocabulary.model, Key.MODEL
     )
@@ -88,17 +90,17 @@ class VocabularyFacts:
     fim_sep_id = _special_id("fim_sep", Key.FIM_SEP_ID, "fill in the middle: between files")
 
     def token_to_id(self, token: str) -> int | None:
-        """The id of a token by its text as it stands in the file (byte-level: "Ġworld"), None if there is none."""
+        """The id of the token with this text, as written in the file (byte-level: "Ġworld"); None if there is none."""
         if not isinstance(token, str):
             raise TypeError(f"a token is a str, not {type(token).__name__}")
         return self.vocabulary.token_to_id.get(token)
 
     def id_to_token(self, token: int) -> str:
-        """The text of a token as it stands in the file; `token_to_piece` gives what it decodes to."""
+        """The text of a token as written in the file; `token_to_piece` gives what it decodes to."""
         return self.vocabulary.tokens[self._checked(token)]
 
     def token_attributes(self, token: int) -> TokenAttribute:
-        """The attributes that llama.cpp gives the token: llama_token_get_attr."""
+        """The token's attributes, as llama_token_get_attr gives them."""
         return TokenAttribute(self.vocabulary.attributes[self._checked(token)])
 
     def _checked(self, token: int) -> int:
