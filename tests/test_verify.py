@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from conftest import GPT2, RAW_UTF8, ROOT, missing
+from conftest import GPT2, RAW_UTF8, ROOT, UNSPLIT, missing
 from reference import (
     NotPreparedError,
     library_is_installed,
@@ -853,6 +853,31 @@ def test_html_to_standard_output_is_the_page_alone(run: Run) -> None:
     found = run("-m", GPT2, "--against", f"gguf:{GPT2}", "-p", "Hi", "--html", "-")
     assert (found.code, found.err) == (0, "")
     assert found.out.startswith("<!doctype html>") or found.out.startswith("<!DOCTYPE html>")
+
+
+def test_a_text_that_is_the_smallest_is_shown_once(run: Run) -> None:
+    against = ["-m", GPT2, "--against", f"gguf:{UNSPLIT}", "--no-bos"]
+    assert "smallest text" not in run(*against, "-p", "b").out
+    assert "smallest text" in run(*against, "-p", "ab ab").out
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        ("a 123456", "ours a ␣123 456"),
+        ("a b c d e f g h i 123456", "ours … ␣d ␣e ␣f ␣g ␣h ␣i ␣123 456"),
+        ("a 123456 b c d e f g h i", "ours a ␣123 456 ␣b ␣c ␣d ␣e ␣f …"),
+        ("a b c d e f g h i 123456 b c d e f g h i", "ours … ␣d ␣e ␣f ␣g ␣h ␣i ␣123 456 ␣b ␣c ␣d ␣e ␣f …"),
+    ],
+)
+def test_rows_show_whether_there_is_more_of_the_text(
+    text: str, row: str, run: Run, llama3_like: Path, tmp_path: Path
+) -> None:
+    out = run("-m", GPT2, "--against", f"gguf:{llama3_like}", "--no-bos", "-p", text).out
+    assert " ".join(next(line for line in out.splitlines() if "ours" in line).split()) == row
+    page = tmp_path / "report.html"
+    run("-m", GPT2, "--against", f"gguf:{llama3_like}", "--no-bos", "-p", text, "--html", page)
+    assert page.read_text(encoding="utf-8").partition("First text")[2].count("…") == row.count("…")
 
 
 def test_narrow_terminals_get_lines_that_fit(

@@ -17,7 +17,7 @@ from ..wording import counted
 from . import terminal
 from .chat_report_lines import chat_parts
 from .drawing import beside, drawn, indented, piece, styled, uncut
-from .report import all_fixes, by_span, verdict
+from .report import all_fixes, by_span, goes_on, verdict
 
 _SHOWN = 10  # differences printed on a terminal; --json and --html have all
 _TELLING = 100_000  # bytes; for fewer, the time says nothing
@@ -73,7 +73,7 @@ class ReportLines:
             yield f"{counted(result.refused, 'text')} not compared, which {oracle} cannot take"
         own = self._models[0] if self._models else "ggufbpe"
         rows = [
-            ("texts", str(result.texts), counted(result.bytes, "byte")),
+            ("compared", counted(result.texts, "text"), counted(result.bytes, "byte")),
             (own, counted(result.tokens, "token"), rate(result.bytes, result.seconds)),
             (oracle, counted(result.oracle_tokens, "token"), rate(result.bytes, result.oracle_seconds)),
         ]
@@ -94,7 +94,7 @@ class ReportLines:
         yield from self._causes(difference)
         yield beside("   first in ", where(first.text, first.start))
         yield from self._rows(first)
-        if difference.smallest is not None:
+        if difference.smallest is not None and difference.smallest.text.data != first.text.data:
             yield beside("   smallest text: ", _shown_text(difference.smallest.text.data))
             yield from self._rows(difference.smallest)
 
@@ -120,7 +120,9 @@ class ReportLines:
     def _rows(self, example: Example) -> Iterator[RenderableType]:
         """Ours above theirs, each token over its id, in as many blocks as the width requires."""
         room = self._width - 6 - self._label
-        stretches = [_stretch(*sides, room) for sides in by_span(example)]
+        before, rest = goes_on(example)
+        stretches = [_gap(0)] * before + [_stretch(*sides, room) for sides in by_span(example)]
+        stretches += [] if rest is None else [_gap(rest)]
         while stretches:
             used = 0
             block: list[_Stretch] = []
@@ -148,6 +150,13 @@ class _Stretch(NamedTuple):
     ours: Table
     theirs: Table
     width: int  # columns
+
+
+def _gap(start: int) -> _Stretch:
+    """What stands for text whose tokens are not shown."""
+    more = Table.grid()
+    more.add_row("…")
+    return _Stretch(start, False, more, more, len(str(start)))
 
 
 def _stretch(
