@@ -568,6 +568,7 @@ def test_command_writes_to_standard_output(tmp_path: Path, capfdbinary: pytest.C
     ("content", "problem"),
     [
         ("", "is not JSON"),
+        ("GGUF", "is a GGUF already"),
         ("[" * 100_000, "is not JSON"),
         ("[]", "has no JSON object"),
         ("{}", "no model with a vocabulary"),

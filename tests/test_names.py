@@ -773,7 +773,8 @@ def test_the_list_for_people(stores: Path, capsysbinary: pytest.CaptureFixture[b
         ["=", "ollama:gemma3:latest"],
     ]
     assert lines[4][:2] == ["broken", "lmstudio:pub/gemma3@Q4_K_M:"]
-    assert run("models", "nothing", capsysbinary=capsysbinary) == (0, "", "ggufbpe: no model of that name\n")
+    said = "ggufbpe: no model of that name of Ollama, Hugging Face, llama.cpp or LM Studio on this machine\n"
+    assert run("models", "nothing", capsysbinary=capsysbinary) == (0, "", said)
 
 
 def test_folders_that_are_closed_are_said(

@@ -51,7 +51,7 @@ examples:
   ggufbpe explain "Hello world"
   ggufbpe explain -m model.gguf -f prompt.txt --word 12
   ggufbpe explain -m model.gguf -p "Hello world" --why-not Hell
-  ggufbpe explain -m bge.gguf -p "unbelievably" --why-not "##able"
+  ggufbpe explain -m bge.gguf -p "unbelievable" --why-not "##able"
   ggufbpe explain -m model.gguf -f prompt.txt --html way.html
   ggufbpe explain -m model.gguf --chat messages.json
   ggufbpe explain -m model.gguf --json < prompt.txt"""

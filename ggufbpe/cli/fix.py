@@ -88,7 +88,10 @@ def run(arguments: argparse.Namespace) -> int:
     is_change = any(getattr(arguments, name) for name in changes)
     if (arguments.in_place or not is_change) and _was_recovered(source) and not is_change:
         return 0
-    if is_change and (arguments.output is None) is not arguments.in_place:
+    if not is_change:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in changes if name != "override_kv")
+        raise UsageError(f"nothing to change: give one of {flags} (see ggufbpe fix --help)")
+    if (arguments.output is None) is not arguments.in_place:
         raise UsageError("say where the copy goes: -o PATH, or --in-place to change the model itself")
     settings = _settings(source, arguments)
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import escape_invisible
 from ..inventory import BROKEN, LocalModel, local_models
-from ..names.stores import closed_folders
+from ..names.stores import STORES, closed_folders
 from ..views import terminal
 from ..wording import in_bytes
 from . import _output
@@ -80,7 +80,9 @@ def run(arguments: argparse.Namespace) -> int:
         _output.write(terminal.json_bytes([model.to_dict() for model in models]))
         return 0
     if not models:
-        _output.note("ggufbpe: no model of that name" if arguments.pattern else "ggufbpe: no models found")
+        stores = f"{', '.join(STORES[:-1])} or {STORES[-1]}"
+        of_name = "of that name " if arguments.pattern else ""
+        _output.note(f"ggufbpe: no model {of_name}of {stores} on this machine")
         return 0
     _draw(arguments, _rows(models))
     return 0
