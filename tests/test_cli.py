@@ -36,6 +36,7 @@ from ggufbpe.cli import _output, _progress, list_pre, main, tokenize
 from ggufbpe.cli._arguments import Parser
 from ggufbpe.cli._llama_flags import IGNORED
 from ggufbpe.escapes import Unescaped, process_escapes
+from ggufbpe.extras import install_command
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
@@ -1202,6 +1203,20 @@ def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
     assert done.returncode == 2
     lines = done.stderr.decode().removeprefix(NOTE)
     assert lines == "ggufbpe: error: writing to standard output failed: No space left on device\n"
+@posix_only
+@pytest.mark.parametrize("pip", ["of this Python", "of another", "none"])
+def test_what_installs_an_extra_works_where_it_is_typed(
+    pip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`pip` alone may be that of the system, as for who calls ./run, and a ggufbpe in .venv."""
+    (tmp_path / "pip").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path) if pip != "none" else "")
+    if pip == "of this Python":
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    expected = "pip" if pip == "of this Python" else f"{shlex.quote(sys.executable)} -m pip"
+    assert install_command("chat") == f"{expected} install 'ggufbpe[chat]'"
+
+
 
 
 @posix_only
