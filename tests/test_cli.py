@@ -173,7 +173,8 @@ def test_tokenize_prints_what_llama_tokenize_prints(
 ) -> None:
     as_text = [os.fsdecode(argument) for argument in arguments]
     result = run("tokenize", "-m", GPT2, *as_text, stdin=stdin if "--stdin" in as_text else None)
-    assert result == Result(0, expected, "")
+    twice = "ggufbpe: warning: -p/--prompt is given more than once; the last one counts: 'two'\n"
+    assert result == Result(0, expected, twice * (as_text.count("-p") > 1))  # llama.cpp warns, too
 
 
 @posix_only
@@ -261,8 +262,11 @@ def test_json_of_tokens(run: Run) -> None:
         (["-p", ""], "empty text"),
         (["-p"], "expected one argument"),
         (["a", "-p", "b"], "one of"),
-        (["a", "b"], "unrecognized"),
-        (["-p", "a", "--bogus"], "--bogus"),
+        (["a", "b"], "one text only, not 2; between quotation marks it is one: 'a b'"),
+        (["-p", "a", "--bogus"], "there is no flag '--bogus'; as a text: -p --bogus"),
+        (["-p", "a", "--idss"], "there is no flag '--idss'; did you mean --ids?"),
+        (["a.gguf"], "a.gguf looks like a model, and no such file is there; was -m meant?"),
+        (["a.gguf", "b"], "was -m meant? ggufbpe tokenize -m a.gguf ..."),
         (["-p", "a", "--ids", "--json"], "not allowed"),
         (["-p", "a", "--json", "--show-count"], "--show-count"),
         (["-f", "no such file"], "no such file: No such file"),
@@ -708,11 +712,68 @@ def test_the_model_of_the_environment_is_that_of_texts(run: Run, monkeypatch: py
     assert run("tokenize", "-m", GPT2, "--ids", "-p", "Hello world").out == b"[15496, 995]\n"
 
 
-@pytest.mark.parametrize("command", ["count", "stats", "verify", "tokenize", "explain"])
-def test_a_model_in_the_place_of_a_text(command: str, run: Run) -> None:
-    more = ["--against", f"gguf:{GPT2}"] if command == "verify" else []
-    result = run(command, GPT2, *more)
-    assert (result.code, f"was -m meant? ggufbpe {command} -m {GPT2}" in result.err) == (2, True)
+IN_ITS_PLACE = {  # command: what a model may stand before
+    "count": [],
+    "stats": [],
+    "verify": ["--against", f"gguf:{GPT2}"],
+    "tokenize": ["Hello"],
+    "explain": ["Hello"],
+    "chat": ["-p", "Hello"],
+    "detokenize": ["15496"],
+}
+
+
+@pytest.mark.parametrize("more", [True, False])
+@pytest.mark.parametrize("command", IN_ITS_PLACE)
+def test_a_model_in_the_place_of_a_text(command: str, more: bool, run: Run) -> None:
+    result = run(command, GPT2, *IN_ITS_PLACE[command] * more)
+    assert_error(result, f"{GPT2} is a model, not a", f"was -m meant? ggufbpe {command} -m {GPT2}")
+
+
+def test_the_name_of_a_model_may_be_a_text(run: Run) -> None:
+    """It is no slip where it is said to be the text, and where there is a model."""
+    expected = b"[77, 3008, 13, 1130, 3046]\n"
+    assert run("tokenize", "-p", "nope.gguf", "--ids").out == expected
+    assert run("tokenize", "-m", GPT2, "nope.gguf", "--ids").out == expected
+
+
+@pytest.mark.parametrize("command", ["info", "doctor", "fix", "export"])
+def test_a_second_model_is_one_too_many(command: str, run: Run) -> None:
+    assert_error(run(command, GPT2, UNSPLIT), f"one model only, not '{GPT2}' and '{UNSPLIT}'")
+
+
+def test_the_last_of_two_models_counts_and_that_is_said(run: Run) -> None:
+    """As in llama.cpp (common/arg.cpp, common_params_parse_ex)."""
+    given = ["tokenize", "-m", "nowhere.gguf", "-m", GPT2, "-p", "Hello", "--ids"]
+    warning = f"ggufbpe: warning: -m/--model is given more than once; the last one counts: '{GPT2}'\n"
+    assert run(*given) == Result(0, b"[15496]\n", warning)
+
+
+def test_a_slip_in_a_models_name(run: Run, tmp_path: Path) -> None:
+    there = write_model(tmp_path / "model.gguf")
+    result = run("info", tmp_path / "modle.gguf")
+    assert_error(result, f"modle.gguf: No such file or directory (did you mean {there}?)")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "word"),
+    [
+        ("general.type", "mmproj", "this is a multimodal projector (mmproj)"),
+        ("general.architecture", "clip", "this is a multimodal projector (mmproj)"),
+        ("general.type", "adapter", "this is an adapter (LoRA)"),
+        ("general.type", "imatrix", "this is an importance matrix"),
+    ],
+)
+def test_a_file_that_is_no_language_model(key: str, value: str, word: str, run: Run, tmp_path: Path) -> None:
+    is_architecture = key == "general.architecture"
+    writer = gguf.GGUFWriter(tmp_path / "x.gguf", value if is_architecture else "llama")
+    if not is_architecture:
+        writer.add_string(key, value)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    result = run("tokenize", "-m", tmp_path / "x.gguf", "-p", "a")
+    assert_error(result, f"{word}; give the language model that it belongs to")
 
 
 def test_help_of_a_command(run: Run) -> None:
@@ -794,6 +855,10 @@ def test_count_shows_its_progress_on_a_terminal_only(tmp_path: Path) -> None:
     bars = re.findall("\r(#*\\.*) +([0-9]+)% [0-9]/2 ([^\r]*)\x1b\\[K", shown)
     assert ("." * 5, "0", r"large\x1b.txt") in bars
     assert "\x1b.txt" not in shown
+def test_stats_of_what_is_not_there_prints_no_table(run: Run, tmp_path: Path) -> None:
+    assert_error(run("stats", "-m", GPT2, tmp_path / "missing"), "missing: No such file or directory")
+
+
     assert max(len(line) for line in re.findall("\r([^\r\x1b\n]+)", shown)) < 40
     quiet = run_process("count", "-m", GPT2, tmp_path)
     assert (quiet.err, "\r" in quiet.text) == ("", False)
@@ -1089,8 +1154,10 @@ def test_help_has_examples(command: str, run: Run) -> None:
     result = run(*command.split(), "--help")
     assert (result.code, result.err) == (0, "")
     assert result.text.startswith(f"usage: ggufbpe {command}")
-    assert "\nexamples:\n  ggufbpe " in result.text
-    assert max(map(len, result.text.partition("examples:")[0].splitlines())) <= 80
+    head, _, rest = result.text.partition("examples:")
+    assert rest.startswith("\n  ggufbpe ")
+    words = [*head.splitlines(), *rest.partition("\n\n")[2].splitlines()]  # examples are as wide as they are
+    assert max(map(len, words)) <= 80
 
 
 def examples() -> list[list[str]]:

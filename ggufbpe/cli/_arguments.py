@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import escape_invisible, printable
 from . import _output
+from ._help import HelpFormatter
 
 if TYPE_CHECKING:
     from ..by_name import Found
@@ -21,36 +22,32 @@ class UsageError(Exception):
     """Arguments that make no sense."""
 
 
-class _Formatter(argparse.HelpFormatter):
-    """Help as wide as the terminal; paragraphs are filled, indented lines and lists stay as they are."""
+class _Once(argparse.Action):
+    """What flags with one value do: a second one is taken in place of the first, as in llama.cpp, and that is said."""
 
-    def __init__(
+    _is_given = False
+
+    def __call__(
         self,
-        prog: str,
-        indent_increment: int = 2,
-        max_help_position: int = 24,
-        width: int | None = None,
-        **others: Any,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
     ) -> None:
-        # argparse would import shutil, and with it four compression modules, to learn the width
-        width = min(_output.terminal_width() or 80, 100) - 2 if width is None else width
-        position = min(max_help_position, max(width // 3, 8))
-        super().__init__(prog, indent_increment, position, width, **others)
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        import textwrap
-
-        def filled(paragraph: str) -> str:
-            return paragraph if "\n " in paragraph else textwrap.fill(paragraph, width)
-
-        return "\n\n".join(map(filled, text.split("\n\n")))
+        if self._is_given and option_string is not None and values != getattr(namespace, self.dest):
+            flag = "/".join(self.option_strings)
+            _output.warning(f"{flag} is given more than once; the last one counts: {printable(str(values))}")
+        self._is_given = True
+        setattr(namespace, self.dest, values)
 
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are a `UsageError` and whose help goes where all output goes."""
 
     def __init__(self, prog: str, usage: str | None = None) -> None:
-        super().__init__(prog, usage, formatter_class=_Formatter, allow_abbrev=False)
+        super().__init__(prog, usage, formatter_class=HelpFormatter, allow_abbrev=False)
+        for name in (None, "store"):
+            self.register("action", name, _Once)
         self.add_argument("--debug", action="store_true", help="show the full traceback of an error")
 
         self.ignored: Mapping[str, int] = {}  # flags that mean nothing here, and how many values each takes
@@ -79,11 +76,41 @@ _TWO_DASHES = "\0--"  # stands for the value "--", which argparse before Python 
 
 def parse_arguments(parser: Parser, arguments: list[str]) -> argparse.Namespace:
     """`arguments`, read the way llama.cpp reads them."""
-    parsed = parser.parse_args(normalized(parser, arguments))
+    parsed, others = parser.parse_known_args(normalized(parser, arguments))
+    if others:
+        raise UsageError(f"{_why_not(others, parsed, parser)} (see {parser.prog} --help)")
     for name, value in vars(parsed).items():
         if value == _TWO_DASHES:
             setattr(parsed, name, "--")
     return parsed
+
+
+def _why_not(others: list[str], parsed: argparse.Namespace, parser: Parser) -> str:
+    """What is wrong with arguments that a command does not take."""
+    command = parser.prog.rpartition(" ")[2]
+    text, path = getattr(parsed, "text", None), getattr(parsed, "path", None)
+    flag = next((each for each in others if each.startswith("-") and each != "--"), None)
+    if flag is not None:
+        from difflib import get_close_matches
+
+        near = get_close_matches(flag.partition("=")[0], parser.flags(), n=1, cutoff=0.75)
+        like = f"; did you mean {near[0]}?" if near else ""
+        as_text = f"; as a text: -p {shell_word(flag)}" if "-p" in parser.flags() else ""
+        return f"there is no flag {printable(flag)}{like or as_text}"
+    if isinstance(text, str):
+        require_no_models([text], command, parsed)
+        whole = " ".join([text, *others])
+        return f"one text only, not {len(others) + 1}; between quotation marks it is one: {shell_word(whole)}"
+    if isinstance(path, str):
+        return f"one model only, not {printable(path)} and {printable(others[0])}"
+    return f"unrecognized arguments: {' '.join(map(printable, others))}"
+
+
+def shell_word(text: str) -> str:
+    """`text` as one types it in a shell."""
+    import shlex
+
+    return shlex.quote(text)
 
 
 def normalized(parser: Parser, arguments: list[str]) -> list[str]:
@@ -261,16 +288,29 @@ def add_color(parser: Parser, what: str = "colour") -> None:
     )
 
 
-def require_no_models(texts: Iterable[str], command: str, arguments: argparse.Namespace) -> None:
-    """Ask whether -m was meant, where a model stands in the place of a text and none is named."""
-    if arguments.model or MODEL_VARIABLE in os.environ:
-        return
-    for text in texts:
-        if text.endswith(".gguf") and os.path.isfile(text):
-            import shlex
+def require_no_models(
+    given: Iterable[str], command: str, arguments: argparse.Namespace, what: str = "a text"
+) -> None:
+    """Ask whether -m was meant, where a model stands in the place of `what` and none is named.
 
-            name = shlex.quote(text)
-            raise UsageError(f"{name} is a model, not a text; was -m meant? ggufbpe {command} -m {name} ...")
+    Also of a text that is nothing but the name of a .gguf file which is not there: with a slip in the name, it would
+    be tokenized itself.
+    """
+    if any(getattr(arguments, name, None) for name in ("model", "hf_repo", "model_url")):
+        return
+    if MODEL_VARIABLE in os.environ:
+        return
+    for each in given:
+        if not each.endswith(".gguf"):
+            continue
+        name = shell_word(each)
+        meant = f"was -m meant? ggufbpe {command} -m {name} ..."
+        if os.path.isfile(each):
+            raise UsageError(f"{name} is a model, not {what}; {meant}")
+        if each == getattr(arguments, "text", None) and not any(map(str.isspace, each)):
+            raise UsageError(
+                f"{name} looks like a model, and no such file is there; {meant} (as a text: -p {name})"
+            )
 
 
 def default_model() -> str:

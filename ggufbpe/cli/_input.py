@@ -30,7 +30,7 @@ def settle_stdin(arguments: argparse.Namespace, *names: str) -> None:
     """
     for name in names:
         given = getattr(arguments, name)
-        if given == "-" and name != "prompt":
+        if given == "-" and name not in ("prompt", "user"):
             setattr(arguments, name, None)
             arguments.stdin = True
         elif isinstance(given, list) and "-" in given:

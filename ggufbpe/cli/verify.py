@@ -179,11 +179,11 @@ def _total_bytes(arguments: argparse.Namespace, files: list[File]) -> int | None
 
 
 def _check(arguments: argparse.Namespace) -> None:
+    require_no_models(arguments.paths, "verify", arguments)
     if arguments.against is None:
         raise UsageError(f"what to compare with? Give --against with one of {', '.join(USAGES)}")
     if not arguments.chat or "-" in arguments.paths:  # a chat from a pipe is no text of it
         settle_stdin(arguments, "paths", "prompt", "fuzz")
-    require_no_models(arguments.paths, "verify", arguments)
     sources = [arguments.paths, arguments.stdin, arguments.chat]
     if not any(sources) and arguments.prompt is None and arguments.fuzz is None:
         raise UsageError("no texts: give files or directories, -p TEXT, --stdin, --fuzz N or --chat FILE")
