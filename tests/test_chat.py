@@ -317,8 +317,8 @@ def test_command_says_what_is_not_in_the_prompt(
 
 
 REFUSED_COMMANDS: dict[str, tuple[list[str], str]] = {
-    "nothing": ([], "give a FILE, or - for standard input, or -p TEXT: one of them"),
-    "both": (["messages.json", "-p", "Hi"], "one of them"),
+    "nothing": ([], "give one chat: a FILE, -p TEXT or --stdin"),
+    "both": (["messages.json", "-p", "Hi"], "give one chat"),
     "no JSON": (["template.jinja"], "template.jinja is no JSON"),
     "no UTF-8": (["latin.json"], "latin.json is no JSON: not UTF-8, invalid continuation byte at byte 1"),
     "an empty file": (["empty.json"], "empty.json is empty"),
@@ -332,6 +332,10 @@ REFUSED_COMMANDS: dict[str, tuple[list[str], str]] = {
     "no template of llama.cpp's": (
         ["messages.json", "--chat-template-file", "known:google-gemma-2-2b"],
         "no chat template of the name 'google-gemma-2-2b'; near: google-gemma-2-2b-it",
+    ),
+    "a part of a template's name": (
+        ["messages.json", "--chat-template-file", "known:qwen3"],
+        "no chat template of the name 'qwen3'; near: Qwen-Qwen3-0.6B, Qwen3-Coder, Qwen3.5-4B",
     ),
 }
 

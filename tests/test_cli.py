@@ -639,8 +639,10 @@ READ = {  # command: its other arguments, a standard input, and what it says of 
     "diagnose": (["--ids", "[15496]"], b"Hello", b"match"),
     "verify": (["--against", f"gguf:{GPT2}"], b"Hello", b"the ids are the same"),
     "train": (["--vocab-size", "257", "--trace"], b"low low", b"lo"),
+    "chat": ([], b'[{"role": "user", "content": "Hello"}]', b"<|im_start|>user\nHello<|im_end|>"),
+    "compare": ([str(GPT2), "--all"], b"Hello", b"Hello"),
 }
-_FILE_FLAG = ("explain", "tokenize", "detokenize", "diagnose")
+_FILE_FLAG = ("explain", "tokenize", "detokenize", "diagnose", "compare")
 
 
 @posix_only
@@ -650,12 +652,23 @@ def test_standard_input_is_the_same_everywhere(command: str, way: str) -> None:
     arguments, given, expected = READ[command]
     if (way == "-f -" and command not in _FILE_FLAG) or (way == "--stdin" and command == "train"):
         return  # there is no such flag
-    if way == "-" and command == "diagnose":
+    if way == "-" and command in ("diagnose", "compare"):
         return  # it has no such argument
     named = [] if command == "train" else ["-m", str(GPT2)]
     words = [] if way == "a pipe" else way.split()
     done = subprocess.run([*COMMAND, command, *named, *arguments, *words], input=given, capture_output=True)
     assert (done.returncode, expected in done.stdout) == (0, True), done
+
+
+@posix_only
+@pytest.mark.parametrize("way", ["--stdin", "-f -", "-f - --stdin"])
+def test_diff_reads_a_text_where_it_is_told_to(way: str, tmp_path: Path) -> None:
+    """Without a text it compares the vocabularies, and so waits for none."""
+    other = write_model(tmp_path / "other.gguf")
+    words = [*COMMAND, "diff", str(GPT2), str(other)]
+    done = subprocess.run([*words, *way.split()], input=b"Hello", capture_output=True)
+    assert done.stdout.count(b"1 of 1 text differs") == 1
+    assert b"of 1 text" not in subprocess.run(words, input=b"Hello", capture_output=True).stdout
 
 
 @posix_only
@@ -842,6 +855,10 @@ def test_count_of_what_is_not_there_prints_no_table(run: Run, tmp_path: Path) ->
     assert run("count", tmp_path / "absent").text == ""
 
 
+def test_stats_of_what_is_not_there_prints_no_table(run: Run, tmp_path: Path) -> None:
+    assert_error(run("stats", "-m", GPT2, tmp_path / "missing"), "missing: No such file or directory")
+
+
 def test_count_of_nothing(run: Run, tmp_path: Path) -> None:
     assert_error(run("count"), "nothing to count")
     assert run("count", tmp_path).text.splitlines()[-1].split() == ["0", "0", "-", "total"]
@@ -855,10 +872,6 @@ def test_count_shows_its_progress_on_a_terminal_only(tmp_path: Path) -> None:
     bars = re.findall("\r(#*\\.*) +([0-9]+)% [0-9]/2 ([^\r]*)\x1b\\[K", shown)
     assert ("." * 5, "0", r"large\x1b.txt") in bars
     assert "\x1b.txt" not in shown
-def test_stats_of_what_is_not_there_prints_no_table(run: Run, tmp_path: Path) -> None:
-    assert_error(run("stats", "-m", GPT2, tmp_path / "missing"), "missing: No such file or directory")
-
-
     assert max(len(line) for line in re.findall("\r([^\r\x1b\n]+)", shown)) < 40
     quiet = run_process("count", "-m", GPT2, tmp_path)
     assert (quiet.err, "\r" in quiet.text) == ("", False)
@@ -1190,6 +1203,20 @@ def test_wrong_commands(arguments: list[str], word: str, run: Run) -> None:
     assert_error(run(*arguments), word, "ggufbpe --help")
 
 
+@posix_only
+@pytest.mark.parametrize("pip", ["of this Python", "of another", "none"])
+def test_what_installs_an_extra_works_where_it_is_typed(
+    pip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`pip` alone may be that of the system, as for who calls ./run, and a ggufbpe in .venv."""
+    (tmp_path / "pip").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path) if pip != "none" else "")
+    if pip == "of this Python":
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    expected = "pip" if pip == "of this Python" else f"{shlex.quote(sys.executable)} -m pip"
+    assert install_command("chat") == f"{expected} install 'ggufbpe[chat]'"
+
+
 @pytest.mark.parametrize(
     "arguments", [["--debug", "info", "-m", "missing"], ["info", "-m", "missing", "--debug"]]
 )
@@ -1270,20 +1297,6 @@ def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
     assert done.returncode == 2
     lines = done.stderr.decode().removeprefix(NOTE)
     assert lines == "ggufbpe: error: writing to standard output failed: No space left on device\n"
-@posix_only
-@pytest.mark.parametrize("pip", ["of this Python", "of another", "none"])
-def test_what_installs_an_extra_works_where_it_is_typed(
-    pip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`pip` alone may be that of the system, as for who calls ./run, and a ggufbpe in .venv."""
-    (tmp_path / "pip").touch(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path) if pip != "none" else "")
-    if pip == "of this Python":
-        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    expected = "pip" if pip == "of this Python" else f"{shlex.quote(sys.executable)} -m pip"
-    assert install_command("chat") == f"{expected} install 'ggufbpe[chat]'"
-
-
 
 
 @posix_only

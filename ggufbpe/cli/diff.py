@@ -24,7 +24,7 @@ from ._arguments import (
     models_of,
     overrides_of,
 )
-from ._input import read_file
+from ._input import read_file, read_stdin
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -40,7 +40,8 @@ _EXAMPLES = """\
 examples:
   ggufbpe diff a.gguf b.gguf
   ggufbpe diff a.gguf b.gguf -f prompt.txt
-  ggufbpe diff a.gguf b.gguf -p "12345 and 你好" --json"""
+  ggufbpe diff a.gguf b.gguf -p "12345 and 你好" --json
+  git diff | ggufbpe diff a.gguf b.gguf --stdin"""
 
 _SECTIONS = {
     "tokens": "tokens",
@@ -65,8 +66,14 @@ def add_arguments(parser: Parser) -> None:
         "-p", "--prompt", action="append", default=[], metavar="TEXT", help="a text to encode"
     )
     parser.add_argument(
-        "-f", "--file", action="append", default=[], metavar="PATH", help="a text from a file"
+        "-f",
+        "--file",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a text from a file; - is standard input",
     )
+    parser.add_argument("--stdin", action="store_true", help="a text from standard input")
     add_override_kv(parser)
     parser.add_argument("--all", action="store_true", help="show up to 100 examples of each difference")
     parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in texts")
@@ -79,7 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
     if len(models) != 2:
         raise UsageError(f"two models, not {len(models)} (see ggufbpe diff --help)")
     texts = [Text("-p", 0, os.fsencode(text)) for text in arguments.prompt]
-    texts += [Text(path, 0, read_file(path)) for path in arguments.file]
+    files = arguments.file + ["-"] * (arguments.stdin and "-" not in arguments.file)
+    texts += [Text(path, 0, read_stdin() if path == "-" else read_file(path)) for path in files]
     if arguments.escape:
         texts = [text._replace(data=process_escapes(text.data)) for text in texts]
     overrides = overrides_of(arguments)
