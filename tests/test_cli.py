@@ -762,6 +762,11 @@ def test_the_last_of_two_models_counts_and_that_is_said(run: Run) -> None:
     assert run(*given) == Result(0, b"[15496]\n", warning)
 
 
+def test_a_text_among_models(run: Run) -> None:
+    assert_error(run("diff", GPT2, UNSPLIT, "Hello"), "two models, not 3; was -p 'Hello' meant?")
+    assert_error(run("compare", GPT2, UNSPLIT, "Hello"), "give one text: -p TEXT")
+
+
 def test_a_slip_in_a_models_name(run: Run, tmp_path: Path) -> None:
     there = write_model(tmp_path / "model.gguf")
     result = run("info", tmp_path / "modle.gguf")

@@ -82,6 +82,11 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if len(arguments.models) > 2:  # before they are looked for, as one of them may be a text
+        third = printable(arguments.models[2])
+        raise UsageError(
+            f"two models, not {len(arguments.models)}; was -p {third} meant? (see ggufbpe diff --help)"
+        )
     models = models_of(arguments, arguments.models)
     if len(models) != 2:
         raise UsageError(f"two models, not {len(models)} (see ggufbpe diff --help)")

@@ -16,6 +16,7 @@ from ..verification.verify import verify
 from ..views import terminal
 from ..views.page import require_jinja
 from ..views.report import to_html
+from ..wording import counted
 from . import _output
 from ._arguments import (
     Parser,
@@ -237,6 +238,8 @@ def _shown_on(bar: Bar, total_bytes: int | None, total_texts: int | None) -> Pro
     def show(what: str, texts: int, size: int) -> None:
         if bar.is_due():
             total, done = (total_bytes, size) if total_bytes else (total_texts, texts)
-            bar.draw(done / total if total else None, f"{what}: {texts} texts, {size / 1e6:.1f} MB")
+            bar.draw(
+                done / total if total else None, f"{what}: {counted(texts, 'text')}, {size / 1e6:.1f} MB"
+            )
 
     return show
