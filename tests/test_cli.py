@@ -762,8 +762,16 @@ def test_the_last_of_two_models_counts_and_that_is_said(run: Run) -> None:
     assert run(*given) == Result(0, b"[15496]\n", warning)
 
 
+@pytest.mark.parametrize("command", ["diff", "compare"])
+@pytest.mark.parametrize("named", [[GPT2, GPT2], ["-m", GPT2, "-m", GPT2], [GPT2, "-m", GPT2]])
+def test_two_models_are_named_the_same_way_everywhere(
+    command: str, named: list[str | Path], run: Run
+) -> None:
+    assert run(command, *named, "-p", "Hello").code == 0
+
+
 def test_a_text_among_models(run: Run) -> None:
-    assert_error(run("diff", GPT2, UNSPLIT, "Hello"), "two models, not 3; was -p 'Hello' meant?")
+    assert_error(run("diff", GPT2, UNSPLIT, "Hello"), "two models, not 3; was -p Hello meant?")
     assert_error(run("compare", GPT2, UNSPLIT, "Hello"), "give one text: -p TEXT")
 
 

@@ -23,6 +23,7 @@ from ._arguments import (
     add_override_kv,
     models_of,
     overrides_of,
+    shell_word,
 )
 from ._input import read_file, read_stdin
 
@@ -61,6 +62,7 @@ _WIDTH = 100
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument("models", nargs="*", metavar="MODEL", help="two .gguf files, or models' names")
+    parser.add_argument("-m", "--model", action="append", default=[], metavar="MODEL", help="one of them")
     add_names(parser, "append")
     parser.add_argument(
         "-p", "--prompt", action="append", default=[], metavar="TEXT", help="a text to encode"
@@ -83,11 +85,11 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if len(arguments.models) > 2:  # before they are looked for, as one of them may be a text
-        third = printable(arguments.models[2])
+        third = shell_word(arguments.models[2])
         raise UsageError(
             f"two models, not {len(arguments.models)}; was -p {third} meant? (see ggufbpe diff --help)"
         )
-    models = models_of(arguments, arguments.models)
+    models = models_of(arguments, [*arguments.model, *arguments.models])
     if len(models) != 2:
         raise UsageError(f"two models, not {len(models)} (see ggufbpe diff --help)")
     texts = [Text("-p", 0, os.fsencode(text)) for text in arguments.prompt]

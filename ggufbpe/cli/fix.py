@@ -111,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     lines = [line for change in done.changes for line in _lines(change)]
     how = {"in place": "its metadata alone, in place; ", "shared": "sharing the tensors on the disk; "}
-    size = f"{how.get(done.written, '')}{done.size} bytes, {done.tensors} tensors as they were"
+    size = f"{how.get(done.written, '')}{done.size} bytes, {counted(done.tensors, 'tensor')} unchanged"
     lines.append(f"wrote {terminal.one_line(done.path)} ({size})")
     if isinstance(model, Found) and model.store:
         from ..names.stores import how_to_use
