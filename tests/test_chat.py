@@ -333,6 +333,7 @@ REFUSED_COMMANDS: dict[str, tuple[list[str], str]] = {
         ["messages.json", "--chat-template-file", "known:google-gemma-2-2b"],
         "no chat template of the name 'google-gemma-2-2b'; near: google-gemma-2-2b-it",
     ),
+    "a text": (["Hello"], "Hello: No such file or directory; a message of the user is given as -p Hello"),
     "a part of a template's name": (
         ["messages.json", "--chat-template-file", "known:qwen3"],
         "no chat template of the name 'qwen3'; near: Qwen-Qwen3-0.6B, Qwen3-Coder, Qwen3.5-4B",

@@ -733,6 +733,8 @@ IN_ITS_PLACE = {  # command: what a model may stand before
     "explain": ["Hello"],
     "chat": ["-p", "Hello"],
     "detokenize": ["15496"],
+    "serve": ["--port", "0"],
+    "diagnose": ["-p", "Hello", "--ids", "1"],
 }
 
 
@@ -740,7 +742,7 @@ IN_ITS_PLACE = {  # command: what a model may stand before
 @pytest.mark.parametrize("command", IN_ITS_PLACE)
 def test_a_model_in_the_place_of_a_text(command: str, more: bool, run: Run) -> None:
     result = run(command, GPT2, *IN_ITS_PLACE[command] * more)
-    assert_error(result, f"{GPT2} is a model, not a", f"was -m meant? ggufbpe {command} -m {GPT2}")
+    assert_error(result, f"{GPT2} is a model", f"was -m meant? ggufbpe {command} -m {GPT2}")
 
 
 def test_the_name_of_a_model_may_be_a_text(run: Run) -> None:
@@ -804,7 +806,7 @@ def test_a_file_that_is_no_language_model(key: str, value: str, word: str, run: 
 
 def test_help_of_a_command(run: Run) -> None:
     assert run("help", "count") == run("count", "--help")
-    assert run("help") == run("--help")
+    assert run("help") == run("--help") == run("help", "help")
 
 
 # ---- flags of llama-tokenize that say nothing of a tokenizer ----------------------------------------------
@@ -1208,6 +1210,9 @@ def test_the_examples_work(
     [
         ([], "which command?"),
         (["tokneize"], "did you mean tokenize?"),
+        (["version"], "did you mean --version?"),
+        (["model.gguf"], "a command comes first: ggufbpe info model.gguf"),
+        (["-m", "model.gguf", "tokenize"], "no flag '-m' before the command; flags stand behind it"),
         (["--bogus"], "--bogus"),
         (["?"], "'?'"),
     ],

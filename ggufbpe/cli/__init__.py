@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
 from . import _output
-from ._arguments import Parser, UsageError, parse_arguments
+from ._arguments import Parser, UsageError, parse_arguments, shell_word
 
 if TYPE_CHECKING:
     import argparse
@@ -156,7 +156,11 @@ def _split(arguments: list[str]) -> tuple[list[str], str | None, list[str]]:
 def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Namespace:
     """The arguments, with the function that runs them as `run`."""
     top = _top_parser()
-    first = top.parse_args(head)
+    first, others = top.parse_known_args(head)
+    if others:
+        top.error(
+            f"there is no flag {others[0]!r} before the command; flags stand behind it: ggufbpe tokenize -m ..."
+        )
     if first.version:
         from .. import LLAMA_CPP, __version__
         from ..kernel import is_broken, native, why_not_native
@@ -169,7 +173,7 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
     if name is None:
         top.error(f"which command? There are {', '.join(COMMANDS)}")
     if name == "help":
-        name, tail = (tail[0], ["--help"]) if tail else (None, [])
+        name, tail = (tail[0], ["--help"]) if tail and tail[0] != "help" else (None, [])
         if name is None:
             top.print_help()
             top.exit()
@@ -207,7 +211,9 @@ def _load(name: str) -> _Command:
 def _near(name: str) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, COMMANDS, n=1)
+    if name.endswith(".gguf"):
+        return f"; a command comes first: ggufbpe info {shell_word(name)}"
+    near = get_close_matches(name, [*COMMANDS, "--version"], n=1)
     return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(COMMANDS)}"
 
 

@@ -97,12 +97,13 @@ def _why_not(others: list[str], parsed: argparse.Namespace, parser: Parser) -> s
         like = f"; did you mean {near[0]}?" if near else ""
         as_text = f"; as a text: -p {shell_word(flag)}" if "-p" in parser.flags() else ""
         return f"there is no flag {printable(flag)}{like or as_text}"
-    if isinstance(text, str):
-        require_no_models([text], command, parsed)
-        whole = " ".join([text, *others])
-        return f"one text only, not {len(others) + 1}; between quotation marks it is one: {shell_word(whole)}"
     if isinstance(path, str):
         return f"one model only, not {printable(path)} and {printable(others[0])}"
+    if "-m" in parser.flags():
+        require_no_models([text or "", *others], command, parsed, "a text" if isinstance(text, str) else "")
+    if isinstance(text, str):
+        whole = " ".join([text, *others])
+        return f"one text only, not {len(others) + 1}; between quotation marks it is one: {shell_word(whole)}"
     return f"unrecognized arguments: {' '.join(map(printable, others))}"
 
 
@@ -306,7 +307,7 @@ def require_no_models(
         name = shell_word(each)
         meant = f"was -m meant? ggufbpe {command} -m {name} ..."
         if os.path.isfile(each):
-            raise UsageError(f"{name} is a model, not {what}; {meant}")
+            raise UsageError(f"{name} is a model{what and f', not {what}'}; {meant}")
         if each == getattr(arguments, "text", None) and not any(map(str.isspace, each)):
             raise UsageError(
                 f"{name} looks like a model, and no such file is there; {meant} (as a text: -p {name})"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import sys
 from typing import Any
 
@@ -19,6 +21,7 @@ from ._arguments import (
     model_path,
     overrides_of,
     require_no_models,
+    shell_word,
 )
 from ._chat import add_chat_flags, body_of_file, template_of, with_tools
 from ._input import settle_stdin
@@ -70,6 +73,9 @@ def run(arguments: argparse.Namespace) -> int:
     require_no_models([arguments.file or ""], "chat", arguments, "a chat")
     if (arguments.file is not None) + (arguments.user is not None) + arguments.stdin != 1:
         raise UsageError("give one chat: a FILE, -p TEXT or --stdin (see ggufbpe chat --help)")
+    if arguments.file is not None and not os.path.lexists(arguments.file):
+        meant = f"a message of the user is given as -p {shell_word(arguments.file)}"
+        raise UsageError(f"{arguments.file}: {os.strerror(errno.ENOENT)}; {meant}")
     body = _body(arguments)
     template = template_of(arguments)
     model = model_path(arguments)
