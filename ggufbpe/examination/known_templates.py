@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ..chat.known import KnownTemplate, known_templates
 from ..errors import printable
 from ..gguf.constants import KEY_NAME, TokenizerKey
+from ..oracles.chats import Prompt
 from ..wording import counted
 from .facts import Facts
 from .finding import Finding
@@ -49,8 +50,8 @@ def replacement(model: Facts) -> KnownTemplate | None:
 
 def _is_written_in_tokens(model: Facts, known: KnownTemplate) -> bool:
     """Whether all markers that it writes are tokens; some templates put them together."""
-    prompts = model.rendered.prompts_of(known.source).values() if model.rendered else ()
-    texts = [prompt.decode("utf-8", "replace") for prompt in prompts if isinstance(prompt, bytes)]
+    answers = model.rendered.answers_of(known.source).values() if model.rendered else ()
+    texts = [answer.text.decode("utf-8", "replace") for answer in answers if isinstance(answer, Prompt)]
     return all(marker in model.ids for text in texts for marker in markers_of_prompt(text))
 
 
@@ -115,12 +116,11 @@ def _other_prompts(model: Facts, known: KnownTemplate) -> list[str] | None:
     rendered = model.rendered
     if rendered is None or known.variant:
         return None
-    theirs = rendered.prompts_of(known.source)
+    theirs = rendered.answers_of(known.source)
     return [
         chat
-        for chat, prompt in rendered.prompts.items()
-        if isinstance(prompt, bytes) is not isinstance(theirs[chat], bytes)
-        or (isinstance(prompt, bytes) and prompt != theirs[chat])
+        for chat, answer in rendered.answers.items()
+        if type(answer) is not type(theirs[chat]) or (isinstance(answer, Prompt) and answer != theirs[chat])
     ]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from ..errors import ChatError, printable
 from ..extras import NotInstalledError
 from ..gguf.constants import TokenizerKey, TokenType
+from ..oracles.chats import Refused
 from ..vocab import CONTROL, UNKNOWN, USER_DEFINED, load
 from ..wording import counted, listed
 from .facts import TEXTS_OF_IDS, Facts
@@ -56,7 +57,7 @@ def template_errors(model: Facts) -> Iterator[Finding]:
         yield _error(model, "", "refuses a chat of one message", refused)
 
 
-def _error(model: Facts, name: str, what: str, error: ChatError) -> Finding:
+def _error(model: Facts, name: str, what: str, error: ChatError | Refused) -> Finding:
     key = f"{_K.CHAT_TEMPLATE}.{name}" if name else _K.CHAT_TEMPLATE
     severity, why = "error", "llama-server does not start with such a template (but with --no-jinja)."
     known = replacement(model)
@@ -83,7 +84,7 @@ def _error(model: Facts, name: str, what: str, error: ChatError) -> Finding:
     )
 
 
-def _said(error: ChatError) -> str:
+def _said(error: ChatError | Refused) -> str:
     where = "" if error.line is None else f"line {error.line}: "
     return where + printable(error.reason, 300)[1:-1]
 
@@ -234,7 +235,7 @@ def _written(rendered: SamplePrompts | None) -> tuple[str, str]:
     """All prompts of a user and the assistant alone, one after the other, and all that there are."""
     if rendered is None:
         return "", ""
-    found = {chat: prompt for chat, prompt in rendered.prompts.items() if isinstance(prompt, bytes)}
+    found = {chat: prompt for chat in rendered.answers if (prompt := rendered.prompt(chat)) is not None}
     usual = b"\n".join([*(found.get(chat, b"") for chat in ("user", "turns")), rendered.bare])
     return usual.decode("utf-8", "replace"), b"\n".join(found.values()).decode("utf-8", "replace")
 

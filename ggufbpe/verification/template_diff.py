@@ -12,22 +12,13 @@ from typing import Any
 
 from ..diagnosis.evidence import text_difference
 from ..errors import printable
+from ..examination.rendered import CHATS, SamplePrompts
 from ..extras import NotInstalledError
-from ..oracles.chats import Prompt, Refused, answered
+from ..oracles.chats import Prompt, Refused
 from ..tokenizer import Tokenizer
 from ..wording import counted
 from .vocabulary_diff import VocabularyDifference
 
-_USER = {"role": "user", "content": "What is 2 + 2?"}
-_SYSTEM = {"role": "system", "content": "Be terse."}
-_PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}}
-_TOOL = {"name": "weather", "description": "Get the weather.", "parameters": _PARAMETERS}
-CHATS: dict[str, dict[str, Any]] = {
-    "user": {"messages": [_USER]},
-    "system and user": {"messages": [_SYSTEM, _USER]},
-    "turns": {"messages": [_USER, {"role": "assistant", "content": "Four."}, _USER]},
-    "tools": {"messages": [_USER], "tools": [{"type": "function", "function": _TOOL}]},
-}
 _LONG_LINE = 200  # characters; a longer line of a template is compared block by block
 _BLOCK = re.compile(r"(?<=%\})|(?<=\}\})")
 
@@ -70,20 +61,21 @@ def _lines(text: str) -> list[str]:
 
 
 def _of_prompts(a: Tokenizer, b: Tokenizer, names: tuple[str, str]) -> Iterator[VocabularyDifference]:
-    """The small chats of which the two make other prompts; that there are none is said, too."""
+    """The small chats whose prompts differ, or a line which says that none do."""
     examples: list[dict[str, Any]] = []
     lines: list[str] = []
     number = 0
     try:
-        for name, body in CHATS.items():
-            one, other = (_counted(each, answered(each, body)) for each in (a, b))
-            if one != other:
-                examples.append({"chat": name, "request": body, "a": _answer(one), "b": _answer(other)})
-                lines += _told(name, one, other, names)
-                number += 1
+        both = [SamplePrompts(each, each.chat_templates).answers for each in (a, b)]
     except NotInstalledError as error:
-        yield VocabularyDifference("prompts", f"small chats were rendered: {error}", 0)
+        yield VocabularyDifference("prompts", f"small chats were not rendered: {error}", 0)
         return
+    for name, body in CHATS.items():
+        one, other = (_counted(each, answers[name]) for each, answers in zip((a, b), both))
+        if one != other:
+            examples.append({"chat": name, "request": body, "a": _answer(one), "b": _answer(other)})
+            lines += _told(name, one, other, names)
+            number += 1
     have = "has another prompt" if number == 1 else "have other prompts"
     what = f"of {counted(len(CHATS), 'small chat')} {have}"
     yield VocabularyDifference("prompts", what, number, examples=tuple(examples), lines=tuple(lines))
