@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+# Only the forms that models have as special tokens. What diagnose takes for a marker is much wider
+# (diagnosis/chat_causes.py): "<tool_call>" and "[ANSWER]" are plain text in many templates, and no finding.
 _MARKER = re.compile(
     r"<\|[^|<>{}\s'\"]{1,60}\|>|<｜[^｜<>{}\s'\"]{1,60}｜>|\[/?INST\]|<</?SYS>>|"
     r"<(?:start|end)_of_turn>|<\|?turn\|?>|\[/?(?:SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"
