@@ -184,7 +184,7 @@ def chat_markers(model: Facts) -> Iterator[Finding]:
             yield _no_tokens(model, severity, why, unknown)
 
 
-_CUT = "The model was trained with one special token there; pieces of text do not mean the same to it."
+_CUT = "A marker is one special token to the model that the template was written for; pieces of text are not the same."
 
 
 def _ordinary(model: Facts, severity: str, why: str, markers: list[str]) -> Finding:
