@@ -130,9 +130,19 @@ def done(command: str, folder: str | Path) -> Path | None:
     """The file that a command as it is printed makes, in `folder`; None where it is refused."""
     fixed = Path(folder, "fixed.gguf")
     fixed.unlink(missing_ok=True)
-    *arguments, _ = shlex.split(command)[1:]
+    *arguments, _ = (_template(folder) if word == "FILE" else word for word in shlex.split(command)[1:])
     with redirect_stdout(io.TextIOWrapper(io.BytesIO())), redirect_stderr(io.StringIO()):
         return fixed if main([*arguments, str(fixed)]) == 0 else None
+
+
+def _template(folder: str | Path) -> str:
+    """The file of a chat template that any model can have, since it has no markers."""
+    path = Path(folder, "template.jinja")
+    path.write_text(
+        "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+        "{% if add_generation_prompt %}assistant:{% endif %}"
+    )
+    return str(path)
 
 
 def watch_everything() -> None:

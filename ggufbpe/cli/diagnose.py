@@ -275,7 +275,7 @@ def _row(tokenizer: Tokenizer, label: str, ids: list[int], at: int, width: int) 
 def _explanation(number: int, explanation: Explanation, of: str) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    from ..views.drawing import beside, styled, uncut
+    from ..views.drawing import advice, beside, uncut
 
     names = " + ".join(cause.id for cause in explanation.causes)
     explains = f"explains {of}" if explanation.explains == 1 else f"{_percent(explanation.explains)} agree"
@@ -285,11 +285,7 @@ def _explanation(number: int, explanation: Explanation, of: str) -> Iterator[Ren
     several = sum("ggufbpe fix " in cause.fix for cause in explanation.causes) > 1
     for cause in explanation.causes:
         yield beside("   ", terminal.one_line(str(cause.detail["what"])))
-        fix = terminal.one_line(cause.fix)
-        if fix.startswith("ggufbpe "):  # to be copied, so not broken into lines
-            yield uncut(f"   fix: {fix}", "dim")
-        else:
-            yield beside(styled("   fix: ", "dim"), Text.assemble((fix, "dim")))
+        yield from advice(cause.fix, 3, "dim")
     if several:
         yield uncut(f"   all: {terminal.one_line(explanation.fix)}", "dim")
 

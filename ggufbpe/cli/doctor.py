@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -39,7 +38,6 @@ examples:
 
 _STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 _WIDTH = 100  # columns at most: longer lines are hard to read
-_COMMAND = re.compile(r"(ggufbpe fix .+? -o fixed\.gguf)")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -112,22 +110,15 @@ def _finding(finding: Finding) -> Iterator[RenderableType]:
     """A finding: what and where, why, fix; a paragraph each."""
     from rich.text import Text
 
-    from ..views.drawing import indented, uncut
-
-    def paragraph(text: str, style: str = "") -> RenderableType:
-        return indented(Text(terminal.one_line(text), style), 2)
+    from ..views.drawing import advice, paragraph
 
     where = finding.where
     place = [where.key] if where.key else []
     place += [f"token {where.token}"] * (where.token is not None)
     place += [f"byte {where.offset}"] * (where.offset is not None)
     yield Text.assemble((finding.severity, _STYLES[finding.severity]), f": {finding.id}")
-    yield paragraph(finding.what)
+    yield paragraph(terminal.one_line(finding.what), 2)
     if place:
-        yield paragraph("where: " + ", ".join(place), "dim")
-    yield paragraph(f"why: {finding.why}")
-    for part in _COMMAND.split(f"fix: {finding.fix}"):
-        if part.startswith("ggufbpe fix "):  # on one line, however long, so that it can be copied
-            yield uncut(f"    {terminal.one_line(part)}")
-        elif part.strip():
-            yield paragraph(part.strip().removeprefix(", "))
+        yield paragraph(terminal.one_line("where: " + ", ".join(place)), 2, "dim")
+    yield paragraph(terminal.one_line(f"why: {finding.why}"), 2)
+    yield from advice(finding.fix, 2)

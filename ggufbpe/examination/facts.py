@@ -189,16 +189,14 @@ class Facts:
         """The command that makes these changes."""
         if self.version == 1:
             return CONVERT_VERSION_1
-        given = " ".join(shlex.quote(change) for change in changes)
-        return f"{self.fix} {given} -o fixed.gguf"
+        return f"ggufbpe fix {shlex.join((self.file.path, *changes))} -o fixed.gguf"
 
-    @property
-    def fix(self) -> str:
-        """How a command begins that changes the file: for one that a person has to finish."""
-        return f"ggufbpe fix {shlex.quote(self.file.path)}"
+    def set_template_file(self) -> str:
+        """The command that sets the chat template to what is in FILE, which a person has to write or get."""
+        return self.command("--chat-template", "FILE")
 
     def set_template(self, known: KnownTemplate) -> str:
-        """The command that takes a template of llama.cpp's."""
+        """The command that sets the chat template to one of llama.cpp's."""
         name = f"{known.variant}=" if known.variant else ""
         return self.command("--chat-template", f"{name}{PREFIX}{known.name}")
 

@@ -51,7 +51,7 @@ def chats_refused(model: Facts) -> Iterator[Finding]:
             "chat_refused",
             f"the chat template refuses a chat with {what}{line}: {printable(error.reason, 200)}",
             "llama-server answers such a request with this error.",
-            f"give it one that takes it: {model.fix} --chat-template FILE" if chat in _PLAIN else _NOTHING,
+            f"give it one that takes it: {model.set_template_file()}" if chat in _PLAIN else _NOTHING,
             model.key(_TEMPLATE),
             {"chat": chat, "line": error.line, "reason": error.reason},
         )
@@ -71,7 +71,7 @@ def messages_lost(model: Facts) -> Iterator[Finding]:
             "message_lost",
             f"the chat template leaves out {what}",
             "It is not in llama-server's prompt, and the model does not see it.",
-            f"give it one that writes it: {model.fix} --chat-template FILE" if chat in _PLAIN else _NOTHING,
+            f"give it one that writes it: {model.set_template_file()}" if chat in _PLAIN else _NOTHING,
             model.key(_TEMPLATE),
             {"chat": chat},
         )

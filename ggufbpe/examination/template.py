@@ -72,7 +72,7 @@ def _error(model: Facts, name: str, what: str, error: ChatError | Refused) -> Fi
     elif all(text in model.ids for text in ("<|im_start|>", "<|im_end|>")):
         fix = f"set the right one, or take it out, and llama-server takes ChatML's: {model.remove(key)}"
     else:
-        fix = f"set the right one: {model.fix} --chat-template FILE"
+        fix = f"set the right one: {model.set_template_file()}"
     return Finding(
         severity,
         "template_error",
@@ -110,7 +110,7 @@ def bos_twice(model: Facts) -> Iterator[Finding]:
             "begins with, but no second one, and none behind something else. Many models answer worse.",
             f"do not add it: {fix}"
             if fix and bare.count(text.encode()) == 1
-            else f"write it once, in a template of your own: {model.fix} --chat-template FILE",
+            else f"write it once, in a template of your own: {model.set_template_file()}",
             model.key(_K.CHAT_TEMPLATE),
             {"bos": tokenizer.bos_id, "text": text, "begin": begin},
         )
@@ -225,7 +225,7 @@ def _no_tokens(model: Facts, severity: str, why: str, markers: list[str]) -> Fin
         why,
         f"the template is of another model; llama.cpp's for this one: {model.set_template(known)}"
         if known
-        else f"the template is of another model: set the right one with {model.fix} --chat-template FILE",
+        else f"the template is of another model: set the right one with {model.set_template_file()}",
         model.key(_K.CHAT_TEMPLATE),
         {"markers": markers},
     )

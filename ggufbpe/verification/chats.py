@@ -268,10 +268,10 @@ class ComparingChats:
         if self._templates is None:
             from ..diagnosis.chat_changes import other_template
 
-            there = "start llama-server without --chat-template and --chat-template-file"
+            there = "start llama-server without --chat-template or --chat-template-file"
             if self._oracle.tokenizer is not None:  # of another file
-                there = "put one template into both files (ggufbpe fix --chat-template FILE)"
-            fix = f"{there}, or give its template to ggufbpe by --chat-template-file"
+                there = "give both files the same chat template (`ggufbpe fix` with --chat-template)"
+            fix = f"{there}, or give ggufbpe the other one with --chat-template-file"
             own = self._template or self._tokenizer.chat_template
             self._templates = [
                 other_template(

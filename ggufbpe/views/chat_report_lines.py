@@ -15,7 +15,7 @@ from ..verification.chats import ChatDifference, ChatExample, ChatResult
 from ..wording import counted
 from . import terminal
 from .chat_words import chat_verdict, sides_of, title_of
-from .drawing import beside, uncut
+from .drawing import advice, beside, uncut
 
 _SHOWN = 10  # differences printed on a terminal; --json and --html have all
 _REASONS = 3  # refusals in other words
@@ -53,7 +53,7 @@ def _difference(
     for cause in difference.causes:
         what = terminal.one_line(str(cause.detail.get("what", "")))
         yield beside("   cause: ", f"{cause.id}: {what}{share}")
-        yield beside("   fix: ", terminal.one_line(cause.fix))
+        yield from advice(cause.fix, 3)
     yield beside("   first in ", terminal.one_line(difference.first.chat.source))
     yield from _sides(difference.first, sides)
     if difference.smallest is not None:

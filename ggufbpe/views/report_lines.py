@@ -16,7 +16,7 @@ from ..verification.result import Difference, Example, FailureGroup, Result, Sho
 from ..wording import counted
 from . import terminal
 from .chat_report_lines import chat_parts
-from .drawing import beside, drawn, indented, piece, styled, uncut
+from .drawing import advice, beside, drawn, indented, piece, styled, uncut
 from .report import all_fixes, by_span, verdict
 
 _SHOWN = 10  # differences printed on a terminal; --json and --html have all
@@ -108,7 +108,7 @@ class ReportLines:
             what = terminal.one_line(str(cause.detail.get("what", "")))
             yield beside("   cause: ", f"{cause.id}{': ' * bool(what)}{what}{share}")
             if cause.fix:
-                yield uncut(f"   fix: {terminal.one_line(cause.fix)}")  # unbroken, to be copied
+                yield from advice(cause.fix, 3)
 
     def _failure(self, group: FailureGroup) -> Iterator[RenderableType]:
         yield Line.assemble((group.kind, "bold"), f": {terminal.one_line(group.detail)}")
@@ -129,7 +129,7 @@ class ReportLines:
                 block.append(stretches.pop(0))
             ours, theirs = self._sides
             table = Table.grid(padding=(0, 2, 0, 0))
-            table.add_column(width=self._label - 1, no_wrap=True, overflow="crop")
+            table.add_column(width=self._label - 1, no_wrap=True, overflow="ellipsis")
             for stretch in block:
                 table.add_column(width=stretch.width, no_wrap=True)
             table.add_row("at byte", *(styled(str(stretch.start), "dim") for stretch in block))
