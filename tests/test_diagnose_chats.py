@@ -8,13 +8,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import mending
 import pytest
 from chats import VOCABULARY
 from record_chats import read_chats
 
 from ggufbpe import Tokenizer, diagnose, fix
 from ggufbpe.cli import main
-from ggufbpe.diagnosis import plain_jinja
+from ggufbpe.diagnosis import chat_search, plain_jinja
 from ggufbpe.diagnosis.causes import CAUSES, Diagnosis
 from ggufbpe.diagnosis.chat_changes import Rendering, as_transformers, changes, with_fields
 
@@ -172,6 +173,18 @@ def test_a_template_that_llama_cpp_has(tmp_path: Path, asked: bool) -> None:
     assert found.explanations[0].fix == f"ggufbpe fix {model} --chat-template known:{ALIKE} -o fixed.gguf"
     what = str(found.explanations[0].causes[-1].detail["what"])
     assert what.startswith(f"the template is llama.cpp's {ALIKE}, or {DATED}, ")
+
+
+def test_a_template_that_does_not_help_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What mending.py does around each call of `diagnose_prompt`, tried with a fix for something else."""
+    model = tmp_path / "model.gguf"
+    fix(VOCABULARY, model, set={KEY: TEMPLATES[THINKING]})
+    prompt = Tokenizer.from_gguf(VOCABULARY).with_overrides({KEY: TEMPLATES[DATED]}).chats.prompt(CHAT)
+    command = f"ggufbpe fix {model} --set general.name=x -o fixed.gguf"
+    monkeypatch.setattr(chat_search, "set_template", lambda *_: command)
+    assert causes_of(diagnose(model, chat=CHAT, expected_prompt=prompt)) == ["template"]
+    failed, mending.watch.failed = mending.watch.failed, []
+    assert any(each.startswith("the prompt, ['template']") for each in failed)
 
 
 @pytest.mark.parametrize("as_ids", [False, True])
