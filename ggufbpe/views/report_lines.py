@@ -17,10 +17,9 @@ from ..wording import counted
 from . import terminal
 from .chat_report_lines import chat_parts
 from .drawing import advice, beside, drawn, indented, piece, styled, uncut
-from .report import all_fixes, by_span, verdict
+from .report import all_fixes, by_span, rate, verdict
 
 _SHOWN = 10  # differences printed on a terminal; --json and --html have all
-_TELLING = 100_000  # bytes; for fewer, the time says nothing
 _TEXT_SHOWN = 200  # bytes of a text to print
 
 
@@ -191,8 +190,3 @@ def _shown_text(data: bytes) -> str:
 def where(text: Text, start: int) -> str:
     """The place of a byte of a text."""
     return f"{terminal.one_line(text.source)}, byte {text.offset + start}"
-
-
-def rate(size: int, seconds: float) -> str:
-    """Megabytes per second, for people; empty if there was too little to measure."""
-    return f"{size / 1e6 / seconds:.3g} MB/s" if seconds and size >= _TELLING else ""
