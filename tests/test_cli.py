@@ -45,7 +45,7 @@ ENGINE = "reference" if native is None else "native"
 MALFORMED = ROOT / "fixtures" / "malformed"
 COMMAND = [sys.executable, "-m", "ggufbpe"]
 COMMANDS = ("tokenize", "detokenize", "count", "info", "list-pre")
-NOTE = "ggufbpe: no model given (-m), so this is the GPT-2 vocabulary that comes with ggufbpe\n"
+NOTE = "ggufbpe: no model given (-m); using the GPT-2 vocabulary that comes with ggufbpe\n"
 
 _PARSER = Parser("tokenize")
 tokenize.add_arguments(_PARSER)
@@ -462,7 +462,7 @@ def test_count_prints_a_table(run: Run, tree: Path) -> None:
         ["5", "15", "2.80", "total"],
     ]
     assert len({line.index(row[3]) for line, row in zip(result.text.splitlines(), rows)}) == 1, "columns"
-    assert result.err == "ggufbpe: left out in directories: 1 binary, 2 hidden (give a path to count it)\n"
+    assert result.err == "ggufbpe: skipped in directories: 1 binary, 2 hidden (give a path to count it)\n"
     assert result.code == 0
 
 
@@ -609,7 +609,7 @@ def test_count_sorted(by: str, run: Run, repository: Path, monkeypatch: pytest.M
 def test_count_shows_the_largest(run: Run, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(repository)
     found = run("count", "--top", "2", "build/b.txt", "c.txt", "bad.txt")
-    assert (rows_of(found)[0], len(rows_of(found)), "1 more file in the total" in found.err) == (
+    assert (rows_of(found)[0], len(rows_of(found)), "the total includes 1 more file" in found.err) == (
         "c.txt",
         3,
         True,
@@ -695,7 +695,7 @@ def test_a_model_is_named_the_same_way_everywhere(
     result = run(command, *named, *more.get(command, []))
     assert (result.code, "no model given" in result.err) == (0, False), result
     again = run(command, UNSPLIT, "-m", UNSPLIT, *more.get(command, []))
-    assert (again.code, "one model only" in again.err) == (2, True)
+    assert (again.code, "give one model, not" in again.err) == (2, True)
 
 
 def test_the_model_of_the_environment_is_that_of_texts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -711,7 +711,7 @@ def test_the_model_of_the_environment_is_that_of_texts(run: Run, monkeypatch: py
 def test_a_model_in_the_place_of_a_text(command: str, run: Run) -> None:
     more = ["--against", f"gguf:{GPT2}"] if command == "verify" else []
     result = run(command, GPT2, *more)
-    assert (result.code, f"was -m meant? ggufbpe {command} -m {GPT2}" in result.err) == (2, True)
+    assert (result.code, f"did you mean -m? ggufbpe {command} -m {GPT2}" in result.err) == (2, True)
 
 
 def test_help_of_a_command(run: Run) -> None:
@@ -1136,7 +1136,7 @@ def test_debug_shows_the_traceback(arguments: list[str], run: Run) -> None:
     ("error", "line"),
     [
         (MemoryError(), "out of memory"),
-        (KeyError("x"), "unexpected KeyError: 'x' (a defect of ggufbpe; --debug shows where)"),
+        (KeyError("x"), "unexpected KeyError: 'x' (a bug in ggufbpe; --debug shows where)"),
         (ValueError("a\nb\x1b"), r"a\nb\x1b"),
         (OSError("odd"), "odd"),
     ],

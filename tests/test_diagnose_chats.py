@@ -403,24 +403,28 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
     "a chat that is refused": (
         ["--chat", "refused.json", "--expected-prompt", "prompt.txt"],
         1,
-        "no match: the chat is refused, by llama-server as well: All non-assistant messages must",
+        "no match: llama-server refuses this chat: All non-assistant messages must",
     ),
     "as JSON": ([*OWN, "--tools", "tools.json", "--ids", "ids.json", "--json"], 1, '"request": {\n'),
     "one id": (["-p", "a", "--ids", "[64]", "--no-bos"], 0, "match: the model gives this 1 id"),
-    "nothing expected": (OWN, 2, "--chat goes with --ids or --expected-prompt: one of them"),
+    "nothing expected": (OWN, 2, "--chat needs either --ids or --expected-prompt"),
     "both expected": (
         [*OWN, "--ids", "ids.json", "--expected-prompt", "prompt.txt"],
         2,
-        "--chat goes with --ids or --expected-prompt: one of them",
+        "--chat needs either --ids or --expected-prompt",
     ),
-    "no chat": (["--expected-prompt", "prompt.txt"], 2, "--expected-prompt is of a chat"),
-    "a template of no chat": (["-p", "Hi", "--ids", "[1]", *OWN[2:]], 2, "are of chats: give --chat FILE"),
-    "a text as well": ([*OWN, "--ids", "ids.json", "-p", "Hi"], 2, "one text or one chat"),
-    "no BOS": ([*OWN, "--ids", "ids.json", "--no-bos"], 2, "--chat goes with special tokens"),
+    "no chat": (["--expected-prompt", "prompt.txt"], 2, "--expected-prompt needs a chat"),
+    "a template of no chat": (["-p", "Hi", "--ids", "[1]", *OWN[2:]], 2, "need a chat: give --chat FILE"),
+    "a text as well": ([*OWN, "--ids", "ids.json", "-p", "Hi"], 2, "give a text or --chat, not both"),
+    "no BOS": (
+        [*OWN, "--ids", "ids.json", "--no-bos"],
+        2,
+        "special tokens are always added and parsed in chats",
+    ),
     "everything from standard input": (
         ["--chat", "-", "--ids", "-"],
         2,
-        "only one of them can come from standard input",
+        "only one of chat, ids and prompt can come from standard input",
     ),
 }
 

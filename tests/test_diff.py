@@ -290,7 +290,7 @@ def test_with_texts_they_come_first(other: Path, capfd: pytest.CaptureFixture[st
     lines = capfd.readouterr().out.splitlines()
     assert lines[0].startswith("1 of 1 text differs")
     assert lines.index("pre-tokenizer") > next(i for i, line in enumerate(lines) if "cause: pre_type" in line)
-    assert lines[-1] == "--all shows which"
+    assert lines[-1] == "--all shows which ones"
 
 
 def test_names_of_files_cannot_steer_the_terminal(

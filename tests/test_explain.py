@@ -415,7 +415,7 @@ WRONG = [
     (("a", "--token", "-1"), "there is no token -1"),
     (("", "--word", "0"), "the text has no words"),
     (("a", "--why-not", ""), "the piece is empty"),
-    (("a", "--json", "--html", "x"), "give one of them"),
+    (("a", "--json", "--html", "x"), "give --html or --json, not both"),
     (("a", "--html", "x", "--word", "0"), "leave out"),
     (("a", "--word", "0", "--token", "0"), "not allowed with"),
 ]
@@ -511,7 +511,11 @@ def test_page_is_self_contained_and_safe() -> None:
     check_page(gpt2(), "Hell", "occurs once in the text")
 
 
-PAGES = [("spm", "llo", "was produced"), ("wpm", " h", "occurs once in the text"), ("rwkv", "l", "was produced")]
+PAGES = [
+    ("spm", "llo", "was produced"),
+    ("wpm", " h", "occurs once in the text"),
+    ("rwkv", "l", "was produced"),
+]
 
 
 @pytest.mark.parametrize(("name", "piece", "said"), PAGES, ids=[name for name, *_ in PAGES])

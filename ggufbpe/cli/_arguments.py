@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and what argparse does not do as llama-tokenize does."""
+"""Arguments that several commands share, and what llama-tokenize parses differently from argparse."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class UsageError(Exception):
-    """Arguments that make no sense."""
+    """Arguments that are wrong, or do not go together."""
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -53,7 +53,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog, usage, formatter_class=_Formatter, allow_abbrev=False)
         self.add_argument("--debug", action="store_true", help="show the full traceback of an error")
 
-        self.ignored: Mapping[str, int] = {}  # flags that mean nothing here, and how many values each takes
+        self.ignored: Mapping[str, int] = {}  # flags without a meaning here, and how many values each takes
 
     def describe(self, description: str, examples: str) -> None:
         """Set the text above and below the flags in the help."""
@@ -90,7 +90,7 @@ def normalized(parser: Parser, arguments: list[str]) -> list[str]:
     """`arguments` such that argparse reads them as llama.cpp does.
 
     A flag that takes a value takes the next argument, whatever it looks like: `-p --ids` is the text
-    "--ids". Underscores in long flags are as good as dashes. Source: common/arg.cpp, common_params_parse_ex.
+    "--ids". Long flags may have underscores for dashes. Source: common/arg.cpp, common_params_parse_ex.
 
     >>> parser = Parser("example")
     >>> _ = parser.add_argument("-p", "--prompt")
@@ -123,7 +123,7 @@ def normalized(parser: Parser, arguments: list[str]) -> list[str]:
     return found
 
 
-# Flags of llama.cpp about a model, with what to do in their place.
+# Flags of llama.cpp that name a model, with what to do instead.
 _INSTEAD = {
     **dict.fromkeys(("-dr", "--docker-repo"), "a model of Docker's registry is named by its file: -m PATH"),
     **dict.fromkeys(("-hft", "--hf-token"), "the token is that of HF_TOKEN in the environment"),
@@ -144,7 +144,7 @@ def _leave_out(flag: str, count: int, rest: Iterator[str]) -> None:
 MODEL_VARIABLE = "GGUFBPE_MODEL"
 _A_MODEL = "a .gguf file, or a model's name, such as ollama:gemma3 or hf:OWNER/REPO:Q4_K_M"
 _DEFAULT_MODEL = (
-    f"default: that of {MODEL_VARIABLE} in the environment, or GPT-2's vocabulary, which comes along"
+    f"default: {MODEL_VARIABLE} in the environment, or the GPT-2 vocabulary that comes with ggufbpe"
 )
 
 
@@ -176,7 +176,7 @@ def add_model_first(parser: Parser) -> None:
         "-m",
         "--model",
         metavar="MODEL",
-        help=f"the same (default: that of {MODEL_VARIABLE} in the environment)",
+        help=f"the same (default: {MODEL_VARIABLE} in the environment)",
     )
     add_names(parser, "store")
 
@@ -193,16 +193,20 @@ def add_names(parser: Parser, action: str) -> None:
         "--hf-repo",
         action=action,
         metavar="OWNER/REPO[:QUANT]",
-        help="a model of the Hugging Face hub, as in llama.cpp: the same as hf:OWNER/REPO[:QUANT]",
+        help="a model on the Hugging Face hub, as in llama.cpp; the same as hf:OWNER/REPO[:QUANT]",
     )
-    add("-hff", "--hf-file", metavar="FILE", help="that file of it, in the place of a quantization")
-    add("-mu", "--model-url", action=action, metavar="URL", help="a model at an address")
-    add("--offline", action="store_true", help="ask no network, also where a model is not on this machine")
-    add("--refresh", action="store_true", help="ask again for the metadata of models that are far away")
+    add("-hff", "--hf-file", metavar="FILE", help="the file in that repository, instead of a quantization")
+    add("-mu", "--model-url", action=action, metavar="URL", help="a model at a URL")
+    add(
+        "--offline",
+        action="store_true",
+        help="do not use the network, even if a model is not on this machine",
+    )
+    add("--refresh", action="store_true", help="fetch the metadata of remote models again")
 
 
 def add_override_kv(
-    parser: Parser, meaning: str = "take other values for keys of the file, as llama.cpp does"
+    parser: Parser, meaning: str = "override values of keys in the file, as in llama.cpp"
 ) -> None:
     parser.add_argument(
         "--override-kv",
@@ -214,7 +218,7 @@ def add_override_kv(
 
 
 def overrides_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What `--override-kv` gives, for `Tokenizer.from_gguf`; says what is left out."""
+    """What `--override-kv` gives, for `Tokenizer.from_gguf`; warns of what is ignored."""
     if not arguments.override_kv:
         return {}
     from ..gguf.kv_override import applicable, parse_kv_overrides
@@ -226,7 +230,7 @@ def overrides_of(arguments: argparse.Namespace) -> dict[str, Any]:
     except ValueError as error:
         raise UsageError(str(error)) from None
     for reason in left_out:
-        _output.warning(f"--override-kv: {reason}; it is left out")
+        _output.warning(f"--override-kv: {reason}; ignored")
     return values
 
 
@@ -240,17 +244,17 @@ def add_stdin(parser: Parser, what: str) -> None:
     parser.add_argument(
         "--stdin",
         action="store_true",
-        help=f"{what} standard input, as without it where a pipe is all there is",
+        help=f"{what} standard input; the default if something is piped in and no text is given",
     )
 
 
 def add_special_flags(parser: Parser) -> None:
-    parser.add_argument("--no-bos", action="store_true", help="add no BOS token, even if the model wants one")
+    parser.add_argument("--no-bos", action="store_true", help="do not add BOS, even if the model asks for it")
     parser.add_argument(
         "--no-parse-special",
         dest="parse_special",
         action="store_false",
-        help="take the text of special tokens for plain text",
+        help="treat the text of special tokens as plain text",
     )
 
 
@@ -262,7 +266,7 @@ def add_color(parser: Parser, what: str = "colour") -> None:
 
 
 def require_no_models(texts: Iterable[str], command: str, arguments: argparse.Namespace) -> None:
-    """Ask whether -m was meant, where a model stands in the place of a text and none is named."""
+    """`UsageError` that asks whether -m was meant, where a model is given as a text and no model is given."""
     if arguments.model or MODEL_VARIABLE in os.environ:
         return
     for text in texts:
@@ -270,7 +274,9 @@ def require_no_models(texts: Iterable[str], command: str, arguments: argparse.Na
             import shlex
 
             name = shlex.quote(text)
-            raise UsageError(f"{name} is a model, not a text; was -m meant? ggufbpe {command} -m {name} ...")
+            raise UsageError(
+                f"{name} is a model, not a text; did you mean -m? ggufbpe {command} -m {name} ..."
+            )
 
 
 def default_model() -> str:
@@ -279,16 +285,16 @@ def default_model() -> str:
 
 
 def model_path(arguments: argparse.Namespace) -> str | Found:
-    """The model to open; says so on stderr when it is the package's own."""
+    """The model to open; a note on stderr says so if it is the one in the package."""
     named = _named_model(arguments)
     if named is not None:
         return named
-    _output.note("ggufbpe: no model given (-m), so this is the GPT-2 vocabulary that comes with ggufbpe")
+    _output.note("ggufbpe: no model given (-m); using the GPT-2 vocabulary that comes with ggufbpe")
     return default_model()
 
 
 def required_model(arguments: argparse.Namespace, command: str) -> str | Found:
-    """The same where the package's own makes no sense."""
+    """The model to open, for a command where that of the package would make no sense."""
     named = _named_model(arguments)
     if named is None:
         raise UsageError(f"which model? ggufbpe {command} MODEL.gguf (see ggufbpe {command} --help)")
@@ -303,7 +309,7 @@ def model_paths(arguments: argparse.Namespace) -> list[str | Found]:
 
 
 def models_of(arguments: argparse.Namespace, given: Iterable[str]) -> list[str | Found]:
-    """The models that are `given` as arguments, and those of the flags for names, where several may be named."""
+    """The models `given` as arguments, and those named by flags, where there may be several."""
     repositories, addresses = arguments.hf_repo or [], arguments.model_url or []
     return [
         *(located(arguments, each) for each in given),
@@ -316,7 +322,7 @@ def _named_model(arguments: argparse.Namespace) -> str | Found | None:
     names = ("path", "model", "hf_repo", "model_url")
     given = [(name, value) for name in names if (value := getattr(arguments, name, None)) is not None]
     if len(given) > 1:
-        raise UsageError(f"one model only, not {printable(given[0][1])} and {printable(given[1][1])}")
+        raise UsageError(f"give one model, not {printable(given[0][1])} and {printable(given[1][1])}")
     for name, value in given:
         return _on_the_hub(arguments, value) if name == "hf_repo" else located(arguments, value)
     default = os.environ.get(MODEL_VARIABLE)
@@ -330,7 +336,7 @@ def _on_the_hub(arguments: argparse.Namespace, repository: str) -> str | Found:
 
 
 def located(arguments: argparse.Namespace, given: str) -> str | Found:
-    """The path as it is, if there is something; else the model that the name means, and what was chosen is said."""
+    """The path itself if it exists; otherwise the model of that name, with a note of what was chosen."""
     if os.path.lexists(given):
         return given
     from ..by_name import locate
@@ -344,7 +350,7 @@ def located(arguments: argparse.Namespace, given: str) -> str | Found:
 
 
 def _watch(found: Found) -> None:
-    """Have it shown how far the reading of a model that is far away is, and say which file was chosen."""
+    """Show the progress of reading a remote model, and say which file was chosen."""
     from ._progress import far_progress
 
     show, name = far_progress(), found.name
@@ -352,6 +358,6 @@ def _watch(found: Found) -> None:
     def watch(progress: FarProgress | None) -> None:
         show(progress)
         if progress is None and found.name != name and getattr(found.remote, "quant", None) is None:
-            _output.note(f"ggufbpe: {escape_invisible(found.name)}, of the files that are far away")
+            _output.note(f"ggufbpe: {escape_invisible(found.name)}, of the files in the repository")
 
     found.progress = watch

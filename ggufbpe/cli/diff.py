@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Compare the tokenizers of two models: tokens, types, merges, flags, special ids and pre-tokenizer, all after \
-llama.cpp's loading rules, and the chat templates. Tokens are compared by their text; where templates differ, \
-a few small chats show what that does to prompts. With texts, also where the two encode them \
-differently, and why; that then comes first, and the differences of the vocabularies are only counted.
+llama.cpp's loading rules, and the chat templates. Tokens are compared by their text. Where chat templates differ, \
+a few small chats show how the prompts differ. If texts are given, the output begins with where the two encode them \
+differently, and why, and differences of the vocabularies are only counted.
 
-The exit code is 0 if they are the same, 1 if anything differs, 2 if they could not be compared."""
+The exit code is 0 if nothing differs, 1 if something does, 2 if they could not be compared."""
 _EXAMPLES = """\
 examples:
   ggufbpe diff a.gguf b.gguf
@@ -52,20 +52,20 @@ _SECTIONS = {
     "templates": "chat templates",
 }
 _SHOWN, _ALL = 5, 100  # examples of each difference
-_LINES_OF_TEMPLATE = 20  # in place of the first
-_LINE = 160  # characters of one
+_LINES_OF_TEMPLATE = 20  # shown of a template's diff, instead of `_SHOWN`
+_LINE = 160  # characters shown of a line
 _WIDTH = 100
 
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="two .gguf files, or models' names")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="two .gguf files, or names of models")
     add_names(parser, "append")
     parser.add_argument(
         "-p", "--prompt", action="append", default=[], metavar="TEXT", help="a text to encode"
     )
     parser.add_argument(
-        "-f", "--file", action="append", default=[], metavar="PATH", help="a text from a file"
+        "-f", "--file", action="append", default=[], metavar="PATH", help="encode the text in a file"
     )
     add_override_kv(parser)
     parser.add_argument("--all", action="store_true", help="show up to 100 examples of each difference")
@@ -77,7 +77,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     models = models_of(arguments, arguments.models)
     if len(models) != 2:
-        raise UsageError(f"two models, not {len(models)} (see ggufbpe diff --help)")
+        raise UsageError(f"give two models, not {len(models)} (see ggufbpe diff --help)")
     texts = [Text("-p", 0, os.fsencode(text)) for text in arguments.prompt]
     texts += [Text(path, 0, read_file(path)) for path in arguments.file]
     if arguments.escape:
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _parts(found: Differences, examples: int) -> Iterator[RenderableType]:
-    """How the vocabularies differ; of what there are many, so many examples."""
+    """How the vocabularies differ, with that many examples of each difference."""
     from rich.text import Text as Styled
 
     from ..views.drawing import indented
@@ -134,7 +134,7 @@ def _parts(found: Differences, examples: int) -> Iterator[RenderableType]:
     if same:
         yield line(f"the same: {', '.join(same)}", 0)
     if not examples and any(difference.lines for found in sections.values() for difference in found):
-        yield line("--all shows which", 0)
+        yield line("--all shows which ones", 0)
 
 
 def _sentence(difference: VocabularyDifference, names: tuple[str, str]) -> str:

@@ -93,7 +93,7 @@ def fix(
 
     A model that is given by a name is never changed in place: `StoreError`, with how its program gets to use a copy.
 
-    `ValueError` and `TypeError` for changes that make no sense, `FileExistsError` where `output` is there already,
+    `ValueError` and `TypeError` for changes that make no sense, `FileExistsError` where `output` already exists,
     `InterruptedChangeError` where another process is changing the file, `OSError`.
     """
     source, removed = whole_file(path, in_place), [remove] if isinstance(remove, str) else list(remove)
@@ -168,7 +168,7 @@ def _check_no_blob(path: str, name: str) -> None:
 def _target(source: str, output: str | os.PathLike[str] | None, in_place: bool, force: bool) -> str:
     """Where the copy goes; refused where that is not free."""
     if (output is None) is not in_place:
-        raise ValueError("say where the copy goes: give output, or in_place=True to change the model itself")
+        raise ValueError("where should the copy go? Give output, or in_place=True to change the model itself")
     if output is None:
         return source
     target = os.fspath(output)
@@ -178,7 +178,7 @@ def _target(source: str, output: str | os.PathLike[str] | None, in_place: bool, 
     if os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
         raise ValueError("the output is the model itself; to change that, say in_place (--in-place)")
     if os.path.lexists(target) and not force and not is_special(target):
-        raise FileExistsError(f"{printable(target)} is there already; force=True replaces it")
+        raise FileExistsError(f"{printable(target)} already exists; force=True overwrites it")
     return target
 
 

@@ -240,9 +240,15 @@ def answer_in_words(found: Trace, answer: WhyNot) -> Iterator[Sentence]:
                f"encoded like any other. It is at {_bytes(answer.places[0])}."]  # fmt: skip
     elif answer.reason == "not_added":
         why = "the model does not ask for it" if found.add_special else "that was not asked for"
-        yield [*name, f" marks the beginning or end of a text. This text does not have it, and it is not added: {why}."]
+        yield [
+            *name,
+            f" marks the beginning or end of a text. This text does not have it, and it is not added: {why}.",
+        ]
     elif answer.reason == "byte":
-        yield [*name, " stands for one byte of a character that is not a token. No character of this text needs it."]
+        yield [
+            *name,
+            " stands for one byte of a character that is not a token. No character of this text needs it.",
+        ]
     elif answer.reason == "unneeded":
         yield [*name, " is the unknown token. This text has nothing that the other tokens cannot write."]
     elif answer.reason == "absent":
