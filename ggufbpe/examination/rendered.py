@@ -3,8 +3,8 @@
     facts.py -> [this file] -> template.py, known_templates.py, roles.py
                                verification/template_diff.py, for two models
 
-The chats are those in which templates differ: a message, one of the system before it, an answer and a next question,
-tools, a call with its result, reasoning. Their texts have no markers, so a marker in a prompt is the template's.
+The chats cover what templates treat differently: a message, a system message before it, an answer and a next question,
+tools, a tool call with its result, reasoning. Their texts have no markers, so any marker in a prompt is the template's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..errors import ChatError
 from ..oracles.chats import Prompt, Refused, answered
 from ..tokenizer import Tokenizer
 
-NOW = datetime(2026, 1, 15, 12)  # of templates that write the date
+NOW = datetime(2026, 1, 15, 12)  # for templates that write the date
 SYSTEM, QUESTION, ANSWER, NEXT = "Be as brief as a stone.", "Is it warm?", "Quite warm.", "And tomorrow?"
 TOOL, CALLED, RESULT, THOUGHT = "get_weather", "Lisbon", "cloudless", "They want a number."
 
@@ -42,7 +42,7 @@ _TOOLS = [
     {"type": "function", "function": {"name": TOOL, "description": "The weather", "parameters": _PARAMETERS}}
 ]
 
-# The chats by what is special to them. The first ones are plain: every template should take them.
+# The chats by what is special about them. The plain ones come first: every template should accept them.
 PLAIN_CHATS = ("user", "turns", "system")
 CHATS: dict[str, dict[str, Any]] = {
     "user": {"messages": [_USER]},
@@ -56,7 +56,7 @@ CHATS: dict[str, dict[str, Any]] = {
 
 
 class SamplePrompts:
-    """What templates make of the chats: each prompt, or why the chat is refused."""
+    """The prompts that templates make of the chats, or why a chat is refused."""
 
     def __init__(self, tokenizer: Tokenizer, templates: Mapping[str, str]) -> None:
         """`templates` are those of the file by name. `NotInstalledError` without jinja2."""
@@ -65,9 +65,9 @@ class SamplePrompts:
         self.answers = self.answers_of(templates.get("") or templates.get("tool_use") or "")
 
     def answers_of(self, template: str) -> dict[str, Prompt | Refused]:
-        """The same of one template in place of the file's, which is not asked for chats with tools either.
+        """The same for one template, which is used instead of the file's, for chats with tools as well.
 
-        "" is ChatML, which llama-server takes where a file has no template.
+        "" is ChatML, which llama-server uses if a file has no template.
         """
         own = template in self._templates.values()
         return {
@@ -81,18 +81,18 @@ class SamplePrompts:
         }
 
     def prompt(self, name: str) -> bytes | None:
-        """The prompt of a chat; None where it is refused."""
+        """The prompt of a chat; None if it is refused."""
         found = self.answers[name]
         return found.text if isinstance(found, Prompt) else None
 
     def refusal(self, name: str) -> Refused | None:
-        """Why a chat is refused; None where it is not."""
+        """Why a chat is refused; None if it is not."""
         found = self.answers[name]
         return found if isinstance(found, Refused) else None
 
     @cached_property
     def bare(self) -> bytes:
-        """What the template alone writes for a question and its answer; nothing where it refuses them."""
+        """What the template alone writes for a question and its answer; empty if it refuses them."""
         try:
             return self._tokenizer.chats.bare_text([_USER, _ANSWER], self._templates.get(""))
         except ChatError:
@@ -100,6 +100,6 @@ class SamplePrompts:
 
     @cached_property
     def behind_answer(self) -> tuple[bytes, bytes]:
-        """What stands behind an answer: behind the last one, and before the text of the next message."""
+        """What follows an answer: at the end of a chat, and up to the text of the next message."""
         between = (self.prompt("turns") or b"").partition(ANSWER.encode())[2]
         return self.bare.partition(ANSWER.encode())[2], between.partition(NEXT.encode())[0]
