@@ -52,9 +52,9 @@ class ReportLines:
             yield from ("", uncut(f"all fixes in one: {terminal.one_line(fix)}"))
         more = len(result.differences) - _SHOWN
         if more > 0:
-            yield from ("", f"and {more} more difference{'s' * (more > 1)}, which --json and --html have")
+            yield from ("", f"and {counted(more, 'more difference')}: --json and --html show all")
         if result.other_places:
-            yield from ("", f"and {result.other_places} more places, which were only counted")
+            yield from ("", f"and {counted(result.other_places, 'more place')}, which were only counted")
         for group in result.failures:
             yield ""
             yield from self._failure(group)
@@ -69,7 +69,7 @@ class ReportLines:
         if result.failed:
             yield Line(f"{oracle} failed on {counted(result.failed, 'text')}", "bold red")
         if result.refused:
-            yield f"{counted(result.refused, 'text')} not compared, which {oracle} cannot take"
+            yield f"{counted(result.refused, 'text')} not compared, since {oracle} does not accept them"
         own = self._models[0] if self._models else "ggufbpe"
         rows = [
             ("texts", str(result.texts), counted(result.bytes, "byte")),
