@@ -119,6 +119,7 @@ def _parts(found: Differences, examples: int) -> Iterator[RenderableType]:
         yield "the vocabularies and chat templates are the same"
         return
     yield line(f"{names[0]} ({models[0]}) and {names[1]} ({models[1]}) differ", 0)
+    is_cut = False
     same = [_SECTIONS[name] for name, differences in sections.items() if not differences]
     for name, differences in sections.items():
         if not differences:
@@ -129,12 +130,20 @@ def _parts(found: Differences, examples: int) -> Iterator[RenderableType]:
             most = max(examples, _LINES_OF_TEMPLATE) if examples and name == "templates" else examples
             for example in difference.lines[:most]:
                 yield line(example if len(example) <= _LINE else f"{example[:_LINE]}…", 4)
-            if most and len(difference.lines) > most:
-                yield line("…", 4)
+            whole = (
+                len(difference.lines)
+                if name == "templates"
+                else max(difference.number, len(difference.lines))
+            )
+            if difference.lines and 0 < most < whole:
+                yield line(f"… and {whole - most} more", 4)
+                is_cut = most < _ALL
     if same:
         yield line(f"the same: {', '.join(same)}", 0)
     if not examples and any(difference.lines for found in sections.values() for difference in found):
         yield line("--all shows which ones", 0)
+    elif is_cut:
+        yield line(f"--all shows up to {_ALL} of each", 0)
 
 
 def _sentence(difference: VocabularyDifference, names: tuple[str, str]) -> str:

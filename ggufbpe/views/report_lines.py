@@ -178,7 +178,8 @@ def _side(tokens: Sequence[Shown], left_out: int, differs: bool) -> tuple[Table,
     for _ in pieces:
         grid.add_column(no_wrap=True)
     grid.add_row(*pieces)
-    grid.add_row(*(styled(number, "dim") for number in ids))
+    if any(ids):  # else an empty line would stand below "∅"
+        grid.add_row(*(styled(number, "dim") for number in ids))
     widths = [max(shown.cell_len, len(number)) for shown, number in zip(pieces, ids)]
     return grid, sum(widths) + len(widths) - 1
 
