@@ -21,8 +21,11 @@ class UsageError(Exception):
     """Arguments that are wrong, or do not go together."""
 
 
+_LABEL = re.compile(r" +\S.*?  +")  # the first column of a list
+
+
 class _Formatter(argparse.HelpFormatter):
-    """Help as wide as the terminal; paragraphs are filled, indented lines and lists stay as they are."""
+    """Help as wide as the terminal; paragraphs and the second columns of lists are filled, examples never broken."""
 
     def __init__(
         self,
@@ -41,7 +44,19 @@ class _Formatter(argparse.HelpFormatter):
         import textwrap
 
         def filled(paragraph: str) -> str:
-            return paragraph if "\n " in paragraph else textwrap.fill(paragraph, width)
+            if "\n " in paragraph:
+                return "\n".join(map(entry, paragraph.split("\n")))
+            return textwrap.fill(paragraph, width, break_on_hyphens=False)
+
+        def entry(line: str) -> str:
+            """A line of a list: its second column is filled there, lines of one column are never broken."""
+            label = _LABEL.match(line)
+            if label is None or len(line) <= width:
+                return line
+            rest, column = line[label.end() :], " " * label.end()
+            return textwrap.fill(
+                rest, width, initial_indent=label[0], subsequent_indent=column, break_on_hyphens=False
+            )
 
         return "\n\n".join(map(filled, text.split("\n\n")))
 

@@ -73,7 +73,7 @@ def note(text: str) -> None:
     if text.startswith("ggufbpe: "):
         text = _wrapped(text)
     if sys.stdout is not None:
-        with suppress(OSError):  # told by whoever writes next, or at the end
+        with suppress(OSError):  # reported by the next write, or at the end
             sys.stdout.flush()
     if sys.stderr is not None:
         with suppress(OSError):  # there is nobody left to tell

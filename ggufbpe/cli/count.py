@@ -270,7 +270,7 @@ class _Job:
             show(size)
         return _Counts(name, tokens, size, characters, undecodable)
 
-    # ---- what is said ---------------------------------------------------------------------------
+    # ---- output ---------------------------------------------------------------------------------
 
     def _report(self, path: str, error: Exception) -> None:
         problem = problem_with(error)

@@ -74,7 +74,7 @@ class Explanation(NamedTuple):
 class Diagnosis(NamedTuple):
     """Whether the ids are the model's own; if not, why, the best explanation first.
 
-    `added_as` says which meaning of "add special tokens" that goes by, where there are two (agreement.py).
+    `added_as` is the meaning of "add special tokens" that was assumed, if there are two (agreement.py).
     """
 
     match: bool

@@ -48,7 +48,7 @@ BY_ID = "merged in the order of token ids"
 UNKNOWN_FOR_BYTES = "the unknown token for what has no token, one for all in a row"
 EACH_UNKNOWN = "the unknown token for each character that has no token"
 BYTES_FOR_UNKNOWN = "the tokens of the bytes of what has no token"
-SPACE_ONCE = "with a space before the text, wherever special tokens stand"
+SPACE_ONCE = "with a space before the text only, wherever special tokens are"
 READ_AS_REFERENCE = "by the engine in Python, which supports more flags"
 
 
@@ -58,7 +58,7 @@ class Variant(NamedTuple):
     vocabulary: Vocabulary
     text: bytes
     parse_special: bool
-    way: str = ""  # one of those above, in place of the model's own
+    way: str = ""  # one of those above, instead of the model's own
     head: tuple[int, ...] = ()  # BOS
     tail: tuple[int, ...] = ()  # EOS
     kept: tuple[int | None, int | None] = (None, None)  # the slice of the ids that is left

@@ -22,7 +22,7 @@ CONTROL_LIKE = re.compile(
     r"<(?:BOS_TOKEN|EOS_TOKEN|PAD|EOT|EOS|BOS|\|?endoftext\|?)>|"
     r"\[/?INST\]|\[(?:BOS|EOS|PAD|CLS|SEP|MASK|EOT|gMASK|/?TOOL_[A-Z]+|/?SYSTEM_PROMPT|/?AVAILABLE_TOOLS)\]"
 )
-_HTML = frozenset(("<s>", "</s>"))  # in Gemma's vocabulary, beside <i> and <b>
+_HTML = frozenset(("<s>", "</s>"))  # plain HTML in Gemma's vocabulary, like <i> and <b>
 
 
 def duplicates(model: Facts) -> Iterator[Finding]:

@@ -36,7 +36,7 @@ class Compared:
         return self.stretches.differing == 0
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as `ggufbpe compare --json` writes it; a piece that is not UTF-8 has its bytes in hexadecimal."""
+        """All of it as `ggufbpe compare --json` writes it; pieces that are not UTF-8 also have their bytes in hex."""
         return {**self.summary(), "stretches": [stretch.to_dict() for stretch in self.stretches]}
 
     def summary(self) -> dict[str, Any]:
