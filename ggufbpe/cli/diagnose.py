@@ -49,9 +49,10 @@ the model.
 what llama-tokenize and llama-server print. Backslash escapes in the text are processed only with --escape. A second \
 -m is another model that the ids may come from.
 
---chat takes a chat instead of a text: messages or the body of a request, as in `ggufbpe chat`. With it goes either \
---ids or --expected-prompt, the prompt that another tool made. Then also tried are other templates, BOS twice or \
-missing, the generation prompt, tools, thinking, the date, the system message, and jinja2 as transformers runs it.
+--chat takes a chat instead of a text: messages or the body of a request, as in `ggufbpe chat`. Give --ids with it, or \
+--expected-prompt, the prompt that another tool made. Changes of the chat are then tried as well: other templates, BOS \
+twice or missing, the generation prompt, tools, thinking, the date, the system message, and jinja2 as transformers \
+runs it.
 
 If the model adds EOS but not BOS, the command llama-tokenize (and `ggufbpe tokenize`) adds neither, while the \
 function llama_tokenize (and `Tokenizer.encode`) adds EOS. Both kinds of ids count as the model's; the output says \
