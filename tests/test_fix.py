@@ -913,7 +913,7 @@ BAD_CHAT_TEMPLATES: dict[str, tuple[list[str], str]] = {
     "without the tools it wants": (["tools.jinja"], "Jinja Exception: no tools (nothing was written"),
     "not UTF-8": (["latin.jinja"], "'latin.jinja' is not UTF-8: unexpected end of data at byte 3"),
     "white space": (["blank.jinja"], "'blank.jinja' is empty; to remove the model's"),
-    "a NUL": (["nul.jinja"], "'nul.jinja' has a NUL character"),
+    "a NUL": (["nul.jinja"], "'nul.jinja' contains a NUL character"),
     "too long": (["long.jinja"], "'long.jinja' has more than 1,048,576 bytes"),
     "not there": (["none.jinja"], "none.jinja: No such file or directory"),
     "unknown": (["known:Qwen3-0.6B"], "no chat template of the name 'Qwen3-0.6B'; near: Qwen-Qwen3-0.6B"),
