@@ -319,11 +319,11 @@ def test_command_says_what_is_not_in_the_prompt(
 REFUSED_COMMANDS: dict[str, tuple[list[str], str]] = {
     "nothing": ([], "give one chat: a FILE, -p TEXT or --stdin"),
     "both": (["messages.json", "-p", "Hi"], "give one chat"),
-    "no JSON": (["template.jinja"], "template.jinja is no JSON"),
-    "no UTF-8": (["latin.json"], "latin.json is no JSON: not UTF-8, invalid continuation byte at byte 1"),
+    "no JSON": (["template.jinja"], "template.jinja is not JSON"),
+    "no UTF-8": (["latin.json"], "latin.json is not JSON: not UTF-8, invalid continuation byte at byte 1"),
     "an empty file": (["empty.json"], "empty.json is empty"),
-    "several chats": (["two.jsonl"], "two.jsonl has 2 chats, one a line, and this command takes one"),
-    "a number beyond all": (["long.json"], "long.json is no JSON: number overflow parsing '1111"),
+    "several chats": (["two.jsonl"], "two.jsonl has 2 chats, one a line; this command takes one"),
+    "a number beyond all": (["long.json"], "long.json is not JSON: number overflow parsing '1111"),
     "a number that is too long to be shown": (
         ["shown.json"],
         'Missing tool call type: {"id":1.2345678901234568e+29}',
@@ -412,12 +412,12 @@ def test_count_of_chats_is_llama_servers(tmp_path: Path, capfdbinary: pytest.Cap
 
 
 REFUSED_COUNTS: dict[str, tuple[list[str], str]] = {
-    "a text": (["--chat", "-p", "Hi"], "--chat counts files of chats"),
-    "a field": (["--chat", "chats.jsonl", "--field", "text"], "--chat counts files of chats"),
-    "no BOS": (["--chat", "chats.jsonl", "--no-bos"], "special tokens of a chat are always added and parsed"),
+    "a text": (["--chat", "-p", "Hi"], "--chat counts chats in files"),
+    "a field": (["--chat", "chats.jsonl", "--field", "text"], "--chat counts chats in files"),
+    "no BOS": (["--chat", "chats.jsonl", "--no-bos"], "special tokens are always added and parsed in chats"),
     "tools of texts": (
         ["chats.jsonl", "--tools", "tools.json"],
-        "--tools and --chat-template-file are of chats",
+        "--tools and --chat-template-file need a chat",
     ),
 }
 

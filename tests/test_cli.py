@@ -46,7 +46,7 @@ ENGINE = "reference" if native is None else "native"
 MALFORMED = ROOT / "fixtures" / "malformed"
 COMMAND = [sys.executable, "-m", "ggufbpe"]
 COMMANDS = ("tokenize", "detokenize", "count", "info", "list-pre")
-NOTE = "ggufbpe: no model given (-m), so this is the GPT-2 vocabulary that comes with ggufbpe\n"
+NOTE = "ggufbpe: no model given (-m); using the GPT-2 vocabulary that comes with ggufbpe\n"
 
 _PARSER = Parser("tokenize")
 tokenize.add_arguments(_PARSER)
@@ -265,8 +265,8 @@ def test_json_of_tokens(run: Run) -> None:
         (["a", "b"], "one text only, not 2; between quotation marks it is one: 'a b'"),
         (["-p", "a", "--bogus"], "there is no flag '--bogus'; as a text: -p --bogus"),
         (["-p", "a", "--idss"], "there is no flag '--idss'; did you mean --ids?"),
-        (["a.gguf"], "a.gguf looks like a model, and no such file is there; was -m meant?"),
-        (["a.gguf", "b"], "was -m meant? ggufbpe tokenize -m a.gguf ..."),
+        (["a.gguf"], "a.gguf looks like a model, and no such file is there; did you mean -m?"),
+        (["a.gguf", "b"], "did you mean -m? ggufbpe tokenize -m a.gguf ..."),
         (["-p", "a", "--ids", "--json"], "not allowed"),
         (["-p", "a", "--json", "--show-count"], "--show-count"),
         (["-f", "no such file"], "no such file: No such file"),
@@ -467,7 +467,7 @@ def test_count_prints_a_table(run: Run, tree: Path) -> None:
         ["5", "15", "2.80", "total"],
     ]
     assert len({line.index(row[3]) for line, row in zip(result.text.splitlines(), rows)}) == 1, "columns"
-    assert result.err == "ggufbpe: left out in directories: 1 binary, 2 hidden (give a path to count it)\n"
+    assert result.err == "ggufbpe: skipped in directories: 1 binary, 2 hidden (give a path to count it)\n"
     assert result.code == 0
 
 
@@ -614,7 +614,7 @@ def test_count_sorted(by: str, run: Run, repository: Path, monkeypatch: pytest.M
 def test_count_shows_the_largest(run: Run, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(repository)
     found = run("count", "--top", "2", "build/b.txt", "c.txt", "bad.txt")
-    assert (rows_of(found)[0], len(rows_of(found)), "1 more file in the total" in found.err) == (
+    assert (rows_of(found)[0], len(rows_of(found)), "the total includes 1 more file" in found.err) == (
         "c.txt",
         3,
         True,
@@ -713,7 +713,7 @@ def test_a_model_is_named_the_same_way_everywhere(
     result = run(command, *named, *more.get(command, []))
     assert (result.code, "no model given" in result.err) == (0, False), result
     again = run(command, UNSPLIT, "-m", UNSPLIT, *more.get(command, []))
-    assert (again.code, "one model only" in again.err) == (2, True)
+    assert (again.code, "give one model, not" in again.err) == (2, True)
 
 
 def test_the_model_of_the_environment_is_that_of_texts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -742,7 +742,7 @@ IN_ITS_PLACE = {  # command: what a model may stand before
 @pytest.mark.parametrize("command", IN_ITS_PLACE)
 def test_a_model_in_the_place_of_a_text(command: str, more: bool, run: Run) -> None:
     result = run(command, GPT2, *IN_ITS_PLACE[command] * more)
-    assert_error(result, f"{GPT2} is a model", f"was -m meant? ggufbpe {command} -m {GPT2}")
+    assert_error(result, f"{GPT2} is a model", f"did you mean -m? ggufbpe {command} -m {GPT2}")
 
 
 def test_the_name_of_a_model_may_be_a_text(run: Run) -> None:
@@ -773,7 +773,7 @@ def test_two_models_are_named_the_same_way_everywhere(
 
 
 def test_a_text_among_models(run: Run) -> None:
-    assert_error(run("diff", GPT2, UNSPLIT, "Hello"), "two models, not 3; was -p Hello meant?")
+    assert_error(run("diff", GPT2, UNSPLIT, "Hello"), "two models, not 3; did you mean -p Hello?")
     assert_error(run("compare", GPT2, UNSPLIT, "Hello"), "give one text: -p TEXT")
 
 
@@ -1249,7 +1249,7 @@ def test_debug_shows_the_traceback(arguments: list[str], run: Run) -> None:
     ("error", "line"),
     [
         (MemoryError(), "out of memory"),
-        (KeyError("x"), "unexpected KeyError: 'x' (a defect of ggufbpe; --debug shows where)"),
+        (KeyError("x"), "unexpected KeyError: 'x' (a bug in ggufbpe; --debug shows where)"),
         (ValueError("a\nb\x1b"), r"a\nb\x1b"),
         (OSError("odd"), "odd"),
     ],

@@ -529,7 +529,7 @@ def test_command_imports_a_directory(tmp_path: Path, capsys: pytest.CaptureFixtu
     tok = loaded((tmp_path / "v.gguf").read_bytes(), tmp_path)
     assert (tok.eos_id, tok.vocabulary.architecture) == (257, "llama")
     assert run(tmp_path, "-o", tmp_path / "v.gguf") == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_command_tells_what_differs(

@@ -652,7 +652,10 @@ def test_a_difference_is_exit_code_1_and_shown(run: Run, llama3_like: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["-p", "Hi"], "what to compare with? Give --against with one of llama-tokenize[:PATH]"),
+        (
+            ["-p", "Hi"],
+            "what should the ids be compared with? Give --against with one of llama-tokenize[:PATH]",
+        ),
         (
             ["--against", "gguf:x.gguf"],
             "no texts: give files or directories, -p TEXT, --stdin, --fuzz N or --chat FILE",
@@ -696,7 +699,7 @@ def test_directories_are_searched_as_count_does(run: Run, tmp_path: Path) -> Non
         path.write_bytes(data)
     found = run("-m", GPT2, "--against", f"gguf:{GPT2}", "--json", tmp_path / "texts")
     assert (found.code, found.json["texts"], found.json["bytes"]) == (0, 2, 2)
-    assert "left out in directories: 1 binary, 1 hidden" in found.err
+    assert "skipped in directories: 1 binary, 1 hidden" in found.err
 
 
 def test_texts_are_taken_as_they_are_but_with_escape(run: Run, tmp_path: Path) -> None:
@@ -1033,5 +1036,5 @@ def test_a_report_does_not_take_the_place_of_what_is_read(target: str, run: Run,
         (tmp_path / name).write_bytes(data)
     model, text, ids = (tmp_path / name for name in files)
     found = run("-m", model, "--against", f"ids:{ids}", text, "--html", tmp_path / target, "--force")
-    assert (found.code, "is the file that is read" in found.err) == (2, True)
+    assert (found.code, "is the input file" in found.err) == (2, True)
     assert (tmp_path / target).read_bytes() == files[target]

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and what argparse does not do as llama-tokenize does."""
+"""Arguments that several commands share, and what llama-tokenize parses differently from argparse."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class UsageError(Exception):
-    """Arguments that make no sense."""
+    """Arguments that are wrong, or do not go together."""
 
 
 class _Once(argparse.Action):
@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
             self.register("action", name, _Once)
         self.add_argument("--debug", action="store_true", help="show the full traceback of an error")
 
-        self.ignored: Mapping[str, int] = {}  # flags that mean nothing here, and how many values each takes
+        self.ignored: Mapping[str, int] = {}  # flags without a meaning here, and how many values each takes
 
     def describe(self, description: str, examples: str) -> None:
         """Set the text above and below the flags in the help."""
@@ -118,7 +118,7 @@ def normalized(parser: Parser, arguments: list[str]) -> list[str]:
     """`arguments` such that argparse reads them as llama.cpp does.
 
     A flag that takes a value takes the next argument, whatever it looks like: `-p --ids` is the text
-    "--ids". Underscores in long flags are as good as dashes. Source: common/arg.cpp, common_params_parse_ex.
+    "--ids". Long flags may have underscores for dashes. Source: common/arg.cpp, common_params_parse_ex.
 
     >>> parser = Parser("example")
     >>> _ = parser.add_argument("-p", "--prompt")
@@ -151,7 +151,7 @@ def normalized(parser: Parser, arguments: list[str]) -> list[str]:
     return found
 
 
-# Flags of llama.cpp about a model, with what to do in their place.
+# Flags of llama.cpp that name a model, with what to do instead.
 _INSTEAD = {
     **dict.fromkeys(("-dr", "--docker-repo"), "a model of Docker's registry is named by its file: -m PATH"),
     **dict.fromkeys(("-hft", "--hf-token"), "the token is that of HF_TOKEN in the environment"),
@@ -172,7 +172,7 @@ def _leave_out(flag: str, count: int, rest: Iterator[str]) -> None:
 MODEL_VARIABLE = "GGUFBPE_MODEL"
 _A_MODEL = "a .gguf file, or a model's name, such as ollama:gemma3 or hf:OWNER/REPO:Q4_K_M"
 _DEFAULT_MODEL = (
-    f"default: that of {MODEL_VARIABLE} in the environment, or GPT-2's vocabulary, which comes along"
+    f"default: {MODEL_VARIABLE} in the environment, or the GPT-2 vocabulary that comes with ggufbpe"
 )
 
 
@@ -204,7 +204,7 @@ def add_model_first(parser: Parser) -> None:
         "-m",
         "--model",
         metavar="MODEL",
-        help=f"the same (default: that of {MODEL_VARIABLE} in the environment)",
+        help=f"the same (default: {MODEL_VARIABLE} in the environment)",
     )
     add_names(parser, "store")
 
@@ -221,16 +221,20 @@ def add_names(parser: Parser, action: str) -> None:
         "--hf-repo",
         action=action,
         metavar="OWNER/REPO[:QUANT]",
-        help="a model of the Hugging Face hub, as in llama.cpp: the same as hf:OWNER/REPO[:QUANT]",
+        help="a model on the Hugging Face hub, as in llama.cpp; the same as hf:OWNER/REPO[:QUANT]",
     )
-    add("-hff", "--hf-file", metavar="FILE", help="that file of it, in the place of a quantization")
-    add("-mu", "--model-url", action=action, metavar="URL", help="a model at an address")
-    add("--offline", action="store_true", help="ask no network, also where a model is not on this machine")
-    add("--refresh", action="store_true", help="ask again for the metadata of models that are far away")
+    add("-hff", "--hf-file", metavar="FILE", help="the file in that repository, instead of a quantization")
+    add("-mu", "--model-url", action=action, metavar="URL", help="a model at a URL")
+    add(
+        "--offline",
+        action="store_true",
+        help="do not use the network, even if a model is not on this machine",
+    )
+    add("--refresh", action="store_true", help="fetch the metadata of remote models again")
 
 
 def add_override_kv(
-    parser: Parser, meaning: str = "take other values for keys of the file, as llama.cpp does"
+    parser: Parser, meaning: str = "override values of keys in the file, as in llama.cpp"
 ) -> None:
     parser.add_argument(
         "--override-kv",
@@ -242,7 +246,7 @@ def add_override_kv(
 
 
 def overrides_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What `--override-kv` gives, for `Tokenizer.from_gguf`; says what is left out."""
+    """What `--override-kv` gives, for `Tokenizer.from_gguf`; warns of what is ignored."""
     if not arguments.override_kv:
         return {}
     from ..gguf.kv_override import applicable, parse_kv_overrides
@@ -254,7 +258,7 @@ def overrides_of(arguments: argparse.Namespace) -> dict[str, Any]:
     except ValueError as error:
         raise UsageError(str(error)) from None
     for reason in left_out:
-        _output.warning(f"--override-kv: {reason}; it is left out")
+        _output.warning(f"--override-kv: {reason}; ignored")
     return values
 
 
@@ -268,17 +272,17 @@ def add_stdin(parser: Parser, what: str) -> None:
     parser.add_argument(
         "--stdin",
         action="store_true",
-        help=f"{what} standard input, as without it where a pipe is all there is",
+        help=f"{what} standard input; the default if something is piped in and no text is given",
     )
 
 
 def add_special_flags(parser: Parser) -> None:
-    parser.add_argument("--no-bos", action="store_true", help="add no BOS token, even if the model wants one")
+    parser.add_argument("--no-bos", action="store_true", help="do not add BOS, even if the model asks for it")
     parser.add_argument(
         "--no-parse-special",
         dest="parse_special",
         action="store_false",
-        help="take the text of special tokens for plain text",
+        help="treat the text of special tokens as plain text",
     )
 
 
@@ -297,15 +301,12 @@ def require_no_models(
     Also of a text that is nothing but the name of a .gguf file which is not there: with a slip in the name, it would
     be tokenized itself.
     """
-    if any(getattr(arguments, name, None) for name in ("model", "hf_repo", "model_url")):
+    named = any(getattr(arguments, name, None) for name in ("model", "hf_repo", "model_url"))
+    if named or MODEL_VARIABLE in os.environ:
         return
-    if MODEL_VARIABLE in os.environ:
-        return
-    for each in given:
-        if not each.endswith(".gguf"):
-            continue
+    for each in filter(lambda text: text.endswith(".gguf"), given):
         name = shell_word(each)
-        meant = f"was -m meant? ggufbpe {command} -m {name} ..."
+        meant = f"did you mean -m? ggufbpe {command} -m {name} ..."
         if os.path.isfile(each):
             raise UsageError(f"{name} is a model{what and f', not {what}'}; {meant}")
         if each == getattr(arguments, "text", None) and not any(map(str.isspace, each)):
@@ -320,16 +321,16 @@ def default_model() -> str:
 
 
 def model_path(arguments: argparse.Namespace) -> str | Found:
-    """The model to open; says so on stderr when it is the package's own."""
+    """The model to open; a note on stderr says so if it is the one in the package."""
     named = _named_model(arguments)
     if named is not None:
         return named
-    _output.note("ggufbpe: no model given (-m), so this is the GPT-2 vocabulary that comes with ggufbpe")
+    _output.note("ggufbpe: no model given (-m); using the GPT-2 vocabulary that comes with ggufbpe")
     return default_model()
 
 
 def required_model(arguments: argparse.Namespace, command: str) -> str | Found:
-    """The same where the package's own makes no sense."""
+    """The model to open, for a command where that of the package would make no sense."""
     named = _named_model(arguments)
     if named is None:
         raise UsageError(f"which model? ggufbpe {command} MODEL.gguf (see ggufbpe {command} --help)")
@@ -344,7 +345,7 @@ def model_paths(arguments: argparse.Namespace) -> list[str | Found]:
 
 
 def models_of(arguments: argparse.Namespace, given: Iterable[str]) -> list[str | Found]:
-    """The models that are `given` as arguments, and those of the flags for names, where several may be named."""
+    """The models `given` as arguments, and those named by flags, where there may be several."""
     repositories, addresses = arguments.hf_repo or [], arguments.model_url or []
     return [
         *(located(arguments, each) for each in given),
@@ -357,7 +358,7 @@ def _named_model(arguments: argparse.Namespace) -> str | Found | None:
     names = ("path", "model", "hf_repo", "model_url")
     given = [(name, value) for name in names if (value := getattr(arguments, name, None)) is not None]
     if len(given) > 1:
-        raise UsageError(f"one model only, not {printable(given[0][1])} and {printable(given[1][1])}")
+        raise UsageError(f"give one model, not {printable(given[0][1])} and {printable(given[1][1])}")
     for name, value in given:
         return _on_the_hub(arguments, value) if name == "hf_repo" else located(arguments, value)
     default = os.environ.get(MODEL_VARIABLE)
@@ -371,7 +372,7 @@ def _on_the_hub(arguments: argparse.Namespace, repository: str) -> str | Found:
 
 
 def located(arguments: argparse.Namespace, given: str) -> str | Found:
-    """The path as it is, if there is something; else the model that the name means, and what was chosen is said."""
+    """The path itself if it exists; otherwise the model of that name, with a note of what was chosen."""
     if os.path.lexists(given):
         return given
     from ..by_name import locate
@@ -385,7 +386,7 @@ def located(arguments: argparse.Namespace, given: str) -> str | Found:
 
 
 def _watch(found: Found) -> None:
-    """Have it shown how far the reading of a model that is far away is, and say which file was chosen."""
+    """Show the progress of reading a remote model, and say which file was chosen."""
     from ._progress import far_progress
 
     show, name = far_progress(), found.name
@@ -393,6 +394,6 @@ def _watch(found: Found) -> None:
     def watch(progress: FarProgress | None) -> None:
         show(progress)
         if progress is None and found.name != name and getattr(found.remote, "quant", None) is None:
-            _output.note(f"ggufbpe: {escape_invisible(found.name)}, of the files that are far away")
+            _output.note(f"ggufbpe: {escape_invisible(found.name)}, of the files in the repository")
 
     found.progress = watch

@@ -11,12 +11,11 @@ from typing import Any
 
 from . import _output
 
-# A line of a list: a name and, at least two columns behind it, what it is.
-_ITEM = re.compile(r"( +\S+(?: \S+)* {2,})\S")
+_LABEL = re.compile(r" +\S.*?  +")  # the first column of a list
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Help as wide as the terminal: paragraphs and the lines of lists are filled, commands stay as they are."""
+    """Help as wide as the terminal; paragraphs and the second columns of lists are filled, examples never broken."""
 
     def __init__(
         self,
@@ -34,15 +33,21 @@ class HelpFormatter(argparse.HelpFormatter):
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         import textwrap
 
-        def filled(line: str) -> str:
-            item = _ITEM.match(line)
-            return textwrap.fill(line, width, subsequent_indent=" " * item.end(1) if item else "")
-
-        def arranged(paragraph: str) -> str:
-            if "\n " not in paragraph:
-                return textwrap.fill(paragraph, width)
+        def filled(paragraph: str) -> str:
             if paragraph.startswith("examples:"):
                 return paragraph
-            return "\n".join(map(filled, paragraph.split("\n")))
+            if "\n " in paragraph:
+                return "\n".join(map(entry, paragraph.split("\n")))
+            return textwrap.fill(paragraph, width, break_on_hyphens=False)
 
-        return "\n\n".join(map(arranged, text.split("\n\n")))
+        def entry(line: str) -> str:
+            """A line of a list: its second column is filled there, lines of one column are never broken."""
+            label = _LABEL.match(line)
+            if label is None or len(line) <= width:
+                return line
+            rest, column = line[label.end() :], " " * label.end()
+            return textwrap.fill(
+                rest, width, initial_indent=label[0], subsequent_indent=column, break_on_hyphens=False
+            )
+
+        return "\n\n".join(map(filled, text.split("\n\n")))

@@ -42,6 +42,14 @@ def all_fixes(result: Result) -> str:
     return result.fix if sum("ggufbpe fix " in fix for fix in fixes) > 1 else ""
 
 
+_TELLING = 100_000  # bytes; for fewer, the time says nothing
+
+
+def rate(size: int, seconds: float) -> str:
+    """Megabytes per second, for people; "" if there was too little to measure."""
+    return f"{size / 1e6 / seconds:.3g} MB/s" if seconds and size >= _TELLING else ""
+
+
 # ---- HTML -----------------------------------------------------------------------------------------------
 
 
@@ -63,7 +71,7 @@ def to_html(result: Result, model: str, note: str = "") -> str:
             fix=all_fixes(result),
             counted=counted,
             shown_of=lambda data: visible_text(data, _TEXT_SHOWN),
-            speed_of=lambda seconds: f"{result.bytes / 1e6 / seconds:.3g} MB/s" if seconds else "-",
+            rate=rate,
             stretches_of=lambda example: list(_stretches(example)),
             goes_on=goes_on,
         )
