@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .corpora.check import check_corpus as check_corpus
     from .corpora.encode import encode_corpus as encode_corpus
     from .corpora.output import decode_corpus as decode_corpus
+    from .corpora.records import CorpusError as CorpusError
     from .corpora.stage import EncodeStage as EncodeStage
     from .diagnosis.diagnose import diagnose as diagnose
     from .errors import ChatError as ChatError
@@ -39,8 +40,10 @@ if TYPE_CHECKING:
     from .errors import WrongTypeError as WrongTypeError
     from .examination.examine import doctor as doctor
     from .examination.mend import fix as fix
+    from .extras import NotInstalledError as NotInstalledError
     from .inventory import local_models as local_models
     from .models.bpe.regex_patterns import patterns as patterns
+    from .oracles.oracle import OracleError as OracleError
     from .statistics import stats as stats
     from .tokenizer import Tokenizer as Tokenizer
     from .trace.explain import explain as explain
@@ -56,8 +59,11 @@ __version__ = "0.1.0"
 LLAMA_CPP = "b11549"  # the state of llama.cpp that is followed
 
 _HOMES = {
+    "CorpusError": "corpora.records",
     "EncodeStage": "corpora.stage",
     "GGUFWarning": "vocab",
+    "NotInstalledError": "extras",
+    "OracleError": "oracles.oracle",
     "TokenAttribute": "vocab",
     "Tokenizer": "tokenizer",
     "check_corpus": "corpora.check",
@@ -80,6 +86,7 @@ _HOMES = {
 
 __all__ = [
     "ChatError",
+    "CorpusError",
     "CorruptMetadataError",
     "DuplicateKeyError",
     "EncodeStage",
@@ -90,7 +97,9 @@ __all__ = [
     "MissingKeyError",
     "ModelNameError",
     "NotGGUFError",
+    "NotInstalledError",
     "OfflineError",
+    "OracleError",
     "RemoteAccessError",
     "RemoteError",
     "RemoteNotFoundError",

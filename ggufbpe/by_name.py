@@ -36,9 +36,7 @@ class Found:
     ) -> None:
         self.name = name  # in full, so that it can be typed again; of what is far away, once it is opened
         self.path = path  # of the file; "" of one that is not on this machine
-        self.store = (
-            store  # the program in whose store it is, as "Ollama"; "" for a path and what is far away
-        )
+        self.store = store  # whose store it is in, such as "Ollama"; "" for a path or a remote model
         self.said = said  # what was chosen where the name left a choice, in words
         self.note = note  # what is good to know of it
         self.remote = remote  # where it is, for `ggufbpe.remote`

@@ -5,6 +5,8 @@ the name of a package, what it is for -> [this file] -> the module, or an error 
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -26,5 +28,15 @@ def imported(module: str, extra: str, what: str) -> Any:
         name = module.partition(".")[0]
         package = _PACKAGES.get(name, name)
         raise NotInstalledError(
-            f"{what} takes the package {package}: pip install 'ggufbpe[{extra}]'", name=package
+            f"{what} takes the package {package}: {install_command(extra)}", name=package
         ) from None
+
+
+def install_command(extra: str) -> str:
+    """What installs an extra where this runs: `pip`, if that of PATH is of this environment, else it by its path."""
+    import shlex
+    import shutil
+
+    pip = shutil.which("pip")
+    is_ours = pip is not None and os.path.dirname(pip) == os.path.dirname(sys.executable)
+    return f"{'pip' if is_ours else f'{shlex.quote(sys.executable)} -m pip'} install 'ggufbpe[{extra}]'"

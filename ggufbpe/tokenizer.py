@@ -63,7 +63,10 @@ class Tokenizer(VocabularyFacts, ChatMethods):
     def __init__(
         self, vocabulary: Vocabulary, engine: Engine = "auto", *, cache_bytes: int = CACHE_BYTES
     ) -> None:
-        """`engine` and `cache_bytes`: see `from_gguf`."""
+        """`engine` and `cache_bytes`: see `from_gguf`, which opens a file. `TypeError` for anything else."""
+        if not isinstance(vocabulary, Vocabulary):
+            kind = type(vocabulary).__name__
+            raise TypeError(f"not a Vocabulary but {kind}; Tokenizer.from_gguf(path) opens a file")
         if engine not in ("auto", "native", "reference"):
             raise ValueError(f"engine must be 'auto', 'native' or 'reference', not {engine!r}")
         if engine == "native" and native is None:

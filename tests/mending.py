@@ -30,6 +30,7 @@ import reference
 
 from ggufbpe import GGUFError, Tokenizer
 from ggufbpe.cli import main
+from ggufbpe.diagnosis import chats as chat_diagnosing
 from ggufbpe.diagnosis import diagnose as diagnosing
 from ggufbpe.examination import examine as examining
 from ggufbpe.examination.finding import Finding
@@ -130,9 +131,19 @@ def done(command: str, folder: str | Path) -> Path | None:
     """The file that a command as it is printed makes, in `folder`; None where it is refused."""
     fixed = Path(folder, "fixed.gguf")
     fixed.unlink(missing_ok=True)
-    *arguments, _ = shlex.split(command)[1:]
+    *arguments, _ = (_template(folder) if word == "FILE" else word for word in shlex.split(command)[1:])
     with redirect_stdout(io.TextIOWrapper(io.BytesIO())), redirect_stderr(io.StringIO()):
         return fixed if main([*arguments, str(fixed)]) == 0 else None
+
+
+def _template(folder: str | Path) -> str:
+    """The file of a chat template that any model can have, since it has no markers."""
+    path = Path(folder, "template.jinja")
+    path.write_text(
+        "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+        "{% if add_generation_prompt %}assistant:{% endif %}"
+    )
+    return str(path)
 
 
 def watch_everything() -> None:
@@ -140,6 +151,7 @@ def watch_everything() -> None:
     reference.with_pre = _noting(reference.with_pre)
     reference.write_metadata = _noting(reference.write_metadata)
     diagnosing.diagnose = _watched_diagnose(diagnosing.diagnose)
+    chat_diagnosing.diagnose_prompt = _watched_prompt(chat_diagnosing.diagnose_prompt)
     verifying.ids_compared = _watched_verify(verifying.ids_compared)
     weighed = lru_cache(maxsize=2)(families.families)  # of copies that have the tokens of the one before
     families.families = lambda made: list(weighed(frozenset(made)))
@@ -187,6 +199,37 @@ def _left_by_diagnose(
             ]
             if not again or not (again.match or (elsewhere and any(each <= elsewhere for each in left))):
                 yield f"diagnose, {[cause.id for cause in item.causes]}: {item.fix}, then {left}"
+
+
+def _watched_prompt(diagnose_prompt: Callable[..., Any]) -> Callable[..., Any]:
+    """As verify asks it of chats, and diagnose of a prompt."""
+
+    @wraps(diagnose_prompt)
+    def watched(tokenizer: Tokenizer, chat: Any, expected: bytes, *others: Any) -> Any:
+        found = diagnose_prompt(tokenizer, chat, expected, *others)
+        with watch.busy() as is_watched:
+            if is_watched and any(item.fix for item in found.explanations) and is_as_its_file(tokenizer):
+                watch.failed += _left_by_prompt(diagnose_prompt, tokenizer, chat, expected, found)
+        return found
+
+    return watched
+
+
+def _left_by_prompt(
+    diagnose_prompt: Callable[..., Any], tokenizer: Tokenizer, chat: Any, expected: bytes, found: Any
+) -> Iterator[str]:
+    """The fixes after which the model does not give the prompt, but for causes that are not in the file."""
+    path = tokenizer.vocabulary.path
+    for item in found.explanations:
+        if item.explains < 1 or not item.fix or not watch.is_new(_digest(path), chat, expected, item.fix):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            fixed = done(item.fix, folder)
+            again = fixed and diagnose_prompt(_of_file(fixed), chat, expected)
+            elsewhere = [cause.id for cause in item.causes if not COMMAND.search(cause.fix)]
+            left = again and [cause.id for each in again.explanations[:1] for cause in each.causes]
+            if left is None or left != elsewhere:
+                yield f"the prompt, {[cause.id for cause in item.causes]}: {item.fix}, then {left}"
 
 
 def _watched_verify(verify: Callable[..., Any]) -> Callable[..., Any]:

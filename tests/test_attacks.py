@@ -170,7 +170,7 @@ def test_what_is_nested_too_deeply(tok: Tokenizer, name: str) -> None:
 
 
 def test_json_that_is_nested_too_deeply() -> None:
-    with pytest.raises(ValueError, match=r"^deep\.json is no JSON: nested too deeply$"):
+    with pytest.raises(ValueError, match=r"^deep\.json is not JSON: nested too deeply$"):
         chat_json(b"[" * 100_000 + b"]" * 100_000, "deep.json")
 
 

@@ -412,16 +412,16 @@ def test_explain_json_and_page(
 
 
 REFUSED: dict[str, tuple[list[str], str]] = {
-    "a chat and a text": (["--chat", "messages.json", "-p", "Hi"], "--chat and a text: give one of them"),
+    "a chat and a text": (["--chat", "messages.json", "-p", "Hi"], "give a text or --chat, not both"),
     "tools of no chat": (
         ["-p", "Hi", "--tools", "tools.json"],
-        "--tools and --chat-template-file are of chats",
+        "--tools and --chat-template-file need a chat",
     ),
     "no BOS": (
         ["--chat", "messages.json", "--no-bos"],
-        "special tokens of a chat are always added and parsed",
+        "special tokens are always added and parsed in chats",
     ),
-    "no JSON": (["--chat", "template.jinja"], "template.jinja is no JSON"),
+    "no JSON": (["--chat", "template.jinja"], "template.jinja is not JSON"),
 }
 
 

@@ -36,6 +36,7 @@ from ggufbpe.cli import _output, _progress, list_pre, main, tokenize
 from ggufbpe.cli._arguments import Parser
 from ggufbpe.cli._llama_flags import IGNORED
 from ggufbpe.escapes import Unescaped, process_escapes
+from ggufbpe.extras import install_command
 from ggufbpe.kernel import native
 from ggufbpe.models.bpe.merge import BYTE_CHARS
 from ggufbpe.models.bpe.registry import PRE_TOKENIZERS, PreTokenizer
@@ -45,7 +46,7 @@ ENGINE = "reference" if native is None else "native"
 MALFORMED = ROOT / "fixtures" / "malformed"
 COMMAND = [sys.executable, "-m", "ggufbpe"]
 COMMANDS = ("tokenize", "detokenize", "count", "info", "list-pre")
-NOTE = "ggufbpe: no model given (-m), so this is the GPT-2 vocabulary that comes with ggufbpe\n"
+NOTE = "ggufbpe: no model given (-m); using the GPT-2 vocabulary that comes with ggufbpe\n"
 
 _PARSER = Parser("tokenize")
 tokenize.add_arguments(_PARSER)
@@ -172,7 +173,8 @@ def test_tokenize_prints_what_llama_tokenize_prints(
 ) -> None:
     as_text = [os.fsdecode(argument) for argument in arguments]
     result = run("tokenize", "-m", GPT2, *as_text, stdin=stdin if "--stdin" in as_text else None)
-    assert result == Result(0, expected, "")
+    twice = "ggufbpe: warning: -p/--prompt is given more than once; the last one counts: 'two'\n"
+    assert result == Result(0, expected, twice * (as_text.count("-p") > 1))  # llama.cpp warns, too
 
 
 @posix_only
@@ -260,8 +262,11 @@ def test_json_of_tokens(run: Run) -> None:
         (["-p", ""], "empty text"),
         (["-p"], "expected one argument"),
         (["a", "-p", "b"], "one of"),
-        (["a", "b"], "unrecognized"),
-        (["-p", "a", "--bogus"], "--bogus"),
+        (["a", "b"], "one text only, not 2; between quotation marks it is one: 'a b'"),
+        (["-p", "a", "--bogus"], "there is no flag '--bogus'; as a text: -p --bogus"),
+        (["-p", "a", "--idss"], "there is no flag '--idss'; did you mean --ids?"),
+        (["a.gguf"], "a.gguf looks like a model, and no such file is there; did you mean -m?"),
+        (["a.gguf", "b"], "did you mean -m? ggufbpe tokenize -m a.gguf ..."),
         (["-p", "a", "--ids", "--json"], "not allowed"),
         (["-p", "a", "--json", "--show-count"], "--show-count"),
         (["-f", "no such file"], "no such file: No such file"),
@@ -462,7 +467,7 @@ def test_count_prints_a_table(run: Run, tree: Path) -> None:
         ["5", "15", "2.80", "total"],
     ]
     assert len({line.index(row[3]) for line, row in zip(result.text.splitlines(), rows)}) == 1, "columns"
-    assert result.err == "ggufbpe: left out in directories: 1 binary, 2 hidden (give a path to count it)\n"
+    assert result.err == "ggufbpe: skipped in directories: 1 binary, 2 hidden (give a path to count it)\n"
     assert result.code == 0
 
 
@@ -609,7 +614,7 @@ def test_count_sorted(by: str, run: Run, repository: Path, monkeypatch: pytest.M
 def test_count_shows_the_largest(run: Run, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(repository)
     found = run("count", "--top", "2", "build/b.txt", "c.txt", "bad.txt")
-    assert (rows_of(found)[0], len(rows_of(found)), "1 more file in the total" in found.err) == (
+    assert (rows_of(found)[0], len(rows_of(found)), "the total includes 1 more file" in found.err) == (
         "c.txt",
         3,
         True,
@@ -634,8 +639,10 @@ READ = {  # command: its other arguments, a standard input, and what it says of 
     "diagnose": (["--ids", "[15496]"], b"Hello", b"match"),
     "verify": (["--against", f"gguf:{GPT2}"], b"Hello", b"the ids are the same"),
     "train": (["--vocab-size", "257", "--trace"], b"low low", b"lo"),
+    "chat": ([], b'[{"role": "user", "content": "Hello"}]', b"<|im_start|>user\nHello<|im_end|>"),
+    "compare": ([str(GPT2), "--all"], b"Hello", b"Hello"),
 }
-_FILE_FLAG = ("explain", "tokenize", "detokenize", "diagnose")
+_FILE_FLAG = ("explain", "tokenize", "detokenize", "diagnose", "compare")
 
 
 @posix_only
@@ -645,12 +652,23 @@ def test_standard_input_is_the_same_everywhere(command: str, way: str) -> None:
     arguments, given, expected = READ[command]
     if (way == "-f -" and command not in _FILE_FLAG) or (way == "--stdin" and command == "train"):
         return  # there is no such flag
-    if way == "-" and command == "diagnose":
+    if way == "-" and command in ("diagnose", "compare"):
         return  # it has no such argument
     named = [] if command == "train" else ["-m", str(GPT2)]
     words = [] if way == "a pipe" else way.split()
     done = subprocess.run([*COMMAND, command, *named, *arguments, *words], input=given, capture_output=True)
     assert (done.returncode, expected in done.stdout) == (0, True), done
+
+
+@posix_only
+@pytest.mark.parametrize("way", ["--stdin", "-f -", "-f - --stdin"])
+def test_diff_reads_a_text_where_it_is_told_to(way: str, tmp_path: Path) -> None:
+    """Without a text it compares the vocabularies, and so waits for none."""
+    other = write_model(tmp_path / "other.gguf")
+    words = [*COMMAND, "diff", str(GPT2), str(other)]
+    done = subprocess.run([*words, *way.split()], input=b"Hello", capture_output=True)
+    assert done.stdout.count(b"1 of 1 text differs") == 1
+    assert b"of 1 text" not in subprocess.run(words, input=b"Hello", capture_output=True).stdout
 
 
 @posix_only
@@ -695,7 +713,7 @@ def test_a_model_is_named_the_same_way_everywhere(
     result = run(command, *named, *more.get(command, []))
     assert (result.code, "no model given" in result.err) == (0, False), result
     again = run(command, UNSPLIT, "-m", UNSPLIT, *more.get(command, []))
-    assert (again.code, "one model only" in again.err) == (2, True)
+    assert (again.code, "give one model, not" in again.err) == (2, True)
 
 
 def test_the_model_of_the_environment_is_that_of_texts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -707,16 +725,88 @@ def test_the_model_of_the_environment_is_that_of_texts(run: Run, monkeypatch: py
     assert run("tokenize", "-m", GPT2, "--ids", "-p", "Hello world").out == b"[15496, 995]\n"
 
 
-@pytest.mark.parametrize("command", ["count", "stats", "verify", "tokenize", "explain"])
-def test_a_model_in_the_place_of_a_text(command: str, run: Run) -> None:
-    more = ["--against", f"gguf:{GPT2}"] if command == "verify" else []
-    result = run(command, GPT2, *more)
-    assert (result.code, f"was -m meant? ggufbpe {command} -m {GPT2}" in result.err) == (2, True)
+IN_ITS_PLACE = {  # command: what a model may stand before
+    "count": [],
+    "stats": [],
+    "verify": ["--against", f"gguf:{GPT2}"],
+    "tokenize": ["Hello"],
+    "explain": ["Hello"],
+    "chat": ["-p", "Hello"],
+    "detokenize": ["15496"],
+    "serve": ["--port", "0"],
+    "diagnose": ["-p", "Hello", "--ids", "1"],
+}
+
+
+@pytest.mark.parametrize("more", [True, False])
+@pytest.mark.parametrize("command", IN_ITS_PLACE)
+def test_a_model_in_the_place_of_a_text(command: str, more: bool, run: Run) -> None:
+    result = run(command, GPT2, *IN_ITS_PLACE[command] * more)
+    assert_error(result, f"{GPT2} is a model", f"did you mean -m? ggufbpe {command} -m {GPT2}")
+
+
+def test_the_name_of_a_model_may_be_a_text(run: Run) -> None:
+    """It is no slip where it is said to be the text, and where there is a model."""
+    expected = b"[77, 3008, 13, 1130, 3046]\n"
+    assert run("tokenize", "-p", "nope.gguf", "--ids").out == expected
+    assert run("tokenize", "-m", GPT2, "nope.gguf", "--ids").out == expected
+
+
+@pytest.mark.parametrize("command", ["info", "doctor", "fix", "export"])
+def test_a_second_model_is_one_too_many(command: str, run: Run) -> None:
+    assert_error(run(command, GPT2, UNSPLIT), f"one model only, not '{GPT2}' and '{UNSPLIT}'")
+
+
+def test_the_last_of_two_models_counts_and_that_is_said(run: Run) -> None:
+    """As in llama.cpp (common/arg.cpp, common_params_parse_ex)."""
+    given = ["tokenize", "-m", "nowhere.gguf", "-m", GPT2, "-p", "Hello", "--ids"]
+    warning = f"ggufbpe: warning: -m/--model is given more than once; the last one counts: '{GPT2}'\n"
+    assert run(*given) == Result(0, b"[15496]\n", warning)
+
+
+@pytest.mark.parametrize("command", ["diff", "compare"])
+@pytest.mark.parametrize("named", [[GPT2, GPT2], ["-m", GPT2, "-m", GPT2], [GPT2, "-m", GPT2]])
+def test_two_models_are_named_the_same_way_everywhere(
+    command: str, named: list[str | Path], run: Run
+) -> None:
+    assert run(command, *named, "-p", "Hello").code == 0
+
+
+def test_a_text_among_models(run: Run) -> None:
+    assert_error(run("diff", GPT2, UNSPLIT, "Hello"), "two models, not 3; did you mean -p Hello?")
+    assert_error(run("compare", GPT2, UNSPLIT, "Hello"), "give one text: -p TEXT")
+
+
+def test_a_slip_in_a_models_name(run: Run, tmp_path: Path) -> None:
+    there = write_model(tmp_path / "model.gguf")
+    result = run("info", tmp_path / "modle.gguf")
+    assert_error(result, f"modle.gguf: No such file or directory (did you mean {there}?)")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "word"),
+    [
+        ("general.type", "mmproj", "this is a multimodal projector (mmproj)"),
+        ("general.architecture", "clip", "this is a multimodal projector (mmproj)"),
+        ("general.type", "adapter", "this is an adapter (LoRA)"),
+        ("general.type", "imatrix", "this is an importance matrix"),
+    ],
+)
+def test_a_file_that_is_no_language_model(key: str, value: str, word: str, run: Run, tmp_path: Path) -> None:
+    is_architecture = key == "general.architecture"
+    writer = gguf.GGUFWriter(tmp_path / "x.gguf", value if is_architecture else "llama")
+    if not is_architecture:
+        writer.add_string(key, value)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    result = run("tokenize", "-m", tmp_path / "x.gguf", "-p", "a")
+    assert_error(result, f"{word}; give the language model that it belongs to")
 
 
 def test_help_of_a_command(run: Run) -> None:
     assert run("help", "count") == run("count", "--help")
-    assert run("help") == run("--help")
+    assert run("help") == run("--help") == run("help", "help")
 
 
 # ---- flags of llama-tokenize that say nothing of a tokenizer ----------------------------------------------
@@ -778,6 +868,10 @@ def test_count_leaves_links_and_pipes_in_directories_alone(run: Run, tree: Path)
 
 def test_count_of_what_is_not_there_prints_no_table(run: Run, tmp_path: Path) -> None:
     assert run("count", tmp_path / "absent").text == ""
+
+
+def test_stats_of_what_is_not_there_prints_no_table(run: Run, tmp_path: Path) -> None:
+    assert_error(run("stats", "-m", GPT2, tmp_path / "missing"), "missing: No such file or directory")
 
 
 def test_count_of_nothing(run: Run, tmp_path: Path) -> None:
@@ -1088,8 +1182,10 @@ def test_help_has_examples(command: str, run: Run) -> None:
     result = run(*command.split(), "--help")
     assert (result.code, result.err) == (0, "")
     assert result.text.startswith(f"usage: ggufbpe {command}")
-    assert "\nexamples:\n  ggufbpe " in result.text
-    assert max(map(len, result.text.partition("examples:")[0].splitlines())) <= 80
+    head, _, rest = result.text.partition("examples:")
+    assert rest.startswith("\n  ggufbpe ")
+    words = [*head.splitlines(), *rest.partition("\n\n")[2].splitlines()]  # examples are as wide as they are
+    assert max(map(len, words)) <= 80
 
 
 def examples() -> list[list[str]]:
@@ -1114,12 +1210,29 @@ def test_the_examples_work(
     [
         ([], "which command?"),
         (["tokneize"], "did you mean tokenize?"),
+        (["version"], "did you mean --version?"),
+        (["model.gguf"], "a command comes first: ggufbpe info model.gguf"),
+        (["-m", "model.gguf", "tokenize"], "no flag '-m' before the command; flags stand behind it"),
         (["--bogus"], "--bogus"),
         (["?"], "'?'"),
     ],
 )
 def test_wrong_commands(arguments: list[str], word: str, run: Run) -> None:
     assert_error(run(*arguments), word, "ggufbpe --help")
+
+
+@posix_only
+@pytest.mark.parametrize("pip", ["of this Python", "of another", "none"])
+def test_what_installs_an_extra_works_where_it_is_typed(
+    pip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`pip` alone may be that of the system, as for who calls ./run, and a ggufbpe in .venv."""
+    (tmp_path / "pip").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path) if pip != "none" else "")
+    if pip == "of this Python":
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    expected = "pip" if pip == "of this Python" else f"{shlex.quote(sys.executable)} -m pip"
+    assert install_command("chat") == f"{expected} install 'ggufbpe[chat]'"
 
 
 @pytest.mark.parametrize(
@@ -1136,7 +1249,7 @@ def test_debug_shows_the_traceback(arguments: list[str], run: Run) -> None:
     ("error", "line"),
     [
         (MemoryError(), "out of memory"),
-        (KeyError("x"), "unexpected KeyError: 'x' (a defect of ggufbpe; --debug shows where)"),
+        (KeyError("x"), "unexpected KeyError: 'x' (a bug in ggufbpe; --debug shows where)"),
         (ValueError("a\nb\x1b"), r"a\nb\x1b"),
         (OSError("odd"), "odd"),
     ],

@@ -898,6 +898,8 @@ def test_the_commands_encode_show_and_check(run: Run, corpus: Path, tmp_path: Pa
     assert run("decode", "-m", GPT2, out, "--document", "0", "--ids").text == "15496 995 50256\n"
     assert json.loads(run("decode", "-m", GPT2, out, "--count", "1", "--json").text)["text"] == "Hello world"
     assert run("check", "-m", GPT2, out).text == "OK: 1 shard, 7 documents encoded again\n"
+    assert "names no model" in run("check", out, "-hf", "no-slash").err
+    assert_error(run("check", out, "-m", GPT2, "-mu", "https://example.org/x.gguf"), "one model, not 2")
     assert json.loads(
         run("encode", "-m", GPT2, corpus, "-o", out, "--shard-size", "1K", "--resume", "--json").text
     )

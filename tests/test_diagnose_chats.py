@@ -8,13 +8,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import mending
 import pytest
 from chats import VOCABULARY
 from record_chats import read_chats
 
 from ggufbpe import Tokenizer, diagnose, fix
 from ggufbpe.cli import main
-from ggufbpe.diagnosis import plain_jinja
+from ggufbpe.diagnosis import chat_search, plain_jinja
 from ggufbpe.diagnosis.causes import CAUSES, Diagnosis
 from ggufbpe.diagnosis.chat_changes import Rendering, as_transformers, changes, with_fields
 
@@ -172,6 +173,18 @@ def test_a_template_that_llama_cpp_has(tmp_path: Path, asked: bool) -> None:
     assert found.explanations[0].fix == f"ggufbpe fix {model} --chat-template known:{ALIKE} -o fixed.gguf"
     what = str(found.explanations[0].causes[-1].detail["what"])
     assert what.startswith(f"the template is llama.cpp's {ALIKE}, or {DATED}, ")
+
+
+def test_a_template_that_does_not_help_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What mending.py does around each call of `diagnose_prompt`, tried with a fix for something else."""
+    model = tmp_path / "model.gguf"
+    fix(VOCABULARY, model, set={KEY: TEMPLATES[THINKING]})
+    prompt = Tokenizer.from_gguf(VOCABULARY).with_overrides({KEY: TEMPLATES[DATED]}).chats.prompt(CHAT)
+    command = f"ggufbpe fix {model} --set general.name=x -o fixed.gguf"
+    monkeypatch.setattr(chat_search, "set_template", lambda *_: command)
+    assert causes_of(diagnose(model, chat=CHAT, expected_prompt=prompt)) == ["template"]
+    failed, mending.watch.failed = mending.watch.failed, []
+    assert any(each.startswith("the prompt, ['template']") for each in failed)
 
 
 @pytest.mark.parametrize("as_ids", [False, True])
@@ -390,24 +403,28 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
     "a chat that is refused": (
         ["--chat", "refused.json", "--expected-prompt", "prompt.txt"],
         1,
-        "no match: the chat is refused, by llama-server as well: All non-assistant messages must",
+        "no match: llama-server refuses this chat: All non-assistant messages must",
     ),
     "as JSON": ([*OWN, "--tools", "tools.json", "--ids", "ids.json", "--json"], 1, '"request": {\n'),
     "one id": (["-p", "a", "--ids", "[64]", "--no-bos"], 0, "match: the model gives this 1 id"),
-    "nothing expected": (OWN, 2, "--chat goes with --ids or --expected-prompt: one of them"),
+    "nothing expected": (OWN, 2, "--chat needs either --ids or --expected-prompt"),
     "both expected": (
         [*OWN, "--ids", "ids.json", "--expected-prompt", "prompt.txt"],
         2,
-        "--chat goes with --ids or --expected-prompt: one of them",
+        "--chat needs either --ids or --expected-prompt",
     ),
-    "no chat": (["--expected-prompt", "prompt.txt"], 2, "--expected-prompt is of a chat"),
-    "a template of no chat": (["-p", "Hi", "--ids", "[1]", *OWN[2:]], 2, "are of chats: give --chat FILE"),
-    "a text as well": ([*OWN, "--ids", "ids.json", "-p", "Hi"], 2, "one text or one chat"),
-    "no BOS": ([*OWN, "--ids", "ids.json", "--no-bos"], 2, "--chat goes with special tokens"),
+    "no chat": (["--expected-prompt", "prompt.txt"], 2, "--expected-prompt needs a chat"),
+    "a template of no chat": (["-p", "Hi", "--ids", "[1]", *OWN[2:]], 2, "need a chat: give --chat FILE"),
+    "a text as well": ([*OWN, "--ids", "ids.json", "-p", "Hi"], 2, "give a text or --chat, not both"),
+    "no BOS": (
+        [*OWN, "--ids", "ids.json", "--no-bos"],
+        2,
+        "special tokens are always added and parsed in chats",
+    ),
     "everything from standard input": (
         ["--chat", "-", "--ids", "-"],
         2,
-        "only one of them can come from standard input",
+        "only one of chat, ids and prompt can come from standard input",
     ),
 }
 

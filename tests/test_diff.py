@@ -140,7 +140,7 @@ def test_pre_tokenizers_are_shown_on_texts_that_they_split_otherwise() -> None:
         assert example["a"] != example["b"]
     [alike] = vocabulary_differences(gpt2_vocabulary(), with_pre_of("olmo")(gpt2_vocabulary()))["pre"]
     assert alike.examples == ()
-    assert "split alike" in alike.what
+    assert "split the same way" in alike.what
 
 
 @bounded(200)
@@ -163,23 +163,23 @@ TEMPLATES: dict[str, tuple[dict[str, str], dict[str, str], list[tuple[str, int]]
     # the templates of both by name, and the differences with their numbers
     "none": ({}, {}, []),
     "the same": ({"": OWN}, {"": OWN}, []),
-    "only in one": ({"": OWN}, {}, [("template_only_a", 1), ("prompts", 4)]),
-    "only in the other": ({"": OWN}, {"": OWN, ".tool_use": "x"}, [("template_only_b", 1), ("prompts", 1)]),
+    "only in one": ({"": OWN}, {}, [("template_only_a", 1), ("prompts", 7)]),
+    "only in the other": ({"": OWN}, {"": OWN, ".tool_use": "x"}, [("template_only_b", 1), ("prompts", 2)]),
     "another line": (
         {"": OWN},
         {"": OWN.replace("[{{ m.role }}]", "[{{ m.role|upper }}]")},
-        [("template", 2), ("prompts", 4)],
+        [("template", 2), ("prompts", 7)],
     ),
     "a refusal": (
         {"": OWN},
         {"": OWN + "{% if messages|length > 2 %}{{ raise_exception('three') }}{% endif %}"},
-        [("template", 2), ("prompts", 1)],
+        [("template", 2), ("prompts", 3)],
     ),
     "only another spelling": ({"": OWN}, {"": OWN.replace("m.", "m .")}, [("template", 2), ("prompts", 0)]),
     "one long line": (
         {"": "{{ messages[0].content }}" * 20},
         {"": "{{ messages[0].content }}" * 19 + "!"},
-        [("template", 2), ("prompts", 4)],
+        [("template", 2), ("prompts", 7)],
     ),
 }
 
@@ -208,8 +208,8 @@ def test_what_a_template_does_to_prompts() -> None:
         " {% endfor %}",
     )
     assert prompts.lines[:2] == (
-        "user: 10 tokens in a, 10 tokens in b",
-        "  at byte 1: 'user] What is 2 + 2?\\n' and 'USER] What is 2 + 2?\\n'",
+        "user: 8 tokens in a, 8 tokens in b",
+        "  at byte 1: 'user] Is it warm?\\n' and 'USER] Is it warm?\\n'",
     )
 
 
@@ -290,7 +290,7 @@ def test_with_texts_they_come_first(other: Path, capfd: pytest.CaptureFixture[st
     lines = capfd.readouterr().out.splitlines()
     assert lines[0].startswith("1 of 1 text differs")
     assert lines.index("pre-tokenizer") > next(i for i, line in enumerate(lines) if "cause: pre_type" in line)
-    assert lines[-1] == "--all shows which"
+    assert lines[-1] == "--all shows which ones"
 
 
 def test_names_of_files_cannot_steer_the_terminal(

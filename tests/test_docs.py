@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import doctest
 import importlib
 import inspect
@@ -95,6 +96,19 @@ def test_every_public_error_and_warning_is_exported() -> None:
         "ModelNameError",
     }:  # of a chat or name, no file is to blame
         assert issubclass(getattr(ggufbpe, name), ggufbpe.GGUFError)
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", *(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))]
+)
+def test_errors_that_a_page_names_can_be_caught(page: str) -> None:
+    named = set(re.findall(r"`(\w+(?:Error|Warning))`", (ROOT / page).read_text(encoding="utf-8")))
+    assert named <= {*ggufbpe.__all__, *dir(builtins)}
+
+
+def test_a_path_is_no_vocabulary() -> None:
+    with pytest.raises(TypeError, match=r"but str; Tokenizer\.from_gguf\(path\) opens a file"):
+        ggufbpe.Tokenizer("model.gguf")  # type: ignore[arg-type]
 
 
 def test_import_is_light() -> None:

@@ -391,10 +391,10 @@ def test_the_harmless_variant_has_no_error_or_warning(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("finding", "shown", "changes"),
     [
-        ("duplicate_tokens", "is ' the', as is", lambda: with_tokens("Ġthe")),
+        ("duplicate_tokens", "is ' the', like", lambda: with_tokens("Ġthe")),
         ("special_id_is_normal", "' the', a normal", lambda: {K.EOS_ID: trained()[K.LIST].index("Ġthe")}),
         ("unreachable_tokens", "' 者\\xe8\\x00'", lambda: with_tokens("ĠèĢħèĀ")),
-        ("merges_not_in_vocabulary", "' q' + 'ÿ', whose ' q' is", lambda: {K.MERGES: ["Ġq Ã¿"]}),
+        ("merges_not_in_vocabulary", "' q' + 'ÿ', where ' q' is", lambda: {K.MERGES: ["Ġq Ã¿"]}),
         (
             "control_type",
             "'<｜end▁of｜>'",
@@ -509,13 +509,13 @@ def test_a_pre_that_is_not_utf_8(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "key", "default"),
     [
-        ("gpt2", K.BOS_ID, "takes the default, 11"),
-        ("bert", K.BOS_ID, "takes the default, 101"),
-        ("bert", K.EOS_ID, "has none then"),
-        ("llama", K.UNK_ID, "takes the default, 0"),
-        ("t5", K.EOS_ID, "takes the default, 1"),
-        ("plamo2", K.PAD_ID, "takes the default, 3"),
-        ("rwkv", K.EOS_ID, "has none then"),
+        ("gpt2", K.BOS_ID, "uses the default, 11"),
+        ("bert", K.BOS_ID, "uses the default, 101"),
+        ("bert", K.EOS_ID, "then has none"),
+        ("llama", K.UNK_ID, "uses the default, 0"),
+        ("t5", K.EOS_ID, "uses the default, 1"),
+        ("plamo2", K.PAD_ID, "uses the default, 3"),
+        ("rwkv", K.EOS_ID, "then has none"),
     ],
 )
 def test_defaults_of_special_ids_are_those_of_the_tokenizer(
@@ -627,10 +627,8 @@ def test_how_a_template_differs_is_said(tmp_path: Path) -> None:
         )
         if finding.id == "template_differs"
     ]
-    assert (
-        "llama.cpp's Qwen-Qwen3-0.6B: 1 line of it is not here, 1 line of the file is not there" in found.what
-    )
-    assert found.what.endswith("; the prompts differ for: tools, tool call")
+    assert "llama.cpp's Qwen-Qwen3-0.6B: 1 line only there, first " in found.what
+    assert found.what.endswith("; prompts differ for tools, tool call")
     assert found.detail is not None
     assert [row[0] for row in found.detail["diff"]] == ["-", "+", "@", "-", "+"]
 
@@ -640,7 +638,7 @@ def test_markers_are_told_together(tmp_path: Path) -> None:
     path = variant(tmp_path, template(known_template("google-gemma-2-2b-it").source))
     [found] = [finding for finding in found_in(path) if finding.id == "chat_marker"]
     assert found.detail == {"markers": ["<start_of_turn>", "<end_of_turn>"]}
-    assert "2 markers that are no tokens, and become up to" in found.what
+    assert "2 markers that are not tokens and become up to" in found.what
 
 
 def test_of_two_templates_of_a_model_either_will_do(tmp_path: Path) -> None:

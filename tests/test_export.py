@@ -649,7 +649,7 @@ def test_command_writes_and_refuses_to_write_over(tmp_path: Path, capsys: pytest
     assert sorted(os.listdir(target.parent)) == ["tokenizer.json", "tokenizer_config.json"]
     before = target.read_bytes()
     assert run("-m", fixture, "--to", "tokenizer.json", "-o", target) == 2
-    assert "is there already; --force replaces it" in capsys.readouterr().err
+    assert "already exists; --force overwrites it" in capsys.readouterr().err
     assert target.read_bytes() == before
     assert run("-m", fixture, "--to", "tokenizer.json", "-o", target, "--force", "--no-check") == 0
 
@@ -804,7 +804,7 @@ def test_command_writes_to_standard_output(capfdbinary: pytest.CaptureFixture[by
         (("-m", GPT2, "--to", "onnx"), "there is no format 'onnx'"),
         (("-m", GPT2, "--to", "tokenizer.json", "--renumber"), "--renumber is for --to tiktoken"),
         (("-m", GPT2, "--to", "tiktoken", "--code-points"), "--code-points is for --to tokenizer.json"),
-        (("-m", GPT2, "--to", "vocab-gguf", "-o", GPT2, "--force"), "is the file that is read"),
+        (("-m", GPT2, "--to", "vocab-gguf", "-o", GPT2, "--force"), "is the input file"),
         (("-m", "none.gguf", "--to", "vocab-gguf"), "none.gguf: No such file or directory"),
     ],
 )

@@ -41,7 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @writers
 def test_a_file_that_is_there_is_replaced_only_by_force(name: str, run: Run, folder: Path) -> None:
     Path(name).write_text("mine")
-    assert_error(run(*WRITERS[name], name), f"'{name}' is there already; --force replaces it")
+    assert_error(run(*WRITERS[name], name), f"'{name}' already exists; --force overwrites it")
     assert Path(name).read_text() == "mine"
     assert run(*WRITERS[name], name, "--force").code == 0
     assert Path(name).read_bytes() != b"mine"

@@ -398,7 +398,8 @@ def test_where_it_goes_must_be_said_and_be_another_file(
         ([*setting, "-o", str(model.parent)], "is a directory"),
         ([*setting, "-o", str(model.parent / "none" / "x.gguf")], "No such file"),
         ([*setting, "-o", "x.gguf", "--in-place"], "-o PATH, or --in-place"),
-        (["fix", str(model), "-o", "x.gguf"], "nothing to change"),
+        (["fix", str(model), "-o", "x.gguf"], "nothing to change: give one of --set, --remove"),
+        (["fix", str(model)], "nothing to change: give one of --set, --remove"),
         ([*setting, "--set", f"{PRE}=mpt", "-o", "x.gguf"], "changed twice"),
         (["fix", str(model), "--remove", "tokenizer.ggml.pr", "-o", "x.gguf"], "near: tokenizer.ggml.pre"),
         (["fix", "--set", f"{PRE}=olmo", "-o", "x.gguf"], "which model"),
@@ -547,7 +548,7 @@ def test_in_place_writes_the_metadata_alone(model: Path, capfd: pytest.CaptureFi
         file.truncate(40 * 10**9)  # no block of it is written, so it takes no time and no room
     identity = model.stat().st_ino
     assert main(["fix", str(model), "--set", f"{PRE}=olmo", "--remove", "general.name", "--in-place"]) == 0
-    assert "its metadata alone, in place; 40000000000 bytes" in capfd.readouterr().out
+    assert "only its metadata, in place; 40000000000 bytes" in capfd.readouterr().out
     assert (model.stat().st_ino, model.stat().st_size) == (identity, 40 * 10**9)
     assert (metadata(model)[PRE], model.stat().st_blocks < 10_000) == ("olmo", True)
     assert (
@@ -610,10 +611,10 @@ def test_a_crash_in_place_is_found_by_the_next_run(
             Tokenizer.from_gguf(model)
     assert main(["fix", str(model)]) == 0
     if step in ("all", "some of the new magic"):
-        assert "it is finished now" in capfd.readouterr().err
+        assert "it is now finished" in capfd.readouterr().err
         assert metadata(model)[PRE] == "olmo"
     else:
-        assert "it is undone now" in capfd.readouterr().err
+        assert "it is now undone" in capfd.readouterr().err
         assert model.read_bytes() == before
     assert os.listdir(model.parent) == [model.name]
 
@@ -622,7 +623,7 @@ def test_a_record_that_was_left_behind_does_no_harm(model: Path, capfd: pytest.C
     crashed(model, 9, 0)  # all is done but for the record
     assert Tokenizer.from_gguf(model).pre == "olmo"
     assert main(["fix", str(model)]) == 0
-    assert "it is finished now" in capfd.readouterr().err
+    assert "it is now finished" in capfd.readouterr().err
     assert os.listdir(model.parent) == [model.name]
 
 
@@ -912,14 +913,14 @@ BAD_CHAT_TEMPLATES: dict[str, tuple[list[str], str]] = {
     ),
     "without the tools it wants": (["tools.jinja"], "Jinja Exception: no tools (nothing was written"),
     "not UTF-8": (["latin.jinja"], "'latin.jinja' is not UTF-8: unexpected end of data at byte 3"),
-    "white space": (["blank.jinja"], "'blank.jinja' is empty; to take the model's out"),
-    "a NUL": (["nul.jinja"], "'nul.jinja' has a NUL character"),
+    "white space": (["blank.jinja"], "'blank.jinja' is empty; to remove the model's"),
+    "a NUL": (["nul.jinja"], "'nul.jinja' contains a NUL character"),
     "too long": (["long.jinja"], "'long.jinja' has more than 1,048,576 bytes"),
     "not there": (["none.jinja"], "none.jinja: No such file or directory"),
     "unknown": (["known:Qwen3-0.6B"], "no chat template of the name 'Qwen3-0.6B'; near: Qwen-Qwen3-0.6B"),
     "twice": (["plain.jinja", "known:x"], "two chat templates are given"),
     "a name twice": (["a=plain.jinja", "a=plain.jinja"], "the chat template a is given twice"),
-    "no name": (["naïve=plain.jinja"], "'naïve' is no name of a chat template"),
+    "no name": (["naïve=plain.jinja"], "'naïve' is not a valid name of a chat template"),
 }
 
 

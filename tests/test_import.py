@@ -529,7 +529,7 @@ def test_command_imports_a_directory(tmp_path: Path, capsys: pytest.CaptureFixtu
     tok = loaded((tmp_path / "v.gguf").read_bytes(), tmp_path)
     assert (tok.eos_id, tok.vocabulary.architecture) == (257, "llama")
     assert run(tmp_path, "-o", tmp_path / "v.gguf") == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_command_tells_what_differs(
@@ -568,6 +568,7 @@ def test_command_writes_to_standard_output(tmp_path: Path, capfdbinary: pytest.C
     ("content", "problem"),
     [
         ("", "is not JSON"),
+        ("GGUF", "is a GGUF already"),
         ("[" * 100_000, "is not JSON"),
         ("[]", "has no JSON object"),
         ("{}", "no model with a vocabulary"),

@@ -26,7 +26,7 @@ from stores import (
 
 import ggufbpe
 from ggufbpe import ModelNameError, StoreError, Tokenizer, inventory, locate
-from ggufbpe.cli import main
+from ggufbpe.cli import _output, main
 from ggufbpe.examination.examine import doctor
 from ggufbpe.names import hub, ollama
 from ggufbpe.names.grammar import (
@@ -773,7 +773,23 @@ def test_the_list_for_people(stores: Path, capsysbinary: pytest.CaptureFixture[b
         ["=", "ollama:gemma3:latest"],
     ]
     assert lines[4][:2] == ["broken", "lmstudio:pub/gemma3@Q4_K_M:"]
-    assert run("models", "nothing", capsysbinary=capsysbinary) == (0, "", "ggufbpe: no model of that name\n")
+    said = "ggufbpe: no model of that name of Ollama, Hugging Face, llama.cpp or LM Studio on this machine\n"
+    assert run("models", "nothing", capsysbinary=capsysbinary) == (0, "", said)
+
+
+def test_a_list_wider_than_the_terminal_has_a_paragraph_for_each_model(
+    stores: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    (stores / ".lmstudio/models/pub/gemma3/gemma3-Q4_K_M.gguf").write_bytes(b"GGUF")
+    monkeypatch.setattr(_output, "terminal_width", lambda: 60)
+    _, out, _ = run("models", "gemma3", "--no-doctor", capsysbinary=capsysbinary)
+    assert out.splitlines()[:5] == [
+        "ollama:gemma3:4b",
+        "  size 1.8 MB, tokens 50257, context 1024,",
+        "  architecture gpt2, tokenizer gpt2, pre-tokenizer gpt-2,",
+        "  template no",
+        "  = ollama:gemma3:latest",
+    ]
 
 
 def test_folders_that_are_closed_are_said(

@@ -337,7 +337,7 @@ def test_absent_package_comes_with_the_line_that_installs_it(
     monkeypatch.setattr(sys, "executable", str(bare))
     file = tmp_path / "tokenizer.json"
     file.write_text("{}")
-    with pytest.raises(OracleError, match=rf"is not installed .*: pip install 'ggufbpe\[{package}\]'"):
+    with pytest.raises(OracleError, match=rf"is not installed .*pip install 'ggufbpe\[{package}\]'"):
         opened(given.replace("FILE", str(file)))
 
 

@@ -251,7 +251,7 @@ def test_a_piece_that_is_not_used_is_explained(opened: Open) -> None:
     page.get_by_label("Piece").fill("Hell")
     page.keyboard.press("Enter")
     expect(page.locator("#piece-answer")).to_contain_text(
-        "the merge ell + o (rank 10853) took a part of it first"
+        "the merge ell + o (rank 10853) took part of it first"
     )
 
 

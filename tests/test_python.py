@@ -225,10 +225,10 @@ ERRORS: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "a number for a piece": (TypeError, "not int", lambda: ggufbpe.why_not("a.gguf", "a", 5)),  # type: ignore[arg-type]
     "a path for a piece": (TypeError, "Path", lambda: ggufbpe.why_not("a.gguf", "a", Path("text"))),  # type: ignore[arg-type]
     "nothing to change": (ValueError, "nothing to change", lambda: ggufbpe.fix("a.gguf", "c.gguf")),
-    "no place": (ValueError, "say where the copy goes", lambda: ggufbpe.fix("a.gguf", set=SET)),
-    "two places": (ValueError, "say where the copy goes", lambda: ggufbpe.fix("a.gguf", "c", in_place=True, set=SET)),
+    "no place": (ValueError, "where should the copy go", lambda: ggufbpe.fix("a.gguf", set=SET)),
+    "two places": (ValueError, "where should the copy go", lambda: ggufbpe.fix("a.gguf", "c", in_place=True, set=SET)),
     "the file itself": (ValueError, "say in_place", lambda: ggufbpe.fix("a.gguf", "a.gguf", set=SET)),
-    "an existing file": (FileExistsError, "'text' is there already", lambda: ggufbpe.fix("a.gguf", "text", set=SET)),
+    "an existing file": (FileExistsError, "'text' already exists", lambda: ggufbpe.fix("a.gguf", "text", set=SET)),
     "a directory": (ValueError, "is a directory", lambda: ggufbpe.fix("a.gguf", ".", set=SET)),
     "changed twice": (ValueError, "changed twice", lambda: ggufbpe.fix("a.gguf", "c", set=SET, remove=[K.PRE])),
     "a text for a flag": (

@@ -42,7 +42,7 @@ from ggufbpe.statistics import Measures, Stats, Usage, measure
 from ggufbpe.statistics.plots import plot
 from ggufbpe.vocab import CONTROL, UNUSED
 
-NOTE = "ggufbpe: no model given (-m), so this is the GPT-2 vocabulary that comes with ggufbpe\n"
+NOTE = "ggufbpe: no model given (-m); using the GPT-2 vocabulary that comes with ggufbpe\n"
 
 
 def tiny() -> Tokenizer:
@@ -523,7 +523,7 @@ def test_stdin(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
 
 def test_what_is_left_out_is_said(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stats", str(corpus), "--by", "total"]) == 0
-    assert "left out in directories: 1 binary, 1 hidden" in capsys.readouterr().err
+    assert "skipped in directories: 1 binary, 1 hidden" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

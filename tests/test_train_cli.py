@@ -63,7 +63,7 @@ def test_no_control_token_is_said(run: Run, corpus: Path, tmp_path: Path) -> Non
 def test_what_directories_have_beside_text_is_said(run: Run, corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\0")
     result = run("train", tmp_path, "--vocab-size", "258", "--trace")
-    assert "left out in directories: 1 binary" in result.err
+    assert "skipped in directories: 1 binary" in result.err
 
 
 WRONG = [
@@ -71,7 +71,7 @@ WRONG = [
     (["--vocab-size", "300", "--trace"], "nothing to learn from"),
     (["CORPUS", "--vocab-size", "300"], "say where the vocabulary goes"),
     (["CORPUS", "--vocab-size", "300", "-o", "v.bin"], ".gguf, .json, .txt"),
-    (["CORPUS", "--vocab-size", "300", "-o", "no/v.gguf"], "'no' is no directory"),
+    (["CORPUS", "--vocab-size", "300", "-o", "no/v.gguf"], "'no' is not a directory"),
     (
         ["CORPUS", "--vocab-size", "300", "-o", "v.gguf", "--pre", "none"],
         "no pre-tokenizer that splits as 'none'",
@@ -100,7 +100,7 @@ def test_a_file_that_is_there_is_replaced_only_by_force(run: Run, corpus: Path, 
     out = tmp_path / "v.gguf"
     out.write_text("mine")
     command = ["train", str(corpus), "--vocab-size", "260", "-o", str(out)]
-    assert_error(run(*command), "is there already")
+    assert_error(run(*command), "already exists")
     assert out.read_text() == "mine"
     assert run(*command, "--force").code == 0
     assert out.read_bytes().startswith(b"GGUF")

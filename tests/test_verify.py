@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from conftest import GPT2, RAW_UTF8, ROOT, missing
+from conftest import GPT2, RAW_UTF8, ROOT, UNSPLIT, missing
 from reference import (
     NotPreparedError,
     library_is_installed,
@@ -652,7 +652,10 @@ def test_a_difference_is_exit_code_1_and_shown(run: Run, llama3_like: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["-p", "Hi"], "what to compare with? Give --against with one of llama-tokenize[:PATH]"),
+        (
+            ["-p", "Hi"],
+            "what should the ids be compared with? Give --against with one of llama-tokenize[:PATH]",
+        ),
         (
             ["--against", "gguf:x.gguf"],
             "no texts: give files or directories, -p TEXT, --stdin, --fuzz N or --chat FILE",
@@ -696,7 +699,7 @@ def test_directories_are_searched_as_count_does(run: Run, tmp_path: Path) -> Non
         path.write_bytes(data)
     found = run("-m", GPT2, "--against", f"gguf:{GPT2}", "--json", tmp_path / "texts")
     assert (found.code, found.json["texts"], found.json["bytes"]) == (0, 2, 2)
-    assert "left out in directories: 1 binary, 1 hidden" in found.err
+    assert "skipped in directories: 1 binary, 1 hidden" in found.err
 
 
 def test_texts_are_taken_as_they_are_but_with_escape(run: Run, tmp_path: Path) -> None:
@@ -855,6 +858,31 @@ def test_html_to_standard_output_is_the_page_alone(run: Run) -> None:
     assert found.out.startswith("<!doctype html>") or found.out.startswith("<!DOCTYPE html>")
 
 
+def test_a_text_that_is_the_smallest_is_shown_once(run: Run) -> None:
+    against = ["-m", GPT2, "--against", f"gguf:{UNSPLIT}", "--no-bos"]
+    assert "smallest text" not in run(*against, "-p", "b").out
+    assert "smallest text" in run(*against, "-p", "ab ab").out
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        ("a 123456", "ours a ␣123 456"),
+        ("a b c d e f g h i 123456", "ours … ␣d ␣e ␣f ␣g ␣h ␣i ␣123 456"),
+        ("a 123456 b c d e f g h i", "ours a ␣123 456 ␣b ␣c ␣d ␣e ␣f …"),
+        ("a b c d e f g h i 123456 b c d e f g h i", "ours … ␣d ␣e ␣f ␣g ␣h ␣i ␣123 456 ␣b ␣c ␣d ␣e ␣f …"),
+    ],
+)
+def test_rows_show_whether_there_is_more_of_the_text(
+    text: str, row: str, run: Run, llama3_like: Path, tmp_path: Path
+) -> None:
+    out = run("-m", GPT2, "--against", f"gguf:{llama3_like}", "--no-bos", "-p", text).out
+    assert " ".join(next(line for line in out.splitlines() if "ours" in line).split()) == row
+    page = tmp_path / "report.html"
+    run("-m", GPT2, "--against", f"gguf:{llama3_like}", "--no-bos", "-p", text, "--html", page)
+    assert page.read_text(encoding="utf-8").partition("First text")[2].count("…") == row.count("…")
+
+
 def test_narrow_terminals_get_lines_that_fit(
     run: Run, nasty: Path, llama3_like: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1008,5 +1036,5 @@ def test_a_report_does_not_take_the_place_of_what_is_read(target: str, run: Run,
         (tmp_path / name).write_bytes(data)
     model, text, ids = (tmp_path / name for name in files)
     found = run("-m", model, "--against", f"ids:{ids}", text, "--html", tmp_path / target, "--force")
-    assert (found.code, "is the file that is read" in found.err) == (2, True)
+    assert (found.code, "is the input file" in found.err) == (2, True)
     assert (tmp_path / target).read_bytes() == files[target]

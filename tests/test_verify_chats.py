@@ -315,9 +315,13 @@ COMMANDS: dict[str, tuple[list[str], int, str]] = {  # arguments, exit code, wha
         "<h3>Smallest chat that differs</h3>",
     ),
     "no maker of prompts": (["--against", "xllamacpp", "--chat", "one.json"], 2, "server:URL or gguf:FILE"),
-    "a bad line": ([*OTHER, "--chat", "bad.jsonl"], 2, "bad.jsonl, line 3 is no JSON"),
-    "tools of no chat": ([*OTHER, "-p", "Hi", "--tools", "t.json"], 2, "are of chats: give --chat FILE"),
-    "no BOS": ([*OTHER, "--chat", "one.json", "--no-bos"], 2, "--chat goes with special tokens"),
+    "a bad line": ([*OTHER, "--chat", "bad.jsonl"], 2, "bad.jsonl, line 3 is not JSON"),
+    "tools of no chat": ([*OTHER, "-p", "Hi", "--tools", "t.json"], 2, "need a chat: give --chat FILE"),
+    "no BOS": (
+        [*OTHER, "--chat", "one.json", "--no-bos"],
+        2,
+        "special tokens are always added and parsed in chats",
+    ),
 }
 
 

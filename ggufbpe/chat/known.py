@@ -58,7 +58,7 @@ def known_source(given: str) -> str | None:
 
 
 def known_template(name: str) -> KnownTemplate:
-    """The template of a name, in whatever case; `ValueError` with the nearest names where there is none.
+    """The template of a name, in whatever case; `ValueError` with those of like names where there is none.
 
     >>> known_template("Qwen-Qwen3-0.6B").models
     ('Qwen3-0.6B',)
@@ -69,7 +69,8 @@ def known_template(name: str) -> KnownTemplate:
         return templates[by_name[name.lower()]]
     import difflib
 
-    near = [by_name[each] for each in difflib.get_close_matches(name.lower(), by_name, n=3)]
+    near = [known for each, known in by_name.items() if name and name.lower() in each]
+    near = near or [by_name[each] for each in difflib.get_close_matches(name.lower(), by_name, n=3)]
     raise ValueError(
         f"llama.cpp has no chat template of the name {printable(name)}"
         + (f"; near: {', '.join(near)}" if near else f"; there are {', '.join(templates)}")

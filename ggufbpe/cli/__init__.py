@@ -3,9 +3,9 @@
     arguments -> [this file] -> one module a command -> the package's public face
 
 Exit codes: 0 done; 2 something is wrong with the arguments, a file or the output; 130 interrupted; 141 the
-reader of the output went away (what a shell reports of a program that SIGPIPE or SIGINT ended).
+reader of the output went away (130 and 141 are what a shell reports for SIGINT and SIGPIPE).
 
-Only the module of the chosen command is imported, so that `ggufbpe tokenize` starts as fast as it can.
+Only the module of the chosen command is imported, to start fast.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
 from . import _output
-from ._arguments import Parser, UsageError, parse_arguments
+from ._arguments import Parser, UsageError, parse_arguments, shell_word
 
 if TYPE_CHECKING:
     import argparse
@@ -28,34 +28,34 @@ COMMANDS = {  # command: what it does, in a line
     "detokenize": "the text of ids",
     "chat": "the prompt of a chat, or its ids, as llama-server makes them",
     "count": "count the tokens of files and directories",
-    "stats": "measure what tokenizers make of a corpus, side by side",
-    "models": "the models on this machine, whichever program has them",
+    "stats": "how well tokenizers compress a corpus, side by side",
+    "models": "the models on this machine, whichever program downloaded them",
     "info": "what a model file says about its tokenizer",
     "list-pre": "the pre-tokenizers and their patterns",
     "verify": "compare the ids with those of llama.cpp or another tokenizer",
-    "explain": "the way of a text through the steps, to its ids",
-    "diagnose": "find what makes the model give the ids that you have",
+    "explain": "how a text becomes ids, step by step",
+    "diagnose": "find out why ids from elsewhere are not the model's",
     "doctor": "find what is wrong in a model's metadata",
     "fix": "write a copy of a model with corrected metadata",
-    "compare": "one text as several models cut it, side by side",
+    "compare": "how several models tokenize one text, side by side",
     "diff": "what differs between the tokenizers of two models",
     "export": "write a vocabulary for tokenizers, tiktoken and others",
     "import": "make a vocabulary out of a tokenizer.json",
     "train": "learn a vocabulary from a corpus",
-    "encode": "write a corpus as shards of ids that trainers read",
+    "encode": "write a corpus as shards of ids, for training",
     "decode": "the documents of such shards as text",
-    "check": "hold such shards to their manifest and tokenizer",
+    "check": "check such shards against their manifest and tokenizer",
     "serve": "answer over HTTP, as llama-server, vLLM and Ollama do",
-    "completion": "make a shell complete commands, flags and models' names",
+    "completion": "shell completion of commands, flags and model names",
 }
 
-# What imports make is no garbage. To look for cycles in it every 700 objects, and once more at the end, was a tenth of
-# the instructions of a short command.
+# Imports create no garbage. Looking for cycles every 700 objects, and again at the end, took a tenth of the
+# instructions of a short command.
 _COLLECT_AFTER = 50_000  # objects
 
 EXIT_ERROR, EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 2, 130, 141
 
-_DESCRIPTION = "Open any GGUF model's tokenizer without loading the model, and get llama.cpp's ids, exactly."
+_DESCRIPTION = "Open any GGUF model's tokenizer without loading the model, and get exactly llama.cpp's ids."
 _EXAMPLES = """\
 examples:
   ggufbpe tokenize -m model.gguf -p "Hello world"
@@ -63,7 +63,7 @@ examples:
   ggufbpe count -m model.gguf src README.md
   ggufbpe info model.gguf
 
-Without -m, the model is that of GGUFBPE_MODEL in the environment, or the GPT-2 vocabulary that comes with ggufbpe.
+Without -m, the model is GGUFBPE_MODEL in the environment, or the GPT-2 vocabulary that comes with ggufbpe.
 `ggufbpe help COMMAND` shows the flags of a command."""
 
 
@@ -127,7 +127,7 @@ def _main(arguments: list[str]) -> int:
 
 
 def describe(error: Exception) -> str:
-    """An error in words, for one line.
+    """An error in one line.
 
     >>> describe(FileNotFoundError(2, "No such file or directory", "model.gguf"))
     'model.gguf: No such file or directory'
@@ -142,7 +142,7 @@ def describe(error: Exception) -> str:
     told = (OSError, ValueError, NotInstalledError, UsageError, _output.OutputError)
     if isinstance(error, told) and str(error):
         return str(error)
-    return f"unexpected {type(error).__name__}: {error} (a defect of ggufbpe; --debug shows where)"
+    return f"unexpected {type(error).__name__}: {error} (a bug in ggufbpe; --debug shows where)"
 
 
 def _split(arguments: list[str]) -> tuple[list[str], str | None, list[str]]:
@@ -156,7 +156,11 @@ def _split(arguments: list[str]) -> tuple[list[str], str | None, list[str]]:
 def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Namespace:
     """The arguments, with the function that runs them as `run`."""
     top = _top_parser()
-    first = top.parse_args(head)
+    first, others = top.parse_known_args(head)
+    if others:
+        top.error(
+            f"there is no flag {others[0]!r} before the command; flags stand behind it: ggufbpe tokenize -m ..."
+        )
     if first.version:
         from .. import LLAMA_CPP, __version__
         from ..kernel import is_broken, native, why_not_native
@@ -169,7 +173,7 @@ def _parse(head: list[str], name: str | None, tail: list[str]) -> argparse.Names
     if name is None:
         top.error(f"which command? There are {', '.join(COMMANDS)}")
     if name == "help":
-        name, tail = (tail[0], ["--help"]) if tail else (None, [])
+        name, tail = (tail[0], ["--help"]) if tail and tail[0] != "help" else (None, [])
         if name is None:
             top.print_help()
             top.exit()
@@ -192,7 +196,7 @@ def _top_parser() -> Parser:
     parser.add_argument(
         "--version",
         action="store_true",
-        help="show version, engine and the llama.cpp that is followed, and exit",
+        help="show the version, the engine and which llama.cpp it follows, and exit",
     )
     return parser
 
@@ -207,12 +211,14 @@ def _load(name: str) -> _Command:
 def _near(name: str) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, COMMANDS, n=1)
+    if name.endswith(".gguf"):
+        return f"; a command comes first: ggufbpe info {shell_word(name)}"
+    near = get_close_matches(name, [*COMMANDS, "--version"], n=1)
     return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(COMMANDS)}"
 
 
 def _flushed(code: int) -> int:
-    """`code`, or another one if what was written cannot reach its reader."""
+    """`code`, or another one if the output could not be written."""
     try:
         _output.flush()
     except BrokenPipeError:
@@ -226,9 +232,9 @@ def _flushed(code: int) -> int:
 
 
 def _shown_once() -> Callable[..., None]:
-    """What shows a warning: one line on stderr, once a run, though several models or steps may have the same.
+    """What shows a warning: one line on stderr, and each text only once a run.
 
-    In place of Python's two lines, whose second one is a line of our own source.
+    Python would print two lines, the second one from our own source.
     """
     told: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and what argparse does not do as llama-tokenize does."""
+"""Arguments that several commands share, and what llama-tokenize parses differently from argparse."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import escape_invisible, printable
 from . import _output
+from ._help import HelpFormatter
 
 if TYPE_CHECKING:
     from ..by_name import Found
@@ -18,42 +19,38 @@ if TYPE_CHECKING:
 
 
 class UsageError(Exception):
-    """Arguments that make no sense."""
+    """Arguments that are wrong, or do not go together."""
 
 
-class _Formatter(argparse.HelpFormatter):
-    """Help as wide as the terminal; paragraphs are filled, indented lines and lists stay as they are."""
+class _Once(argparse.Action):
+    """What flags with one value do: a second one is taken in place of the first, as in llama.cpp, and that is said."""
 
-    def __init__(
+    _is_given = False
+
+    def __call__(
         self,
-        prog: str,
-        indent_increment: int = 2,
-        max_help_position: int = 24,
-        width: int | None = None,
-        **others: Any,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
     ) -> None:
-        # argparse would import shutil, and with it four compression modules, to learn the width
-        width = min(_output.terminal_width() or 80, 100) - 2 if width is None else width
-        position = min(max_help_position, max(width // 3, 8))
-        super().__init__(prog, indent_increment, position, width, **others)
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        import textwrap
-
-        def filled(paragraph: str) -> str:
-            return paragraph if "\n " in paragraph else textwrap.fill(paragraph, width)
-
-        return "\n\n".join(map(filled, text.split("\n\n")))
+        if self._is_given and option_string is not None and values != getattr(namespace, self.dest):
+            flag = "/".join(self.option_strings)
+            _output.warning(f"{flag} is given more than once; the last one counts: {printable(str(values))}")
+        self._is_given = True
+        setattr(namespace, self.dest, values)
 
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are a `UsageError` and whose help goes where all output goes."""
 
     def __init__(self, prog: str, usage: str | None = None) -> None:
-        super().__init__(prog, usage, formatter_class=_Formatter, allow_abbrev=False)
+        super().__init__(prog, usage, formatter_class=HelpFormatter, allow_abbrev=False)
+        for name in (None, "store"):
+            self.register("action", name, _Once)
         self.add_argument("--debug", action="store_true", help="show the full traceback of an error")
 
-        self.ignored: Mapping[str, int] = {}  # flags that mean nothing here, and how many values each takes
+        self.ignored: Mapping[str, int] = {}  # flags without a meaning here, and how many values each takes
 
     def describe(self, description: str, examples: str) -> None:
         """Set the text above and below the flags in the help."""
@@ -79,18 +76,49 @@ _TWO_DASHES = "\0--"  # stands for the value "--", which argparse before Python 
 
 def parse_arguments(parser: Parser, arguments: list[str]) -> argparse.Namespace:
     """`arguments`, read the way llama.cpp reads them."""
-    parsed = parser.parse_args(normalized(parser, arguments))
+    parsed, others = parser.parse_known_args(normalized(parser, arguments))
+    if others:
+        raise UsageError(f"{_why_not(others, parsed, parser)} (see {parser.prog} --help)")
     for name, value in vars(parsed).items():
         if value == _TWO_DASHES:
             setattr(parsed, name, "--")
     return parsed
 
 
+def _why_not(others: list[str], parsed: argparse.Namespace, parser: Parser) -> str:
+    """What is wrong with arguments that a command does not take."""
+    command = parser.prog.rpartition(" ")[2]
+    text, path = getattr(parsed, "text", None), getattr(parsed, "path", None)
+    flag = next((each for each in others if each.startswith("-") and each != "--"), None)
+    if flag is not None:
+        from difflib import get_close_matches
+
+        near = get_close_matches(flag.partition("=")[0], parser.flags(), n=1, cutoff=0.75)
+        like = f"; did you mean {near[0]}?" if near else ""
+        as_text = f"; as a text: -p {shell_word(flag)}" if "-p" in parser.flags() else ""
+        return f"there is no flag {printable(flag)}{like or as_text}"
+    if isinstance(path, str):
+        return f"one model only, not {printable(path)} and {printable(others[0])}"
+    if "-m" in parser.flags():
+        require_no_models([text or "", *others], command, parsed, "a text" if isinstance(text, str) else "")
+    if isinstance(text, str):
+        whole = " ".join([text, *others])
+        return f"one text only, not {len(others) + 1}; between quotation marks it is one: {shell_word(whole)}"
+    return f"unrecognized arguments: {' '.join(map(printable, others))}"
+
+
+def shell_word(text: str) -> str:
+    """`text` as one types it in a shell."""
+    import shlex
+
+    return shlex.quote(text)
+
+
 def normalized(parser: Parser, arguments: list[str]) -> list[str]:
     """`arguments` such that argparse reads them as llama.cpp does.
 
     A flag that takes a value takes the next argument, whatever it looks like: `-p --ids` is the text
-    "--ids". Underscores in long flags are as good as dashes. Source: common/arg.cpp, common_params_parse_ex.
+    "--ids". Long flags may have underscores for dashes. Source: common/arg.cpp, common_params_parse_ex.
 
     >>> parser = Parser("example")
     >>> _ = parser.add_argument("-p", "--prompt")
@@ -123,7 +151,7 @@ def normalized(parser: Parser, arguments: list[str]) -> list[str]:
     return found
 
 
-# Flags of llama.cpp about a model, with what to do in their place.
+# Flags of llama.cpp that name a model, with what to do instead.
 _INSTEAD = {
     **dict.fromkeys(("-dr", "--docker-repo"), "a model of Docker's registry is named by its file: -m PATH"),
     **dict.fromkeys(("-hft", "--hf-token"), "the token is that of HF_TOKEN in the environment"),
@@ -144,7 +172,7 @@ def _leave_out(flag: str, count: int, rest: Iterator[str]) -> None:
 MODEL_VARIABLE = "GGUFBPE_MODEL"
 _A_MODEL = "a .gguf file, or a model's name, such as ollama:gemma3 or hf:OWNER/REPO:Q4_K_M"
 _DEFAULT_MODEL = (
-    f"default: that of {MODEL_VARIABLE} in the environment, or GPT-2's vocabulary, which comes along"
+    f"default: {MODEL_VARIABLE} in the environment, or the GPT-2 vocabulary that comes with ggufbpe"
 )
 
 
@@ -176,7 +204,7 @@ def add_model_first(parser: Parser) -> None:
         "-m",
         "--model",
         metavar="MODEL",
-        help=f"the same (default: that of {MODEL_VARIABLE} in the environment)",
+        help=f"the same (default: {MODEL_VARIABLE} in the environment)",
     )
     add_names(parser, "store")
 
@@ -193,16 +221,20 @@ def add_names(parser: Parser, action: str) -> None:
         "--hf-repo",
         action=action,
         metavar="OWNER/REPO[:QUANT]",
-        help="a model of the Hugging Face hub, as in llama.cpp: the same as hf:OWNER/REPO[:QUANT]",
+        help="a model on the Hugging Face hub, as in llama.cpp; the same as hf:OWNER/REPO[:QUANT]",
     )
-    add("-hff", "--hf-file", metavar="FILE", help="that file of it, in the place of a quantization")
-    add("-mu", "--model-url", action=action, metavar="URL", help="a model at an address")
-    add("--offline", action="store_true", help="ask no network, also where a model is not on this machine")
-    add("--refresh", action="store_true", help="ask again for the metadata of models that are far away")
+    add("-hff", "--hf-file", metavar="FILE", help="the file in that repository, instead of a quantization")
+    add("-mu", "--model-url", action=action, metavar="URL", help="a model at a URL")
+    add(
+        "--offline",
+        action="store_true",
+        help="do not use the network, even if a model is not on this machine",
+    )
+    add("--refresh", action="store_true", help="fetch the metadata of remote models again")
 
 
 def add_override_kv(
-    parser: Parser, meaning: str = "take other values for keys of the file, as llama.cpp does"
+    parser: Parser, meaning: str = "override values of keys in the file, as in llama.cpp"
 ) -> None:
     parser.add_argument(
         "--override-kv",
@@ -214,7 +246,7 @@ def add_override_kv(
 
 
 def overrides_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What `--override-kv` gives, for `Tokenizer.from_gguf`; says what is left out."""
+    """What `--override-kv` gives, for `Tokenizer.from_gguf`; warns of what is ignored."""
     if not arguments.override_kv:
         return {}
     from ..gguf.kv_override import applicable, parse_kv_overrides
@@ -226,7 +258,7 @@ def overrides_of(arguments: argparse.Namespace) -> dict[str, Any]:
     except ValueError as error:
         raise UsageError(str(error)) from None
     for reason in left_out:
-        _output.warning(f"--override-kv: {reason}; it is left out")
+        _output.warning(f"--override-kv: {reason}; ignored")
     return values
 
 
@@ -240,17 +272,17 @@ def add_stdin(parser: Parser, what: str) -> None:
     parser.add_argument(
         "--stdin",
         action="store_true",
-        help=f"{what} standard input, as without it where a pipe is all there is",
+        help=f"{what} standard input; the default if something is piped in and no text is given",
     )
 
 
 def add_special_flags(parser: Parser) -> None:
-    parser.add_argument("--no-bos", action="store_true", help="add no BOS token, even if the model wants one")
+    parser.add_argument("--no-bos", action="store_true", help="do not add BOS, even if the model asks for it")
     parser.add_argument(
         "--no-parse-special",
         dest="parse_special",
         action="store_false",
-        help="take the text of special tokens for plain text",
+        help="treat the text of special tokens as plain text",
     )
 
 
@@ -261,16 +293,26 @@ def add_color(parser: Parser, what: str = "colour") -> None:
     )
 
 
-def require_no_models(texts: Iterable[str], command: str, arguments: argparse.Namespace) -> None:
-    """Ask whether -m was meant, where a model stands in the place of a text and none is named."""
-    if arguments.model or MODEL_VARIABLE in os.environ:
-        return
-    for text in texts:
-        if text.endswith(".gguf") and os.path.isfile(text):
-            import shlex
+def require_no_models(
+    given: Iterable[str], command: str, arguments: argparse.Namespace, what: str = "a text"
+) -> None:
+    """Ask whether -m was meant, where a model stands in the place of `what` and none is named.
 
-            name = shlex.quote(text)
-            raise UsageError(f"{name} is a model, not a text; was -m meant? ggufbpe {command} -m {name} ...")
+    Also of a text that is nothing but the name of a .gguf file which is not there: with a slip in the name, it would
+    be tokenized itself.
+    """
+    named = any(getattr(arguments, name, None) for name in ("model", "hf_repo", "model_url"))
+    if named or MODEL_VARIABLE in os.environ:
+        return
+    for each in filter(lambda text: text.endswith(".gguf"), given):
+        name = shell_word(each)
+        meant = f"did you mean -m? ggufbpe {command} -m {name} ..."
+        if os.path.isfile(each):
+            raise UsageError(f"{name} is a model{what and f', not {what}'}; {meant}")
+        if each == getattr(arguments, "text", None) and not any(map(str.isspace, each)):
+            raise UsageError(
+                f"{name} looks like a model, and no such file is there; {meant} (as a text: -p {name})"
+            )
 
 
 def default_model() -> str:
@@ -279,16 +321,16 @@ def default_model() -> str:
 
 
 def model_path(arguments: argparse.Namespace) -> str | Found:
-    """The model to open; says so on stderr when it is the package's own."""
+    """The model to open; a note on stderr says so if it is the one in the package."""
     named = _named_model(arguments)
     if named is not None:
         return named
-    _output.note("ggufbpe: no model given (-m), so this is the GPT-2 vocabulary that comes with ggufbpe")
+    _output.note("ggufbpe: no model given (-m); using the GPT-2 vocabulary that comes with ggufbpe")
     return default_model()
 
 
 def required_model(arguments: argparse.Namespace, command: str) -> str | Found:
-    """The same where the package's own makes no sense."""
+    """The model to open, for a command where that of the package would make no sense."""
     named = _named_model(arguments)
     if named is None:
         raise UsageError(f"which model? ggufbpe {command} MODEL.gguf (see ggufbpe {command} --help)")
@@ -303,7 +345,7 @@ def model_paths(arguments: argparse.Namespace) -> list[str | Found]:
 
 
 def models_of(arguments: argparse.Namespace, given: Iterable[str]) -> list[str | Found]:
-    """The models that are `given` as arguments, and those of the flags for names, where several may be named."""
+    """The models `given` as arguments, and those named by flags, where there may be several."""
     repositories, addresses = arguments.hf_repo or [], arguments.model_url or []
     return [
         *(located(arguments, each) for each in given),
@@ -316,7 +358,7 @@ def _named_model(arguments: argparse.Namespace) -> str | Found | None:
     names = ("path", "model", "hf_repo", "model_url")
     given = [(name, value) for name in names if (value := getattr(arguments, name, None)) is not None]
     if len(given) > 1:
-        raise UsageError(f"one model only, not {printable(given[0][1])} and {printable(given[1][1])}")
+        raise UsageError(f"give one model, not {printable(given[0][1])} and {printable(given[1][1])}")
     for name, value in given:
         return _on_the_hub(arguments, value) if name == "hf_repo" else located(arguments, value)
     default = os.environ.get(MODEL_VARIABLE)
@@ -330,7 +372,7 @@ def _on_the_hub(arguments: argparse.Namespace, repository: str) -> str | Found:
 
 
 def located(arguments: argparse.Namespace, given: str) -> str | Found:
-    """The path as it is, if there is something; else the model that the name means, and what was chosen is said."""
+    """The path itself if it exists; otherwise the model of that name, with a note of what was chosen."""
     if os.path.lexists(given):
         return given
     from ..by_name import locate
@@ -344,7 +386,7 @@ def located(arguments: argparse.Namespace, given: str) -> str | Found:
 
 
 def _watch(found: Found) -> None:
-    """Have it shown how far the reading of a model that is far away is, and say which file was chosen."""
+    """Show the progress of reading a remote model, and say which file was chosen."""
     from ._progress import far_progress
 
     show, name = far_progress(), found.name
@@ -352,6 +394,6 @@ def _watch(found: Found) -> None:
     def watch(progress: FarProgress | None) -> None:
         show(progress)
         if progress is None and found.name != name and getattr(found.remote, "quant", None) is None:
-            _output.note(f"ggufbpe: {escape_invisible(found.name)}, of the files that are far away")
+            _output.note(f"ggufbpe: {escape_invisible(found.name)}, of the files in the repository")
 
     found.progress = watch

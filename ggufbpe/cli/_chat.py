@@ -12,20 +12,20 @@ from ._input import read_file, read_stdin
 
 
 def add_chat_flags(parser: Parser) -> None:
-    """The flags that say what a chat is rendered with."""
+    """The flags for tools and for another template."""
     parser.add_argument("--tools", metavar="FILE", help="a JSON array of tools that the model may call")
     parser.add_argument(
         "--chat-template-file",
         metavar="FILE",
-        help="a template in place of the one in the model's file; known:NAME is the one that llama.cpp has under "
-        "that name in its models/templates",
+        help="use this template instead of the model's; known:NAME is llama.cpp's template of that name "
+        "(models/templates)",
     )
 
 
 def require_chat(arguments: argparse.Namespace) -> None:
-    """Refuse these flags where `--chat` gives no chat."""
+    """`UsageError` for these flags without `--chat`."""
     if not arguments.chat and (arguments.tools is not None or arguments.chat_template_file is not None):
-        raise UsageError("--tools and --chat-template-file are of chats: give --chat FILE")
+        raise UsageError("--tools and --chat-template-file need a chat: give --chat FILE")
 
 
 def body_of_file(path: str, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def body_of_file(path: str, arguments: argparse.Namespace) -> dict[str, Any]:
     except ValueError:
         chats = sum(1 for line in data.split(b"\n") if line.strip())
         if chats > 1 and _has_lines(path):
-            raise ValueError(f"{path} has {chats} chats, one a line, and this command takes one") from None
+            raise ValueError(f"{path} has {chats} chats, one a line; this command takes one") from None
         raise
     return with_tools(found, arguments)
 
@@ -86,7 +86,7 @@ def _tools(arguments: argparse.Namespace) -> dict[str, Any]:
 def prompts_of(tokenizer: Tokenizer, arguments: argparse.Namespace) -> Callable[[bytes], bytes]:
     """What makes prompts of chats as JSON, each with the tools and under the template that are given.
 
-    `ValueError` for what is no JSON, and what llama-server refuses.
+    `ValueError` for what is not JSON, and for what llama-server refuses.
     """
     template, tools = template_of(arguments), _tools(arguments)
 
@@ -122,7 +122,7 @@ def chat_json(data: bytes, name: str) -> Any:
     try:
         return _parsed(data)
     except ValueError as error:
-        raise ValueError(f"{name} is no JSON: {error}") from None
+        raise ValueError(f"{name} is not JSON: {error}") from None
 
 
 def _parsed(data: bytes) -> Any:

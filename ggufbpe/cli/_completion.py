@@ -1,9 +1,8 @@
-"""What a shell completes: commands, flags, and the models on this machine by their names.
+"""Shell completion: commands, flags, and the names of models on this machine.
 
-    the line so far, in the environment -> [this file: a parser, and where models stand] -> argcomplete -> the shell
+    the line so far, in the environment -> [this file: a parser, and where models go] -> argcomplete -> the shell
 
-Only the module of the command in the line is imported, and the stores are only listed, so that a key press is answered
-at once.
+Only the module of the command in the line is imported, and the stores are only listed, so that completion is instant.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ _EXTRA, _WHAT = "completion", "completion in a shell"
 
 
 def shell_code(shell: str) -> str:
-    """What the shell is to run once, so that it asks for completions."""
+    """What the shell has to run once to get completions."""
     code: str = imported("argcomplete", _EXTRA, _WHAT).shellcode(["ggufbpe"], shell=shell)
     return code.strip() + "\n"
 
 
 def complete(commands: Mapping[str, str], arguments_of: Callable[[str, Parser], None]) -> None:
-    """Answer the shell and end the process; without the package it is not answered.
+    """Answer the shell and end the process; does nothing if argcomplete is not installed.
 
-    `commands` are told in a line each, and `arguments_of` adds the arguments of one to its parser.
+    `commands` has a line about each, and `arguments_of` adds the arguments of one to its parser.
     """
     try:
         argcomplete = imported("argcomplete", _EXTRA, _WHAT)
@@ -68,7 +67,7 @@ def _set_completer(action: Any) -> None:
 
 
 def _models(prefix: str, **_: object) -> list[str]:
-    """The names of models that begin with what stands there, with a store's prefix or without."""
+    """The names of models that begin with `prefix`, with the prefix of a store or without."""
     from ..names.stores import all_stored
 
     models = [each for each in all_stored() if not each.problem]

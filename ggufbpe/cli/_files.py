@@ -18,7 +18,7 @@ def add_no_ignore(parser: Parser) -> None:
     parser.add_argument(
         "--no-ignore",
         action="store_true",
-        help="of directories in a git repository, read also what git ignores",
+        help="in a git repository, also read files that git ignores",
     )
 
 
@@ -38,39 +38,39 @@ def say_what_was_left_out(skipped: Mapping[str, int], remedy: str = "") -> None:
     """A note of how many files of directories were not read, by kind, if there are any."""
     parts = [f"{number} {kind}" for kind, number in sorted(skipped.items()) if number]
     if parts:
-        _output.note(f"ggufbpe: left out in directories: {', '.join(parts)}{remedy and f' ({remedy})'}")
+        _output.note(f"ggufbpe: skipped in directories: {', '.join(parts)}{remedy and f' ({remedy})'}")
 
 
 def say_what_is_not_utf8(undecodable: int) -> None:
     """A note of how many bytes are not UTF-8, if any are."""
     if undecodable:
         bytes_are = "byte is" if undecodable == 1 else "bytes are"
-        _output.note(f"ggufbpe: {undecodable} {bytes_are} not UTF-8; each counts as a character, U+FFFD")
+        _output.note(f"ggufbpe: {undecodable} {bytes_are} not UTF-8; each counts as one character (U+FFFD)")
 
 
 # ---- files that are written -----------------------------------------------------------------------------
 
 
 def require_free(target: str, source: str | None, force: bool) -> None:
-    """Refuse to write over an existing file without --force, and over `source` at all.
+    """`UsageError` for an existing file without --force, and for `source` itself.
 
-    A device or a pipe is free, as nothing is replaced there. Asked before the work, so that none of it is lost.
+    Devices and pipes are always free: nothing is replaced there. Checked before the work, so that none is lost.
     """
     if os.path.isdir(target):
         raise UsageError(f"{printable(target)} is a directory")
     is_there = source is not None and os.path.exists(target) and os.path.exists(source)
     if source is not None and is_there and os.path.samefile(target, source):
-        raise UsageError(f"{printable(target)} is the file that is read; give another name")
+        raise UsageError(f"{printable(target)} is the input file; give another name")
     if os.path.lexists(target) and not force and not is_special(target):
-        raise UsageError(f"{printable(target)} is there already; --force replaces it")
+        raise UsageError(f"{printable(target)} already exists; --force overwrites it")
 
 
 def require_folder(target: str) -> None:
-    """Refuse a file to be written whose folder is not there or takes no files."""
+    """`UsageError` for a file that cannot be written because of its folder."""
     folder = os.path.dirname(target) or "."
     if not os.path.isdir(folder):
         missing = "" if os.path.exists(folder) else " (No such file or directory)"
-        raise UsageError(f"{printable(folder)} is no directory{missing}: nothing can be written there")
+        raise UsageError(f"{printable(folder)} is not a directory{missing}: nothing can be written there")
     if not os.access(folder, os.W_OK) and not is_special(target):
         raise UsageError(f"{printable(target)}: nothing can be written there")
 

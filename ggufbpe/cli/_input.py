@@ -23,14 +23,13 @@ def read_file(path: str) -> bytes:
 
 
 def settle_stdin(arguments: argparse.Namespace, *names: str) -> None:
-    """Set `arguments.stdin` where "-" is among the sources `names`, or none of them is given and a pipe is there.
+    """Set `arguments.stdin` if "-" is among the sources `names`, or if none of them is given and a text is piped in.
 
-    A pipe with something in it is all that gives a text by itself: a terminal, /dev/null, an empty pipe and a closed
-    standard input do not.
+    Only a pipe with something in it counts: not a terminal, /dev/null, an empty pipe, or a closed standard input.
     """
     for name in names:
         given = getattr(arguments, name)
-        if given == "-" and name != "prompt":
+        if given == "-" and name not in ("prompt", "user"):
             setattr(arguments, name, None)
             arguments.stdin = True
         elif isinstance(given, list) and "-" in given:
@@ -74,7 +73,7 @@ def pipe_has_text() -> bool:
 
 
 def _has_something() -> bool:
-    """Whether there is a first byte; says what is waited for where none comes at once."""
+    """Whether there is a first byte; a note says what we wait for if it does not come at once."""
     import select
 
     with suppress(OSError, ValueError):  # not on Windows, whose pipes cannot be asked

@@ -1,7 +1,7 @@
 """Where output goes: bytes to standard output, single lines to standard error.
 
-Text of models and files is never trusted: on the way to a terminal it goes through `visible` or `one_line`
-(views/terminal.py), so that no control character in it takes effect.
+Text from models and files is never trusted: on its way to a terminal it goes through `visible` or `one_line`
+(views/terminal.py), so that control characters in it have no effect.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..views.terminal import one_line
 
 
 class OutputError(Exception):
-    """Standard output does not take what is written to it: a full disk, a closed descriptor."""
+    """Standard output cannot be written to: a full disk, a closed descriptor."""
 
 
 def write(data: bytes) -> None:
@@ -26,18 +26,18 @@ def write(data: bytes) -> None:
     while rest:  # with PYTHONUNBUFFERED, a write may take only a part
         written = _attempt(lambda: stdout.write(rest))  # noqa: B023 - called at once
         if written is None:
-            raise OutputError("writing to standard output failed: it is not ready and does not wait")
+            raise OutputError("writing to standard output failed: it is non-blocking and not ready")
         rest = rest[written:]
 
 
 def flush() -> None:
-    """Flush what was written, so that an error shows now and not when the interpreter exits."""
+    """Flush what was written, so that an error shows now rather than when the interpreter exits."""
     if sys.stdout is not None:
         _attempt(sys.stdout.flush)
 
 
 def abandon() -> None:
-    """Discard what is still in the buffer; else the interpreter tries again when it exits, and complains."""
+    """Discard what is still in the buffer; otherwise the interpreter tries again at exit, and complains."""
     with suppress(OSError, ValueError):  # not a real file, so there is nothing to fail
         if sys.stdout is not None:
             devnull = os.open(os.devnull, os.O_WRONLY)
@@ -73,7 +73,7 @@ def note(text: str) -> None:
     if text.startswith("ggufbpe: "):
         text = _wrapped(text)
     if sys.stdout is not None:
-        with suppress(OSError):  # told by whoever writes next, or at the end
+        with suppress(OSError):  # reported by the next write, or at the end
             sys.stdout.flush()
     if sys.stderr is not None:
         with suppress(OSError):  # there is nobody left to tell
@@ -82,9 +82,9 @@ def note(text: str) -> None:
 
 
 def _wrapped(text: str) -> str:
-    """A line for standard error: in several, indented from the second on, where that is a terminal that is narrower.
+    """A line for standard error, wrapped if that is a narrower terminal; further lines are indented.
 
-    Words, such as paths, stay whole. But: a character of two columns counts as one.
+    Words, such as paths, stay whole. But: a wide character counts as one column.
     """
     width = error_width()
     if width is None or len(text) < width:
@@ -127,7 +127,7 @@ def use_color(choice: str) -> bool:
 
 
 def terminal_width() -> int | None:
-    """The columns of the terminal that standard output is, None if it is none."""
+    """The columns of the terminal, None if standard output is not one."""
     if not is_terminal(sys.stdout):
         return None
     return _width(sys.stdout)
@@ -142,7 +142,7 @@ def _width(stream: Any) -> int:
 
 
 def error_width() -> int | None:
-    """The columns of the terminal that standard error is, None if it is none that can be drawn on."""
+    """The columns of the terminal, None if standard error is not one, or cannot be drawn on."""
     if not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
         return None
     return _width(sys.stderr)

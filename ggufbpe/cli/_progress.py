@@ -2,7 +2,7 @@
 
     a command, which counts what is done -> [this file] -> the terminal
 
-But: `train` has tqdm's, where that is installed.
+But: `train` uses tqdm where that is installed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from ..by_name import Found
     from ..remote import FarProgress
 
-PATIENCE = 1.0  # seconds until what has no bar is named
+PATIENCE = 1.0  # seconds before work without a bar is named
 DELAY = 0.3  # seconds before a bar appears, so that short work shows none
-INTERVAL = 0.1  # seconds until it is drawn again
-FAR_DELAY = 1.0  # seconds that the metadata of a far file may take without a bar
+INTERVAL = 0.1  # seconds between redraws
+FAR_DELAY = 1.0  # seconds before a bar appears for the metadata of a remote file
 
 
 class Bar:
@@ -43,11 +43,11 @@ class Bar:
         return time.monotonic() - self._start
 
     def is_due(self, *, at_once: bool = False) -> bool:
-        """Whether to draw it now; `at_once` is for what begins now and takes long."""
+        """Whether to draw it now; `at_once` is for work that starts now and takes long."""
         return self._width is not None and (at_once or time.monotonic() - self._last >= INTERVAL)
 
     def draw(self, share: float | None, text: str) -> None:
-        """Draw what is done, 0 to 1 (None: not known, so no bar), and after it as much of `text` as fits."""
+        """Draw the share that is done, 0 to 1 (None: unknown, so no bar), then as much of `text` as fits."""
         if self._width is None:
             return
         self._last = time.monotonic()
@@ -62,7 +62,7 @@ class Bar:
         self._drawn = True
 
     def clear(self) -> None:
-        """Take it away, before other lines are written; it may come back."""
+        """Erase it before other lines are written; it may be drawn again."""
         if self._drawn:
             self._drawn = False
             sys.stderr.write("\r\x1b[K")
@@ -70,7 +70,7 @@ class Bar:
 
 
 def waiting_for(doing: str, model: str | Found) -> AbstractContextManager[None]:
-    """`waiting` for work on a model; but one that is far away has a bar of its own."""
+    """`waiting` for work on a model; a remote one has a bar of its own."""
     if not isinstance(model, str) and model.remote:
         return nullcontext()
     return waiting(f"{doing} {terminal.one_line(os.path.basename(os.fspath(model)))}")
@@ -78,9 +78,9 @@ def waiting_for(doing: str, model: str | Found) -> AbstractContextManager[None]:
 
 @contextmanager
 def waiting(for_what: str) -> Iterator[None]:
-    """Say on the terminal what takes more than a second, and how long it has taken; it is taken away in the end.
+    """Name on the terminal what takes more than a second, with the seconds so far; erased at the end.
 
-    For work of which nobody knows how much is left. Nothing else may be written to standard error meanwhile.
+    For work whose length is unknown. Nothing else may be written to standard error meanwhile.
     """
     if _output.error_width() is None:
         yield
@@ -106,7 +106,7 @@ def waiting(for_what: str) -> Iterator[None]:
 
 
 def duration(seconds: float) -> str:
-    """The time left, for people.
+    """The remaining time, in words.
 
     >>> duration(75), duration(4000)
     ('1:15 left', '1:06 h left')
@@ -116,7 +116,7 @@ def duration(seconds: float) -> str:
 
 
 def far_progress() -> Callable[[FarProgress | None], None]:
-    """What shows how far the reading of a far file is, and takes the bar away at its end."""
+    """What draws the progress of reading a remote file, and erases the bar at the end."""
     from ..errors import escape_invisible
     from ..wording import in_bytes
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import sys
 from typing import Any
 
@@ -10,8 +12,19 @@ from ..chat.token_origins import chat_tokens
 from ..tokenizer import Tokenizer
 from ..views import terminal
 from . import _output
-from ._arguments import Parser, UsageError, add_color, add_model, model_path, overrides_of
+from ._arguments import (
+    Parser,
+    UsageError,
+    add_color,
+    add_model,
+    add_stdin,
+    model_path,
+    overrides_of,
+    require_no_models,
+    shell_word,
+)
 from ._chat import add_chat_flags, body_of_file, template_of, with_tools
+from ._input import settle_stdin
 
 _DESCRIPTION = """\
 Print the prompt that `llama-server --jinja` makes of a chat: of messages in OpenAI's form, a JSON array, or of the \
@@ -31,7 +44,7 @@ examples:
   ggufbpe chat -m model.gguf messages.json --by-message
   ggufbpe chat -m model.gguf -p Hi --chat-template-file template.jinja
   ggufbpe chat -m model.gguf -p Hi --chat-template-file known:Qwen-Qwen3-0.6B
-  cat request.json | ggufbpe chat -m model.gguf - --json"""
+  cat request.json | ggufbpe chat -m model.gguf --json"""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -39,6 +52,7 @@ def add_arguments(parser: Parser) -> None:
     add_model(parser)
     parser.add_argument("file", nargs="?", metavar="FILE", help="the chat as JSON; - is standard input")
     parser.add_argument("-p", dest="user", metavar="TEXT", help="a chat of one message by the user")
+    add_stdin(parser, "read the chat from")
     parser.add_argument("--system", metavar="TEXT", help="a message by the system before all others")
     add_chat_flags(parser)
     shape = parser.add_mutually_exclusive_group()
@@ -55,8 +69,13 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if (arguments.file is None) == (arguments.user is None):
-        raise UsageError("give a FILE, or - for standard input, or -p TEXT: one of them")
+    settle_stdin(arguments, "file", "user")
+    require_no_models([arguments.file or ""], "chat", arguments, "a chat")
+    if (arguments.file is not None) + (arguments.user is not None) + arguments.stdin != 1:
+        raise UsageError("give one chat: a FILE, -p TEXT or --stdin (see ggufbpe chat --help)")
+    if arguments.file is not None and not os.path.lexists(arguments.file):
+        meant = f"a message of the user is given as -p {shell_word(arguments.file)}"
+        raise UsageError(f"{arguments.file}: {os.strerror(errno.ENOENT)}; {meant}")
     body = _body(arguments)
     template = template_of(arguments)
     model = model_path(arguments)
@@ -95,7 +114,7 @@ def _body(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.user is not None:
         body = with_tools([{"role": "user", "content": arguments.user}], arguments)
     else:
-        body = body_of_file(arguments.file, arguments)
+        body = body_of_file("-" if arguments.stdin else arguments.file, arguments)
     if arguments.system is not None and isinstance(body.get("messages"), list):
         first = {"role": "system", "content": arguments.system}
         body = {**body, "messages": [first, *body["messages"]]}

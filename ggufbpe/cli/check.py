@@ -7,7 +7,7 @@ import argparse
 from ..views import terminal
 from ..wording import counted
 from . import _output
-from ._arguments import Parser, UsageError, add_override_kv, overrides_of
+from ._arguments import Parser, UsageError, add_names, add_override_kv, models_of, overrides_of
 
 _DESCRIPTION = """\
 Check shards that `ggufbpe encode` wrote: each file has the bytes that were written (by size and SHA-256), each index \
@@ -24,7 +24,10 @@ examples:
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument("output", metavar="OUT", help="the folder of the shards")
-    parser.add_argument("-m", "--model", metavar="PATH", help="the .gguf file that they were encoded with")
+    parser.add_argument(
+        "-m", "--model", metavar="MODEL", help="the model that they were encoded with, a .gguf file or a name"
+    )
+    add_names(parser, "append")
     add_override_kv(parser)
     parser.add_argument(
         "--sample",
@@ -42,9 +45,11 @@ def run(arguments: argparse.Namespace) -> int:
     from ..corpora.check import check_corpus
     from ..tokenizer import Tokenizer
 
-    model = None
-    if arguments.model is not None:
-        model = Tokenizer.from_gguf(arguments.model, overrides=overrides_of(arguments))
+    models = models_of(arguments, [] if arguments.model is None else [arguments.model])
+    if len(models) > 1:
+        raise UsageError(f"one model, not {len(models)} (see ggufbpe check --help)")
+    overrides = overrides_of(arguments)
+    model = Tokenizer.from_gguf(models[0], overrides=overrides) if models else None
     found = check_corpus(arguments.output, model, sample=arguments.sample)
     if arguments.json:
         _output.write(terminal.json_bytes(found.to_dict()))

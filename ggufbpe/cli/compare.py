@@ -62,10 +62,10 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     settle_stdin(arguments, "prompt", "file")
+    text = read_text(arguments, "compare")  # first, as a text without -p would be looked for as a model
     models = models_of(arguments, [*arguments.model, *arguments.models])
     if len(models) < 2:
         raise UsageError(f"two models or more, not {len(models)} (see ggufbpe compare --help)")
-    text = read_text(arguments, "compare")
     text = process_escapes(text) if arguments.escape else text
     overrides = overrides_of(arguments)
     tokenizers = [Tokenizer.from_gguf(path, overrides=overrides) for path in models]

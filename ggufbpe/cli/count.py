@@ -34,20 +34,20 @@ from ._input import settle_stdin, stdin
 from ._progress import Bar
 
 _DESCRIPTION = """\
-Count the tokens of files and directories; each file is one text. A table with a line a file and a total goes to \
-standard output.
+Count the tokens of files and directories; each file is one text. Standard output gets a table with one line per file \
+and a total.
 
-Directories are searched for regular files, sorted by name. Names that begin with a dot, binary files (a NUL in \
-the first 8000 bytes, as git tells them), links and, in a git repository, what git ignores are left out there, and \
-their number is shown at the end; what is named on the command line is always counted. Files named .gz and .zst are \
-decompressed, and .jsonl and .ndjson are JSON lines, each a text of its own, as in `ggufbpe stats`. Files may be of \
-any size. A file that cannot be read is reported, the others are counted, and the exit code is 2.
+Directories are searched for regular files, sorted by name. Names that begin with a dot, binary files (with a NUL in \
+the first 8000 bytes, git's rule), links and, in a git repository, what git ignores are skipped there, and their \
+number is shown at the end; files named on the command line are always counted. Files named .gz and .zst are \
+decompressed, and each line of .jsonl and .ndjson is a text of its own, as in `ggufbpe stats`. Files may be of any \
+size. A file that cannot be read is reported, the others are still counted, and the exit code is 2.
 
-With --chat, files are chats: .json one, .jsonl one in each line, each messages or the body of a request. Their tokens \
-are those of their prompts, as llama-server counts them; bytes are those of the prompts. A line that is no chat is \
-reported with its number, and the others are counted.
+With --chat, files are chats: a .json file is one chat, a .jsonl file has one in each line; a chat is a list of \
+messages or the body of a request. Tokens and bytes are those of the prompts, and tokens are counted as llama-server \
+does. A line that is not a chat is reported with its number, and the others are counted.
 
-As in llama-tokenize --show-count, BOS counts where the model wants it. Escape sequences are never processed."""
+As in llama-tokenize --show-count, BOS is counted if the model asks for it. Escape sequences are never processed."""
 _EXAMPLES = """\
 examples:
   ggufbpe count README.md src
@@ -59,9 +59,9 @@ examples:
   ggufbpe count -m model.gguf --json src > tokens.json"""
 
 _SORTED_BY = ("name", "tokens", "bytes", "chars/token")
-_COMPRESSED = 1000  # times its size, a file may decompress to
-_UNKNOWN = 10**9  # bytes that standard input may have; more makes a row wider
-_LARGE = 1 << 20  # a file whose counting takes long enough to be shown before it is done
+_COMPRESSED = 1000  # how many times its size a file may decompress to
+_UNKNOWN = 10**9  # bytes expected of standard input; more makes a row wider
+_LARGE = 1 << 20  # bytes; counting such a file takes long enough to show it at once
 
 
 class _Counts(NamedTuple):
@@ -88,23 +88,23 @@ def add_arguments(parser: Parser) -> None:
         "--field",
         "--text-column",
         metavar="NAME",
-        help='the field or column that is the text of JSON lines and tables (default: "text"); every file has such'
-        " records then, a line of JSON where it is not named .csv, .parquet or .arrow",
+        help='the field or column with the text of JSON lines and tables (default: "text"); all files are then read'
+        " as JSON lines, except those named .csv, .parquet or .arrow",
     )
     parser.add_argument(
         "--chat",
         action="store_true",
-        help="every file is a chat, messages or a request as `ggufbpe chat` takes; .jsonl has one in each line",
+        help="files are chats, as `ggufbpe chat` takes them; a .jsonl file has one in each line",
     )
     add_chat_flags(parser)
     add_special_flags(parser)
     parser.add_argument(
         "--sort",
         choices=_SORTED_BY,
-        help="the order of the rows: by name, or the largest first (default: as they come)",
+        help="sort the rows by name, or the largest first (default: as they come)",
     )
     parser.add_argument(
-        "--top", type=int, metavar="N", help="show only the first N, by tokens unless --sort says otherwise"
+        "--top", type=int, metavar="N", help="show only the first N, sorted by tokens unless --sort is given"
     )
     add_no_ignore(parser)
     parser.add_argument("--json", action="store_true", help="print one object: files, total, errors, skipped")
@@ -129,13 +129,15 @@ def _check_chat(arguments: argparse.Namespace) -> None:
     if not arguments.chat:
         return
     if arguments.prompt is not None or arguments.field is not None:
-        raise UsageError("--chat counts files of chats: leave out -p and --field")
+        raise UsageError("--chat counts chats in files: leave out -p and --field")
     if arguments.no_bos or not arguments.parse_special:
-        raise UsageError("special tokens of a chat are always added and parsed")
+        raise UsageError(
+            "special tokens are always added and parsed in chats: leave out the flags against it"
+        )
 
 
 class _Job:
-    """One run of the command: what was counted, left out and could not be read."""
+    """One run of the command: what was counted, what was skipped, and what could not be read."""
 
     def __init__(self, tokenizer: Tokenizer, arguments: argparse.Namespace) -> None:
         self._tokenizer = tokenizer
@@ -158,7 +160,7 @@ class _Job:
         if self._prompt is not None:
             others = [file for file in found if file.path != file.root and not _is_named_as_json(file.path)]
             found = [file for file in found if file not in others]
-            self._skipped["of another name than .json and .jsonl"] += len(others)
+            self._skipped["not named .json or .jsonl"] += len(others)
         streams: list[tuple[str, BinaryIO]] = []
         if arguments.prompt is not None:
             streams.append(("(prompt)", io.BytesIO(os.fsencode(arguments.prompt))))
@@ -190,7 +192,7 @@ class _Job:
             table.row(total)
         if len(shown) < len(self._counted):
             more = counted(len(self._counted) - len(shown), "more file")
-            _output.note(f"ggufbpe: {more} in the total")
+            _output.note(f"ggufbpe: the total includes {more}")
         say_what_was_left_out(self._skipped, "give a path to count it")
         say_what_is_not_utf8(total.undecodable_bytes)
 
@@ -244,7 +246,7 @@ class _Job:
             yield self._prompt(stream.read())
 
     def _count_text(self, name: str, stream: IO[bytes], show: Callable[[int], None]) -> _Counts:
-        """Block by block, so that memory does not grow with the text."""
+        """The counts of a text, read block by block so that memory does not grow with it."""
         found = blocks(stream, [self._tokenizer], self._parse_special, continues=True)
         counts = self._counts(name, found, show, None)
         return counts._replace(tokens=counts.tokens + self._added)
@@ -252,7 +254,7 @@ class _Job:
     def _counts(
         self, name: str, parts: Iterable[bytes], show: Callable[[int], None], added: int | None
     ) -> _Counts:
-        """Of all parts together; each has `added` tokens beside its own. None: they are blocks of one text."""
+        """The counts of all parts together; each adds `added` tokens. None: the parts are blocks of one text."""
         tokens = size = characters = undecodable = 0
         for part in parts:
             text = utf8.decode(part)
@@ -268,11 +270,11 @@ class _Job:
             show(size)
         return _Counts(name, tokens, size, characters, undecodable)
 
-    # ---- what is said ---------------------------------------------------------------------------
+    # ---- output ---------------------------------------------------------------------------------
 
     def _report(self, path: str, error: Exception) -> None:
         problem = problem_with(error)
-        if isinstance(error, CorpusError):  # which may name the file, as is done here
+        if isinstance(error, CorpusError):  # may name the file, which `error` below does
             problem = problem.removeprefix(f"{path}: ")
         self.errors.append({"name": path, "error": problem})
         _output.error(f"{path}: {problem}")
@@ -302,19 +304,19 @@ def _is_named_as_json(path: str) -> bool:
 
 
 def _largest(file: File) -> int:
-    """How many bytes of text the file may have."""
+    """The most bytes of text that the file may have."""
     return file.size * (1 if without_compression(file.path) == file.path else _COMPRESSED)
 
 
 class _Table:
-    """The table, printed row by row: each number is known to fit, as no text has more tokens than bytes."""
+    """The table, printed row by row. All numbers fit, as no text has more tokens than bytes."""
 
     def __init__(self, total_size: int, is_more: bool) -> None:
         self._width = max(6, len(str(total_size + _UNKNOWN * is_more)))
         self._has_head = False
 
     def row(self, counts: _Counts) -> None:
-        """A file's counts; the head stands before the first."""
+        """Print the counts of a file; the first row comes with the header."""
         if not self._has_head:
             self._has_head = True
             self._print("tokens", "bytes", "chars/token", "name")

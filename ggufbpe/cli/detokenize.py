@@ -9,7 +9,15 @@ import sys
 from ..errors import printable
 from ..tokenizer import Tokenizer
 from . import _output
-from ._arguments import Parser, UsageError, add_model, add_sources, model_path, overrides_of
+from ._arguments import (
+    Parser,
+    UsageError,
+    add_model,
+    add_sources,
+    model_path,
+    overrides_of,
+    require_no_models,
+)
 from ._input import read_file, read_stdin, settle_stdin
 
 _DESCRIPTION = """\
@@ -44,6 +52,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     settle_stdin(arguments, "ids", "file")
+    require_no_models(arguments.ids, "detokenize", arguments, "an id")
     if bool(arguments.ids) + (arguments.file is not None) + arguments.stdin != 1:
         raise UsageError("give ids, or -f PATH, or --stdin: one of them (see ggufbpe detokenize --help)")
     ids = None if arguments.stdin else _parse_ids(_given_text(arguments))

@@ -1,4 +1,4 @@
-"""`ggufbpe diagnose`: what makes a model give the ids that you have."""
+"""`ggufbpe diagnose`: why ids from elsewhere are not those of a model."""
 
 from __future__ import annotations
 
@@ -37,27 +37,28 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _DESCRIPTION = """\
-Find why ids from elsewhere are not those of a model: which changes together turn the ids of the model into these. \
-The smallest changes are tried first, of everything: another pre-tokenizer, BOS and EOS, special tokens, the text \
-(line ends, spaces, normalization, escapes), the vocabulary, a limit that cut the ids off; then pairs of them.
+Find out why ids from elsewhere are not those of a model: which changes, taken together, turn the model's ids into \
+these. Single changes are tried first: another pre-tokenizer, BOS and EOS, special tokens, the text (line endings, \
+spaces, normalization, escapes), the vocabulary, a limit that truncated the ids; then pairs of them.
 
-An explanation that is said to explain all ids gives exactly these ids; others say which share of them agrees. \
-Explanations of equally many causes are all listed, those around the text first, then those that change the \
-text, then those that change the model.
+An explanation that "explains all ids" gives exactly these ids; others say what share of them agrees. All \
+explanations with the fewest causes are listed: first those around the text, then changes of the text, then changes of \
+the model.
 
---ids takes a file, - for standard input, or the ids themselves: JSON, numbers between white space or commas, or \
-what llama-tokenize and llama-server print. The text is taken as it is; backslash escapes are read only with \
---escape. A second -m is another model that the ids may come from.
+--ids takes a file, - for standard input, or the ids themselves: JSON, numbers separated by white space or commas, or \
+what llama-tokenize and llama-server print. Backslash escapes in the text are processed only with --escape. A second \
+-m is another model that the ids may come from.
 
---chat takes a chat in place of the text, messages or the body of a request as `ggufbpe chat` takes them, and with it \
-either the ids or --expected-prompt, the prompt that another tool made. Then other templates are tried, BOS twice or \
-missing, the generation prompt, tools, thinking, the date, the system message, and jinja2 as transformers runs it.
+--chat takes a chat instead of a text: messages or the body of a request, as in `ggufbpe chat`. Give --ids with it, or \
+--expected-prompt, the prompt that another tool made. Changes of the chat are then tried as well: other templates, BOS \
+twice or missing, the generation prompt, tools, thinking, the date, the system message, and jinja2 as transformers \
+runs it.
 
-Where the model adds EOS and no BOS, the command llama-tokenize (and `ggufbpe tokenize`) adds neither, and the \
-function llama_tokenize (and `Tokenizer.encode`) adds EOS. Ids of either kind count as the model's; the output says \
+If the model adds EOS but not BOS, the command llama-tokenize (and `ggufbpe tokenize`) adds neither, while the \
+function llama_tokenize (and `Tokenizer.encode`) adds EOS. Both kinds of ids count as the model's; the output says \
 which kind they are.
 
-The exit code is 0 if the ids are the model's, 1 if not, explained or not, 2 if it could not be found out."""
+The exit code is 0 if the ids are the model's, 1 if they are not (whether or not that is explained), 2 on an error."""
 _EXAMPLES = """\
 examples:
   ggufbpe diagnose -m model.gguf -p "Hello world" --ids "[9906, 1917]"
@@ -69,8 +70,8 @@ examples:
   llama-tokenize -m model.gguf -f prompt.txt --no-escape --ids | ggufbpe diagnose -m model.gguf -f prompt.txt --ids -"""
 
 EXIT_MATCH, EXIT_DIFFERENT = 0, 1
-_LISTED = 8  # explanations on a terminal; --json has all
-_AROUND = 2  # tokens before the first that differs
+_LISTED = 8  # explanations that are printed; --json has all
+_AROUND = 2  # tokens shown before the first that differs
 _SHOWN = 5  # and from there on
 _PIECE = 24  # characters of a piece
 
@@ -79,13 +80,13 @@ _LITERAL = re.compile(r"[\s,\[\]0-9+-]*")
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    add_models(parser, "further ones are tried as well")
+    add_models(parser, "further models are tried as well")
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="the text")
     add_sources(parser, "the text")
-    parser.add_argument("--ids", metavar="FILE_OR_LIST", help="the ids: a file, - or a list such as [1, 2]")
-    parser.add_argument("--chat", metavar="FILE", help="a chat in place of the text")
+    parser.add_argument("--ids", metavar="FILE_OR_LIST", help="the ids: a file, -, or a list such as [1, 2]")
+    parser.add_argument("--chat", metavar="FILE", help="a chat instead of a text")
     parser.add_argument(
-        "--expected-prompt", metavar="FILE", help="the prompt that was expected of the chat, in place of ids"
+        "--expected-prompt", metavar="FILE", help="the expected prompt of the chat, instead of ids"
     )
     add_chat_flags(parser)
     parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in the text")
@@ -155,48 +156,47 @@ def _run_chat(arguments: argparse.Namespace) -> int:
 
 def _check_chat(arguments: argparse.Namespace) -> None:
     if arguments.chat is None:
-        raise UsageError("--expected-prompt is of a chat: give --chat with its messages")
+        raise UsageError("--expected-prompt needs a chat: give --chat FILE")
     if (arguments.ids is None) == (arguments.expected_prompt is None):
-        raise UsageError("--chat goes with --ids or --expected-prompt: one of them")
+        raise UsageError("--chat needs either --ids or --expected-prompt")
     if arguments.prompt is not None or arguments.file is not None or arguments.stdin:
-        raise UsageError("one text or one chat: --chat goes without -p, -f and --stdin")
+        raise UsageError("give a text or --chat, not both: leave out -p, -f and --stdin")
     if arguments.no_bos or not arguments.parse_special or arguments.escape:
         raise UsageError(
-            "--chat goes with special tokens, as llama-server adds and parses them, and without -e"
+            "special tokens are always added and parsed in chats, and escape sequences are not processed: leave out "
+            "the flags against it"
         )
     if [arguments.chat, arguments.ids, arguments.expected_prompt].count("-") > 1:
-        raise UsageError("only one of them can come from standard input")
+        raise UsageError("only one of chat, ids and prompt can come from standard input")
 
 
 def _given_text(arguments: argparse.Namespace) -> bytes:
     if arguments.ids != "-":
         settle_stdin(arguments, "prompt", "file")
     if arguments.ids is None:
-        raise UsageError("which ids? Give --ids with a file, - or a list such as [1, 2]")
+        raise UsageError("which ids? Give --ids with a file, -, or a list such as [1, 2]")
     if arguments.stdin and arguments.ids == "-":
         raise UsageError("--stdin and --ids -: only one of text and ids can come from standard input")
     return read_text(arguments, "diagnose")
 
 
 def _given_ids(where: str) -> list[int]:
-    """The ids of --ids. What looks like a list is one; a file of such a name is ./1."""
+    """The ids of --ids. What looks like a list is one; a file named 1 can be given as ./1."""
     is_list = where != "-" and _LITERAL.fullmatch(where)
     lists = parse_ids(where.encode() if is_list else read_stdin() if where == "-" else read_file(where))
     if len(lists) != 1:
-        raise ValueError(f"--ids has the ids of {len(lists)} texts; give those of one")
+        raise ValueError(f"--ids has the ids of {len(lists)} texts; give the ids of one")
     return lists[0]
 
 
-# ---- what is said ---------------------------------------------------------------------------------------
+# ---- output ---------------------------------------------------------------------------------------------
 
 
 def _parts(
     tokenizer: Tokenizer, ours: list[int], theirs: list[int], found: Diagnosis, width: int
 ) -> Iterator[RenderableType]:
-    """The verdict, the tokens around the first that differs, and the explanations."""
+    """The verdict, the tokens around the first difference, and the explanations."""
     from rich.text import Text
-
-    from ..views.drawing import unbroken
 
     if found.match:
         these = "this" if len(ours) == 1 else "these"
@@ -204,10 +204,9 @@ def _parts(
         yield Text.assemble(("match", "green"), f": the model gives {these} {_count(len(ours))}{how}")
         return
     at = first_difference(ours, theirs)
-    share = unbroken(_percent(agreeing_share(ours, theirs)))
-    verb = "is" if len(theirs) == 1 else "are"
-    text = f": the model gives {_count(len(ours))}, and {_count(len(theirs))} {verb} given"
-    text += f"; {share} agree, and from number {at} on they part"
+    share = _percent(agreeing_share(ours, theirs))
+    text = f": the model gives {_count(len(ours))}, and you gave {len(theirs)}; "
+    text += f"{share} agree, and the first difference is at index {at}"
     yield Text.assemble(("no match", "bold red"), text)
     yield _row(tokenizer, "model", ours, at, width)
     yield _row(tokenizer, "given", theirs, at, width)
@@ -228,7 +227,7 @@ def _prompt_parts(ours: Prompt, theirs: Prompt, found: Diagnosis) -> Iterator[Re
         return
     where, *sides = prompts_around(ours.text, theirs.text)
     yield Text.assemble(
-        ("no match", "bold red"), f": the model gives another prompt; they part {where} bytes"
+        ("no match", "bold red"), f": the model gives another prompt; the first difference is {where} bytes"
     )
     for name, (before, differs, behind) in zip(("model", "given"), sides):
         yield beside(f"  {name}  ", Text.assemble(before, (differs, "bold red"), behind))
@@ -239,12 +238,12 @@ def _refused(ours: Refused, found: Diagnosis) -> Iterator[RenderableType]:
     from rich.text import Text
 
     reason = terminal.one_line(str(ours))
-    yield Text.assemble(("no match", "bold red"), f": the chat is refused, by llama-server as well: {reason}")
+    yield Text.assemble(("no match", "bold red"), f": llama-server refuses this chat: {reason}")
     yield from _explanations(found, "all of it")
 
 
 def _explanations(found: Diagnosis, of: str) -> Iterator[RenderableType]:
-    """As many explanations as are listed; `of` is what they explain."""
+    """The explanations that are listed; `of` is what they explain."""
     distinct = {_but_for_the_family(each): each for each in reversed(found.explanations)}
     shown = [each for each in found.explanations if each is distinct[_but_for_the_family(each)]][:_LISTED]
     for number, explanation in enumerate(shown, 1):
@@ -254,12 +253,12 @@ def _explanations(found: Diagnosis, of: str) -> Iterator[RenderableType]:
         yield ""
         more = f"… {len(found.explanations) - len(shown)} more"
         if len(shown) == len(distinct):
-            more += ", with pre-tokenizers that split this text alike"
+            more += ", with pre-tokenizers that split this text the same way"
         yield f"{more}: --json shows all"
 
 
 def _row(tokenizer: Tokenizer, label: str, ids: list[int], at: int, width: int) -> Text:
-    """The tokens around the first that differs, as many as the line takes."""
+    """The tokens around the first that differs, as many as fit on the line."""
     from rich.text import Text
 
     first = max(at - _AROUND, 0)
@@ -275,7 +274,7 @@ def _row(tokenizer: Tokenizer, label: str, ids: list[int], at: int, width: int) 
 def _explanation(number: int, explanation: Explanation, of: str) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    from ..views.drawing import beside, styled, uncut
+    from ..views.drawing import advice, beside, uncut
 
     names = " + ".join(cause.id for cause in explanation.causes)
     explains = f"explains {of}" if explanation.explains == 1 else f"{_percent(explanation.explains)} agree"
@@ -285,17 +284,13 @@ def _explanation(number: int, explanation: Explanation, of: str) -> Iterator[Ren
     several = sum("ggufbpe fix " in cause.fix for cause in explanation.causes) > 1
     for cause in explanation.causes:
         yield beside("   ", terminal.one_line(str(cause.detail["what"])))
-        fix = terminal.one_line(cause.fix)
-        if fix.startswith("ggufbpe "):  # to be copied, so not broken into lines
-            yield uncut(f"   fix: {fix}", "dim")
-        else:
-            yield beside(styled("   fix: ", "dim"), Text.assemble((fix, "dim")))
+        yield from advice(cause.fix, 3, "dim")
     if several:
         yield uncut(f"   all: {terminal.one_line(explanation.fix)}", "dim")
 
 
 def _but_for_the_family(explanation: Explanation) -> str:
-    """The same for explanations that differ only in the pre-tokenizer, but for partial ones, which say others."""
+    """A key that is equal for explanations that differ only in the pre-tokenizer, unless they are partial."""
     rest = [tuple(cause) for cause in explanation.causes if cause.id != "pre_type"]
     is_pre = len(rest) < len(explanation.causes)
     return repr((rest, explanation.explains, is_pre))
@@ -306,8 +301,8 @@ def _count(number: int) -> str:
 
 
 def _percent(share: float) -> str:
-    """A share in words, where not all is never 100 %."""
-    return f"{min(share * 100, 99.9) if share < 1 else 100:.1f} %"
+    """A share in percent; less than all is never 100%."""
+    return f"{min(share * 100, 99.9) if share < 1 else 100:.1f}%"
 
 
 def _piece(tokenizer: Tokenizer, token: int) -> str:

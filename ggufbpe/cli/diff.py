@@ -23,24 +23,26 @@ from ._arguments import (
     add_override_kv,
     models_of,
     overrides_of,
+    shell_word,
 )
-from ._input import read_file
+from ._input import read_file, read_stdin
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _DESCRIPTION = """\
 Compare the tokenizers of two models: tokens, types, merges, flags, special ids and pre-tokenizer, all after \
-llama.cpp's loading rules, and the chat templates. Tokens are compared by their text; where templates differ, \
-a few small chats show what that does to prompts. With texts, also where the two encode them \
-differently, and why; that then comes first, and the differences of the vocabularies are only counted.
+llama.cpp's loading rules, and the chat templates. Tokens are compared by their text. Where chat templates differ, \
+a few small chats show how the prompts differ. If texts are given, the output begins with where the two encode them \
+differently, and why, and differences of the vocabularies are only counted.
 
-The exit code is 0 if they are the same, 1 if anything differs, 2 if they could not be compared."""
+The exit code is 0 if nothing differs, 1 if something does, 2 if they could not be compared."""
 _EXAMPLES = """\
 examples:
   ggufbpe diff a.gguf b.gguf
   ggufbpe diff a.gguf b.gguf -f prompt.txt
-  ggufbpe diff a.gguf b.gguf -p "12345 and 你好" --json"""
+  ggufbpe diff a.gguf b.gguf -p "12345 and 你好" --json
+  git diff | ggufbpe diff a.gguf b.gguf --stdin"""
 
 _SECTIONS = {
     "tokens": "tokens",
@@ -52,21 +54,28 @@ _SECTIONS = {
     "templates": "chat templates",
 }
 _SHOWN, _ALL = 5, 100  # examples of each difference
-_LINES_OF_TEMPLATE = 20  # in place of the first
-_LINE = 160  # characters of one
+_LINES_OF_TEMPLATE = 20  # shown of a template's diff, instead of `_SHOWN`
+_LINE = 160  # characters shown of a line
 _WIDTH = 100
 
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="two .gguf files, or models' names")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="two .gguf files, or names of models")
+    parser.add_argument("-m", "--model", action="append", default=[], metavar="MODEL", help="one of them")
     add_names(parser, "append")
     parser.add_argument(
         "-p", "--prompt", action="append", default=[], metavar="TEXT", help="a text to encode"
     )
     parser.add_argument(
-        "-f", "--file", action="append", default=[], metavar="PATH", help="a text from a file"
+        "-f",
+        "--file",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="encode the text in a file; - is standard input",
     )
+    parser.add_argument("--stdin", action="store_true", help="a text from standard input")
     add_override_kv(parser)
     parser.add_argument("--all", action="store_true", help="show up to 100 examples of each difference")
     parser.add_argument("-e", "--escape", action="store_true", help="process escape sequences in texts")
@@ -75,11 +84,17 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    models = models_of(arguments, arguments.models)
+    if len(arguments.models) > 2:  # before they are looked for, as one of them may be a text
+        third = shell_word(arguments.models[2])
+        raise UsageError(
+            f"give two models, not {len(arguments.models)}; did you mean -p {third}? (see ggufbpe diff --help)"
+        )
+    models = models_of(arguments, [*arguments.model, *arguments.models])
     if len(models) != 2:
-        raise UsageError(f"two models, not {len(models)} (see ggufbpe diff --help)")
+        raise UsageError(f"give two models, not {len(models)} (see ggufbpe diff --help)")
     texts = [Text("-p", 0, os.fsencode(text)) for text in arguments.prompt]
-    texts += [Text(path, 0, read_file(path)) for path in arguments.file]
+    files = arguments.file + ["-"] * (arguments.stdin and "-" not in arguments.file)
+    texts += [Text(path, 0, read_stdin() if path == "-" else read_file(path)) for path in files]
     if arguments.escape:
         texts = [text._replace(data=process_escapes(text.data)) for text in texts]
     overrides = overrides_of(arguments)
@@ -105,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _parts(found: Differences, examples: int) -> Iterator[RenderableType]:
-    """How the vocabularies differ; of what there are many, so many examples."""
+    """How the vocabularies differ, with that many examples of each difference."""
     from rich.text import Text as Styled
 
     from ..views.drawing import indented
@@ -119,6 +134,7 @@ def _parts(found: Differences, examples: int) -> Iterator[RenderableType]:
         yield "the vocabularies and chat templates are the same"
         return
     yield line(f"{names[0]} ({models[0]}) and {names[1]} ({models[1]}) differ", 0)
+    is_cut = False
     same = [_SECTIONS[name] for name, differences in sections.items() if not differences]
     for name, differences in sections.items():
         if not differences:
@@ -129,12 +145,20 @@ def _parts(found: Differences, examples: int) -> Iterator[RenderableType]:
             most = max(examples, _LINES_OF_TEMPLATE) if examples and name == "templates" else examples
             for example in difference.lines[:most]:
                 yield line(example if len(example) <= _LINE else f"{example[:_LINE]}…", 4)
-            if most and len(difference.lines) > most:
-                yield line("…", 4)
+            whole = (
+                len(difference.lines)
+                if name == "templates"
+                else max(difference.number, len(difference.lines))
+            )
+            if difference.lines and 0 < most < whole:
+                yield line(f"… and {whole - most} more", 4)
+                is_cut = most < _ALL
     if same:
         yield line(f"the same: {', '.join(same)}", 0)
     if not examples and any(difference.lines for found in sections.values() for difference in found):
-        yield line("--all shows which", 0)
+        yield line("--all shows which ones", 0)
+    elif is_cut:
+        yield line(f"--all shows up to {_ALL} of each", 0)
 
 
 def _sentence(difference: VocabularyDifference, names: tuple[str, str]) -> str:

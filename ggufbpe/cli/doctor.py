@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -19,17 +18,18 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _DESCRIPTION = """\
-Find what is wrong or suspicious in the metadata of a model's tokenizer, and say where it is, why it matters and \
-what to do. Errors make llama.cpp refuse the file or abort, or are values that cannot be intended; warnings most \
-likely mean other ids than in training; notes are good to know, and shown with --verbose. Files whose tokenizer \
-cannot be opened are examined as well.
+Find what is wrong or suspicious in the metadata of a model's tokenizer: where it is, why it matters and what to do. \
+Errors make llama.cpp refuse the file or abort, or are values that cannot be intended; warnings most likely mean \
+different ids than in training; notes are good to know, and shown with --verbose. Files whose tokenizer cannot be \
+opened are examined as well.
 
-With --upstream, the ids of random texts are compared with those of the tokenizer.json of the first repository of the \
-Hugging Face hub that the metadata names (general.source.*, general.base_model.*) and that has one. Each difference is \
-a warning that says whose fault it is: the file's, if a change of it gives the other ids; llama.cpp's, or not known.
+With --upstream, the ids of random texts are also compared with those of the original tokenizer.json: that of the \
+first repository on the Hugging Face hub that the metadata names (general.source.*, general.base_model.*) and that has \
+one. Each difference is a warning that says what is at fault: the file, if changing it gives the other ids; llama.cpp; \
+or unknown.
 
-The exit code is 1 if there is an error among the findings, with --strict also if there is a warning, 0 if not, 2 if \
-the file could not be read."""
+The exit code is 1 if an error was found, with --strict also if a warning was, 2 if the file could not be read, \
+otherwise 0."""
 _EXAMPLES = """\
 examples:
   ggufbpe doctor model.gguf
@@ -39,7 +39,6 @@ examples:
 
 _STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 _WIDTH = 100  # columns at most: longer lines are hard to read
-_COMMAND = re.compile(r"(ggufbpe fix .+? -o fixed\.gguf)")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -49,9 +48,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--upstream",
         action="store_true",
-        help="compare also with the tokenizer.json of the repository of the hub that the metadata names",
+        help="also compare with the tokenizer.json of the Hugging Face repository that the metadata names",
     )
-    parser.add_argument("--strict", action="store_true", help="exit code 1 also for warnings")
+    parser.add_argument("--strict", action="store_true", help="exit with code 1 for warnings, too")
     parser.add_argument("-v", "--verbose", action="store_true", help="show notes, too")
     parser.add_argument("--json", action="store_true", help="print one object")
     add_color(parser)
@@ -88,7 +87,7 @@ def _show(arguments: argparse.Namespace, found: Examination) -> None:
 
 
 def _parts(found: Examination, verbose: bool) -> Iterator[RenderableType]:
-    """The verdict, then the findings; notes only where they are asked for."""
+    """The verdict, then the findings; notes only with --verbose."""
     from rich.text import Text
 
     findings, is_healthy = found.findings, found.is_healthy
@@ -109,25 +108,18 @@ def _parts(found: Examination, verbose: bool) -> Iterator[RenderableType]:
 
 
 def _finding(finding: Finding) -> Iterator[RenderableType]:
-    """A finding: what and where, why, fix; a paragraph each."""
+    """A finding: a paragraph each for what, where, why and the fix."""
     from rich.text import Text
 
-    from ..views.drawing import indented, uncut
-
-    def paragraph(text: str, style: str = "") -> RenderableType:
-        return indented(Text(terminal.one_line(text), style), 2)
+    from ..views.drawing import advice, paragraph
 
     where = finding.where
     place = [where.key] if where.key else []
     place += [f"token {where.token}"] * (where.token is not None)
     place += [f"byte {where.offset}"] * (where.offset is not None)
     yield Text.assemble((finding.severity, _STYLES[finding.severity]), f": {finding.id}")
-    yield paragraph(finding.what)
+    yield paragraph(terminal.one_line(finding.what), 2)
     if place:
-        yield paragraph("where: " + ", ".join(place), "dim")
-    yield paragraph(f"why: {finding.why}")
-    for part in _COMMAND.split(f"fix: {finding.fix}"):
-        if part.startswith("ggufbpe fix "):  # on one line, however long, so that it can be copied
-            yield uncut(f"    {terminal.one_line(part)}")
-        elif part.strip():
-            yield paragraph(part.strip().removeprefix(", "))
+        yield paragraph(terminal.one_line("where: " + ", ".join(place)), 2, "dim")
+    yield paragraph(terminal.one_line(f"why: {finding.why}"), 2)
+    yield from advice(finding.fix, 2)

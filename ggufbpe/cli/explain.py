@@ -1,4 +1,4 @@
-"""`ggufbpe explain`: the way of a text through the steps, to its ids."""
+"""`ggufbpe explain`: how a text becomes ids, step by step."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ from ._input import given_text, settle_stdin, stdin
 
 _DESCRIPTION = """\
 Show how a text becomes tokens: the fragments between special tokens; what normalization changed, and why; the words; \
-how each was made into tokens, step by step; and the ids, with the bytes of the text that they stand for. The steps \
-are the model's: merges in order, with their ranks or scores; the tokens that were tried at each place, of which the \
+how each word becomes tokens, step by step; and the ids, with the bytes of the text that they cover. The steps depend \
+on the model: merges in order, with their ranks or scores; the tokens that were tried at each place, of which the \
 longest is taken; or the best path through the lattice, and the next best. With byte pair encoding, each word comes \
-with the alternative of the pre-tokenizer's pattern that took it.
+with the alternative of the pre-tokenizer's pattern that matched it.
 
-Of a chat, the prompt is explained: first what of it the template says, and what each message; text of a message \
-that became a special token is shown in red. The text is taken as it is; backslash escapes are read only with \
---escape. Words and tokens are numbered from 0. RWKV has no words: each match counts as one. What --json prints is in \
-docs/explain.md."""
+With --chat, the prompt of a chat is explained: first which parts come from the template and which from a message; \
+text of a message that became a special token is shown in red. Backslash escapes in the text are processed only with \
+--escape. Words and tokens are numbered from 0. RWKV has no words: each match counts as one. What --json prints is \
+described in docs/explain.md."""
 _EXAMPLES = """\
 examples:
   ggufbpe explain "Hello world"
   ggufbpe explain -m model.gguf -f prompt.txt --word 12
   ggufbpe explain -m model.gguf -p "Hello world" --why-not Hell
-  ggufbpe explain -m bge.gguf -p "unbelievably" --why-not "##able"
+  ggufbpe explain -m bge.gguf -p "unbelievable" --why-not "##able"
   ggufbpe explain -m model.gguf -f prompt.txt --html way.html
   ggufbpe explain -m model.gguf --chat messages.json
   ggufbpe explain -m model.gguf --json < prompt.txt"""
@@ -69,24 +69,24 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--chat",
         metavar="FILE",
-        help="the prompt of a chat, a JSON file as `ggufbpe chat` takes; - is standard input",
+        help="explain the prompt of a chat, a JSON file as `ggufbpe chat` takes; - is standard input",
     )
     add_chat_flags(parser)
     parser.add_argument(
-        "-e", "--escape", action="store_true", help="process escape sequences such as \\n, also in PIECE"
+        "-e", "--escape", action="store_true", help="process escape sequences such as \\n, in PIECE as well"
     )
     add_special_flags(parser)
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--word", type=int, metavar="N", help="show only word N, with all its steps")
-    part.add_argument("--token", type=int, metavar="N", help="show only token N, and its word")
+    part.add_argument("--token", type=int, metavar="N", help="show only token N and its word")
     part.add_argument(
         "--why-not",
         metavar="PIECE",
-        help='say why this token was not produced; as text (" world") or as the vocabulary has it ("Ġworld")',
+        help='say why this token was not produced; PIECE is text (" world") or as in the vocabulary ("Ġworld")',
     )
-    parser.add_argument("--all", action="store_true", help="show all of a long text")
-    parser.add_argument("--json", action="store_true", help="print the trace as JSON, all of it")
-    parser.add_argument("--html", metavar="FILE", help="write a page instead, self-contained")
+    parser.add_argument("--all", action="store_true", help="show a long text in full")
+    parser.add_argument("--json", action="store_true", help="print the whole trace as JSON")
+    parser.add_argument("--html", metavar="FILE", help="write a self-contained page instead")
     parser.add_argument("--force", action="store_true", help="write the page over an existing file")
     add_color(parser)
 
@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.why_not is None and not arguments.json and (is_one or not arguments.all):
             _show(arguments, model, _survey(arguments, tokenizer, stream, flags), None, chat)
             return 0
-        with SpooledTemporaryFile(_IN_MEMORY) as file:  # it is read again and again, and may be a pipe
+        with SpooledTemporaryFile(_IN_MEMORY) as file:  # the text is read several times, and may be a pipe
             for part in iter(lambda: stream.read(_READ), b""):
                 file.write(part)
             whole = Parts(tokenizer, file, **flags)
@@ -134,7 +134,7 @@ def _show(
     answer: WhyNot | None,
     chat: ChatTokens | None,
 ) -> None:
-    """The page, or lines on the terminal."""
+    """Write the page, or print lines to the terminal."""
     if arguments.html is not None:
         from ..views.explain_page import html
 
@@ -155,14 +155,14 @@ def _show(
 def _survey(
     arguments: argparse.Namespace, tokenizer: Tokenizer, stream: Any, flags: dict[str, bool]
 ) -> Survey:
-    """The text counted, and traced where it is shown."""
+    """The counts of the whole text, and a trace of what is shown."""
     if arguments.html is not None:
         words, tokens, fragments = _WORDS_OF_PAGE, 0, _MOST_FRAGMENTS
     else:
         from ..views.explain_lines import FRAGMENTS, TOKENS, WORDS
 
         words, tokens, fragments = WORDS, TOKENS, FRAGMENTS
-    # one word more, for of the last one not all is seen that the stages cut
+    # one word more: what the stages cut is not known in full for the last one
     wanted = Wanted(words + 1, tokens, arguments.word, arguments.token)
     return survey(tokenizer, stream, wanted, **flags, fragments=fragments)
 
@@ -179,25 +179,26 @@ def _answer(arguments: argparse.Namespace, whole: Parts) -> WhyNot | None:
 
 
 def _check_chat(arguments: argparse.Namespace) -> None:
-    """Refuse what does not go with --chat, or goes only with it."""
+    """`UsageError` for flags that do not go with --chat, or only go with it."""
     require_chat(arguments)
     if arguments.chat is None:
         return
     given = (arguments.text, arguments.prompt, arguments.file)
     if any(text is not None for text in given) or arguments.stdin:
-        raise UsageError("--chat and a text: give one of them")
+        raise UsageError("give a text or --chat, not both")
     if arguments.no_bos or not arguments.parse_special or arguments.escape:
         raise UsageError(
-            "special tokens of a chat are always added and parsed, and its texts are taken as they are"
+            "special tokens are always added and parsed in chats, and escape sequences are not processed: leave out "
+            "the flags against it"
         )
 
 
 def _check_page(arguments: argparse.Namespace) -> None:
-    """Refuse what does not go with --html, and a page that cannot be written."""
+    """`UsageError` for flags that do not go with --html, and for a page that cannot be written."""
     if arguments.html is None:
         return
     if arguments.json:
-        raise UsageError("--html and --json: give one of them")
+        raise UsageError("give --html or --json, not both")
     if arguments.word is not None or arguments.token is not None:
         raise UsageError("--html shows all words: leave out --word and --token")
     require_free(arguments.html, arguments.file, arguments.force)
@@ -208,7 +209,7 @@ def _check_page(arguments: argparse.Namespace) -> None:
 
 
 def _chosen(arguments: argparse.Namespace, found: Survey) -> tuple[int | None, int | None]:
-    """The numbers of the word and the token that --word and --token ask for, in the part that is traced."""
+    """The word and the token that --word and --token ask for, numbered within the traced part."""
     _require_numbers(arguments, found.totals)
     word, token = arguments.word, arguments.token
     return (
@@ -218,7 +219,7 @@ def _chosen(arguments: argparse.Namespace, found: Survey) -> tuple[int | None, i
 
 
 def _require_numbers(arguments: argparse.Namespace, totals: Totals) -> None:
-    """Refuse a --word or --token that the text does not have."""
+    """`UsageError` for a --word or --token that the text does not have."""
     for noun, number, count in (
         ("word", arguments.word, totals.words),
         ("token", arguments.token, totals.tokens),

@@ -27,19 +27,19 @@ from ._input import read_stdin
 from ._signals import termination_as_exit
 
 _DESCRIPTION = """\
-Write a copy of a model with other metadata. The tensors are copied byte for byte, and stay aligned; memory does \
-not grow with the model. Keys of the tokenizer get the type that llama.cpp wants, other keys the one they have; \
-KEY=TYPE:VALUE names another. An array is a JSON list. A chat template must make a prompt of a chat; known:NAME is the \
-one that llama.cpp has under that name in its models/templates.
+Write a copy of a model with changed metadata. The tensors are copied byte for byte and stay aligned; memory does \
+not grow with the model. Keys of the tokenizer get the type that llama.cpp expects, other keys keep theirs; \
+KEY=TYPE:VALUE sets another. An array is a JSON list. A chat template is tried before it is written; known:NAME is \
+llama.cpp's template of that name (models/templates).
 
-The copy is opened as a tokenizer before it takes its place. If it has an error that the model does not have, or \
-one in a key that was changed, it is not written; --force writes it anyway.
+The copy is opened as a tokenizer before it is put in place. If it has an error that the model does not have, or one \
+in a key that was changed, it is not written; --force writes it anyway.
 
---in-place changes the model itself. Where the new metadata has room before the tensors only that is written, \
-with a record beside it until it is whole on the disk: after a crash, the next `ggufbpe fix MODEL` undoes it. Where \
-it has no room, the model is replaced by a copy in one step. Interrupted, or with a full disk, it is still the old \
-one, whole. A copy shares the tensors with the model on file systems that can (Btrfs, XFS); on others it needs room \
-of its own."""
+--in-place changes the model itself. If the new metadata fits before the tensors, only the metadata is written, and an \
+undo record is kept beside the model until that is safely on disk: after a crash, the next `ggufbpe fix MODEL` \
+restores the old metadata. Otherwise the model is replaced by a copy in one step. If that is interrupted or the disk \
+is full, the model is unchanged. On file systems that support it (Btrfs, XFS), a copy shares the tensors with the \
+model and needs no space for them."""
 _EXAMPLES = """\
 examples:
   ggufbpe fix model.gguf --set tokenizer.ggml.pre=llama-bpe -o fixed.gguf
@@ -54,16 +54,16 @@ def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     add_model_first(parser)
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="give a key a value; may be repeated"
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="set a key; may be repeated"
     )
-    add_override_kv(parser, "the same as --set, as llama.cpp writes it")
-    parser.add_argument("--remove", action="append", default=[], metavar="KEY", help="take a key out")
+    add_override_kv(parser, "the same as --set, in llama.cpp's syntax")
+    parser.add_argument("--remove", action="append", default=[], metavar="KEY", help="remove a key")
     parser.add_argument(
         "--set-token-type",
         action="append",
         default=[],
         metavar="TOKEN=TYPE",
-        help="give a token, by its id or its text, or the tokens ID..ID a type: "
+        help="set the type of a token, given by its id or text, or of the tokens ID..ID: "
         + ", ".join(TokenType.__members__),
     )
     parser.add_argument(
@@ -71,13 +71,15 @@ def add_arguments(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="[NAME=]FILE",
-        help="set the chat template, or that called NAME (tool_use), to what is in FILE; - is standard input, "
+        help="set the chat template, or the one called NAME (tool_use), to the contents of FILE; - is standard input, "
         "known:NAME a template of llama.cpp's",
     )
     parser.add_argument("-o", "--output", metavar="PATH", help="the file to write")
-    parser.add_argument("--in-place", action="store_true", help="replace the model itself")
+    parser.add_argument("--in-place", action="store_true", help="change the model itself")
     parser.add_argument(
-        "--force", action="store_true", help="write over an existing file, and write what cannot be opened"
+        "--force",
+        action="store_true",
+        help="overwrite an existing file, and write a copy even if it has errors",
     )
 
 
@@ -88,8 +90,11 @@ def run(arguments: argparse.Namespace) -> int:
     is_change = any(getattr(arguments, name) for name in changes)
     if (arguments.in_place or not is_change) and _was_recovered(source) and not is_change:
         return 0
-    if is_change and (arguments.output is None) is not arguments.in_place:
-        raise UsageError("say where the copy goes: -o PATH, or --in-place to change the model itself")
+    if not is_change:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in changes if name != "override_kv")
+        raise UsageError(f"nothing to change: give one of {flags} (see ggufbpe fix --help)")
+    if (arguments.output is None) is not arguments.in_place:
+        raise UsageError("where should the copy go? Give -o PATH, or --in-place to change the model itself")
     settings = _settings(source, arguments)
     try:
         with termination_as_exit():
@@ -107,20 +112,20 @@ def run(arguments: argparse.Namespace) -> int:
         require_free(arguments.output, None, arguments.force)  # as all commands say it
         raise
     lines = [line for change in done.changes for line in _lines(change)]
-    how = {"in place": "its metadata alone, in place; ", "shared": "sharing the tensors on the disk; "}
-    size = f"{how.get(done.written, '')}{done.size} bytes, {done.tensors} tensors as they were"
+    how = {"in place": "only its metadata, in place; ", "shared": "sharing the tensors on disk; "}
+    size = f"{how.get(done.written, '')}{done.size} bytes, {counted(done.tensors, 'tensor')} unchanged"
     lines.append(f"wrote {terminal.one_line(done.path)} ({size})")
     if isinstance(model, Found) and model.store:
         from ..names.stores import how_to_use
 
-        why = f"a copy, as the files of {model.store} are not changed"
+        why = f"a copy, since {model.store}'s own files are not changed"
         lines.append(terminal.one_line(f"{why}; {how_to_use(model.name, model.store, done.path)}"))
     _output.write("".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))
     return 0
 
 
 def _chat_templates(given: list[str]) -> dict[str, TextOrPath] | None:
-    """What --chat-template says, by the names of templates: FILE, NAME=FILE, known:NAME or NAME=known:NAME."""
+    """The templates of --chat-template by name: FILE, NAME=FILE, known:NAME or NAME=known:NAME."""
     found: dict[str, TextOrPath] = {}
     for argument in given:
         name, source = "", argument
@@ -136,16 +141,16 @@ def _chat_templates(given: list[str]) -> dict[str, TextOrPath] | None:
 
 
 def _was_recovered(source: str) -> bool:
-    """End a change that was interrupted, if there was one."""
+    """Whether an earlier change had been interrupted; it is undone, or finished."""
     found = recover(source)
     if found is not None:
         name = terminal.one_line(source)
-        _output.note(f"ggufbpe: a change of {name} had been interrupted; it is {found} now")
+        _output.note(f"ggufbpe: an earlier change of {name} was interrupted; it is now {found}")
     return found is not None
 
 
 def _settings(source: str, arguments: argparse.Namespace) -> dict[str, Field]:
-    """What --set and --override-kv say, with its types."""
+    """The values of --set and --override-kv with their types."""
     if not (arguments.set or arguments.override_kv):
         return {}
     with GGUFFile(source) as file:
@@ -159,7 +164,7 @@ def _settings(source: str, arguments: argparse.Namespace) -> dict[str, Field]:
 
 
 def _lines(change: KeyChange) -> Iterator[str]:
-    """What is changed, for people."""
+    """A change in words: the key, the old value and the new one."""
     key, old, new = terminal.one_line(change.key), change.before, change.after
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new) and isinstance(new[0], int):
         changed = [(i, a, b) for i, (a, b) in enumerate(zip(old, new)) if a != b]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import escape_invisible
 from ..inventory import BROKEN, LocalModel, local_models
-from ..names.stores import closed_folders
+from ..names.stores import STORES, closed_folders
 from ..views import terminal
 from ..wording import in_bytes
 from . import _output
@@ -17,6 +17,7 @@ from ._progress import Bar
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
 _DESCRIPTION = """\
 List the models that Ollama, llama.cpp, LM Studio and programs that use the Hugging Face hub have on this machine, by \
@@ -80,35 +81,61 @@ def run(arguments: argparse.Namespace) -> int:
         _output.write(terminal.json_bytes([model.to_dict() for model in models]))
         return 0
     if not models:
-        _output.note("ggufbpe: no model of that name" if arguments.pattern else "ggufbpe: no models found")
+        stores = f"{', '.join(STORES[:-1])} or {STORES[-1]}"
+        of_name = "of that name " if arguments.pattern else ""
+        _output.note(f"ggufbpe: no model {of_name}of {stores} on this machine")
         return 0
-    _draw(arguments, _rows(models))
+    width = _output.terminal_width()
+    _draw(arguments, _rows(models, width), width)
     return 0
 
 
-def _rows(models: list[LocalModel]) -> Iterator[RenderableType]:
+def _rows(models: list[LocalModel], width: int | None) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from ..views.drawing import columns
 
     sound = [model for model in models if model.verdict != BROKEN]
-    rows: list[list[str | Text]] = [list(_HEAD)] if sound else []
-    for model in sound:
-        facts = (model.size and in_bytes(model.size), model.tokens, model.context)
-        texts = (model.architecture, model.tokenizer, model.pre)
-        verdict = Text(model.verdict or "-", _STYLES.get(model.verdict or "", ""))
-        template = "yes" if model.chat_template else "no"
-        shown: list[str | Text] = [terminal.one_line(str(fact or "-")) for fact in (*facts, *texts)]
-        rows.append([*shown, template, verdict, terminal.one_line(model.name)])
-        for name in model.names[1:]:
-            rows.append([*[""] * 8, f"  = {terminal.one_line(name)}"])
-    if rows:
+    rows: list[list[str | Text]] = [list(_HEAD), *_cells(sound)] if sound else []
+    widest = [max(map(len, column)) for column in zip(*rows)]
+    if width is not None and sum(widest) + 2 * len(widest[1:]) > width:
+        yield from _listed(rows[1:])
+    elif rows:
         yield columns(rows, 3)
     for number, model in enumerate(each for each in models if each.verdict == BROKEN):
         if number == 0 and rows:
             yield ""
         told = terminal.one_line(f"{model.name}: {model.problem}")
         yield Text.assemble(("broken", "bold red"), f" {told}")
+
+
+def _cells(models: list[LocalModel]) -> Iterator[list[str | Text]]:
+    """A row of the table for each name: further ones of a file have nothing but the name."""
+    from rich.text import Text
+
+    for model in models:
+        facts = (model.size and in_bytes(model.size), model.tokens, model.context)
+        texts = (model.architecture, model.tokenizer, model.pre)
+        verdict = Text(model.verdict or "-", _STYLES.get(model.verdict or "", ""))
+        template = "yes" if model.chat_template else "no"
+        shown: list[str | Text] = [terminal.one_line(str(fact or "-")) for fact in (*facts, *texts)]
+        yield [*shown, template, verdict, terminal.one_line(model.name)]
+        for name in model.names[1:]:
+            yield [*[""] * 8, f"  = {terminal.one_line(name)}"]
+
+
+def _listed(rows: list[list[str | Text]]) -> Iterator[RenderableType]:
+    """The rows where the terminal is too narrow for the table: a name, and what is known of it below."""
+    from rich.text import Text
+
+    from ..views.drawing import indented, unbroken, uncut
+
+    for *facts, name in rows:
+        yield uncut(str(name))
+        told = [(head, fact) for head, fact in zip(_HEAD, facts) if str(fact) not in ("", "-")]
+        if told:
+            parts = [Text.assemble(unbroken(f"{head} "), fact) for head, fact in told]
+            yield indented(Text(", ").join(parts), 2)
 
 
 def _remote(arguments: argparse.Namespace) -> int:
@@ -130,12 +157,12 @@ def _remote(arguments: argparse.Namespace) -> int:
     from ..views.drawing import columns
 
     rows = [["size", "name"], *([in_bytes(size), terminal.one_line(str(each))] for each, size in named)]
-    _draw(arguments, iter([columns(rows, 1)]))
+    _draw(arguments, iter([columns(rows, 1)]), None)
     return 0
 
 
-def _draw(arguments: argparse.Namespace, parts: Iterator[RenderableType]) -> None:
+def _draw(arguments: argparse.Namespace, parts: Iterator[RenderableType], width: int | None) -> None:
     from ..views.drawing import drawn
 
-    for line in drawn(parts, _output.use_color(arguments.color), None):
+    for line in drawn(parts, _output.use_color(arguments.color), width):
         _output.write(f"{line}\n".encode("utf-8", "backslashreplace"))

@@ -105,6 +105,8 @@ def run(arguments: argparse.Namespace) -> int:
         found = job.stats(arguments)
     finally:
         job.bar.clear()
+    if job.errors and not found.rows and not (arguments.json or arguments.csv):
+        return 2  # a table of nothing would hide what is said of the files
     if arguments.json:
         _output.write(terminal.json_bytes({**found.to_dict(), "errors": job.errors}))
     elif arguments.csv:

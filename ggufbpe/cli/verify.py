@@ -16,6 +16,7 @@ from ..verification.verify import verify
 from ..views import terminal
 from ..views.page import require_jinja
 from ..views.report import to_html
+from ..wording import counted, in_bytes
 from . import _output
 from ._arguments import (
     Parser,
@@ -43,18 +44,19 @@ from ._input import settle_stdin, stdin
 from ._progress import Bar
 
 _DESCRIPTION = """\
-Compare the ids of texts with those that another tokenizer gives, and show what differs, where, and why.
+Compare the ids of texts with those of another tokenizer, and show what differs, where, and why.
 
-Each file is one text; what is longer than 64 KiB is cut after a line, so that files may be of any size. Of \
-directories, files are taken that `ggufbpe count` would count, and compressed files and JSON lines are read as there. \
-Texts are taken as they are; backslash escapes are read only with --escape.
+Each file is one text; longer ones are split after a line about every 64 KiB, so files may be of any size. In \
+directories, the files that `ggufbpe count` would count are read; compressed files and JSON lines are read as there. \
+Backslash escapes in texts are processed only with --escape.
 
---chat compares chats with what a running llama-server makes of them: messages in OpenAI's form or bodies of requests, \
-in a .json file one and in a .jsonl file one a line. First the prompts are compared, and refusals, then the ids of the \
-prompts and their number. Where prompts differ, the likely cause and the smallest chat that differs are shown.
+--chat compares chats with what a running llama-server makes of them. A chat is a list of messages in OpenAI's format \
+or the body of a request; a .json file has one, a .jsonl file one per line. Prompts and refusals are compared first, \
+then the ids of the prompts and their number. Where prompts differ, the likely cause is shown, and the smallest chat \
+that differs.
 
-Recorded ids of a model that adds EOS and no BOS may be with EOS, as the function llama_tokenize gives them, or \
-without, as the command llama-tokenize prints them; the output says which kind was assumed.
+If a model adds EOS but not BOS, recorded ids may end with EOS, as the function llama_tokenize gives them, or not, as \
+the command llama-tokenize prints them; the output says which kind was assumed.
 
 The exit code is 0 if all ids are the same, 1 if some differ or the other tokenizer failed on a text (it crashed, \
 hung or gave garbage), 2 if nothing could be compared or something could not be read."""
@@ -69,15 +71,15 @@ examples:
   ggufbpe verify -m model.gguf --against ids:recorded.json -p "Hello world"
 
 against:
-  llama-tokenize[:PATH]    the command of llama.cpp, on PATH or where PATH says
-  llama-cpp-python         the package, with the model of -m
-  xllamacpp                the package, which has the llama.cpp that ggufbpe follows
+  llama-tokenize[:PATH]    llama.cpp's command, at PATH or found in $PATH
+  llama-cpp-python         the Python package
+  xllamacpp                the Python package, with the llama.cpp that ggufbpe follows
   server:URL               a running llama-server
   hf:FILE                  a tokenizer.json, read by the package tokenizers
-  tiktoken:FILE or NAME    a .tiktoken file, or an encoding that tiktoken knows
+  tiktoken:FILE or NAME    a .tiktoken file, or the name of an encoding
   sentencepiece:FILE       a tokenizer.model, read by the package sentencepiece
-  ids:FILE                 ids that you have, as JSON or numbers, one list a text
-  gguf:FILE                ggufbpe itself, with another model"""
+  ids:FILE                 recorded ids, as JSON or numbers, one list per text
+  gguf:FILE                another model, with ggufbpe"""
 
 EXIT_SAME, EXIT_DIFFERENT, EXIT_ERROR = 0, 1, 2
 
@@ -94,11 +96,13 @@ def add_arguments(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="compare the chats of a file: .json one, .jsonl a line each",
+        help="compare the chat in a .json file, or those in a .jsonl file, one per line",
     )
     add_chat_flags(parser)
     parser.add_argument(
-        "--field", metavar="NAME", help='every file is JSON lines; their text is this field (default: "text")'
+        "--field",
+        metavar="NAME",
+        help='read all files as JSON lines with the text in this field (default: "text")',
     )
     add_no_ignore(parser)
     parser.add_argument("--fuzz", metavar="N", type=int, help="compare N random texts")
@@ -110,11 +114,11 @@ def add_arguments(parser: Parser) -> None:
         metavar="SECONDS",
         type=float,
         default=30.0,
-        help="how long the other tokenizer may take for a text (default: 30)",
+        help="the time limit of the other tokenizer for a text (default: 30)",
     )
     parser.add_argument("--json", action="store_true", help="print one object")
-    parser.add_argument("--html", metavar="PATH", help="also write a report that a browser shows")
-    parser.add_argument("--force", action="store_true", help="write the report over an existing file")
+    parser.add_argument("--html", metavar="PATH", help="also write a report as a web page")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing report")
     add_color(parser)
 
 
@@ -159,7 +163,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _against(arguments: argparse.Namespace) -> Tokenizer | str:
-    """What is compared with; another model is opened here, as the flags for names say."""
+    """What to compare with; another model is opened here, since the flags for names apply to it."""
     kind, _, name = arguments.against.partition(":")
     return Tokenizer.from_gguf(located(arguments, name)) if kind == "gguf" and name else arguments.against
 
@@ -179,11 +183,13 @@ def _total_bytes(arguments: argparse.Namespace, files: list[File]) -> int | None
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    if arguments.against is None:
-        raise UsageError(f"what to compare with? Give --against with one of {', '.join(USAGES)}")
-    if not arguments.chat or "-" in arguments.paths:  # a chat from a pipe is no text of it
-        settle_stdin(arguments, "paths", "prompt", "fuzz")
     require_no_models(arguments.paths, "verify", arguments)
+    if arguments.against is None:
+        raise UsageError(
+            f"what should the ids be compared with? Give --against with one of {', '.join(USAGES)}"
+        )
+    if not arguments.chat or "-" in arguments.paths:  # what is piped in may be the chat
+        settle_stdin(arguments, "paths", "prompt", "fuzz")
     sources = [arguments.paths, arguments.stdin, arguments.chat]
     if not any(sources) and arguments.prompt is None and arguments.fuzz is None:
         raise UsageError("no texts: give files or directories, -p TEXT, --stdin, --fuzz N or --chat FILE")
@@ -191,7 +197,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.chat:
         _check_chats(arguments)
     if arguments.fuzz is not None and arguments.against.startswith("ids:"):
-        raise UsageError("recorded ids are of texts that you have, and --fuzz makes new ones")
+        raise UsageError("--fuzz makes new texts, for which there are no recorded ids")
     if arguments.html is not None:
         if arguments.html == "-" and arguments.json:
             raise UsageError("--html - and --json: only one of them can be standard output")
@@ -210,15 +216,17 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _check_chats(arguments: argparse.Namespace) -> None:
     if arguments.against.partition(":")[0] not in ("server", "gguf"):
-        raise UsageError("chats are compared with what makes prompts: --against server:URL or gguf:FILE")
+        raise UsageError("--chat needs something that makes prompts: --against server:URL or gguf:FILE")
     if arguments.no_bos or not arguments.parse_special:
-        raise UsageError("--chat goes with special tokens, as llama-server adds and parses them in chats")
+        raise UsageError(
+            "special tokens are always added and parsed in chats: leave out --no-bos and --no-parse-special"
+        )
 
 
 def _report(arguments: argparse.Namespace, result: Result) -> None:
     if arguments.json:
         _output.write(terminal.json_bytes(result.to_dict()))
-    elif arguments.html != "-":  # there the page stands alone
+    elif arguments.html != "-":  # which is standard output: nothing but the page goes there
         from ..views.report_lines import ReportLines
 
         printer = ReportLines(_output.use_color(arguments.color), _output.terminal_width() or 100)
@@ -232,11 +240,11 @@ def _report(arguments: argparse.Namespace, result: Result) -> None:
 
 
 def _shown_on(bar: Bar, total_bytes: int | None, total_texts: int | None) -> Progress:
-    """What draws the bar: by bytes, or by texts where only their number is known."""
+    """What draws the bar: by bytes, or by texts if only their number is known."""
 
     def show(what: str, texts: int, size: int) -> None:
         if bar.is_due():
             total, done = (total_bytes, size) if total_bytes else (total_texts, texts)
-            bar.draw(done / total if total else None, f"{what}: {texts} texts, {size / 1e6:.1f} MB")
+            bar.draw(done / total if total else None, f"{what}: {counted(texts, 'text')}, {in_bytes(size)}")
 
     return show

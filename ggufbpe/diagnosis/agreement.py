@@ -1,6 +1,6 @@
-"""How far two rows of ids agree, the measure of every partial explanation; and what "agree" means.
+"""How far two sequences of ids agree, the measure of every partial explanation.
 
-But: no alignment by place in a text, which align.py does; here only the ids themselves count.
+But: no alignment by place in a text, which align.py does; only the ids themselves count here.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _BLOCK = 1 << 14  # ids; the time grows with the square, a tenth of a second for
 
 
 def agreeing_share(ours: Sequence[int], theirs: Sequence[int]) -> float:
-    """The length of the longest common subsequence divided by that of the longer row; 1.0 for two empty ones.
+    """The length of the longest common subsequence divided by that of the longer one; 1.0 for two empty ones.
 
-    Beyond 16384 differing ids it is a lower bound: the rows are then cut into as many blocks each, compared one by
-    one.
+    Beyond 16384 differing ids it is a lower bound: both are then cut into the same number of blocks, which are compared
+    pairwise.
 
     >>> agreeing_share([1, 2, 3, 4], [1, 3, 4, 5])
     0.75
@@ -31,7 +31,7 @@ def agreeing_share(ours: Sequence[int], theirs: Sequence[int]) -> float:
 
 
 def common(ours: Sequence[int], theirs: Sequence[int]) -> int:
-    """The length of the longest common subsequence, or a lower bound of it for long rows."""
+    """The length of the longest common subsequence, or a lower bound of it for long sequences."""
     start = first_difference(ours, theirs)
     ours, theirs = ours[start:], theirs[start:]
     end = first_difference(ours[::-1], theirs[::-1])
@@ -42,7 +42,7 @@ def common(ours: Sequence[int], theirs: Sequence[int]) -> int:
 
 
 def first_difference(ours: Sequence[int], theirs: Sequence[int]) -> int:
-    """How many ids at the beginning are the same."""
+    """How many ids (or bytes) at the beginning are the same."""
     shorter = min(len(ours), len(theirs))
     return next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b), shorter)
 
@@ -67,13 +67,13 @@ AS_COMMAND, AS_LIBRARY = "llama-tokenize", "llama_tokenize"
 
 # Of a model that adds EOS and no BOS.
 SAID_OF = {
-    AS_COMMAND: "as llama-tokenize prints them: without EOS, which it leaves out where the model adds no BOS",
+    AS_COMMAND: "as llama-tokenize prints them: without EOS, which it leaves out if the model does not add BOS",
     AS_LIBRARY: "as llama_tokenize gives them with add_special: with EOS, which the command llama-tokenize leaves out",
 }
 
 
 def added_as(tokenizer: Tokenizer, text: bytes, ids: list[int], parse_special: bool) -> str:
-    """Which of the two meanings of "add special tokens" given ids follow; "" where both are the same.
+    """Which of the two meanings of "add special tokens" the given ids follow; "" if both are the same.
 
     The command passes "the model adds BOS" for it (tools/tokenize/tokenize.cpp), so a model that adds EOS and no
     BOS gets nothing from the command `AS_COMMAND`, and EOS from the function `AS_LIBRARY`.

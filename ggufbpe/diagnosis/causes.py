@@ -2,8 +2,8 @@
 
     diagnose.py, which finds them -> [this file] -> explanations, for people and programs
 
-A cause is an id, details for programs (`what` in them is a sentence for people), and a fix. Those that change
-the text are in text_changes.py, with what they do, and those that change a chat in chat_changes.py.
+A cause is an id, details for programs (with a sentence for people, `what`), and a fix. Changes of the text are in
+text_changes.py, and those of a chat in chat_changes.py.
 
 But: nothing is tried here, and no ids are compared.
 """
@@ -26,31 +26,23 @@ from ..models.bpe.registry import PRE_TOKENIZERS
 from ..pipeline.detokenize import quoted_token
 from ..vocab import MADE_CONTROL, TokenAttribute, Vocabulary
 
-# The ids, and the order in which explanations of equally many causes are listed: what was done to a chat, what is done
-# once around the text, then what changes the text, then what changes the model; the least telling comes last.
+# The ids, in the order in which explanations of equally many causes are listed: changes of a chat, then of what is
+# around the text, then of the text, then of the model; the least specific come last.
 CAUSES = (
     *("generation_prompt", "thinking", "tools", "date", "system", "reasoning", "trimmed", "messages"),
     *("model", "bos", "eos", "sep", "parse_special", "trailing_newline", "newlines", "bom"),
     *("plain_jinja", "template"),
     *("space_prefix", "leading_space", "extra_whitespace", "lower_case", "accents", "charsmap"),
     *("escapes", "invalid_utf8", "normalization", "truncated", "ignore_merges", "special_token_types"),
-    *(
-        "escape_whitespaces",
-        "byte_fallback",
-        "scores",
-        "pre_type",
-        "merges",
-        "vocabulary",
-        "text_differs",
-        "prompt_differs",
-        "refused",
-        "unknown",
-    ),
+    *("escape_whitespaces", "byte_fallback", "scores", "pre_type", "merges", "vocabulary"),
+    *("text_differs", "prompt_differs", "refused", "unknown"),
 )
 
 _K = TokenizerKey
 
-UTF8_FIX = "make the text UTF-8 first, such as with iconv; llama.cpp takes each undecodable byte for U+FFFD"
+UTF8_FIX = (
+    "convert the text to UTF-8 first, for example with iconv; llama.cpp reads each undecodable byte as U+FFFD"
+)
 
 
 class Cause(NamedTuple):
@@ -82,7 +74,7 @@ class Explanation(NamedTuple):
 class Diagnosis(NamedTuple):
     """Whether the ids are the model's own; if not, why, the best explanation first.
 
-    `added_as` says which meaning of "add special tokens" that goes by, where there are two (agreement.py).
+    `added_as` is the meaning of "add special tokens" that was assumed, if there are two (agreement.py).
     """
 
     match: bool
@@ -108,7 +100,7 @@ _COMMAND = re.compile(
 
 
 def together(causes: Iterable[Cause]) -> str:
-    """The one command that makes all changes to the model file that `causes` call for; "" where there are none."""
+    """The one command that makes all changes to the model file that `causes` call for; "" if there are none."""
     found = [match for cause in causes if (match := _COMMAND.search(cause.fix))]
     flags = dict.fromkeys(match[2] for match in found)
     return f"{found[0][1]}{''.join(flags)} -o fixed.gguf" if found else ""
@@ -123,7 +115,7 @@ def truncated(kept: int, of: int, side: str) -> Cause:
     return Cause(
         "truncated",
         {"what": f"the given ids are the {where} {kept} of {of}", "kept": kept, "of": of, "cut": side},
-        f"raise the other tool's limit, which cut off {of - kept} ids (such as max_length or the context size)",
+        f"raise the limit of the other tool that cut off {of - kept} ids (such as max_length or the context size)",
     )
 
 
@@ -131,41 +123,41 @@ def truncated(kept: int, of: int, side: str) -> Cause:
 
 
 def pre_type(vocabulary: Vocabulary, names: list[str], alike: list[str], evidence: Evidence) -> Cause:
-    """Another pre-tokenizer, which goes by `names`, all of one family; families `alike` give the same ids."""
+    """Another pre-tokenizer, known by `names`, all of one family; families `alike` give the same ids."""
     family = PRE_TOKENIZERS[names[0]].family
     name = next((name for name in (evidence.name, family) if name in names), names[0])
     names = sorted(names, key=lambda other: other != name)
     what = f"the pre-tokenizer is {with_alike(name, names)}, not {vocabulary.pre}"
     if alike:
-        what += f"; {', '.join(alike)} {'split' if len(alike) > 1 else 'splits'} this text the same"
+        what += f"; {', '.join(alike)} {'split' if len(alike) > 1 else 'splits'} this text the same way"
     if said := evidence.of_name(name):
         what += f"; {said}"
     fix = _set(vocabulary, _K.PRE, name)
     if vocabulary.tokenizer_model.ignores_pre:
-        only = f"{_K.MODEL} is {vocabulary.model}, which has one pre-tokenizer, whatever {_K.PRE} says"
+        only = f"{_K.MODEL} is {vocabulary.model}, which always uses its own pre-tokenizer, whatever {_K.PRE} says"
         fix = f"convert the model again: {only}"
     elif vocabulary.pre == WITHOUT_MERGES and not vocabulary.merges:
-        fix = f"convert the model again: it has no merges, which llama.cpp takes only under {WITHOUT_MERGES}"
+        fix = (
+            f"convert the model again: it has no merges, which llama.cpp only accepts under {WITHOUT_MERGES}"
+        )
     detail: dict[str, object] = {"what": what, "pre": name, "names": names, "family": family}
     return Cause("pre_type", {**detail, "alike": alike, "ours": vocabulary.pre}, fix)
 
 
-ALWAYS_ADDS_BOS = (
-    "nothing in the file: under {} llama.cpp adds BOS whatever the file says, and the ids have none"
-)
+ALWAYS_ADDS_BOS = "the file cannot express it: under {} llama.cpp always adds BOS, and the ids have none"
 
 
 def also_set_add_bos(fix: str, added: bool) -> str:
-    """`fix` of a pre-tokenizer whose name implies otherwise whether BOS is added."""
+    """`fix` for a pre-tokenizer whose name implies the opposite of `added`, whether BOS is added."""
     return fix.replace(" -o ", f" --set {_K.ADD_BOS}={str(added).lower()} -o ")
 
 
 def parse_special(parsed: bool) -> Cause:
     """`parsed`: whether the given ids have special tokens where the text has their text."""
-    what = "the text of special tokens is {} in the given ids"
+    what = "in the given ids, the text of special tokens is {}"
     return Cause(
         "parse_special",
-        {"what": what.format("parsed" if parsed else "taken as plain text"), "theirs": parsed},
+        {"what": what.format("parsed" if parsed else "encoded as plain text"), "theirs": parsed},
         "leave out --no-parse-special (llama.cpp: parse_special=true)"
         if parsed
         else "encode with --no-parse-special (llama.cpp: parse_special=false), or let the other tool parse them",
@@ -173,7 +165,7 @@ def parse_special(parsed: bool) -> Cause:
 
 
 def ignore_merges(vocabulary: Vocabulary) -> Cause:
-    """A word that is a token is taken whole although merges do not lead to it, or is not."""
+    """Words that are tokens are taken whole although merging does not produce them; or the opposite."""
     entry = vocabulary.pre_tokenizer
     theirs = not entry.ignore_merges
     what = "words that are tokens are taken whole, whatever the merges say"
@@ -219,7 +211,7 @@ def special_token_types(vocabulary: Vocabulary, types: dict[int, int]) -> Cause:
     named = [vocabulary.tokens[token] for token in by_kind.get("NORMAL", ())]
     if made := [text for text in named if text in MADE_CONTROL]:
         some = ", ".join(map(printable, made[:3]))
-        fix = f"let the other tool parse {some}: llama.cpp makes a control token of that text, whatever its type"
+        fix = f"let the other tool parse {some}: llama.cpp makes that text a control token, whatever its type"
     return Cause("special_token_types", {"what": what, "tokens": tokens}, fix)
 
 
@@ -227,7 +219,7 @@ def merges_of(path: str) -> Cause:
     """The merges of another model file."""
     return Cause(
         "merges",
-        {"what": f"the words are merged as by {path}", "model": path},
+        {"what": f"the words are merged with the merges of {path}", "model": path},
         f"convert the model again with the merges of {path}",
     )
 
@@ -237,23 +229,23 @@ def merges_by_id() -> Cause:
     return Cause(
         "merges",
         {"what": "the words are merged in the order of token ids, as tiktoken does", "rule": "token ids"},
-        "convert the model again with merges made from the ranks, or give the other tool the merges",
+        "convert the model again with merges derived from the ranks, or let the other tool use the merges",
     )
 
 
 def merges(
     vocabulary: Vocabulary, words: Sequence[Mapping[str, object]], count: int, consistent: bool
 ) -> Cause:
-    """Other merges, which are not known: `count` words are cut at the same places but merged differently."""
+    """Other merges, which are unknown: words are split at the same places, but `count` are merged differently."""
     first = words[0]["word"] if words else ""
-    what = f"the words are the same, and {count} of them are merged differently, first {first!r}"
+    what = f"the words are the same, but {count} of them are merged differently, first {first!r}"
     if not consistent:
         what += "; not always in the same way (BPE dropout?)"
     return Cause(
         "merges",
         {"what": what, "words": words, "count": count, "consistent": consistent},
         f"compare {_K.MERGES} with the merges of the original tokenizer, and convert the model again "
-        "(a second -m shows whether that one's merges give the ids)",
+        "(with a second -m, the merges of that model are tried)",
     )
 
 
@@ -272,34 +264,32 @@ def shifted(by: int, start: int | None) -> Cause:
     return Cause(
         "vocabulary",
         {"what": f"{which} are shifted by {by:+}", "problem": "shifted", "by": by, "from": start or 0},
-        f"take the other vocabulary's tokens as they are: it has {abs(by)} tokens {'more' if by > 0 else 'fewer'} "
-        "before these (padding or special tokens put first?)",
+        f"use one vocabulary for both: the other one has {abs(by)} {'more' if by > 0 else 'fewer'} tokens before these "
+        "(padding or special tokens put first?)",
     )
 
 
 def out_of_range(ids: list[int], size: int) -> Cause:
     """Ids that this vocabulary does not have."""
     problem = "out of range"
-    what = (
-        f"{len(ids)} of the ids are out of range, the first is {ids[0]}: the vocabulary has 0 to {size - 1}"
-    )
+    what = f"{len(ids)} of the ids are out of range, the first is {ids[0]}; the vocabulary has ids 0 to {size - 1}"
     return Cause(
         "vocabulary",
         {"what": what, "problem": problem, "count": len(ids), "first": ids[:5], "size": size},
-        "the ids are another model's, or tokens were added that this file lacks: name that model with a second -m",
+        "the ids are from another model, or tokens were added that this file lacks: give that model with a second -m",
     )
 
 
 def foreign(excerpt: str) -> Cause:
-    """The ids decode to something that has nothing to do with the text."""
+    """The ids decode to something unrelated to the text."""
     return Cause(
         "vocabulary",
         {
-            "what": f"the ids decode to something else altogether: {excerpt!r}",
+            "what": f"the ids decode to an unrelated text: {excerpt!r}",
             "problem": "other model",
             "decoded": excerpt,
         },
-        "the ids are likely another model's: name that model with a second -m, and it will be tried",
+        "the ids are probably from another model: give that model with a second -m to try it",
     )
 
 
@@ -307,25 +297,25 @@ def text_differs(detail: dict[str, object]) -> Cause:
     """The ids are those of another text."""
     what = (
         f"the ids decode to another text ({detail['how']} at byte {detail['offset']}): "
-        f"{detail['theirs']!r} in place of {detail['ours']!r}"
+        f"{detail['theirs']!r} instead of {detail['ours']!r}"
     )
     return Cause(
-        "text_differs", {"what": what, **detail}, "give both tools the same bytes; compare the two texts"
+        "text_differs", {"what": what, **detail}, "compare the two texts, and give both tools the same bytes"
     )
 
 
 def unknown(detail: dict[str, object]) -> Cause:
-    """What no cause here explains."""
+    """What none of the causes explains."""
     return Cause(
         "unknown",
         detail,
-        "look at the place with `ggufbpe explain`, and ask llama.cpp with `ggufbpe verify --against llama-tokenize`",
+        "look there with `ggufbpe explain`, and ask llama.cpp with `ggufbpe verify --against llama-tokenize`",
     )
 
 
 def invalid_utf8_kept() -> Cause:
-    """Bytes that are not UTF-8 are encoded as they are. How a tool merges them is up to the tool."""
-    what = "bytes that are not UTF-8 are kept as they are in the ids; llama.cpp makes each U+FFFD"
+    """Bytes that are not UTF-8 are encoded unchanged; how they are merged depends on the tool."""
+    what = "bytes that are not UTF-8 are encoded unchanged in the given ids; llama.cpp makes each U+FFFD"
     return Cause("invalid_utf8", {"what": what, "change": "kept"}, UTF8_FIX)
 
 

@@ -1,4 +1,4 @@
-"""What the search tries: ways to take ids apart, changes of the text, and changes of the model.
+"""What the search tries: ways to split off BOS and EOS, changes of the text, and changes of the model.
 
     tokenizer, text, ids -> [this file] -> targets, texts, encodings -> search.py
 
@@ -67,7 +67,9 @@ class Changes:
         self.ids = ids
         self.add_special = add_special
         self.base = Encoding(self.vocabulary, parse_special)
-        self.always = (cause,) if cause else ()  # that this model is used at all
+        self.always = (
+            (cause,) if cause else ()
+        )  # why this model is tried, if it is not the one that was given
         self.merges_of = merges_of
         self.text = ChangedText(text, self.key(text))
         self.tokenizer = tokenizer
@@ -79,10 +81,10 @@ class Changes:
             back = [token - shift[1] if token - shift[1] >= shift[0] else token for token in ids]
             self.targets += self._targets(back, shift, (causes.shifted(shift[1], shift[0] or None),))
 
-    # ---- taking apart -----------------------------------------------------------------------------------
+    # ---- targets ----------------------------------------------------------------------------------------
 
     def _targets(self, ids: list[int], shift: tuple[int, int], found: tuple[Cause, ...]) -> Iterator[Target]:
-        """Each way to take `ids` apart that leaves ids of this vocabulary."""
+        """Each way to split BOS and EOS off `ids` that leaves ids of this vocabulary."""
         vocabulary = self.vocabulary
         known = [0 <= token < len(vocabulary.tokens) for token in ids]
         pieces = [self.tokenizer.token_to_piece(token) if good else b"" for token, good in zip(ids, known)]
@@ -98,14 +100,14 @@ class Changes:
                 yield Target(head, ids[first:last], tail, text, shift, found)
 
     def _is_sure(self, token: int) -> bool:
-        """Whether a token stands for the text that it decodes to, also if it had another type."""
+        """Whether a token would decode to the same text whatever its type."""
         attribute, written = self.vocabulary.attributes[token], self.vocabulary.tokens[token]
         if self.vocabulary.pre_tokenizer.byte_encode and attribute & NORMAL:
             return CHAR_BYTES.keys() >= set(written)
         return attribute & _HAS_PIECE != 0
 
     def _ends(self, ids: list[int], name: str) -> Iterator[tuple[int, ...]]:
-        """What at the beginning of `ids` may be BOS (at the end of the reversed, EOS)."""
+        """What may be BOS at the beginning of `ids` (or EOS, if `ids` are reversed)."""
         yield ()
         special = self.vocabulary.special_ids[name_of_added(self.vocabulary, name)]
         added = self._frame(self.vocabulary, name) != ()
@@ -138,16 +140,16 @@ class Changes:
             changes = [change for change in changes if change.cause.detail["change"] not in OF_FLAGS]
         if model.has_charsmap and not self.vocabulary.charsmap:
             changes.append(CHARSMAP_MISSING)
-        if "add_space_prefix" in model.flags:  # which is changed then, not the text
+        if "add_space_prefix" in model.flags:  # the flag is changed instead of the text
             return changes
-        if not self.text.data.startswith(b" "):  # add_prefix_space adds none to one that is there
+        if not self.text.data.startswith(b" "):  # add_prefix_space does not add a second one
             changes.append(space_prefix("at the beginning", lambda data: b" " + data))
         if self._spaced(self.text.data) != b" " + self.text.data:
             changes.append(space_prefix("before every plain part of the text", self._spaced))
         return changes
 
     def _spaced(self, data: bytes) -> bytes:
-        """A space before the text between special tokens, wherever there is some."""
+        """The text with a space before each part between special tokens."""
         source = self._pipeline.source(data)
         parts: list[bytes] = []
         for token, start, end in self._pipeline.special.partition(source, self.base.parse_special):
@@ -167,7 +169,7 @@ class Changes:
             yield from filter(self._fits, self._changed(text))
 
     def _changed(self, text: ChangedText) -> Iterator[ChangedText]:
-        """`text` with each further change that has an effect; those of one cause with equal effects as one."""
+        """`text` with each further change that has an effect; changes of one cause with equal effects are one."""
         found: dict[tuple[str, bytes], list[TextChange]] = {}
         before = [cause.id for cause in text.causes]
         for change in self._text_changes:
@@ -188,7 +190,7 @@ class Changes:
 
     @cached_property
     def _small_changes(self) -> list[tuple[str, EncodingChange]]:
-        """All but those of the pre-tokenizer, with their causes."""
+        """All changes except those of the pre-tokenizer, with their causes."""
         changes: list[tuple[str, EncodingChange]] = []
         parse, source = self.base.parse_special, self._pipeline.source(self.text.data)
         partition = self._pipeline.special.partition
@@ -203,7 +205,7 @@ class Changes:
         return changes
 
     def _type_changes(self, source: str | bytes) -> Iterator[EncodingChange]:
-        """The types that special tokens must have for the ids, where it shows in the text."""
+        """Changes to the types that special tokens of the text must have to give the ids."""
         fragments = self._pipeline.special.partition(source, self.base.parse_special)
         ours = {token for token, _, _ in fragments if token is not None}
         done = set()
@@ -214,19 +216,19 @@ class Changes:
             for key in ((parsed, plain), (parsed, ()), ((), plain)):
                 if key not in done and any(key):
                     done.add(key)
-                    # of the two types that are parsed, the more usual one for special tokens, if both will do
+                    # two types are parsed; CONTROL is the usual one, where both would do
                     kind = CONTROL if self.base.parse_special else USER_DEFINED
                     yield with_types(
                         self.vocabulary, dict.fromkeys(key[0], kind) | dict.fromkeys(key[1], NORMAL)
                     )
 
     def _only_parsed(self, token: int) -> bool:
-        """Whether a token stands in the text, and no merging makes it."""
+        """Whether the text of a token occurs in the text, but encoding it as plain text does not produce it."""
         written = self.vocabulary.tokens[token].encode()
         if written not in self.text.data:
             return False
         if self._is_sure(token) and self.tokenizer.token_to_piece(token) != written:
-            return False  # byte-level: stands for another text than its own
+            return False  # byte-level: it decodes to another text
         if self.vocabulary.tokenizer_model.has_pre_tokenizer:
             return list(self._pipeline.plain_ids(self.vocabulary.tokens[token])) != [token]
         try:
@@ -237,7 +239,7 @@ class Changes:
 
     @cached_property
     def _pre_changes(self) -> list[EncodingChange]:
-        """A change to each other pre-tokenizer; those that act alike are one change."""
+        """A change to each other pre-tokenizer; those that give the same ids are one change."""
         if not self.vocabulary.tokenizer_model.has_pre_tokenizer:
             return []
         masks = b"<mask>" in self.text.data and "<mask>" in self.vocabulary.token_to_id

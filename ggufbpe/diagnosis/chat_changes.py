@@ -1,9 +1,9 @@
-"""What may be done to a chat on its way to a prompt elsewhere, as data: each change, its cause, and how to get it.
+"""What other tools may do to a chat on its way to a prompt, as data: each change with its cause and its fix.
 
-    a chat, the text that was expected -> [this file] -> changes of a rendering -> chat_search.py
+    a chat, the expected text -> [this file] -> changes of a rendering -> chat_search.py
 
-A change that a request can say has its fields in `request` of the cause's details: the same chat with these fields
-gives what was expected, here and from llama-server.
+If fields of a request can express a change, they are in `request` of the cause's details: with these fields, the same
+chat gives what was expected, here and from llama-server.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from ..errors import printable
+from ..wording import counted
 from .causes import Cause
 from .dates import dates_in
 
@@ -23,23 +24,23 @@ AS_TRANSFORMERS, AS_TRANSFORMERS_5 = "transformers", "transformers 5"
 
 
 class Rendering(NamedTuple):
-    """All that makes a prompt of a chat, which is the body of a request."""
+    """All that a prompt depends on; `body` is the body of a request."""
 
     body: Body
-    chat_template: str | None = None  # in place of the file's
+    chat_template: str | None = None  # instead of the file's
     now: datetime | None = None
-    way: str = ""  # one of the two above: by jinja2, as this version of the package transformers runs it
+    way: str = ""  # one of the two above: by jinja2, as that version of transformers runs it
 
 
 class ChatChange(NamedTuple):
-    """What was done, as a cause, and how to do it; `apply` gives its argument back where there is nothing to do."""
+    """What was done, as a cause, and how to do it; `apply` returns its argument if there is nothing to do."""
 
     cause: Cause
     apply: Callable[[Rendering], Rendering]
 
 
 def with_fields(body: Body, fields: Body) -> Body:
-    """A request with other fields, arguments of the template one by one; None takes a field away.
+    """A request with `fields` set; `chat_template_kwargs` are merged, and None removes a field.
 
     >>> with_fields({"tools": [], "chat_template_kwargs": {"a": 1}}, {"tools": None, "chat_template_kwargs": {"b": 2}})
     {'chat_template_kwargs': {'a': 1, 'b': 2}}
@@ -54,7 +55,7 @@ _KWARGS = "chat_template_kwargs"
 
 
 def changes(chat: Rendering, expected: str) -> list[ChatChange]:
-    """What is worth trying with a chat, where its prompt was expected to be, or to have, the text `expected`."""
+    """The changes worth trying if the prompt of a chat was expected to be, or to contain, the text `expected`."""
     return [
         *_of_request(chat.body),
         *_with_tools_of(expected, chat.body),
@@ -74,10 +75,10 @@ def _by_fields(cause: str, change: str, what: str, fields: Body, elsewhere: str)
     given = {name: value for name, value in fields.items() if value is not None}
     written = json.dumps(given)[1:-1]
     if len(written) > _MOST_WRITTEN:
-        written = f'{" and ".join(map(json.dumps, given))}, as "request" of --json has it,'
+        written = f'{" and ".join(map(json.dumps, given))} (see "request" in --json)'
     here = f"put {written} into the request" if given else ""
     here += " and " * bool(given and taken)
-    here += f"take {' and '.join(map(json.dumps, taken))} out of the request" if taken else ""
+    here += f"remove {' and '.join(map(json.dumps, taken))} from the request" if taken else ""
     return ChatChange(
         Cause(
             cause, {"what": what, "change": change, "request": dict(fields)}, f"{elsewhere}; or here, {here}"
@@ -90,14 +91,14 @@ def _of_request(body: Body) -> Iterator[ChatChange]:
     yield _by_fields(
         "generation_prompt",
         "missing",
-        "the generation prompt is missing at the end",
+        "the generation prompt at the end is missing",
         {"add_generation_prompt": False},
         "let the other tool add it (add_generation_prompt=True in transformers)",
     )
     yield _by_fields(
         "generation_prompt",
         "superfluous",
-        "there is a generation prompt at the end, for which this request does not ask",
+        "there is a generation prompt at the end, which this request does not ask for",
         {"add_generation_prompt": True},
         "let the other tool leave it out (add_generation_prompt=False)",
     )
@@ -118,13 +119,13 @@ def _of_request(body: Body) -> Iterator[ChatChange]:
             f"reasoning_effort {effort}",
             f"the reasoning effort is {effort}",
             {"reasoning_effort": effort},
-            "ask the other tool for the effort of this request",
+            "give the other tool the same reasoning effort",
         )
     if "reasoning_effort" in body:
         yield _by_fields(
             "thinking",
             "no reasoning_effort",
-            f"the reasoning effort {printable(str(body['reasoning_effort']))} is not heeded",
+            f"the reasoning effort {printable(str(body['reasoning_effort']))} is ignored",
             {"reasoning_effort": None},
             "let the other tool pass reasoning_effort to the template",
         )
@@ -133,7 +134,7 @@ def _of_request(body: Body) -> Iterator[ChatChange]:
         "not preserved",
         "the reasoning of earlier answers is not preserved, as llama-server does by default",
         {_KWARGS: {"preserve_reasoning": False}},
-        "pass preserve_reasoning, or what the template calls it, to the template",
+        "let the other tool pass preserve_reasoning, or what the template calls it, to the template",
     )
 
 
@@ -142,7 +143,7 @@ _OF_A_TOOL = frozenset(("function", "parameters", "name"))
 
 
 def _with_tools_of(expected: str, body: Body) -> Iterator[ChatChange]:
-    """The tools that are written in an expected prompt as JSON, where the chat has none."""
+    """The tools that an expected prompt has as JSON, if the chat has none."""
     if body.get("tools"):
         return
     found: list[dict[str, Any]] = []
@@ -164,9 +165,9 @@ def _with_tools_of(expected: str, body: Body) -> Iterator[ChatChange]:
         yield _by_fields(
             "tools",
             "superfluous",
-            f"there are tools in the prompt, of which this chat has none: {len(found)}",
+            f"the prompt has {counted(len(found), 'tool')}, and this chat has none",
             {"tools": found},
-            "give the other tool none",
+            "do not give the other tool any tools",
         )
 
 
@@ -208,30 +209,35 @@ def _of_messages(body: Body) -> Iterator[ChatChange]:
         yield _by_messages(
             "trimmed",
             change or "both ends",
-            f"white space {change or 'around'}{' of' * bool(change)} contents is removed".replace("  ", " "),
-            "give the contents to both tools without it",
+            f"white space {f'{change} of' if change else 'around'} contents is removed",
+            "remove it from the contents before giving them to both tools",
             _with_contents(strip),
         )
     yield _by_messages(
         "reasoning",
         "missing",
         "the reasoning of earlier answers is not in the prompt",
-        'give the other tool "reasoning_content" under the name that its template reads; or take it out here',
+        'give the other tool "reasoning_content" under the name that its template reads; or remove it here',
         lambda messages: [_without(message, "reasoning_content") for message in messages],
     )
     yield _by_messages("system", "missing", "the system message is missing", _GIVE_SYSTEM, _without_system)
-    for between, name in (("\n\n", "an empty line"), ("\n", "a line end"), (" ", "a space"), ("", "nothing")):
+    for between, name in (
+        ("\n\n", "an empty line"),
+        ("\n", "a line break"),
+        (" ", "a space"),
+        ("", "nothing"),
+    ):
         yield _by_messages(
             "system",
             f"merged with {name}",
-            f"the system message stands before the first one of the user, with {name} between them",
+            f"the system message is prepended to the first user message, with {name} between them",
             _GIVE_SYSTEM,
             _merging_system(between),
         )
     yield _by_messages(
         "system",
         "of the user",
-        "the system message is one of the user",
+        "the system message is written as a user message",
         _GIVE_SYSTEM,
         lambda messages: [
             {**message, "role": "user"} if message.get("role") in _SYSTEM else message for message in messages
@@ -242,8 +248,8 @@ def _of_messages(body: Body) -> Iterator[ChatChange]:
         yield _by_messages(
             "system",
             f"added: {text}",
-            f"there is a system message, {shown}, which this chat has not",
-            f"let the other tool add none; or put it into the messages here: {json.dumps(_system(text))}",
+            f"there is a system message, {shown}, which is not in this chat",
+            f"let the other tool add none; or add it to the messages here: {json.dumps(_system(text))}",
             _adding_system(text),
         )
     messages = body.get("messages")
@@ -259,7 +265,7 @@ def _of_messages(body: Body) -> Iterator[ChatChange]:
 
 
 def _stretches(messages: Messages) -> Iterator[tuple[int, int]]:
-    """(first, end) of messages that may be missing: single ones, the first of a history, and the last."""
+    """(first, end) of messages that may be missing: single ones, the beginning of the chat, or its end."""
     roles = [message.get("role") if isinstance(message, dict) else None for message in messages]
     begin, count = sum(role in _SYSTEM for role in roles[:1]), len(messages)
     for start in range(begin, count):
@@ -339,7 +345,7 @@ def _dated(moment: datetime) -> ChatChange:
         Cause(
             "date",
             {"what": f"the prompt was made on {day}", "change": "date", "now": moment.isoformat()},
-            f"make both on one day; in Python here, apply_chat_template(..., now=datetime({arguments}))",
+            f"make both on the same day; or here, in Python, apply_chat_template(..., now=datetime({arguments}))",
         ),
         lambda chat: chat._replace(now=moment),
     )
@@ -349,7 +355,7 @@ def _dated(moment: datetime) -> ChatChange:
 
 
 def other_template(name: str, source: str, fix: str) -> ChatChange:
-    """Another template in place of the one that this chat has."""
+    """Another template instead of the one of this chat."""
     return ChatChange(
         Cause("template", {"what": f"the template is {name}", "change": name, "template": source}, fix),
         lambda chat: chat._replace(chat_template=source),
@@ -357,12 +363,12 @@ def other_template(name: str, source: str, fix: str) -> ChatChange:
 
 
 def as_transformers() -> Iterator[ChatChange]:
-    """The same template by plain jinja2; version 5 gives reasoning to it by more than the name that it has."""
-    fix = "make the prompt with `ggufbpe chat`, with apply_chat_template here, or ask llama-server for it"
+    """The same template run by plain jinja2; transformers 5 passes reasoning under several names."""
+    fix = "make the prompt with `ggufbpe chat`, with ggufbpe's apply_chat_template, or with llama-server"
     for way, more in ((AS_TRANSFORMERS, ""), (AS_TRANSFORMERS_5, " from version 5 on")):
         what = (
-            f"the template was run by jinja2 as the package transformers does{more}, without what llama.cpp does "
-            "to messages, tools and prompt"
+            f"the template was run by plain jinja2, as transformers does{more}, without what llama.cpp does to "
+            "messages, tools and prompt"
         )
         yield ChatChange(Cause("plain_jinja", {"what": what, "change": way}, fix), _by(way))
 

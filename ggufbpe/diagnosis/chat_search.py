@@ -1,9 +1,9 @@
-"""The search among changes of a chat: which of them together give a prompt that fits what was expected.
+"""The search among changes of a chat: which of them together give the expected prompt.
 
     chat_changes.py, a question -> [this file] -> causes and prompts -> chats.py
 
-Changes that replace all of the rendering (another template, plain jinja2) are bases; of each base those other changes
-are combined that change its prompt. Sets are tried by size, and all of the smallest size are given.
+Changes that replace the whole rendering (another template, plain jinja2) are bases; to each base, the other changes
+that affect its prompt are combined. Sets are tried by size, and all of the smallest size that fits are given.
 """
 
 from __future__ import annotations
@@ -31,18 +31,21 @@ from .plain_jinja import with_all_names_of_reasoning
 MOST_CHANGES = 3
 SECONDS = 10.0  # for one chat
 _MOST_SETS = 2000  # of one size under one base
-_MOST_COMBINED = 60  # changes of which sets are made
+_MOST_COMBINED = 60  # changes that are combined
 _BASES = ("_own_bases", "_known", "_transformers")
-_MOST_RENDERED, _MOST_KNOWN = 12, 3  # of llama.cpp's templates, by their markers and by their prompts
-_LEAST_GAIN = 0.5  # of what disagrees, the share that a change must mend to be a partial explanation
+_MOST_RENDERED, _MOST_KNOWN = (
+    12,
+    3,
+)  # of llama.cpp's templates: those with fitting markers, then with close prompts
+_LEAST_GAIN = 0.5  # the share of what disagrees that a change must resolve to be a partial explanation
 
 Causes = tuple[Cause, ...]
 Fits = Callable[[bytes, int], list[Causes]]
-"""What else explains the rest where a prompt fits: of a prompt after so many changes, all such sets of causes."""
+"""The sets of causes that explain the rest, for a prompt after that many changes; none if nothing does."""
 
 
 class Outcome(NamedTuple):
-    """A way to a prompt, the causes that led there, and the prompt; None where the chat is refused."""
+    """A rendering, the causes that led to it, and its prompt; None if the chat is refused."""
 
     chat: Rendering
     causes: Causes
@@ -59,11 +62,11 @@ class ChatSearch:
         expected: str,
         templates: Sequence[ChatChange] = (),
     ) -> None:
-        """`expected` is what the expected prompt is, or has in it; `templates` are changes to further ones."""
+        """`expected` is the expected prompt or a part of it; `templates` are changes to further templates."""
         self._tokenizer, self._expected = tokenizer, expected
         self._others = Chats(
             tokenizer
-        )  # for llama.cpp's templates: the tokenizer's own keeps only a few prepared
+        )  # for llama.cpp's templates: `tokenizer.chats` keeps only a few prepared
         self._sources: set[str] = set()  # of these
         self._end = time.monotonic() + SECONDS
         self._changes = changing.changes(chat, expected)
@@ -73,7 +76,7 @@ class ChatSearch:
 
     @property
     def refusal(self) -> str:
-        """Why the chat is refused as it is; "" where it is not."""
+        """Why the chat is refused as it is; "" if it is not."""
         try:
             self._tokenizer.chats.prompt(self.own.chat.body, self.own.chat.chat_template, self.own.chat.now)
         except ChatError as error:
@@ -81,19 +84,19 @@ class ChatSearch:
         return ""
 
     def _bases_of(self, changes: Sequence[ChatChange]) -> list[Outcome]:
-        """What changes of all of the rendering make of the chat, where it is another prompt."""
+        """The outcomes of changes of the whole rendering that make another prompt."""
         made = self._rendered([(change.apply(self.own.chat), (change.cause,)) for change in changes])
         return _with_effect(self.own, made)
 
     # ---- sets of changes ------------------------------------------------------------------------
 
     def found(self, fits: Fits) -> list[tuple[Causes, bytes]]:
-        """The smallest sets of causes that lead to a prompt which fits, with the prompt."""
+        """The smallest sets of causes that lead to a fitting prompt, with the prompt."""
         found: dict[str, tuple[Causes, bytes]] = {}
         fewest = MOST_CHANGES
         for size, kind in product(range(MOST_CHANGES + 1), _BASES):
             if size > fewest or (kind != _BASES[0] and found and size == fewest):
-                break  # the others take long, so they are asked if nothing else explains as much
+                break  # the other bases take long, so they are only tried if nothing else explains as much
             for each in self._of_size(size, getattr(self, kind) if size or kind == _BASES[0] else ()):
                 for more in fits(each.prompt, size) if each.prompt is not None else ():
                     causes = tuple(sorted((*each.causes, *more), key=_place))
@@ -104,9 +107,9 @@ class ChatSearch:
 
     @cached_property
     def _known(self) -> list[Outcome]:
-        """What those of llama.cpp's templates make of the chat that have markers of the expected prompt.
+        """The outcomes of llama.cpp's templates that have markers of the expected prompt, if our prompt lacks some.
 
-        Only where the chat's own prompt lacks some, and only the nearest.
+        Only the nearest prompts.
         """
         own = (self.own.prompt or b"").decode("utf-8", "replace")
         markers = marker_texts(self._expected) - marker_texts(own)
@@ -128,10 +131,10 @@ class ChatSearch:
 
     def _of_known(self, template: KnownTemplate, *others: KnownTemplate) -> ChatChange:
         """One of llama.cpp's templates; `others` make the same prompt."""
-        fix = "let the other tool take the template that is taken here"
+        fix = "let the other tool use the template that is used here"
         if self.own.chat.chat_template is None and "tool_use" not in self._tokenizer.chat_templates:
             command = set_template(self._tokenizer.vocabulary, template.name)
-            fix = f"{fix}; or make that one the model's: {command}"
+            fix = f"{fix}; or set the model's template to that one: {command}"
         name = f"llama.cpp's {template.name}"
         if others:
             names = ", ".join(other.name for other in others)
@@ -140,11 +143,11 @@ class ChatSearch:
 
     @cached_property
     def _transformers(self) -> list[Outcome]:
-        """What plain jinja2 makes of the chat, if it is another prompt."""
+        """The outcomes of plain jinja2 that are another prompt."""
         return self._bases_of(list(changing.as_transformers()))
 
     def _of_size(self, size: int, bases: Sequence[Outcome]) -> Iterator[Outcome]:
-        """What `size` changes make of the chat."""
+        """The outcomes of `size` changes."""
         for base in bases:
             more = size - len(base.causes)
             if more == 0:
@@ -153,7 +156,7 @@ class ChatSearch:
                 yield from self._changed(base, more)
 
     def _changed(self, base: Outcome, more: int) -> Iterator[Outcome]:
-        """What `more` changes make of a base; of those of one cause only one."""
+        """The outcomes of `more` changes of a base, at most one for each cause."""
         key = repr([(cause.id, cause.detail["change"]) for cause in base.causes])
         if key not in self._effective:
             singles = self._rendered([self._applied(base, (change,)) for change in self._changes])
@@ -170,7 +173,7 @@ class ChatSearch:
                 return
         sets = []
         effective = self._effective[key]
-        if more > 1 and len(effective) > _MOST_COMBINED:  # a long history has many messages to be missing
+        if more > 1 and len(effective) > _MOST_COMBINED:  # in a long chat, many messages may be missing
             effective = [change for change in effective if change.cause.id != "messages"]
         for chosen in combinations(effective, more):
             if len({change.cause.id for change in chosen}) == more:
@@ -181,14 +184,13 @@ class ChatSearch:
 
     def _applied(self, base: Outcome, chosen: Sequence[ChatChange]) -> tuple[Rendering, Causes]:
         chat = base.chat
-        for change in sorted(
-            chosen, key=lambda change: change.cause.id != "messages"
-        ):  # which counts messages
+        # changes of "messages" come first, as they count messages from the beginning of the chat
+        for change in sorted(chosen, key=lambda change: change.cause.id != "messages"):
             chat = change.apply(chat)
         return chat, (*base.causes, *(change.cause for change in chosen))
 
     def nearest(self, expected: bytes) -> Outcome:
-        """What comes nearest to an expected prompt, change by change, where each mends a good part."""
+        """The nearest to an expected prompt, change by change, as long as each resolves a good part."""
         words = _words(expected)
         best, share = self.own, self._share(self.own, words)
         for size in range(1, MOST_CHANGES + 1):
@@ -217,18 +219,18 @@ class ChatSearch:
         for name, source in named.items():
             shown = f"the file's {name}" if name else "the file's own"
             way = f"with chat_template={name!r}" if name else "without chat_template (--chat-template-file)"
-            fix = f"let the other tool take the template that is taken here; or here, in Python {way}"
+            fix = f"let the other tool use the template that is used here; or here, in Python, {way}"
             yield changing.other_template(shown, source, fix)
         fix = (
-            "let the other tool take the template that is taken here; or here, in Python with "
-            'chat_template="chatml"; of llama-server, it is --chat-template chatml'
+            "let the other tool use the template that is used here; or here, in Python, with "
+            'chat_template="chatml"; llama-server has --chat-template chatml'
         )
         yield changing.other_template("ChatML", CHATML, fix)
 
     # ---- rendering ------------------------------------------------------------------------------
 
     def _rendered(self, asked: Sequence[tuple[Rendering, Causes]]) -> list[Outcome]:
-        """The prompts of many ways at once, as those of transformers come from a child process."""
+        """The prompts of many renderings at once, since those of transformers come from a child process."""
         elsewhere = [chat for chat, _ in asked if chat.way]
         of_transformers = iter(self._by_transformers(elsewhere))
         out = []
@@ -248,7 +250,7 @@ class ChatSearch:
             return None
 
     def _by_transformers(self, chats: Sequence[Rendering]) -> list[bytes | None]:
-        """The prompts of transformers; those of one template and time by one child."""
+        """The prompts of transformers, one child process for each template and time."""
         found: dict[int, bytes | None] = {}
         groups: dict[tuple[str, object], list[int]] = {}
         for number, chat in enumerate(chats):
@@ -270,7 +272,7 @@ class ChatSearch:
         return (named.get("tool_use") if chat.body.get("tools") else None) or named.get("", "")
 
     def _names(self, chat: Rendering) -> dict[str, object]:
-        """What transformers gives a template."""
+        """The variables that transformers passes to a template."""
         body, messages = chat.body, chat.body.get("messages")
         if chat.way == AS_TRANSFORMERS_5 and isinstance(messages, list):
             messages = list(map(with_all_names_of_reasoning, messages))
@@ -294,7 +296,7 @@ class ChatSearch:
 
 
 def _with_effect(base: Outcome, made: Sequence[Outcome]) -> list[Outcome]:
-    """Those with another prompt than the base; of several by one cause with the same prompt the first."""
+    """Those whose prompt is not the base's; of several by one cause with the same prompt, the first."""
     seen = {("", base.prompt)}
     out = []
     for each in made:
@@ -313,5 +315,5 @@ _WORD = re.compile(rb"\w+|\s+|[^\w\s]")
 
 
 def _words(text: bytes) -> list[int]:
-    """A text as a row of numbers, one for each word, by which texts are compared faster than by bytes."""
+    """A text as a sequence of hashes of words, which are compared faster than bytes."""
     return [hash(word) for word in _WORD.findall(text)]

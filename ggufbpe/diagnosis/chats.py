@@ -3,8 +3,8 @@
     tokenizer, chat, expected -> [this file] -> Diagnosis -> diagnose.py, verification/chats.py
                                    |-> chat_search.py (which changes of the chat), diagnose.search (which of the ids)
 
-An expected prompt is compared as text. Of expected ids the text that they stand for leads to prompts that can have
-given them; what then differs in the ids themselves, such as BOS twice, is what `diagnose` finds of any text.
+An expected prompt is compared as text. Expected ids are decoded, and that text leads to the prompts that may have given
+them; what then differs in the ids themselves, such as BOS twice, is found as for any text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Ends(NamedTuple):
     adds_eos: bool
 
     def stripped(self, text: bytes) -> tuple[bytes, int, int]:
-        """A text without BOS before and EOS after it, and how many of each there were, two at most."""
+        """A text without BOS before and EOS after it, and how many of each were removed, at most two."""
         counts = [0, 0]
         while self.bos and counts[0] < 2 and text.startswith(self.bos):
             text, counts[0] = text[len(self.bos) :], counts[0] + 1
@@ -44,7 +44,7 @@ class _Ends(NamedTuple):
         return text, counts[0], counts[1]
 
     def as_server(self, prompt: bytes) -> bytes:
-        """A prompt without what the tokenizer adds again, as llama-server takes it off."""
+        """A prompt without the BOS and EOS that the tokenizer adds again, which llama-server removes."""
         prompt = prompt.removeprefix(self.bos) if self.adds_bos else prompt
         return prompt.removesuffix(self.eos) if self.adds_eos else prompt
 
@@ -63,7 +63,7 @@ def _ends_of(tokenizer: Tokenizer) -> _Ends:
 def diagnose_prompt(
     tokenizer: Tokenizer, chat: Rendering, expected: bytes, templates: Sequence[ChatChange] = ()
 ) -> Diagnosis:
-    """Why a prompt is not that of a chat. `templates` are changes to others, which are tried, too."""
+    """Why a prompt is not that of a chat. `templates` are changes to further templates to try."""
     searching = ChatSearch(tokenizer, chat, expected.decode("utf-8", "replace"), templates)
     if searching.own.prompt == expected:
         return Diagnosis(True, ())
@@ -92,12 +92,12 @@ _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalnum())
 
 
 def _letters(text: bytes) -> bytes:
-    """The letters and digits of a text, which most changes of texts keep, in lower case."""
+    """The letters and digits of a text in lower case, which most changes of texts keep."""
     return text.translate(None, _NO_LETTERS).lower()
 
 
 def _whole(searching: ChatSearch, ends: _Ends, found: list[tuple[Causes, bytes]]) -> tuple[Explanation, ...]:
-    """Explanations of all; what plain jinja2 did in another way is said, too."""
+    """Explanations of the whole prompt; those with plain jinja2 also say where prompts first differ."""
     own = searching.own.prompt
     ours = None if own is None else ends.stripped(own)[0]
 
@@ -111,7 +111,7 @@ def _whole(searching: ChatSearch, ends: _Ends, found: list[tuple[Causes, bytes]]
 
 
 def _nearest(searching: ChatSearch, expected: bytes) -> Explanation:
-    """A partial explanation: the changes that lead nearest, and where the prompts then part."""
+    """A partial explanation: the changes that lead nearest, and where the prompts then differ."""
     nearest = searching.nearest(expected)
     if nearest.prompt is None:
         return Explanation((chat_causes.refused(searching.refusal),), 0.0)
@@ -148,12 +148,12 @@ def diagnose_chat_ids(
 
 
 def _is_of_ids(causes: Causes) -> bool:
-    """Whether causes say more than that the text is another one."""
+    """Whether the causes are more than a different text."""
     return all(cause.id != "text_differs" for cause in causes)
 
 
 class _FittingIds:
-    """Which prompts can have given ids, and what else it takes."""
+    """Which prompts may have given some ids, and which further causes that takes."""
 
     def __init__(self, tokenizer: Tokenizer, ids: list[int], search_ids: SearchIds) -> None:
         self._tokenizer, self._ids, self._search_ids = tokenizer, ids, search_ids
@@ -162,7 +162,7 @@ class _FittingIds:
         self.text = self._text_of(ids)
 
     def _text_of(self, ids: Sequence[int]) -> bytes:
-        """What ids of this vocabulary stand for, without BOS and EOS around it."""
+        """What ids of this vocabulary decode to, without BOS and EOS around it."""
         known = [token for token in ids if 0 <= token < self._tokenizer.vocab_size]
         if self._lossless:
             text = b"".join(map(self._tokenizer.token_to_piece, known))
@@ -185,7 +185,7 @@ class _FittingIds:
         ]
 
     def _keys(self, prompt: bytes) -> set[bytes]:
-        """What ids of a prompt may stand for."""
+        """What ids of a prompt may decode to."""
         if self._lossless:
             return {self._ends.stripped(prompt)[0]}
         encode = self._tokenizer.encode

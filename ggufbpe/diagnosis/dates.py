@@ -1,6 +1,6 @@
-"""Dates that are written in a text, as templates write that of today.
+"""Dates in a text, in the formats in which templates write today's date.
 
-chat_changes.py -> [this file] -> moments that are worth rendering a template at
+chat_changes.py -> [this file] -> times to render a template at
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_DATES = 4
 
 
 def dates_in(text: str) -> list[datetime]:
-    """The first dates that are written in a text, in the order in which they stand there.
+    """The first few dates in a text, in order.
 
     >>> dates_in("Knowledge: December 2023. Today: 26 Jul 2024")
     [datetime.datetime(2024, 7, 26, 0, 0)]

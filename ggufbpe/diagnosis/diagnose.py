@@ -2,23 +2,23 @@
 
     tokenizer, text, ids -> [this file] -> what together makes the model give these ids
 
-The ids are the sum of a text, an encoding (pre-tokenizer, merges, flags, types of tokens) and what is done
-around it (BOS, EOS, a limit, other numbers for the tokens). Three things make the search short:
+Ids depend on a text, an encoding (pre-tokenizer, merges, flags, types of tokens) and what is done around it (BOS, EOS,
+a limit, renumbered tokens). Three things make the search short:
 
-- What is around is not searched but read off the ids: they are taken apart in each way that makes sense, as
-  `Target`s, and the core is compared with what an encoding gives for the text alone.
-- The ids tell which text they stand for, whoever made them. A change of the text that does not lead to that
-  text is never encoded; mostly all are, or none but one.
-- An encoding is asked for ids only as far as they agree, and all encodings share their caches of words.
+- What is around the text is not searched but read off the ids: they are split in each plausible way, as `Target`s,
+  and the core is compared with what an encoding gives for the text alone.
+- The ids can be decoded, whoever made them. A change of the text that does not lead to the decoded text is never
+  encoded; that rules out nearly all of them, or none.
+- Ids are encoded only as far as they agree, and all encodings share their word caches.
 
-Sets of changes are tried by size: none, one, two; all of the smallest size at which there is an answer are
-listed. An answer is encoded once more, whole, before it is given. Where there is none, the text that the ids
-stand for is tried, then single changes are measured by how far they lead.
+Sets of changes are tried by size: none, one, two; all of the smallest size that give the ids are listed. Each is
+encoded in full once more before it is reported. If there is none, the decoded text is tried, and then single changes
+are ranked by how far their ids agree.
 
-Where the tokens of the vocabulary speak against its pre-tokenizer (families.py), that is the first cause to consider:
-an explanation with the one that they point to is the answer if it needs no more other causes than those without.
+If the tokens of the vocabulary do not fit its pre-tokenizer (families.py), that is the first cause to consider: an
+explanation with the one that they point to wins if it needs no more other causes than those without.
 
-But: not which ids are right, only that they differ from the model's, and why.
+But: it does not say which ids are right, only how they differ from the model's, and why.
 """
 
 from __future__ import annotations
@@ -51,16 +51,15 @@ def diagnose(
     chat_template: str | None = None,
     now: datetime | None = None,
 ) -> Diagnosis:
-    """Why `ids` from elsewhere are not those that a model gives for a text: the best explanation first.
+    """Find out why `ids` from elsewhere are not those of a model for a text: the best explanation first.
 
-    Of a `chat` in place of a text, its messages or the body of a request, either the ids or the prompt may be given,
+    Instead of a text, a `chat` may be given (messages or the body of a request), and then either the ids or the
     `expected_prompt`; `chat_template` and `now` are those of `Tokenizer.apply_chat_template`.
 
     `model` is a `Tokenizer` or the path of a file, and so are `others`, models that the ids may come from; `text` is
     a `str`, bytes, or the `pathlib.Path` of a file. `add_special` and `parse_special` are as in `Tokenizer.encode`,
-    for the ids that the model gives. Where it adds EOS and no BOS, ids as the command llama-tokenize prints them are
-    its own, too; `added_as` says so. `TypeError` for ids that are no integers, `GGUFError` for a model that cannot be
-    used.
+    for the model's ids. If the model adds EOS but not BOS, ids as the command llama-tokenize prints them also count as
+    its own; `added_as` says so. `TypeError` for ids that are not integers, `GGUFError` for a model that cannot be used.
 
     >>> from ggufbpe import Tokenizer                                          # doctest: +SKIP
     >>> tok = Tokenizer.from_gguf("model.gguf")                                # doctest: +SKIP
@@ -69,7 +68,7 @@ def diagnose(
     """
     if chat is not None:
         if text is not None or (ids is None) == (expected_prompt is None):
-            raise ValueError("a chat has no text beside it, and either ids or expected_prompt")
+            raise ValueError("with a chat, give either ids or expected_prompt, and no text")
         from .chat_changes import Rendering
         from .chats import diagnose_chat_ids, diagnose_prompt
 
@@ -101,7 +100,7 @@ def _diagnose_text(
         tokenizer, data, given, add_special=add_special, parse_special=parse_special, others=models
     )
     if meaning == AS_COMMAND and any(cause.id in ("bos", "eos", "sep") for cause in found[0].causes):
-        # a wrong guess
+        # so that guess was wrong
         meaning = AS_LIBRARY
         found = search(tokenizer, data, given, parse_special=parse_special, others=models)
     return Diagnosis(False, tuple(Explanation(item.causes, item.explains) for item in found), meaning)
@@ -116,7 +115,7 @@ def search(
     parse_special: bool = True,
     others: Sequence[Tokenizer] = (),
 ) -> list[Answer]:
-    """The same, with the variants that give the ids. The ids must not be the tokenizer's own."""
+    """The explanations with the variants that give the ids, which must not be the tokenizer's own."""
     vocabulary = tokenizer.vocabulary
     flags = add_special, parse_special
     same = [other for other in others if other.vocabulary.tokens == vocabulary.tokens]
@@ -135,7 +134,7 @@ def search(
 
 
 def _best(searches: list[Nearest]) -> list[Answer]:
-    """What explains all ids with the fewest causes, by any of the models; else what the first finds."""
+    """What explains all ids with the fewest causes, with any of the models; otherwise what the first one finds."""
     first, *others = searches
     whole = first.whole() + [answer for other in others for answer in other.whole(most_changes=1)]
     if mended := first.mended(whole):

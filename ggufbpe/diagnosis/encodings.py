@@ -1,8 +1,8 @@
-"""Changes of what turns a text into ids: pre-tokenizer, merges, flags, types of tokens.
+"""Changes of the encoding: pre-tokenizer, merges, flags, types of tokens.
 
-    a model -> [this file] -> the same with one thing changed -> diagnose.py
+    a model -> [this file] -> the model with one thing changed -> diagnose.py
 
-A change is a function from an encoding to one with the change and its cause.
+A change is a function from an encoding to a changed one, which has the cause added.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .causes import Cause
 
 
 class Encoding(NamedTuple):
-    """What turns a text into ids."""
+    """All that turns a text into ids."""
 
     vocabulary: Vocabulary
     parse_special: bool
-    way: str = ""  # how words become ids, where that is not the model's own way (variants.py)
+    way: str = ""  # how words become ids, if not in the model's own way (variants.py)
     causes: tuple[Cause, ...] = ()
 
     def with_cause(self, cause: Cause, **fields: object) -> Encoding:
@@ -33,13 +33,13 @@ EncodingChange = Callable[[Encoding], Encoding]
 
 
 def with_parse_special(encoding: Encoding) -> Encoding:
-    """With special tokens parsed where they were not, or not where they were."""
+    """With parsing of special tokens switched on or off."""
     parsed = not encoding.parse_special
     return encoding.with_cause(causes.parse_special(parsed), parse_special=parsed)
 
 
 def with_ignore_merges(encoding: Encoding) -> Encoding:
-    """With whole words taken as tokens where they were not, or not where they were."""
+    """With ignore_merges switched on or off."""
     entry = encoding.vocabulary.pre_tokenizer
     vocabulary = encoding.vocabulary._replace(
         pre_tokenizer=entry._replace(ignore_merges=not entry.ignore_merges)
@@ -77,7 +77,7 @@ def with_types(vocabulary: Vocabulary, types: dict[int, int]) -> EncodingChange:
 
 
 def with_pre(names: list[str], masks: bool) -> EncodingChange:
-    """A change to pre-tokenizers that act alike. The cause is written once it is known which of them give the ids."""
+    """A change to pre-tokenizers that give the same ids. The cause is worded once it is known which ones fit."""
     entry = PRE_TOKENIZERS[names[0]]
     cause = Cause("pre_type", {"names": names}, "")
 
@@ -95,7 +95,7 @@ def with_pre(names: list[str], masks: bool) -> EncodingChange:
 
 
 def acts(entry: PreTokenizer) -> tuple[object, ...]:
-    """All of an entry that ids depend on."""
+    """Everything in an entry that ids depend on."""
     flags = (
         entry.byte_encode,
         entry.escape_whitespaces,

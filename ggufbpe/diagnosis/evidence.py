@@ -1,4 +1,4 @@
-"""What ids and texts tell without encoding: how the ids can be taken apart, and where texts differ.
+"""What ids and texts show without encoding: shifted ids, and where texts differ.
 
     ids, texts -> [this file] -> what is worth trying -> diagnose.py
 
@@ -26,12 +26,12 @@ _SHIFTED = 0.3  # from this share of the ids on, a shift is worth trying
 
 
 class Target(NamedTuple):
-    """The given ids, taken apart: `head` and `tail` are around a text whose ids are `core`."""
+    """The given ids in parts: `head` and `tail` are around a text whose ids are `core`."""
 
     head: tuple[int, ...]
     core: list[int]
     tail: tuple[int, ...]
-    text: bytes | None  # what the core decodes to; None where that is not certain
+    text: bytes | None  # what the core decodes to; None if that is uncertain
     shift: tuple[int, int] = (0, 0)
     causes: tuple[Cause, ...] = ()
 
@@ -81,7 +81,7 @@ def shifts(ours: list[int], theirs: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def text_difference(text: bytes, ours: bytes, theirs: bytes) -> dict[str, object]:
-    """Where and how the text of the ids differs; `ours` is `text` as ids give it back."""
+    """Where and how the decoded text differs; `ours` is `text` encoded and decoded."""
     start = _character(ours, first_difference(ours, theirs))
     start = min(start, _character(theirs, start))
     end = first_difference(ours[start:][::-1], theirs[start:][::-1])
@@ -91,7 +91,7 @@ def text_difference(text: bytes, ours: bytes, theirs: bytes) -> dict[str, object
         (not theirs, "nothing is left"),
         (bool(ours) and ours in theirs and theirs.startswith(ours), "more text at the end"),
         (bool(ours) and theirs.endswith(ours), "more text at the beginning"),
-        (bool(ours) and ours in theirs, "more text around"),
+        (bool(ours) and ours in theirs, "more text around it"),
         (ours.startswith(theirs), "the end is missing"),
         (ours.endswith(theirs), "the beginning is missing"),
         (theirs in ours, "only a part of the text"),
@@ -116,19 +116,19 @@ def text_difference(text: bytes, ours: bytes, theirs: bytes) -> dict[str, object
 
 
 def _character(data: bytes, position: int) -> int:
-    """Where the character at `position` begins."""
+    """The beginning of the character at `position`."""
     while 0 < position < len(data) and data[position] & 0xC0 == 0x80:
         position -= 1
     return position
 
 
 def shown(data: bytes) -> str:
-    """Bytes as text, for people."""
+    """Bytes as readable text."""
     return data.decode("utf-8", "backslashreplace")
 
 
 def are_alike(ours: bytes, theirs: bytes) -> bool:
-    """Whether two texts have much in common, by trigrams; a short or empty one has with any."""
+    """Whether two texts have many trigrams in common; short texts count as alike."""
     if min(len(ours), len(theirs)) < 3 or ours in theirs or theirs in ours:
         return True
     one, two = (Counter(zip(text, text[1:], text[2:])) for text in (ours[:_COMPARED], theirs[:_COMPARED]))

@@ -1,4 +1,4 @@
-"""What stands before and after the ids of a text, BOS, EOS or SEP, where it differs from what the model adds.
+"""BOS, EOS or SEP around the ids of a text, if they differ from what the model adds.
 
 search.py -> [this file] -> the cause, and how to fix it
 """
@@ -18,7 +18,7 @@ _K = TokenizerKey
 def framing(
     vocabulary: Vocabulary, name: str, ours: tuple[int, ...], theirs: tuple[int, ...]
 ) -> Iterator[Cause]:
-    """The cause for `ours` at one end of the model's ids and `theirs` at that end of the given ones, if they differ.
+    """The cause if `ours`, at one end of the model's ids, is not `theirs`, at that end of the given ones.
 
     `name` is "bos" or "eos".
     """
@@ -30,42 +30,42 @@ def framing(
     key = {"bos": _K.BOS_ID, "eos": _K.EOS_ID, "sep": _K.SEP_ID}[added]
     add = f"let the other tool add {upper}"
     if not _heeds(vocabulary, name):
-        add += f", which llama.cpp adds to every text of this model, whatever {flag} says"
+        add += f", which llama.cpp always adds for this model, whatever {flag} says"
     elif name == "bos" and vocabulary.pre_tokenizer.always_add_bos:
         add += f", which llama.cpp adds under this pre-tokenizer whatever {flag} says"
     else:
-        add += f", or make the model add none: {set_keys(vocabulary, {flag: 'false'})}"
-    remove = f"let the other tool add no {upper}"
+        add += f", or stop the model from adding it: {set_keys(vocabulary, {flag: 'false'})}"
+    remove = f"stop the other tool from adding {upper}"
     if not theirs:
-        problem, what, fix = "missing", f"the model adds {upper}, and the given ids have none", add
+        problem, what, fix = "missing", f"the model adds {upper}, but the given ids have none", add
         if name == "bos":
             fix += "; for one call, --no-bos"
     elif len(theirs) > 1:
-        problem, what = "twice", f"{upper} stands there {len(theirs)} times"
-        fix = f"{remove}: the text or its chat template has one already"
+        problem, what = "twice", f"{upper} is there {len(theirs)} times"
+        fix = f"{remove}: the text or its chat template already has one"
     elif theirs[0] != special:
         problem, what = "other", f"the given ids have {_token(vocabulary, theirs[0])} as {upper}"
-        what += f", the model has {_token(vocabulary, ours[0])}" if ours else ", the model adds none"
+        what += f", the model adds {_token(vocabulary, ours[0])}" if ours else ", the model adds none"
         fix = f"if that is right: {set_keys(vocabulary, {key: theirs[0]})}"
         if not ours and not _heeds(vocabulary, name):
-            fix = f"{remove}: llama.cpp adds none for this model"
+            fix = f"{remove}: llama.cpp never adds one for this model"
         elif not ours:
             fix = (
                 f"{remove}, or make the model add it: {set_keys(vocabulary, {key: theirs[0], flag: 'true'})}"
             )
     else:
-        problem, what = "added", f"the given ids have {upper}, and the model adds none"
+        problem, what = "added", f"the given ids have {upper}, but the model adds none"
         fix = f"{remove}, or make the model add it: {set_keys(vocabulary, {flag: 'true'})}"
         if not _heeds(vocabulary, name) and not _adds(vocabulary, name):
-            fix = f"{remove}: llama.cpp adds none for this model, whatever {flag} says"
+            fix = f"{remove}: llama.cpp never adds one for this model, whatever {flag} says"
         elif _adds(vocabulary, name):
-            fix = f"{remove}, or add special tokens here, too (leave out --no-bos)"
+            fix = f"{remove}, or add special tokens here as well (leave out --no-bos)"
     detail: dict[str, object] = {"what": what, "problem": problem}
     yield Cause(added, {**detail, "ours": list(ours), "theirs": list(theirs)}, fix)
 
 
 def name_of_added(vocabulary: Vocabulary, name: str) -> str:
-    """What the model calls the token that it adds at the beginning, "bos", or at the end, "eos": in some, "sep"."""
+    """The name of the token that the model adds at the beginning ("bos") or the end ("eos", in some models "sep")."""
     found = vocabulary.tokenizer_model.added_names(True, True)[name != "bos"]
     return found[0] if found else name
 
@@ -76,7 +76,7 @@ def _adds(vocabulary: Vocabulary, name: str) -> bool:
 
 
 def _heeds(vocabulary: Vocabulary, name: str) -> bool:
-    """Whether that depends on what the file says."""
+    """Whether that depends on the flags in the file."""
     model, at = vocabulary.tokenizer_model, name != "bos"
     return bool(model.added_names(True, True)[at]) != bool(model.added_names(False, False)[at])
 

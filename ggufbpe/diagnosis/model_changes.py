@@ -25,26 +25,26 @@ from .variants import BYTES_FOR_UNKNOWN, EACH_UNKNOWN, READ_AS_REFERENCE, SPACE_
 
 _K = TokenizerKey
 
-# Of a field of `Vocabulary`: the cause's id, the key, and what is said of it set and not set.
+# By field of `Vocabulary`: the id of the cause, the key, and the words for the flag set and not set.
 _FLAGS = {
     "add_space_prefix": (
         *("space_prefix", _K.ADD_PREFIX),
-        *("a space is put before the text", "none is put before the text"),
+        *("a space is put before the text", "no space is put before the text"),
     ),
     "remove_extra_whitespaces": (
         *("extra_whitespace", _K.REMOVE_EXTRA_WS),
-        *("of several spaces one is left, and none at the ends", "all spaces are kept"),
+        *("extra spaces are removed", "all spaces are kept"),
     ),
     "lowercase": (
         *("lower_case", _K.NORMALIZER_LOWERCASE),
-        *("letters are made lower case", "letters keep their case"),
+        *("letters are lowercased", "letters keep their case"),
     ),
     "strip_accents": (
         *("accents", _K.NORMALIZER_STRIP_ACCENTS),
-        *("accents are taken away", "accents are kept"),
+        *("accents are stripped", "accents are kept"),
     ),
 }
-_SET_TOGETHER = ("lowercase", "strip_accents")  # the second follows the first where no key says otherwise
+_SET_TOGETHER = ("lowercase", "strip_accents")  # the second follows the first unless a key says otherwise
 
 RARE = frozenset(("charsmap", "scores", "byte_fallback", "escape_whitespaces"))  # not two of them at once
 
@@ -58,7 +58,7 @@ def model_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Iterat
         cause = Cause(
             "charsmap",
             {"what": "the text is not normalized by the model's charsmap", "change": "none"},
-            "switch the normalizer of the other tool on; if that is right: "
+            "switch on the normalizer of the other tool; if the given ids are right: "
             + set_keys(vocabulary, remove=(_K.PRECOMPILED_CHARSMAP,)),
         )
         yield "charsmap", _with(cause, charsmap=b"")
@@ -76,8 +76,8 @@ def _flag_changes(vocabulary: Vocabulary) -> Iterator[Change]:
         if not together:
             yield one, _flipped(vocabulary, (one,))
     if vocabulary.add_space_prefix and "add_space_prefix" in flags:
-        what = "a space is put before the text and not after special tokens, as some tools do (legacy=false)"
-        fix = "llama.cpp puts one there, too, and has no switch for it: set legacy=true in the other tool"
+        what = "a space is put before the text, but not after special tokens, as some tools do (legacy=false)"
+        fix = "set legacy=true in the other tool: llama.cpp puts a space there as well, and has no switch for it"
         once = Cause("space_prefix", {"what": what, "theirs": "once"}, fix)
         bare = vocabulary._replace(add_space_prefix=False)
         yield "add_space_prefix", lambda e: e.with_cause(once, vocabulary=bare, way=SPACE_ONCE)
@@ -99,7 +99,7 @@ def _flipped(vocabulary: Vocabulary, flags: tuple[str, ...]) -> EncodingChange:
     cause = Cause(
         _FLAGS[flags[0]][0],
         {"what": f"in the given ids, {theirs}; in the model, {ours}", "theirs": new},
-        f"if that is right: {set_keys(vocabulary, keys)}",
+        f"if the given ids are right: {set_keys(vocabulary, keys)}",
     )
     return _with(cause, **new)
 
@@ -110,19 +110,19 @@ def _score_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Itera
     size = len(vocabulary.tokens)
     if is_flat(vocabulary.scores):
         if vocabulary.tokenizer_model.algorithm != "scores":
-            return  # those of a best path are no ranks, and cannot be guessed
-        what = "the scores of the model are all the same, and the given ids are those of scores that fall with the id"
+            return  # for a best path, scores are not just ranks, and cannot be guessed
+        what = "the scores of the model are all the same, but the given ids need scores that fall with the id"
         fix = "convert the model again, with the scores of its own tokenizer (tokenizer.model)"
         cause = Cause("scores", {"what": what, "problem": "flat", "theirs": "by id"}, fix)
         by_id = array("f", map(float, range(0, -size, -1)))
         spaces = [token for token, text in enumerate(vocabulary.tokens) if not text.strip(SPACE)]
         yield "scores", _with(cause, scores=by_id)
         last = by_id[:]
-        for token in spaces:  # which sentencepiece was given beside what it learned
+        for token in spaces:  # sentencepiece gives these a low score: they were added to what it learned
             last[token] = float(-2 * size)
         yield "scores", _with(cause, scores=last)
     else:
-        what = "the given ids are those of scores that are all the same"
+        what = "the given ids are those of a model whose scores are all the same"
         fix = "the model file of the other tool has lost its scores: convert it again"
         yield (
             "scores",
@@ -137,29 +137,29 @@ def _score_changes(vocabulary: Vocabulary, others: Sequence[Tokenizer]) -> Itera
 
 
 def is_flat(scores: Sequence[float]) -> bool:
-    """Whether scores tell nothing."""
+    """Whether all scores are the same."""
     return not scores or min(scores) == max(scores)
 
 
 def _byte_changes(vocabulary: Vocabulary) -> Iterator[Change]:
-    """A character without a token: its bytes or the unknown token; and spaces that are looked up as they are."""
-    fix = "switch byte_fallback of the other tool {}; llama.cpp has no switch for it"
+    """Characters without a token as bytes or as the unknown token; and spaces that are not replaced by U+2581."""
+    fix = "switch {} byte_fallback in the other tool; llama.cpp has no switch for it"
     if any(kind & BYTE for kind in vocabulary.attributes):
-        what = "characters without a token are the unknown token, and not the tokens of their bytes"
+        what = "characters without a token become the unknown token, rather than the tokens of their bytes"
         cause = Cause("byte_fallback", {"what": what, "theirs": False}, fix.format("on"))
         yield "byte_fallback", lambda e: e.with_cause(cause, way=UNKNOWN_FOR_BYTES)
         each = cause._replace(detail={**cause.detail, "what": f"{what}, one for each"})
         yield "byte_fallback", lambda e: e.with_cause(each, way=EACH_UNKNOWN)
     if all(token in vocabulary.token_to_id for token in BYTE_TOKENS):
-        what = "characters without a token are the tokens of their bytes, and not the unknown token"
+        what = "characters without a token become the tokens of their bytes, rather than the unknown token"
         on = Cause("byte_fallback", {"what": what, "theirs": True}, fix.format("off"))
         yield "byte_fallback", lambda e: e.with_cause(on, way=BYTES_FOR_UNKNOWN)
     entry = vocabulary.pre_tokenizer
     if entry.escape_whitespaces and not vocabulary.tokenizer_model.has_charsmap:
         cause_of_spaces = Cause(
             "escape_whitespaces",
-            {"what": "spaces are looked up as they are, and not as U+2581", "theirs": False},
-            "let the other tool write spaces as U+2581 before it looks tokens up",
+            {"what": "spaces are not replaced by U+2581", "theirs": False},
+            "let the other tool replace spaces by U+2581 before it looks up tokens",
         )
         unescaped = entry._replace(escape_whitespaces=False)
         yield (
@@ -174,7 +174,7 @@ def _byte_changes(vocabulary: Vocabulary) -> Iterator[Change]:
 
 def _of_other(field: str, vocabulary: Vocabulary, other: Vocabulary) -> EncodingChange:
     """A change to the scores or the charsmap of another vocabulary with the same tokens."""
-    what = f"the given ids are those of the {field} of {other.path}"
+    what = f"the given ids are made with the {field} of {other.path}"
     if field == "charsmap" and not vocabulary.charsmap:
         what += ", and the model has none"
     cause = Cause(
@@ -194,7 +194,7 @@ def _with(cause: Cause, **fields: object) -> EncodingChange:
 
 
 def other_models(vocabulary: Vocabulary) -> Iterator[tuple[Tokenizer, Cause]]:
-    """The same file read as the models that its tokens look like, if not like its own, or no less than like that."""
+    """The file read as the tokenizer models that its tokens look like, rather than or as much as its own."""
     if not os.path.isfile(vocabulary.path):
         return
     try:
@@ -208,7 +208,7 @@ def other_models(vocabulary: Vocabulary) -> Iterator[tuple[Tokenizer, Cause]]:
             found = load(vocabulary.path, {_K.MODEL: name})[0]
         except GGUFError:
             continue
-        why = "its tokens look alike under both" if name in alike else "its tokens look so"
+        why = "its tokens fit both" if name in alike else "its tokens look like it"
         what = f"the model is {name} ({found.tokenizer_model.description}), not {vocabulary.model}: {why}"
         cause = Cause(
             "model",

@@ -1,4 +1,4 @@
-"""Where no changes explain all ids: the text that they stand for, and what comes nearest.
+"""If no changes explain all ids: the text that they decode to, and what comes nearest.
 
 search.py -> [this file] -> answers that explain a part -> diagnose.py
 """
@@ -20,21 +20,21 @@ from .search import Answer, Search
 
 _SAMPLE = 4000  # bytes of a longer text by which partial explanations are chosen
 _PARTIAL = 5  # partial explanations that are listed
-_LEAST_GAIN = 0.1  # of the ids that disagree, the share that a partial explanation must explain
+_LEAST_GAIN = 0.1  # the share of the ids that disagree that a partial explanation must explain
 
 
 class Nearest(Search):
-    """The search with one model, and what can be reported where it finds nothing."""
+    """The search with one model, and what to report if it finds nothing."""
 
     def other_text(self) -> list[Answer]:
-        """The text that the ids stand for, if it gives them."""
+        """The text that the ids decode to, if encoding it gives them."""
         targets = [
             target if self.lossless else target._replace(text=self._decoded(target.core))
             for target in self.targets
             if target.shift == (0, 0)
         ]
         targets.sort(key=lambda target: -len(target.head) - len(target.tail))
-        # Of a text that has nothing to do with the given one, only that it gives the ids is worth saying.
+        # For an unrelated text, it is only worth reporting if it gives the ids without further changes.
         rounds = [[self.base]] if self.says_something_else() else [[self.base], self.encodings]
         for encodings in rounds:
             found: list[Answer] = []
@@ -44,7 +44,7 @@ class Nearest(Search):
                     some = [item for encoding in encodings for item in self._tried(encoding, text, [target])]
                     some = [item for item in some if all(cause.id != "truncated" for cause in item.causes)]
                     fewest = min((len(item.causes) for item in found), default=99)
-                    # an explanation with BOS in the text repeats that with BOS added to it
+                    # BOS as part of the text would repeat the explanation with BOS added to it
                     found += [item for item in some if len(item.causes) < fewest]
             if found:
                 return self._merged(found)
@@ -52,7 +52,7 @@ class Nearest(Search):
 
     @cached_property
     def _own_text(self) -> bytes:
-        """The text as its own ids give it back."""
+        """The text, encoded and decoded."""
         if self.lossless:
             return self.text.key
         parse_special = self.base.parse_special
@@ -61,7 +61,7 @@ class Nearest(Search):
         )
 
     def _decoded(self, ids: list[int]) -> bytes:
-        """What ids of a model that does not keep every text decode to."""
+        """What ids decode to, in a model that does not keep every text."""
         return self.tokenizer.decode_bytes(ids) if all(map(self._is_known, ids)) else b""
 
     def _is_known(self, token: int) -> bool:
@@ -72,14 +72,14 @@ class Nearest(Search):
         return ChangedText(data, data, (causes.text_differs(detail),))
 
     def says_something_else(self) -> bool:
-        """Whether the ids decode to what has nothing to do with the text."""
+        """Whether the ids decode to an unrelated text."""
         text = self.targets[0].text if self.targets else None
         if self.targets and not self.lossless:
             text = self._decoded(self.targets[0].core)
         return text is not None and not are_alike(self._own_text, text)
 
     def partial(self) -> list[Answer]:
-        """What comes nearest, the best first; `unknown` where nothing does."""
+        """What comes nearest, the best first; `unknown` if nothing does."""
         as_it_is = agreeing_share(self.ours, self.ids)
         unknown = Answer((self._unknown(),), as_it_is)
         size = len(self.vocabulary.tokens)
@@ -98,7 +98,7 @@ class Nearest(Search):
         return [*self._nearest(as_it_is), unknown]
 
     def _repeat_as_ours(self) -> bool:
-        """Whether ids repeat about as often as they must in such a text, whatever their numbers."""
+        """Whether the ids repeat about as often as ours do, whatever their numbers."""
         ours, theirs = len(self.ours), len(self.ids)
         again = [count - len(set(ids)) for ids, count in ((self.ours, ours), (self.ids, theirs))]
         return 0.2 * ours <= theirs <= 5 * ours and again[1] * ours * 3 >= again[0] * theirs
@@ -106,11 +106,11 @@ class Nearest(Search):
     def _unknown(self) -> Cause:
         at = first_difference(self.ours, self.ids)
         ours, theirs = self.ours[at : at + 5], self.ids[at : at + 5]
-        what = f"nothing known explains the ids; they part at id {at}: {theirs} in place of {ours}"
+        what = f"no known cause explains the ids; the first difference is at index {at}: {theirs} instead of {ours}"
         return causes.unknown({"what": what, "index": at, "ours": ours, "theirs": theirs})
 
     def _other_merges(self) -> tuple[Cause, ...]:
-        """The causes, if the ids part only within words; of models that merge words by merges."""
+        """The causes if the ids differ only within words; only for models with merges."""
         if not isinstance(self._pipeline.plain_text, BytePairText):
             return ()
         for target in self.targets:
@@ -134,7 +134,7 @@ class Nearest(Search):
         return [shown(self.tokenizer.token_to_piece(token)) for token in ids]
 
     def _differing_words(self, core: list[int]) -> dict[str, tuple[tuple[int, ...], list[tuple[int, ...]]]]:
-        """Word: (our ids, the given ids each time); empty where a given token crosses the end of a word."""
+        """{word: (our ids, the given ids each time)}; empty if a given token crosses the end of a word."""
         lengths = [len(self._unescaped(self.tokenizer.token_to_piece(token))) for token in core]
         index_at = {end: index for index, end in enumerate(accumulate(lengths), 1)}
         found: dict[str, tuple[tuple[int, ...], list[tuple[int, ...]]]] = {}
@@ -162,7 +162,7 @@ class Nearest(Search):
                 yield word, plain_text.word_ids[word]
 
     def _nearest(self, as_it_is: float, least_gain: float = _LEAST_GAIN) -> list[Answer]:
-        """Single changes that bring the ids nearer, by how far they lead."""
+        """Single changes after which more ids agree, the best first."""
         count = first_difference(self.ours, self.ids) + _SAMPLE // 4
         start = self.ids[:count]
         groups: dict[tuple[int, ...], list[Answer]] = {}
@@ -181,7 +181,7 @@ class Nearest(Search):
         return sorted(self._by_family(best), key=lambda item: -item.explains)[:_PARTIAL]
 
     def _candidates(self) -> Iterator[Answer]:
-        """Single changes of everything."""
+        """Single changes of every kind."""
         plain = Target(self._frame(self.vocabulary, "bos"), [], self._frame(self.vocabulary, "eos"), None)
         framed = [target for target in self.targets if target.shift == (0, 0)]
         alike = [target for target in framed if (target.head, target.tail) == (plain.head, plain.tail)]

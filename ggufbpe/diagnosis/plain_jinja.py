@@ -1,9 +1,9 @@
-"""A template as the package transformers runs it: plain jinja2, in a child process that is bounded and then gone.
+"""Runs a template as transformers does: with plain jinja2, in a child process with limits.
 
     chat_search.py -> prompts() -> (pipe) -> [this file, run by its path] -> jinja2
 
-The sandbox of jinja2 keeps a template from files and Python's insides, but not from looping for ever: so a child with
-a limit of time and memory. It needs nothing of ggufbpe.
+jinja2's sandbox keeps a template away from files and Python's internals, but does not stop endless loops; so the child
+has limits of time and memory. It imports nothing of ggufbpe.
 
 Source: utils/chat_template_utils.py of transformers, `_compile_jinja_template` and `render_jinja_template`.
 """
@@ -19,17 +19,17 @@ from contextlib import suppress
 from typing import Any
 
 SECONDS, MEMORY = 5, 1 << 30
-_SAFE = (3, 1, 6)  # the first jinja2 whose sandbox transformers trusts
+_SAFE = (3, 1, 6)  # the first version of jinja2 whose sandbox transformers trusts
 _MOST = 1 << 26  # characters of a prompt
 
 
 def prompts(
     template: str, chats: Sequence[Mapping[str, Any]], now: float | None = None, seconds: int = SECONDS
 ) -> list[str | None]:
-    """The prompt of each chat, given by the names that its template finds; None where there is none.
+    """The prompt of each chat, given as the variables of the template; None if there is none.
 
-    `now` is the second since 1970 for templates that write the date. All are None where the child fails, such as
-    when they take more than `seconds` together.
+    `now` is the time in seconds since 1970, for templates that write the date. All are None if the child fails, for
+    example when they take more than `seconds` together.
     """
     import subprocess
 
@@ -63,7 +63,7 @@ def with_all_names_of_reasoning(message: Any) -> Any:
 
 
 def _limit(seconds: int) -> None:
-    with suppress(ImportError, ValueError, OSError):  # Windows has the parent's limit of time only
+    with suppress(ImportError, ValueError, OSError):  # on Windows, there is only the parent's timeout
         import resource
 
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
@@ -78,7 +78,7 @@ def _environment(now: float | None) -> Any:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Generation(Extension):
-        """The tags around what an assistant said, which change no text."""
+        """The tags around what the assistant said, which do not change the text."""
 
         tags = {"generation"}  # noqa: RUF012 - as jinja2 has it
 
@@ -114,7 +114,7 @@ def _environment(now: float | None) -> Any:
 def _rendered(template: Any, chat: Mapping[str, Any]) -> str | None:
     try:
         text = template.render(**chat)
-    except Exception:  # whatever a template does wrong, it gives no prompt
+    except Exception:  # whatever is wrong with the template, there is no prompt
         return None
     return text if len(text) <= _MOST else None
 

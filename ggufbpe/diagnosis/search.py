@@ -1,4 +1,4 @@
-"""The search: which changes together make a model give the ids.
+"""The search for sets of changes that make a model give the ids.
 
 changes.py -> [this file] -> answers -> diagnose.py
 """
@@ -15,9 +15,7 @@ from ..vocab import Vocabulary
 from . import causes
 from .causes import CAUSES, Cause
 from .changes import MOST_CHANGES, ChangedText, Changes
-from .encodings import (
-    Encoding,
-)
+from .encodings import Encoding
 from .evidence import Target
 from .framing import framing
 from .variants import Variant, encoded
@@ -37,7 +35,7 @@ def order(answer: Answer) -> list[int]:
 
 
 def _place(cause: Cause) -> int:
-    """Types of tokens that do not look special come after scores, which make tokens of plain text, too."""
+    """Types of tokens that do not look special come after scores, which also make tokens of plain text."""
     likely = cause.id != "special_token_types" or any(map(_looks_special, cause.detail["tokens"]))  # type: ignore[call-overload]
     return CAUSES.index(cause.id if likely else "scores") + (not likely)
 
@@ -61,11 +59,11 @@ class Search(Changes):
     """The search with one model."""
 
     def whole(self, most_changes: int = MOST_CHANGES) -> list[Answer]:
-        """What explains all ids with the fewest causes possible: all such answers."""
+        """All answers that explain all ids with the fewest causes."""
         return self._merged(self._searched(self.base, most_changes))
 
     def _searched(self, base: Encoding, most_changes: int) -> list[Answer]:
-        """What explains all ids with the fewest changes of `base`, and more."""
+        """Answers that explain all ids, up to the fewest changes of `base` that do."""
         found: list[Answer] = []
         sure = len(self.always) + len(base.causes)
         for size in range(most_changes + 1):
@@ -91,9 +89,9 @@ class Search(Changes):
                 yield from product(self._encodings_of_two(base, pre_changes), [self.text])
 
     def mended(self, whole: list[Answer]) -> list[Answer]:
-        """What explains all ids with the pre-tokenizer that the tokens point to, if they speak against this one.
+        """What explains all ids with the pre-tokenizer that the tokens point to, if they do not fit this one.
 
-        `whole` is what explains them without asking the tokens; nothing, where that needs fewer other causes.
+        `whole` is what explains them without looking at the tokens; empty if that needs fewer other causes.
         """
         model = self.vocabulary.tokenizer_model
         if model.ignores_pre or not (model.has_pre_tokenizer and whole and self._may_be_doubted(whole)):
@@ -117,13 +115,13 @@ class Search(Changes):
         return found
 
     def _may_be_doubted(self, whole: list[Answer]) -> bool:
-        """Whether it may be worth judging by all tokens, which takes up to seconds."""
+        """Whether it may be worth looking at all tokens, which can take seconds."""
         vocabulary = self.vocabulary
         telling = vocabulary.pre == "default" or telltales(vocabulary.pre_tokenizer, vocabulary.token_to_id)
         return bool(telling) or any(map(pre_names_of, whole))
 
     def _tried(self, encoding: Encoding, text: ChangedText, targets: list[Target]) -> Iterator[Answer]:
-        """What of `targets` the encoding gives for the text."""
+        """The answers for those of `targets` that the encoding gives for the text."""
         if self._decodes_alike(encoding.vocabulary):
             targets = [target for target in targets if target.fits(text.key)]
         if not targets:
@@ -146,22 +144,22 @@ class Search(Changes):
                 yield Answer(found, 1.0, self._variant(encoding, text, target, side))
 
     def _cut(self, target: Target, count: int, side: str) -> tuple[Cause]:
-        """That only a part of `count` ids is given."""
+        """The cause if only a part of `count` ids is given."""
         whole = count + len(target.head or self._frame(self.vocabulary, "bos"))
         whole += len(target.tail or self._frame(self.vocabulary, "eos"))
         return (causes.truncated(len(self.ids), whole, side),)
 
     def _decodes_alike(self, vocabulary: Vocabulary) -> bool:
-        """Whether the ids that it gives decode to the text here, so that only that text is to be tried."""
+        """Whether ids of that vocabulary decode as they do here, so that only the decoded text needs to be tried."""
         own, entry = self.vocabulary.pre_tokenizer, vocabulary.pre_tokenizer
         return (entry.byte_encode, entry.escape_whitespaces) == (own.byte_encode, own.escape_whitespaces)
 
     def _around(self, encoding: Encoding, target: Target, cut: str) -> Iterator[Cause]:
-        """How BOS and EOS differ from the model's. Ids that were cut off have no end to compare."""
+        """The causes if BOS and EOS differ from the model's. Truncated ids have no end to compare."""
         vocabulary = encoding.vocabulary
         ours, eos = self._frame(vocabulary, "bos"), self._frame(vocabulary, "eos")
         if target.head or (cut != "start" and self.ids):
-            # The name of a pre-tokenizer can say that BOS is added, where the file does not say.
+            # The name of a pre-tokenizer can imply that BOS is added, if the file does not say.
             named = vocabulary.pre_tokenizer.add_bos or vocabulary.pre_tokenizer.always_add_bos
             by_name = named and target.head == self._frame(vocabulary._replace(add_bos=True), "bos")
             is_pre = any(cause.id == "pre_type" for cause in encoding.causes)
@@ -172,7 +170,7 @@ class Search(Changes):
 
     @property
     def _bos_is_by_name(self) -> bool:
-        """Whether the name of the pre-tokenizer says if BOS is added, because the file does not."""
+        """Whether the name of the pre-tokenizer decides if BOS is added, since the file does not say."""
         return self.vocabulary.named_add_bos is None
 
     def _variant(self, encoding: Encoding, text: ChangedText, target: Target, cut: str) -> Variant:
@@ -183,7 +181,7 @@ class Search(Changes):
         return Variant(vocabulary, text.data, parse_special, way, head, tail, kept, shift)
 
     def _merged(self, found: list[Answer]) -> list[Answer]:
-        """`found` with the fewest causes, checked, and without what only comes of a wrong kind of vocabulary."""
+        """`found` with the fewest causes, checked, and without pre-tokenizers for another kind of vocabulary."""
         fewest = min((len(item.causes) for item in found), default=0)
         found = [item for item in found if len(item.causes) == fewest]
         checked = [(item, item.variant.ids(self.variants)) for item in found if item.variant]
@@ -192,7 +190,7 @@ class Search(Changes):
         return self._by_family(sound or checked)
 
     def _by_family(self, found: Iterable[tuple[Answer, list[int]]]) -> list[Answer]:
-        """`found`, each with its ids; names of one family with the same ids are one answer, the likeliest first."""
+        """`found`, each with its ids; names of one family with the same ids are merged, the most likely first."""
         groups: dict[tuple[str, tuple[int, ...]], dict[str, list[Answer]]] = {}
         for item, ids in found:
             rest = repr([cause for cause in item.causes if cause.id != "pre_type"])
@@ -211,13 +209,13 @@ class Search(Changes):
         return result
 
     def _is_of_other_kind(self, answer: Answer) -> bool:
-        """Whether it is about pre-tokenizers that are not for such a vocabulary, and lose most of a text."""
+        """Whether it is about pre-tokenizers for another kind of vocabulary, which lose most of a text."""
         entries = [PRE_TOKENIZERS[name] for name in pre_names_of(answer)]
         own = self.vocabulary.pre_tokenizer
         return any(entry.byte_encode != own.byte_encode for entry in entries)
 
     def _named(self, answer: Answer, names: list[str], alike: list[str]) -> Answer:
-        """`answer` with all that its pre-tokenizer goes by, and a fix that keeps the rest as it is."""
+        """`answer` with all names of its pre-tokenizer, and a fix that keeps whether BOS is added."""
         cause = causes.pre_type(self.vocabulary, names, alike, self.variants.evidence)
         entry, variant = PRE_TOKENIZERS[str(cause.detail["pre"])], answer.variant
         adds = bool(variant and variant.head)
@@ -229,9 +227,9 @@ class Search(Changes):
         ):
             cause = cause._replace(fix=causes.also_set_add_bos(cause.fix, adds))
         elif adds and by_name and all(other.id != "bos" for other in answer.causes):
-            what = f"{cause.detail['what']}; by that name, BOS is added"
+            what = f"{cause.detail['what']}; under that name, BOS is added"
             cause = cause._replace(detail={**cause.detail, "what": what})
         if not adds and self.vocabulary.add_bos and self.vocabulary.special_ids["bos"] is None:
-            # what was to be added and is not there may be there by default under another name
+            # under the new name there may be a default BOS, which would then be added
             cause = cause._replace(fix=causes.also_set_add_bos(cause.fix, False))
         return answer._replace(causes=tuple(cause if c.id == "pre_type" else c for c in answer.causes))

@@ -2,8 +2,8 @@
 
     text -> [this file] -> the texts that another tool may have encoded -> diagnose.py
 
-In the order in which tools do it: a file is read, then its text is processed, then normalized. Normal forms are
-those of the running Python's Unicode, as other tools have theirs.
+In the order in which tools do it: a file is read, then its text is processed, then normalized. Normal forms follow
+the Unicode version of the running Python.
 """
 
 from __future__ import annotations
@@ -83,40 +83,38 @@ def _normalization() -> Iterator[TextChange]:
             "normalization",
             form,
             f"the other tool normalizes the text: {form}",
-            "switch the normalizer of the other tool off; where the model was trained with it, normalize the text "
-            "before it goes to llama.cpp, which does not do that",
+            "switch off the normalizer of the other tool; if the model was trained with it, normalize the text before "
+            "giving it to llama.cpp, which does not do that",
             _as_text(apply),
         )
 
 
 def _named(change: str) -> str:
-    """A change of line ends, with the system that writes such ones.
+    """A change of line endings, with the system that uses them.
 
     >>> _named("CRLF to LF")
-    'CRLF (of Windows) to LF'
+    'CRLF (Windows) to LF'
     """
-    return change.replace("CRLF", "CRLF (of Windows)")
+    return change.replace("CRLF", "CRLF (Windows)")
 
 
-_LINES_FIX = "give both tools the same line ends; in Python, open files with newline='' or in binary mode"
-_END_FIX = (
-    "give both tools the same end of the text: printf '%s' instead of echo, no strip() of what was read"
-)
+_LINES_FIX = "give both tools the same line endings; in Python, open files with newline='' or in binary mode"
+_END_FIX = "give both tools the same end of the text: use printf '%s' instead of echo, and do not strip() what was read"
 _SPACE_FIX = "give both tools the same text; do not strip() it"
-_BOM_FIX = "save the file as UTF-8 without byte order mark; in Python, open it with encoding='utf-8-sig'"
-_ESCAPE_FIX = "use --escape where backslash escapes in the text are meant, and not where they are not"
+_BOM_FIX = "save the file as UTF-8 without a byte order mark; in Python, open it with encoding='utf-8-sig'"
+_ESCAPE_FIX = "use --escape only if backslash escapes in the text are meant to be processed"
 
 TEXT_CHANGES: tuple[TextChange, ...] = (
     *(
         _change("invalid_utf8", change, f"bytes that are not UTF-8 are {what}", UTF8_FIX, apply)
         for change, what, apply in (
-            ("U+FFFD a sequence", "one U+FFFD a sequence, as Python has it", _decoded("utf-8", "replace")),
+            ("U+FFFD a sequence", "one U+FFFD per sequence, as in Python", _decoded("utf-8", "replace")),
             ("dropped", "dropped", _decoded("utf-8", "ignore")),
-            ("latin-1", "a sign that all of the text is Latin-1", _decoded("latin-1", "strict")),
-            ("cp1252", "a sign that all of the text is Windows-1252", _decoded("cp1252", "replace")),
+            ("latin-1", "taken as a sign that the text is Latin-1", _decoded("latin-1", "strict")),
+            ("cp1252", "taken as a sign that the text is Windows-1252", _decoded("cp1252", "replace")),
             (
                 "question mark",
-                "question marks",
+                "replaced by question marks",
                 _invalid(
                     lambda data: utf8.decode(data).replace("\ufffd", "?").encode("utf-8", "surrogatepass")
                 ),
@@ -131,7 +129,7 @@ TEXT_CHANGES: tuple[TextChange, ...] = (
         )
     ),
     *(
-        _change("newlines", change, f"line ends are changed: {_named(change)}", _LINES_FIX, apply)
+        _change("newlines", change, f"line endings are changed: {_named(change)}", _LINES_FIX, apply)
         for change, apply in (
             ("CRLF to LF", lambda data: data.replace(b"\r\n", b"\n")),
             ("CRLF and CR to LF", lambda data: data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")),
@@ -157,17 +155,17 @@ TEXT_CHANGES: tuple[TextChange, ...] = (
             ("processed", "backslash escapes in the text are processed", process_escapes),
             (
                 "\\n processed",
-                "\\n in the text is processed, and no other escape",
+                "\\n in the text is processed, but no other escapes",
                 lambda data: data.replace(b"\\n", b"\n"),
             ),
-            ("\\n typed", "line breaks stand there as a backslash and n", _typed(b"n")),
-            ("typed", "control characters stand there as backslash escapes", _typed(b"nrt")),
+            ("\\n typed", "line breaks are written as a backslash and n", _typed(b"n")),
+            ("typed", "control characters are written as backslash escapes", _typed(b"nrt")),
             ("all typed", "control characters, backslashes and quotes are escaped", _typed(b'\\nrt"')),
         )
     ),
     *_normalization(),
     *(
-        _change("escape_whitespaces", change, what, "let both tools be given spaces as spaces", apply)
+        _change("escape_whitespaces", change, what, "give both tools spaces as spaces", apply)
         for change, what, apply in (
             (
                 "written",
@@ -193,7 +191,7 @@ TEXT_CHANGES: tuple[TextChange, ...] = (
 
 
 def _as_charsmap(text: str) -> str:
-    """Nearly what sentencepiece's own maps do: white space to spaces, control characters away, then NFKC."""
+    """Nearly what sentencepiece's own charsmaps do: white space to spaces, no control characters, then NFKC."""
     kept = (
         " " if c in "\t\n\r\u2028\u2029" else c
         for c in text
@@ -202,19 +200,19 @@ def _as_charsmap(text: str) -> str:
     return unicodedata.normalize("NFKC", "".join(kept))
 
 
-# For a model that normalizes by a charsmap, and has none.
+# For a model that should have a charsmap, but has none.
 CHARSMAP_MISSING = _change(
     "charsmap",
     "missing",
-    "the model has no charsmap, and the given ids are of text that is normalized (white space, NFKC)",
+    "the model has no charsmap, but the text of the given ids was normalized (white space, NFKC)",
     "convert the model again, with the precompiled charsmap of its own tokenizer",
     _as_text(_as_charsmap),
 )
-# What a model may do itself, by its flags.
+# Changes that a model may make itself, by its flags.
 OF_FLAGS = ("lower case", "accents stripped", "accents stripped, lower case", "accents stripped, NFC")
 
 SPACE_PREFIX_FIX = (
-    "switch add_prefix_space or add_dummy_prefix of the other tool off; where the model was trained with it, put the "
+    "switch off add_prefix_space or add_dummy_prefix in the other tool; if the model was trained with it, put the "
     "space into the text"
 )
 

@@ -1,9 +1,9 @@
-"""Tokenizers that differ a little from a given one and cost little: they share what does not change.
+"""Variants of a tokenizer, which are cheap because they share what does not change.
 
     a tokenizer, changes -> [this file] -> tokenizers -> diagnose.py, which asks hundreds of them
 
-Looking up merges and encoding words take the time. Neither depends on how a text is split, so all
-variants with the same merges share the ranks, and those with the same flags the ids of words.
+Most time goes into looking up merges and encoding words. Neither depends on how a text is split, so all variants with
+the same merges share the ranks, and those with the same flags also share the ids of words.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ..spelling import BYTE_TOKENS
 from ..tokenizer import Tokenizer
 from ..vocab import BYTE, Vocabulary
 
-_REMEMBERED, _REMEMBERED_LENGTH = 512, 1 << 16  # texts and characters; some 300 MB of odd texts at most
+_REMEMBERED, _REMEMBERED_LENGTH = 512, 1 << 16  # texts, and characters of each; at most about 300 MB
 
 
 class RanksById(PairRanks):
-    """The rank of a pair is the id of what it makes, as in tiktoken, whatever the merges say."""
+    """The rank of a pair is the id of its result, as in tiktoken, whatever the merges say."""
 
     def __init__(self, token_to_id: Mapping[str, int]) -> None:
         super().__init__([])
@@ -43,35 +43,35 @@ class RanksById(PairRanks):
         return rank
 
 
-# Ways of words to ids that are not a model's own.
+# Ways to encode words that are not the model's own.
 BY_ID = "merged in the order of token ids"
 UNKNOWN_FOR_BYTES = "the unknown token for what has no token, one for all in a row"
 EACH_UNKNOWN = "the unknown token for each character that has no token"
 BYTES_FOR_UNKNOWN = "the tokens of the bytes of what has no token"
-SPACE_ONCE = "with a space before the text, wherever special tokens stand"
-READ_AS_REFERENCE = "by the engine in Python, which heeds more flags"
+SPACE_ONCE = "with a space before the text only, wherever special tokens are"
+READ_AS_REFERENCE = "by the engine in Python, which supports more flags"
 
 
 class Variant(NamedTuple):
-    """All that makes ids: vocabulary, text, flags, and what is done to the ids of the text afterwards."""
+    """All that ids depend on: vocabulary, text, flags, and what is done to the ids of the text afterwards."""
 
     vocabulary: Vocabulary
     text: bytes
     parse_special: bool
-    way: str = ""  # one of those above, in place of the model's own
+    way: str = ""  # one of those above, instead of the model's own
     head: tuple[int, ...] = ()  # BOS
     tail: tuple[int, ...] = ()  # EOS
     kept: tuple[int | None, int | None] = (None, None)  # the slice of the ids that is left
-    shift: tuple[int, int] = (0, 0)  # ids from the first number on are higher by the second
+    shift: tuple[int, int] = (0, 0)  # (start, by): ids from `start` on are higher by `by`
 
     def ids(self, variants: Variants | None = None) -> list[int]:
-        """The ids that it gives, by a tokenizer of `variants` or by a new one."""
+        """The ids, by a tokenizer of `variants` or by a new one."""
         tokenizer = (variants or Variants(Tokenizer(self.vocabulary))).tokenizer(self.vocabulary, self.way)
         core = tokenizer.encode(self.text, add_special=False, parse_special=self.parse_special)
         return self._around(core)
 
     def start(self, variants: Variants, count: int) -> list[int]:
-        """About the first `count` of the ids; the text is not encoded much further."""
+        """The first `count` of the ids; the text is not encoded much further."""
         tokenizer = variants.tokenizer(self.vocabulary, self.way)
         return self._around(encoded(tokenizer, self.text, self.parse_special).first(count))[:count]
 
@@ -82,7 +82,7 @@ class Variant(NamedTuple):
 
 
 class _Splits:
-    """A splitter that remembers the words of short texts, for all variants that split alike."""
+    """A splitter that caches the words of short texts, for all variants that split the same way."""
 
     def __init__(self, entry: PreTokenizer, known: dict[tuple[str, str], list[str]]) -> None:
         self._entry = entry
@@ -116,7 +116,7 @@ class Variants:
             return
         words = plain_text.word_ids
         self._encoder = words.encoder
-        # Keys have the identity of an object; the object stands beside what belongs to it, and so stays alive.
+        # Keys contain the `id` of an object; the object is kept with the value so that it stays alive.
         self._ranks: dict[tuple[int, bool], tuple[Sequence[str], PairRanks]] = {}
         self._ranks[id(vocabulary.merges), False] = vocabulary.merges, words.encoder.ranks
         self._words = {(*_flags(vocabulary), id(vocabulary.merges), False): words}
@@ -145,7 +145,7 @@ class Variants:
 
     @cached_property
     def evidence(self) -> Evidence:
-        """What the tokens say of the pre-tokenizer; takes up to seconds when it is first asked for."""
+        """Which pre-tokenizer the tokens point to; can take seconds the first time."""
         vocabulary = self._vocabulary
         pre = "" if vocabulary.tokenizer_model.ignores_pre else vocabulary.pre
         return evidence(vocabulary.tokens, vocabulary.merges, pre, vocabulary.architecture, vocabulary.name)
@@ -167,7 +167,7 @@ class Variants:
 
 
 def _heeded(vocabulary: Vocabulary, way: str) -> tuple[object, ...]:
-    """All that ids depend on but the tokens. The objects are kept alive by the tokenizers that belong to it."""
+    """All that ids depend on except the tokens. The tokenizers keep the objects alive."""
     own = vocabulary
     objects = id(own.attributes), id(own.scores), id(own.charsmap)
     flags = own.add_space_prefix, own.remove_extra_whitespaces, own.lowercase, own.strip_accents
@@ -192,7 +192,7 @@ class SpacedTokenizer(Tokenizer):
 
 
 class Fallback:
-    """Another `TextModel` (models/model.py) with a different way for characters that have no token."""
+    """A `TextModel` (models/model.py) around another one that encodes characters without a token in its own way."""
 
     def __init__(self, plain_text: TextModel, vocabulary: Vocabulary, way: str) -> None:
         self._plain_text = plain_text
@@ -203,7 +203,7 @@ class Fallback:
         self._bytes = [vocabulary.token_to_id.get(token, self._unknown) for token in BYTE_TOKENS]
 
     def words(self, fragment: str | bytes) -> list[str]:
-        """Those of the other."""
+        """The words of the other."""
         return self._plain_text.words(fragment)
 
     def runs(self, fragment: str | bytes) -> Iterator[Iterable[tuple[int, ...]]]:
@@ -254,7 +254,7 @@ def variants_of(tokenizer: Tokenizer) -> Variants:
 
 
 class GrowingIds:
-    """The ids of a text, encoded no further than they are asked for."""
+    """The ids of a text, encoded no further than needed."""
 
     def __init__(self, parts: Iterable[tuple[int, ...]]) -> None:
         self._rest: Iterator[int] = chain.from_iterable(parts)
@@ -262,7 +262,7 @@ class GrowingIds:
         self._step = 16
 
     def begin_with(self, ids: list[int]) -> bool:
-        """Whether `ids` are the first ones. Reads little further than to the first that differs."""
+        """Whether these begin with `ids`. Encodes little further than the first difference."""
         position = 0
         while position < len(ids):
             if position == len(self._ids) and not self._more():
@@ -298,7 +298,7 @@ class GrowingIds:
 
 
 def encoded(tokenizer: Tokenizer, text: bytes, parse_special: bool) -> GrowingIds:
-    """The ids of `text` without BOS and EOS, encoded when asked for; none where the model has no ids for it."""
+    """The ids of `text` without BOS and EOS, encoded on demand; ids that fit nothing if the model cannot encode it."""
     if not tokenizer.vocabulary.tokenizer_model.has_pre_tokenizer:
         try:
             return GrowingIds([tuple(tokenizer.encode(text, add_special=False, parse_special=parse_special))])

@@ -2,10 +2,9 @@
 
     file.gguf -> facts.py -> the checks of a group each -> [this file] -> findings -> cli/doctor.py
 
-It also works on files whose tokenizer cannot be opened, and reports all that is wrong with them, where opening stops
-at the first problem.
+It also works on files whose tokenizer cannot be opened: opening stops at the first problem, and this reports all.
 
-But: the tokenizer only. Tensors and the rest of the metadata are not looked at.
+But: only the tokenizer is examined, not the tensors nor the rest of the metadata.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ _K = TokenizerKey
 
 
 def doctor(path: ModelName, *, overrides: Overrides | None = None) -> Examination:
-    """What is wrong or suspicious in the metadata of a model file, where, why it matters and what to do.
+    """Find what is wrong or suspicious in the metadata of a model file: where, why it matters, and what to do.
 
     >>> [finding.id for finding in doctor("model.gguf").findings]           # doctest: +SKIP
     ['pre_missing', 'hf_splitting']
 
-    The gravest findings come first. `overrides` are those of `Tokenizer.from_gguf`. A file whose tokenizer cannot be
-    opened is examined as well; `GGUFError` where it is no sound GGUF, `OSError` where it cannot be read. `path` may be
-    a model's name, as for `Tokenizer.from_gguf`.
+    The most severe findings come first. `path` may be the name of a model, and `overrides` are those of
+    `Tokenizer.from_gguf`. A file whose tokenizer cannot be opened is examined as well. `GGUFError` if the file is not
+    a valid GGUF, `OSError` if it cannot be read.
     """
     model_file = locate(path)
     with GGUFFile(model_file.opened()) as file:
@@ -64,14 +63,14 @@ def _other_tokenizer(model: Facts) -> Iterator[Finding]:
             "note",
             "not_bpe",
             f"the tokenizer is {printable(model.model)} ({model.kind.description}), not byte pair encoding",
-            "Only what all tokenizers have in common was looked at: types, special ids, duplicates, template.",
-            f"nothing to do; ggufbpe reads {', '.join(SUPPORTED)}",
+            "Only what all tokenizers have in common was checked: types, special ids, duplicates, template.",
+            f"nothing to do; ggufbpe supports {', '.join(SUPPORTED)}",
             model.key(_K.MODEL),
         )
 
 
 def _refusal(model: Facts, found: list[Finding]) -> Iterator[Finding]:
-    """What opening the tokenizer says, unless a finding says the same of that key."""
+    """The error of opening the tokenizer, unless a finding already reports an error in that key."""
     error = model.refusal
     if error is None or isinstance(error, UnsupportedTokenizerError):
         return
@@ -91,7 +90,7 @@ def _refusal(model: Facts, found: list[Finding]) -> Iterator[Finding]:
 
 Check = Callable[[Facts], Iterator[Finding]]
 
-# For tokenizers that cannot be opened: the checks that hold for all.
+# Checks that apply to any tokenizer, also to one that is not supported.
 COMMON_CHECKS: tuple[Check, ...] = (
     _other_tokenizer,
     wrong_model,
@@ -104,7 +103,7 @@ COMMON_CHECKS: tuple[Check, ...] = (
     chat_markers,
     padding_tokens,
 )
-# For all others. A new check is a function in the file of its group, and a line here.
+# Checks for supported tokenizers. A new check is a function in the file of its group, and a line here.
 CHECKS: tuple[Check, ...] = (
     wrong_model,
     unconverted_pieces,
@@ -140,7 +139,7 @@ CHECKS: tuple[Check, ...] = (
     hugging_face_splitting,
     dropped_spaces,
 )
-# Of these, those that make no sense for models without a pre-tokenizer.
+# Those of them that make no sense for models without a pre-tokenizer.
 BYTE_PAIR_CHECKS = frozenset(
     (pre_tokenizer, merge_parts, unreachable, lost_bytes, round_trips, hugging_face_splitting)
 )

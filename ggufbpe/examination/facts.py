@@ -2,7 +2,7 @@
 
     file.gguf -> metadata, vocabulary -> [this file] -> the checks
 
-A value that cannot be read counts as missing; a check of its own says what is wrong with it.
+A value that cannot be read counts as missing; there is a separate check for such values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .rendered import SamplePrompts
 
 _K = TokenizerKey
 
-# Texts of the tokens that models have for these, the most telling first.
+# Texts that models commonly have for these tokens, the most distinctive first.
 TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
     _K.BOS_ID: (
         *("<|begin_of_text|>", "<bos>", "<s>", "<|startoftext|>", "<｜begin▁of▁sentence｜>", "<BOS_TOKEN>"),
@@ -59,7 +59,7 @@ TEXTS_OF_IDS: dict[str, tuple[str, ...]] = {
 
 
 class Facts:
-    """The metadata of a file as far as it can be read; a value of a wrong type counts as missing."""
+    """The metadata of a file as far as it can be read; a value of the wrong type counts as missing."""
 
     def __init__(self, file: GGUFFile, overrides: Overrides | None) -> None:
         self.file = Metadata(file, overrides) if overrides else file
@@ -75,7 +75,7 @@ class Facts:
         self.refusal: GGUFError | None = None
         self.tokenizer: Tokenizer | None = None
         try:
-            # what it warns of is among the findings
+            # its warnings are among the findings
             self.tokenizer = Tokenizer(load_from(Metadata(file, overrides))[0])
         except GGUFError as error:
             self.refusal = error
@@ -87,13 +87,13 @@ class Facts:
 
     @cached_property
     def templates(self) -> dict[str, str]:
-        """The chat templates that llama.cpp finds, by name; that without a name is ""."""
+        """The chat templates that llama.cpp uses, by name; the default one is ""."""
         found = chat_templates(self.file if isinstance(self.file, Metadata) else Metadata(self.file, None))
         return {name: source for name, source in found.items() if source and name in ("", "tool_use")}
 
     @cached_property
     def rendered(self) -> SamplePrompts | None:
-        """What the templates make of a few chats; None without one, without a tokenizer, or where jinja2 is missing."""
+        """The prompts of a few chats; None without a template, a tokenizer or jinja2."""
         if self.tokenizer is None or not self.templates:
             return None
         try:
@@ -103,12 +103,12 @@ class Facts:
 
     @cached_property
     def entry(self) -> PreTokenizer:
-        """The pre-tokenizer in force; the default one where llama.cpp knows none of that name."""
+        """The pre-tokenizer in use; the default one if llama.cpp knows none of that name."""
         name = self.kind.own_pre if self.kind.ignores_pre else self.pre
         return PRE_TOKENIZERS.get(name or "default", PRE_TOKENIZERS["default"])
 
     def quoted(self, token: int) -> str:
-        """A token as a person reads it, quoted: the text that it stands for."""
+        """A token, quoted, as the text that it decodes to."""
         kind = NORMAL if self.is_normal(token) else ATTRIBUTE_OF_TYPE.get(self.type_of(token), UNUSED)
         return quoted_text(self.kind, self.entry, self.tokens[token], kind)
 
@@ -118,7 +118,7 @@ class Facts:
 
     @cached_property
     def looks(self) -> Looks:
-        """What the tokens look like, whatever model is named."""
+        """What kind of vocabulary the tokens look like, whatever tokenizer.ggml.model says."""
         return looks_of(self.file)
 
     @cached_property
@@ -128,7 +128,7 @@ class Facts:
 
     @cached_property
     def merged(self) -> set[str]:
-        """The texts that merges make."""
+        """The results of all merges."""
         return {left + right for left, right in self.pairs}
 
     @cached_property
@@ -140,7 +140,7 @@ class Facts:
         return self.file[key] if key in self.file and has_right_type(self.file, key) else None
 
     def text(self, key: str) -> str:
-        """A string of any key; "" where there is none."""
+        """The string of any key; "" if there is none."""
         try:
             value = self.file[key] if key in self.file else ""  # noqa: SIM401 - no dict, has no get
         except GGUFError:  # not UTF-8
@@ -164,17 +164,17 @@ class Facts:
             return None
 
     def type_of(self, token: int) -> int:
-        """The type that the file gives a token; without types, all are normal."""
+        """The type that the file gives a token; normal if it has no types."""
         return self.types[token] if token < len(self.types) else int(TokenType.NORMAL)
 
     def is_normal(self, token: int) -> bool:
-        """Whether it is a normal token, also after llama.cpp made control tokens of some."""
+        """Whether it is a normal token, after llama.cpp has turned some into control tokens."""
         if self.tokenizer is not None:
             return not self.tokenizer.vocabulary.attributes[token] & ~NORMAL
         return self.type_of(token) == int(TokenType.NORMAL)
 
     def is_made_normal(self, token: int) -> bool:
-        """Whether llama.cpp takes it for a normal token whatever its type is: "</s>" beside those of some families."""
+        """Whether llama.cpp makes it a normal token whatever its type is, as it does "</s>" in some model families."""
         return (
             self.tokenizer is not None and self.is_normal(token) and self.tokens[token] in END_OF_GENERATION
         )
@@ -186,19 +186,17 @@ class Facts:
         return Where(_K.LIST, index, self.file.element_offset(_K.LIST, index))
 
     def command(self, *changes: str) -> str:
-        """The command that makes these changes."""
+        """The command that makes these changes; for GGUF version 1, which cannot be changed, a sentence."""
         if self.version == 1:
             return CONVERT_VERSION_1
-        given = " ".join(shlex.quote(change) for change in changes)
-        return f"{self.fix} {given} -o fixed.gguf"
+        return f"ggufbpe fix {shlex.join((self.file.path, *changes))} -o fixed.gguf"
 
-    @property
-    def fix(self) -> str:
-        """How a command begins that changes the file: for one that a person has to finish."""
-        return f"ggufbpe fix {shlex.quote(self.file.path)}"
+    def set_template_file(self) -> str:
+        """The command that sets the chat template to the contents of FILE, which is for the user to supply."""
+        return self.command("--chat-template", "FILE")
 
     def set_template(self, known: KnownTemplate) -> str:
-        """The command that takes a template of llama.cpp's."""
+        """The command that sets the chat template to one of llama.cpp's."""
         name = f"{known.variant}=" if known.variant else ""
         return self.command("--chat-template", f"{name}{PREFIX}{known.name}")
 
@@ -209,20 +207,24 @@ class Facts:
         return self.command("--remove", key)
 
     def set_types(self, **tokens: Iterable[int]) -> str:
-        """The command that gives tokens types, by the names of these; words where the types cannot be read."""
+        """The command that sets types of tokens, given by the name of the type; a sentence if types cannot be read."""
         if _K.TOKEN_TYPE in self.file and not has_right_type(self.file, _K.TOKEN_TYPE):
             return f"convert the model again, with a {_K.TOKEN_TYPE} of the right type"
         changes = [f"{ids}={name}" for name, indexes in tokens.items() for ids in id_ranges(indexes)]
         return self.command(*(part for change in changes for part in ("--set-token-type", change)))
 
     def set_id(self, key: str) -> str:
-        """How to set a special id: the command for the token that has the text of one, or words."""
+        """How to set a special id: the command if a token has one of the usual texts, otherwise a sentence."""
         texts = TEXTS_OF_IDS.get(key, ())
         found = [self.ids[text] for text in texts if text in self.ids and not self.is_normal(self.ids[text])]
-        return self.set(key, found[0]) if found else f"set {key} to the id of the right token"
+        return (
+            self.set(key, found[0])
+            if found
+            else f"set {key} to the id of the right token (`ggufbpe fix` with --set)"
+        )
 
     def set_pre(self) -> str:
         """How to set the pre-tokenizer that the tokens point to."""
         if self.evidence.name:
             return self.set(_K.PRE, self.evidence.name)
-        return f"set {_K.PRE} to the name of the model's pre-tokenizer (`ggufbpe list-pre` has all)"
+        return f"set {_K.PRE} to the name of the model's pre-tokenizer (`ggufbpe list-pre` shows all names)"

@@ -1,7 +1,7 @@
-"""What the doctor says: one finding a defect, with its place and what to do about it.
+"""What doctor reports: one finding per defect, with its place and what to do about it.
 
 An *error* makes llama.cpp refuse the file or abort, or is a value that cannot be intended; a *warning* most likely
-gives other ids than the model was trained with; a *note* is good to know. Unharmed models have no errors.
+means other ids than in training; a *note* is good to know. Sound models have no errors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SEVERITIES = ("error", "warning", "note")
 
 
 class Where(NamedTuple):
-    """The place of a finding: metadata key, token id, byte offset in the file; None where it has none."""
+    """The place of a finding: metadata key, token id, byte offset in the file; None for what does not apply."""
 
     key: str | None = None
     token: int | None = None
@@ -41,7 +41,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Examination:
-    """What `doctor` gives: the findings about one file, the gravest first."""
+    """The result of `doctor`: the findings about one file, the most severe first."""
 
     path: str
     findings: tuple[Finding, ...]

@@ -1,9 +1,9 @@
-"""A chat template that `fix` is given: read, tried with a chat, and the edits that put it into a file.
+"""Chat templates for `fix`: each is read, tried with a chat, and turned into edits of a file.
 
 template, file, known:NAME -> [this file] -> edits -> mend.py
 
-Source: add_chat_template in gguf-py/gguf/gguf_writer.py, which writes named templates and the list of their names. Of
-those, llama.cpp looks for that named `tool_use` (common_chat_templates_init in common/chat.cpp), listed or not.
+Source: add_chat_template in gguf-py/gguf/gguf_writer.py, which writes named templates and a list of their names. Of
+those, llama.cpp uses the one named `tool_use` (common_chat_templates_init in common/chat.cpp), listed or not.
 """
 
 from __future__ import annotations
@@ -32,18 +32,20 @@ ChatTemplates = TextOrPath | Mapping[str, TextOrPath]
 
 
 def template_edits(file: GGUFFile, given: ChatTemplates, *, check: bool = True) -> Iterator[Edit]:
-    """The edits that give a file these templates: one, or several by name; "" and "default" are that without a name.
+    """The edits that set these templates: one, or several by name; "" and "default" are the default template.
 
-    A template is its text, a path, or "known:NAME" for one of llama.cpp's collection. With `check` one is refused that
-    cannot be parsed or refuses a chat of one message: `ChatError`. `ValueError` for names, texts and sizes that cannot
-    be, `NotInstalledError` where jinja2, which tries it, is missing; `OSError`.
+    A template is its text, a path, or "known:NAME" for one of llama.cpp's. With `check`, a template that cannot be
+    parsed or refuses a chat of one message is a `ChatError`, and `NotInstalledError` is raised without jinja2.
+    `ValueError` for an invalid name, text or size; `OSError` for a path that cannot be read.
     """
     templates = given if isinstance(given, Mapping) else {"": given}
     named = []
     for name, template in templates.items():
         name = "" if name == "default" else name
         if name and not _NAME.fullmatch(name):
-            raise ValueError(f"{printable(name)} is no name of a chat template: letters, digits and _ are")
+            raise ValueError(
+                f"{printable(name)} is not a valid name of a chat template: use letters, digits and _"
+            )
         text = template_text(template)
         if check:
             _try(text, name)
@@ -57,7 +59,7 @@ def template_edits(file: GGUFFile, given: ChatTemplates, *, check: bool = True) 
 
 
 def template_text(template: TextOrPath) -> str:
-    """The text of a template that is given as text, as a path, or as known:NAME. `ValueError` for what is none."""
+    """The text of a template that is given as text, as a path, or as known:NAME; `ValueError` if it is invalid."""
     what = "the chat template"
     if isinstance(template, os.PathLike):
         what = printable(os.fspath(template))
@@ -67,22 +69,22 @@ def template_text(template: TextOrPath) -> str:
         return known
     data = template.encode() if isinstance(template, str) else bytes(memoryview(template))
     if len(data) > MOST_SOURCE:
-        raise ValueError(f"{what} has more than {MOST_SOURCE:,} bytes, which no chat template has")
+        raise ValueError(f"{what} has more than {MOST_SOURCE:,} bytes, too many for a chat template")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{what} is not UTF-8: {error.reason} at byte {error.start}") from None
     if not text.strip():
         raise ValueError(
-            f"{what} is empty; to take the model's out: remove (--remove {TokenizerKey.CHAT_TEMPLATE})"
+            f"{what} is empty; to remove the model's, use remove (--remove {TokenizerKey.CHAT_TEMPLATE})"
         )
     if "\0" in text:
-        raise ValueError(f"{what} has a NUL character, at which llama.cpp ends it")
+        raise ValueError(f"{what} contains a NUL character, where llama.cpp would end it")
     return text
 
 
 def _try(text: str, name: str) -> None:
-    """Make a prompt with the template. It says nothing of its markers, which doctor does."""
+    """Make a prompt with the template. Its markers are not checked; doctor does that."""
     from ..chat.messages import Message, Request
     from ..chat.render import ChatTemplate, Ends
 

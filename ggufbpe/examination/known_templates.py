@@ -1,10 +1,10 @@
-"""The chat template beside the one that llama.cpp carries for a model of the same name.
+"""The chat template compared with the one that llama.cpp has for a model of the same name.
 
-names in the metadata -> [this file] -> a finding, or the template to put in the place of a broken one
+names in the metadata -> [this file] -> a finding, or the template to replace a broken one
 
-A name is the same if it is letter by letter, but for case and what stands between the words. Models of one family
-whose names differ in their size mostly share a template, and so may a model and the one that it was made from; of
-those a difference is a note. A template whose markers are no tokens of the vocabulary is for another one.
+Names are compared without case and separators. Models of one family that differ in size mostly share a template, and
+so may a model and its base model; a difference from those is only a note. A template whose markers are not tokens of
+the vocabulary is for another one, and is left out.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ..chat.known import KnownTemplate, known_templates
 from ..errors import printable
 from ..gguf.constants import KEY_NAME, TokenizerKey
+from ..oracles.chats import Prompt
 from ..wording import counted
 from .facts import Facts
 from .finding import Finding
@@ -31,11 +32,11 @@ _MOST_LINES = 100  # of a difference, in `detail`
 
 class _Match(NamedTuple):
     known: KnownTemplate
-    is_exact: bool  # the same model, and not one like it
+    is_exact: bool  # the same model, rather than one like it
 
 
 def replacement(model: Facts) -> KnownTemplate | None:
-    """A template of llama.cpp's for this model, or one like it, of whose markers the vocabulary has all."""
+    """A template of llama.cpp's for this model, or one like it, whose markers are all in the vocabulary."""
     own = _lines(model.template)
     for match in sorted(_matches(model), key=lambda match: not match.is_exact):
         if (
@@ -48,14 +49,14 @@ def replacement(model: Facts) -> KnownTemplate | None:
 
 
 def _is_written_in_tokens(model: Facts, known: KnownTemplate) -> bool:
-    """Whether all markers that it writes are tokens; some templates put them together."""
-    prompts = model.rendered.prompts_of(known.source).values() if model.rendered else ()
-    texts = [prompt.decode("utf-8", "replace") for prompt in prompts if isinstance(prompt, bytes)]
+    """Whether all markers that it writes are tokens; some templates assemble them from parts."""
+    answers = model.rendered.answers_of(known.source).values() if model.rendered else ()
+    texts = [answer.text.decode("utf-8", "replace") for answer in answers if isinstance(answer, Prompt)]
     return all(marker in model.ids for text in texts for marker in markers_of_prompt(text))
 
 
 def template_differs(model: Facts) -> Iterator[Finding]:
-    """A template that is none of those that llama.cpp has for the model. What cannot be used is said elsewhere."""
+    """A template that is none of those that llama.cpp has for the model. Templates that fail are reported elsewhere."""
     if model.rendered is not None and model.rendered.refusal("user"):
         return
     for variant in ("", "tool_use"):
@@ -76,51 +77,45 @@ def _difference(model: Facts, match: _Match, own: str) -> Finding:
     changed = [row for row in rows[2:] if not row.startswith("@@")]
     others = _other_prompts(model, known)
     plain = [chat for chat in others or () if chat in PLAIN_CHATS]
-    like = "" if match.is_exact else ", which is that of a model like it"
+    like = "" if match.is_exact else " (for a similar model)"
     what = f"the chat template differs from llama.cpp's {known.name}{like}: {_first(changed)}"
     if others:
-        what += f"; the prompts differ for: {', '.join(others) if len(others) < len(CHATS) else 'all chats tried'}"
+        what += f"; prompts differ for {', '.join(others) if len(others) < len(CHATS) else 'all chats that were tried'}"
     elif others is not None:
-        what += "; the prompts of the chats that were tried are the same"
+        what += "; the prompts of all chats that were tried are the same"
     return Finding(
         "warning" if match.is_exact and plain else "note",
         "template_differs",
         what,
-        "llama.cpp has the template that the model's publisher had when it was taken. Another one may be newer, or be "
-        "changed on purpose; where it makes other prompts by mistake, the model answers worse.",
-        f"to take llama.cpp's: {model.set_template(known)}",
+        "llama.cpp has a copy of the template that the model's publisher had at the time. This one may be newer, or "
+        "changed on purpose; if its prompts differ by mistake, the model answers worse.",
+        f"to use llama.cpp's: {model.set_template(known)}",
         model.key(f"{_K.CHAT_TEMPLATE}.{known.variant}" if known.variant else _K.CHAT_TEMPLATE),
         {"known": known.name, "same_model": match.is_exact, "prompts": others, "diff": rows[:_MOST_LINES]},
     )
 
 
 def _first(changed: list[str]) -> str:
-    """How many lines there are and are not, and the first of each."""
+    """How many lines were removed and added, and the first of each."""
     ours, theirs = ([row[1:].strip() for row in changed if row[0] == sign] for sign in "+-")
     parts = []
     if theirs:
-        parts.append(f"{counted(len(theirs), 'line')} of it {'is' if len(theirs) == 1 else 'are'} not here")
+        parts.append(f"{counted(len(theirs), 'line')} only there, first {printable(theirs[0], 60)}")
     if ours:
-        parts.append(
-            f"{counted(len(ours), 'line')} of the file {'is' if len(ours) == 1 else 'are'} not there"
-        )
-    shown = [
-        f"{printable(rows[0], 60)} {where}" for rows, where in ((theirs, "there"), (ours, "here")) if rows
-    ]
-    return f"{', '.join(parts)} (first: {', '.join(shown)})"
+        parts.append(f"{counted(len(ours), 'line')} only in the file, first {printable(ours[0], 60)}")
+    return "; ".join(parts)
 
 
 def _other_prompts(model: Facts, known: KnownTemplate) -> list[str] | None:
-    """The chats of which the two templates make different prompts; None where they were not run."""
+    """The chats for which the two templates make different prompts; None if they were not run."""
     rendered = model.rendered
     if rendered is None or known.variant:
         return None
-    theirs = rendered.prompts_of(known.source)
+    theirs = rendered.answers_of(known.source)
     return [
         chat
-        for chat, prompt in rendered.prompts.items()
-        if isinstance(prompt, bytes) is not isinstance(theirs[chat], bytes)
-        or (isinstance(prompt, bytes) and prompt != theirs[chat])
+        for chat, answer in rendered.answers.items()
+        if type(answer) is not type(theirs[chat]) or (isinstance(answer, Prompt) and answer != theirs[chat])
     ]
 
 
@@ -133,7 +128,7 @@ def _distance(one: str, other: str) -> float:
 
 
 def _matches(model: Facts) -> list[_Match]:
-    """The templates that llama.cpp has for the model or one like it, for this vocabulary."""
+    """llama.cpp's templates for the model or one like it that fit this vocabulary."""
     own, base = _names(model)
     if not own and not base:
         return []
@@ -148,7 +143,7 @@ def _matches(model: Facts) -> list[_Match]:
 
 
 def _names(model: Facts) -> tuple[set[str], set[str]]:
-    """What a file calls its model, and what it calls the one that it was made from."""
+    """The names of the model in the metadata, and those of its base model."""
     parts = {
         part: model.text(f"general.{part}") for part in ("basename", "size_label", "finetune", "version")
     }
@@ -161,7 +156,7 @@ def _names(model: Facts) -> tuple[set[str], set[str]]:
 
 
 def _words(name: str) -> str:
-    """A name in small letters, with one hyphen between its words."""
+    """A name in lower case, with one hyphen between its words."""
     return "-".join(word for word in _BETWEEN.split(name.lower()) if word)
 
 

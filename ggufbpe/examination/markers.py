@@ -1,4 +1,4 @@
-"""What looks like a marker of chats in a template and in a prompt.
+"""Markers of chats, such as <|im_start|>, in templates and prompts.
 
 template, prompt -> [this file] -> template.py, known_templates.py
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 
+# Only the forms that models have as special tokens. What diagnose takes for a marker is much wider
+# (diagnosis/chat_causes.py): "<tool_call>" and "[ANSWER]" are plain text in many templates, and no finding.
 _MARKER = re.compile(
     r"<\|[^|<>{}\s'\"]{1,60}\|>|<｜[^｜<>{}\s'\"]{1,60}｜>|\[/?INST\]|<</?SYS>>|"
     r"<(?:start|end)_of_turn>|<\|?turn\|?>|\[/?(?:SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"
 )
-_ENDS = re.compile(r"</?s>|<(?:bos|eos)>")  # conditions of templates have them, too
+_ENDS = re.compile(r"</?s>|<(?:bos|eos)>")  # only in prompts: conditions of templates contain them, too
 _JINJA_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
 
 
@@ -26,5 +28,5 @@ def markers_of(template: str) -> list[str]:
 
 
 def markers_of_prompt(prompt: str) -> list[str]:
-    """The markers in what a template wrote."""
+    """The markers in a prompt."""
     return list(dict.fromkeys((*_MARKER.findall(prompt), *_ENDS.findall(prompt))))

@@ -2,7 +2,7 @@
 
     model.gguf, keys and values -> gguf/arguments.py -> edits -> gguf/edit.py -> [this file: is it sound?] -> fixed.gguf
 
-A fix that leaves a key that it set, or the tokenizer, worse than before writes nothing.
+Nothing is written if the tokenizer would be worse than before, or a key that was set is wrong.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _NOTHING: Mapping[str, Value | Field] = MappingProxyType({})
 
 
 class KeyChange(NamedTuple):
-    """What became of a key: its value before and after, None where it has none. Arrays are lists."""
+    """A key with its value before and after; None if it has none. Arrays are lists."""
 
     key: str
     before: Any
     after: Any
-    was_readable: bool = True  # else a string that is not UTF-8
+    was_readable: bool = True  # False: it was a string that is not UTF-8
 
 
 @dataclass(frozen=True, repr=False)
 class Fixed:
     """What `fix` did.
 
-    `written` is "in place" (only the metadata), "copied" or "shared" (a copy that shares the tensors' blocks on the
-    disk); "" where all there was to do was to end an interrupted change. What became of that is `recovered`: "undone"
-    or "finished", "" where there was none.
+    `written` is "in place" (only the metadata), "copied", or "shared" (a copy that shares the tensors' blocks on
+    disk); "" if there was only an interrupted change to recover from. `recovered` says what happened to that: "undone"
+    or "finished"; "" if there was none.
     """
 
     path: str
@@ -74,27 +74,28 @@ def fix(
     chat_template: ChatTemplates | None = None,
     force: bool = False,
 ) -> Fixed:
-    """Write a copy of a model with other metadata to `output`, or with `in_place` change the model itself.
+    """Write a copy of a model with changed metadata to `output`, or with `in_place` change the model itself.
 
-    `set` has keys with their new values, Python's: a key of llama.cpp's has the type that it wants, others the one that
-    they have in the file, else one that can hold the value; `gguf.values.Field` says the type. `remove` are keys to be
-    taken out, or one. `token_types` gives tokens, by id, by text, or as a range of ids, a type such as "CONTROL".
-    `chat_template` is a template, the `pathlib.Path` of a file with one, "known:NAME" for the one that llama.cpp has
-    under that name, or a mapping of such by name ("tool_use"); one that no chat can be made with is a `ChatError`.
+    `set` has keys with their new values, which are Python's: keys of the tokenizer get the type that llama.cpp expects,
+    others the type that they have in the file, new ones a type that holds the value; `gguf.values.Field` sets another
+    type. `remove` is a key, or several, to remove. `token_types` maps tokens (an id, a text, or a range of ids) to
+    types such as "CONTROL". `chat_template` is a template, the `pathlib.Path` of a file with one, "known:NAME" for
+    llama.cpp's template of that name, or a mapping from names ("tool_use") to these. A template that fails on a chat
+    of one message is a `ChatError`.
 
-    The tensors stay byte for byte. The copy is opened as a tokenizer before it takes its place: one that has an error
-    which the model has not, or one in a key that was changed, is not written, and the `GGUFError` raised. `force`
-    writes it even so, and over an existing file. In place, only the metadata is written where it has room; whenever it
-    is interrupted, the file is still the old one, and a change that was interrupted by a crash is ended first. Without
-    changes, that is all that is done.
+    The tensors stay byte for byte. The copy is opened as a tokenizer before it is put in place: if it has an error that
+    the model does not have, or one in a key that was changed, nothing is written and the `GGUFError` is raised. `force`
+    writes it anyway, and overwrites an existing file. In place, only the metadata is written if it fits; if that is
+    interrupted, the file stays as it was. An earlier change that a crash interrupted is undone or finished first;
+    without changes, nothing else is done.
 
     >>> fix("model.gguf", "fixed.gguf", set={"tokenizer.ggml.pre": "llama-bpe"})     # doctest: +SKIP
     <Fixed 'fixed.gguf': 1 key changed, copied>
 
-    A model that is given by a name is never changed in place: `StoreError`, with how its program gets to use a copy.
+    A model given by name is never changed in place: `StoreError`, which says how its program can use a copy.
 
-    `ValueError` and `TypeError` for changes that make no sense, `FileExistsError` where `output` is there already,
-    `InterruptedChangeError` where another process is changing the file, `OSError`.
+    `ValueError` and `TypeError` for invalid changes, `FileExistsError` if `output` already exists,
+    `InterruptedChangeError` if another process is changing the file, `OSError`.
     """
     source, removed = whole_file(path, in_place), [remove] if isinstance(remove, str) else list(remove)
     if isinstance(token_types, str):
@@ -127,22 +128,22 @@ def fix(
 
 
 def whole_file(model: ModelName, in_place: bool = False) -> str:
-    """The path of the file to copy, or with `in_place` to change. `StoreError` where that is not to be done.
+    """The path of the file to copy, or with `in_place` to change; `StoreError` if it must not be.
 
-    A name is of a model that another program has: its files are found by their digests, and others may use them, too.
+    The file of a model given by name belongs to another program: it is found by its digest, and may be in use.
     """
     found = locate(model)
     if found.remote is not None:
         raise StoreError(
-            "this model is far away, and only its metadata is read; a copy takes its tensors",
+            "this model is remote, and only its metadata can be read; a copy needs its tensors",
             path=found.name,
-            remedy="download it first, and give the path",
+            remedy="download it first, then give its path",
         )
     if in_place and found.store:
         from ..names.stores import how_to_use
 
         raise StoreError(
-            f"this is a file of {found.store}, which is not changed in place",
+            f"this file belongs to {found.store}, so it is not changed in place",
             path=found.name,
             remedy=f"write a copy with -o fixed.gguf; {how_to_use(found.name, found.store, 'fixed.gguf')}",
         )
@@ -155,20 +156,20 @@ _BLOB = re.compile(r"(sha256-)?([0-9a-f]{40}|[0-9a-f]{64})")
 
 
 def _check_no_blob(path: str, name: str) -> None:
-    """`StoreError` for a file whose name is the digest of what is in it, as Ollama and the hub's cache have them."""
+    """`StoreError` for a file that is named by the digest of its content, as in Ollama's store and the hub's cache."""
     folder, file = os.path.split(os.path.realpath(path))
     if os.path.basename(folder) == "blobs" and _BLOB.fullmatch(file):
         raise StoreError(
-            "this is a file in a store that finds it by the digest of its content, so it is not changed",
+            "this file is named by the digest of its content, so it is not changed",
             path=name,
             remedy="write a copy to another place",
         )
 
 
 def _target(source: str, output: str | os.PathLike[str] | None, in_place: bool, force: bool) -> str:
-    """Where the copy goes; refused where that is not free."""
+    """The path of the copy; an error if it is not free."""
     if (output is None) is not in_place:
-        raise ValueError("say where the copy goes: give output, or in_place=True to change the model itself")
+        raise ValueError("where should the copy go? Give output, or in_place=True to change the model itself")
     if output is None:
         return source
     target = os.fspath(output)
@@ -176,9 +177,9 @@ def _target(source: str, output: str | os.PathLike[str] | None, in_place: bool, 
     if os.path.isdir(target):
         raise ValueError(f"{printable(target)} is a directory; the output is a file")
     if os.path.exists(target) and os.path.exists(source) and os.path.samefile(target, source):
-        raise ValueError("the output is the model itself; to change that, say in_place (--in-place)")
+        raise ValueError("the output is the model itself; to change that, use in_place (--in-place)")
     if os.path.lexists(target) and not force and not is_special(target):
-        raise FileExistsError(f"{printable(target)} is there already; force=True replaces it")
+        raise FileExistsError(f"{printable(target)} already exists; force=True overwrites it")
     return target
 
 
@@ -198,13 +199,13 @@ def write_fixed(
     *,
     check: bool = True,
 ) -> str:
-    """Write to `target` the file `source` with the `edits`; `target` may be `source`, and is replaced whole.
+    """Write `source` with the `edits` to `target`, which may be `source` and is replaced whole.
 
-    With `check`, a copy that has an error which `source` has not, or one in a key that was edited, is thrown away
-    and the `GGUFError` raised: what keeps the tokenizer from being opened, and what schema.py calls an error.
-    What else is wrong with the copy, and what opening it warns of, is a `GGUFWarning`. An `OSError`, such as a
-    full disk, and an interruption leave `target` as it was and nothing beside it. Returns what became of the
-    tensors: see `write_edited`.
+    With `check`, a copy that has an error which `source` does not have, or one in a key that was edited, is discarded
+    and the `GGUFError` raised; errors are what prevents opening the tokenizer, and what schema.py calls an error.
+    Other problems of the copy, and the warnings of opening it, are `GGUFWarning`s. After an `OSError`, such as a
+    full disk, or an interruption `target` is as before, with nothing beside it. Returns how the tensors were written:
+    see `write_edited`.
     """
     source, target = os.fspath(source), os.fspath(target)
     edits = list(edits)
@@ -214,15 +215,15 @@ def write_fixed(
         told.extend(_problems(copy, metadata, target, source, {edit.key for edit in edits}))
 
     done = write_edited(source, target, edits, examine if check else None)
-    for problem in told:  # only now: a caller may turn warnings into errors
+    for problem in told:  # not earlier, since a caller may turn warnings into errors
         warnings.warn(problem, GGUFWarning, stacklevel=frames_to_caller())
     return done
 
 
 def _problems(copy: str, metadata: bytes | None, target: str, source: str, edited: set[str]) -> list[str]:
-    """Raise what the edits broke or left broken, and return warnings about the rest of the copy.
+    """Raise the first error that the edits caused or left, and return warnings about other problems of the copy.
 
-    All of them name the path that the copy is to have.
+    All of them name the path that the copy will have.
     """
     found, told = _errors(copy, metadata)
     before = _errors(source)[0] if found else {}
@@ -230,7 +231,7 @@ def _problems(copy: str, metadata: bytes | None, target: str, source: str, edite
         error.path = target
         is_hidden = (
             not at and "" in before
-        )  # opening ends at the first error, which may have been another one
+        )  # opening stops at the first error, which may have been another one
         if error.key in edited or not (at in before or is_hidden):
             remedy = "give another value" if error.key in edited else error.remedy or "change something else"
             error.remedy = f"{remedy} (nothing was written; --force writes it)"
@@ -239,9 +240,9 @@ def _problems(copy: str, metadata: bytes | None, target: str, source: str, edite
 
 
 def _errors(path: str, data: bytes | None = None) -> tuple[dict[str | None, GGUFError], tuple[str, ...]]:
-    """What is wrong with the tokenizer of a file, or of `data` in its place, by key, and what opening it warns of.
+    """The errors in the tokenizer of a file, or of `data` in its place, by key, and the warnings of opening it.
 
-    The error that ends opening it is under "".
+    The error that prevents opening it is under "".
     """
     found: dict[str | None, GGUFError] = {}
     try:

@@ -1,4 +1,4 @@
-"""The merges: whether they are of these tokens, and lead to all of them."""
+"""The merges: whether they fit the tokens, and produce all of them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .tokens import is_name
 
 _K = TokenizerKey
 
-_SHARE_UNREACHABLE = 0.01  # from here on, they are more than a few leftovers of training
+_SHARE_UNREACHABLE = 0.01  # of all tokens; more than this is more than leftovers of training
 
 
 def merge_parts(model: Facts) -> Iterator[Finding]:
-    """Merges with a part or a result that is no token, and merges that stand twice."""
+    """Merges with a part or a result that is not a token, and duplicate merges."""
     bad: list[int] = []
     first, shown = "", model.quoted_text
     parts = set(chain.from_iterable(model.pairs)) | model.merged
@@ -28,23 +28,23 @@ def merge_parts(model: Facts) -> Iterator[Finding]:
         if left in model.ids and right in model.ids and left + right in model.ids:
             continue
         missing = next(text for text in (left, right, left + right) if text not in model.ids)
-        first = first or f"{shown(left)} + {shown(right)}, whose {shown(missing)} is not"
+        first = first or f"{shown(left)} + {shown(right)}, where {shown(missing)} is not one"
         bad.append(index)
     if bad and model.tokens:
         yield Finding(
             "warning",
             "merges_not_in_vocabulary",
-            f"{counted(len(bad), 'merge')} of {len(model.merges)} with a part or a result that is no token: the first "
-            f"is merge {bad[0]}, {first}",
-            "The symbol that such a merge makes has no id, so it falls back to its bytes; tokens and merges are not "
-            "of one model.",
+            f"{len(bad)} of {counted(len(model.merges), 'merge')} {'has' if len(bad) == 1 else 'have'} a part or a "
+            f"result that is not a token: the first is merge {bad[0]}, {first}",
+            "What such a merge produces has no id, so it is encoded as bytes. Tokens and merges are not from the same "
+            "model.",
             "convert the model again",
             Where(_K.MERGES, None, model.file.element_offset(_K.MERGES, bad[0])),
             {"count": len(bad), "of": len(model.merges), "merges": bad[:100]},
         )
     if count := len(model.merges) - len(set(model.merges)):
-        what = f"{counted(count, 'merge stands', 'merges stand')} a second time"
-        why = "The first one counts. Harmless, but a faulty conversion."
+        what = f"{counted(count, 'merge is a duplicate', 'merges are duplicates')}"
+        why = "llama.cpp uses the first of each. Harmless, but a sign of a faulty conversion."
         yield Finding(
             "note",
             "duplicate_merges",
@@ -57,7 +57,7 @@ def merge_parts(model: Facts) -> Iterator[Finding]:
 
 
 def unreachable(model: Facts) -> Iterator[Finding]:
-    """Tokens that merging the characters of their own text does not give back."""
+    """Tokens that merging the characters of their text does not produce."""
     if not model.merges or not model.kind.is_supported:
         return
     found = _unmerged(model)
@@ -69,13 +69,14 @@ def unreachable(model: Facts) -> Iterator[Finding]:
     yield Finding(
         "note" if whole or not many else "warning",
         "unreachable_tokens",
-        f"{counted(len(found), 'token')} that no merges lead to: {listed(found, len(found), shown=model.quoted)}",
-        f"{model.pre} takes a whole word that is a token for that token, so they are found there, but not as parts "
-        "of words."
+        f"{counted(len(found), 'token')} that merging never produces: "
+        f"{listed(found, len(found), shown=model.quoted)}",
+        f"{model.pre} takes a word that is a token whole, without merging, so they occur as whole words, but not "
+        "as parts of words."
         if whole
-        else "Encoding never gives them. A few are left over from training or were added later; many mean that "
-        "tokens and merges are not of one model, or that the model wants a pre-tokenizer that ignores merges for "
-        "whole words, as llama-bpe does.",
+        else "Encoding never gives them. A few may be left over from training or were added later; many mean that "
+        "tokens and merges are not from the same model, or that the model needs a pre-tokenizer that ignores merges "
+        "for whole words, as llama-bpe does.",
         "nothing to do" if whole or not many else "convert the model again",
         model.token(found[0]),
         {"count": len(found), "ids": found[:100], "texts": texts[:100]},
@@ -83,7 +84,7 @@ def unreachable(model: Facts) -> Iterator[Finding]:
 
 
 def _unmerged(model: Facts) -> list[int]:
-    """The normal tokens that merging does not give back; by the compiled engine where there is one."""
+    """The normal tokens that merging does not produce; by the compiled engine if there is one."""
     found = [
         index
         for index, token in enumerate(model.tokens)

@@ -1,4 +1,4 @@
-"""What models without a pre-tokenizer need: tokens of their kind, scores, bytes, an unknown token, a sound charsmap."""
+"""What models without a pre-tokenizer need: the right kind of tokens, scores, bytes, an unknown token, a charsmap."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def wrong_model(model: Facts) -> Iterator[Finding]:
         "error" if model.refusal else "warning",
         "model_doubtful",
         f"{_K.MODEL} is {printable(model.model)}, but the tokens look like those of {said}",
-        "Another model cuts text in another way, so the ids are not those that the model was trained with.",
+        "Each tokenizer model splits text in its own way, so the ids are not those that the model was trained with.",
         ", or ".join(model.set(_K.MODEL, name) for name in likely),
         model.key(_K.MODEL),
         {"likely": likely, "looks": looks._asdict()},
@@ -48,8 +48,8 @@ def unconverted_pieces(model: Facts) -> Iterator[Finding]:
         "error",
         "pieces_unconverted",
         f"{counted(len(raw), 'token begins', 'tokens begin')} with ##, as in vocab.txt, and hardly any with U+2581",
-        f"llama.cpp looks for {SPACE} before what begins a word, and for nothing before what continues one; so nearly "
-        "every word becomes the unknown token.",
+        f"llama.cpp expects {SPACE} (U+2581) at the beginning of tokens that begin a word, and no ## on others. So "
+        "nearly every word becomes the unknown token.",
         "convert the model again with llama.cpp's own converter, which rewrites them",
         model.token(raw[0]),
         {"count": len(raw), "ids": raw[:100]},
@@ -57,15 +57,18 @@ def unconverted_pieces(model: Facts) -> Iterator[Finding]:
 
 
 def scores(model: Facts) -> Iterator[Finding]:
-    """Scores that are missing, all the same, or NaN, in models that go by them."""
+    """Scores that are missing, all the same, or NaN, in models that need them."""
     if not model.kind.has_scores or not model.tokens:
         return
     found = model.array(_K.SCORES)
-    if _K.SCORES in model.file and not found:  # of a wrong type: said of all keys alike
+    if _K.SCORES in model.file and not found:  # of a wrong type, which another check reports
         return
     wrong = [index for index, score in enumerate(found) if math.isnan(score)]
     if wrong:
-        problem, what = "scores_not_numbers", f"{counted(len(wrong), 'score')} of tokens that are no numbers"
+        problem, what = (
+            "scores_not_numbers",
+            f"{counted(len(wrong), 'token has', 'tokens have')} NaN as score",
+        )
         what += f": {listed(wrong, len(wrong))}"
     elif not found:
         problem, what = "scores_missing", f"{_K.SCORES} is missing"
@@ -77,7 +80,7 @@ def scores(model: Facts) -> Iterator[Finding]:
         "error" if wrong else "warning",
         problem,
         what,
-        "Of all ways to cut a word, llama.cpp takes the one with the best scores; these cannot tell it which.",
+        "llama.cpp chooses between the ways to split a word by scores, and these do not distinguish them.",
         "convert the model again, with the scores of its own tokenizer (tokenizer.model)",
         model.key(_K.SCORES),
         {"count": len(wrong)},
@@ -85,7 +88,7 @@ def scores(model: Facts) -> Iterator[Finding]:
 
 
 def unwritable_bytes(model: Facts) -> Iterator[Finding]:
-    """Bytes that no token stands for, in models that fall back to bytes."""
+    """Bytes without a token, in models with byte fallback."""
     tokenizer = model.tokenizer
     if tokenizer is None or not model.kind.needs_bytes:
         return
@@ -100,8 +103,8 @@ def unwritable_bytes(model: Facts) -> Iterator[Finding]:
             f"{counted(len(missing), 'byte has', 'bytes have')} no token: {listed(shown, len(missing))}".replace(
                 "'", ""
             ),
-            "A character without a token is written by its bytes. Where one has no token, llama.cpp throws an "
-            "exception, or runs without an end.",
+            "A character without a token is encoded as its bytes. If one of them has no token, llama.cpp throws an "
+            "exception or never returns.",
             "convert the model again, with the byte tokens of its own tokenizer",
             model.key(_K.LIST),
             {"bytes": missing},
@@ -109,7 +112,7 @@ def unwritable_bytes(model: Facts) -> Iterator[Finding]:
 
 
 def missing_unknown(model: Facts) -> Iterator[Finding]:
-    """No unknown token, in models that have nothing else to fall back to."""
+    """No unknown token, in models without another fallback."""
     tokenizer = model.tokenizer
     if (
         tokenizer is None
@@ -120,15 +123,15 @@ def missing_unknown(model: Facts) -> Iterator[Finding]:
     yield Finding(
         "warning",
         "unknown_missing",
-        f"{_K.UNK_ID} is missing, so there is no token for what is unknown",
-        "llama.cpp then gives the id -1, which no model can take.",
+        f"{_K.UNK_ID} is missing, so there is no unknown token",
+        "For text without a token, llama.cpp gives the id -1, which no model accepts.",
         model.set_id(_K.UNK_ID),
         model.key(_K.UNK_ID),
     )
 
 
 def charsmap(model: Facts) -> Iterator[Finding]:
-    """A charsmap that is missing, or has an offset that leads out of it."""
+    """A charsmap that is missing, or has an offset beyond its end."""
     if not model.kind.has_charsmap or not model.tokens:
         return
     key = _K.PRECOMPILED_CHARSMAP
@@ -137,8 +140,8 @@ def charsmap(model: Facts) -> Iterator[Finding]:
             "note",
             "charsmap_missing",
             f"{key} is missing",
-            "sentencepiece's models normalize text by it, but for those that were trained to take text as it is.",
-            "nothing to do if the model's own tokenizer normalizes nothing; else convert the model again",
+            "SentencePiece models use it to normalize text, unless they were trained without normalization.",
+            "nothing to do if the model's own tokenizer normalizes nothing; otherwise convert the model again",
             model.key(key),
         )
         return
@@ -153,10 +156,10 @@ def charsmap(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "error",
             "charsmap_damaged",
-            f"{counted(len(damaged), 'place')} of the charsmap at which it leads out of itself: behind "
+            f"the charsmap is damaged: {counted(len(damaged), 'offset points', 'offsets point')} beyond its end, after "
             f"{listed(shown, len(shown))}",
-            "llama.cpp ends with an exception at a text that leads there.",
-            f"convert the model again, or do without it: {model.remove(key)}",
+            "llama.cpp throws an exception on text with these characters.",
+            f"convert the model again, or remove the charsmap: {model.remove(key)}",
             model.key(key),
             {"count": len(damaged), "behind": [text.hex() for text in damaged[:100]]},
         )

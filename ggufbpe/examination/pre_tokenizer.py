@@ -1,4 +1,4 @@
-"""Whether the named pre-tokenizer is the one that the tokens were made with, and where Hugging Face differs."""
+"""Whether the tokens were made with the pre-tokenizer that the file names, and where Hugging Face differs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .finding import Finding
 _K = TokenizerKey
 
 _SPLIT_WHY = (
-    "The pre-tokenizer cuts text into words before merging. With another one than in training, the ids are not "
-    "those that the model knows, most visibly in numbers, code and white space, and its answers get worse."
+    "The pre-tokenizer splits text into words before merging. With another one than in training, ids differ from "
+    "those that the model has learned, mostly in numbers, code and white space, and its answers get worse."
 )
 
 
 def pre_tokenizer(model: Facts) -> Iterator[Finding]:
-    """A name that is missing, unknown, or that the tokens speak against."""
+    """A name that is missing, unknown, or does not fit the tokens."""
     if model.kind.ignores_pre or not model.tokens:
         return
-    if _K.PRE in model.file and model.pre is None:  # of a wrong type, or not UTF-8: said of all keys alike
+    if _K.PRE in model.file and model.pre is None:  # of a wrong type, or not UTF-8, which other checks report
         return
     found = model.evidence
     problem, own = found.problem, found.own
@@ -37,13 +37,11 @@ def pre_tokenizer(model: Facts) -> Iterator[Finding]:
         severity, why = "error", f"llama.cpp refuses the file. {_SPLIT_WHY}"
         what = f"{_K.PRE} is {printable(found.pre)}, which llama.cpp does not know"
     elif problem == "doubtful":
-        cut = f", which cuts {own.of - own.kept} of them ({listed(own.cut, 9)})" if own else ""
-        what = f"{_K.PRE} is {found.pre}, but the tokens speak against it{cut}"
+        cut = f": it splits {own.of - own.kept} of them ({listed(own.cut, 9)})" if own else ""
+        what = f"{_K.PRE} is {found.pre}, which does not fit the tokens{cut}"
     else:
         what = f"{_K.PRE} is {problem}"
-        why = (
-            f"llama.cpp then splits as `default` does, which hardly any model was trained with. {_SPLIT_WHY}"
-        )
+        why = f"llama.cpp then splits like `default`, which hardly any model was trained with. {_SPLIT_WHY}"
         if found.name and not found.is_against:
             severity = "note"
     fix = model.set_pre()
@@ -83,9 +81,9 @@ def hugging_face_splitting(model: Facts) -> Iterator[Finding]:
         "hf_splitting",
         f"{entry.name if entry else ''} splits differently in llama.cpp and in Hugging Face's tokenizers. "
         + "; ".join(told),
-        "The model was trained with the ids of Hugging Face's side; on texts with these characters, llama.cpp "
-        "gives it others. ggufbpe gives llama.cpp's.",
-        "there is none in the file: llama.cpp cannot run the original pattern",
+        "The model was trained with Hugging Face's ids; on text with these characters, llama.cpp gives others, and so "
+        "does ggufbpe.",
+        "nothing to do in the file: llama.cpp cannot run the original pattern",
         model.key(_K.PRE),
         {"differences": [difference._asdict() for difference in differences]},
     )

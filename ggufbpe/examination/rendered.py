@@ -1,9 +1,10 @@
 """The chat template run with a few chats, as llama-server runs it.
 
-facts.py -> [this file] -> template.py, known_templates.py
+    facts.py -> [this file] -> template.py, known_templates.py, roles.py
+                               verification/template_diff.py, for two models
 
-The chats are those in which templates differ: a message, one of the system before it, an answer and a next question,
-tools, a call with its result, reasoning. Their texts have no markers, so a marker in a prompt is the template's.
+The chats cover what templates treat differently: a message, a system message before it, an answer and a next question,
+tools, a tool call with its result, reasoning. Their texts have no markers, so any marker in a prompt is the template's.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from ..chat.chats import Chats
 from ..errors import ChatError
+from ..oracles.chats import Prompt, Refused, answered
 from ..tokenizer import Tokenizer
 
-NOW = datetime(2026, 1, 15, 12)  # of templates that write the date
+NOW = datetime(2026, 1, 15, 12)  # for templates that write the date
 SYSTEM, QUESTION, ANSWER, NEXT = "Be as brief as a stone.", "Is it warm?", "Quite warm.", "And tomorrow?"
 TOOL, CALLED, RESULT, THOUGHT = "get_weather", "Lisbon", "cloudless", "They want a number."
 
@@ -41,7 +42,7 @@ _TOOLS = [
     {"type": "function", "function": {"name": TOOL, "description": "The weather", "parameters": _PARAMETERS}}
 ]
 
-# The chats by what is special to them. The first ones are plain: every template should take them.
+# The chats by what is special about them. The plain ones come first: every template should accept them.
 PLAIN_CHATS = ("user", "turns", "system")
 CHATS: dict[str, dict[str, Any]] = {
     "user": {"messages": [_USER]},
@@ -55,50 +56,50 @@ CHATS: dict[str, dict[str, Any]] = {
 
 
 class SamplePrompts:
-    """What templates make of the chats: each prompt, or the error by which the chat is refused."""
+    """The prompts that templates make of the chats, or why a chat is refused."""
 
     def __init__(self, tokenizer: Tokenizer, templates: Mapping[str, str]) -> None:
         """`templates` are those of the file by name. `NotInstalledError` without jinja2."""
-        self._chats = Chats(tokenizer)
+        self._tokenizer = tokenizer
         self._templates = templates
-        self.prompts = self.prompts_of(templates.get("") or templates.get("tool_use") or "")
+        self.answers = self.answers_of(templates.get("") or templates.get("tool_use") or "")
 
-    def prompts_of(self, template: str) -> dict[str, bytes | ChatError]:
-        """The same of one template in place of the file's, which is not asked for chats with tools either."""
+    def answers_of(self, template: str) -> dict[str, Prompt | Refused]:
+        """The same for one template, which is used instead of the file's, for chats with tools as well.
+
+        "" is ChatML, which llama-server uses if a file has no template.
+        """
         own = template in self._templates.values()
         return {
-            name: self._prompt(
-                chat, (own and "tools" in chat and self._templates.get("tool_use")) or template
+            name: answered(
+                self._tokenizer,
+                chat,
+                (own and "tools" in chat and self._templates.get("tool_use")) or template or "chatml",
+                NOW,
             )
             for name, chat in CHATS.items()
         }
 
-    def _prompt(self, chat: dict[str, Any], template: str) -> bytes | ChatError:
-        try:
-            return self._chats.prompt(chat, template, NOW)
-        except ChatError as error:
-            return error
-
     def prompt(self, name: str) -> bytes | None:
-        """The prompt of a chat; None where it is refused."""
-        found = self.prompts[name]
-        return found if isinstance(found, bytes) else None
+        """The prompt of a chat; None if it is refused."""
+        found = self.answers[name]
+        return found.text if isinstance(found, Prompt) else None
 
-    def refusal(self, name: str) -> ChatError | None:
-        """Why a chat is refused; None where it is not."""
-        found = self.prompts[name]
-        return found if isinstance(found, ChatError) else None
+    def refusal(self, name: str) -> Refused | None:
+        """Why a chat is refused; None if it is not."""
+        found = self.answers[name]
+        return found if isinstance(found, Refused) else None
 
     @cached_property
     def bare(self) -> bytes:
-        """What the template alone writes for a question and its answer; nothing where it refuses them."""
+        """What the template alone writes for a question and its answer; empty if it refuses them."""
         try:
-            return self._chats.bare_text([_USER, _ANSWER], self._templates.get(""))
+            return self._tokenizer.chats.bare_text([_USER, _ANSWER], self._templates.get(""))
         except ChatError:
             return b""
 
     @cached_property
     def behind_answer(self) -> tuple[bytes, bytes]:
-        """What stands behind an answer: behind the last one, and before the text of the next message."""
+        """What follows an answer: at the end of a chat, and up to the text of the next message."""
         between = (self.prompt("turns") or b"").partition(ANSWER.encode())[2]
         return self.bare.partition(ANSWER.encode())[2], between.partition(NEXT.encode())[0]

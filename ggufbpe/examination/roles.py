@@ -14,30 +14,30 @@ from .finding import Finding
 from .rendered import ANSWER, NEXT, QUESTION, RESULT, SYSTEM, TOOL
 
 _TEMPLATE = TokenizerKey.CHAT_TEMPLATE
-_NOTHING = "nothing to do, if the model was trained so"
+_NOTHING = "nothing to do if the model was trained that way"
 
-# Chats that a template may refuse, and what the server does then; a user's question alone is in template.py.
+# Chats that a template may refuse; a user's question alone is in template.py.
 _CHATS = {
     "turns": "an answer and another question",
-    "system": "a message of the system",
+    "system": "a system message",
     "tools": "tools",
-    "tool call": "a call of a tool and its result",
-    "thinking": "an answer with its reasoning",
+    "tool call": "a tool call and its result",
+    "thinking": "an answer with reasoning",
     "no thinking": "enable_thinking set to false",
 }
-# What a prompt must have of a chat, by the chat, and what it is.
+# What the prompt of a chat must contain, and what it is.
 _PARTS = (
     ("user", QUESTION, "the user's message"),
     ("turns", ANSWER, "the assistant's earlier message"),
     ("turns", NEXT, "the user's second message"),
-    ("system", SYSTEM, "the system's message"),
+    ("system", SYSTEM, "the system message"),
     ("tool call", RESULT, "the result of a tool"),
 )
 _PLAIN = ("user", "turns")  # without which there is no chat
 
 
 def chats_refused(model: Facts) -> Iterator[Finding]:
-    """Chats that the template refuses; but for those that all templates take, as is the model's right."""
+    """Chats that the template refuses: a warning for plain ones, which every template should take, else a note."""
     rendered = model.rendered
     if rendered is None or rendered.refusal("user"):
         return
@@ -45,20 +45,20 @@ def chats_refused(model: Facts) -> Iterator[Finding]:
         error = rendered.refusal(chat)
         if error is None or (chat == "tool call" and rendered.refusal("tools")):
             continue
-        line = "" if error.line is None else f" in line {error.line}"
+        line = "" if error.line is None else f" (in its line {error.line})"
         yield Finding(
             "warning" if chat in _PLAIN else "note",
             "chat_refused",
             f"the chat template refuses a chat with {what}{line}: {printable(error.reason, 200)}",
             "llama-server answers such a request with this error.",
-            f"give it one that takes it: {model.fix} --chat-template FILE" if chat in _PLAIN else _NOTHING,
+            f"set a template that accepts it: {model.set_template_file()}" if chat in _PLAIN else _NOTHING,
             model.key(_TEMPLATE),
             {"chat": chat, "line": error.line, "reason": error.reason},
         )
 
 
 def messages_lost(model: Facts) -> Iterator[Finding]:
-    """Messages that are not in the prompt, or in the place of another role's."""
+    """Messages that are missing from the prompt, or written as those of another role."""
     rendered = model.rendered
     if rendered is None:
         return
@@ -70,8 +70,8 @@ def messages_lost(model: Facts) -> Iterator[Finding]:
             "warning" if chat in _PLAIN else "note",
             "message_lost",
             f"the chat template leaves out {what}",
-            "It is not in llama-server's prompt, and the model does not see it.",
-            f"give it one that writes it: {model.fix} --chat-template FILE" if chat in _PLAIN else _NOTHING,
+            "It is not in llama-server's prompt, so the model does not see it.",
+            f"set a template that writes it: {model.set_template_file()}" if chat in _PLAIN else _NOTHING,
             model.key(_TEMPLATE),
             {"chat": chat},
         )
@@ -79,8 +79,8 @@ def messages_lost(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "no_system_role",
-            "the chat template takes no message of the system",
-            "llama-server puts its text before that of the next message, with a line break between them.",
+            "the chat template does not support system messages",
+            "llama-server prepends their text to the next message, with a line break between them.",
             _NOTHING,
             model.key(_TEMPLATE),
         )
@@ -92,14 +92,14 @@ def tools_not_shown(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "tools_not_shown",
-            "the chat template does not write the tools that a request has",
-            "llama-server takes such a request, but the model does not know of the tools, and cannot call them.",
-            "nothing to do, if the model was not trained to call tools",
+            "the chat template leaves out the tools of a request",
+            "llama-server accepts such a request, but the model is not told of the tools, and cannot call them.",
+            "nothing to do if the model was not trained to call tools",
             model.key(_TEMPLATE),
         )
 
 
 def _shows_tools(model: Facts) -> bool:
-    """Whether the prompt has the tools, or there is none."""
+    """Whether the prompt has the tools; True if there is no prompt."""
     prompt = model.rendered.prompt("tools") if model.rendered else None
     return prompt is None or TOOL.encode() in prompt

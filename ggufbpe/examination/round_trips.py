@@ -1,4 +1,4 @@
-"""Whether text comes back from its tokens: bytes that have none, and sample texts that lose something."""
+"""Whether text survives encoding and decoding: bytes without a token, and sample texts that change."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def lost_bytes(model: Facts) -> Iterator[Finding]:
             "bytes_missing",
             f"{counted(len(missing), 'byte has', 'bytes have')} no token: "
             + listed([f"0x{byte:02X}" for byte in missing], len(missing)).replace("'", ""),
-            "Text with such a byte loses it: llama.cpp drops what has no token."
-            + (" These are control characters and planes without text." if rare else ""),
+            "llama.cpp drops bytes without a token."
+            + (" These only occur in control characters and in planes without text." if rare else ""),
             "nothing to do" if rare else "convert the model again: a byte-level vocabulary has all 256",
             model.key(_K.LIST),
             {"bytes": missing},
@@ -55,7 +55,7 @@ def lost_bytes(model: Facts) -> Iterator[Finding]:
 
 
 def round_trips(model: Facts) -> Iterator[Finding]:
-    """Texts that do not come back whole from their tokens."""
+    """Sample texts that decoding does not restore."""
     tokenizer = model.tokenizer
     if tokenizer is None or model.kind.drops_white_space or model.kind.normalizes or model.kind.needs_bytes:
         return
@@ -73,9 +73,9 @@ def round_trips(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "round_trip",
-            f"{len(changed)} of {len(SAMPLES)} sample texts do not come back from their tokens: the first is "
-            f"{printable(sample, 40)}, at character {at}, {printable(sample[at : at + 1])}",
-            "What gets lost in encoding, the model never sees.",
+            f"{len(changed)} of {len(SAMPLES)} sample texts change when they are encoded and decoded: the first is "
+            f"{printable(sample, 40)}, from character {at} on, {printable(sample[at : at + 1])}",
+            "The model never sees what is lost in encoding.",
             "convert the model again, if its original tokenizer keeps such text",
             model.key(_K.LIST),
             {"samples": [sample for sample, _ in changed]},
@@ -98,9 +98,9 @@ def dropped_spaces(model: Facts) -> Iterator[Finding]:
             "clean_spaces",
             f"decoding drops spaces before punctuation: {printable(pieces.strip())} comes back as "
             f"{printable(back.strip())}",
-            f"llama.cpp does so for {tokenizer.pre or tokenizer.model}, and the file cannot change it. "
-            "The ids are not touched, only text made of several of them.",
-            "nothing to do; tokens decoded one by one (token_to_piece) keep all spaces",
+            f"llama.cpp does so for {tokenizer.pre or tokenizer.model}, and no key can change it. "
+            "It does not affect the ids, only the text that several of them are decoded to.",
+            "nothing to do; tokens that are decoded one by one (token_to_piece) keep all spaces",
             model.key(_K.PRE if tokenizer.pre else _K.MODEL),
         )
 
@@ -113,7 +113,7 @@ def line_break(model: Facts) -> Iterator[Finding]:
             "warning",
             "no_line_break",
             "the vocabulary has no token for the newline character",
-            "Line breaks in a text get lost.",
+            "Line breaks in texts are lost.",
             "convert the model again",
             model.key(_K.LIST),
         )

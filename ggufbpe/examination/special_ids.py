@@ -12,11 +12,11 @@ from .finding import Finding, Where
 
 _K = TokenizerKey
 
-_SPECIAL_WHY = "A wrong or missing special id shows as answers that never end, or prompts that begin wrongly."
+_SPECIAL_WHY = "With a wrong or missing special id, answers may never end, or prompts begin wrongly."
 
 
 def wrong_special_ids(model: Facts) -> Iterator[Finding]:
-    """Ids of no token, and of tokens that are not special."""
+    """Special ids that are out of range, or those of normal tokens."""
     size = len(model.tokens)
     out_of_range = dict(ids_out_of_range(model.file, size))
     for name, keys, _ in SPECIAL_IDS:
@@ -26,14 +26,14 @@ def wrong_special_ids(model: Facts) -> Iterator[Finding]:
                 continue
             if key in out_of_range:
                 default = model.kind.default_ids.get(name)
-                instead = "has none then" if default is None else f"takes the default, {default}"
+                instead = "then has none" if default is None else f"uses the default, {default}"
                 remove, own = model.remove(key), model.set_id(key)
                 yield Finding(
                     "error",
                     "special_id_out_of_range",
                     f"{key} is {token}, but the vocabulary has ids 0 to {size - 1}",
                     f"llama.cpp ignores it, and {instead}. {_SPECIAL_WHY}",
-                    f"{own}, or take it out: {remove}",
+                    f"{own}, or remove the key: {remove}",
                     model.key(key),
                 )
             elif model.types and model.is_normal(token):
@@ -41,8 +41,8 @@ def wrong_special_ids(model: Facts) -> Iterator[Finding]:
                     "warning" if name in ("bos", "eos", "eot", "eom") else "note",
                     "special_id_is_normal",
                     f"{key} is {token}, {model.quoted(token)}, a normal token",
-                    "Its text in a prompt is not found as a token, and when it is generated, it is shown as text. "
-                    "Perhaps the id is wrong.",
+                    "In a prompt, its text is encoded like any other, and when it is generated, it is shown as text. "
+                    "The id may be wrong.",
                     model.set_id(key)
                     if model.is_made_normal(token)
                     else f"{model.set_types(CONTROL=[token])}, or set another id",
@@ -51,20 +51,20 @@ def wrong_special_ids(model: Facts) -> Iterator[Finding]:
 
 
 def missing_special_ids(model: Facts) -> Iterator[Finding]:
-    """BOS and EOS that no key names, or that would be added but do not exist."""
+    """BOS and EOS without a key, and those that would be added but do not exist."""
     if model.tokenizer is None:
         return
     vocabulary = model.tokenizer.vocabulary
     added = {name for names in model.kind.added_names(True, True) for name in names}
     for name, key in (("bos", _K.BOS_ID), ("eos", _K.EOS_ID), ("sep", _K.SEP_ID)):
         token = vocabulary.special_ids[name]
-        is_wanted = name in added or (name == "eos" and "sep" not in added)  # which ends a generation
+        is_wanted = name in added or (name == "eos" and "sep" not in added)  # EOS also ends a generation
         if not is_wanted or (name == "sep" and token is not None):
             continue
         # The default of a model such as BERT is mostly right; that of GPT-2 is a comma.
         is_right = token is not None and not model.kind.has_pre_tokenizer and not model.is_normal(token)
         if key not in model.file and not is_right:
-            default = "there is none" if token is None else f"llama.cpp takes {token}, {model.quoted(token)}"
+            default = "there is none" if token is None else f"llama.cpp uses {token}, {model.quoted(token)}"
             yield Finding(
                 "warning" if name != "bos" or vocabulary.add_bos else "note",
                 "special_id_missing",
@@ -84,15 +84,15 @@ def missing_special_ids(model: Facts) -> Iterator[Finding]:
             yield Finding(
                 "error",
                 "special_id_wanted",
-                f"{name.upper()} is to be added to every text, but there is none",
-                "llama.cpp aborts as soon as a text is encoded.",
+                f"{name.upper()} is added to every text, but there is none",
+                "llama.cpp aborts when a text is encoded.",
                 fix,
                 model.key(key),
             )
 
 
 def _added_by(vocabulary: Vocabulary) -> tuple[Sequence[str], Sequence[str]]:
-    """The names of what is added before and after every text."""
+    """The names of the tokens added before and after every text."""
     return vocabulary.tokenizer_model.added_names(vocabulary.add_bos, vocabulary.add_eos)
 
 
@@ -107,10 +107,10 @@ def generation_ends(model: Facts) -> Iterator[Finding]:
             "warning",
             "eos_not_end_of_generation",
             f"the EOS token {eos}, {model.quoted(eos)}, does not end a generation",
-            "llama.cpp takes it out of the set, because other tokens of the vocabulary show a model family in which "
-            "it does not end one. Generation then runs on after it.",
-            f"set another one: {model.set(_K.EOS_ID, min(vocabulary.eog_ids))}"
+            "Other tokens of the vocabulary identify a model family in which this one does not end a generation, so "
+            "llama.cpp continues after it.",
+            f"set another EOS: {model.set(_K.EOS_ID, min(vocabulary.eog_ids))}"
             if vocabulary.eog_ids
-            else f"set {_K.EOS_ID} to the id of a token that ends a generation",
+            else f"set {_K.EOS_ID} to the id of a token that ends a generation (`ggufbpe fix` with --set)",
             Where(_K.EOS_ID, eos, model.key(_K.EOS_ID).offset),
         )

@@ -1,8 +1,8 @@
-"""The chat template: whether chats can be made with it, and whether its markers, BOS and ends of turns are tokens.
+"""The chat template: whether it makes prompts, and whether its markers, BOS and ends of turns are right.
 
 rendered.py -> [this file] -> examine.py
 
-But: without jinja2 the template is not run, and only its text is looked at.
+But: without jinja2 the template is not run, and only its source is checked.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from ..errors import ChatError, printable
 from ..extras import NotInstalledError
 from ..gguf.constants import TokenizerKey, TokenType
+from ..oracles.chats import Refused
 from ..vocab import CONTROL, UNKNOWN, USER_DEFINED, load
 from ..wording import counted, listed
 from .facts import TEXTS_OF_IDS, Facts
@@ -24,11 +25,11 @@ from .rendered import QUESTION, SamplePrompts
 _K = TokenizerKey
 
 _END = re.compile(r"(?i)end|eo[stm]\b|</|sep|close|stop|return|done|\[/|e~")  # of tokens that end something
-_PLAIN_MARKERS = re.compile(r"\[/?INST\]|<</?SYS>>")  # in Llama 2 they are text like any other
+_PLAIN_MARKERS = re.compile(r"\[/?INST\]|<</?SYS>>")  # plain text in Llama 2
 
 
 def template_errors(model: Facts) -> Iterator[Finding]:
-    """A template that llama-server does not start with: it cannot be parsed, or refuses a single message."""
+    """A template with which llama-server does not start: it cannot be parsed, or refuses a single message."""
     if not model.templates:
         return
     try:
@@ -45,8 +46,8 @@ def template_errors(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "template_not_run",
-            "the chat template was not run, only its text was looked at",
-            "What it makes of chats, such as two BOS or an answer that does not end, shows in its prompts.",
+            "the chat template was not run, only its source was checked",
+            "Some problems, such as a second BOS or an answer that does not end, only show in prompts.",
             str(error),
             model.key(_K.CHAT_TEMPLATE),
         )
@@ -56,22 +57,22 @@ def template_errors(model: Facts) -> Iterator[Finding]:
         yield _error(model, "", "refuses a chat of one message", refused)
 
 
-def _error(model: Facts, name: str, what: str, error: ChatError) -> Finding:
+def _error(model: Facts, name: str, what: str, error: ChatError | Refused) -> Finding:
     key = f"{_K.CHAT_TEMPLATE}.{name}" if name else _K.CHAT_TEMPLATE
-    severity, why = "error", "llama-server does not start with such a template (but with --no-jinja)."
+    severity, why = "error", "llama-server does not start with such a template (except with --no-jinja)."
     known = replacement(model)
     if name:
         severity, why = (
             "warning",
-            "llama.cpp passes it over, and takes the one without a name for these chats, too.",
+            "llama.cpp ignores it, and uses the default template for these chats, too.",
         )
         fix = model.remove(key)
     elif known:
-        fix = f"take llama.cpp's for this model: {model.set_template(known)}"
+        fix = f"use llama.cpp's template for this model: {model.set_template(known)}"
     elif all(text in model.ids for text in ("<|im_start|>", "<|im_end|>")):
-        fix = f"set the right one, or take it out, and llama-server takes ChatML's: {model.remove(key)}"
+        fix = f"set the right one, or remove it, so that llama-server uses ChatML: {model.remove(key)}"
     else:
-        fix = f"set the right one: {model.fix} --chat-template FILE"
+        fix = f"set the right one: {model.set_template_file()}"
     return Finding(
         severity,
         "template_error",
@@ -83,13 +84,13 @@ def _error(model: Facts, name: str, what: str, error: ChatError) -> Finding:
     )
 
 
-def _said(error: ChatError) -> str:
+def _said(error: ChatError | Refused) -> str:
     where = "" if error.line is None else f"line {error.line}: "
     return where + printable(error.reason, 300)[1:-1]
 
 
 def bos_twice(model: Facts) -> Iterator[Finding]:
-    """A BOS that llama-server's prompts have twice; or that a program which runs the template itself has."""
+    """BOS twice in llama-server's prompts, or in those of programs that run the template themselves."""
     tokenizer = model.tokenizer
     if tokenizer is None or not tokenizer.add_bos or tokenizer.bos_id is None:
         return
@@ -104,12 +105,12 @@ def bos_twice(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "bos_twice",
-            f"llama-server's prompts begin with two BOS ({printable(text)})",
-            "One is added to every text, and the template writes another. llama.cpp takes away a BOS that a prompt "
-            "begins with, but no second one, and none behind something else. Many models answer worse.",
+            f"llama-server's prompts begin with BOS ({printable(text)}) twice",
+            "One is added to every text, and the template writes another. llama.cpp only removes one that is the very "
+            "beginning of a prompt. Many models answer worse with two.",
             f"do not add it: {fix}"
             if fix and bare.count(text.encode()) == 1
-            else f"write it once, in a template of your own: {model.fix} --chat-template FILE",
+            else f"set a template that writes it once: {model.set_template_file()}",
             model.key(_K.CHAT_TEMPLATE),
             {"bos": tokenizer.bos_id, "text": text, "begin": begin},
         )
@@ -122,9 +123,9 @@ def bos_twice(model: Facts) -> Iterator[Finding]:
             "note",
             "bos_twice",
             f"BOS is added to every text, and the chat template writes it as well ({written})",
-            "llama-server takes one away. A program that renders the template itself and then encodes "
-            "the result with special tokens added sends two, which many models answer worse.",
-            "nothing to do for llama-server; elsewhere, encode rendered prompts without adding BOS"
+            "llama-server removes one. A program that renders the template itself and then encodes the prompt with "
+            "special tokens added gets two, and many models answer worse with that.",
+            "nothing to do for llama-server; elsewhere, encode prompts without adding BOS"
             + (f", or {fix}" if fix else ""),
             model.key(_K.CHAT_TEMPLATE),
             {"bos": tokenizer.bos_id, "text": text},
@@ -132,7 +133,7 @@ def bos_twice(model: Facts) -> Iterator[Finding]:
 
 
 def other_bos(model: Facts) -> Iterator[Finding]:
-    """A template that begins with the BOS of other models, behind the one that is added."""
+    """A template that writes the BOS of another model, after the one that is added."""
     tokenizer, rendered = model.tokenizer, model.rendered
     if tokenizer is None or rendered is None or not tokenizer.add_bos or tokenizer.bos_id is None:
         return
@@ -147,8 +148,7 @@ def other_bos(model: Facts) -> Iterator[Finding]:
             "bos_differs",
             f"llama-server's prompts begin with {printable(own)}, which is added to every text, and then with "
             f"{printable(other)}, which the chat template writes",
-            "llama.cpp takes away the BOS that a template writes only where it is that of the file. One of the two "
-            "is wrong.",
+            "llama.cpp only removes a BOS that the template writes if it is the file's. One of the two is wrong.",
             f"if the template is right: {model.set(_K.BOS_ID, begin[1])}",
             model.key(_K.CHAT_TEMPLATE),
             {"begin": begin},
@@ -156,7 +156,7 @@ def other_bos(model: Facts) -> Iterator[Finding]:
 
 
 def chat_markers(model: Facts) -> Iterator[Finding]:
-    """Markers of the chat template that are not one special token: no token at all, or an ordinary one."""
+    """Markers of the chat template that are not a special token: either no token at all, or a normal one."""
     plain_prompts, prompts = _written(model.rendered)
     source = markers_of(model.template)
     usual, shown = markers_of_prompt(plain_prompts), markers_of_prompt(prompts)
@@ -164,16 +164,16 @@ def chat_markers(model: Facts) -> Iterator[Finding]:
     for marker in dict.fromkeys((*shown, *source)):
         if not _is_cut(model, marker):
             continue
-        # the name of a role may become what only looks like one
+        # what only looks like a marker may contain the name of a role
         is_shown = marker in usual or (marker in source and (marker in shown or not prompts))
         severity = "warning" if is_shown else "note"
         why = (
             _CUT
             if is_shown
-            else "Chats of a user and the assistant do not have it; in others it is plain text."
+            else "Chats of only a user and the assistant do not have it; in others it is encoded as plain text."
         )
         if marker not in model.ids and _PLAIN_MARKERS.fullmatch(marker):
-            severity, why = "note", "In some models it is meant so, as in Llama 2."
+            severity, why = "note", "In some models, such as Llama 2, that is intended."
         groups.setdefault((severity, why), []).append(marker)
     for (severity, why), markers in groups.items():
         ordinary = [marker for marker in markers if marker in model.ids]
@@ -183,16 +183,17 @@ def chat_markers(model: Facts) -> Iterator[Finding]:
             yield _no_tokens(model, severity, why, unknown)
 
 
-_CUT = "The model was trained with one special token there; pieces of text do not mean the same to it."
+_CUT = "To the model that the template was written for, a marker is one special token; encoded as text, it is not."
 
 
 def _ordinary(model: Facts, severity: str, why: str, markers: list[str]) -> Finding:
     tokens = [model.ids[marker] for marker in markers]
     if len(markers) == 1:
-        what = f"{printable(markers[0])}, which is token {tokens[0]}, but an ordinary one, so it is cut like other text"
+        what = f"{printable(markers[0])}, a normal token ({tokens[0]}), so it is encoded like other text"
     else:
-        what = f"{len(markers)} markers that are ordinary tokens, so they are cut like other text: " + listed(
-            markers, len(markers)
+        what = (
+            f"{len(markers)} markers that are normal tokens, so they are encoded like other text: "
+            + listed(markers, len(markers))
         )
     return Finding(
         severity,
@@ -208,12 +209,12 @@ def _ordinary(model: Facts, severity: str, why: str, markers: list[str]) -> Find
 def _no_tokens(model: Facts, severity: str, why: str, markers: list[str]) -> Finding:
     cut = model.tokenizer and [len(model.tokenizer.encode(marker, add_special=False)) for marker in markers]
     if len(markers) == 1:
-        what = f"{printable(markers[0])}, which is no token" + (
-            f", and becomes {counted(cut[0], 'token')}" if cut else ""
+        what = f"{printable(markers[0])}, which is not a token" + (
+            f" and becomes {counted(cut[0], 'token')}" if cut else ""
         )
     else:
-        what = f"{len(markers)} markers that are no tokens" + (
-            f", and become up to {max(cut)} each" if cut else ""
+        what = f"{len(markers)} markers that are not tokens" + (
+            f" and become up to {max(cut)} each" if cut else ""
         )
         what += f": {listed(markers, len(markers))}"
     known = replacement(model)
@@ -222,19 +223,19 @@ def _no_tokens(model: Facts, severity: str, why: str, markers: list[str]) -> Fin
         "chat_marker",
         f"the chat template has {what}",
         why,
-        f"the template is of another model; llama.cpp's for this one: {model.set_template(known)}"
+        f"the template is for another model; use llama.cpp's for this one: {model.set_template(known)}"
         if known
-        else f"the template is of another model: set the right one with {model.fix} --chat-template FILE",
+        else f"the template is for another model; set the right one: {model.set_template_file()}",
         model.key(_K.CHAT_TEMPLATE),
         {"markers": markers},
     )
 
 
 def _written(rendered: SamplePrompts | None) -> tuple[str, str]:
-    """All prompts of a user and the assistant alone, one after the other, and all that there are."""
+    """The prompts of chats of only a user and the assistant, joined, and those of all chats."""
     if rendered is None:
         return "", ""
-    found = {chat: prompt for chat, prompt in rendered.prompts.items() if isinstance(prompt, bytes)}
+    found = {chat: prompt for chat in rendered.answers if (prompt := rendered.prompt(chat)) is not None}
     usual = b"\n".join([*(found.get(chat, b"") for chat in ("user", "turns")), rendered.bare])
     return usual.decode("utf-8", "replace"), b"\n".join(found.values()).decode("utf-8", "replace")
 
@@ -253,7 +254,7 @@ def _is_special(model: Facts, token: int) -> bool:
 
 
 def turn_ends(model: Facts) -> Iterator[Finding]:
-    """What the template writes behind an answer, where it does not end a generation."""
+    """What the template writes after an answer, if that does not end a generation."""
     if model.tokenizer is None or not model.template:
         return
     vocabulary = model.tokenizer.vocabulary
@@ -268,18 +269,16 @@ def turn_ends(model: Facts) -> Iterator[Finding]:
         has_pieces = any(
             _is_cut(model, marker) for marker in markers_of_prompt(behind[0].decode("utf-8", "replace"))
         )
-        if key is None or (
-            has_pieces and not is_end
-        ):  # llama.cpp takes it out itself; it is said of the marker
+        if key is None or (has_pieces and not is_end):  # no key would help; another check reports the marker
             return
-        known = ", ".join([model.quoted(i) for i in sorted(ends)][:9])
+        known = listed(sorted(ends), len(ends), shown=model.quoted)
         yield Finding(
             "warning" if is_end else "note",
             "turn_end",
-            f"the chat template writes {model.quoted(token)}, token {token}, behind an answer, and that does not end a "
+            f"the chat template ends an answer with {model.quoted(token)}, token {token}, which does not end a "
             "generation",
-            "A model ends its turn as the template does, and llama.cpp goes on after a token that it does not know for "
-            f"an end, so answers do not stop. It knows {known or 'none'} here.",
+            "A model ends its turn as the template does. llama.cpp does not know that this token ends one, so answers "
+            f"do not stop. It knows {known or 'none'} here.",
             model.set(key, token),
             Where(_K.CHAT_TEMPLATE, token, model.key(_K.CHAT_TEMPLATE).offset),
             {"token": token, "ends": sorted(ends)},
@@ -290,18 +289,18 @@ def turn_ends(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "eot_missing",
-            "the chat template has none of the tokens that end a generation, and no EOT is named",
-            "A model ends its turn as the template does; with a token that llama.cpp does not know for an end, its "
-            "answers do not stop.",
-            f"set {_K.EOT_ID} to the id of the token that ends a turn",
+            "the chat template has none of the tokens that end a generation, and the file has no EOT",
+            "A model ends its turn as the template does. If llama.cpp does not know the token that ends it, answers "
+            "do not stop.",
+            f"set {_K.EOT_ID} to the id of the token that ends a turn (`ggufbpe fix` with --set)",
             model.key(_K.EOT_ID),
         )
 
 
 def _end_of_turn(model: Facts, last: list[int], before_next: list[int]) -> int | None:
-    """Which of the special tokens behind an answer ends it: they may also begin what follows.
+    """Which of the special tokens after an answer ends it: some may begin what follows.
 
-    Behind the last answer some templates write nothing, and some the beginning of another one.
+    After the last answer, some templates write nothing, and some the beginning of another one.
     """
     same = [one for one, other in zip(last, before_next) if one == other] if last else before_next
     ends = [token for token in same if _END.search(model.tokens[token])]
@@ -309,7 +308,7 @@ def _end_of_turn(model: Facts, last: list[int], before_next: list[int]) -> int |
 
 
 def _special_tokens(model: Facts, text: bytes) -> list[int]:
-    """The special tokens in a text of the template's, but for BOS."""
+    """The special tokens in text that the template wrote, except BOS."""
     assert model.tokenizer is not None
     vocabulary = model.tokenizer.vocabulary
     special, bos = frozenset(vocabulary.special_token_ids), model.tokenizer.bos_id
@@ -318,7 +317,7 @@ def _special_tokens(model: Facts, text: bytes) -> list[int]:
 
 
 def _key_of_end(model: Facts, token: int) -> str | None:
-    """The key that makes a token one that ends a generation, and takes that from no other."""
+    """The key by which a token ends a generation while all others that do still do."""
     assert model.tokenizer is not None
     before = model.tokenizer.eog_ids
     for key in (_K.EOT_ID, _K.EOM_ID, _K.EOS_ID):

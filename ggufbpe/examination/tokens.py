@@ -1,4 +1,4 @@
-"""The tokens, by their texts and types: duplicates, empty ones, and those that look like something else."""
+"""The texts and types of tokens: duplicates, empty ones, padding, and control tokens of the wrong type."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ CONTROL_LIKE = re.compile(
     r"<(?:BOS_TOKEN|EOS_TOKEN|PAD|EOT|EOS|BOS|\|?endoftext\|?)>|"
     r"\[/?INST\]|\[(?:BOS|EOS|PAD|CLS|SEP|MASK|EOT|gMASK|/?TOOL_[A-Z]+|/?SYSTEM_PROMPT|/?AVAILABLE_TOOLS)\]"
 )
-_HTML = frozenset(("<s>", "</s>"))  # in Gemma's vocabulary, beside <i> and <b>
+_HTML = frozenset(("<s>", "</s>"))  # plain HTML in Gemma's vocabulary, like <i> and <b>
 
 
 def duplicates(model: Facts) -> Iterator[Finding]:
-    """Tokens of the same text."""
+    """Tokens with the same text."""
     if len(model.ids) == len(model.tokens):
         return
     again = [
@@ -38,10 +38,10 @@ def duplicates(model: Facts) -> Iterator[Finding]:
     yield Finding(
         "error",
         "duplicate_tokens",
-        f"{counted(len(again), 'token stands', 'tokens stand')} a second time: {index} is {model.quoted(index)}, as is "
-        f"{model.ids[token]}",
-        "llama.cpp aborts on a vocabulary in which two tokens are the same.",
-        "convert the model again with a fixed tokenizer: its tokens must differ",
+        f"{counted(len(again), 'token is a duplicate', 'tokens are duplicates')}: token {index} is "
+        f"{model.quoted(index)}, like token {model.ids[token]}",
+        "llama.cpp aborts if two tokens have the same text.",
+        "fix the tokenizer so that all its tokens differ, then convert the model again",
         model.token(index),
         {"count": len(again), "ids": [i for i, _ in again[:100]]},
     )
@@ -55,16 +55,16 @@ def empty_tokens(model: Facts) -> Iterator[Finding]:
             "warning",
             "empty_tokens",
             f"{counted(len(empty), 'token')} without text: {listed(empty, len(empty))}",
-            "llama.cpp calls them [EMPTY_…]. Text never gives such an id, but a model that was trained with a text "
-            "there, or that generates one, shows a wrong one.",
-            "convert the model again; nothing to do if they only fill up the vocabulary",
+            "llama.cpp calls them [EMPTY_…]. Encoding never gives such an id, and if the model generates one, a wrong "
+            "text is shown.",
+            "nothing to do if they only pad the vocabulary; otherwise convert the model again",
             model.token(empty[0]),
             {"count": len(empty), "ids": empty[:100]},
         )
 
 
 def padding_tokens(model: Facts) -> Iterator[Finding]:
-    """Tokens that only fill up the vocabulary."""
+    """Tokens that only pad the vocabulary."""
     found = [index for index, token in enumerate(model.tokens) if PADDING.fullmatch(token)]
     if found:
         types = {int(kind): kind.name for kind in TokenType}
@@ -72,9 +72,9 @@ def padding_tokens(model: Facts) -> Iterator[Finding]:
         yield Finding(
             "note",
             "padding_tokens",
-            f"{counted(len(found), 'token')} only fill up the vocabulary, from {found[0]}, "
+            f"{counted(len(found), 'token only pads', 'tokens only pad')} the vocabulary, from token {found[0]}, "
             f"{model.quoted(found[0])}, on; of type {', '.join(kinds)}",
-            "The model has rows for them, but no text becomes such an id unless it has their names in it.",
+            "The model's embeddings have rows for them, but only a text that contains their names gives their ids.",
             "nothing to do",
             model.token(found[0]),
             {"count": len(found), "ids": found[:100], "types": kinds},
@@ -106,8 +106,8 @@ def control_types(model: Facts) -> Iterator[Finding]:
                 "tokens look like control tokens but are",
             )
             + f" of type NORMAL: {listed(found, len(found), shown=model.quoted)}",
-            "A normal token is never found in a prompt: its text is cut into pieces like any other, and when the "
-            "model generates it, it is shown as text. (llama.cpp mends a few that end a generation, by name.)",
+            "In a prompt, the text of a normal token is encoded like any other, mostly as several tokens, and when the "
+            "model generates the token, it is shown as text. (llama.cpp corrects a few that end a generation.)",
             model.set_types(CONTROL=found),
             model.token(found[0]),
             {"count": len(found), "ids": found[:100], "texts": names[:100]},
@@ -115,7 +115,7 @@ def control_types(model: Facts) -> Iterator[Finding]:
 
 
 def made_control(model: Facts) -> Iterator[Finding]:
-    """Normal tokens that llama.cpp takes for control tokens, by their text."""
+    """Normal tokens that llama.cpp turns into control tokens, by their text."""
     if model.tokenizer is None or not model.types:
         return
     attributes, normal = model.tokenizer.vocabulary.attributes, int(TokenType.NORMAL)
@@ -125,11 +125,11 @@ def made_control(model: Facts) -> Iterator[Finding]:
             yield Finding(
                 "note",
                 "made_control",
-                f"llama.cpp takes token {index}, {model.quoted(index)}, for a control token"
-                + (", and one that ends a generation" if ends else "")
-                + ", though its type is NORMAL",
-                "Other tokenizers cut this text into pieces, or go on after it.",
-                f"nothing to do, or say so in the file as well: {model.set_types(CONTROL=[index])}",
+                f"llama.cpp treats token {index}, {model.quoted(index)}, as a control token"
+                + (" that ends a generation" if ends else "")
+                + ", although its type is NORMAL",
+                "Other programs may encode its text as several tokens, or continue after it.",
+                f"nothing to do for llama.cpp; for other programs, set its type: {model.set_types(CONTROL=[index])}",
                 model.token(index),
             )
 

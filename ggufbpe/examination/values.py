@@ -1,4 +1,4 @@
-"""The values of keys: their types, and the lengths of arrays against the number of tokens."""
+"""The values of keys: their types, and whether arrays are as long as the tokens."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .tokens import CONTROL_LIKE, is_name
 
 _K = TokenizerKey
 
-_NEEDED = (KEY_ARCHITECTURE, _K.MODEL, _K.LIST, _K.MERGES, _K.TOKEN_TYPE)  # what no file can do without
+_NEEDED = (KEY_ARCHITECTURE, _K.MODEL, _K.LIST, _K.MERGES, _K.TOKEN_TYPE)  # removing these would not help
 
 
 def wrong_types(model: Facts) -> Iterator[Finding]:
-    """Values of a type that llama.cpp does not take for their key."""
+    """Values of a type that llama.cpp does not accept for their key."""
     for key in KEY_TYPES:
         if key not in model.file or has_right_type(model.file, key):
             continue
@@ -30,15 +30,15 @@ def wrong_types(model: Facts) -> Iterator[Finding]:
         elif key in _NEEDED:
             fix = "convert the model again"
         else:
-            fix = f"convert the model again, or take it out: {model.remove(key)}"
+            fix = f"convert the model again, or remove the key: {model.remove(key)}"
         refused = key not in NOT_REFUSED
         yield Finding(
             "error" if refused else "warning",
             "wrong_type",
             f"{key}: {wrong_type(model.file, key).problem}",
-            "llama.cpp takes no other type, and refuses the file."
+            "llama.cpp accepts no other type, and refuses the file."
             if refused
-            else "llama.cpp takes the text of a number for a template, and overlooks a list.",
+            else "llama.cpp uses the digits of a number as the template, and ignores a list.",
             fix,
             model.key(key),
         )
@@ -58,9 +58,9 @@ def lengths(model: Facts) -> Iterator[Finding]:
                 f"{counted(length, name[:-1])} for {counted(size, 'token')}",
                 "llama.cpp reads beyond the end of the array."
                 if short
-                else "Tokens and types do not belong together, or some tokens are missing.",
+                else f"Tokens and {name} do not belong together, or some tokens are missing.",
                 "convert the model again"
-                + ("" if name == "types" else f", or take them out: {model.remove(key)}"),
+                + ("" if name == "types" else f", or remove them: {model.remove(key)}"),
                 model.key(key),
                 {"length": length, "tokens": size},
             )
@@ -70,7 +70,7 @@ def lengths(model: Facts) -> Iterator[Finding]:
             "warning",
             "types_missing",
             f"{_K.TOKEN_TYPE} is missing, so all tokens count as normal",
-            "Special tokens in a prompt, such as <|im_start|>, are then cut into pieces like other text.",
+            "Special tokens in a prompt, such as <|im_start|>, are then encoded like other text.",
             model.set_types(CONTROL=like) if like else "nothing to do if there are no special tokens",
             model.key(_K.TOKEN_TYPE),
         )
@@ -81,7 +81,7 @@ def lengths(model: Facts) -> Iterator[Finding]:
             "warning",
             "type_unknown",
             f"{counted(len(strange), 'token')} of a type that does not exist: {listed(strange, len(strange))}",
-            "llama.cpp gives such a token no attribute: it is never shown as text.",
+            "llama.cpp gives such a token no attribute, so it is never shown as text.",
             model.set_types(
                 **{
                     name: chosen

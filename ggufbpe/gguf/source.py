@@ -93,9 +93,8 @@ class Stream(Protocol):
 class Source:
     """A file, open for reading, or bytes that stand in for one."""
 
-    BLOCK = (
-        1 << 16
-    )  # bytes that opening reads at a time; in fresh memory, page faults take longer than reading
+    # Bytes that opening reads at a time: with more, page faults in fresh memory take longer than reading.
+    BLOCK = 1 << 16
     COPIED_BLOCK = 1 << 20
 
     path: str

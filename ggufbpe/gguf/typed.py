@@ -25,15 +25,30 @@ def has(file: Metadata, key: str) -> bool:
     return True
 
 
+# What a GGUF without a tokenizer may be, by its general.type or its general.architecture.
+_NO_MODELS = {
+    "mmproj": "a multimodal projector (mmproj)",
+    "clip": "a multimodal projector (mmproj)",
+    "adapter": "an adapter (LoRA)",
+    "controlvector": "a control vector",
+    "imatrix": "an importance matrix",
+}
+
+
 def require(file: Metadata, key: str) -> None:
     """`MissingKeyError` if the file has no such key."""
-    if not has(file, key):
-        raise MissingKeyError(
-            "the key is missing",
-            path=file.path,
-            key=key,
-            remedy="not a language model with a tokenizer, or a faulty conversion: `ggufbpe info` shows more",
-        )
+    if has(file, key):
+        return
+    said = [file[name] for name in ("general.type", "general.architecture") if name in file]
+    what = next((_NO_MODELS[each] for each in said if isinstance(each, str) and each in _NO_MODELS), None)
+    raise MissingKeyError(
+        "the key is missing" if what is None else f"the key is missing: this is {what}",
+        path=file.path,
+        key=key,
+        remedy="not a language model with a tokenizer, or a faulty conversion: `ggufbpe info` shows more"
+        if what is None
+        else "give the language model that it belongs to",
+    )
 
 
 def string(file: Metadata, key: str, default: str | None = None) -> str:

@@ -25,8 +25,16 @@ _BROKEN = (AttributeError, IndexError, KeyError, TypeError, OverflowError, Value
 
 
 def file_in(path: str) -> str:
-    """The file to read: `path`, or the first one found in a folder. `NotImportableError` if there is none."""
+    """The file to read: `path`, or the first one found in a folder. `NotImportableError` if there is none.
+
+    `OSError` for a file that cannot be read.
+    """
     if not os.path.isdir(path):
+        with open(path, "rb") as file:
+            if file.read(4) == b"GGUF":
+                raise NotImportableError(
+                    f"{path} is a GGUF already: llama.cpp and all commands read it as it is"
+                )
         return path
     found = (os.path.join(path, name) for name in NAMES)
     there = next(filter(os.path.exists, found), None)

@@ -60,7 +60,7 @@ def resolve(name: str | os.PathLike[str]) -> Meaning:
 def _of_path(reference: FilePath) -> Meaning:
     path = os.path.expanduser(reference.path)
     if not os.path.lexists(path):
-        raise _missing(reference.path, os.strerror(errno.ENOENT))
+        raise _missing(reference.path, f"{os.strerror(errno.ENOENT)}{_near_files(path)}")
     return Meaning(path, path)
 
 
@@ -75,7 +75,7 @@ def _of_bare(reference: BareName) -> Meaning:
         raise ModelNameError(f"{fit}; type one of {_listed(names)}", names)
     like = _near(reference)
     if name.lower().endswith(".gguf") and not like:
-        raise _missing(name, os.strerror(errno.ENOENT))
+        raise _missing(name, f"{os.strerror(errno.ENOENT)}{_near_files(name)}")
     far = f"hf:{name}" if is_repository(name.partition(":")[0]) else f"ollama:{name}"
     why = f"{os.strerror(errno.ENOENT)}, and no model of {', '.join(stores.STORES)} on this machine"
     raise _missing(name, f"{why}{like}; from the network it would be {far}")
@@ -98,6 +98,19 @@ def _choice(reference: object, found: Stored) -> str:
 def _near(reference: BareName | LMStudioName | LlamaCppName) -> str:
     name = str(reference)
     like = stores.near_names(name if isinstance(reference, BareName) else name.partition(":")[2])
+    return f" (did you mean {_listed(like)}?)" if like else ""
+
+
+def _near_files(path: str) -> str:
+    """The .gguf files beside a missing one that are named like it."""
+    from difflib import get_close_matches
+
+    folder, name = os.path.split(path)
+    try:
+        there = [each for each in os.listdir(folder or ".") if each.lower().endswith(".gguf")]
+    except OSError:
+        return ""
+    like = [os.path.join(folder, each) for each in get_close_matches(name, there, n=3, cutoff=0.8)]
     return f" (did you mean {_listed(like)}?)" if like else ""
 
 

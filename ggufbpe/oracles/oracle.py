@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import printable
+from ..extras import install_command
 from ..tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def check_file(path: str) -> None:
 
 def not_installed(package: str, said: str) -> str:
     """A message that a package is missing, and how to get it."""
-    return f"the package {package} is not installed ({said}): pip install 'ggufbpe[{package}]'"
+    return f"the package {package} is not installed ({said}): {install_command(package)}"
 
 
 def of_crash(status: int | None, seconds: float) -> Failure:

@@ -45,7 +45,7 @@ def explain(
             text_of(cast(TextOrPath, text)), add_special=add_special, parse_special=parse_special
         )
     if not (add_special and parse_special):
-        raise ValueError("special tokens of a chat are always added and parsed")
+        raise ValueError("special tokens are always added and parsed in chats")
     with making:
         from ..chat.token_origins import chat_tokens
     body = text if isinstance(text, Mapping) else {"messages": text}

@@ -2,9 +2,9 @@
 
     ids of each side -> [this file] -> spans, the same and differing -> verify.py, diagnose.py, compare.py
 
-A row is the tokens in order, each with the bytes of the text that it stands for. Ours come with offsets
-(`own_row`); ids from elsewhere are laid along the text by their pieces (`place`). Where an id has no place in
-the text, since it belongs to another text or another vocabulary, it shares one stretch with its neighbours.
+A row is a list of tokens in order, each with the bytes of the text that it covers. Ours come with offsets (`own_row`);
+ids from elsewhere are matched to the text by their pieces (`place`). An id that does not match, since it is from
+another text or another vocabulary, shares a stretch of the text with its neighbours.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from .. import utf8
 from ..tokenizer import Tokenizer
 from ..utf8 import Offsets, char_ends
 
-_LOOK_AHEAD = 24  # tokens and
-_LOOK_ACROSS = 512  # bytes within which ids that fit no longer are found to fit again
-_SURE = 3  # tokens in a row that must fit
+# How far ahead ids that no longer match the text are searched for a place where they do again.
+_LOOK_AHEAD = 24  # tokens
+_LOOK_ACROSS = 512  # bytes
+_SURE = 3  # tokens in a row that must match
 
 
 class Placed(NamedTuple):
-    """A token with its place: `text[start:end]`. Empty for one that stands for no text, such as BOS."""
+    """A token with its place, `text[start:end]`; empty for one that covers no text, such as BOS."""
 
     id: int
     piece: bytes
@@ -35,7 +36,7 @@ Row = list[Placed]
 
 
 class Span(NamedTuple):
-    """`text[start:end]` with the tokens `left[a:b]` and `right[a:b]` of both rows, for (a, b) as given."""
+    """`text[start:end]` with the tokens of both rows: `left` and `right` are slices (a, b) of them."""
 
     start: int
     end: int
@@ -45,10 +46,10 @@ class Span(NamedTuple):
 
 
 def align(left: Row, right: Row) -> list[Span]:
-    """The spans of two rows, in order; together they are all tokens of both.
+    """The spans of two rows, in order; together they cover all tokens of both.
 
-    A differing span is as short as it can be: from a place where both rows begin a token to the next one.
-    Neighbouring tokens that are the same make one span.
+    A differing span is as short as possible: from a place where both rows begin a token to the next such place.
+    Neighbouring tokens that are the same are one span.
 
     >>> one = [Placed(1, b"ab", 0, 2), Placed(2, b"c", 2, 3)]
     >>> two = [Placed(3, b"a", 0, 1), Placed(4, b"b", 1, 2), Placed(2, b"c", 2, 3)]
@@ -77,7 +78,7 @@ def align(left: Row, right: Row) -> list[Span]:
 
 
 def _cuts(row: Row, end: int) -> dict[int, tuple[int, int]]:
-    """Where no token is cut: (how many tokens end there, how many with those that are empty there)."""
+    """The positions that cut no token: (how many tokens end there, how many including empty ones there)."""
     cuts: dict[int, tuple[int, int]] = {0: (0, 0)}
     reached = 0
     for index, token in enumerate(row):
@@ -100,11 +101,11 @@ def own_row(tokenizer: Tokenizer, text: bytes, *, add_special: bool, parse_speci
 
 
 def place(tokenizer: Tokenizer, text: bytes, ids: Sequence[int], like: Row) -> Row:
-    """The row of ids from elsewhere, laid along `text` by the pieces that `tokenizer` has for them.
+    """The row of ids from elsewhere, matched to `text` by the pieces that `tokenizer` has for them.
 
-    `like` is the row to compare with: what is the same in both gets the same places. An id that is out of
-    range has an empty piece. Where the pieces say something else than the text, the ids up to where they fit
-    again share that stretch of the text.
+    `like` is the row to compare with: tokens that are the same in both get the same places. An id that is out of
+    range has an empty piece. Where the pieces do not match the text, the ids up to where they match again share that
+    stretch of the text.
     """
     pieces = [_piece(tokenizer, token) for token in ids]
     ours, theirs = (_run_of(tokenizer.bos_id, row) for row in ([token.id for token in like], ids))
@@ -127,9 +128,9 @@ def _run_of(token: int | None, ids: Sequence[int]) -> int:
 
 
 class _Placing:
-    """Goes along a text; `_at` is where the next token is expected, in bytes of the text as pieces have it.
+    """Walks along a text; `_at` is where the next token is expected, in bytes of the text as pieces have it.
 
-    These are other bytes than the text's own where that is not UTF-8.
+    Those differ from the bytes of the text where it is not UTF-8.
     """
 
     def __init__(self, text: bytes, like: Row) -> None:
@@ -142,8 +143,8 @@ class _Placing:
             self._offsets = Offsets(decoded, self._bounds)
         self._at = 0
         self._like = like
-        self._next = 0  # the token of `like` that may come next,
-        self._follows = True  # surely so if the one before came
+        self._next = 0  # the token of `like` that may come next
+        self._follows = True  # whether the one before it came, so that it is certainly next
 
     def places(self, ids: Sequence[int], pieces: Sequence[bytes]) -> Row:
         row: Row = []
@@ -180,7 +181,7 @@ class _Placing:
         return None
 
     def _fits_again(self, pieces: Sequence[bytes], index: int) -> tuple[int, int]:
-        """The next piece that fits, and where; the end of both if none does."""
+        """The next piece that matches, and where; the end of both if none does."""
         best: tuple[int, int, int] | None = None
         skipped = 0
         for candidate in range(index, min(index + _LOOK_AHEAD, len(pieces))):

@@ -1,11 +1,11 @@
-"""Chats compared: our prompt beside that of another, then the ids of the prompt.
+"""Compares the prompts of chats with those of an oracle, and hands on the prompts, whose ids are then compared.
 
     chats, oracle -> [this file] -> ChatResult -> report
                        |-> prompts, as texts -> verify.py, which compares their ids
 
-Refusals are compared, too: a chat that both refuse is the same to both, and where their reasons differ, that is said.
-Chats whose prompts differ are told apart by their causes (diagnosis/chats.py); the first of each kind is shrunk to the
-smallest chat that differs in the same way.
+Refusals are compared, too: a chat that both refuse counts as the same, and different reasons are reported. Chats whose
+prompts differ are grouped by cause (diagnosis/chats.py); the first of each group is shrunk to the smallest chat that
+differs in the same way.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from ..diagnosis.chat_changes import ChatChange
 
 PROMPT, REFUSED_BY_US, REFUSED_BY_THEM, COUNT = "prompt", "refused by ggufbpe", "refused", "number of tokens"
-_MOST_KINDS = 100  # of differences told apart; chats after them are counted
+_MOST_KINDS = 100  # of differences; chats with further ones are only counted
 _SECONDS = 30.0  # to look for causes of all chats
 _SHRUNK, _SHRINK_SECONDS = 12, 40.0
-_OTHER_REASONS = 20  # examples of refusals in other words
+_OTHER_REASONS = 20  # examples of refusals for different reasons
 
 
 class Chat(NamedTuple):
@@ -45,7 +45,7 @@ class Chat(NamedTuple):
 
 
 class ChatExample(NamedTuple):
-    """A chat, and both answers to it."""
+    """A chat with both answers to it."""
 
     chat: Chat
     ours: Prompt | Refused
@@ -53,7 +53,7 @@ class ChatExample(NamedTuple):
 
     @property
     def place(self) -> dict[str, object]:
-        """Where two prompts first differ, as `text_difference` has it."""
+        """Where the two prompts first differ, as from `text_difference`; empty for refusals."""
         if isinstance(self.ours, Refused) or isinstance(self.theirs, Refused):
             return {}
         return text_difference(self.ours.text, self.ours.text, self.theirs.text)
@@ -71,7 +71,7 @@ class ChatExample(NamedTuple):
 
 @dataclass(repr=False)
 class ChatDifference:
-    """Chats that differ in one way, for the same causes as far as is known."""
+    """Chats that differ in the same way, for the same causes as far as is known."""
 
     kind: str
     first: ChatExample
@@ -98,21 +98,21 @@ class ChatDifference:
 
 @dataclass(repr=False)
 class ChatResult:
-    """What a comparison of chats found; the ids of their prompts are compared as texts."""
+    """The result of comparing chats; the ids of their prompts are compared as texts."""
 
     chats: int = 0
-    prompts: int = 0  # that the other side made
+    prompts: int = 0  # made by the other side
     different: int = 0
     refused: int = 0  # by both
-    reasons: int = 0  # of these, with another reason
-    failed: int = 0  # where the other side answered nothing that can be compared
+    reasons: int = 0  # refused by both, but for different reasons
+    failed: int = 0  # without an answer that can be compared
     differences: list[ChatDifference] = field(default_factory=list)
     other_reasons: list[ChatExample] = field(default_factory=list)
     failures: list[tuple[Failure, str]] = field(default_factory=list)
 
     @property
     def same(self) -> bool:
-        """Whether some chat was compared, none differs, and all were answered."""
+        """Whether at least one chat was compared, none differs, and all were answered."""
         return self.chats > self.failed and not self.different and not self.failed
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _answer(answer: Prompt | Refused) -> dict[str, Any]:
 
 
 def read_chats(given: Iterable[ChatOrBody | Chat] | Mapping[str, Any]) -> Iterator[Chat]:
-    """Chats as a caller gives them: bodies or messages, or one body. `ValueError` for what is no JSON."""
+    """Chats as a caller gives them: bodies or messages, or one body. `ValueError` for what is not JSON."""
     for number, each in enumerate([given] if isinstance(given, Mapping) else given):
         chat = each if isinstance(each, Chat) else Chat(f"chat {number}", request_body(each))
         try:
@@ -165,7 +165,7 @@ class ComparingChats:
         self.result = ChatResult()
 
     def texts(self, chats: Iterable[Chat]) -> Iterator[Text]:
-        """Compare chats one by one, and give the prompt of each, as the other side has it, to compare its ids."""
+        """Compare chats one by one, and yield the other side's prompt of each, to compare its ids."""
         for chat in chats:
             self._progress("comparing chats", self.result.chats, 0)
             self.result.chats += 1
@@ -208,7 +208,7 @@ class ComparingChats:
         return len(self._tokenizer.encode(prompt))
 
     def _kind(self, example: ChatExample) -> str:
-        """How the answers differ; "" where they do not."""
+        """How the answers differ; "" if they do not."""
         ours, theirs = example.ours, example.theirs
         if isinstance(ours, Refused) or isinstance(theirs, Refused):
             if isinstance(ours, Refused) and isinstance(theirs, Refused):
@@ -219,7 +219,7 @@ class ComparingChats:
         return COUNT if theirs.tokens not in (None, ours.tokens) and self._ids_are_same(theirs.text) else ""
 
     def _ids_are_same(self, prompt: bytes) -> bool:
-        """Whether the ids of a prompt are; where they are not, that is found among the texts."""
+        """Whether the ids of a prompt are the same; if not, that is found when texts are compared."""
         return self._oracle.encode([prompt], True, True) == [self._tokenizer.encode(prompt)]
 
     def _failed(self, chat: Chat, failure: Failure) -> None:
@@ -264,18 +264,18 @@ class ComparingChats:
         return None if isinstance(example.ours, Refused) and best.explains < 1 else best
 
     def _other_templates(self) -> Sequence[ChatChange]:
-        """The templates that the other side says it runs, where they are not ours."""
+        """The templates that the other side says it uses, if they are not ours."""
         if self._templates is None:
             from ..diagnosis.chat_changes import other_template
 
-            there = "start llama-server without --chat-template and --chat-template-file"
+            there = "start llama-server without --chat-template or --chat-template-file"
             if self._oracle.tokenizer is not None:  # of another file
-                there = "put one template into both files (ggufbpe fix --chat-template FILE)"
-            fix = f"{there}, or give its template to ggufbpe by --chat-template-file"
+                there = "give both files the same chat template (`ggufbpe fix` with --chat-template)"
+            fix = f"{there}, or give ggufbpe the other one with --chat-template-file"
             own = self._template or self._tokenizer.chat_template
             self._templates = [
                 other_template(
-                    f"the one that {self._oracle.name} says it runs{f' ({name})' * bool(name)}", source, fix
+                    f"the one that {self._oracle.name} says it uses{f' ({name})' * bool(name)}", source, fix
                 )
                 for name, source in self._oracle.chat_templates().items()
                 if source != own
@@ -285,7 +285,7 @@ class ComparingChats:
     # ---- shrinking ------------------------------------------------------------------------------
 
     def _have(self, kind: str, first: ChatExample, bodies: Sequence[Mapping[str, Any]]) -> list[bool]:
-        """Which chats differ as the first one does: in the same kind, and if refused, for the same reason."""
+        """Which chats differ like the first one: in the same kind, and if refused, for the same reason."""
         return [self._differs_alike(kind, first, body) for body in bodies]
 
     def _differs_alike(self, kind: str, first: ChatExample, body: Mapping[str, Any]) -> bool:
@@ -304,7 +304,7 @@ class ComparingChats:
 
 
 def _key(difference: ChatDifference, example: ChatExample) -> str:
-    """What chats of one kind have in common: their causes, or the reason, or the characters that differ."""
+    """What chats of one group have in common: their causes, the reason of a refusal, or the text that differs."""
     if difference.causes and difference.explains == 1.0:
         return _causes_key(difference.causes)
     refused = [side.reason for side in (example.ours, example.theirs) if isinstance(side, Refused)]
@@ -317,7 +317,7 @@ def _causes_key(causes: Iterable[Cause]) -> str:
 
 
 def _same(one: Prompt | Refused, other: Prompt | Refused) -> bool:
-    """Whether two answers are one prompt, or both refusals."""
+    """Whether two answers are the same prompt, or both refusals."""
     if isinstance(one, Refused) or isinstance(other, Refused):
         return isinstance(one, Refused) and isinstance(other, Refused)
     return one.text == other.text

@@ -1,4 +1,4 @@
-"""Texts compared, a batch at a time: what differs, told apart by what stands on both sides.
+"""Compares texts, a batch at a time, and groups what differs into kinds by the tokens on both sides.
 
 texts, oracle -> [this file] -> kinds of differences -> examine.py
 """
@@ -15,7 +15,7 @@ from ..unicode_classes import class_of
 from .align import Placed, Row, Span, align, own_row, place
 from .result import Difference, Example, FailureGroup, Progress, Result, Shown, Text
 
-MOST_KINDS = 100  # kinds of differences told apart; what comes after them is counted
+MOST_KINDS = 100  # kinds of differences; places of further kinds are only counted
 _CONTEXT = 6  # tokens shown on each side of a differing span
 _MOST_SHOWN = 24  # tokens of a differing span that are shown
 
@@ -46,7 +46,7 @@ class Comparing:
         self._special = {*tokenizer.vocabulary.special_token_ids, tokenizer.bos_id, tokenizer.eos_id}
         self._kinds: dict[str, Difference] = {}
         self._failures: dict[tuple[str, str], FailureGroup] = {}
-        self._recorded: dict[str, list[int]] = {}  # the ids of first texts that cannot be asked for again
+        self._recorded: dict[str, list[int]] = {}  # the ids of first texts, which cannot be requested again
         self.result = Result(oracle.name)
 
     # ---- comparing ------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class Comparing:
             result.texts += 1
 
     def _choose_meaning(self, first: Text) -> None:
-        """Of the two meanings of "add special tokens" the one that the first recorded ids follow."""
+        """Adopt the meaning of "add special tokens" that the first recorded ids follow."""
         ids = self._oracle.first_recorded()
         meaning = added_as(self._tokenizer, first.data, ids, self._parse_special)
         if meaning:
@@ -89,7 +89,7 @@ class Comparing:
         key = (failure.kind, without_numbers)
         if key not in self._failures:
             if len(self._failures) >= MOST_KINDS:
-                key = (failure.kind, "")  # the rest of them, under the first one's words
+                key = (failure.kind, "")  # all further ones, under the words of the first
             self._failures.setdefault(key, FailureGroup(failure, text))
         self._failures[key].texts += 1
 
@@ -119,7 +119,7 @@ class Comparing:
     # ---- kinds ----------------------------------------------------------------------------------
 
     def _kind(self, comparison: Comparison, span: Span) -> str:
-        """What stands on both sides, so far as it tells one kind of difference from another."""
+        """The kind of a difference, by the tokens on both sides."""
         sides = comparison.ours[slice(*span.left)], comparison.theirs[slice(*span.right)]
         special = any(token.id in self._special for side in sides for token in side)
         texts = [b"".join(token.piece for token in side) for side in sides]
@@ -128,9 +128,9 @@ class Comparing:
         return " / ".join(self._shape(side, special) for side in sides)
 
     def _shape(self, tokens: Row, special: bool) -> str:
-        """Tokens by their classes of characters, equal neighbours as one: "L", " L|N+".
+        """Tokens by their classes of characters, repeated ones as one: "L", " L|N+".
 
-        With a special token on either side, only such matter.
+        If there is a special token on either side, only special tokens matter.
         """
         shapes: list[str] = []
         for token in tokens:
@@ -161,7 +161,7 @@ class Comparing:
 
 
 def example_of(text: Text, comparison: Comparison, number: int) -> Example:
-    """What is kept of a comparison: the tokens around span `number`."""
+    """The part of a comparison that is kept: the tokens around span `number`."""
     spans = comparison.spans
     rows: list[list[Shown]] = []
     for side, row in enumerate((comparison.ours, comparison.theirs)):

@@ -24,7 +24,7 @@ from .vocabulary_diff import Sections, sections_to_dict, vocabulary_differences
 
 @dataclass(frozen=True, repr=False)
 class Differences:
-    """What `diff` gives: the differences of vocabularies and chat templates by section, and of texts if there are some.
+    """The result of `diff`: the differences of vocabularies and chat templates by section, and of texts if given.
 
     `models` are the paths of both, `names` what they are called in words.
     """
@@ -52,9 +52,9 @@ class Differences:
 
 
 def diff(a: Model, b: Model, texts: Source | Iterable[Source] = ()) -> Differences:
-    """How the tokenizers of two models differ, and, of texts, where the two encode them differently, and why.
+    """Find how the tokenizers of two models differ, and where they encode texts differently, and why.
 
-    Of chat templates there is a unified diff, and which small chats have other prompts or numbers of tokens.
+    For chat templates there is a unified diff, and which of a few small chats have different prompts.
 
     `a` and `b` are each a `Tokenizer` or the path of a file; tokens are compared by their text, after llama.cpp's
     loading rules. `texts` are `str`, bytes, files (`pathlib.Path`) and binary streams, or one of them; each is encoded
@@ -75,7 +75,7 @@ def diff(a: Model, b: Model, texts: Source | Iterable[Source] = ()) -> Differenc
 
 
 def _encoded(a: Tokenizer, b: Tokenizer, texts: list[Any], name: str) -> Result:
-    """How the two encode the texts. That the ids are b's goes without saying."""
+    """How the two encode the texts, without the cause that the ids are b's, which is clear."""
     result = ids_compared(a, OtherModel(b, name), texts)
     for difference in result.differences:
         difference.causes = tuple(cause for cause in difference.causes if cause.id != "vocabulary")

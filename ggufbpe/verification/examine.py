@@ -1,4 +1,4 @@
-"""Kinds of differences examined: each shrunk to its smallest text, with the step in which the two part, and its cause.
+"""Examines kinds of differences: shrinks each to its smallest text, and finds the step that differs and the cause.
 
 comparing.py -> [this file] -> Result -> verify.py
 """
@@ -39,7 +39,7 @@ STEP_OF_CAUSE = {
 
 
 class _Evidence(NamedTuple):
-    """What causes are looked for in."""
+    """The text and ids in which causes are looked for."""
 
     text: bytes
     ids: list[int] | Failure
@@ -47,10 +47,10 @@ class _Evidence(NamedTuple):
 
 
 class Examining(Comparing):
-    """A run that examines in the end what it has collected."""
+    """A run that finally examines what it has collected."""
 
     def examine(self) -> None:
-        """Shrink, find steps and causes, and put together what belongs together."""
+        """Shrink, find steps and causes, and merge kinds that have the same ones."""
         kinds = sorted(self._kinds.values(), key=lambda kind: (-kind.places, kind.number))
         self.result.failures = list(self._failures.values())
         if not self._oracle.recorded:
@@ -99,7 +99,7 @@ class Examining(Comparing):
     # ---- steps ----------------------------------------------------------------------------------
 
     def _step(self, kind: Difference) -> str:
-        """The first step of the two sides that differs, as far as ids and our own trace tell."""
+        """The first step that differs between the two sides, as far as ids and our own trace show."""
         example = kind.smallest or kind.first
         ours, theirs = _differing(example)
         ends = {self._tokenizer.bos_id, self._tokenizer.eos_id}
@@ -121,13 +121,13 @@ class Examining(Comparing):
         return WORDS if self._cuts_words(example) else MERGES
 
     def _cuts_words(self, example: Example) -> bool:
-        """Whether the oracle has other words: another engine's are known, else a token across two of ours tells."""
+        """Whether the oracle splits words differently: by its trace, or if a token spans two of our words."""
         from ..trace.trace import trace
 
         both = filter(None, (self._tokenizer, self._oracle.tokenizer))
         if not all(each.vocabulary.tokenizer_model.has_pre_tokenizer for each in both):
             return False
-        # A trace of a long text takes long; words seldom depend on what is further away.
+        # Tracing a long text takes long; words seldom depend on distant text.
         first, last = _window(example.text.data, example.start, example.end)
         text = example.text.data[first:last]
         words = trace(self._tokenizer, text, parse_special=self._parse_special).words
@@ -145,9 +145,9 @@ class Examining(Comparing):
     # ---- causes ---------------------------------------------------------------------------------
 
     def _find_causes(self, kinds: list[Difference]) -> None:
-        """One search for all kinds together, which has most to go by; where that fails, one for each."""
+        """One search for all kinds together, with the most evidence; if that fails, one for each."""
         groups: dict[object, list[Difference]] = {}
-        if self._oracle.recorded:  # no new text can be made, so those of one text go together
+        if self._oracle.recorded:  # there are no ids of new texts, so kinds from one text go together
             for kind in kinds:
                 groups.setdefault(kind.number, []).append(kind)
         else:
@@ -162,7 +162,7 @@ class Examining(Comparing):
                 _attribute(group, explanation)
 
     def _evidence(self, kinds: list[Difference]) -> _Evidence:
-        """A text with the differences in it."""
+        """A text that contains the differences."""
         if self._oracle.recorded:
             return self._recorded_evidence(kinds[0])
         parts: list[bytes] = []
@@ -176,12 +176,12 @@ class Examining(Comparing):
         return _Evidence(text, self._ask([text])[0], self._add_special)
 
     def _recorded_evidence(self, kind: Difference) -> _Evidence:
-        """The text that was recorded; of a long one some lines around the difference, without BOS and EOS."""
+        """The text that was recorded; if it is long, some lines around the difference, without BOS and EOS."""
         text, ids = kind.first.text.data, self._recorded[kind.kinds[0]]
         if len(text) <= 2 * _EVIDENCE:
             return _Evidence(text, ids, self._add_special)
         theirs = [token for token in self._aligned(text, ids).theirs if token.start < token.end]
-        # Both sides surely begin a word where a line begins with something else than white space.
+        # Both sides certainly begin a word where a line does not begin with white space.
         ends = {token.end for token in theirs if text[token.end - 1 : token.end] == b"\n"}
         lines = sorted({0, *(end for end in ends if not text[end : end + 1].isspace())})
         first = max((line for line in lines if line <= kind.first.start), default=0)
@@ -208,15 +208,15 @@ class Examining(Comparing):
         )
         for explanation in diagnosis.explanations:
             other_text = any(cause.id == "text_differs" for cause in explanation.causes)
-            if self._oracle.recorded or not other_text:  # it was asked about this very text
+            if self._oracle.recorded or not other_text:  # the oracle was asked about this very text
                 return explanation
         return None
 
 
 def _attribute(kinds: list[Difference], explanation: Explanation) -> None:
-    """Give each kind those causes that belong to its step, or all where none does, and then their step.
+    """Give each kind the causes that belong to its step, or if there are none, all causes and their step.
 
-    The first one, and those like it, also get what no other has: only all causes together give the ids.
+    The first kind, and those like it, also get the causes that no other has: only all together give the ids.
     """
     causes = explanation.causes
     for kind in kinds:
@@ -234,7 +234,7 @@ def _attribute(kinds: list[Difference], explanation: Explanation) -> None:
 
 
 def _merged(kinds: list[Difference]) -> list[Difference]:
-    """One difference for each step and cause; kinds without a known cause stay apart."""
+    """One difference for each step and cause; kinds without a known cause stay separate."""
     groups: dict[object, list[Difference]] = {}
     for kind in kinds:
         known = kind.causes and kind.explains == 1.0
@@ -245,7 +245,7 @@ def _merged(kinds: list[Difference]) -> list[Difference]:
 
 
 def _as_one(kinds: list[Difference]) -> Difference:
-    """Kinds of one step and cause: with the examples that show this step best."""
+    """Kinds with the same step and cause as one difference, with the examples that show this step best."""
     typical = [kind for kind in kinds if kind.seen_step == kind.step] or kinds
     first = min(typical, key=lambda kind: (kind.number, kind.first.start))
     first.places = sum(kind.places for kind in kinds)
@@ -264,7 +264,7 @@ def _differing(example: Example) -> tuple[list[Shown], list[Shown]]:
 
 
 def _windows(text: bytes, start: int, end: int) -> Iterator[bytes]:
-    """Parts of `text` around a place, which may do in its stead."""
+    """Parts of `text` around a place, which may differ as well."""
     for margin in (4, 16, 64, _WINDOW):
         yield text[max(start - margin, 0) : end + margin]
     first, last = _window(text, start, end)
@@ -272,7 +272,7 @@ def _windows(text: bytes, start: int, end: int) -> Iterator[bytes]:
 
 
 def _window(text: bytes, start: int, end: int) -> tuple[int, int]:
-    """(first, last) of the lines around a place, or of some hundred bytes where these are long."""
+    """(first, last) of the lines around a place, or of some hundred bytes if the lines are long."""
     first = text.rfind(b"\n", max(start - _WINDOW, 0), start) + 1
     first = first or max(start - _WINDOW, 0)
     last = text.find(b"\n", end, end + _WINDOW)

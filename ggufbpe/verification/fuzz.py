@@ -1,12 +1,12 @@
-"""Random texts that reach the branches of a pre-tokenizer, all of them following from a seed.
+"""Random texts that reach the branches of a pre-tokenizer, determined by a seed.
 
     seed, vocabulary -> [this file] -> texts -> verify.py
 
-Texts are mostly short, since what goes wrong does so within a few characters. They are made in several ways:
-words that the alternatives of the model's own patterns take, strings of what patterns look for, code points
-by block and around the borders of classes, runs, special tokens, tokens of the vocabulary, and bytes.
+Texts are mostly short, since errors show within a few characters. They are made in several ways: words that match the
+alternatives of the model's own patterns, combinations of what patterns look for, code points by block and around the
+borders of classes, runs, special tokens, tokens of the vocabulary, and bytes.
 
-But: no natural language. For that, there are files.
+But: no natural language; use files for that.
 """
 
 from __future__ import annotations
@@ -23,51 +23,13 @@ from ..unicode_classes import STARTS
 from ..vocab import Vocabulary
 
 ATOMS = [
-    *(
-        "a",
-        "b",
-        "z",
-        "A",
-        "Z",
-        "ab",
-        "AB",
-        "Ab",
-        "aB",
-        "the",
-        "The",
-        " the",
-        " a",
-        " A",
-        " 1",
-        " .",
-        "é",
-        "É",
-    ),
+    *("a", "b", "z", "A", "Z", "ab", "AB", "Ab", "aB", "the", "The"),
+    *(" the", " a", " A", " 1", " .", "é", "É"),
     *("ß", "ǅ", "ʰ", "0", "1", "12", "123", "1234", "999999", "٣", "²", "½", "Ⅳ", " ", " ", " ", "  ", "   "),
     *("    ", "\n", "\n", "\n\n", "\r\n", "\r", "\t", " \n", "\n ", "\v", "\f", "\x1c", "\x85", "\xa0"),
     *("\u2003", "\u2028", "\u3000", "\u200b", "\ufeff", "\0", "\x7f", ".", ",", "!", "?", "...", "'", '"'),
-    *(
-        "(",
-        ")",
-        "/",
-        "//",
-        "/\n",
-        "-",
-        "_",
-        "|",
-        "<",
-        ">",
-        "<|",
-        "|>",
-        "$",
-        "+",
-        "=",
-        "^",
-        "~",
-        "`",
-        "€",
-        "©",
-    ),
+    *("(", ")", "/", "//", "/\n", "-", "_", "|", "<", ">", "<|", "|>"),
+    *("$", "+", "=", "^", "~", "`", "€", "©"),
     *("'s", "'t", "'re", "'ve", "'m", "'ll", "'d", "'S", "'T", "'RE", "'VE", "'M", "'LL", "'D", "’s", "s"),
     *("中", "中文", "の", "カ", "ー", "한", "ㄱ", "ก", "ໄ", "ក", "က", "ש", "ب", "ह", "\u0301", "\u0301"),
     *("\u093e", "\u20dd", "\u200d", "\ufe0f", "🙂", "👍🏽", "👨\u200d👩\u200d👧", "🇩🇪", "𝟘", "\ue000"),
@@ -85,15 +47,15 @@ BLOCKS = [
 _LENGTHS = (1, 2, 3, 4, 5, 6, 8, 10, 14, 20, 30, 60)
 _RUNS = (2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33, 65, 129)
 
-# Four bytes that decode to more than U+10FFFF: llama.cpp ends the process on them, which is known.
+# Four bytes that decode to more than U+10FFFF: llama.cpp is known to crash on them.
 _BEYOND_UNICODE = re.compile(rb"(?:\xf4[\x90-\xbf]|[\xf5-\xf7][\x80-\xbf])[\x80-\xbf]{2}")
 
 
 class RandomTexts:
-    """A source of texts; the same arguments give the same ones.
+    """A source of texts; the same arguments give the same texts.
 
-    `special` has texts of special tokens, `pieces` those of other tokens, `known` texts to take parts of and
-    change, `patterns` trees as pattern.py parses them. All may be empty.
+    `special` are texts of special tokens, `pieces` those of other tokens, `known` texts of which parts are changed,
+    `patterns` trees as pattern.py parses them. All may be empty.
 
     >>> RandomTexts("1").text() == RandomTexts("1").text()
     True
@@ -130,12 +92,12 @@ class RandomTexts:
         self._weights = [weight for _, weight, possible in ways if possible]
 
     def text(self) -> bytes:
-        """One text, on which llama.cpp can be expected to live."""
+        """One text, without bytes on which llama.cpp is known to crash."""
         [way] = self._dice.choices(self._ways, self._weights)
         return _BEYOND_UNICODE.sub(b"\xf4\x8f\xbf\xbf", way())
 
     def long_text(self) -> bytes:
-        """One text of some thousand characters: a run of few atoms, or many texts in a row."""
+        """One text of some thousand characters: a run of a few atoms, or many texts in a row."""
         dice = self._dice
         if dice.random() < 0.5:
             return b"".join(self.text() for _ in range(100))
@@ -185,7 +147,7 @@ class RandomTexts:
         return bytes(part)
 
     def _random_bytes(self) -> bytes:
-        """Bytes, of which most are no UTF-8; also cut characters."""
+        """Bytes, mostly not UTF-8; also truncated characters."""
         dice = self._dice
         if dice.random() < 0.5:
             return bytes(dice.choices(range(256), k=self._length()))
@@ -206,16 +168,16 @@ class RandomTexts:
         return _utf8("".join(made))
 
     def _tokens(self) -> bytes:
-        """Tokens in a row, which merges take apart and put together otherwise."""
+        """Tokens in a row, which may be merged in other ways."""
         return b"".join(self._dice.choices(self._pieces, k=self._length()))
 
     def _matches(self) -> bytes:
-        """Words that alternatives of a pattern take, in a row; each alternative is as likely as the others."""
+        """Words that match alternatives of a pattern, in a row; all alternatives are equally likely."""
         alternatives = options(self._dice.choice(self._patterns))
         return _utf8("".join(self._match(self._dice.choice(alternatives)) for _ in range(self._length())))
 
     def _match(self, node: Node) -> str:
-        """A text that `node` matches, or nearly: what stands ahead is not looked at again."""
+        """A text that `node` matches, or nearly: lookaheads are not checked."""
         dice = self._dice
         if isinstance(node, CharsNode):
             return self._member(node.set)
@@ -232,7 +194,7 @@ class RandomTexts:
 
     def _member(self, chars: CharSet) -> str:
         if chars not in self._members:
-            # Where a class begins, and just before: as many code points as there are borders, all scripts.
+            # Code points at the borders of classes, of all scripts.
             points = {
                 *range(128),
                 *(max(0, s - d) for s in self._dice.sample(STARTS[:-1], 200) for d in (0, 1)),
@@ -260,5 +222,5 @@ def texts_for(tokenizer: Tokenizer, seed: str) -> RandomTexts:
 
 
 def _utf8(text: str) -> bytes:
-    """UTF-8, in which a surrogate takes three bytes as if it were a character."""
+    """UTF-8, with surrogates encoded as three bytes each."""
     return text.encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""What a comparison gives: differences by kind, each with an example, and texts that the oracle could not take.
+"""The result of a comparison: differences, each with an example, and texts for which the oracle gave no ids.
 
 examine.py -> [this file] -> views/, cli/verify.py
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being done, and the texts and bytes that are done."""
+"""Called with what is being done, and how many texts and bytes are done."""
 
 
 class Text(NamedTuple):
@@ -29,7 +29,7 @@ class Text(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """A token of a row; `span` numbers the spans, by which both rows are aligned."""
+    """A token of a row; `span` is the number of the span, by which both rows are aligned."""
 
     id: int
     piece: bytes
@@ -42,7 +42,7 @@ class Shown(NamedTuple):
 class Example(NamedTuple):
     """A text that differs, with the tokens of both sides around a differing span, `text[start:end]`.
 
-    `left_out` says how many more tokens of the span itself both sides have.
+    `left_out` is how many more tokens each side has in the span.
     """
 
     text: Text
@@ -55,7 +55,7 @@ class Example(NamedTuple):
 
 
 class Difference:
-    """Places where the two part in the same step for the same cause, as far as is known."""
+    """Places where the two differ in the same step for the same cause, as far as is known."""
 
     def __init__(self, kind: str, first: Example, number: int) -> None:
         self.kinds = [kind]
@@ -63,7 +63,7 @@ class Difference:
         self.number = number  # of the text, from 0
         self.places = 0
         self.smallest: Example | None = None
-        self.step = self.seen_step = ""  # the second is what the ids alone look like
+        self.step = self.seen_step = ""  # `seen_step` is judged by the ids alone
         self.causes: tuple[Cause, ...] = ()
         self.explains = 0.0  # the share of ids that the causes turn into the oracle's
 
@@ -73,7 +73,7 @@ class Difference:
 
 
 class FailureGroup:
-    """Texts for which the oracle gave no ids, for one reason."""
+    """Texts for which the oracle gave no ids, for the same reason."""
 
     def __init__(self, failure: Failure, first: Text) -> None:
         self.kind, self.detail = failure
@@ -85,7 +85,7 @@ class FailureGroup:
 
 
 class Result:
-    """What a comparison found."""
+    """The result of a comparison."""
 
     def __init__(self, oracle: str) -> None:
         self.oracle = oracle
@@ -95,13 +95,13 @@ class Result:
         self.differences: list[Difference] = []
         self.failures: list[FailureGroup] = []
         self.other_places = 0  # beyond MOST_KINDS
-        self.model = ""  # the path of our own
-        self.note = ""  # what the reader has to know of the oracle
-        self.chats: ChatResult | None = None  # of which the prompts are among the texts
+        self.model = ""  # its path
+        self.note = ""  # what readers have to know about the oracle
+        self.chats: ChatResult | None = None  # their prompts are among the texts
 
     @property
     def refused(self) -> int:
-        """Texts that the oracle cannot take; nothing is known about them."""
+        """Texts that the oracle does not accept; nothing is known about them."""
         return sum(group.texts for group in self.failures if group.kind == "refused")
 
     @property
@@ -111,7 +111,7 @@ class Result:
 
     @property
     def compared(self) -> int:
-        """Texts of which both sides gave ids."""
+        """Texts for which both sides gave ids."""
         return self.texts - self.refused - self.failed
 
     @property
@@ -123,7 +123,7 @@ class Result:
 
     @property
     def same(self) -> bool:
-        """Whether some text was compared, none differs, and the oracle failed on none; and no chat differs."""
+        """Whether at least one text was compared, none differs, the oracle failed on none, and no chat differs."""
         if self.chats is not None and not self.chats.same:
             return False
         return bool(self.compared or self.chats) and not self.different and not self.failed

@@ -2,11 +2,11 @@
 
     a text, a question -> [this file] -> a part of the text
 
-Delta debugging (Zeller and Hildebrandt 2002): stretches are left out, half of the text at first and single
-characters in the end, then single bytes, as long as what remains still differs. Texts are asked about in
-batches, for some oracles answer several in the time of one.
+Delta debugging (Zeller and Hildebrandt 2002): stretches are left out, first half of the text, finally single
+characters and then single bytes, as long as what remains still differs. Texts are tried in batches, since some oracles
+answer several in the time of one.
 
-But: each asking may be expensive, so it ends after a number of texts or seconds, with the smallest until then.
+But: each try may be expensive, so it stops after a number of texts or seconds, with the smallest so far.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ASKED, SECONDS, BATCH = 2000, 10.0, 8
 
 
 class Shrinking(Generic[T]):
-    """What is left to spend on shrinking a text, or several."""
+    """The remaining budget for shrinking a text, or several."""
 
     def __init__(
         self, differ: Differ[T], asked: int = ASKED, seconds: float = SECONDS, batch: int = BATCH
@@ -74,7 +74,7 @@ def _joined(units: list[bytes]) -> bytes:
 def shrunk_json(body: Mapping[str, Any], shrinking: Shrinking[Mapping[str, Any]]) -> dict[str, Any]:
     """The smallest object found that differs as `body` does: items, members and characters are left out.
 
-    Messages go first. Roles and types stay as they are, since others stand for something else.
+    Messages are shrunk first. Roles and types are kept, since others would mean something else.
 
     >>> differs = Shrinking(lambda bodies: [any("1" in t for t in body.get("messages", [])) for body in bodies])
     >>> shrunk_json({"messages": ["some", "words and 1"], "tools": []}, differs)
@@ -87,11 +87,11 @@ def shrunk_json(body: Mapping[str, Any], shrinking: Shrinking[Mapping[str, Any]]
 
 
 Whole = Callable[[Any], Mapping[str, Any]]
-"""The object in whose place a part stands, with the part replaced."""
+"""Gives the whole object with a part of it replaced."""
 
 
 def _smaller(value: Any, shrinking: Shrinking[Mapping[str, Any]], whole: Whole) -> Any:
-    """A value of JSON, the smallest with which the whole differs."""
+    """The smallest form of a JSON value with which the whole still differs."""
     if isinstance(value, str):
         return "".join(_smallest(list(value), shrinking, lambda units: whole("".join(units))))
     if isinstance(value, list):
@@ -139,6 +139,6 @@ def _smallest(units: list[Unit], shrinking: Shrinking[T], joined: Callable[[list
                 break
             start = starts[found]
             del units[start : start + size]
-        if size > 1 or len(units) == before:  # single units are gone through until all of them are needed
+        if size > 1 or len(units) == before:  # single units are tried again until all of them are needed
             size //= 2
     return units

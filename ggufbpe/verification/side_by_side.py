@@ -1,8 +1,9 @@
-"""One text as several tokenizers cut it, side by side.
+"""How several tokenizers split one text, side by side.
 
     text, tokenizers -> [this file] -> stretches of the text (stretches.py) -> cli/compare.py
 
-By bytes of the text alone: an id means nothing in another vocabulary. So models of any kind can stand side by side.
+Tokens are compared by bytes of the text alone, since an id means nothing in another vocabulary. So models of any kind
+can be compared.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .stretches import Stretches
 
 @dataclass(frozen=True, repr=False)
 class Compared:
-    """What `compare` gives: the names of the models, the text, and its stretches in order."""
+    """The result of `compare`: the names of the models, the text, and its stretches in order."""
 
     names: tuple[str, ...]
     text: bytes
@@ -31,15 +32,15 @@ class Compared:
 
     @property
     def is_same(self) -> bool:
-        """Whether all models cut the text alike."""
+        """Whether all models split the text the same way."""
         return self.stretches.differing == 0
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as `ggufbpe compare --json` writes it; a piece that is not UTF-8 has its bytes in hexadecimal."""
+        """All of it as `ggufbpe compare --json` writes it; pieces that are not UTF-8 also have their bytes in hex."""
         return {**self.summary(), "stretches": [stretch.to_dict() for stretch in self.stretches]}
 
     def summary(self) -> dict[str, Any]:
-        """The fields of `to_dict` but for the stretches, of which there may be many."""
+        """The fields of `to_dict` without the stretches, of which there may be many."""
         models = [{"name": name, "tokens": tokens} for name, tokens in zip(self.names, self.counts)]
         return {"models": models, "bytes": len(self.text)}
 
@@ -51,7 +52,7 @@ class Compared:
 def compare(
     models: Iterable[Model] | Mapping[str, Model], text: TextOrPath, *, parse_special: bool = True
 ) -> Compared:
-    """A text as several models cut it: the stretches between the places where all of them cut, in order.
+    """Split a text with several models: the stretches between the places where all of them split it, in order.
 
     `models` are of any kind, each a `Tokenizer` or the path of a file; a mapping gives them names. `text` is a `str`,
     bytes, or the `pathlib.Path` of a file. BOS and EOS are not added.
@@ -61,9 +62,9 @@ def compare(
     0 [[b'Hello'], [b'Hello']]
     5 [[b' ', b'123'], [b' ', b'1', b'2', b'3']]
 
-    Each token has its id in its own vocabulary, its bytes, and its place in the bytes of `text`. Tokens that stand for
-    no byte of it, such as a space that a model puts before it, are of the stretch that follows. `ValueError` where
-    there is no model, `GGUFError` for one that cannot be used.
+    Each token has its id in its own vocabulary, its bytes, and its place in the bytes of `text`. Tokens that cover no
+    byte of it, such as a space that a model puts before it, belong to the stretch that follows. `ValueError` if no
+    model is given, `GGUFError` for one that cannot be used.
     """
     tokenizers, data = tokenizers_of(models), text_of(text)
     return Compared(tuple(tokenizers), data, Stretches(list(tokenizers.values()), data, parse_special))

@@ -1,9 +1,9 @@
-"""Where several tokenizers cut one text alike, and where not.
+"""Where several tokenizers split one text the same way, and where not.
 
     ids and offsets of each -> [this file] -> stretches of the text -> side_by_side.py
 
-A text may have millions of tokens, so all of it is done on arrays, and an object a token is made only of stretches that
-somebody asks for.
+A text may have millions of tokens, so everything is done on arrays; objects for tokens are only made for the stretches
+that are requested.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class Stretch(NamedTuple):
-    """`text[start:end]` with the tokens of each tokenizer. It is as short as it can be: all of them cut it there.
+    """`text[start:end]` with the tokens of each tokenizer. It is as short as possible: all split the text there.
 
-    `is_same` where all cut it into the same pieces; neighbouring stretches for which that is so are one.
+    `is_same` if all split it into the same pieces; neighbouring stretches with the same pieces are one.
     """
 
     start: int
@@ -34,7 +34,7 @@ class Stretch(NamedTuple):
     tokens: list[Row]
 
     def to_dict(self) -> dict[str, Any]:
-        """As `ggufbpe compare --json` writes it; a piece that is not UTF-8 has its bytes in hexadecimal beside."""
+        """As `ggufbpe compare --json` writes it; a piece that is not UTF-8 also has its bytes in hexadecimal."""
         rows = [list(map(_object, row)) for row in self.tokens]
         return {"start": self.start, "end": self.end, "same": self.is_same, "tokens": rows}
 
@@ -46,7 +46,7 @@ def _object(token: Placed) -> dict[str, Any]:
 
 
 class Stretches(Sequence[Stretch]):
-    """All stretches of a text, in order; each is made when it is asked for."""
+    """All stretches of a text, in order; each is made when it is requested."""
 
     def __init__(self, tokenizers: Sequence[Tokenizer], text: bytes, parse_special: bool) -> None:
         import numpy as np
@@ -59,7 +59,7 @@ class Stretches(Sequence[Stretch]):
         ends = np.flatnonzero(is_end[1:]) + 1
         bounds = [cut.bounds(ends) for cut in self._cuts]  # of each, the token that each stretch begins with
         same = _are_same(self._cuts, bounds, len(ends))
-        # neighbours that are cut alike are one stretch
+        # neighbours that all split the same way are one stretch
         first = np.flatnonzero(~(np.r_[False, same[:-1]] & same)) if len(ends) else ends
         last = np.r_[first[1:], len(ends)] - 1 if len(ends) else ends
         self._ends, self._same = ends[last], same[first]
@@ -90,11 +90,11 @@ class Stretches(Sequence[Stretch]):
 
     @property
     def differing(self) -> int:
-        """How many stretches are not cut alike by all."""
+        """How many stretches are not split the same way by all."""
         return int((~self._same).sum())
 
     def only_differing(self) -> Iterator[Stretch]:
-        """Those that are not cut alike by all, in order."""
+        """The stretches that are not split the same way by all, in order."""
         return (self[number] for number in (~self._same).nonzero()[0].tolist())
 
 
@@ -107,7 +107,7 @@ class _Cut(NamedTuple):
     reached: Numbers  # the last byte of each token and all before it
 
     def is_end(self, size: int) -> Truths:
-        """Of each position in a text of so many bytes whether a token ends there and none is cut in two."""
+        """For each position in a text of `size` bytes, whether a token ends there and none continues across it."""
         import numpy as np
 
         following = np.r_[self.starts[1:], size][: len(self.ids)]
@@ -117,7 +117,7 @@ class _Cut(NamedTuple):
         return found
 
     def bounds(self, ends: Numbers) -> Numbers:
-        """The first token of each stretch, by the ends of all; and the number of tokens, as the last is of the end."""
+        """The index of the first token of each stretch, given their ends; and finally the number of tokens."""
         import numpy as np
 
         firsts = np.searchsorted(self.reached, ends[:-1], side="right")
@@ -137,7 +137,7 @@ def _cut(tokenizer: Tokenizer, text: bytes, parse_special: bool) -> _Cut:
 
 
 def _are_same(cuts: Sequence[_Cut], bounds: Sequence[Numbers], number: int) -> Truths:
-    """Of each stretch whether all cut it into the same pieces. Tokens that stand for no byte do not count."""
+    """For each stretch, whether all split it into the same pieces. Tokens that cover no byte do not count."""
     import numpy as np
 
     same = np.ones(number, np.bool_)

@@ -1,4 +1,4 @@
-"""The chat templates of two models side by side: their texts, and what each makes of a few small chats.
+"""The chat templates of two models compared: their sources, and the prompts of a few small chats.
 
 tokenizer, tokenizer -> [this file] -> the section "templates" of diff.py
 """
@@ -12,50 +12,42 @@ from typing import Any
 
 from ..diagnosis.evidence import text_difference
 from ..errors import printable
+from ..examination.rendered import CHATS, SamplePrompts
 from ..extras import NotInstalledError
-from ..oracles.chats import Prompt, Refused, answered
+from ..oracles.chats import Prompt, Refused
 from ..tokenizer import Tokenizer
 from ..wording import counted
 from .vocabulary_diff import VocabularyDifference
 
-_USER = {"role": "user", "content": "What is 2 + 2?"}
-_SYSTEM = {"role": "system", "content": "Be terse."}
-_PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}}
-_TOOL = {"name": "weather", "description": "Get the weather.", "parameters": _PARAMETERS}
-CHATS: dict[str, dict[str, Any]] = {
-    "user": {"messages": [_USER]},
-    "system and user": {"messages": [_SYSTEM, _USER]},
-    "turns": {"messages": [_USER, {"role": "assistant", "content": "Four."}, _USER]},
-    "tools": {"messages": [_USER], "tools": [{"type": "function", "function": _TOOL}]},
-}
-_LONG_LINE = 200  # characters; a longer line of a template is compared block by block
+_LONG_LINE = 200  # characters; longer lines of a template are compared block by block
 _BLOCK = re.compile(r"(?<=%\})|(?<=\}\})")
 
 
 def template_differences(a: Tokenizer, b: Tokenizer, names: tuple[str, str]) -> list[VocabularyDifference]:
-    """The templates that only one of two models has, those that differ, with a unified diff, and other prompts."""
+    """Templates that only one of two models has, those that differ, with a unified diff, and prompts that differ."""
     found = list(_of_texts(a.chat_templates, b.chat_templates, names))
     return [*found, *_of_prompts(a, b, names)] if found else []
 
 
 def _of_texts(a: dict[str, str], b: dict[str, str], names: tuple[str, str]) -> Iterator[VocabularyDifference]:
     for name in dict.fromkeys((*a, *b)):
-        shown = printable(name) if name else "without a name"
+        shown = f"the chat template {printable(name)}" if name else "the default chat template"
         example = {"name": name, "a": a.get(name), "b": b.get(name)}
         if name not in a or name not in b:
             side = names[name not in a]
             kind = "template_only_a" if name in a else "template_only_b"
-            yield VocabularyDifference(kind, f"chat template only in {side}: {shown}", examples=(example,))
+            what = f"chat template only in {side}: {shown.removeprefix('the chat template ')}"
+            yield VocabularyDifference(kind, what, examples=(example,))
         elif a[name] != b[name]:
             lines = _unified(a[name], b[name], names)
             number = sum(line[0] in "+-" for line in lines)
             whole = {**example, "diff": lines}
-            what = f"lines differ in the chat template {shown}"
+            what = f"{'line differs' if number == 1 else 'lines differ'} in {shown}"
             yield VocabularyDifference("template", what, number, examples=(whole,), lines=tuple(lines))
 
 
 def _unified(a: str, b: str, names: tuple[str, str]) -> list[str]:
-    """The lines of a unified diff without its head; a template in one long line is taken in blocks."""
+    """The lines of a unified diff without its header; a long line is split into blocks."""
     return list(unified_diff(_lines(a), _lines(b), *names, n=1, lineterm=""))[2:]
 
 
@@ -70,21 +62,22 @@ def _lines(text: str) -> list[str]:
 
 
 def _of_prompts(a: Tokenizer, b: Tokenizer, names: tuple[str, str]) -> Iterator[VocabularyDifference]:
-    """The small chats of which the two make other prompts; that there are none is said, too."""
+    """The small chats whose prompts differ, or a line which says that none do."""
     examples: list[dict[str, Any]] = []
     lines: list[str] = []
     number = 0
     try:
-        for name, body in CHATS.items():
-            one, other = (_counted(each, answered(each, body)) for each in (a, b))
-            if one != other:
-                examples.append({"chat": name, "request": body, "a": _answer(one), "b": _answer(other)})
-                lines += _told(name, one, other, names)
-                number += 1
+        both = [SamplePrompts(each, each.chat_templates).answers for each in (a, b)]
     except NotInstalledError as error:
         yield VocabularyDifference("prompts", f"small chats were rendered: {error}", 0)
         return
-    have = "has another prompt" if number == 1 else "have other prompts"
+    for name, body in CHATS.items():
+        one, other = (_counted(each, answers[name]) for each, answers in zip((a, b), both))
+        if one != other:
+            examples.append({"chat": name, "request": body, "a": _answer(one), "b": _answer(other)})
+            lines += _told(name, one, other, names)
+            number += 1
+    have = "has a different prompt" if number == 1 else "have different prompts"
     what = f"of {counted(len(CHATS), 'small chat')} {have}"
     yield VocabularyDifference("prompts", what, number, examples=tuple(examples), lines=tuple(lines))
 
@@ -102,7 +95,7 @@ def _answer(answer: Prompt | Refused) -> dict[str, Any]:
 
 
 def _told(name: str, one: Prompt | Refused, other: Prompt | Refused, names: tuple[str, str]) -> list[str]:
-    """Both answers in words: the tokens, and where prompts part; or who refuses, and why."""
+    """Both answers in words: the tokens, and where the prompts differ; or who refuses, and why."""
     sides = [
         f"refused by {side} ({answer})"
         if isinstance(answer, Refused)

@@ -1,8 +1,9 @@
-"""Texts to compare, out of what a caller gives: read when their turn comes, so that a corpus may be of any size.
+"""Texts to compare, from what a caller gives; read one by one, so that a corpus may be of any size.
 
     str, bytes, files, directories, streams -> [this file] -> Text, one by one -> verify.py, diff.py
 
-A file is one text; what is longer than 64 KiB is cut after a line. Compressed files and JSON lines go by their names.
+A file is one text; longer ones are split after a line about every 64 KiB. Compressed files and JSON lines are
+recognized by their names.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ def read_texts(
 ) -> Iterator[Text]:
     """The texts of `sources`: `str` and bytes, files and directories (`pathlib.Path`), binary streams, or one of them.
 
-    Each begins where its `offset` says. `field` is the text of JSON lines: None is "text", in files named .jsonl or
-    .ndjson; else every file is JSON lines. Without `read_ignored`, what git ignores of directories is left out. With
-    `escape`, backslash escapes are processed. What cannot be read goes to `report`. `whole` cuts no file.
+    A text begins at its `offset`. `field` is the text of JSON lines: with None it is "text", in files named .jsonl or
+    .ndjson; otherwise every file is read as JSON lines. Without `read_ignored`, files that git ignores are left out.
+    With `escape`, backslash escapes are processed. What cannot be read goes to `report`. `whole` splits no file.
     """
     single = isinstance(sources, (str, bytes, bytearray, memoryview, os.PathLike, File, Text))
     given: Any = [sources] if single or hasattr(sources, "read") else sources

@@ -1,11 +1,11 @@
-"""Whether a model's ids are those of the repository that it says it was made of, and whose fault it is if not.
+"""Whether a model's ids are those of the repository that it was made from, and what is at fault if not.
 
     metadata -> repositories -> [this file], by remote/hub.py -> tokenizer.json -> verify.py -> findings, as doctor's
 
-The first repository counts that is named and has a tokenizer.json: what the file was converted from before what that
-was trained on. The texts are random ones, made for the tokenizer.
+The first repository that is named and has a tokenizer.json counts: sources come before base models. The texts are
+random ones, made for the tokenizer.
 
-But: a tokenizer.json is read by the package tokenizers, whose own mistakes look like those of the repository.
+But: a tokenizer.json is read by the package tokenizers, whose own bugs look like those of the repository.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .result import Difference, Result
 from .verify import verify
 
 TEXTS = 300
-_MOST = 8  # repositories that are asked; a merged model may name many
+_MOST = 8  # repositories that are tried; a merged model may name many
 # Where a GGUF names repositories (gguf-py/gguf/constants.py, Keys.General; older files: docs/gguf.md of ggml).
 _KEYS = re.compile(
     r"general\.(source\.(repo_url|huggingface\.repository|url)|base_model\.\d+\.(repo_url|url)|repo_url|url)"
@@ -40,10 +40,10 @@ _ORDER = ("general.source.", "general.base_model.", "general.")
 def upstream(
     model: ModelName, *, overrides: Overrides | None = None, offline: bool = False
 ) -> tuple[Finding, ...]:
-    """What differs between a model's ids and those of the tokenizer.json that it comes from, with whose fault it is.
+    """Find what differs between a model's ids and those of its original tokenizer.json, and what is at fault.
 
-    A note where nothing does. `RemoteNotFoundError` where the metadata names no repository of the hub, or none that
-    has a tokenizer.json; `OracleError` where the package tokenizers cannot read it.
+    A note if nothing does. `RemoteNotFoundError` if the metadata names no repository on the hub, or none that has a
+    tokenizer.json; `OracleError` if the package tokenizers cannot read it.
     """
     found = locate(model, offline=offline)
     with GGUFFile(found.opened()) as file:
@@ -57,7 +57,7 @@ def upstream(
 
 
 def repositories(file: GGUFFile) -> list[tuple[HubName, str]]:
-    """The repositories of the hub that the metadata names, each once and with its key, the likeliest first."""
+    """The repositories on the hub that the metadata names, each once with its key, the most likely first."""
     keys = [key for key in file if _KEYS.fullmatch(key)]
     found: dict[HubName, str] = {}
     for key in sorted(
@@ -76,8 +76,8 @@ def repositories(file: GGUFFile) -> list[tuple[HubName, str]]:
 
 
 def _tokenizer_json(model: str, named: list[tuple[HubName, str]], offline: bool) -> tuple[HubName, str, str]:
-    """The first repository that has a tokenizer.json, the key that names it, and where the file is now."""
-    remedy = "`ggufbpe verify --against hf:tokenizer.json` compares with one that you have"
+    """The first repository that has a tokenizer.json, the key that names it, and the path of the downloaded file."""
+    remedy = "if you have its tokenizer.json, use `ggufbpe verify --against hf:tokenizer.json`"
     refused: RemoteError | None = None
     for name, key in named:
         try:
@@ -86,20 +86,21 @@ def _tokenizer_json(model: str, named: list[tuple[HubName, str]], offline: bool)
             refused = refused or error
     if refused is not None:
         raise refused
-    raise RemoteNotFoundError("the metadata names no repository of the hub", path=model, remedy=remedy)
+    raise RemoteNotFoundError("the metadata names no repository on the hub", path=model, remedy=remedy)
 
 
 def _findings(result: Result, repository: str, key: str) -> Iterator[Finding]:
     told = f"the tokenizer.json of {repository}"
     for group in result.failures[:1] if result.failed else ():
         failed = f"{told} gives no ids for {counted(result.failed, 'text')} of {result.texts}"
-        why = f"whose fault: the library's, or the repository's ({printable(group.detail)})"
+        why = f"At fault is the package tokenizers or the repository ({printable(group.detail)})."
         yield Finding("warning", "upstream_fails", failed, why, "ask the repository's owner", Where(key))
     for difference in result.differences:
         whose, fix = fault(difference)
-        what = f"{counted(difference.places, 'place')} in {counted(result.texts, 'text')} differ from {told}"
+        differ = counted(difference.places, "place differs", "places differ")
         causes = "; ".join(str(cause.detail.get("what", cause.id)) for cause in difference.causes)
-        what += f", in the step {difference.step}: {causes or 'no known cause'}"
+        what = f"{differ} from {told} in {counted(result.texts, 'text')}, in the step {difference.step}: "
+        what += causes or "no known cause"
         example = difference.smallest or difference.first
         detail = {
             "repository": repository,
@@ -107,26 +108,25 @@ def _findings(result: Result, repository: str, key: str) -> Iterator[Finding]:
             "causes": [cause.id for cause in difference.causes],
             "text": example.text.data[:200].decode("utf-8", "backslashreplace"),
         }
-        why = f"The repository is what the file says that it was made of. Whose fault: {_FAULTS[whose]}."
+        why = f"The metadata says that the file was made from this repository. At fault is {_FAULTS[whose]}."
         yield Finding("warning", "upstream_differs", what, why, fix, Where(key), detail)
     if result.same:
         same = f"the ids of {counted(result.compared, 'text')} are those of {told}"
-        yield Finding(
-            "note", "upstream_same", same, "So the file is what it says.", "nothing to do", Where(key)
-        )
+        why = "So the tokenizer is that of the repository."
+        yield Finding("note", "upstream_same", same, why, "nothing to do", Where(key))
 
 
 _FAULTS = {
-    "file": "the file's, which says something else than the repository",
-    "llama.cpp": "llama.cpp's; no key of the file makes it do what the repository's tokenizer does",
-    "unknown": "not known; nothing that could stand in the file explains it",
+    "file": "the file, which does not say what the repository says",
+    "llama.cpp": "llama.cpp: no key in the file makes it do what the repository's tokenizer does",
+    "unknown": "unknown: nothing that the file could say explains it",
 }
 
 
 def fault(difference: Difference) -> tuple[str, str]:
-    """Whose fault a difference is, as in `_FAULTS`, and what to do about it.
+    """What is at fault for a difference, one of `_FAULTS`, and what to do about it.
 
-    The file's if a change of it, or converting it again, gives the other ids.
+    It is the file if changing it, or converting the model again, gives the other ids.
     """
     fixes = [cause.fix for cause in difference.causes]
     if command := together(difference.causes):
@@ -134,5 +134,5 @@ def fault(difference: Difference) -> tuple[str, str]:
     if again := [fix for fix in fixes if fix.startswith("convert the model again")]:
         return "file", again[0]
     if all(cause.id == "unknown" for cause in difference.causes):
-        return "unknown", fixes[0] if fixes else "look at the place with `ggufbpe explain`"
+        return "unknown", fixes[0] if fixes else "look at this place with `ggufbpe explain`"
     return "llama.cpp", "; ".join(dict.fromkeys(fixes))

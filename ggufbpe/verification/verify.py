@@ -1,13 +1,13 @@
-"""Compares our ids with an oracle's, and finds for each kind of difference its smallest text and its cause.
+"""Compares our ids with an oracle's, and finds the smallest text and the cause of each kind of difference.
 
     texts.py, oracle -> [this file] -> Result -> report.py, cli/verify.py
 
-Texts come one by one and only examples are kept, so a corpus may be of any size. Differences are told apart
-first by what stands on both sides ("N" for digits against "N|N", say); for each kind the first text is kept.
-At the end each is shrunk, the step in which the two part is read off a trace, the cause is looked for, and
-kinds of one step and cause become one difference.
+Texts come one by one and only examples are kept, so a corpus may be of any size. Differences are first grouped by the
+tokens on both sides (such as "N" for digits against "N|N"); the first text of each kind is kept. At the end each is
+shrunk, the step that differs is read off a trace, the cause is looked for, and kinds with the same step and cause
+become one difference.
 
-But: says what differs, not who is right.
+But: it says what differs, not who is right.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ def verify(
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Compare the ids of texts with those that another tokenizer gives: what differs, where, and why.
+    """Compare the ids of texts with those of another tokenizer: what differs, where, and why.
 
     `model` is a `Tokenizer` or the path of a file. `against` is another of them (a path as `pathlib.Path`), a list of
     ids for each text, or what the command's `--against` takes: "llama-tokenize", "xllamacpp", "llama-cpp-python",
     "server:URL", "hf:tokenizer.json", "tiktoken:ENCODING", "ids:FILE" or "gguf:FILE".
 
-    `texts` are `str`, bytes, files and directories (`pathlib.Path`) and binary streams, or one of them; `fuzz` random
-    texts, which follow from `seed`, come after them. Files are cut into texts of 64 KiB; compressed ones and JSON
-    lines go by their names, and `field` is the text of JSON lines. Without `read_ignored`, what git ignores of
-    directories is left out. `escape` processes backslash escapes. The flags are those of `Tokenizer.encode`.
+    `texts` are `str`, bytes, files and directories (`pathlib.Path`) and binary streams, or one of them; they are
+    followed by `fuzz` random texts, determined by `seed`. Files are split into texts of 64 KiB; compressed ones and
+    JSON lines are recognized by their names, and `field` is the text of JSON lines. Without `read_ignored`, files that
+    git ignores are left out. `escape` processes backslash escapes. The flags are those of `Tokenizer.encode`.
 
-    `chats` are messages or bodies of requests, which the other side must render, as "server:URL" and other models do:
-    first the prompts are compared, and refusals, then the ids of the prompts, among the texts. `chat_template` is a
-    template in place of ours, or the name of one of the file.
+    `chats` are messages or bodies of requests; the other side must make prompts, as "server:URL" and other models do.
+    Prompts and refusals are compared first, then the ids of the prompts, among the texts. `chat_template` is a template
+    instead of ours, or the name of one in the file.
 
     The other tokenizer has `timeout` seconds for a text. A file that cannot be read is an exception, unless
     `report(name, error)` is there to take it, and then a result may have no texts. `progress` is told what is done,

@@ -1,10 +1,10 @@
-"""Two vocabularies side by side: what is only in one, and what is otherwise in the other.
+"""Two vocabularies compared: what is only in one of them, and what differs.
 
     vocabulary, vocabulary -> [this file] -> sections of differences -> diff.py
 
-Tokens are compared by their text, so a vocabulary whose ids are shifted shows as such and not as another one.
+Tokens are compared by their text, so shifted ids show as such and not as another vocabulary.
 
-But: how texts are encoded is diff.py's part, which asks the second model as an oracle.
+But: how texts are encoded is compared in diff.py, with the second model as an oracle.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def sections_to_dict(sections: Sections) -> dict[str, Any]:
 
 
 class _Side(NamedTuple):
-    """A vocabulary with its name, and how its tokens are shown: as the text that they stand for."""
+    """A vocabulary with its name; its tokens are shown as the text that they decode to."""
 
     name: str
     vocabulary: Vocabulary
@@ -95,7 +95,7 @@ class _Side(NamedTuple):
         return quoted_token(self.vocabulary, token)
 
     def shown_merge(self, merge: str) -> str:
-        """The two sides of a merge in the same way."""
+        """The two parts of a merge, shown in the same way."""
         model, entry = self.vocabulary.tokenizer_model, self.vocabulary.pre_tokenizer
         return " + ".join(quoted_text(model, entry, part) for part in parts(merge))
 
@@ -118,9 +118,9 @@ def _tokens(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     if moved:
         by = {j - i for i, j in moved}
         what = (
-            f"tokens in both with another id, all by {by.pop():+}"
+            f"tokens with different ids, all shifted by {by.pop():+}"
             if len(by) == 1
-            else "tokens in both with another id"
+            else "tokens with different ids"
         )
         shown = [{"token": a.tokens[i], "a": i, "b": j} for i, j in moved[:_EXAMPLES]]
         lines = [f"{one.shown(i)}: {i} in {one.name}, {j} in {other.name}" for i, j in moved[:_EXAMPLES]]
@@ -144,7 +144,7 @@ def _types(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
             for i, j in found[:_EXAMPLES]
         ]
         yield VocabularyDifference(
-            "types", "tokens of another type", len(found), examples=tuple(shown), lines=tuple(lines)
+            "types", "tokens with different types", len(found), examples=tuple(shown), lines=tuple(lines)
         )
 
 
@@ -177,12 +177,16 @@ def _merges(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
             for rank, merge in moved[:_EXAMPLES]
         ]
         yield VocabularyDifference(
-            "merge_order", "merges in another order", len(moved), examples=tuple(places), lines=tuple(lines)
+            "merge_order",
+            "merges in a different order",
+            len(moved),
+            examples=tuple(places),
+            lines=tuple(lines),
         )
 
 
 def _out_of_order(numbers: list[int]) -> list[int]:
-    """The fewest positions without which `numbers` rise: all but a longest rising subsequence.
+    """The fewest positions to leave out so that `numbers` rise: all but a longest rising subsequence.
 
     >>> _out_of_order([0, 5, 1, 2])
     [1]
@@ -227,7 +231,7 @@ def _special(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
     ):
         if found:
             texts = sorted(found)[:_EXAMPLES]
-            what = f"tokens found in a prompt only by {side.name}"
+            what = f"special tokens that only {side.name} parses"
             lines = tuple(printable(text, 40) for text in texts)
             yield VocabularyDifference(name, what, len(found), examples=tuple(texts), lines=lines)
 
@@ -243,7 +247,7 @@ def _pre(one: _Side, other: _Side) -> Iterator[VocabularyDifference]:
         return
     if own.family == others.family:
         yield VocabularyDifference(
-            "pre", "pre-tokenizer, of one family: they split alike", 1, own.name, others.name
+            "pre", "pre-tokenizer (of one family, so they split the same way)", 1, own.name, others.name
         )
         return
     both_split = a.tokenizer_model.has_pre_tokenizer and b.tokenizer_model.has_pre_tokenizer
@@ -270,7 +274,7 @@ def _words(words: list[str]) -> str:
 def _parted(
     one: PreTokenizer, other: PreTokenizer, texts: Iterable[str]
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Of each text the first stretch that the two cut otherwise, from one common edge of words to the next."""
+    """For each text, the first stretch that the two split differently, between word boundaries of both."""
     for text in texts:
         rows = [splitter(entry).words(_as_split(entry, text)) for entry in (one, other)]
         edges = [{0, *_ends(words)} for words in rows]

@@ -15,10 +15,10 @@ from ..verification.chats import ChatDifference, ChatExample, ChatResult
 from ..wording import counted
 from . import terminal
 from .chat_words import chat_verdict, sides_of, title_of
-from .drawing import beside, uncut
+from .drawing import advice, beside, uncut
 
 _SHOWN = 10  # differences printed on a terminal; --json and --html have all
-_REASONS = 3  # refusals in other words
+_REASONS = 3  # examples of refusals for different reasons
 _MOST_JSON = 1000  # characters of a chat
 
 
@@ -31,10 +31,10 @@ def chat_parts(result: ChatResult, sides: tuple[str, str], oracle: str) -> Itera
         yield ""
         yield from _difference(number, difference, sides, oracle)
     if len(result.differences) > _SHOWN:
-        yield from ("", f"and {len(result.differences) - _SHOWN} more, which --json and --html have")
+        yield from ("", f"and {len(result.differences) - _SHOWN} more: --json and --html show all")
     if result.reasons:
         yield ""
-        yield f"refused by both, for other reasons: {counted(result.reasons, 'chat')}"
+        yield f"refused by both, for different reasons: {counted(result.reasons, 'chat')}"
         for example in result.other_reasons[:_REASONS]:
             yield beside("   ", terminal.one_line(example.chat.source))
             yield from _sides(example, sides)
@@ -53,13 +53,13 @@ def _difference(
     for cause in difference.causes:
         what = terminal.one_line(str(cause.detail.get("what", "")))
         yield beside("   cause: ", f"{cause.id}: {what}{share}")
-        yield beside("   fix: ", terminal.one_line(cause.fix))
+        yield from advice(cause.fix, 3)
     yield beside("   first in ", terminal.one_line(difference.first.chat.source))
     yield from _sides(difference.first, sides)
     if difference.smallest is not None:
         body = json.dumps(difference.smallest.chat.body, ensure_ascii=False)
         if len(body) > _MOST_JSON:
-            yield "   the smallest chat that differs has many characters, so that only --json has it"
+            yield "   the smallest chat that differs is long: --json has it"
             return
         yield uncut(f"   smallest chat: {terminal.one_line(body)}")
         yield from _sides(difference.smallest, sides)

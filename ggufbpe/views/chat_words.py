@@ -1,4 +1,4 @@
-"""What `verify` found in chats, in words: verdict, kinds, and both answers at the place where they part.
+"""What `verify` found in chats, in words: verdict, kinds, and both answers around the first difference.
 
 verification/chats.py -> [this file] -> chat_report_lines.py, report.py
 """

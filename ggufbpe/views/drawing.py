@@ -23,6 +23,8 @@ from . import terminal
 
 _UNBROKEN = 1 << 20  # columns of anything but a terminal: its readers want whole lines
 _PIECE_WIDTH = 28  # columns of a token in a row
+COMMAND = re.compile(r"(ggufbpe fix .+? -o fixed\.gguf)")  # in what a finding or a cause says to do
+_QUOTED_SPACE = re.compile(r"""(?<![^\s(\[])['"] +(?=\S)""")
 _NO_BREAK = "\ue000"  # stands for a space where no line may break; it is not printable, so not in safe text
 
 
@@ -73,6 +75,29 @@ def uncut(text: str, style: str = "") -> Text:
     return Text(text, style, no_wrap=True, overflow="ignore")
 
 
+def advice(fix: str, columns: int, style: str = "") -> Iterator[RenderableType]:
+    """What to do, after "fix: ": paragraphs indented by `columns`, each command unbroken on a line of its own."""
+    start = "fix: "  # of the first line; a command below another line is indented instead
+    for part in COMMAND.split(terminal.one_line(fix)):
+        if COMMAND.match(part):
+            yield uncut(" " * columns + (start or "  ") + part, style)
+        elif said := part.strip(" ,;"):
+            yield paragraph(start + said, columns, style)
+        else:
+            continue
+        start = ""
+
+
+def paragraph(text: str, columns: int, style: str = "") -> RenderableType:
+    """A text of several lines, indented by `columns`."""
+    return indented(Text(_unbroken_quotes(text), style), columns)
+
+
+def _unbroken_quotes(text: str) -> str:
+    """`text` in which no line breaks before " world" within its quotes, as that would hide the space."""
+    return _QUOTED_SPACE.sub(lambda found: found[0].replace(" ", _NO_BREAK), text)
+
+
 def indented(part: RenderableType, columns: int) -> RenderableType:
     """A paragraph or a table whose lines all begin in one column."""
     return Padding(part, (0, 0, 0, columns), expand=False)
@@ -84,7 +109,8 @@ def beside(label: str | Text, text: str | Text, column: int | None = None) -> Ta
     grid.add_column(no_wrap=True, width=column)
     grid.add_column(overflow="fold")
     grid.add_row(
-        label if isinstance(label, Text) else Text(label), Text(text) if isinstance(text, str) else text
+        label if isinstance(label, Text) else Text(label),
+        Text(_unbroken_quotes(text)) if isinstance(text, str) else text,
     )
     return grid
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from ..models import tokenizer_model
 from ..models.bpe.merge import CHAR_BYTES
+from ..models.bpe.registry import PRE_TOKENIZERS
 from ..models.steps import Change, Edge, Fragment, Match, Merge, Path, Symbol, Word, written_bytes
 from ..trace.reasons import Place, WhyNot
 from ..trace.search import PLACES
@@ -47,22 +49,33 @@ def reader_of(found: Trace, word: Word) -> Callable[[str], bytes]:
     return written_bytes
 
 
+def _symbol_reader(found: Trace) -> Callable[[str], bytes]:
+    """The same for symbols of any word of a model, by its pre-tokenizer."""
+    kind = tokenizer_model(found.model)
+    entry = PRE_TOKENIZERS.get((kind.own_pre if kind.ignores_pre else found.pre) or "default")
+    if entry is None or not (entry.byte_encode and kind.has_pre_tokenizer):
+        return written_bytes
+    return lambda symbol: b"".join(
+        bytes([CHAR_BYTES[char]]) if char in CHAR_BYTES else written_bytes(char) for char in symbol
+    )
+
+
 def taken_by(found: Trace, word: Word) -> Sentence:
     """What made a word a word: the first stage that took just it, or whose leftovers it is; nothing without stages."""
     if not found.stages:
         return []
     for cut in word.cuts:
         if cut.alternative is not None and (cut.start, cut.end) == (word.start, word.end):
-            return ["taken by ", *_alternative(found, cut.stage, cut.alternative)]
+            return ["matched by ", *_alternative(found, cut.stage, cut.alternative)]
     larger = [cut for cut in word.cuts if cut.alternative is not None]
     if not larger:
-        return ["left over by all patterns"]
+        return ["matched by no pattern"]
     around = larger[-1]
     assert around.alternative is not None
     parted = next(cut.stage for cut in word.cuts if (cut.start, cut.end) == (word.start, word.end))
     return [
-        "left over, by ", *_stage(found, parted), ", of ", Quote(found.text[around.start : around.end]),
-        ", taken by ", *_alternative(found, around.stage, around.alternative),
+        "left over by ", *_stage(found, parted), " from ", Quote(found.text[around.start : around.end]),
+        ", matched by ", *_alternative(found, around.stage, around.alternative),
     ]  # fmt: skip
 
 
@@ -93,7 +106,7 @@ def kind_of(fragment: Fragment) -> str:
 
 
 def notes_on(token: Token) -> str:
-    """What is special about a token, if anything."""
+    """What is special about a token; "" for nothing."""
     notes = [name for name in names_of(token.attributes) if name != "NORMAL"]
     origin = {
         "byte": "fallback", "bos": "added", "eos": "added", "sep": "added", "dna": "DNA", "unknown": "unknown",
@@ -102,11 +115,11 @@ def notes_on(token: Token) -> str:
 
 
 def fate_of(symbol: Symbol) -> str:
-    """What became of a symbol that is no token; "" for one that is."""
+    """What became of a symbol that is not a token; "" for one that is."""
     if symbol.is_token:
         return ""
     if symbol.is_unknown:
-        return "no token: unknown" if symbol.ids else "no token: the unknown token before it goes on"
+        return "no token: unknown" if symbol.ids else "no token: part of the unknown token before it"
     dropped = f"{len(symbol.dropped)} of its bytes dropped: {symbol.dropped.hex(' ')}"
     return "no token: " + ", ".join(
         [*(["as bytes"] if symbol.ids else []), *([dropped] if symbol.dropped else [])]
@@ -151,7 +164,7 @@ def rounded(score: float) -> str:
 
 
 def weight_of(merge: Merge) -> str:
-    """What a merge has its turn by: its score, else its rank."""
+    """What merges are ordered by: the score, or the rank where there is none."""
     return str(merge.rank) if merge.score is None else rounded(merge.score)
 
 
@@ -176,8 +189,8 @@ def _tried(match: Match, rest: bytes) -> Sentence:
     """`rest`: of the word, where the match begins."""
     where: Sentence = ["at ", Quote(rest), ": "] if match.position else []
     if not match.tried:
-        reach: Sentence = [", although tokens begin with ", Quote(rest[: match.reach])] if match.reach else []
-        return [*where, "no token stands here", *reach]
+        reach: Sentence = [", though some begin with ", Quote(rest[: match.reach])] if match.reach else []
+        return [*where, "no token matches here", *reach]
     shown = match.tried[-_TRIED_SHOWN:]
     said: Sentence = [*where, "tried ", *(["…, "] if len(shown) < len(match.tried) else [])]
     for number, tried in enumerate(shown):
@@ -217,31 +230,37 @@ def answer_in_words(found: Trace, answer: WhyNot) -> Iterator[Sentence]:
     """Why a piece was not produced."""
     name: Sentence = [Quote(answer.piece)]
     if answer.token is None:
-        yield [*name, " is no token of this vocabulary.", *_instead(" There is ", answer)]
+        yield [*name, " is not a token of this vocabulary.", *_instead(" There is ", answer)]
         return
     name.append(f" (token {answer.token})")
     if answer.reason == "produced":
         yield [*name, " was produced: ", _spans(answer)]
     elif answer.reason == "not_parsed":
-        yield [*name, " is a special token, and special tokens are not parsed here, so its text is taken "
-               f"as any other. It stands at {_bytes(answer.places[0])}."]  # fmt: skip
+        yield [*name, " is a special token, and special tokens are not parsed here, so its text is "
+               f"encoded like any other. It is at {_bytes(answer.places[0])}."]  # fmt: skip
     elif answer.reason == "not_added":
         why = "the model does not ask for it" if found.add_special else "that was not asked for"
-        yield [*name, f" stands for the beginning or end of a text. It is not in this one, nor added: {why}."]
+        yield [
+            *name,
+            f" marks the beginning or end of a text. This text does not have it, and it is not added: {why}.",
+        ]
     elif answer.reason == "byte":
-        yield [*name, " stands for a byte of symbols that are no tokens. No symbol of this text needs it."]
+        yield [
+            *name,
+            " stands for one byte of a character that is not a token. No character of this text needs it.",
+        ]
     elif answer.reason == "unneeded":
-        yield [*name, " stands for what no token makes up. Nothing in this text needs it."]
+        yield [*name, " is the unknown token. This text has nothing that the other tokens cannot write."]
     elif answer.reason == "absent":
-        yield [*name, " does not stand in the text.", *_instead(" But this does: ", answer)]
+        yield [*name, " does not occur in the text.", *_instead(" But this does: ", answer)]
     else:
         yield from _by_place(found, answer, name)
 
 
 def _by_place(found: Trace, answer: WhyNot, name: Sentence) -> Iterator[Sentence]:
     count = len(answer.places)
-    places = "one place" if count == 1 else f"{count}{' or more' * (count == PLACES)} places"
-    yield [*name, f" stands in the text at {places}, and was not produced."]
+    times = "once" if count == 1 else f"{count}{' or more' * (count == PLACES)} times"
+    yield [*name, f" occurs {times} in the text, but was not produced."]
     for place in answer.places[:PLACES_SHOWN]:
         yield [f"{_bytes(place)}: ", *_reason(found, answer, place)]
     if count > PLACES_SHOWN:
@@ -253,7 +272,7 @@ def _reason(found: Trace, answer: WhyNot, place: Place) -> Sentence:
         return [
             "the special token ",
             Quote(place.text),
-            f" ({place.token}) takes a part of it, before all else.",
+            f" ({place.token}) is found first, and takes part of it.",
         ]
     if place.reason == "boundary":
         return _boundary(found, place)
@@ -263,7 +282,7 @@ def _reason(found: Trace, answer: WhyNot, place: Place) -> Sentence:
     if place.reason == "not_for_text":
         return [
             *word,
-            " has its text, but plain text never becomes a token of this kind (see its attributes).",
+            " contains its text, but plain text never becomes a token of this type (see its attributes).",
         ]
     if place.match is not None:
         return _matched(place, word)
@@ -274,26 +293,27 @@ def _reason(found: Trace, answer: WhyNot, place: Place) -> Sentence:
     if place.reason == "not_tried":
         return [
             *word,
-            " has its text, but the model does not try it there: its score is one that is never taken, a token of"
-            " score -1000 ends what is tried, or another token has the same text.",
+            " contains its text, but the model does not try it there: its score is one that is never taken, a token"
+            " with score -1000 ends the search, or another token has the same text.",
         ]
     if place.reason == "whole":
-        return [*word, f" is a token itself, and taken whole, without merging ({place.whole})."]
+        return [*word, f" is itself a token, and is taken whole without merging ({place.whole})."]
     if place.reason == "merges":
-        return [*word, " has it, but ", *_no_path(answer)]
+        return [*word, " contains it, but ", *_no_path(answer, _symbol_reader(found))]
     if place.reason == "produced":
-        return [*word, " has it as a symbol, which is another token's text."]
+        return [*word, " contains it as a symbol, which is the text of another token."]
     assert place.merge is not None
-    taken: Sentence = ["in ", *word, ", the merge ", *merge_in_words(place.merge)]
+    read = _symbol_reader(found)
+    taken: Sentence = ["in ", *word, ", the merge ", *merge_in_words(place.merge, read)]
     if place.reason == "longer":
-        longer = Quote(place.merge.left + place.merge.right)
-        return [*taken, " came after it was made, and made it a part of ", longer, "."]
+        longer = Quote(read(place.merge.left + place.merge.right))
+        return [*taken, " came after it was made, and joined it into ", longer, "."]
     assert place.needed is not None
-    own: Sentence = ["; its own merge ", *merge_in_words(place.needed)]
+    own: Sentence = ["; its own merge ", *merge_in_words(place.needed, read)]
     if place.merge.rank == place.needed.rank:
-        return [*taken, " took a part of it first, being further to the left", *own, " is the same."]
+        return [*taken, " took part of it first, being further to the left", *own, " has the same."]
     less = "a higher rank" if place.merge.score is None else "a lower score"
-    return [*taken, " took a part of it first", *own, f" has {less}, and so comes later."]
+    return [*taken, " took part of it first", *own, f" has {less}, so it comes later."]
 
 
 def _normalized(place: Place) -> Sentence:
@@ -311,16 +331,16 @@ def _matched(place: Place, word: Sentence) -> Sentence:
         return [
             "in ",
             *word,
-            " no token stands at ",
+            " no token matches at ",
             Quote(place.rest[:_REST_SHOWN]),
-            ", so all of it is the unknown token.",
+            ", so the whole word becomes the unknown token.",
         ]
     longest = match.tried[-1] if match.tried else None
     took: Sentence = (
         ["took ", Quote(longest.text), f" ({longest.token})"] if longest else ["took an unknown byte"]
     )
     if place.reason == "earlier_match":
-        return ["in ", *word, ", the match before it ", *took, ", and so a part of it."]
+        return ["in ", *word, ", the match before it ", *took, ", and with it a part of this one."]
     return ["in ", *word, ", the longest match here ", *took, ", which is longer."]
 
 
@@ -344,24 +364,24 @@ def _boundary(found: Trace, place: Place) -> Sentence:
         if cut.alternative is None:
             said.append(" was left over")
         else:
-            said += [" was taken by ", *_alternative(found, cut.stage, cut.alternative)]
+            said += [" was matched by ", *_alternative(found, cut.stage, cut.alternative)]
     return said
 
 
-def _no_path(answer: WhyNot) -> Sentence:
+def _no_path(answer: WhyNot, read: Callable[[str], bytes]) -> Sentence:
     alone: Sentence = ["no merge path leads to it: merged by itself, it ends as "]
     for number, symbol in enumerate(answer.alone):
-        alone += [" " * (number > 0), Quote(symbol)]
+        alone += [" " * (number > 0), Quote(read(symbol))]
     if not answer.makers:
-        return [*alone, ", and no merge makes it of two parts."]
-    alone.append(", so that the merge that would make it, ")
-    return [*alone, *merge_in_words(answer.makers[0]), ", finds no such pair."]
+        return [*alone, ", and no merge produces it."]
+    alone.append(", so the merge that would produce it, ")
+    return [*alone, *merge_in_words(answer.makers[0], read), ", finds no such pair."]
 
 
-def merge_in_words(merge: Merge) -> Sentence:
-    """The two parts, and the rank or the score."""
+def merge_in_words(merge: Merge, read: Callable[[str], bytes]) -> Sentence:
+    """The two parts as `read` reads symbols, and the rank or the score."""
     name = "rank" if merge.score is None else "score"
-    return [Quote(merge.left), " + ", Quote(merge.right), f" ({name} {weight_of(merge)})"]
+    return [Quote(read(merge.left)), " + ", Quote(read(merge.right)), f" ({name} {weight_of(merge)})"]
 
 
 def _instead(words: str, answer: WhyNot) -> Sentence:

@@ -1,4 +1,4 @@
-"""The way of a text as JSON, in pieces, so that a long one is not held in memory.
+"""The trace of a text as JSON, in pieces, so that a long one is not held in memory.
 
 Parts, WhyNot -> [this file] -> cli/explain.py
 """

@@ -1,4 +1,4 @@
-"""The way of a text, as lines for a terminal.
+"""The trace of a text, as lines for a terminal.
 
 trace/ -> Survey, Parts -> explain.py (words) -> [this file] -> cli/explain.py
 """

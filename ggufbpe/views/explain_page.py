@@ -57,7 +57,7 @@ def html(
     changes, changed = _changes(seen)
     return rendered(
         "explain.html",
-        title="The way of a text to its tokens",
+        title="How a text becomes tokens",
         model=model,
         trace=trace,
         totals=totals,

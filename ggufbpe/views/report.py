@@ -42,6 +42,14 @@ def all_fixes(result: Result) -> str:
     return result.fix if sum("ggufbpe fix " in fix for fix in fixes) > 1 else ""
 
 
+_TELLING = 100_000  # bytes; for fewer, the time says nothing
+
+
+def rate(size: int, seconds: float) -> str:
+    """Megabytes per second, for people; "" if there was too little to measure."""
+    return f"{size / 1e6 / seconds:.3g} MB/s" if seconds and size >= _TELLING else ""
+
+
 # ---- HTML -----------------------------------------------------------------------------------------------
 
 
@@ -63,8 +71,9 @@ def to_html(result: Result, model: str, note: str = "") -> str:
             fix=all_fixes(result),
             counted=counted,
             shown_of=lambda data: visible_text(data, _TEXT_SHOWN),
-            speed_of=lambda seconds: f"{result.bytes / 1e6 / seconds:.3g} MB/s" if seconds else "-",
+            rate=rate,
             stretches_of=lambda example: list(_stretches(example)),
+            goes_on=goes_on,
         )
     )
 
@@ -90,6 +99,14 @@ def _stretches(example: Example) -> Iterator[_Stretch]:
             theirs = [token for sides in part for token in sides[1]]
             start = min(token.start for token in ours + theirs)
             yield _Stretch(start, differs, ours, theirs, part[0][2])
+
+
+def goes_on(example: Example) -> tuple[bool, int | None]:
+    """Whether there is text before the tokens that are shown, and where the text behind them begins, if any."""
+    shown = example.ours + example.theirs
+    end = max((token.end for token in shown), default=0)
+    before = min((token.start for token in shown), default=0) > 0
+    return before, end if end < len(example.text.data) else None
 
 
 def _differ(sides: Sides) -> bool:

@@ -16,11 +16,10 @@ from ..verification.result import Difference, Example, FailureGroup, Result, Sho
 from ..wording import counted
 from . import terminal
 from .chat_report_lines import chat_parts
-from .drawing import beside, drawn, indented, piece, styled, uncut
-from .report import all_fixes, by_span, verdict
+from .drawing import advice, beside, drawn, indented, piece, styled, uncut
+from .report import all_fixes, by_span, goes_on, rate, verdict
 
 _SHOWN = 10  # differences printed on a terminal; --json and --html have all
-_TELLING = 100_000  # bytes; for fewer, the time says nothing
 _TEXT_SHOWN = 200  # bytes of a text to print
 
 
@@ -53,9 +52,9 @@ class ReportLines:
             yield from ("", uncut(f"all fixes in one: {terminal.one_line(fix)}"))
         more = len(result.differences) - _SHOWN
         if more > 0:
-            yield from ("", f"and {more} more difference{'s' * (more > 1)}, which --json and --html have")
+            yield from ("", f"and {counted(more, 'more difference')}: --json and --html show all")
         if result.other_places:
-            yield from ("", f"and {result.other_places} more places, which were only counted")
+            yield from ("", f"and {counted(result.other_places, 'more place')}, which were only counted")
         for group in result.failures:
             yield ""
             yield from self._failure(group)
@@ -70,10 +69,10 @@ class ReportLines:
         if result.failed:
             yield Line(f"{oracle} failed on {counted(result.failed, 'text')}", "bold red")
         if result.refused:
-            yield f"{counted(result.refused, 'text')} not compared, which {oracle} cannot take"
+            yield f"{counted(result.refused, 'text')} not compared, since {oracle} does not accept them"
         own = self._models[0] if self._models else "ggufbpe"
         rows = [
-            ("texts", str(result.texts), counted(result.bytes, "byte")),
+            ("compared", counted(result.texts, "text"), counted(result.bytes, "byte")),
             (own, counted(result.tokens, "token"), rate(result.bytes, result.seconds)),
             (oracle, counted(result.oracle_tokens, "token"), rate(result.bytes, result.oracle_seconds)),
         ]
@@ -94,7 +93,7 @@ class ReportLines:
         yield from self._causes(difference)
         yield beside("   first in ", where(first.text, first.start))
         yield from self._rows(first)
-        if difference.smallest is not None:
+        if difference.smallest is not None and difference.smallest.text.data != first.text.data:
             yield beside("   smallest text: ", _shown_text(difference.smallest.text.data))
             yield from self._rows(difference.smallest)
 
@@ -108,7 +107,7 @@ class ReportLines:
             what = terminal.one_line(str(cause.detail.get("what", "")))
             yield beside("   cause: ", f"{cause.id}{': ' * bool(what)}{what}{share}")
             if cause.fix:
-                yield uncut(f"   fix: {terminal.one_line(cause.fix)}")  # unbroken, to be copied
+                yield from advice(cause.fix, 3)
 
     def _failure(self, group: FailureGroup) -> Iterator[RenderableType]:
         yield Line.assemble((group.kind, "bold"), f": {terminal.one_line(group.detail)}")
@@ -120,7 +119,9 @@ class ReportLines:
     def _rows(self, example: Example) -> Iterator[RenderableType]:
         """Ours above theirs, each token over its id, in as many blocks as the width requires."""
         room = self._width - 6 - self._label
-        stretches = [_stretch(*sides, room) for sides in by_span(example)]
+        before, rest = goes_on(example)
+        stretches = [_gap(0)] * before + [_stretch(*sides, room) for sides in by_span(example)]
+        stretches += [] if rest is None else [_gap(rest)]
         while stretches:
             used = 0
             block: list[_Stretch] = []
@@ -129,7 +130,7 @@ class ReportLines:
                 block.append(stretches.pop(0))
             ours, theirs = self._sides
             table = Table.grid(padding=(0, 2, 0, 0))
-            table.add_column(width=self._label - 1, no_wrap=True, overflow="crop")
+            table.add_column(width=self._label - 1, no_wrap=True, overflow="ellipsis")
             for stretch in block:
                 table.add_column(width=stretch.width, no_wrap=True)
             table.add_row("at byte", *(styled(str(stretch.start), "dim") for stretch in block))
@@ -148,6 +149,13 @@ class _Stretch(NamedTuple):
     ours: Table
     theirs: Table
     width: int  # columns
+
+
+def _gap(start: int) -> _Stretch:
+    """What stands for text whose tokens are not shown."""
+    more = Table.grid()
+    more.add_row("…")
+    return _Stretch(start, False, more, more, len(str(start)))
 
 
 def _stretch(
@@ -179,7 +187,8 @@ def _side(tokens: Sequence[Shown], left_out: int, differs: bool) -> tuple[Table,
     for _ in pieces:
         grid.add_column(no_wrap=True)
     grid.add_row(*pieces)
-    grid.add_row(*(styled(number, "dim") for number in ids))
+    if any(ids):  # else an empty line would stand below "∅"
+        grid.add_row(*(styled(number, "dim") for number in ids))
     widths = [max(shown.cell_len, len(number)) for shown, number in zip(pieces, ids)]
     return grid, sum(widths) + len(widths) - 1
 
@@ -191,8 +200,3 @@ def _shown_text(data: bytes) -> str:
 def where(text: Text, start: int) -> str:
     """The place of a byte of a text."""
     return f"{terminal.one_line(text.source)}, byte {text.offset + start}"
-
-
-def rate(size: int, seconds: float) -> str:
-    """Megabytes per second, for people; empty if there was too little to measure."""
-    return f"{size / 1e6 / seconds:.3g} MB/s" if seconds and size >= _TELLING else ""

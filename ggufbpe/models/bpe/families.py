@@ -118,16 +118,17 @@ class Evidence(NamedTuple):
             kinds = counted(len(first.missing), "kind")
             text += f", though the vocabulary has no tokens of {kinds} that it allows"
         if len(self.best) > 1:
-            text += f". They do not tell it from {', '.join(each.family for each in self.best if each is not first)}"
+            equal = [each.family for each in self.best if each is not first]
+            text += f". {', '.join(equal)} {'fits' if len(equal) == 1 else 'fit'} just as well"
         others = [family for family in self.found if family not in self.best]
         if others:
             less = others[0]
             reason = (
-                f"cuts {less.of - less.kept} of them"
+                f"splits {less.of - less.kept} of them"
                 if less.kept < less.of - 9
                 else f"allows what no token has: {', '.join(less.missing[:2])}"
             )
-            text += f". The next is {less.family}, which {reason}"
+            text += f". The next best is {less.family}, which {reason}"
         return text + "."
 
     def place(self, family: str) -> int:

@@ -1,0 +1,53 @@
+"""The form of help texts.
+
+_arguments.Parser -> [this file] -> `ggufbpe help COMMAND`
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any
+
+from . import _output
+
+_LABEL = re.compile(r" +\S.*?  +")  # the first column of a list
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Help as wide as the terminal; paragraphs and the second columns of lists are filled, examples never broken."""
+
+    def __init__(
+        self,
+        prog: str,
+        indent_increment: int = 2,
+        max_help_position: int = 24,
+        width: int | None = None,
+        **others: Any,
+    ) -> None:
+        # argparse would import shutil, and with it four compression modules, to learn the width
+        width = min(_output.terminal_width() or 80, 100) - 2 if width is None else width
+        position = min(max_help_position, max(width // 3, 8))
+        super().__init__(prog, indent_increment, position, width, **others)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        import textwrap
+
+        def filled(paragraph: str) -> str:
+            if paragraph.startswith("examples:"):
+                return paragraph
+            if "\n " in paragraph:
+                return "\n".join(map(entry, paragraph.split("\n")))
+            return textwrap.fill(paragraph, width, break_on_hyphens=False)
+
+        def entry(line: str) -> str:
+            """A line of a list: its second column is filled there, lines of one column are never broken."""
+            label = _LABEL.match(line)
+            if label is None or len(line) <= width:
+                return line
+            rest, column = line[label.end() :], " " * label.end()
+            return textwrap.fill(
+                rest, width, initial_indent=label[0], subsequent_indent=column, break_on_hyphens=False
+            )
+
+        return "\n\n".join(map(filled, text.split("\n\n")))
