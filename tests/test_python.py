@@ -227,7 +227,7 @@ ERRORS: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "nothing to change": (ValueError, "nothing to change", lambda: ggufbpe.fix("a.gguf", "c.gguf")),
     "no place": (ValueError, "where should the copy go", lambda: ggufbpe.fix("a.gguf", set=SET)),
     "two places": (ValueError, "where should the copy go", lambda: ggufbpe.fix("a.gguf", "c", in_place=True, set=SET)),
-    "the file itself": (ValueError, "say in_place", lambda: ggufbpe.fix("a.gguf", "a.gguf", set=SET)),
+    "the file itself": (ValueError, "use in_place", lambda: ggufbpe.fix("a.gguf", "a.gguf", set=SET)),
     "an existing file": (FileExistsError, "'text' already exists", lambda: ggufbpe.fix("a.gguf", "text", set=SET)),
     "a directory": (ValueError, "is a directory", lambda: ggufbpe.fix("a.gguf", ".", set=SET)),
     "changed twice": (ValueError, "changed twice", lambda: ggufbpe.fix("a.gguf", "c", set=SET, remove=[K.PRE])),
