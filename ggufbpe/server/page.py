@@ -11,12 +11,13 @@ from typing import Any
 from ..chat.token_origins import chat_tokens
 from ..models.steps import Word
 from ..tokenizer import Tokenizer
-from ..trace.explain import explain
+from ..trace.parts import Parts
 from ..trace.survey import UntraceableError, Wanted, survey
-from ..trace.trace import Trace, as_json, names_of
+from ..trace.trace import Trace, names_of
 from ..trace.why_not import why_not
 from ..verification.verify import verify
 from ..views.explain import Quote, Sentence, answer_in_words, reader_of
+from ..views.explain_json import token_in_word
 from .failures import RequestError, too_large
 from .fields import dict_of, given_texts, required_text
 from .models import Models
@@ -36,22 +37,25 @@ def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
     tokenizer = models.of(body)
     if "messages" not in given:
         text = bounded_text(required_text(given, "text"), MOST_SHOWN)
-        return _encoded(tokenizer, text, **given_flags(given))
-    found = chat_tokens(tokenizer, tokenizer.chats.parts(given))
-    prompt = bounded_text(found.rendered.prompt.decode("utf-8", "replace"), MOST_SHOWN)
-    return {**_encoded(tokenizer, prompt), "prompt": prompt, **found.to_origins()}
+        flags = given_flags(given)
+        encoded = tokenizer.encode_with_offsets_to_numpy(
+            text, add_special=flags["add_special"], parse_special=flags["parse_special"]
+        )
+        ids, spans = (array.ravel().tolist() for array in encoded)
+        return _of_tokens(tokenizer, text, ids, spans)
+    rendered = tokenizer.chats.parts(given)
+    prompt = bounded_text(rendered.prompt.decode("utf-8", "replace"), MOST_SHOWN)
+    found = chat_tokens(tokenizer, rendered)
+    spans = [place for span in found.spans for place in span]
+    return {**_of_tokens(tokenizer, prompt, found.ids, spans), "prompt": prompt, **found.to_origins()}
 
 
-def _encoded(
-    tokenizer: Tokenizer, text: str, add_special: bool = True, parse_special: bool = True
-) -> dict[str, Any]:
-    ids, spans = tokenizer.encode_with_offsets_to_numpy(
-        text, add_special=add_special, parse_special=parse_special
-    )
+def _of_tokens(tokenizer: Tokenizer, text: str, ids: list[int], spans: list[int]) -> dict[str, Any]:
+    """The ids of a text, where each begins and ends in its bytes, and what each different one is."""
     return {
-        "ids": ids.tolist(),
-        "spans": spans.ravel().tolist(),
-        "tokens": {str(token): _token(tokenizer, token) for token in set(ids.tolist()) if token >= 0},
+        "ids": ids,
+        "spans": spans,
+        "tokens": {str(token): _token(tokenizer, token) for token in set(ids) if token >= 0},
         "characters": len(text),
         "bytes": len(text.encode()),
     }
@@ -92,13 +96,12 @@ def word_answer(models: Models, body: Any) -> dict[str, Any]:
         raise too_large(str(error)) from None
     if number >= found.totals.tokens:
         raise RequestError(400, f"the text has {found.totals.tokens} tokens")
-    trace = found.trace
-    one = trace.tokens[number - found.before.tokens]
-    if one.word is None:
-        return {**as_json(one, found.before), "in_word": None}
-    word = trace.words[one.word]
-    in_word = {**as_json(word, found.before), "shown": _symbols(trace, word)}
-    return {**as_json(one, found.before), "in_word": in_word}
+    own = number - found.before.tokens
+    answer = token_in_word(found.trace, own, found.before)
+    word = found.trace.tokens[own].word
+    if word is not None:
+        answer["in_word"]["shown"] = _symbols(found.trace, found.trace.words[word])
+    return answer
 
 
 def _symbols(trace: Trace, word: Word) -> dict[str, dict[str, Any]]:
@@ -114,12 +117,9 @@ def why_answer(models: Models, body: Any) -> dict[str, Any]:
     given = dict_of(body)
     text = bounded_text(required_text(given, "text"), MOST_TRACED)
     piece, flags, tokenizer = required_text(given, "piece"), given_flags(given), models.of(body)
-    trace = explain(tokenizer, text, add_special=flags["add_special"], parse_special=flags["parse_special"])
-    return {
-        "sentences": [
-            _sentence(each) for each in answer_in_words(trace, why_not(tokenizer, text, piece, **flags))
-        ]
-    }
+    model = Parts(tokenizer, BytesIO(), **flags).model
+    answer = why_not(tokenizer, text, piece, **flags)
+    return {"sentences": [_sentence(each) for each in answer_in_words(model, answer)]}
 
 
 def _sentence(said: Sentence) -> list[str | dict[str, str]]:
