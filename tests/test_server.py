@@ -26,7 +26,7 @@ from ggufbpe import Tokenizer, diagnose, diff, explain, why_not
 from ggufbpe.server.app import Application
 from ggufbpe.server.endpoints import ENDPOINTS
 from ggufbpe.server.failures import RequestError
-from ggufbpe.server.models import Models, named_paths
+from ggufbpe.server.models import Models, named_models
 from ggufbpe.server.settings import Settings
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
@@ -193,12 +193,12 @@ def test_a_template_that_cannot_be_used_is_not_the_fault_of_the_caller() -> None
     ],
 )
 def test_names_of_models(given: list[str], names: dict[str, str]) -> None:
-    assert named_paths(given) == names
+    assert named_models(given, str) == names
 
 
 def test_two_models_of_one_name() -> None:
     with pytest.raises(ValueError, match="two models have the name 'a'"):
-        named_paths(["a.gguf", "a=b.gguf"])
+        named_models(["a.gguf", "a=b.gguf"], str)
 
 
 @pytest.mark.parametrize(

@@ -285,6 +285,7 @@ def test_models_of_ollama_are_served_by_their_names(tmp_path: Path, monkeypatch:
     ("flags", "message"),
     [
         (["-m", "nothing.gguf"], "nothing.gguf: No such file or directory"),
+        (["-m", "hf:far/Model-GGUF", "--offline"], "--offline was given"),
         (["--port", "70000"], "--port is 0 to 65535, not 70000"),
         (["--api-key", ","], "--api-key and --api-key-file give no key"),
         (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from ..by_name import locate
+from ..by_name import ModelName, locate
 from ..extras import imported
 from ..gguf.reader import GGUFFile
 from . import _output
@@ -129,8 +129,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--api-key and --api-key-file give no key")
     if not 0 <= arguments.port < 1 << 16:
         raise UsageError(f"--port is 0 to 65535, not {arguments.port}")
+    models = _models(arguments)
+    for model in models.values():
+        GGUFFile(locate(model).opened()).close()  # one that is not there is said now
     settings = Settings(
-        models=_models(arguments),
+        models={name: os.fspath(model) for name, model in models.items()},
         overrides=overrides_of(arguments),
         host=arguments.host,
         port=arguments.port,
@@ -146,22 +149,20 @@ def run(arguments: argparse.Namespace) -> int:
         read_timeout=arguments.read_timeout,
         logs_requests=arguments.log_requests,
     )
-    for model in settings.models.values():
-        GGUFFile(locate(model).opened()).close()  # one that is not there is said now
     if not is_loopback(settings.host) and not keys:
         _output.warning("others can reach this server, and no --api-key is asked of them")
     serve(settings, lambda address: _output.note(f"ggufbpe: listening at {address}"))
     return 0
 
 
-def _models(arguments: argparse.Namespace) -> dict[str, str]:
-    """The paths of models, or the names of those that are far away, by what requests call them."""
-    from ..server.models import named_paths
+def _models(arguments: argparse.Namespace) -> dict[str, ModelName]:
+    """The models by what requests call them."""
+    from ..server.models import named_models
 
-    if not arguments.model:
-        return named_paths([os.fspath(model) for model in model_paths(arguments)])
-    found = named_paths(arguments.model, lambda model: os.fspath(located(arguments, model)))
-    return found | named_paths([os.fspath(model) for model in models_of(arguments, ())])
+    found = named_models(arguments.model, lambda model: located(arguments, model))
+    others = models_of(arguments, ()) if found else model_paths(arguments)
+    by_path = {os.fspath(model): model for model in others}
+    return {**found, **named_models(list(by_path), by_path.__getitem__)}
 
 
 def _keys_in(path: str) -> list[str]:

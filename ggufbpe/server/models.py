@@ -26,19 +26,17 @@ from .fields import field
 T = TypeVar("T")
 
 
-def named_paths(given: list[str], located: Callable[[str], str] = str) -> dict[str, str]:
-    """Names and paths out of what `-m` was given: NAME=PATH, or a path, whose name is the file's without suffix.
+def named_models(given: list[str], located: Callable[[str], T]) -> dict[str, T]:
+    """Models by name, out of what `-m` was given: NAME=PATH, or a path, whose name is the file's without suffix.
 
-    `located` gives the path of a model that is named otherwise than by it.
+    `located` makes a model of its path. `ValueError` for a name that two have.
 
-    `ValueError` for a name that two have.
-
-    >>> named_paths(["models/a.gguf", "chat=models/b.gguf"])
+    >>> named_models(["models/a.gguf", "chat=models/b.gguf"], str)
     {'a': 'models/a.gguf', 'chat': 'models/b.gguf'}
     """
     pairs = [_name_and_path(each) for each in given]
     short = iter(short_names([path for name, path in pairs if not name]))
-    found: dict[str, str] = {}
+    found: dict[str, T] = {}
     for name, path in pairs:
         name = name or next(short)
         if name in found:
