@@ -10,7 +10,7 @@ import gc
 import json
 import re
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from ggufbpe import Tokenizer, diagnose, diff, explain, why_not
 from ggufbpe.server.app import Application
 from ggufbpe.server.endpoints import ENDPOINTS
 from ggufbpe.server.failures import RequestError
+from ggufbpe.server.llama_server import shown_piece
 from ggufbpe.server.models import Models, named_models
 from ggufbpe.server.settings import Settings
 
@@ -41,7 +42,8 @@ class Answer:
         start, *rest = messages
         self.status: int = start["status"]
         self.headers = {name.decode(): value.decode() for name, value in start["headers"]}
-        self.body = b"".join(message["body"] for message in rest)
+        self.parts = [message["body"] for message in rest]
+        self.body = b"".join(self.parts)
 
     @property
     def json(self) -> Any:
@@ -528,6 +530,44 @@ def test_the_failure_of_a_key_is_llama_servers() -> None:
 def test_bodies_have_a_limit(headers: dict[str, str], parts: list[bytes], status: int) -> None:
     app = Application(Settings({"gpt2": str(GPT2)}, most_body=1000))
     assert ask(app, "/tokenize", parts=parts, headers=headers).status == status
+
+
+CHARACTERS = "\x01ä者🙂" * 10_000
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "expected"),
+    [
+        ("/tokenize", {"content": CHARACTERS}, lambda tok, ids: {"tokens": ids}),
+        (
+            "/tokenize",
+            {"content": CHARACTERS, "with_pieces": True},
+            lambda tok, ids: {
+                "tokens": [{"id": token, "piece": shown_piece(tok.token_to_piece(token))} for token in ids]
+            },
+        ),
+        (
+            "/tokenize",
+            {"prompt": CHARACTERS, "return_token_strs": True},
+            lambda tok, ids: {
+                "count": len(ids),
+                "max_model_len": 1024,
+                "tokens": ids,
+                "token_strs": [tok.id_to_token(token) for token in ids],
+            },
+        ),
+        ("/detokenize", {"tokens": [35496] * 5000}, lambda tok, ids: {"content": tok.decode([35496] * 5000)}),
+    ],
+)
+def test_large_answers_are_never_held(
+    app: Application, path: str, body: Any, expected: Callable[[Tokenizer, list[int]], Any]
+) -> None:
+    """They are made or cut in parts of at most 256 kB, of which the next waits until this one is taken."""
+    answer = ask(app, path, body)
+    tok = Tokenizer.from_gguf(GPT2)
+    assert answer.json == expected(tok, tok.encode(CHARACTERS))
+    assert answer.headers["content-length"] == str(len(answer.body))
+    assert max(map(len, answer.parts)) <= 1 << 18 < len(answer.body)
 
 
 def test_bodies_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ long as encoding a short text does; pages are Starlette's.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -25,6 +26,7 @@ from .models import Models
 from .observed import LOG, OTHER, Metrics, log_event
 from .pages import pages
 from .settings import Settings
+from .streamed import StreamedAnswer, json_of, json_or_stream, parts_of
 from .work import LATER, Work
 
 Scope = MutableMapping[str, Any]
@@ -116,7 +118,7 @@ class Application:
         tokenizer = self.models.if_open(self.models.chosen(body))
         if tokenizer is None or tokenizer.engine != "native":
             return None
-        return orjson.dumps(endpoint.answer(self.models, body))
+        return json_of(endpoint.answer(self.models, body))
 
 
 class _Answer:
@@ -157,7 +159,7 @@ class _Answer:
             content = await self._content(self._endpoint, await self._body(receive), None)
         await self._write(200, content, [_JSON])
 
-    async def _content(self, endpoint: Endpoint, data: bytes, body: Any) -> bytes:
+    async def _content(self, endpoint: Endpoint, data: bytes, body: Any) -> bytes | StreamedAnswer:
         server = self._server
         if endpoint.is_quick and len(data) <= server.quick_bytes:
             body = parsed_body(data) if body is None else body
@@ -199,11 +201,20 @@ class _Answer:
         headers = [_JSON, *((name.encode(), value.encode()) for name, value in failure.headers.items())]
         await self._write(failure.status, orjson.dumps(content), headers)
 
-    async def _write(self, status: int, content: bytes, headers: list[tuple[bytes, bytes]]) -> None:
-        headers += [(b"content-length", str(len(content)).encode()), _NO_SNIFFING]
+    async def _write(
+        self, status: int, content: bytes | StreamedAnswer, headers: list[tuple[bytes, bytes]]
+    ) -> None:
+        size = content.size if isinstance(content, StreamedAnswer) else len(content)
+        headers += [(b"content-length", str(size).encode()), _NO_SNIFFING]
         headers += self._server._guard.answer_headers(self._headers, False) if status != 204 else ()
         await self._noted({"type": "http.response.start", "status": status, "headers": headers})
-        await self._noted({"type": "http.response.body", "body": content})
+        last = b""
+        for part in parts_of(content):
+            if last:
+                await self._noted({"type": "http.response.body", "body": last, "more_body": True})
+                await asyncio.sleep(0)  # others have their turn, however fast this client reads
+            last = part
+        await self._noted({"type": "http.response.body", "body": last})
 
     async def _noted(self, message: MutableMapping[str, Any]) -> None:
         """Send, and take note of it."""
@@ -232,6 +243,6 @@ class _Answer:
             )
 
 
-def _answered(endpoint: Endpoint, models: Models, data: bytes, body: Any) -> bytes:
+def _answered(endpoint: Endpoint, models: Models, data: bytes, body: Any) -> bytes | StreamedAnswer:
     """The JSON of an answer."""
-    return orjson.dumps(endpoint.answer(models, parsed_body(data) if body is None else body))
+    return json_or_stream(endpoint.answer(models, parsed_body(data) if body is None else body))

@@ -10,8 +10,12 @@ Source: server_routes in tools/server/server-context.cpp.
 from __future__ import annotations
 
 import time
+from array import array
 from dataclasses import asdict
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .. import LLAMA_CPP
 from ..chat.capabilities import Capabilities
@@ -22,6 +26,10 @@ from .failures import RequestError
 from .fields import field, has_field, id_of, ids_of, string_of
 from .models import Models
 from .request_forms import from_anthropic, from_responses
+from .streamed import Items, Text
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def health_answer(models: Models, body: Any) -> dict[str, Any]:
@@ -34,32 +42,39 @@ def tokenize_answer(models: Models, body: Any) -> dict[str, Any]:
     if not has_field(body, "content"):
         return {"tokens": []}
     tokenizer = models.of(body)
-    ids = mixed_ids(
-        tokenizer,
-        body["content"],
-        field(body, "add_special", False),
-        field(body, "parse_special", True),
-    )
-    if not field(body, "with_pieces", False):
-        return {"tokens": ids}
-    return {"tokens": [{"id": token, "piece": shown_piece(shown_bytes(tokenizer, token))} for token in ids]}
+    flags = {
+        "add_special": field(body, "add_special", False),
+        "parse_special": field(body, "parse_special", True),
+    }
+    content, with_pieces = body["content"], field(body, "with_pieces", False)
+    if isinstance(content, list):
+        ids = mixed_ids(tokenizer, content, **flags)
+    elif not with_pieces:
+        return {"tokens": tokenizer.encode(string_of(content), **flags)}
+    else:
+        ids = tokenizer.encode_to_numpy(string_of(content), **flags)
+    return {"tokens": Items(ids, partial(_id_and_piece, tokenizer)) if with_pieces else ids}
 
 
-def mixed_ids(tokenizer: Tokenizer, content: Any, add_special: bool, parse_special: bool) -> list[int]:
-    """The ids of a text, or of an array of texts and ids, of which only a text that comes first gets BOS and EOS.
+def _id_and_piece(tokenizer: Tokenizer, token: int) -> dict[str, Any]:
+    return {"id": token, "piece": shown_piece(shown_bytes(tokenizer, token))}
+
+
+def mixed_ids(
+    tokenizer: Tokenizer, content: list[Any], add_special: bool, parse_special: bool
+) -> NDArray[np.int32]:
+    """The ids of an array of texts and ids, of which only a text that comes first gets BOS and EOS.
 
     Source: tokenize_mixed in tools/server/server-common.cpp.
     """
-    if not isinstance(content, list):
-        return tokenizer.encode(string_of(content), add_special=add_special, parse_special=parse_special)
-    ids: list[int] = []
+    ids = array("i")
     for number, part in enumerate(content):
         if isinstance(part, str):
             adds = add_special and number == 0
-            ids += tokenizer.encode(part, add_special=adds, parse_special=parse_special)
+            ids.extend(tokenizer.encode(part, add_special=adds, parse_special=parse_special))
         else:
             ids.append(id_of(part))
-    return ids
+    return np.array(ids, np.int32)
 
 
 def shown_bytes(tokenizer: Tokenizer, token: int) -> bytes:
@@ -103,15 +118,12 @@ def detokenize_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/detokenize`: the pieces of `tokens` as one text, without what llama_detokenize takes off."""
     if not has_field(body, "tokens"):
         return {"content": ""}
-    return {"content": pieces_text(models.of(body), ids_of(body["tokens"]))}
+    return {"content": text_of(models.of(body), ids_of(body["tokens"]))}
 
 
-def pieces_text(tokenizer: Tokenizer, ids: list[int]) -> str:
-    """The pieces of ids, one behind the other; what is no UTF-8 is U+FFFD."""
-    try:
-        return b"".join(map(tokenizer.token_to_piece, ids)).decode("utf-8", "replace")
-    except ValueError as error:
-        raise RequestError(400, str(error)) from None
+def text_of(tokenizer: Tokenizer, ids: list[int]) -> Text:
+    """The pieces of ids, one behind the other. `RequestError` 400 for an id that no token has."""
+    return Text(np.array(ids, np.int32), partial(shown_bytes, tokenizer))
 
 
 def apply_template(models: Models, body: Any) -> dict[str, Any]:

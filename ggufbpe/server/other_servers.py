@@ -15,8 +15,9 @@ from typing import Any
 
 from .failures import RequestError
 from .fields import dict_of, field, given_flag, has_field, ids_of, required_text
-from .llama_server import detokenize_answer, pieces_text, prompt_of, tokenize_answer
+from .llama_server import detokenize_answer, prompt_of, text_of, tokenize_answer
 from .models import Models
+from .streamed import Items
 
 
 def tokenize_either(models: Models, body: Any) -> dict[str, Any]:
@@ -29,18 +30,16 @@ def tokenize_either(models: Models, body: Any) -> dict[str, Any]:
         template = body.get("chat_template")
         if template is not None and not isinstance(template, str):
             raise RequestError(400, "'chat_template' must be a string")
-        ids = tokenizer.encode(prompt_of(tokenizer, body, template))
+        ids = tokenizer.encode_to_numpy(prompt_of(tokenizer, body, template))
     else:
         adds = given_flag(body, "add_special_tokens", True)
-        ids = tokenizer.encode(required_text(body, "prompt"), add_special=adds)
-    shown = (
-        [tokenizer.id_to_token(token) for token in ids] if field(body, "return_token_strs", False) else None
-    )
+        ids = tokenizer.encode_to_numpy(required_text(body, "prompt"), add_special=adds)
+    with_texts = field(body, "return_token_strs", False)
     return {
         "count": len(ids),
         "max_model_len": models.facts(name)["n_ctx_train"],
         "tokens": ids,
-        "token_strs": shown,
+        "token_strs": Items(ids, tokenizer.id_to_token) if with_texts else None,
     }
 
 
@@ -57,7 +56,7 @@ def ollama_tokenize(models: Models, body: Any) -> dict[str, Any]:
     content = required_text(body, "content")
     tokenizer = models.named(name)
     opened = time.perf_counter_ns()
-    ids = tokenizer.encode(content, add_special=False)
+    ids = tokenizer.encode_to_numpy(content, add_special=False)
     return {"model": body.get("model", name), "tokens": ids, **_durations(start, opened)}
 
 
@@ -70,7 +69,7 @@ def ollama_detokenize(models: Models, body: Any) -> dict[str, Any]:
     opened = time.perf_counter_ns()
     return {
         "model": body.get("model", name),
-        "content": pieces_text(tokenizer, tokens),
+        "content": text_of(tokenizer, tokens),
         **_durations(start, opened),
     }
 

@@ -6,7 +6,9 @@ Models, the JSON of a request -> [this file] -> the JSON of the answer -> static
 from __future__ import annotations
 
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..chat.token_origins import chat_tokens
 from ..models.steps import Word
@@ -23,6 +25,9 @@ from .fields import dict_of, given_texts, required_text
 from .models import Models
 from .own import MOST_SEARCHED, MOST_TRACED, bounded_text, given_flags
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 MOST_SHOWN = 4 << 20  # bytes of a text: its answer is ten times as large
 _CUT_OUT = {"CONTROL", "USER_DEFINED", "UNKNOWN"}  # types of tokens that are not found by encoding plain text
 
@@ -38,24 +43,25 @@ def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
     if "messages" not in given:
         text = bounded_text(required_text(given, "text"), MOST_SHOWN)
         flags = given_flags(given)
-        encoded = tokenizer.encode_with_offsets_to_numpy(
+        ids, spans = tokenizer.encode_with_offsets_to_numpy(
             text, add_special=flags["add_special"], parse_special=flags["parse_special"]
         )
-        ids, spans = (array.ravel().tolist() for array in encoded)
         return _of_tokens(tokenizer, text, ids, spans)
     rendered = tokenizer.chats.parts(given)
     prompt = bounded_text(rendered.prompt.decode("utf-8", "replace"), MOST_SHOWN)
     found = chat_tokens(tokenizer, rendered)
-    spans = [place for span in found.spans for place in span]
-    return {**_of_tokens(tokenizer, prompt, found.ids, spans), "prompt": prompt, **found.to_origins()}
+    ids, spans = np.array(found.ids, np.int32), np.array(found.spans, np.int64)
+    return {**_of_tokens(tokenizer, prompt, ids, spans), "prompt": prompt, **found.to_origins()}
 
 
-def _of_tokens(tokenizer: Tokenizer, text: str, ids: list[int], spans: list[int]) -> dict[str, Any]:
+def _of_tokens(
+    tokenizer: Tokenizer, text: str, ids: NDArray[np.int32], spans: NDArray[np.int64]
+) -> dict[str, Any]:
     """The ids of a text, where each begins and ends in its bytes, and what each different one is."""
     return {
         "ids": ids,
-        "spans": spans,
-        "tokens": {str(token): _token(tokenizer, token) for token in set(ids) if token >= 0},
+        "spans": spans.ravel(),
+        "tokens": {str(token): _token(tokenizer, token) for token in np.unique(ids).tolist() if token >= 0},
         "characters": len(text),
         "bytes": len(text.encode()),
     }

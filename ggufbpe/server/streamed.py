@@ -1,0 +1,112 @@
+"""Values many times as large as the request for them: their JSON is made while it is sent, and never held.
+
+llama_server.py, other_servers.py -> [this file] -> app.py
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_IDS_AT_ONCE = 1 << 10
+_SENT_AT_ONCE = 1 << 18  # bytes
+
+
+class Items:
+    """An array with an item for each id; `item` is asked once for each different id."""
+
+    def __init__(self, ids: NDArray[np.int32], item: Callable[[int], Any]) -> None:
+        self._ids = ids
+        self._items = {token: orjson.dumps(item(token)) for token in np.unique(ids).tolist()}
+
+    def parts(self) -> Iterator[bytes]:
+        """All of it.
+
+        >>> list(Items(np.array([1, 2, 1]), "?ab".__getitem__).parts())
+        [b'[', b'"a","b","a"', b']']
+        """
+        yield b"["
+        for number, items in enumerate(_values(self._ids, self._items)):
+            yield b"," * (number > 0) + b",".join(items)
+        yield b"]"
+
+
+class Text:
+    """A string that has a piece for each id, with U+FFFD for what is not UTF-8."""
+
+    def __init__(self, ids: NDArray[np.int32], piece: Callable[[int], bytes]) -> None:
+        self._ids = ids
+        self._pieces = {token: piece(token) for token in np.unique(ids).tolist()}
+
+    def parts(self) -> Iterator[bytes]:
+        r"""All of it.
+
+        >>> b"".join(Text(np.array([1, 2, 1]), [b"", b"\xc3", b'\xa4"'].__getitem__).parts()).decode()
+        '"ä\\"\ufffd"'
+        """
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        yield b'"'
+        for pieces in _values(self._ids, self._pieces):
+            yield _inside(decoder.decode(b"".join(pieces)))
+        yield _inside(decoder.decode(b"", final=True)) + b'"'
+
+
+def _values(ids: NDArray[np.int32], values: Mapping[int, bytes]) -> Iterator[Iterator[bytes]]:
+    """The values of ids, a thousand at a time."""
+    for at in range(0, len(ids), _IDS_AT_ONCE):
+        yield map(values.__getitem__, ids[at : at + _IDS_AT_ONCE].tolist())
+
+
+def _inside(text: str) -> bytes:
+    return orjson.dumps(text)[1:-1]
+
+
+class StreamedAnswer:
+    """An object that has such values; `size` is that of its JSON in bytes."""
+
+    def __init__(self, answer: Mapping[str, Any]) -> None:
+        self._answer = answer
+        self.size = sum(map(len, self.parts()))
+
+    def parts(self) -> Iterator[bytes]:
+        """All of it."""
+        between = b"{"
+        for name, value in self._answer.items():
+            yield between + orjson.dumps(name) + b":"
+            yield from value.parts() if isinstance(value, Items | Text) else parts_of(json_of(value))
+            between = b","
+        yield b"}"
+
+
+def parts_of(content: bytes | StreamedAnswer) -> Iterator[bytes]:
+    """What is sent at once: the next part waits until the client has taken most of this one."""
+    if isinstance(content, StreamedAnswer):
+        yield from content.parts()
+        return
+    for at in range(0, len(content), _SENT_AT_ONCE):
+        yield content[at : at + _SENT_AT_ONCE]
+
+
+def json_of(answer: Any) -> bytes:
+    """The JSON of an answer as a whole."""
+    return orjson.dumps(answer, default=_whole, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def json_or_stream(answer: Any) -> bytes | StreamedAnswer:
+    """The same, or the parts of an answer that has streamed values."""
+    if isinstance(answer, dict) and any(isinstance(value, Items | Text) for value in answer.values()):
+        return StreamedAnswer(answer)
+    return json_of(answer)
+
+
+def _whole(value: Any) -> orjson.Fragment:
+    if isinstance(value, Items | Text):
+        return orjson.Fragment(b"".join(value.parts()))
+    raise TypeError
