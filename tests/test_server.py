@@ -408,6 +408,36 @@ def test_where_models_part_goes_by_the_flags(add_special: bool) -> None:
     assert bool(found["differences"]) == add_special
 
 
+NUMBERS = "Some words, and 1234567 of them."
+GPT2_IDS = [4366, 2456, 11, 290, 17031, 2231, 3134, 286, 606, 13]
+BY_DIGITS = [4366, 2456, 11, 290, 220, 16, 17, 18, 19, 20, 21, 22, 286, 606, 13]
+
+
+@pytest.mark.parametrize(
+    ("ids", "step", "smallest"),
+    [
+        (
+            BY_DIGITS,
+            "words",
+            {"text": "56", "ours": [3980], "theirs": [20, 21]},
+        ),
+        ([50256, *GPT2_IDS], "BOS/EOS", {"text": "", "ours": [], "theirs": [50256]}),
+        (
+            GPT2_IDS[:-1],
+            "BOS/EOS",
+            None,
+        ),  # cut off at so many ids: that of a smaller text is another difference
+        (GPT2_IDS, None, None),
+    ],
+)
+def test_where_expected_ids_part_with_the_smallest_text(
+    app: Application, ids: list[int], step: str | None, smallest: Any
+) -> None:
+    found = ask(app, "/v1/parting", {"text": NUMBERS, "ids": ids}).json
+    assert [each["step"] for each in found["differences"]] == [step] * (step is not None)
+    assert found["smallest"] == smallest
+
+
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
 def test_the_description_has_every_address(app: Application, path: str) -> None:
     answer = ask(app, path)

@@ -84,7 +84,7 @@ def diagnose_answer(models: Models, body: Any) -> dict[str, Any]:
     return diagnose(
         models.of(body),
         text,
-        _bounded_ids(given),
+        bounded_ids(given),
         others=tokenizers,
         add_special=flags["add_special"],
         parse_special=flags["parse_special"],
@@ -97,7 +97,7 @@ def _diagnosis_of_chat(
     chat = {name: value for name, value in given.items() if name not in _EXPECTED}
     _bounded(len(orjson.dumps(chat)), MOST_SEARCHED, "chat")
     if "expected_prompt" not in given:
-        return diagnose(tokenizer, chat=chat, ids=_bounded_ids(given), others=others).to_dict()
+        return diagnose(tokenizer, chat=chat, ids=bounded_ids(given), others=others).to_dict()
     if "ids" in given:
         raise RequestError(400, "a chat has either 'ids' or 'expected_prompt'")
     prompt = bounded_text(required_text(given, "expected_prompt"), MOST_SEARCHED)
@@ -107,7 +107,8 @@ def _diagnosis_of_chat(
 _EXPECTED = ("ids", "expected_prompt")
 
 
-def _bounded_ids(given: dict[str, Any]) -> list[int]:
+def bounded_ids(given: dict[str, Any]) -> list[int]:
+    """The field `ids`; `RequestError` 413 for more than causes are tried on."""
     ids = ids_of(given.get("ids"))
     if len(ids) > MOST_SEARCHED:
         raise too_large(f"there are {len(ids)} ids; the server takes {MOST_SEARCHED} here")

@@ -11,19 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..chat.token_origins import chat_tokens
+from ..diagnosis.diagnose import search
+from ..diagnosis.variants import variants_of
 from ..models.steps import Word
 from ..tokenizer import Tokenizer
 from ..trace.parts import Parts
 from ..trace.survey import UntraceableError, Wanted, survey
 from ..trace.trace import Trace, names_of
 from ..trace.why_not import why_not
+from ..verification.shrink import Shrinking, shrink
 from ..verification.verify import verify
 from ..views.explain import Quote, Sentence, answer_in_words, reader_of
 from ..views.explain_json import token_in_word
 from .failures import RequestError, too_large
 from .fields import dict_of, given_texts, required_text
 from .models import Models
-from .own import MOST_SEARCHED, MOST_TRACED, bounded_text, given_flags
+from .own import MOST_SEARCHED, MOST_TRACED, bounded_ids, bounded_text, given_flags
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -137,14 +140,45 @@ def _text(quoted: str | bytes) -> str:
 
 
 def parting_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/parting`: in which steps two of the models part on `text`, why, and the smallest text that shows it."""
+    """`/v1/parting`: in which steps two of the models part on `text`, why, and the smallest text that shows it.
+
+    With `ids` in place of the second model: where they part from the model's own. Where one change of the model
+    explains all of them, `smallest` has the smallest text for which it makes a difference, with the ids of both.
+    """
     given = dict_of(body)
+    text = bounded_text(required_text(given, "text"), MOST_SEARCHED)
+    adds, parses = given_flags(given).values()
+    if "ids" in given:
+        ours, ids = models.of(body), bounded_ids(given)
+        found = verify(ours, [ids], [text], add_special=adds, parse_special=parses).to_dict()
+        return {**found, "smallest": _smallest(ours, text.encode(), ids, adds, parses)}
     names = given_texts(given, "models", 2)
     if len(names) != 2:
         raise RequestError(400, "'models' must be an array of two names")
-    text = bounded_text(required_text(given, "text"), MOST_SEARCHED)
     ours, theirs = (models.named(models.known(name)) for name in names)
-    flags = given_flags(given)
-    return verify(
-        ours, theirs, [text], add_special=flags["add_special"], parse_special=flags["parse_special"]
-    ).to_dict()
+    return verify(ours, theirs, [text], add_special=adds, parse_special=parses).to_dict()
+
+
+def _smallest(
+    tokenizer: Tokenizer, text: bytes, ids: list[int], add_special: bool, parse_special: bool
+) -> dict[str, Any] | None:
+    """The smallest text that shows what explains all ids; None where that is another text, a limit, or nothing."""
+
+    def ours(part: bytes) -> list[int]:
+        return tokenizer.encode(part, add_special=add_special, parse_special=parse_special)
+
+    if ids == ours(text):
+        return None
+    answers = search(tokenizer, text, ids, add_special=add_special, parse_special=parse_special)
+    for variant in (answer.variant for answer in answers):
+        if variant is not None and variant.text == text and variant.kept == (None, None):
+            break
+    else:
+        return None
+    shared = variants_of(tokenizer)
+
+    def theirs(part: bytes) -> list[int]:
+        return variant._replace(text=part).ids(shared)
+
+    found = shrink(text, Shrinking(lambda parts: [ours(part) != theirs(part) for part in parts]))
+    return {"text": found.decode("utf-8", "replace"), "ours": ours(found), "theirs": theirs(found)}
