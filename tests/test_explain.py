@@ -500,8 +500,9 @@ def read(document: str) -> _Reader:
     return reader
 
 
-_TAGS = "html head meta title style body h1 h2 p dl dt dd section div span bdi table tr th td details summary code"
+_TAGS = "html head meta title style body h1 h2 p dl dt dd section div span bdi br table tr th td details summary code"
 ALLOWED = set(_TAGS.split())
+HUE = re.compile(r"--hue: [\d.]+")
 
 
 def test_page_is_self_contained_and_safe() -> None:
@@ -521,7 +522,8 @@ def check_page(tok: Tokenizer, piece: str, said: str) -> None:
     document = html(found, 100, why_not(tok, HOSTILE, piece))
     reader = read(document)
     assert set(reader.tags) <= ALLOWED
-    assert not {name for name, _ in reader.attributes} & {"src", "href", "onclick", "style"}
+    assert not {name for name, _ in reader.attributes} & {"src", "href", "onclick"}
+    assert all(HUE.fullmatch(value or "") for name, value in reader.attributes if name == "style")
     assert "<script" not in document
     assert "default-src 'none'" in document
     assert not CONTROL.search(document)

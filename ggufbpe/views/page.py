@@ -17,7 +17,6 @@ from typing import Any
 
 from ..extras import imported
 
-COLORS = 6  # of tokens in a row: classes t0 to t5
 _BUFFERED = 200  # pieces from jinja2 joined into one
 
 
@@ -42,8 +41,20 @@ def _environment() -> Any:
     environment.filters["marked"] = lambda text, spaces=False: jinja2.utils.markupsafe.Markup(
         marked(text, spaces)
     )
+    environment.filters["hue"] = hue
     environment.filters["thousands"] = "{:,}".format
     return environment
+
+
+def hue(token: int) -> str:
+    """The hue of an id in degrees: neighbours are far apart, and equal ids have one color wherever they stand.
+
+    server/static/page.js has the same rule.
+
+    >>> hue(995)
+    '20.5'
+    """
+    return f"{token * 137.508 % 360:.1f}"
 
 
 def require_jinja() -> None:

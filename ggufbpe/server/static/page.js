@@ -11,6 +11,7 @@ const SHOWN_OF_PIECE = 200; // characters
 const EXPLAINED_AT_ONCE = 100_000; // characters of a text in which a click asks for the word's steps by itself
 const COMPARED = 4_000; // characters around a difference that are sent to find its step
 const LONGEST_ADDRESS = 50_000; // characters
+const HEX_OF_TIP = 16 * 3 - 1; // characters: 16 bytes
 const PAUSE = 150; // ms after a key before the server is asked
 const ROLES = ["system", "developer", "user", "assistant", "tool"];
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
@@ -53,7 +54,7 @@ function element(tag, properties = {}, ...children) {
 
 const number = (value) => value.toLocaleString("en");
 const counted = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
-const byteLength = (text) => new TextEncoder().encode(text).length;
+const clipped = (text, length) => (text.length > length ? `${text.slice(0, length)} …` : text);
 
 let key = ""; // that the server was started with; it is kept nowhere
 
@@ -150,8 +151,13 @@ const inWords = (token) =>
     ? readBytes(token.bytes)
     : token.piece.slice(0, 80).replace(MARKED, (found) => (found[0] === " " ? found : escaped(found)));
 const typeOf = (token) => token.types.join(", ").toLowerCase().replaceAll("_", " ");
-const hueOf = (id) => (id * 137.508) % 360;
-const chip = (token, id, classes = "") => element("span", { className: `token t${id % 6} ${classes}` }, shown(token));
+const hexOf = (token) => token.bytes.replace(/../g, "$& ").trim() || "none";
+
+// Reports color tokens by the same rule: views/page.py has it, too.
+const hueOf = (id) => ((id * 137.508) % 360).toFixed(1);
+const colored = (id) => (id == null ? {} : { "--hue": hueOf(id) });
+const chip = (token, id = null, classes = "") =>
+  element("span", { className: `token ${id == null ? "" : "of-id "}${classes}`.trim(), ...colored(id) }, shown(token));
 
 // ---- the tokens of one model -------------------------------------------------------------------
 
@@ -285,9 +291,9 @@ class TokenView {
         element(
           "span",
           {
-            className: token.special ? "token special" : "token",
+            className: token.special ? "token special" : "token of-id",
             role: "option",
-            "--hue": hueOf(id),
+            ...colored(id),
             "aria-label": `${inWords(token)}, id ${id}`,
           },
           shown(token),
@@ -368,6 +374,8 @@ class TokenView {
       `id ${this.result.ids[index]} `,
       shown(token),
       element("br"),
+      element("code", {}, clipped(hexOf(token), HEX_OF_TIP)),
+      element("br"),
       `bytes ${number(start)}–${number(end)}, ${typeOf(token)}, token ${number(index)}`,
     );
     const room = tip.getBoundingClientRect();
@@ -445,6 +453,7 @@ function draw(models) {
   $("views").replaceChildren(...models.map((model) => views.get(model).element));
   models.forEach((model, index) => views.get(model).show(results[index], rings[index], injectedOf(results[index])));
   $("details").replaceChildren();
+  $("parting").replaceChildren();
   const chats = results.filter((result) => result.parts);
   $("chat").hidden = !chats.length;
   $("chat").replaceChildren(...chats.map((result) => chatOf(result.request.model, result)));
@@ -455,11 +464,11 @@ const injectedOf = (result) => new Set((result.injected ?? []).map((found) => fo
 
 // Why the first model parts with the next that has other tokens, and the smallest text that shows it.
 async function showParting() {
-  const place = element("div", { className: "parting", "aria-live": "polite" });
-  $("views").append(place);
+  const place = $("parting"),
+    words = element("p", {}, "Ringed: tokens that another model does not have there. ");
   const { signal } = asked,
     [first, ...others] = results;
-  place.append(element("p", {}, "Ringed: tokens that another model does not have there. "));
+  place.append(words);
   const [other, rings] = others
     .map((result) => [result, ringsOf([first, result])])
     .find(([, [ours, theirs]]) => ours.size + theirs.size);
@@ -471,7 +480,7 @@ async function showParting() {
     const difference = found.differences[0];
     if (!difference) return;
     const smallest = difference.smallest?.text;
-    place.firstChild.append(
+    words.append(
       `${a} and ${b} part in: `,
       element("strong", {}, difference.step),
       ". ",
@@ -479,28 +488,31 @@ async function showParting() {
         .filter((cause) => cause.detail.problem !== "other model")
         .map((cause) => `${wordsOf(cause)} `),
     );
-    if (smallest == null) return;
-    place.firstChild.append(
-      "The smallest text that shows it: ",
-      chip({ piece: smallest }, 0),
-      " ",
-      element(
-        "button",
-        {
-          type: "button",
-          onclick: () => {
-            openTab("text");
-            $("text").value = state.text = smallest;
-            refresh();
-          },
-        },
-        "take it as the text",
-      ),
-    );
+    if (smallest != null) words.append(...smallestOf(smallest, () => {}));
   } catch (error) {
     if (error.name !== "AbortError") place.append(element("p", { className: "bad" }, error.message));
   }
 }
+
+// The smallest text that shows a difference, and a button that takes it; `taken` is called before it is encoded.
+const smallestOf = (text, taken) => [
+  "The smallest text that shows it: ",
+  text ? chip({ piece: text }) : "the empty text.",
+  " ",
+  element(
+    "button",
+    {
+      type: "button",
+      onclick: () => {
+        openTab("text");
+        $("text").value = state.text = text;
+        taken();
+        refresh();
+      },
+    },
+    "take it as the text",
+  ),
+];
 
 // What a cause says, as a sentence.
 const wordsOf = (cause) =>
@@ -519,7 +531,11 @@ function excerpt(text, byte) {
 
 // ---- a chat ------------------------------------------------------------------------------------
 
+// The color of what comes from a message or a tool, as views/explain_page.py has it; null for what is the template's own.
+const OF_REQUEST = ["message", "tool", "argument"];
 const messageColor = (index) => `hsl(${(index * 67 + 210) % 360} 60% 50%)`;
+const originColor = ({ origin, index }) =>
+  origin === "message" ? messageColor(index) : OF_REQUEST.includes(origin) ? "var(--muted)" : null;
 
 function chatOf(model, result) {
   const bytes = new TextEncoder().encode(result.prompt),
@@ -527,8 +543,9 @@ function chatOf(model, result) {
   const prompt = element("pre", { className: "prompt", tabIndex: 0, "aria-label": `The prompt of ${model}` });
   const injected = new Map((result.injected ?? []).map((found) => [found.start, found]));
   for (const part of result.parts) {
-    const made = element("span", { className: `of-${part.origin}`, title: originOf(part) });
-    if (part.origin === "message") made.style.setProperty("--of-message", messageColor(part.index));
+    const color = originColor(part),
+      made = element("span", { className: color ? "of-request" : "of-template", title: originOf(part) });
+    if (color) made.style.setProperty("--of-message", color);
     let at = part.start;
     for (const [start, found] of injected) {
       if (start < at || start >= part.end) continue;
@@ -548,9 +565,7 @@ function chatOf(model, result) {
       element(
         "td",
         {},
-        share.origin === "message"
-          ? element("span", { className: "dot", "--of-message": messageColor(share.index) })
-          : null,
+        originColor(share) ? element("span", { className: "dot", "--of-message": originColor(share) }) : null,
         originOf(share),
       ),
       element("td", {}, share.role ?? ""),
@@ -651,7 +666,7 @@ async function showDetails(view, index) {
   const facts = [
     ["token", chip(token, id)],
     ["id", String(id)],
-    ["bytes", token.bytes.replace(/../g, "$& ").trim() || "none"],
+    ["bytes", element("code", {}, hexOf(token))],
     ["in the vocabulary", element("code", {}, inWords({ piece: token.text }))],
     ["type", typeOf(token)],
     ["place", `token ${number(index)} of ${number(result.ids.length)}, bytes ${number(start)} to ${number(end)}`],
@@ -699,7 +714,7 @@ function wordOf(found) {
       "div",
       { className: "symbols" },
       ...word.symbols.flatMap((symbol) => [
-        chip(word.shown[symbol.text], symbol.ids[0] ?? 0),
+        chip(word.shown[symbol.text], symbol.ids[0]),
         element("span", { className: "id" }, symbol.ids.join(" ")),
       ]),
     ),
@@ -735,7 +750,7 @@ function replayOf(word) {
     slider.setAttribute("aria-valuetext", `${step} of ${frames.length - 1}: ${frame.words}`);
     words.textContent = `${step} of ${counted(frames.length - 1, "merge")}: ${frame.words}`;
     symbols.replaceChildren(
-      ...frame.symbols.flatMap((text, at) => (text ? [chip(word.shown[text], at, at === frame.at ? "new" : "")] : [])),
+      ...frame.symbols.flatMap((text, at) => (text ? [chip(word.shown[text], null, at === frame.at ? "new" : "")] : [])),
     );
   };
   const play = () => {
@@ -790,13 +805,13 @@ function latticeOf(lattice) {
     element(
       "div",
       { className: "symbols" },
-      ...one.edges.map((edge) => chip({ piece: edge.text }, edge.token ?? 0)),
+      ...one.edges.map((edge) => chip({ piece: edge.text }, edge.token)),
       element("span", { className: "muted" }, ` ${one.score}`),
     );
   const rows = lattice.edges.map((edge) => [
     best.has(`${edge.position} ${edge.length} ${edge.token}`),
     String(edge.position),
-    chip({ piece: edge.text }, edge.token ?? 0),
+    chip({ piece: edge.text }, edge.token),
     String(edge.token ?? "unknown"),
     String(edge.score),
   ]);
@@ -859,7 +874,7 @@ function askPiece(event) {
     (result) => ({ ...questionOf(result), piece }),
     (found) =>
       found.sentences.map((sentence) =>
-        element("p", {}, ...sentence.map((part) => (typeof part === "string" ? part : chip({ piece: part.text }, 0)))),
+        element("p", {}, ...sentence.map((part) => (typeof part === "string" ? part : chip({ piece: part.text })))),
       ),
   );
 }
