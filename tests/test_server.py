@@ -295,6 +295,17 @@ def test_explain_is_that_of_the_package(app: Application) -> None:
     assert ask(app, "/v1/explain", {"text": "Hello 者"}).json == explain(GPT2, "Hello 者").to_dict()
 
 
+def test_bytes_that_are_no_characters_are_written_as_the_commands_do() -> None:
+    model = GPT2.parents[2] / "fixtures" / "vocabs" / "rwkv.gguf"
+    app = Application(Settings({"rwkv": str(model)}))
+    answer = ask(app, "/v1/explain", {"text": "者"})
+    assert answer.json == explain(model, "者").to_dict()
+    assert rb"\udce8" in answer.body
+    assert ask(app, "/v1/word", {"text": "者", "token": 0}).json["in_word"]["shown"] == {
+        "\udce8": {"piece": None, "bytes": "e8"}
+    }
+
+
 def test_explain_of_a_chat_is_that_of_the_package(app: Application) -> None:
     assert ask(app, "/v1/explain", CHAT).json == json.loads(json.dumps(explain(GPT2, CHAT).to_dict()))
 

@@ -6,6 +6,7 @@ llama_server.py, other_servers.py -> [this file] -> app.py
 from __future__ import annotations
 
 import codecs
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ class Items:
 
     def __init__(self, ids: NDArray[np.int32], item: Callable[[int], Any]) -> None:
         self._ids = ids
-        self._items = {token: orjson.dumps(item(token)) for token in np.unique(ids).tolist()}
+        self._items = {token: json_of(item(token)) for token in np.unique(ids).tolist()}
 
     def parts(self) -> Iterator[bytes]:
         """All of it.
@@ -95,8 +96,15 @@ def parts_of(content: bytes | StreamedAnswer) -> Iterator[bytes]:
 
 
 def json_of(answer: Any) -> bytes:
-    """The JSON of an answer as a whole."""
-    return orjson.dumps(answer, default=_whole, option=orjson.OPT_SERIALIZE_NUMPY)
+    """The JSON of an answer as a whole.
+
+    Symbols of a traced word have bytes that are no characters as lone surrogates, which orjson does not write: they are
+    escaped then, as the commands do.
+    """
+    try:
+        return orjson.dumps(answer, default=_whole, option=orjson.OPT_SERIALIZE_NUMPY)
+    except orjson.JSONEncodeError:
+        return json.dumps(answer, default=np.ndarray.tolist, separators=(",", ":")).encode()
 
 
 def json_or_stream(answer: Any) -> bytes | StreamedAnswer:
