@@ -12,6 +12,7 @@ const EXPLAINED_AT_ONCE = 100_000; // characters of a text in which a click asks
 const COMPARED = 4_000; // characters around a difference that are sent to find its step
 const LONGEST_ADDRESS = 50_000; // characters
 const HEX_OF_TIP = 16 * 3 - 1; // characters: 16 bytes
+const MOST_EXPLANATIONS = 3; // of expected ids, before the others are folded away
 const PAUSE = 150; // ms after a key before the server is asked
 const ROLES = ["system", "developer", "user", "assistant", "tool"];
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
@@ -29,6 +30,8 @@ const state = {
   tools: "",
   generation: true,
   thinking: "",
+  piece: "",
+  expected: "",
 };
 
 const known = []; // names of models, as the server has them
@@ -101,11 +104,14 @@ async function copy(text, button) {
 
 // ---- pieces ------------------------------------------------------------------------------------
 
-const MARKED = / +|[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
+// Spaces, and what has no shape; but for what joins two emojis, which is seen by that.
+const MARKED =
+  / +|(?!(?<=[\u2600-\u27bf\ufe0f\u{1f000}-\u{1fbff}])\u200d[\u2600-\u27bf\u{1f000}-\u{1fbff}])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
 const ESCAPES = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
 function escaped(character) {
   const code = character.codePointAt(0);
+  if (code >= 0xdc80 && code < 0xdd00) return `\\x${(code - 0xdc00).toString(16)}`; // stands for a byte
   if (character in ESCAPES) return ESCAPES[character];
   if (code < 0x100) return `\\x${code.toString(16).padStart(2, "0")}`;
   return code < 0x10000 ? `\\u${code.toString(16).padStart(4, "0")}` : `\\U${code.toString(16).padStart(8, "0")}`;
@@ -454,6 +460,10 @@ function draw(models) {
   models.forEach((model, index) => views.get(model).show(results[index], rings[index], injectedOf(results[index])));
   $("details").replaceChildren();
   $("parting").replaceChildren();
+  for (const place of [$("piece-answer"), $("ids-answer")]) {
+    place.question = null; // about what was there before
+    place.replaceChildren();
+  }
   const chats = results.filter((result) => result.parts);
   $("chat").hidden = !chats.length;
   $("chat").replaceChildren(...chats.map((result) => chatOf(result.request.model, result)));
@@ -514,9 +524,10 @@ const smallestOf = (text, taken) => [
   ),
 ];
 
+const capitalized = (words) => words.replace(/^./u, (first) => first.toUpperCase());
+
 // What a cause says, as a sentence.
-const wordsOf = (cause) =>
-  (cause.detail.what ?? cause.id).replace(/^./u, (first) => first.toUpperCase()).replace(/[^.]$/u, "$&.");
+const wordsOf = (cause) => capitalized(cause.detail.what ?? cause.id).replace(/[^.]$/u, "$&.");
 
 // Of a long text the lines around a byte.
 function excerpt(text, byte) {
@@ -609,31 +620,154 @@ function originOf(part) {
     : `${name} ${part.index + 1}${part.field ? `, ${part.field}` : ""}`;
 }
 
+// ---- the editor of a chat ------------------------------------------------------------------------
+
+const asJSON = new WeakSet(); // messages that are edited as JSON
+const PLAIN_FIELDS = new Set(["role", "content", "tool_calls", "tool_call_id"]);
+const isPlain = (message) =>
+  ["string", "undefined"].includes(typeof (message.content ?? undefined)) &&
+  Object.keys(message).every((name) => PLAIN_FIELDS.has(name)) &&
+  (message.tool_calls == null ||
+    (Array.isArray(message.tool_calls) &&
+      message.tool_calls.every((call) => typeof call?.function?.name === "string")));
+
 function drawMessages() {
-  const rows = state.messages.map((message, index) =>
+  $("messages").replaceChildren(...state.messages.map(messageRow));
+}
+
+// Everything is drawn again after a change of what there is to edit, and `id` has the focus then.
+function redraw(id) {
+  drawMessages();
+  $(id)?.focus();
+  refresh();
+}
+
+function messageRow(message, index) {
+  const name = `message ${index + 1}`,
+    isJSON = asJSON.has(message) || !isPlain(message),
+    id = `json-of-${index}`;
+  const toggle = element(
+    "button",
+    {
+      type: "button",
+      id,
+      "aria-label": `Edit ${name} as JSON`,
+      "aria-pressed": String(isJSON),
+      title: "all fields of the message, as JSON",
+      disabled: !isPlain(message),
+      onclick: () => {
+        isJSON ? asJSON.delete(message) : asJSON.add(message);
+        redraw(id);
+      },
+    },
+    "{ }",
+  );
+  const remove = element(
+    "button",
+    {
+      type: "button",
+      "aria-label": `Remove ${name}`,
+      onclick: () => {
+        state.messages.splice(index, 1);
+        redraw("add-message");
+      },
+    },
+    "✕",
+  );
+  return element(
+    "li",
+    { "--of-message": messageColor(index) },
     element(
-      "li",
-      { "--of-message": messageColor(index) },
-      element(
-        "select",
-        {
-          "aria-label": `Role of message ${index + 1}`,
-          onchange: (event) => {
-            message.role = event.target.value;
-            refresh();
-          },
+      "select",
+      {
+        "aria-label": `Role of ${name}`,
+        id: `role-of-${index}`,
+        onchange: (event) => {
+          message.role = event.target.value;
+          redraw(event.target.id);
         },
-        ...[...new Set([...ROLES, message.role])].map((role) =>
-          element("option", { value: role, selected: role === message.role }, role),
-        ),
+      },
+      ...[...new Set([...ROLES, message.role])].map((role) =>
+        element("option", { value: role, selected: role === message.role }, role),
       ),
-      element("textarea", {
-        rows: 2,
-        dir: "auto",
-        value: typeof message.content === "string" ? message.content : JSON.stringify(message.content),
-        "aria-label": `Message ${index + 1}`,
+    ),
+    element(
+      "div",
+      { className: "fields" },
+      ...(isJSON
+        ? [jsonArea(message, name, toggle)]
+        : [contentArea(message, index), ...callsOf(message, index, name), ...answeredBy(message, name)]),
+    ),
+    element("div", { className: "buttons" }, toggle, remove),
+  );
+}
+
+const contentArea = (message, index) =>
+  element("textarea", {
+    rows: 2,
+    dir: "auto",
+    value: message.content ?? "",
+    "aria-label": `Message ${index + 1}`,
+    oninput: (event) => {
+      message.content = event.target.value;
+      later();
+    },
+  });
+
+// What is no JSON of a message yet changes nothing, and is said.
+function jsonArea(message, name, toggle) {
+  const text = JSON.stringify(message, null, 2);
+  return element("textarea", {
+    rows: Math.min(text.split("\n").length, 16),
+    spellcheck: false,
+    value: text,
+    "aria-label": `JSON of ${name}`,
+    oninput: ({ target }) => {
+      try {
+        const given = JSON.parse(target.value);
+        if (!FITS.messages([given])) throw new Error("a message is an object with a role");
+        for (const field of Object.keys(message)) delete message[field];
+        Object.assign(message, given);
+        asJSON.add(message);
+        toggle.disabled = !isPlain(message);
+        target.removeAttribute("aria-invalid");
+        later();
+      } catch (error) {
+        target.setAttribute("aria-invalid", "true");
+        clearTimeout(timer);
+        say(`${capitalized(name)}: ${error.message}`, true);
+      }
+    },
+  });
+}
+
+// The tools that a message calls.
+function callsOf(message, index, name) {
+  const calls = message.tool_calls ?? [],
+    add = `call-of-${index}`;
+  const rows = calls.map((call, number_) => {
+    const of = `call ${number_ + 1} of ${name}`;
+    const written = call.function.arguments ?? "";
+    return element(
+      "div",
+      { className: "call" },
+      element("input", {
+        value: call.function.name,
+        spellcheck: false,
+        placeholder: "function",
+        "aria-label": `Function of ${of}`,
         oninput: (event) => {
-          message.content = event.target.value;
+          call.function.name = event.target.value;
+          later();
+        },
+      }),
+      element("textarea", {
+        rows: 1,
+        spellcheck: false,
+        value: typeof written === "string" ? written : JSON.stringify(written),
+        "aria-label": `Arguments of ${of}, as JSON`,
+        oninput: (event) => {
+          call.function.arguments = event.target.value;
           later();
         },
       }),
@@ -641,19 +775,124 @@ function drawMessages() {
         "button",
         {
           type: "button",
-          "aria-label": `Remove message ${index + 1}`,
+          "aria-label": `Remove ${of}`,
           onclick: () => {
-            state.messages.splice(index, 1);
-            drawMessages();
-            $("add-message").focus();
-            refresh();
+            calls.splice(number_, 1);
+            if (!calls.length) delete message.tool_calls;
+            redraw(add);
           },
         },
         "✕",
       ),
+    );
+  });
+  if (message.role !== "assistant") return rows;
+  return [
+    ...rows,
+    element(
+      "button",
+      {
+        type: "button",
+        id: add,
+        "aria-label": `Add a tool call to ${name}`,
+        onclick: () => {
+          const called = { name: toolNames()[0] ?? "", arguments: "{}" };
+          message.tool_calls = [...calls, { id: nextCall(), type: "function", function: called }];
+          redraw(add);
+        },
+      },
+      "Add a tool call",
     ),
-  );
-  $("messages").replaceChildren(...rows);
+  ];
+}
+
+// The call that a message of a tool answers.
+function answeredBy(message, name) {
+  if (message.role !== "tool" && message.tool_call_id == null) return [];
+  return [
+    element(
+      "label",
+      {},
+      "answers the call ",
+      element("input", {
+        value: message.tool_call_id ?? "",
+        spellcheck: false,
+        "aria-label": `Call that ${name} answers`,
+        oninput: (event) => {
+          message.tool_call_id = event.target.value;
+          later();
+        },
+      }),
+    ),
+  ];
+}
+
+const callIds = () => state.messages.flatMap((message) => (message.tool_calls ?? []).map((call) => call.id));
+
+// Nine letters and digits, as Mistral's templates want them.
+function nextCall() {
+  const known = new Set(callIds());
+  for (let count = 1; ; ++count) {
+    const id = `call${String(count).padStart(5, "0")}`;
+    if (!known.has(id)) return id;
+  }
+}
+
+function toolNames() {
+  try {
+    return JSON.parse(state.tools).flatMap((tool) => tool.function?.name ?? []);
+  } catch {
+    return [];
+  }
+}
+
+// A message of a tool for a call that has no answer yet, or of whoever did not speak last.
+function nextMessage() {
+  const answered = new Set(state.messages.map((message) => message.tool_call_id));
+  const open = callIds().find((id) => !answered.has(id));
+  if (open != null) return { role: "tool", tool_call_id: open, content: "" };
+  return { role: state.messages.at(-1)?.role === "user" ? "assistant" : "user", content: "" };
+}
+
+const EXAMPLE_TOOL = {
+  type: "function",
+  function: {
+    name: "get_weather",
+    description: "The weather of a place.",
+    parameters: { type: "object", properties: { place: { type: "string" } }, required: ["place"] },
+  },
+};
+
+function addTool() {
+  try {
+    const tools = state.tools.trim() ? JSON.parse(state.tools) : [];
+    $("tools").value = state.tools = JSON.stringify([...tools, EXAMPLE_TOOL], null, 2);
+    $("tools").rows = 12;
+    $("tools").focus();
+    refresh();
+  } catch (error) {
+    say(`Tools: ${error.message}`, true);
+  }
+}
+
+// A file with messages, or with the body of a request.
+async function openChat(file) {
+  try {
+    const found = JSON.parse(await file.text()),
+      body = Array.isArray(found) ? { messages: found } : found;
+    if (!FITS.messages(body?.messages)) throw new Error("it has no messages");
+    const thinking = body.chat_template_kwargs?.enable_thinking;
+    Object.assign(state, {
+      messages: body.messages,
+      tools: body.tools?.length ? JSON.stringify(body.tools, null, 2) : "",
+      generation: body.add_generation_prompt ?? true,
+      thinking: thinking == null ? "" : thinking ? "on" : "off",
+    });
+    showState();
+    refresh();
+  } catch (error) {
+    say(`${file.name}: ${error.message}`, true);
+  }
 }
 
 // ---- the chosen token --------------------------------------------------------------------------
@@ -750,7 +989,9 @@ function replayOf(word) {
     slider.setAttribute("aria-valuetext", `${step} of ${frames.length - 1}: ${frame.words}`);
     words.textContent = `${step} of ${counted(frames.length - 1, "merge")}: ${frame.words}`;
     symbols.replaceChildren(
-      ...frame.symbols.flatMap((text, at) => (text ? [chip(word.shown[text], null, at === frame.at ? "new" : "")] : [])),
+      ...frame.symbols.flatMap((text, at) =>
+        text ? [chip(word.shown[text], null, at === frame.at ? "new" : "")] : [],
+      ),
     );
   };
   const play = () => {
@@ -851,14 +1092,15 @@ function matchesOf(matches) {
 // ---- questions ---------------------------------------------------------------------------------
 
 // Puts a question about the first result to the server, and draws the answer; only that of the last question is drawn.
-async function answer(place, path, question, draw) {
+async function answer(place, put) {
   if (!results.length)
     return place.replaceChildren(element("p", { className: "bad" }, "There are no tokens to ask about."));
-  const mine = (place.question = {});
+  const mine = (place.question = {}),
+    [result] = results;
   place.replaceChildren(element("p", { className: "muted" }, "…"));
   try {
-    const drawn = draw(await ask(path, question(results[0])));
-    if (results.length > 1) drawn.unshift(element("p", { className: "muted" }, `Of ${results[0].request.model}:`));
+    const drawn = await put(result);
+    if (results.length > 1) drawn.unshift(element("p", { className: "muted" }, `Of ${result.request.model}:`));
     if (place.question === mine) place.replaceChildren(...drawn);
   } catch (error) {
     if (place.question === mine) place.replaceChildren(element("p", { className: "bad" }, error.message));
@@ -867,54 +1109,108 @@ async function answer(place, path, question, draw) {
 
 function askPiece(event) {
   event.preventDefault();
-  const piece = $("piece").value;
-  answer(
-    $("piece-answer"),
-    "v1/why",
-    (result) => ({ ...questionOf(result), piece }),
-    (found) =>
-      found.sentences.map((sentence) =>
-        element("p", {}, ...sentence.map((part) => (typeof part === "string" ? part : chip({ piece: part.text })))),
-      ),
-  );
+  const { piece } = state;
+  answer($("piece-answer"), async (result) => {
+    const { sentences } = await ask("v1/why", { ...questionOf(result), piece });
+    return sentences.map((sentence) =>
+      element("p", {}, ...sentence.map((part) => (typeof part === "string" ? part : chip({ piece: part.text })))),
+    );
+  });
 }
 
 function askIds(event) {
   event.preventDefault();
-  const ids = ($("expected").value.match(/-?\d+/g) ?? []).map(Number),
+  const ids = (state.expected.match(/-?\d+/g) ?? []).map(Number),
     place = $("ids-answer");
   if (!ids.length) return place.replaceChildren(element("p", { className: "bad" }, "There are no ids in the list."));
-  answer(
-    place,
-    "v1/diagnose",
-    (result) => ({ ...result.request, ids }),
-    (found) => {
-      if (found.match) return [element("p", { className: "good" }, "These are the ids of this model.")];
-      if (!found.explanations.length) return [element("p", {}, "No single cause that is known gives these ids.")];
-      return [
-        element(
-          "ol",
-          {},
-          ...found.explanations.map((explanation) =>
+  answer(place, async (result) => {
+    const found = await ask("v1/diagnose", { ...result.request, ids });
+    if (found.match) return [element("p", { className: "good" }, "These are the ids of this model.")];
+    const parting = await ask("v1/parting", { ...questionOf(result), ids });
+    return [...expectedBeside(parting, !result.request.messages), ...explanationsOf(found)];
+  });
+}
+
+function explanationsOf({ explanations }) {
+  if (!explanations.length) return [element("p", {}, "No single cause that is known gives these ids.")];
+  const others = explanations.slice(MOST_EXPLANATIONS);
+  const made = [
+    element("h3", {}, "What explains them"),
+    element("ol", {}, ...explanations.slice(0, MOST_EXPLANATIONS).map(explanationOf)),
+  ];
+  if (others.length) {
+    const summary = element("summary", {}, `${counted(others.length, "other explanation")}`);
+    made.push(
+      element("details", {}, summary, element("ol", { start: MOST_EXPLANATIONS + 1 }, ...others.map(explanationOf))),
+    );
+  }
+  return made;
+}
+
+const explanationOf = (explanation) =>
+  element(
+    "li",
+    {},
+    ...explanation.causes.map((cause) =>
+      element("p", {}, element("strong", {}, cause.id), ` ${cause.detail.what ?? ""}`),
+    ),
+    explanation.explains < 1
+      ? element("p", { className: "muted" }, `explains ${Math.round(explanation.explains * 100)} % of the ids`)
+      : null,
+    explanation.fix ? element("pre", {}, explanation.fix) : null,
+  );
+
+// Where expected ids part from the model's for the first time, and the smallest text that shows it.
+function expectedBeside({ differences, smallest }, isText) {
+  const [difference] = differences;
+  if (!difference) return [];
+  const made = [element("h3", {}, `Where they part: ${difference.step}`), alignedOf(difference.first)];
+  if (smallest && isText) {
+    const take = () => {
+      $("expected").value = state.expected = smallest.theirs.join(" ");
+    };
+    made.push(element("p", {}, ...smallestOf(smallest.text, take)));
+  }
+  return made;
+}
+
+// The tokens of both sides, as in the report of `ggufbpe verify --html`: one stretch for what is the same, one for the rest.
+function alignedOf({ ours, theirs }) {
+  const side = (tokens) =>
+    element(
+      "div",
+      { className: "side" },
+      ...(tokens.length
+        ? tokens.map((token) =>
             element(
-              "li",
+              "span",
               {},
-              ...explanation.causes.map((cause) =>
-                element("p", {}, element("strong", {}, cause.id), ` ${cause.detail.what ?? ""}`),
-              ),
-              explanation.explains < 1
-                ? element(
-                    "p",
-                    { className: "muted" },
-                    `explains ${Math.round(explanation.explains * 100)} % of the ids`,
-                  )
-                : null,
-              explanation.fix ? element("pre", {}, explanation.fix) : null,
+              chip({ piece: token.piece }, token.id, token.differs ? "differs" : ""),
+              element("span", { className: "id" }, String(token.id)),
             ),
-          ),
-        ),
-      ];
-    },
+          )
+        : [chip({ piece: "" }, null, "differs")]),
+    );
+  const stretch = (start, ...sides) =>
+    element(
+      "div",
+      { className: "stretch" },
+      element("span", { className: "byte" }, `byte ${number(start)}`),
+      ...sides.flatMap(([name, tokens]) => [element("span", {}, name), side(tokens)]),
+    );
+  const differing = (token) => token.differs,
+    first = ours.findIndex(differing),
+    other = theirs.findIndex(differing),
+    before = Math.max(first, other),
+    start = (ours[first] ?? theirs[other]).start;
+  const rest = (tokens) => tokens.slice(tokens.findLastIndex(differing) + 1);
+  const behind = rest(first < 0 ? theirs : ours);
+  return element(
+    "div",
+    { className: "aligned" },
+    before > 0 ? stretch(ours[0].start, ["both", ours.slice(0, before)]) : null,
+    stretch(start, ["ours", ours.filter(differing)], ["expected", theirs.filter(differing)]),
+    behind.length ? stretch(behind[0].start, ["both", behind]) : null,
   );
 }
 
@@ -1008,6 +1304,10 @@ function showState() {
   $("text").value = state.text;
   $("tools").value = state.tools;
   $("thinking").value = state.thinking;
+  for (const name of ["piece", "expected"]) {
+    $(name).value = state[name];
+    $(name).closest("details").open ||= state[name] !== "";
+  }
   $("add-special").checked = state.addSpecial;
   $("parse-special").checked = state.parseSpecial;
   $("generation").checked = state.generation;
@@ -1018,6 +1318,11 @@ function listen() {
     $(id).addEventListener(event, () => {
       state[name] = $(id)[value];
       later();
+    });
+  for (const name of ["piece", "expected"])
+    $(name).addEventListener("input", () => {
+      state[name] = $(name).value;
+      saveState();
     });
   bind("text", "input", "text", "value");
   bind("tools", "input", "tools", "value");
@@ -1038,7 +1343,7 @@ function listen() {
     refresh();
   });
   $("add-message").addEventListener("click", () => {
-    state.messages.push({ role: state.messages.at(-1)?.role === "user" ? "assistant" : "user", content: "" });
+    state.messages.push(nextMessage());
     drawMessages();
     $("messages").lastElementChild.querySelector("textarea").focus();
     refresh();
@@ -1048,6 +1353,11 @@ function listen() {
     if (!file) return;
     $("text").value = state.text = await file.text();
     refresh();
+  });
+  $("add-tool").addEventListener("click", addTool);
+  $("chat-file").addEventListener("change", () => {
+    const [file] = $("chat-file").files;
+    if (file) openChat(file);
   });
   $("piece-form").addEventListener("submit", askPiece);
   $("ids-form").addEventListener("submit", askIds);
