@@ -192,6 +192,7 @@ def test_a_template_that_cannot_be_used_is_not_the_fault_of_the_caller() -> None
         (["1/a.gguf", "2/a.gguf"], {"1/a": "1/a.gguf", "2/a": "2/a.gguf"}),
         (["chat=models/b.gguf", "c.Q4.gguf"], {"chat": "models/b.gguf", "c.Q4": "c.Q4.gguf"}),
         (["/x=y/a.gguf"], {"a": "/x=y/a.gguf"}),
+        (["hf:o/r:Q8_0", "ollama:me/x"], {name: name for name in ("hf:o/r:Q8_0", "ollama:me/x")}),
     ],
 )
 def test_names_of_models(given: list[str], names: dict[str, str]) -> None:
@@ -212,7 +213,14 @@ def test_the_field_model_chooses(app: Application, name: Any, model: Path) -> No
     assert answer.json == {"tokens": ids}
 
 
-@pytest.mark.parametrize("name", ["other", "../../etc/passwd", str(GPT2)])
+@pytest.mark.parametrize("name", ["ollama:gemma3", "ollama:gemma3:latest"])
+def test_models_have_the_names_of_the_command_models(name: str) -> None:
+    app = Application(Settings({"gpt2": str(GPT2), "ollama:gemma3": str(RAW_UTF8)}))
+    answer = ask(app, "/tokenize", {"model": name, "content": "Hello"})
+    assert answer.json["tokens"] == Tokenizer.from_gguf(RAW_UTF8).encode("Hello", add_special=False)
+
+
+@pytest.mark.parametrize("name", ["other", "../../etc/passwd", str(GPT2), "ollama:other", "hf:/"])
 def test_no_other_file_is_opened(app: Application, name: str) -> None:
     answers = [
         ask(app, "/tokenize", {"content": "a", "model": name}),

@@ -14,10 +14,11 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from ..by_name import locate
-from ..errors import GGUFError
+from ..errors import GGUFError, ModelNameError
 from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey
 from ..gguf.reader import GGUFFile
 from ..models import tokenizer_model
+from ..names.grammar import PREFIXES, parse_name
 from ..tokenizer import Tokenizer
 from ..wording import short_names
 from .failures import RequestError
@@ -27,12 +28,12 @@ T = TypeVar("T")
 
 
 def named_models(given: list[str], located: Callable[[str], T]) -> dict[str, T]:
-    """Models by name, out of what `-m` was given: NAME=PATH, or a path, whose name is the file's without suffix.
+    """Models by name, out of what `-m` was given: NAME=PATH, a name of a store, or a path, named as its file.
 
     `located` makes a model of its path. `ValueError` for a name that two have.
 
-    >>> named_models(["models/a.gguf", "chat=models/b.gguf"], str)
-    {'a': 'models/a.gguf', 'chat': 'models/b.gguf'}
+    >>> named_models(["models/a.gguf", "chat=models/b.gguf", "hf:owner/repo:Q8_0"], str)
+    {'a': 'models/a.gguf', 'chat': 'models/b.gguf', 'hf:owner/repo:Q8_0': 'hf:owner/repo:Q8_0'}
     """
     pairs = [_name_and_path(each) for each in given]
     short = iter(short_names([path for name, path in pairs if not name]))
@@ -46,8 +47,18 @@ def named_models(given: list[str], located: Callable[[str], T]) -> dict[str, T]:
 
 
 def _name_and_path(given: str) -> tuple[str, str]:
+    if given.startswith(PREFIXES):
+        return given, given
     name, equals, path = given.partition("=")
     return (name, path) if equals and name and "/" not in name and "\\" not in name else ("", given)
+
+
+def _in_full(name: str) -> str:
+    """A name of a store as `ggufbpe models` writes it: "ollama:gemma3:latest"; any other as it is."""
+    try:
+        return str(parse_name(name)) if name.startswith(PREFIXES) else name
+    except ModelNameError:
+        return name
 
 
 class Models:
@@ -58,6 +69,7 @@ class Models:
     ) -> None:
         self.paths = dict(paths)
         self.default = next(iter(self.paths))
+        self._in_full = {_in_full(name): name for name in reversed(self.paths)}
         self._most_open = most_open
         self._overrides = dict(overrides or {})
         self._open: OrderedDict[str, Tokenizer] = OrderedDict()
@@ -77,10 +89,11 @@ class Models:
         return self.known(name)
 
     def known(self, name: str) -> str:
-        """A name that one of the models has. `RequestError` 400 for any other."""
-        if name not in self.paths:
+        """The name of a model that is called so, or so in full. `RequestError` 400 where there is none."""
+        found = name if name in self.paths else self._in_full.get(_in_full(name))
+        if found is None:
             raise RequestError(400, f"model '{name}' not found")
-        return name
+        return found
 
     def of(self, body: Any) -> Tokenizer:
         """The tokenizer of the model that a body chooses."""
