@@ -203,11 +203,11 @@ class TokenView {
     this.drawn = new Map(); // id -> element
   }
 
-  // `rings` and `injected` are sets of token numbers.
-  show(result, rings, injected) {
+  // `rings` and `injected` are sets of token numbers; `besides` is said of how many tokens there are.
+  show(result, rings, injected, besides) {
     Object.assign(this, { result, rings, injected });
     this.chosen = Math.min(this.chosen, result.ids.length - 1);
-    this.count.textContent = `${counted(result.ids.length, "token")}, ${counted(result.characters, "character")}, ${counted(result.bytes, "byte")}`;
+    this.count.textContent = `${counted(result.ids.length, "token")}${besides}, ${counted(result.characters, "character")}, ${counted(result.bytes, "byte")}`;
     this.observer.disconnect();
     this.starts = this.blockStarts();
     const heights = this.heights();
@@ -457,7 +457,9 @@ function draw(models) {
   for (const model of [...views.keys()]) if (!models.includes(model)) views.delete(model);
   models.forEach((model) => views.has(model) || views.set(model, new TokenView(model)));
   $("views").replaceChildren(...models.map((model) => views.get(model).element));
-  models.forEach((model, index) => views.get(model).show(results[index], rings[index], injectedOf(results[index])));
+  results.forEach((result, index) =>
+    views.get(models[index]).show(result, rings[index], injectedOf(result), besides(result, results[0])),
+  );
   $("details").replaceChildren();
   $("parting").replaceChildren();
   for (const place of [$("piece-answer"), $("ids-answer")]) {
@@ -468,6 +470,15 @@ function draw(models) {
   $("chat").hidden = !chats.length;
   $("chat").replaceChildren(...chats.map((result) => chatOf(result.request.model, result)));
   if (rings.some((found) => found.size)) showParting();
+}
+
+// How many tokens more or fewer than the first model has, in words.
+function besides({ ids }, first) {
+  const ratio = ids.length / first.ids.length;
+  if (!Number.isFinite(ratio) || ids === first.ids) return "";
+  const percent = Math.round(Math.abs(ratio - 1) * 100);
+  if (ids.length === first.ids.length) return ` (as many as ${first.request.model})`;
+  return ` (${percent || "less than 1"} % ${ratio > 1 ? "more" : "fewer"} than ${first.request.model})`;
 }
 
 const injectedOf = (result) => new Set((result.injected ?? []).map((found) => found.token));
