@@ -26,7 +26,7 @@ from .models import Models
 from .observed import LOG, OTHER, Metrics, log_event
 from .pages import pages
 from .settings import Settings
-from .streamed import StreamedAnswer, json_of, json_or_stream, parts_of
+from .streamed import StreamedAnswer, answer_json, json_or_stream, sent_parts
 from .work import LATER, Work
 
 Scope = MutableMapping[str, Any]
@@ -118,7 +118,7 @@ class Application:
         tokenizer = self.models.if_open(self.models.chosen(body))
         if tokenizer is None or tokenizer.engine != "native":
             return None
-        return json_of(endpoint.answer(self.models, body))
+        return answer_json(endpoint.answer(self.models, body))
 
 
 class _Answer:
@@ -209,7 +209,7 @@ class _Answer:
         headers += self._server._guard.answer_headers(self._headers, False) if status != 204 else ()
         await self._noted({"type": "http.response.start", "status": status, "headers": headers})
         last = b""
-        for part in parts_of(content):
+        for part in sent_parts(content):
             if last:
                 await self._noted({"type": "http.response.body", "body": last, "more_body": True})
                 await asyncio.sleep(0)  # others have their turn, however fast this client reads

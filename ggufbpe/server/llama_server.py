@@ -26,7 +26,7 @@ from .failures import RequestError
 from .fields import field, has_field, id_of, ids_of, string_of
 from .models import Models
 from .request_forms import from_anthropic, from_responses
-from .streamed import Items, Text
+from .streamed import Items, JoinedPieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -118,12 +118,12 @@ def detokenize_answer(models: Models, body: Any) -> dict[str, Any]:
     """`/detokenize`: the pieces of `tokens` as one text, without what llama_detokenize takes off."""
     if not has_field(body, "tokens"):
         return {"content": ""}
-    return {"content": text_of(models.of(body), ids_of(body["tokens"]))}
+    return {"content": pieces_text(models.of(body), ids_of(body["tokens"]))}
 
 
-def text_of(tokenizer: Tokenizer, ids: list[int]) -> Text:
+def pieces_text(tokenizer: Tokenizer, ids: list[int]) -> JoinedPieces:
     """The pieces of ids, one behind the other. `RequestError` 400 for an id that no token has."""
-    return Text(np.array(ids, np.int32), partial(shown_bytes, tokenizer))
+    return JoinedPieces(np.array(ids, np.int32), partial(shown_bytes, tokenizer))
 
 
 def apply_template(models: Models, body: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from .failures import RequestError
 from .fields import dict_of, field, given_flag, has_field, ids_of, required_text
-from .llama_server import detokenize_answer, prompt_of, text_of, tokenize_answer
+from .llama_server import detokenize_answer, pieces_text, prompt_of, tokenize_answer
 from .models import Models
 from .streamed import Items
 
@@ -69,7 +69,7 @@ def ollama_detokenize(models: Models, body: Any) -> dict[str, Any]:
     opened = time.perf_counter_ns()
     return {
         "model": body.get("model", name),
-        "content": text_of(tokenizer, tokens),
+        "content": pieces_text(tokenizer, tokens),
         **_durations(start, opened),
     }
 

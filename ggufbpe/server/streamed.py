@@ -25,7 +25,7 @@ class Items:
 
     def __init__(self, ids: NDArray[np.int32], item: Callable[[int], Any]) -> None:
         self._ids = ids
-        self._items = {token: json_of(item(token)) for token in np.unique(ids).tolist()}
+        self._items = {token: answer_json(item(token)) for token in np.unique(ids).tolist()}
 
     def parts(self) -> Iterator[bytes]:
         """All of it.
@@ -39,7 +39,7 @@ class Items:
         yield b"]"
 
 
-class Text:
+class JoinedPieces:
     """A string that has a piece for each id, with U+FFFD for what is not UTF-8."""
 
     def __init__(self, ids: NDArray[np.int32], piece: Callable[[int], bytes]) -> None:
@@ -49,7 +49,7 @@ class Text:
     def parts(self) -> Iterator[bytes]:
         r"""All of it.
 
-        >>> b"".join(Text(np.array([1, 2, 1]), [b"", b"\xc3", b'\xa4"'].__getitem__).parts()).decode()
+        >>> b"".join(JoinedPieces(np.array([1, 2, 1]), [b"", b"\xc3", b'\xa4"'].__getitem__).parts()).decode()
         '"ä\\"\ufffd"'
         """
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -81,12 +81,14 @@ class StreamedAnswer:
         between = b"{"
         for name, value in self._answer.items():
             yield between + orjson.dumps(name) + b":"
-            yield from value.parts() if isinstance(value, Items | Text) else parts_of(json_of(value))
+            yield from (
+                value.parts() if isinstance(value, Items | JoinedPieces) else sent_parts(answer_json(value))
+            )
             between = b","
         yield b"}"
 
 
-def parts_of(content: bytes | StreamedAnswer) -> Iterator[bytes]:
+def sent_parts(content: bytes | StreamedAnswer) -> Iterator[bytes]:
     """What is sent at once: the next part waits until the client has taken most of this one."""
     if isinstance(content, StreamedAnswer):
         yield from content.parts()
@@ -95,7 +97,7 @@ def parts_of(content: bytes | StreamedAnswer) -> Iterator[bytes]:
         yield content[at : at + _SENT_AT_ONCE]
 
 
-def json_of(answer: Any) -> bytes:
+def answer_json(answer: Any) -> bytes:
     """The JSON of an answer as a whole.
 
     Symbols of a traced word have bytes that are no characters as lone surrogates, which orjson does not write: they are
@@ -109,12 +111,12 @@ def json_of(answer: Any) -> bytes:
 
 def json_or_stream(answer: Any) -> bytes | StreamedAnswer:
     """The same, or the parts of an answer that has streamed values."""
-    if isinstance(answer, dict) and any(isinstance(value, Items | Text) for value in answer.values()):
+    if isinstance(answer, dict) and any(isinstance(value, Items | JoinedPieces) for value in answer.values()):
         return StreamedAnswer(answer)
-    return json_of(answer)
+    return answer_json(answer)
 
 
 def _whole(value: Any) -> orjson.Fragment:
-    if isinstance(value, Items | Text):
+    if isinstance(value, Items | JoinedPieces):
         return orjson.Fragment(b"".join(value.parts()))
     raise TypeError
