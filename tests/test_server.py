@@ -464,6 +464,14 @@ def test_the_description_has_every_address(app: Application, path: str) -> None:
     assert [each.path for each in ENDPOINTS.values() if each.path not in answer.body.decode()] == []
 
 
+def test_the_description_has_every_type_of_a_field(app: Application) -> None:
+    paths = ask(app, "/openapi.json").json["paths"]
+    body = paths["/tokenize"]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    assert body["content"] == {"type": ["string", "array"]}
+    assert body["return_token_strs"] == {"type": "boolean"}
+    assert [each["name"] for each in paths["/props"]["get"]["parameters"]] == ["model"]
+
+
 EXAMPLES = [
     pytest.param(endpoint.path, example, id=f"{endpoint.path} {number}")
     for endpoint in ENDPOINTS.values()

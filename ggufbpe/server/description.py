@@ -82,6 +82,10 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
             },
         },
     }
+    if endpoint.query:
+        found["parameters"] = [
+            {"name": name, "in": "query", "schema": {"type": "string"}} for name in endpoint.query
+        ]
     if endpoint.examples:
         content = {"schema": _schema(endpoint), "examples": _examples(endpoint)}
         found["requestBody"] = {"required": True, "content": {"application/json": content}}
@@ -90,9 +94,12 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
 
 def _schema(endpoint: Endpoint) -> dict[str, Any]:
     """The fields that the examples have, by their types."""
-    fields = {name: value for example in endpoint.examples for name, value in example.items()}
-    properties: dict[str, Any] = {"model": {"type": "string"}}
-    properties |= {name: {"type": _SCHEMAS[type(value)]} for name, value in fields.items()}
+    found: dict[str, list[str]] = {"model": ["string"]}
+    for example in endpoint.examples:
+        for name, value in example.items():
+            types, kind = found.setdefault(name, []), _SCHEMAS[type(value)]
+            types += [kind] * (kind not in types)
+    properties = {name: {"type": types if len(types) > 1 else types[0]} for name, types in found.items()}
     return {"type": "object", "properties": properties}
 
 
