@@ -61,8 +61,8 @@ def _sound(dice: random.Random) -> Asked:
             ("/v1/word", {"text": f"a{text[:1000]}", "token": 0, "model": dice.choice(("gpt2", "rwkv"))}),
         ]
     )
-    if dice.random() < 0.01:  # of which no more is taken than the head
-        path, body = "/tokenize", {"content": text * 300, "with_pieces": True}
+    if dice.random() < 0.01:  # a long answer, of which the client takes only the head
+        path, body = "/tokenize", {"content": f"a{text[:99]}" * 5000, "with_pieces": True}
     return _post(path, json.dumps(body).encode()), {200, 429}
 
 
