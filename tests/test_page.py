@@ -238,10 +238,10 @@ def test_where_models_part_is_ringed_with_the_step(opened: Open) -> None:
     page = opened("Hello 12")
     choose(page, "gpt2", "chat")
     parting = page.locator("#parting")
-    expect(parting).to_contain_text("gpt2 and chat part in: vocabulary")
+    expect(parting).to_contain_text("gpt2 and chat first differ in this step: vocabulary")
     ringed = page.locator(".view").first.locator(".differs").all_inner_texts()
     assert ringed == [" 12"]
-    page.get_by_role("button", name="take it as the text").click()
+    page.get_by_role("button", name="use it as the text").click()
     expect(page.locator("#text")).not_to_have_value("Hello 12")
     assert len(page.locator("#text").input_value()) <= 3  # the smallest that shows it
 
@@ -251,7 +251,7 @@ def test_the_first_of_three_parts_with_the_one_that_differs(opened: Open) -> Non
     choose(page, "gpt2", "again", "chat")
     counts = [line.partition(",")[0] for line in page.locator(".view h2 span").all_inner_texts()]
     assert counts == ["2 tokens", "2 tokens (as many as gpt2)", "4 tokens (100 % more than gpt2)"]
-    expect(page.locator("#parting")).to_contain_text("gpt2 and chat part in: vocabulary")
+    expect(page.locator("#parting")).to_contain_text("gpt2 and chat first differ in this step: vocabulary")
 
 
 def test_a_model_that_cannot_be_used_does_not_hide_the_others(opened: Open) -> None:
@@ -326,29 +326,29 @@ def test_a_piece_that_is_not_used_is_explained(opened: Open) -> None:
 def test_other_ids_are_diagnosed(opened: Open) -> None:
     page = opened("Hello world")
     page.get_by_text("Other ids were expected").click()
-    page.get_by_label("The ids that you have").fill("[50256, 15496, 995]")
+    page.get_by_label("The expected ids").fill("[50256, 15496, 995]")
     page.get_by_role("button", name="Find out why").click()
     answer = page.locator("#ids-answer")
     expect(answer).to_contain_text("the given ids have BOS, and the model adds none")
     expect(answer.locator("pre").first).to_contain_text("--set tokenizer.ggml.add_bos_token=true")
-    page.get_by_label("The ids that you have").fill("15496 995")
+    page.get_by_label("The expected ids").fill("15496 995")
     page.get_by_role("button", name="Find out why").click()
-    expect(answer).to_have_text("These are the ids of this model.")
+    expect(answer).to_have_text("These are the ids that the model gives.")
 
 
 def test_where_expected_ids_part_is_shown_with_the_smallest_text(opened: Open) -> None:
     """They are those of a pre-tokenizer that takes digits one by one."""
     page = opened("Some words, and 1234567 of them.")
     page.get_by_text("Other ids were expected").click()
-    expected = page.get_by_label("The ids that you have")
+    expected = page.get_by_label("The expected ids")
     expected.fill("4366 2456 11 290 220 16 17 18 19 20 21 22 286 606 13")
     page.get_by_role("button", name="Find out why").click()
     answer = page.locator("#ids-answer")
-    expect(answer).to_contain_text("Where they part: words")
+    expect(answer).to_contain_text("First difference, in this step: words")
     ours, theirs = (answer.locator(".side").nth(at).locator(".differs").all_inner_texts() for at in (1, 2))
     assert (ours, theirs) == ([" 123", "45", "67"], [" ", *"1234567"])
     expect(answer.locator("ol").first.locator("li")).to_have_count(3)  # of more, which can be unfolded
-    answer.get_by_role("button", name="take it as the text").click()
+    answer.get_by_role("button", name="use it as the text").click()
     expect(page.locator("#text")).to_have_value("56")
     expect(expected).to_have_value("20 21")
     expect(answer).to_be_empty()  # it was of another text
@@ -362,9 +362,9 @@ def test_questions_go_by_the_flags(opened: Open) -> None:
     ids = [label.split()[-1] for label in page.evaluate(LABELS)]
     assert len(ids) > 1
     page.get_by_text("Other ids were expected").click()
-    page.get_by_label("The ids that you have").fill(" ".join(ids))
+    page.get_by_label("The expected ids").fill(" ".join(ids))
     page.get_by_role("button", name="Find out why").click()
-    expect(page.locator("#ids-answer")).to_have_text("These are the ids of this model.")
+    expect(page.locator("#ids-answer")).to_have_text("These are the ids that the model gives.")
 
 
 LABELS = "Array.from(document.querySelectorAll('.tokens .token'), token => token.ariaLabel)"
@@ -375,7 +375,7 @@ def test_a_list_without_ids_is_not_sent(opened: Open) -> None:
     expect(page.locator(".view h2")).to_have_text("gpt20 tokens, 0 characters, 0 bytes")
     page.get_by_text("Other ids were expected").click()
     page.get_by_role("button", name="Find out why").click()
-    expect(page.locator("#ids-answer")).to_have_text("There are no ids in the list.")
+    expect(page.locator("#ids-answer")).to_have_text("The list contains no ids.")
 
 
 def test_a_word_that_is_too_long_is_said(opened: Open) -> None:
@@ -459,7 +459,7 @@ def test_tools_and_calls_are_edited(with_tools: Page) -> None:
     page = with_tools
     prompt = page.get_by_label("The prompt of tools", exact=True)
     expect(prompt).to_contain_text('Let me see.<call>get_weather {"place": "Bonn"}</call>')
-    expect(prompt).to_contain_text('"description": "The weather of a place."')
+    expect(prompt).to_contain_text('"description": "Returns the weather in a place."')
     tool = page.locator("#chat tr", has_text="tool 1, get_weather")
     assert int(tool.locator("td").last.inner_text()) > 50
     assert tool.locator(".dot").count() == 1
@@ -513,14 +513,14 @@ def test_other_ids_of_a_chat_are_diagnosed(chat: Page) -> None:
     chat.get_by_label("generation prompt").check()
     expect(chat.get_by_label("The prompt of chat", exact=True)).to_contain_text("assistant")
     chat.get_by_text("Other ids were expected").click()
-    chat.get_by_label("The ids that you have").fill(ids)
+    chat.get_by_label("The expected ids").fill(ids)
     chat.get_by_role("button", name="Find out why").click()
     expect(chat.locator("#ids-answer li").first).to_contain_text("generation prompt")
 
 
 def test_what_a_template_refuses_is_said(chat: Page) -> None:
     chat.get_by_text("Tools", exact=True).click()
-    chat.get_by_label("Tools, a JSON array").fill("[1")
+    chat.get_by_label("Tools: a JSON array").fill("[1")
     expect(chat.locator("#status.bad")).to_contain_text("Tools:")
 
 
@@ -549,7 +549,7 @@ def test_of_a_megabyte_only_what_is_seen_is_drawn(opened: Open) -> None:
         "a control character": ("\x1b[31m", {r"\x1b", "[", "31", "m"}),
         "parts of emojis": (
             "🇫🇷👩\u200d👩",
-            {r"\xf0\x9f\x87", r"\xab", r"\xb7", r"\xf0\x9f\x91", r"\xa9", r"\xe2\x80", r"\x8d"},
+            {r"\xf0\x9f", r"\x87", r"\xab", r"\xb7", r"\xf0\x9f\x91", r"\xa9", r"\xe2\x80", r"\x8d"},
         ),
         "what turns the direction": ("a\u202eb", {"a", "b", r"\xe2\x80", r"\xae"}),
         "markup": (
@@ -623,9 +623,9 @@ def test_the_page_is_accessible_and_fits(tab: str, width: int, scheme: str, open
     page.keyboard.press("Enter")
     expect(page.locator("#piece-answer")).to_contain_text(re.compile("stand|token"))
     page.get_by_text("Other ids were expected").click()
-    page.get_by_label("The ids that you have").fill("0")
+    page.get_by_label("The expected ids").fill("0")
     page.get_by_role("button", name="Find out why").click()
-    expect(page.locator("#ids-answer")).to_contain_text("What explains them")
+    expect(page.locator("#ids-answer")).to_contain_text("Possible causes")
     found = Axe().run(page)
     assert [
         (each["id"], [node["html"] for node in each["nodes"]]) for each in found.response["violations"]
@@ -659,8 +659,8 @@ def packed(state: Any) -> str:
 @pytest.mark.parametrize(
     ("fragment", "message"),
     [
-        ("%00nonsense", "The address holds no state of this page."),
-        (packed(None), "The address holds no state of this page."),
+        ("%00nonsense", "The address contains no state of this page."),
+        (packed(None), "The address contains no state of this page."),
         (packed({"models": None, "messages": [None], "text": 5, "tab": "other"}), ""),
         (packed({"tab": "chat", "messages": [{"role": "critic", "content": [1]}], "models": ["/etc"]}), None),
     ],
@@ -689,8 +689,8 @@ def test_a_key_is_asked_for_where_the_server_wants_one(browser: Any) -> None:
         page = browser.new_page()
         page.goto(f"{address}/")
         expect(page.locator("#status")).to_have_text("Invalid API Key")
-        page.get_by_label("Key of the server").fill("secret")
+        page.get_by_label("API key").fill("secret")
         page.keyboard.press("Enter")
         expect(page.locator(".token").first).to_be_visible()
-        expect(page.get_by_label("Key of the server")).to_be_hidden()
+        expect(page.get_by_label("API key")).to_be_hidden()
         page.close()

@@ -355,11 +355,11 @@ def test_count(app: Application) -> None:
     [
         ("/v1/count", {}, 400, "'texts' must be a string or an array of strings"),
         ("/v1/count", {"texts": [1]}, 400, "'texts' must be a string or an array of strings"),
-        ("/v1/count", {"texts": ["a"] * 5000}, 413, "'texts' has 5000 texts; the server takes 4096 at once"),
+        ("/v1/count", {"texts": ["a"] * 5000}, 413, "'texts' has 5000 texts; the limit is 4096"),
         ("/v1/count", {"texts": "a", "add_special": 1}, 400, "'add_special' must be true or false"),
         ("/v1/count", [], 400, "the body must be an object, but is array"),
         ("/v1/explain", {}, 400, "'text' is required and must be a string"),
-        ("/v1/explain", {"text": "a" * 70_000}, 413, "the text has 70000 bytes; the server takes 16384 here"),
+        ("/v1/explain", {"text": "a" * 70_000}, 413, "the text has 70000 bytes; the limit here is 16384"),
         ("/v1/explain", {"messages": 5}, 400, "Expected 'messages' to be an array"),
         ("/v1/explain", {"text": "a", "why_not": ""}, 400, "the piece is empty: give the text of a token"),
         ("/v1/diff", {"models": ["gpt2"]}, 400, "'models' must be an array of two names"),
@@ -373,7 +373,7 @@ def test_count(app: Application) -> None:
             "/v1/diagnose",
             {"text": "a" * 300_000, "ids": []},
             413,
-            "the text has 300000 bytes; the server takes 65536 here",
+            "the text has 300000 bytes; the limit here is 65536",
         ),
         (
             "/v1/diagnose",
@@ -385,7 +385,7 @@ def test_count(app: Application) -> None:
             "/v1/diagnose",
             {"messages": ["a" * 70_000], "ids": [1]},
             413,
-            "the chat has 70017 bytes; the server takes 65536 here",
+            "the chat has 70017 bytes; the limit here is 65536",
         ),
         ("/v1/word", {"text": "a", "token": 1}, 400, "the text has 1 tokens"),
         (
@@ -399,7 +399,7 @@ def test_count(app: Application) -> None:
                 path,
                 {"text": "a" * 5_000_000, "token": 1},
                 413,
-                "the text has 5000000 bytes; the server takes 4194304 here",
+                "the text has 5000000 bytes; the limit here is 4194304",
             )
             for path in ("/v1/word", "/v1/tokens")
         ],
@@ -676,7 +676,7 @@ def test_templates_do_not_run_where_requests_are_read(
 def test_more_than_may_wait_are_refused_and_what_takes_too_long_is_given_up(
     monkeypatch: pytest.MonkeyPatch, is_long: bool
 ) -> None:
-    """Three at once, one thread and one that may wait; the thread takes longer than an answer may."""
+    """Three at once, one thread and one waiting place; the thread takes longer than an answer may."""
     import threading
 
     held = threading.Event()

@@ -310,8 +310,8 @@ def test_models_of_ollama_are_served_by_their_names(tmp_path: Path, monkeypatch:
     [
         (["-m", "nothing.gguf"], "nothing.gguf: No such file or directory"),
         (["-m", "hf:far/Model-GGUF", "--offline"], "--offline was given"),
-        (["--port", "70000"], "--port is 0 to 65535, not 70000"),
-        (["--api-key", ","], "--api-key and --api-key-file give no key"),
+        (["--port", "70000"], "--port must be 0 to 65535, not 70000"),
+        (["--api-key", ","], "--api-key and --api-key-file contain no key"),
         (
             ["-m", str(GPT2), "-m", f"gpt2={GPT2}"],
             "two models have the name 'gpt2'; give one another name: -m NAME=PATH",

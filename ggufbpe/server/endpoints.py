@@ -1,4 +1,4 @@
-"""The addresses that take and give JSON: what answers each, and what is said of it in the description.
+"""The endpoints of the API: which function answers each, and its examples for the description.
 
 llama_server.py, other_servers.py, own.py -> [this file] -> app.py, description.py
 """
@@ -13,11 +13,11 @@ from .models import Models
 
 
 class Endpoint(NamedTuple):
-    """A function that makes the JSON of an answer out of that of a request.
+    """A function from the JSON of a request to the JSON of its answer.
 
-    The body of a GET is an object of its query, whose fields are `query`. `is_quick` says that a short body takes less
-    time than handing it to a thread, `is_long` that it may take seconds, so that nothing else should wait for it.
-    `examples` are bodies of requests; together they have every type that a field may have.
+    The body of a GET is an object of its query, with the fields `query`. `is_quick`: a short body takes less time than
+    handing it to a thread. `is_long`: it may take seconds, so nothing else should wait for it. `examples` are bodies of
+    requests; between them, each field has every type that it may have.
     """
 
     method: str
@@ -30,7 +30,7 @@ class Endpoint(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """What it is for, in a line: the first of the function's description."""
+        """One line that says what it does: the first of the function's docstring."""
         return (self.answer.__doc__ or "").partition(": ")[2].partition("\n")[0]
 
 

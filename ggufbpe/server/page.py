@@ -1,4 +1,4 @@
-"""What the page asks for: tokens with all that it shows of them, the steps of a word, and where two models part.
+"""The endpoints behind the page: tokens with all that it shows of them, the steps of a word, where two models differ.
 
 Models, the JSON of a request -> [this file] -> the JSON of the answer -> static/page.js
 """
@@ -31,15 +31,19 @@ from .own import MOST_SEARCHED, MOST_TRACED, bounded_ids, bounded_text, given_fl
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MOST_SHOWN = 4 << 20  # bytes of a text: its answer is ten times as large
-_CUT_OUT = {"CONTROL", "USER_DEFINED", "UNKNOWN"}  # types of tokens that are not found by encoding plain text
+MOST_SHOWN = 4 << 20  # bytes of a text; the answer is some ten times as large
+_CUT_OUT = {
+    "CONTROL",
+    "USER_DEFINED",
+    "UNKNOWN",
+}  # types of tokens that are matched before plain text is encoded
 
 
 def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/tokens`: the ids of a text, for each the bytes that it stands for, and of each different token what it is.
+    """`/v1/tokens`: the ids of a text with their byte offsets, and the facts of each distinct token.
 
-    With `messages` in place of `text` it is a chat, a body as llama-server takes it; then there are its prompt and what
-    of it comes from where, as in `ggufbpe chat --json`.
+    With `messages` instead of `text`, the body is a chat as llama-server takes it; the answer then has the prompt and
+    the origins of its parts, too, as in `ggufbpe chat --json`.
     """
     given = dict_of(body)
     tokenizer = models.of(body)
@@ -60,7 +64,7 @@ def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
 def _of_tokens(
     tokenizer: Tokenizer, text: str, ids: NDArray[np.int32], spans: NDArray[np.int64]
 ) -> dict[str, Any]:
-    """The ids of a text, where each begins and ends in its bytes, and what each different one is."""
+    """The ids of a text, their byte offsets, and the facts of each distinct token."""
     return {
         "ids": ids,
         "spans": spans.ravel(),
@@ -81,7 +85,7 @@ def _token(tokenizer: Tokenizer, token: int) -> dict[str, Any]:
 
 
 def _shown(piece: bytes) -> dict[str, Any]:
-    """Bytes as text, null where they are not UTF-8, and in hexadecimal digits."""
+    """Bytes as text (null if they are not UTF-8) and in hexadecimal."""
     try:
         return {"piece": piece.decode(), "bytes": piece.hex()}
     except UnicodeDecodeError:
@@ -89,15 +93,15 @@ def _shown(piece: bytes) -> dict[str, Any]:
 
 
 def word_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/word`: the token with the number `token`, and its word with each step, as in `ggufbpe explain --token`.
+    """`/v1/word`: the token at index `token`, and its word with every step, as in `ggufbpe explain --token`.
 
-    `shown` has each symbol of the word as it can be read.
+    `shown` has each symbol of the word in readable form.
     """
     given = dict_of(body)
     data = bounded_text(required_text(given, "text"), MOST_SHOWN).encode()
     number = given.get("token")
     if type(number) is not int or number < 0:
-        raise RequestError(400, "'token' must be the number of a token, from 0")
+        raise RequestError(400, "'token' must be the index of a token, counted from 0")
     wanted, flags, tokenizer = Wanted(token=number), given_flags(given), models.of(body)
     try:
         found = survey(tokenizer, BytesIO(data), wanted, **flags, fragments=0, most=MOST_SEARCHED)
@@ -122,7 +126,7 @@ def _symbols(trace: Trace, word: Word) -> dict[str, dict[str, Any]]:
 
 
 def why_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/why`: in sentences why `piece` is no token of the text; a quote in them is an object with its `text`."""
+    """`/v1/why`: why `piece` is not a token of the text, in sentences; a quote in one is an object with its `text`."""
     given = dict_of(body)
     text = bounded_text(required_text(given, "text"), MOST_TRACED)
     piece, flags, tokenizer = required_text(given, "piece"), given_flags(given), models.of(body)
@@ -140,10 +144,10 @@ def _text(quoted: str | bytes) -> str:
 
 
 def parting_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/parting`: in which steps two of the models part on `text`, why, and the smallest text that shows it.
+    """`/v1/parting`: the steps in which two models differ on `text`, the causes, and the smallest text that differs.
 
-    With `ids` in place of the second model: where they part from the model's own. Where one change of the model
-    explains all of them, `smallest` has the smallest text for which it makes a difference, with the ids of both.
+    With `ids` instead of a second model: where they differ from the model's own. If one change of the model explains
+    all of them, `smallest` is the smallest text for which it makes a difference, with the ids of both sides.
     """
     given = dict_of(body)
     text = bounded_text(required_text(given, "text"), MOST_SEARCHED)
@@ -162,7 +166,7 @@ def parting_answer(models: Models, body: Any) -> dict[str, Any]:
 def _smallest(
     tokenizer: Tokenizer, text: bytes, ids: list[int], add_special: bool, parse_special: bool
 ) -> dict[str, Any] | None:
-    """The smallest text that shows what explains all ids; None where that is another text, a limit, or nothing."""
+    """The smallest text that shows the cause of all ids; None for another text, a limit on ids, or no known cause."""
 
     def ours(part: bytes) -> list[int]:
         return tokenizer.encode(part, add_special=add_special, parse_special=parse_special)

@@ -1,4 +1,4 @@
-"""Values many times as large as the request for them: their JSON is made while it is sent, and never held.
+"""Answers many times as large as their requests: the JSON is made while it is sent and never held as a whole.
 
 llama_server.py, other_servers.py -> [this file] -> app.py
 """
@@ -21,14 +21,14 @@ _SENT_AT_ONCE = 1 << 18  # bytes
 
 
 class Items:
-    """An array with an item for each id; `item` is asked once for each different id."""
+    """An array with one item per id; `item` is called once for each distinct id."""
 
     def __init__(self, ids: NDArray[np.int32], item: Callable[[int], Any]) -> None:
         self._ids = ids
         self._items = {token: answer_json(item(token)) for token in np.unique(ids).tolist()}
 
     def parts(self) -> Iterator[bytes]:
-        """All of it.
+        """The JSON, in order.
 
         >>> list(Items(np.array([1, 2, 1]), "?ab".__getitem__).parts())
         [b'[', b'"a","b","a"', b']']
@@ -40,14 +40,14 @@ class Items:
 
 
 class JoinedPieces:
-    """A string that has a piece for each id, with U+FFFD for what is not UTF-8."""
+    """The pieces of ids as one string, with U+FFFD for what is not UTF-8."""
 
     def __init__(self, ids: NDArray[np.int32], piece: Callable[[int], bytes]) -> None:
         self._ids = ids
         self._pieces = {token: piece(token) for token in np.unique(ids).tolist()}
 
     def parts(self) -> Iterator[bytes]:
-        r"""All of it.
+        r"""The JSON, in order.
 
         >>> b"".join(JoinedPieces(np.array([1, 2, 1]), [b"", b"\xc3", b'\xa4"'].__getitem__).parts()).decode()
         '"ä\\"\ufffd"'
@@ -70,14 +70,14 @@ def _inside(text: str) -> bytes:
 
 
 class StreamedAnswer:
-    """An object that has such values; `size` is that of its JSON in bytes."""
+    """An object with such values; `size` is the length of its JSON in bytes."""
 
     def __init__(self, answer: Mapping[str, Any]) -> None:
         self._answer = answer
         self.size = sum(map(len, self.parts()))
 
     def parts(self) -> Iterator[bytes]:
-        """All of it."""
+        """The JSON, in order."""
         between = b"{"
         for name, value in self._answer.items():
             yield between + orjson.dumps(name) + b":"
@@ -89,7 +89,7 @@ class StreamedAnswer:
 
 
 def sent_parts(content: bytes | StreamedAnswer) -> Iterator[bytes]:
-    """What is sent at once: the next part waits until the client has taken most of this one."""
+    """The parts to send: each waits until the client has taken most of the one before."""
     if isinstance(content, StreamedAnswer):
         yield from content.parts()
         return
@@ -100,7 +100,7 @@ def sent_parts(content: bytes | StreamedAnswer) -> Iterator[bytes]:
 def answer_json(answer: Any) -> bytes:
     """The JSON of an answer as a whole.
 
-    Symbols of a traced word have bytes that are no characters as lone surrogates, which orjson does not write: they are
+    In the symbols of a traced word, bytes that are not UTF-8 are lone surrogates, which orjson refuses; they are
     escaped then, as the commands do.
     """
     try:
@@ -110,7 +110,7 @@ def answer_json(answer: Any) -> bytes:
 
 
 def json_or_stream(answer: Any) -> bytes | StreamedAnswer:
-    """The same, or the parts of an answer that has streamed values."""
+    """The same; for an answer with streamed values, its parts."""
     if isinstance(answer, dict) and any(isinstance(value, Items | JoinedPieces) for value in answer.values()):
         return StreamedAnswer(answer)
     return answer_json(answer)

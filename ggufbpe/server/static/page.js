@@ -1,19 +1,19 @@
-// The page of `ggufbpe serve`: text or a chat in, tokens out, and what made them.
+// The page of `ggufbpe serve`: takes a text or a chat, and shows its tokens and how they came about.
 //
 //     input -> state -> /v1/tokens for each model -> TokenView -> the chosen token -> /v1/explain
 //
-// It asks nobody but the server that it came from, and what it is shown stands in the address behind #, which is never sent.
-// All text reaches the page as text nodes: nothing of a model, a file or a message is ever markup.
+// It talks only to the server that it came from. Its state is in the URL's fragment, which browsers do not send.
+// All text is inserted as text nodes: nothing from a model, a file or a message is ever markup.
 
 const MOST_MODELS = 4;
-const TOKENS_A_BLOCK = 128; // drawn and taken away together, as they come into view and leave it
+const TOKENS_A_BLOCK = 128; // drawn and removed together, as they enter and leave the view
 const SHOWN_OF_PIECE = 200; // characters
-const EXPLAINED_AT_ONCE = 100_000; // characters of a text in which a click asks for the word's steps by itself
-const COMPARED = 4_000; // characters around a difference that are sent to find its step
+const EXPLAINED_AT_ONCE = 100_000; // characters; in a longer text, the steps of a word take a further click
+const COMPARED = 4_000; // characters around a difference that are sent to find the cause
 const LONGEST_ADDRESS = 50_000; // characters
 const HEX_OF_TIP = 16 * 3 - 1; // characters: 16 bytes
-const MOST_EXPLANATIONS = 3; // of expected ids, before the others are folded away
-const PAUSE = 150; // ms after a key before the server is asked
+const MOST_EXPLANATIONS = 3; // of expected ids; further ones are folded away
+const PAUSE = 150; // ms between the last keystroke and the request
 const ROLES = ["system", "developer", "user", "assistant", "tool"];
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -34,10 +34,10 @@ const state = {
   expected: "",
 };
 
-const known = []; // names of models, as the server has them
+const known = []; // names of the server's models
 const views = new Map(); // model -> TokenView
-let asked = null; // the AbortController of what is being asked
-let results = []; // of the chosen models that answered, in their order, each with its request and its text
+let asked = null; // the AbortController of the current requests
+let results = []; // answers of the chosen models, in their order, each with its request and text
 
 const $ = (id) => document.getElementById(id);
 
@@ -59,7 +59,7 @@ const number = (value) => value.toLocaleString("en");
 const counted = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 const clipped = (text, length) => (text.length > length ? `${text.slice(0, length)} …` : text);
 
-let key = ""; // that the server was started with; it is kept nowhere
+let key = ""; // the API key; it is stored nowhere
 
 async function ask(path, body, signal) {
   const response = await fetch(path, {
@@ -68,11 +68,11 @@ async function ask(path, body, signal) {
     body: body && JSON.stringify(body),
     signal,
   }).catch((error) => {
-    throw error.name === "AbortError" ? error : new Error("The server does not answer.");
+    throw error.name === "AbortError" ? error : new Error("The server does not respond.");
   });
   const answer = await response.json().catch(() => ({}));
   $("key-form").hidden = response.status !== 401;
-  if (!response.ok) throw new Error(answer.error?.message ?? `the server answered ${response.status}`);
+  if (!response.ok) throw new Error(answer.error?.message ?? `The server responded with status ${response.status}.`);
   return answer;
 }
 
@@ -81,7 +81,7 @@ function say(words, isBad = false) {
   $("status").classList.toggle("bad", isBad);
 }
 
-// Browsers give the clipboard to pages of this machine and of https alone; to others, what is selected.
+// Browsers grant the clipboard only to pages from localhost or https; elsewhere, the selection is copied.
 async function isCopied(text) {
   if (navigator.clipboard)
     return navigator.clipboard.writeText(text).then(
@@ -98,13 +98,13 @@ async function isCopied(text) {
 
 async function copy(text, button) {
   const words = "copy ids";
-  button.textContent = (await isCopied(text)) ? "copied" : "the browser does not let this page copy";
+  button.textContent = (await isCopied(text)) ? "copied" : "the browser refuses to copy";
   setTimeout(() => (button.textContent = words), 1200);
 }
 
 // ---- pieces ------------------------------------------------------------------------------------
 
-// Spaces, and what has no shape; but for what joins two emojis, which is seen by that.
+// Spaces and invisible characters, except a joiner between two emojis: its effect is visible.
 const MARKED =
   / +|(?!(?<=[\u2600-\u27bf\ufe0f\u{1f000}-\u{1fbff}])\u200d[\u2600-\u27bf\u{1f000}-\u{1fbff}])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
 const ESCAPES = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
@@ -117,11 +117,11 @@ function escaped(character) {
   return code < 0x10000 ? `\\u${code.toString(16).padStart(4, "0")}` : `\\U${code.toString(16).padStart(8, "0")}`;
 }
 
-// Bytes that are no characters; of those that ASCII can show, the characters.
+// Bytes that are not UTF-8, with printable ASCII as characters.
 const readBytes = (hex) =>
   hex.replace(/../g, (byte) => (byte >= "20" && byte < "7f" ? String.fromCharCode(parseInt(byte, 16)) : `\\x${byte}`));
 
-// What a token writes, in which all can be seen: spaces as dots, what has no shape and bytes that are no characters as escapes.
+// A token's text with everything visible: spaces as dots, invisible characters and bytes that are not UTF-8 as escapes.
 function shown(token) {
   if (token.piece == null)
     return element(
@@ -159,7 +159,7 @@ const inWords = (token) =>
 const typeOf = (token) => token.types.join(", ").toLowerCase().replaceAll("_", " ");
 const hexOf = (token) => token.bytes.replace(/../g, "$& ").trim() || "none";
 
-// Reports color tokens by the same rule: views/page.py has it, too.
+// The same rule as for reports (views/page.py).
 const hueOf = (id) => ((id * 137.508) % 360).toFixed(1);
 const colored = (id) => (id == null ? {} : { "--hue": hueOf(id) });
 const chip = (token, id = null, classes = "") =>
@@ -203,7 +203,7 @@ class TokenView {
     this.drawn = new Map(); // id -> element
   }
 
-  // `rings` and `injected` are sets of token numbers; `besides` is said of how many tokens there are.
+  // `rings` and `injected` are sets of token numbers; `besides` compares the count with the first model's.
   show(result, rings, injected, besides) {
     Object.assign(this, { result, rings, injected });
     this.chosen = Math.min(this.chosen, result.ids.length - 1);
@@ -224,7 +224,7 @@ class TokenView {
     this.list.removeAttribute("aria-activedescendant");
   }
 
-  // What blocks are about as high as, in pixels, so that the scroll bar tells the place before they are drawn.
+  // Estimated heights of the blocks in pixels, so that the scroll bar is about right before they are drawn.
   heights() {
     const sample = element("span", { className: "token" }, "0".repeat(10)),
       line = element("div", {}, sample);
@@ -254,7 +254,7 @@ class TokenView {
     return this.result.tokens[this.result.ids[index]];
   }
 
-  // Blocks end with a line of the text, where one ends in time.
+  // Blocks end at line breaks if possible.
   blockStarts() {
     const count = this.result.ids.length,
       starts = [0];
@@ -289,7 +289,7 @@ class TokenView {
     block.style.height = "";
   }
 
-  // A token as it looks wherever it stands.
+  // The element of a token, to be cloned for each place where it stands.
   drawnOnce(id, token) {
     if (!this.drawn.has(id)) {
       this.drawn.set(
@@ -392,7 +392,7 @@ class TokenView {
 
 const spanOf = (result, index) => [result.spans[2 * index], result.spans[2 * index + 1]];
 
-// Which tokens of each result no other one has at the same bytes.
+// The tokens of each result that some other result does not have at the same bytes.
 function ringsOf(compared) {
   const keys = compared.map((result) => {
     const found = new Set();
@@ -420,7 +420,7 @@ function requestFor(model) {
   return chat;
 }
 
-// What else is asked of the text of a result, or of the prompt of its chat, which has its special tokens.
+// The body of further questions about the text of a result, or about the prompt of its chat.
 function questionOf(result) {
   const { model, messages, add_special = true, parse_special = true } = result.request;
   return { model, text: result.text, ...(!messages && { add_special, parse_special }) };
@@ -472,7 +472,7 @@ function draw(models) {
   if (rings.some((found) => found.size)) showParting();
 }
 
-// How many tokens more or fewer than the first model has, in words.
+// The count compared with the first model's, in words.
 function besides({ ids }, first) {
   const ratio = ids.length / first.ids.length;
   if (!Number.isFinite(ratio) || ids === first.ids) return "";
@@ -483,10 +483,10 @@ function besides({ ids }, first) {
 
 const injectedOf = (result) => new Set((result.injected ?? []).map((found) => found.token));
 
-// Why the first model parts with the next that has other tokens, and the smallest text that shows it.
+// Why the first model differs from the next one with other tokens, and the smallest text that shows it.
 async function showParting() {
   const place = $("parting"),
-    words = element("p", {}, "Ringed: tokens that another model does not have there. ");
+    words = element("p", {}, "Ringed tokens are not the same in all models. ");
   const { signal } = asked,
     [first, ...others] = results;
   place.append(words);
@@ -502,7 +502,7 @@ async function showParting() {
     if (!difference) return;
     const smallest = difference.smallest?.text;
     words.append(
-      `${a} and ${b} part in: `,
+      `${a} and ${b} first differ in this step: `,
       element("strong", {}, difference.step),
       ". ",
       ...difference.causes
@@ -515,7 +515,7 @@ async function showParting() {
   }
 }
 
-// The smallest text that shows a difference, and a button that takes it; `taken` is called before it is encoded.
+// The smallest text that shows a difference, and a button to use it; `taken` is called before it is encoded.
 const smallestOf = (text, taken) => [
   "The smallest text that shows it: ",
   text ? chip({ piece: text }) : "the empty text.",
@@ -531,16 +531,16 @@ const smallestOf = (text, taken) => [
         refresh();
       },
     },
-    "take it as the text",
+    "use it as the text",
   ),
 ];
 
 const capitalized = (words) => words.replace(/^./u, (first) => first.toUpperCase());
 
-// What a cause says, as a sentence.
+// A cause as a sentence.
 const wordsOf = (cause) => capitalized(cause.detail.what ?? cause.id).replace(/[^.]$/u, "$&.");
 
-// Of a long text the lines around a byte.
+// The lines around a byte of a long text.
 function excerpt(text, byte) {
   if (text.length <= COMPARED) return text;
   const before = new TextDecoder("utf-8", { ignoreBOM: true }).decode(
@@ -548,12 +548,12 @@ function excerpt(text, byte) {
   ).length;
   const from = text.lastIndexOf("\n", Math.max(0, before - COMPARED / 2)) + 1;
   const cut = text.slice(Math.max(from, before - COMPARED / 2), before + COMPARED / 2);
-  return cut.replace(/^[\uDC00-\uDFFF]|[\uD800-\uDBFF]$/g, ""); // halves of characters
+  return cut.replace(/^[\uDC00-\uDFFF]|[\uD800-\uDBFF]$/g, ""); // halves of surrogate pairs
 }
 
 // ---- a chat ------------------------------------------------------------------------------------
 
-// The color of what comes from a message or a tool, as views/explain_page.py has it; null for what is the template's own.
+// The color of a part by its origin, as in views/explain_page.py; null for the template's own text.
 const OF_REQUEST = ["message", "tool", "argument"];
 const messageColor = (index) => `hsl(${(index * 67 + 210) % 360} 60% 50%)`;
 const originColor = ({ origin, index }) =>
@@ -646,7 +646,7 @@ function drawMessages() {
   $("messages").replaceChildren(...state.messages.map(messageRow));
 }
 
-// Everything is drawn again after a change of what there is to edit, and `id` has the focus then.
+// Draws the messages anew after their fields have changed, and focuses the element `id`.
 function redraw(id) {
   drawMessages();
   $(id)?.focus();
@@ -725,7 +725,7 @@ const contentArea = (message, index) =>
     },
   });
 
-// What is no JSON of a message yet changes nothing, and is said.
+// Invalid JSON leaves the message as it was, and is reported.
 function jsonArea(message, name, toggle) {
   const text = JSON.stringify(message, null, 2);
   return element("textarea", {
@@ -752,7 +752,7 @@ function jsonArea(message, name, toggle) {
   });
 }
 
-// The tools that a message calls.
+// The editor of a message's tool calls.
 function callsOf(message, index, name) {
   const calls = message.tool_calls ?? [],
     add = `call-of-${index}`;
@@ -817,7 +817,7 @@ function callsOf(message, index, name) {
   ];
 }
 
-// The call that a message of a tool answers.
+// The editor of the call that a tool's message answers.
 function answeredBy(message, name) {
   if (message.role !== "tool" && message.tool_call_id == null) return [];
   return [
@@ -840,7 +840,7 @@ function answeredBy(message, name) {
 
 const callIds = () => state.messages.flatMap((message) => (message.tool_calls ?? []).map((call) => call.id));
 
-// Nine letters and digits, as Mistral's templates want them.
+// Nine letters and digits, as Mistral's templates require.
 function nextCall() {
   const known = new Set(callIds());
   for (let count = 1; ; ++count) {
@@ -857,7 +857,7 @@ function toolNames() {
   }
 }
 
-// A message of a tool for a call that has no answer yet, or of whoever did not speak last.
+// A tool's answer if a call is open, otherwise the next turn.
 function nextMessage() {
   const answered = new Set(state.messages.map((message) => message.tool_call_id));
   const open = callIds().find((id) => !answered.has(id));
@@ -869,7 +869,7 @@ const EXAMPLE_TOOL = {
   type: "function",
   function: {
     name: "get_weather",
-    description: "The weather of a place.",
+    description: "Returns the weather in a place.",
     parameters: { type: "object", properties: { place: { type: "string" } }, required: ["place"] },
   },
 };
@@ -886,12 +886,12 @@ function addTool() {
   }
 }
 
-// A file with messages, or with the body of a request.
+// The file has an array of messages, or the body of a request.
 async function openChat(file) {
   try {
     const found = JSON.parse(await file.text()),
       body = Array.isArray(found) ? { messages: found } : found;
-    if (!FITS.messages(body?.messages)) throw new Error("it has no messages");
+    if (!FITS.messages(body?.messages)) throw new Error("it contains no messages");
     const thinking = body.chat_template_kwargs?.enable_thinking;
     Object.assign(state, {
       messages: body.messages,
@@ -941,7 +941,7 @@ async function showDetails(view, index) {
     }
   };
   if (result.text.length <= EXPLAINED_AT_ONCE) await explain();
-  else steps.append(element("button", { type: "button", onclick: explain }, "how it was made"));
+  else steps.append(element("button", { type: "button", onclick: explain }, "show how it was made"));
 }
 
 function wordOf(found) {
@@ -951,11 +951,11 @@ function wordOf(found) {
       element(
         "p",
         {},
-        found.origin === "symbol" ? "It stands in no word." : `It comes from: ${found.origin.replaceAll("_", " ")}.`,
+        found.origin === "symbol" ? "It is not part of a word." : `Origin: ${found.origin.replaceAll("_", " ")}.`,
       ),
     ];
   const made = [element("h3", {}, `Its word, bytes ${number(word.start)} to ${number(word.end)}`)];
-  if (word.whole) made.push(element("p", {}, `The word is a token, and taken whole (${word.whole}).`));
+  if (word.whole) made.push(element("p", {}, `The word is a token itself and is not merged (${word.whole}).`));
   else if (word.merges.length) made.push(replayOf(word));
   if (word.lattice) made.push(latticeOf(word.lattice));
   if (word.matches.length) made.push(matchesOf(word.matches));
@@ -972,7 +972,7 @@ function wordOf(found) {
   return made;
 }
 
-// The symbols of a word after each of its merges, one after the other.
+// The symbols of a word after each of its merges.
 function replayOf(word) {
   const read = (symbol) => inWords(word.shown[symbol]),
     frames = [{ symbols: Array.from(word.written), at: -1, words: "the characters of the word" }];
@@ -1102,7 +1102,7 @@ function matchesOf(matches) {
 
 // ---- questions ---------------------------------------------------------------------------------
 
-// Puts a question about the first result to the server, and draws the answer; only that of the last question is drawn.
+// Asks the server about the first result and draws the answer, unless another question has been asked meanwhile.
 async function answer(place, put) {
   if (!results.length)
     return place.replaceChildren(element("p", { className: "bad" }, "There are no tokens to ask about."));
@@ -1133,20 +1133,20 @@ function askIds(event) {
   event.preventDefault();
   const ids = (state.expected.match(/-?\d+/g) ?? []).map(Number),
     place = $("ids-answer");
-  if (!ids.length) return place.replaceChildren(element("p", { className: "bad" }, "There are no ids in the list."));
+  if (!ids.length) return place.replaceChildren(element("p", { className: "bad" }, "The list contains no ids."));
   answer(place, async (result) => {
     const found = await ask("v1/diagnose", { ...result.request, ids });
-    if (found.match) return [element("p", { className: "good" }, "These are the ids of this model.")];
+    if (found.match) return [element("p", { className: "good" }, "These are the ids that the model gives.")];
     const parting = await ask("v1/parting", { ...questionOf(result), ids });
     return [...expectedBeside(parting, !result.request.messages), ...explanationsOf(found)];
   });
 }
 
 function explanationsOf({ explanations }) {
-  if (!explanations.length) return [element("p", {}, "No single cause that is known gives these ids.")];
+  if (!explanations.length) return [element("p", {}, "No known cause explains these ids.")];
   const others = explanations.slice(MOST_EXPLANATIONS);
   const made = [
-    element("h3", {}, "What explains them"),
+    element("h3", {}, "Possible causes"),
     element("ol", {}, ...explanations.slice(0, MOST_EXPLANATIONS).map(explanationOf)),
   ];
   if (others.length) {
@@ -1171,11 +1171,11 @@ const explanationOf = (explanation) =>
     explanation.fix ? element("pre", {}, explanation.fix) : null,
   );
 
-// Where expected ids part from the model's for the first time, and the smallest text that shows it.
+// The first place where expected ids differ from the model's, and the smallest text that shows it.
 function expectedBeside({ differences, smallest }, isText) {
   const [difference] = differences;
   if (!difference) return [];
-  const made = [element("h3", {}, `Where they part: ${difference.step}`), alignedOf(difference.first)];
+  const made = [element("h3", {}, `First difference, in this step: ${difference.step}`), alignedOf(difference.first)];
   if (smallest && isText) {
     const take = () => {
       $("expected").value = state.expected = smallest.theirs.join(" ");
@@ -1185,7 +1185,7 @@ function expectedBeside({ differences, smallest }, isText) {
   return made;
 }
 
-// The tokens of both sides, as in the report of `ggufbpe verify --html`: one stretch for what is the same, one for the rest.
+// The tokens of both sides around a difference, as in the report of `ggufbpe verify --html`.
 function alignedOf({ ours, theirs }) {
   const side = (tokens) =>
     element(
@@ -1231,7 +1231,7 @@ async function through(stream, bytes) {
   return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
 }
 
-let saving = 0; // how often the state was to be saved, so that the last one stays
+let saving = 0; // counts the saves, so that the last one wins
 
 async function saveState() {
   const mine = ++saving;
@@ -1248,7 +1248,7 @@ const FITS = {
   messages: (value) => Array.isArray(value) && value.every((message) => typeof message?.role === "string"),
 };
 
-// What is wrong with the address; "" if nothing is.
+// What is wrong with the address, or "".
 async function loadState() {
   if (location.hash.length < 2) return "";
   try {
@@ -1262,7 +1262,7 @@ async function loadState() {
     }
     return "";
   } catch {
-    return "The address holds no state of this page.";
+    return "The address contains no state of this page.";
   }
 }
 
