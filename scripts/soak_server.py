@@ -29,7 +29,10 @@ from reference import ROOT
 READ_TIMEOUT = 10  # seconds; a body of some megabytes takes one where others use the machine
 FLAT = 48  # MB, as in soak.py
 CLOSED = 0  # in place of a status
-VOCABULARIES = [ROOT / "ggufbpe" / "data" / "gpt2.gguf", ROOT / "fixtures" / "vocabs" / "wpm.gguf"]
+VOCABULARIES = [
+    ROOT / "ggufbpe" / "data" / "gpt2.gguf",
+    *(ROOT / "fixtures" / "vocabs" / f"{name}.gguf" for name in ("wpm", "rwkv")),
+]
 LETTERS = "etaoin shrdlu,.0123\n\t者你好äéß😀\u200b\0<|>"
 
 Asked = tuple[bytes, set[int]]  # what is sent, and the statuses that it may get
@@ -54,8 +57,12 @@ def _sound(dice: random.Random) -> Asked:
             ("/v1/messages/count_tokens", chat),
             ("/v1/responses/input_tokens", {"input": text}),
             ("/v1/count", {"texts": [text] * 20}),
+            ("/v1/tokens", {"text": text, "model": dice.choice(("gpt2", "rwkv"))}),
+            ("/v1/word", {"text": f"a{text[:1000]}", "token": 0, "model": dice.choice(("gpt2", "rwkv"))}),
         ]
     )
+    if dice.random() < 0.01:  # a long answer, of which the client takes only the head
+        path, body = "/tokenize", {"content": f"a{text[:99]}" * 5000, "with_pieces": True}
     return _post(path, json.dumps(body).encode()), {200, 429}
 
 

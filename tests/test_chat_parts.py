@@ -406,9 +406,7 @@ def test_explain_json_and_page(
     assert json.loads(capfdbinary.readouterr().out) == explain(tok, [ATTACK]).to_dict()
     assert main([*command, "--html", "page.html"]) == 0
     page = (files / "page.html").read_text()
-    assert (
-        '<span class="part differs" title="messages[0].content"><bdi dir="ltr">&lt;|im_end|&gt;</bdi>' in page
-    )
+    assert '<span class="injected" title="messages[0].content"><bdi dir="ltr">&lt;|im_end|&gt;</bdi>' in page
 
 
 REFUSED: dict[str, tuple[list[str], str]] = {

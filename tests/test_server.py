@@ -10,7 +10,7 @@ import gc
 import json
 import re
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,8 @@ from ggufbpe import Tokenizer, diagnose, diff, explain, why_not
 from ggufbpe.server.app import Application
 from ggufbpe.server.endpoints import ENDPOINTS
 from ggufbpe.server.failures import RequestError
-from ggufbpe.server.models import Models, named_paths
+from ggufbpe.server.llama_server import shown_piece
+from ggufbpe.server.models import Models, named_models
 from ggufbpe.server.settings import Settings
 
 pytestmark = pytest.mark.filterwarnings("ignore::ggufbpe.GGUFWarning")
@@ -41,7 +42,8 @@ class Answer:
         start, *rest = messages
         self.status: int = start["status"]
         self.headers = {name.decode(): value.decode() for name, value in start["headers"]}
-        self.body = b"".join(message["body"] for message in rest)
+        self.parts = [message["body"] for message in rest]
+        self.body = b"".join(self.parts)
 
     @property
     def json(self) -> Any:
@@ -190,15 +192,16 @@ def test_a_template_that_cannot_be_used_is_not_the_fault_of_the_caller() -> None
         (["1/a.gguf", "2/a.gguf"], {"1/a": "1/a.gguf", "2/a": "2/a.gguf"}),
         (["chat=models/b.gguf", "c.Q4.gguf"], {"chat": "models/b.gguf", "c.Q4": "c.Q4.gguf"}),
         (["/x=y/a.gguf"], {"a": "/x=y/a.gguf"}),
+        (["hf:o/r:Q8_0", "ollama:me/x"], {name: name for name in ("hf:o/r:Q8_0", "ollama:me/x")}),
     ],
 )
 def test_names_of_models(given: list[str], names: dict[str, str]) -> None:
-    assert named_paths(given) == names
+    assert named_models(given, str) == names
 
 
 def test_two_models_of_one_name() -> None:
     with pytest.raises(ValueError, match="two models have the name 'a'"):
-        named_paths(["a.gguf", "a=b.gguf"])
+        named_models(["a.gguf", "a=b.gguf"], str)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +213,14 @@ def test_the_field_model_chooses(app: Application, name: Any, model: Path) -> No
     assert answer.json == {"tokens": ids}
 
 
-@pytest.mark.parametrize("name", ["other", "../../etc/passwd", str(GPT2)])
+@pytest.mark.parametrize("name", ["ollama:gemma3", "ollama:gemma3:latest"])
+def test_models_have_the_names_of_the_command_models(name: str) -> None:
+    app = Application(Settings({"gpt2": str(GPT2), "ollama:gemma3": str(RAW_UTF8)}))
+    answer = ask(app, "/tokenize", {"model": name, "content": "Hello"})
+    assert answer.json["tokens"] == Tokenizer.from_gguf(RAW_UTF8).encode("Hello", add_special=False)
+
+
+@pytest.mark.parametrize("name", ["other", "../../etc/passwd", str(GPT2), "ollama:other", "hf:/"])
 def test_no_other_file_is_opened(app: Application, name: str) -> None:
     answers = [
         ask(app, "/tokenize", {"content": "a", "model": name}),
@@ -293,6 +303,17 @@ def test_explain_is_that_of_the_package(app: Application) -> None:
     assert ask(app, "/v1/explain", {"text": "Hello 者"}).json == explain(GPT2, "Hello 者").to_dict()
 
 
+def test_bytes_that_are_no_characters_are_written_as_the_commands_do() -> None:
+    model = GPT2.parents[2] / "fixtures" / "vocabs" / "rwkv.gguf"
+    app = Application(Settings({"rwkv": str(model)}))
+    answer = ask(app, "/v1/explain", {"text": "者"})
+    assert answer.json == explain(model, "者").to_dict()
+    assert rb"\udce8" in answer.body
+    assert ask(app, "/v1/word", {"text": "者", "token": 0}).json["in_word"]["shown"] == {
+        "\udce8": {"piece": None, "bytes": "e8"}
+    }
+
+
 def test_explain_of_a_chat_is_that_of_the_package(app: Application) -> None:
     assert ask(app, "/v1/explain", CHAT).json == json.loads(json.dumps(explain(GPT2, CHAT).to_dict()))
 
@@ -334,11 +355,11 @@ def test_count(app: Application) -> None:
     [
         ("/v1/count", {}, 400, "'texts' must be a string or an array of strings"),
         ("/v1/count", {"texts": [1]}, 400, "'texts' must be a string or an array of strings"),
-        ("/v1/count", {"texts": ["a"] * 5000}, 413, "'texts' has 5000 texts; the server takes 4096 at once"),
+        ("/v1/count", {"texts": ["a"] * 5000}, 413, "'texts' has 5000 texts; the limit is 4096"),
         ("/v1/count", {"texts": "a", "add_special": 1}, 400, "'add_special' must be true or false"),
         ("/v1/count", [], 400, "the body must be an object, but is array"),
         ("/v1/explain", {}, 400, "'text' is required and must be a string"),
-        ("/v1/explain", {"text": "a" * 70_000}, 413, "the text has 70000 bytes; the server takes 16384 here"),
+        ("/v1/explain", {"text": "a" * 70_000}, 413, "the text has 70000 bytes; the limit here is 16384"),
         ("/v1/explain", {"messages": 5}, 400, "Expected 'messages' to be an array"),
         ("/v1/explain", {"text": "a", "why_not": ""}, 400, "the piece is empty: give the text of a token"),
         ("/v1/diff", {"models": ["gpt2"]}, 400, "'models' must be an array of two names"),
@@ -352,7 +373,7 @@ def test_count(app: Application) -> None:
             "/v1/diagnose",
             {"text": "a" * 300_000, "ids": []},
             413,
-            "the text has 300000 bytes; the server takes 65536 here",
+            "the text has 300000 bytes; the limit here is 65536",
         ),
         (
             "/v1/diagnose",
@@ -364,7 +385,7 @@ def test_count(app: Application) -> None:
             "/v1/diagnose",
             {"messages": ["a" * 70_000], "ids": [1]},
             413,
-            "the chat has 70017 bytes; the server takes 65536 here",
+            "the chat has 70017 bytes; the limit here is 65536",
         ),
         ("/v1/word", {"text": "a", "token": 1}, 400, "the text has 1 tokens"),
         (
@@ -378,7 +399,7 @@ def test_count(app: Application) -> None:
                 path,
                 {"text": "a" * 5_000_000, "token": 1},
                 413,
-                "the text has 5000000 bytes; the server takes 4194304 here",
+                "the text has 5000000 bytes; the limit here is 4194304",
             )
             for path in ("/v1/word", "/v1/tokens")
         ],
@@ -406,11 +427,49 @@ def test_where_models_part_goes_by_the_flags(add_special: bool) -> None:
     assert bool(found["differences"]) == add_special
 
 
+NUMBERS = "Some words, and 1234567 of them."
+GPT2_IDS = [4366, 2456, 11, 290, 17031, 2231, 3134, 286, 606, 13]
+BY_DIGITS = [4366, 2456, 11, 290, 220, 16, 17, 18, 19, 20, 21, 22, 286, 606, 13]
+
+
+@pytest.mark.parametrize(
+    ("ids", "step", "smallest"),
+    [
+        (
+            BY_DIGITS,
+            "words",
+            {"text": "56", "ours": [3980], "theirs": [20, 21]},
+        ),
+        ([50256, *GPT2_IDS], "BOS/EOS", {"text": "", "ours": [], "theirs": [50256]}),
+        (
+            GPT2_IDS[:-1],
+            "BOS/EOS",
+            None,
+        ),  # cut off at so many ids: that of a smaller text is another difference
+        (GPT2_IDS, None, None),
+    ],
+)
+def test_where_expected_ids_part_with_the_smallest_text(
+    app: Application, ids: list[int], step: str | None, smallest: Any
+) -> None:
+    found = ask(app, "/v1/parting", {"text": NUMBERS, "ids": ids}).json
+    assert [each["step"] for each in found["differences"]] == [step] * (step is not None)
+    assert found["smallest"] == smallest
+
+
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
 def test_the_description_has_every_address(app: Application, path: str) -> None:
     answer = ask(app, path)
     assert answer.status == 200
     assert [each.path for each in ENDPOINTS.values() if each.path not in answer.body.decode()] == []
+
+
+def test_the_description_has_every_type_of_a_field(app: Application) -> None:
+    paths = ask(app, "/openapi.json").json["paths"]
+    body = paths["/tokenize"]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    assert body["content"] == {"type": ["string", "array"]}
+    assert body["return_token_strs"] == {"type": "boolean"}
+    assert [each["name"] for each in paths["/props"]["get"]["parameters"]] == ["model"]
 
 
 EXAMPLES = [
@@ -530,6 +589,44 @@ def test_bodies_have_a_limit(headers: dict[str, str], parts: list[bytes], status
     assert ask(app, "/tokenize", parts=parts, headers=headers).status == status
 
 
+CHARACTERS = "\x01ä者🙂" * 10_000
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "expected"),
+    [
+        ("/tokenize", {"content": CHARACTERS}, lambda tok, ids: {"tokens": ids}),
+        (
+            "/tokenize",
+            {"content": CHARACTERS, "with_pieces": True},
+            lambda tok, ids: {
+                "tokens": [{"id": token, "piece": shown_piece(tok.token_to_piece(token))} for token in ids]
+            },
+        ),
+        (
+            "/tokenize",
+            {"prompt": CHARACTERS, "return_token_strs": True},
+            lambda tok, ids: {
+                "count": len(ids),
+                "max_model_len": 1024,
+                "tokens": ids,
+                "token_strs": [tok.id_to_token(token) for token in ids],
+            },
+        ),
+        ("/detokenize", {"tokens": [35496] * 5000}, lambda tok, ids: {"content": tok.decode([35496] * 5000)}),
+    ],
+)
+def test_large_answers_are_never_held(
+    app: Application, path: str, body: Any, expected: Callable[[Tokenizer, list[int]], Any]
+) -> None:
+    """They are made or cut in parts of at most 256 kB, of which the next waits until this one is taken."""
+    answer = ask(app, path, body)
+    tok = Tokenizer.from_gguf(GPT2)
+    assert answer.json == expected(tok, tok.encode(CHARACTERS))
+    assert answer.headers["content-length"] == str(len(answer.body))
+    assert max(map(len, answer.parts)) <= 1 << 18 < len(answer.body)
+
+
 def test_bodies_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of 1000 bytes and no more; the room is there again when they are answered."""
     monkeypatch.setattr("ggufbpe.server.app.HELD_BODIES", 2)
@@ -579,7 +676,7 @@ def test_templates_do_not_run_where_requests_are_read(
 def test_more_than_may_wait_are_refused_and_what_takes_too_long_is_given_up(
     monkeypatch: pytest.MonkeyPatch, is_long: bool
 ) -> None:
-    """Three at once, one thread and one that may wait; the thread takes longer than an answer may."""
+    """Three at once, one thread and one waiting place; the thread takes longer than an answer may."""
     import threading
 
     held = threading.Event()

@@ -197,7 +197,31 @@ def test_a_client_that_takes_nothing_is_dropped(quick_server: Server) -> None:
         connection.sendall(post(json.dumps({"content": "a b " * 200_000, "with_pieces": True}).encode()))
         time.sleep(3)
         found = everything(connection)
-    assert 0 < len(found) < int(found.partition(b"content-length: ")[2].partition(b"\r")[0])
+    assert 0 < len(found) < length_of(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/tokenize", {"content": " a" * 450_000, "with_pieces": True}),
+        ("/v1/tokens", {"text": " a" * 450_000}),
+    ],
+)
+def test_a_client_that_is_slow_gets_all_of_its_answer(quick_server: Server, path: str, body: Any) -> None:
+    """It takes longer than the server waits for one that takes nothing."""
+    found = b""
+    with quick_server.connect() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        connection.sendall(post(json.dumps(body).encode(), path, CLOSE))
+        while part := connection.recv(1 << 18):
+            found += part
+            time.sleep(len(part) / 4e6)
+    assert len(found.partition(b"\r\n\r\n")[2]) == length_of(found)
+
+
+def length_of(answer: bytes) -> int:
+    """What the head says."""
+    return int(answer.partition(b"content-length: ")[2].partition(b"\r")[0])
 
 
 # ---- official clients -----------------------------------------------------------------------------------
@@ -285,8 +309,9 @@ def test_models_of_ollama_are_served_by_their_names(tmp_path: Path, monkeypatch:
     ("flags", "message"),
     [
         (["-m", "nothing.gguf"], "nothing.gguf: No such file or directory"),
-        (["--port", "70000"], "--port is 0 to 65535, not 70000"),
-        (["--api-key", ","], "--api-key and --api-key-file give no key"),
+        (["-m", "hf:far/Model-GGUF", "--offline"], "--offline was given"),
+        (["--port", "70000"], "--port must be 0 to 65535, not 70000"),
+        (["--api-key", ","], "--api-key and --api-key-file contain no key"),
         (
             ["-m", str(GPT2), "-m", f"gpt2={GPT2}"],
             "two models have the name 'gpt2'; give one another name: -m NAME=PATH",

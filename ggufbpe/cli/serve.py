@@ -1,11 +1,11 @@
-"""`ggufbpe serve`: ids over HTTP, as llama-server, vLLM and Ollama answer, from metadata alone."""
+"""`ggufbpe serve`: the tokenizer APIs of llama-server, vLLM and Ollama, from metadata alone."""
 
 from __future__ import annotations
 
 import argparse
 import os
 
-from ..by_name import locate
+from ..by_name import ModelName, locate
 from ..extras import imported
 from ..gguf.reader import GGUFFile
 from . import _output
@@ -13,17 +13,18 @@ from ._arguments import Parser, UsageError, add_models, located, model_paths, mo
 from ._input import read_file
 
 _DESCRIPTION = """\
-Answer over HTTP from models' metadata alone: /tokenize, /detokenize, /apply-template, /v1/models, /props and the \
-counting of a chat's tokens as llama-server answers them, also /tokenize and /detokenize as vLLM; and /v1/explain, \
-/v1/diff, /v1/diagnose and /v1/count. /docs lists all addresses, /openapi.json describes them, /metrics has numbers \
-for Prometheus.
+Serve tokenizers over HTTP from the metadata of models alone: /tokenize, /detokenize, /apply-template, /v1/models, \
+/props and the token counts of chats as llama-server has them; /tokenize and /detokenize also as vLLM has them; and \
+/v1/explain, /v1/diff, /v1/diagnose and /v1/count. The address itself shows a page for the browser, /docs lists all \
+endpoints, /openapi.json describes them, and /metrics has metrics for Prometheus.
 
-Where there are several models, the field "model" of a request names one, by the name of its file without suffix or by \
-NAME of -m NAME=PATH; the first is the default. A model is opened when it is first asked for.
+If there are several models, the field "model" of a request chooses one: by the name of its file without suffix, the \
+name under which `ggufbpe models` lists it, or NAME of -m NAME=PATH. The first is the default. A model is opened on \
+first use.
 
-Only this machine is listened to unless --host says otherwise, and requests that pages of other origins make a browser \
-send are refused. The log is lines of JSON on standard error, and has no texts. SIGTERM ends the server after what was \
-begun is answered."""
+The server listens on the loopback interface unless --host says otherwise, and refuses requests from pages of other \
+origins. The log is JSON lines on standard error, without any texts. On SIGTERM, the server finishes the requests that \
+are under way and exits."""
 _EXAMPLES = """\
 examples:
   ggufbpe serve -m model.gguf
@@ -37,82 +38,90 @@ _MEGABYTE = 1 << 20
 
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
-    add_models(parser, "several are several models; NAME=PATH names one")
+    add_models(parser, "may be repeated; NAME=PATH gives a model a name")
     _add_access(parser)
     _add_limits(parser)
     parser.add_argument(
-        "--log-requests", action="store_true", help="log each request, not only those refused"
+        "--log-requests", action="store_true", help="log every request, not only refused ones"
     )
 
 
 def _add_access(parser: Parser) -> None:
-    """Where to listen, and who may ask."""
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: 127.0.0.1)")
+    """Where to listen, and who has access."""
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
     parser.add_argument(
         "--port",
         type=int,
         default=8080,
-        help="the port (default: 8080); 0 is one that is free, which is told",
+        help="the port (default: 8080); 0 chooses a free one",
     )
-    keys = (
-        "comma-separated keys, of which a request must bring one as Authorization: Bearer KEY, or X-Api-Key"
-    )
+    keys = "comma-separated keys; a request must have one as Authorization: Bearer KEY or X-Api-Key: KEY"
     parser.add_argument("--api-key", action="append", default=[], metavar="KEYS", help=keys)
     parser.add_argument(
         "--api-key-file",
         action="append",
         default=[],
         metavar="FILE",
-        help="the same in a file, one a line, without those that begin with #",
+        help="a file of keys, one per line; lines that begin with # are comments",
     )
     parser.add_argument(
         "--allowed-host",
         action="append",
         default=[],
         metavar="NAME",
-        help="a name that the server goes by, too",
+        help="another name of this server",
     )
     parser.add_argument(
         "--allowed-origin",
         action="append",
         default=[],
         metavar="ORIGIN",
-        help="an origin whose pages may ask, such as https://example.org",
+        help="an origin whose pages may send requests, such as https://example.org",
     )
 
 
 def _add_limits(parser: Parser) -> None:
-    """How much may be done at once, and for how long."""
+    """Limits on size, concurrency and time."""
     parser.add_argument(
-        "--threads", type=_positive, default=None, metavar="N", help="that encode (default: the processors)"
+        "--threads",
+        type=_positive,
+        default=None,
+        metavar="N",
+        help="threads (default: the number of processors)",
     )
-    parser.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes (default: 1)")
     parser.add_argument(
-        "--models-max", type=_positive, default=8, metavar="N", help="models that stay open (default: 8)"
+        "--workers", type=_positive, default=1, metavar="N", help="worker processes (default: 1)"
     )
     parser.add_argument(
-        "--max-body", type=_positive, default=16, metavar="MB", help="megabytes of a request (default: 16)"
+        "--models-max", type=_positive, default=8, metavar="N", help="models kept open (default: 8)"
+    )
+    parser.add_argument(
+        "--max-body",
+        type=_positive,
+        default=16,
+        metavar="MB",
+        help="the largest request in megabytes (default: 16)",
     )
     parser.add_argument(
         "--max-waiting",
         type=_positive,
         default=256,
         metavar="N",
-        help="requests that may wait for a thread (default: 256); more are answered 429",
+        help="requests that may wait for a thread (default: 256); further ones get 429",
     )
     parser.add_argument(
         "--timeout",
         type=_positive,
         default=60,
         metavar="SECONDS",
-        help="of an answer (default: 60); then 503",
+        help="the time for an answer (default: 60), after which it is 503",
     )
     parser.add_argument(
         "--read-timeout",
         type=_positive,
         default=20,
         metavar="SECONDS",
-        help="until a request is there with its body (default: 20); then 408",
+        help="the time for a request to arrive with its body (default: 20), after which it gets 408",
     )
 
 
@@ -126,11 +135,14 @@ def run(arguments: argparse.Namespace) -> int:
     keys = tuple(key for given in arguments.api_key for key in given.split(",") if key)
     keys += tuple(key for file in arguments.api_key_file for key in _keys_in(file))
     if (arguments.api_key or arguments.api_key_file) and not keys:
-        raise UsageError("--api-key and --api-key-file give no key")
+        raise UsageError("--api-key and --api-key-file contain no key")
     if not 0 <= arguments.port < 1 << 16:
-        raise UsageError(f"--port is 0 to 65535, not {arguments.port}")
+        raise UsageError(f"--port must be 0 to 65535, not {arguments.port}")
+    models = _models(arguments)
+    for model in models.values():
+        GGUFFile(locate(model).opened()).close()  # reports a missing file now
     settings = Settings(
-        models=_models(arguments),
+        models={name: os.fspath(model) for name, model in models.items()},
         overrides=overrides_of(arguments),
         host=arguments.host,
         port=arguments.port,
@@ -146,22 +158,20 @@ def run(arguments: argparse.Namespace) -> int:
         read_timeout=arguments.read_timeout,
         logs_requests=arguments.log_requests,
     )
-    for model in settings.models.values():
-        GGUFFile(locate(model).opened()).close()  # one that is not there is said now
     if not is_loopback(settings.host) and not keys:
-        _output.warning("others can reach this server, and no --api-key is asked of them")
+        _output.warning("other machines can reach this server, and it asks for no --api-key")
     serve(settings, lambda address: _output.note(f"ggufbpe: listening at {address}"))
     return 0
 
 
-def _models(arguments: argparse.Namespace) -> dict[str, str]:
-    """The paths of models, or the names of those that are far away, by what requests call them."""
-    from ..server.models import named_paths
+def _models(arguments: argparse.Namespace) -> dict[str, ModelName]:
+    """The models by the names that requests use."""
+    from ..server.models import named_models
 
-    if not arguments.model:
-        return named_paths([os.fspath(model) for model in model_paths(arguments)])
-    found = named_paths(arguments.model, lambda model: os.fspath(located(arguments, model)))
-    return found | named_paths([os.fspath(model) for model in models_of(arguments, ())])
+    found = named_models(arguments.model, lambda model: located(arguments, model))
+    others = models_of(arguments, ()) if found else model_paths(arguments)
+    by_path = {os.fspath(model): model for model in others}
+    return {**found, **named_models(list(by_path), by_path.__getitem__)}
 
 
 def _keys_in(path: str) -> list[str]:

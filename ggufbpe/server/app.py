@@ -1,13 +1,14 @@
-"""The ASGI application: finds what answers a request, within the server's limits.
+"""The ASGI application: routes requests and enforces the server's limits.
 
 uvicorn -> [this file] -> guard.py, then endpoints.py, in a thread where it takes longer, or pages.py
 
-But: the addresses that take and give JSON are looked up here, without Starlette's requests and routes, which take as
-long as encoding a short text does; pages are Starlette's.
+But: JSON endpoints are dispatched here and not by Starlette, whose requests and routes take as long as encoding a short
+text. Starlette serves the pages.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -25,14 +26,15 @@ from .models import Models
 from .observed import LOG, OTHER, Metrics, log_event
 from .pages import pages
 from .settings import Settings
+from .streamed import StreamedAnswer, answer_json, json_or_stream, sent_parts
 from .work import LATER, Work
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-HELD_BODIES = 16  # of the largest size, whether they are there or on their way
-MOST_LONG_WAITING = 16  # requests for the one thread of what takes long
+HELD_BODIES = 16  # of the largest size, whether received or still arriving
+MOST_LONG_WAITING = 16  # requests for the one thread that does long work
 _JSON = (b"content-type", b"application/json; charset=utf-8")
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 _QUICK_HEAD = (
@@ -42,16 +44,16 @@ _QUICK_HEAD = (
 
 
 class _GoneError(Exception):
-    """Whoever asked hung up."""
+    """The client hung up."""
 
 
 class Application:
-    """A server's answers. What it has open and counts is its own, so a process may have several.
+    """A server's answers. Open models and metrics belong to the instance, so a process may have several.
 
-    `at_once` is for the protocol: the whole HTTP answer to a short request, without a task of its own.
+    `at_once` is for the protocol: it makes the whole HTTP response to a short request without starting a task.
     """
 
-    quick_bytes = 4096  # of a body that is answered without a thread, if its endpoint is quick
+    quick_bytes = 4096  # longest body that a quick endpoint answers without a thread
     quick_paths: Mapping[bytes, str] = {
         path.encode(): path
         for (method, path), each in ENDPOINTS.items()
@@ -65,7 +67,7 @@ class Application:
         self._guard = Guard(settings)
         self._work = Work(settings.threads, settings.most_waiting, settings.timeout)
         self._long_work = Work(1, min(settings.most_waiting, MOST_LONG_WAITING), settings.timeout)
-        self.room = HELD_BODIES * settings.most_body  # bytes of bodies that may still be held
+        self.room = HELD_BODIES * settings.most_body  # bytes of bodies that may still be accepted
         self._pages = pages(self.metrics, self.models, self._close)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,7 +83,7 @@ class Application:
             failure = failure_of(error)
             if failure.status == 500 and not isinstance(error, RequestError):
                 LOG.error("failed", exc_info=error, extra={"told": {"path": answer.known_path}})
-            # its frames have the future that has the error: a circle that would keep the body until it is collected
+            # the frames hold the future that holds the error: a cycle that would keep the body until it is collected
             error.__traceback__ = None
             await answer.refuse(failure)
         finally:
@@ -92,7 +94,7 @@ class Application:
         self._long_work.close()
 
     def at_once(self, path: str, headers: Mapping[bytes, bytes], data: bytes) -> bytes | None:
-        """The answer to a short POST with its head; None for what is to go the ordinary way, as all refusals do."""
+        """The whole response to a short POST; None for what takes the ordinary way, as every refusal does."""
         if self.settings.logs_requests or b"origin" in headers:
             return None
         start = time.perf_counter()
@@ -107,20 +109,20 @@ class Application:
         return _QUICK_HEAD % (len(content), content)
 
     def quick_content(self, endpoint: Endpoint, body: Any) -> bytes | None:
-        """The JSON of an answer where its model is open, and native; None where a thread should make it.
+        """The JSON of an answer if its model is open and native; None if a thread should make it.
 
-        A chat goes to a thread however short it is: its template may loop for seconds.
+        A chat always goes to a thread: its template may loop for seconds.
         """
         if has_field(body, "messages"):
             return None
         tokenizer = self.models.if_open(self.models.chosen(body))
         if tokenizer is None or tokenizer.engine != "native":
             return None
-        return orjson.dumps(endpoint.answer(self.models, body))
+        return answer_json(endpoint.answer(self.models, body))
 
 
 class _Answer:
-    """One request on its way to its answer."""
+    """One request and its answer."""
 
     def __init__(self, server: Application, scope: Scope, send: Send) -> None:
         self._start = time.perf_counter()
@@ -137,11 +139,11 @@ class _Answer:
 
     @property
     def known_path(self) -> str:
-        """The address, if there is such a one."""
+        """The path if it is an endpoint's, else `OTHER`."""
         return OTHER if self._endpoint is None else self._endpoint.path
 
     async def make(self, receive: Receive) -> None:
-        """Answer. What goes wrong is raised."""
+        """Answer the request; what goes wrong is raised."""
         guard = self._server._guard
         guard.check(self._method, self._scope["path"], self._headers)
         if self._endpoint is None:
@@ -157,7 +159,7 @@ class _Answer:
             content = await self._content(self._endpoint, await self._body(receive), None)
         await self._write(200, content, [_JSON])
 
-    async def _content(self, endpoint: Endpoint, data: bytes, body: Any) -> bytes:
+    async def _content(self, endpoint: Endpoint, data: bytes, body: Any) -> bytes | StreamedAnswer:
         server = self._server
         if endpoint.is_quick and len(data) <= server.quick_bytes:
             body = parsed_body(data) if body is None else body
@@ -168,7 +170,7 @@ class _Answer:
         return await work.done(partial(_answered, endpoint, server.models, data, body))
 
     async def _body(self, receive: Receive) -> bytes:
-        """The body. `RequestError` 413 for one that is, or says that it is, too long."""
+        """The body. `RequestError` 413 if it is too long, or its Content-Length says so."""
         most = self._server.settings.most_body
         said = self._headers.get(b"content-length", b"")
         if said.isdigit() and (len(said) > 18 or int(said) > most):
@@ -190,7 +192,7 @@ class _Answer:
             parts.append(part)
 
     async def refuse(self, failure: RequestError) -> None:
-        """Answer with what went wrong, unless an answer is under way."""
+        """Answer with what went wrong, unless a response has begun."""
         if self._is_begun:
             return
         content = failure.to_dict()
@@ -199,14 +201,23 @@ class _Answer:
         headers = [_JSON, *((name.encode(), value.encode()) for name, value in failure.headers.items())]
         await self._write(failure.status, orjson.dumps(content), headers)
 
-    async def _write(self, status: int, content: bytes, headers: list[tuple[bytes, bytes]]) -> None:
-        headers += [(b"content-length", str(len(content)).encode()), _NO_SNIFFING]
+    async def _write(
+        self, status: int, content: bytes | StreamedAnswer, headers: list[tuple[bytes, bytes]]
+    ) -> None:
+        size = content.size if isinstance(content, StreamedAnswer) else len(content)
+        headers += [(b"content-length", str(size).encode()), _NO_SNIFFING]
         headers += self._server._guard.answer_headers(self._headers, False) if status != 204 else ()
         await self._noted({"type": "http.response.start", "status": status, "headers": headers})
-        await self._noted({"type": "http.response.body", "body": content})
+        last = b""
+        for part in sent_parts(content):
+            if last:
+                await self._noted({"type": "http.response.body", "body": last, "more_body": True})
+                await asyncio.sleep(0)  # give other requests a turn, however fast this client reads
+            last = part
+        await self._noted({"type": "http.response.body", "body": last})
 
     async def _noted(self, message: MutableMapping[str, Any]) -> None:
-        """Send, and take note of it."""
+        """Send a message, and note its status and size."""
         if message["type"] == "http.response.start":
             self._is_begun, self.status = True, message["status"]
         else:
@@ -214,7 +225,7 @@ class _Answer:
         await self._send(message)
 
     def end(self) -> None:
-        """Make room for other bodies, count the request, and log it if it is to be."""
+        """Free the body's room, count the request, and log it if it should be logged."""
         self._server.room += self._received
         seconds = time.perf_counter() - self._start
         server = self._server
@@ -232,6 +243,6 @@ class _Answer:
             )
 
 
-def _answered(endpoint: Endpoint, models: Models, data: bytes, body: Any) -> bytes:
+def _answered(endpoint: Endpoint, models: Models, data: bytes, body: Any) -> bytes | StreamedAnswer:
     """The JSON of an answer."""
-    return orjson.dumps(endpoint.answer(models, parsed_body(data) if body is None else body))
+    return json_or_stream(endpoint.answer(models, parsed_body(data) if body is None else body))

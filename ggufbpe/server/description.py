@@ -1,4 +1,4 @@
-"""The description of all addresses, as OpenAPI and as a page.
+"""The description of the API, as OpenAPI and as a page.
 
 endpoints.py -> [this file] -> /openapi.json, /docs
 """
@@ -29,16 +29,16 @@ _ERROR = {
     },
 }
 _ABOUT = (
-    "Tokenizers of GGUF models, opened from their metadata alone. Addresses of llama-server, vLLM and Ollama take and "
-    f"give the same JSON as there (llama.cpp {LLAMA_CPP}); where there are several models, the field model names one."
+    "Tokenizers of GGUF models, from their metadata alone. The endpoints of llama-server, vLLM and Ollama take "
+    f"and return the same JSON as theirs (llama.cpp {LLAMA_CPP}). Of several models, the field model names one."
 )
 _REFUSALS = {
-    "400": "The request makes no sense.",
-    "401": "A key is wanted.",
-    "403": "The request comes from a page that may not ask.",
-    "413": "The request is larger than the server takes.",
-    "429": "Too many requests wait.",
-    "503": "The answer takes too long.",
+    "400": "The request is not valid.",
+    "401": "The API key is missing or wrong.",
+    "403": "The request comes from a page that may not send requests.",
+    "413": "The request exceeds a limit of the server.",
+    "429": "Too many requests are waiting.",
+    "503": "The answer takes too long, or the server holds too much.",
 }
 _SCHEMAS = {
     str: "string",
@@ -82,6 +82,10 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
             },
         },
     }
+    if endpoint.query:
+        found["parameters"] = [
+            {"name": name, "in": "query", "schema": {"type": "string"}} for name in endpoint.query
+        ]
     if endpoint.examples:
         content = {"schema": _schema(endpoint), "examples": _examples(endpoint)}
         found["requestBody"] = {"required": True, "content": {"application/json": content}}
@@ -89,10 +93,13 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _schema(endpoint: Endpoint) -> dict[str, Any]:
-    """The fields that the examples have, by their types."""
-    fields = {name: value for example in endpoint.examples for name, value in example.items()}
-    properties: dict[str, Any] = {"model": {"type": "string"}}
-    properties |= {name: {"type": _SCHEMAS[type(value)]} for name, value in fields.items()}
+    """The fields of the examples, with their types."""
+    found: dict[str, list[str]] = {"model": ["string"]}
+    for example in endpoint.examples:
+        for name, value in example.items():
+            types, kind = found.setdefault(name, []), _SCHEMAS[type(value)]
+            types += [kind] * (kind not in types)
+    properties = {name: {"type": types if len(types) > 1 else types[0]} for name, types in found.items()}
     return {"type": "object", "properties": properties}
 
 
@@ -101,7 +108,7 @@ def _examples(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def description_page() -> Iterator[str]:
-    """The same as a page, without scripts and addresses elsewhere."""
+    """The same as a page, without scripts and external resources."""
     return rendered(
         "server.html",
         title="ggufbpe serve",

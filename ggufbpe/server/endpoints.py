@@ -1,4 +1,4 @@
-"""The addresses that take and give JSON: what answers each, and what is said of it in the description.
+"""The endpoints of the API: which function answers each, and its examples for the description.
 
 llama_server.py, other_servers.py, own.py -> [this file] -> app.py, description.py
 """
@@ -13,11 +13,11 @@ from .models import Models
 
 
 class Endpoint(NamedTuple):
-    """A function that makes the JSON of an answer out of that of a request.
+    """A function from the JSON of a request to the JSON of its answer.
 
-    The body of a GET is an object of its query. `is_quick` says that a short body takes less time than handing it to a
-    thread, `is_long` that it may take seconds, so that nothing else should wait for it. `examples` are bodies of
-    requests.
+    The body of a GET is an object of its query, with the fields `query`. `is_quick`: a short body takes less time than
+    handing it to a thread. `is_long`: it may take seconds, so nothing else should wait for it. `examples` are bodies of
+    requests; between them, each field has every type that it may have.
     """
 
     method: str
@@ -26,19 +26,21 @@ class Endpoint(NamedTuple):
     is_quick: bool = False
     examples: tuple[Mapping[str, Any], ...] = ()
     is_long: bool = False
+    query: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
-        """What it is for, in a line: the first of the function's description."""
+        """One line that says what it does: the first of the function's docstring."""
         return (self.answer.__doc__ or "").partition(": ")[2].partition("\n")[0]
 
 
 _CHAT = {"messages": [{"role": "user", "content": "Hello"}]}
+_RESPONSE = ({"input": "Hello"}, {"input": _CHAT["messages"]})
 
 _ALL = (
     Endpoint("GET", "/health", llama_server.health_answer, True),
     Endpoint("GET", "/v1/health", llama_server.health_answer, True),
-    Endpoint("GET", "/props", llama_server.props_answer),
+    Endpoint("GET", "/props", llama_server.props_answer, query=("model",)),
     Endpoint("GET", "/models", llama_server.list_models),
     Endpoint("GET", "/v1/models", llama_server.list_models),
     Endpoint(
@@ -46,14 +48,19 @@ _ALL = (
         "/tokenize",
         other_servers.tokenize_either,
         True,
-        ({"content": "Hello world", "with_pieces": True}, {"prompt": "Hello world"}, _CHAT),
+        (
+            {"content": "Hello world", "add_special": True, "parse_special": True, "with_pieces": True},
+            {"content": ["Hello", 1, " world"]},
+            {"prompt": "Hello world", "add_special_tokens": True, "return_token_strs": True},
+            _CHAT,
+        ),
     ),
     Endpoint("POST", "/detokenize", other_servers.detokenize_either, True, ({"tokens": [1, 2, 3]},)),
     Endpoint("POST", "/apply-template", llama_server.apply_template, False, (_CHAT,)),
     Endpoint("POST", "/chat/completions/input_tokens", llama_server.count_chat, False, (_CHAT,)),
     Endpoint("POST", "/v1/chat/completions/input_tokens", llama_server.count_chat, False, (_CHAT,)),
-    Endpoint("POST", "/responses/input_tokens", llama_server.count_response, False, ({"input": "Hello"},)),
-    Endpoint("POST", "/v1/responses/input_tokens", llama_server.count_response, False, ({"input": "Hello"},)),
+    Endpoint("POST", "/responses/input_tokens", llama_server.count_response, False, _RESPONSE),
+    Endpoint("POST", "/v1/responses/input_tokens", llama_server.count_response, False, _RESPONSE),
     Endpoint("POST", "/v1/messages/count_tokens", llama_server.count_messages, False, (_CHAT,)),
     Endpoint(
         "POST",
@@ -69,7 +76,9 @@ _ALL = (
         False,
         ({"model": "NAME", "tokens": [1, 2, 3]},),
     ),
-    Endpoint("POST", "/v1/count", own.count_answer, False, ({"texts": ["Hello", "world"]},)),
+    Endpoint(
+        "POST", "/v1/count", own.count_answer, False, ({"texts": ["Hello", "world"]}, {"texts": "Hello"})
+    ),
     Endpoint(
         "POST",
         "/v1/explain",
@@ -102,7 +111,7 @@ _ALL = (
         "/v1/parting",
         page.parting_answer,
         False,
-        ({"models": ["A", "B"], "text": "Hello"},),
+        ({"models": ["A", "B"], "text": "Hello"}, {"text": "Hello", "ids": [1, 2, 3]}),
         is_long=True,
     ),
 )

@@ -1,6 +1,6 @@
-"""What goes wrong with a request, as llama-server says it: `{"error": {"code", "message", "type"}}`.
+"""Errors in llama-server's form: `{"error": {"code", "message", "type"}}`.
 
-Source: format_error_response in tools/server/server-common.cpp; the types of statuses that it does not give are alike.
+Source: format_error_response in tools/server/server-common.cpp. Types for statuses that it does not have are ours.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TYPES = {
 
 
 class RequestError(Exception):
-    """A request that is not answered: its status, and why."""
+    """A request that is refused: the status, and why."""
 
     def __init__(self, status: int, message: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__(message)
@@ -37,22 +37,22 @@ class RequestError(Exception):
         self.headers = headers
 
     def to_dict(self) -> dict[str, Any]:
-        """The body of the answer."""
+        """The body of the response."""
         return {"error": {"code": self.status, "message": self.message, "type": _TYPES[self.status]}}
 
 
 def not_found() -> RequestError:
-    """There is nothing at the address, or nothing for the method."""
+    """No endpoint has this path and method."""
     return RequestError(404, "File Not Found")
 
 
 def too_large(what: str) -> RequestError:
-    """A limit of the server is exceeded; `what` says which."""
+    """A limit of the server is exceeded; `what` says which one."""
     return RequestError(413, what)
 
 
 def failure_of(error: Exception) -> RequestError:
-    """What an exception means to whoever asked. `RequestError` 500 that tells nothing, for what nobody expected."""
+    """The error that the client is told. An unexpected exception becomes a 500 without details."""
     if isinstance(error, RequestError):
         return error
     for kind, status in _STATUSES:

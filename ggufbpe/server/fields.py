@@ -1,6 +1,6 @@
-"""Bodies of requests, read as llama.cpp reads JSON: a field of a wrong type mostly counts as missing.
+"""Request bodies, read as llama.cpp reads JSON: a field of the wrong type usually counts as missing.
 
-Source: json_value in tools/server/server-common.h, and what common/json.h makes of nlohmann::json's conversions.
+Source: json_value in tools/server/server-common.h, and the conversions of nlohmann::json in common/json.h.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def parsed_body(body: bytes) -> Any:
-    """The JSON in a body. Numbers that no 64 bits hold are floats, and the last of fields with one name counts.
+    """The JSON of a body. Numbers that do not fit 64 bits become floats; of duplicate fields, the last one counts.
 
-    `RequestError` 400 for what is none, for numbers that no double holds, and beyond 1024 levels of nesting.
+    `RequestError` 400 for what is not JSON, for numbers that no double holds, and for nesting beyond 1024 levels.
     """
     try:
         return orjson.loads(body.removeprefix(_BOM))
     except orjson.JSONDecodeError as error:
-        raise RequestError(400, f"the body is no JSON: {error}") from None
+        raise RequestError(400, f"the body is not JSON: {error}") from None
 
 
 def field(body: Any, name: str, default: T) -> T:
-    """A field of the default's type; the default where it is missing, null, or of another type."""
+    """A field of the default's type; the default if it is missing, null, or of another type."""
     value = body.get(name) if isinstance(body, dict) else None
     return value if type(value) is type(default) else default
 
 
 def has_field(body: Any, name: str) -> bool:
-    """Whether a value is an object with such a field."""
+    """Whether a value is an object with this field."""
     return isinstance(body, dict) and name in body
 
 
 def string_of(value: Any) -> str:
-    """A value that must be a text."""
+    """A value that must be a string."""
     if not isinstance(value, str):
         raise RequestError(
             400, f"[json.exception.type_error.302] type must be string, but is {kind_name(value)}"
@@ -58,9 +58,9 @@ def ids_of(value: Any) -> list[int]:
 
 
 def id_of(value: Any) -> int:
-    """An id out of any number, as C++ converts it: floats are cut off, integers taken modulo 2**32.
+    """An id from any number, as C++ converts it: floats are truncated, integers taken modulo 2**32.
 
-    A float that no int32 holds is the least one, as x86 has it.
+    A float that does not fit int32 becomes the smallest int32, as on x86.
     """
     if not isinstance(value, (int, float)):
         raise RequestError(
@@ -82,18 +82,18 @@ def dict_of(body: Any) -> dict[str, Any]:
 
 
 def given_texts(body: dict[str, Any], name: str, most: int) -> list[str]:
-    """A field that is a text or an array of texts, at most so many."""
+    """A field that is a string or an array of at most `most` strings."""
     given = body.get(name)
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise RequestError(400, f"'{name}' must be a string or an array of strings")
     if len(texts) > most:
-        raise RequestError(413, f"'{name}' has {len(texts)} texts; the server takes {most} at once")
+        raise RequestError(413, f"'{name}' has {len(texts)} texts; the limit is {most}")
     return texts
 
 
 def required_text(body: dict[str, Any], name: str) -> str:
-    """A field that must be there and be a text."""
+    """A required string."""
     given = body.get(name)
     if not isinstance(given, str):
         raise RequestError(400, f"'{name}' is required and must be a string")
@@ -101,7 +101,7 @@ def required_text(body: dict[str, Any], name: str) -> str:
 
 
 def given_flag(body: dict[str, Any], name: str, default: bool) -> bool:
-    """A field that is true or false if it is there; where answers are our own, nothing else is guessed at."""
+    """An optional boolean. Our own endpoints accept nothing else in its place."""
     given = body.get(name, default)
     if not isinstance(given, bool):
         raise RequestError(400, f"'{name}' must be true or false")

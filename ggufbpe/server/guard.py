@@ -1,11 +1,11 @@
-"""Who may ask: the names that the server goes by, the pages that may send requests, and keys.
+"""Access control: allowed Host names, allowed origins, and API keys.
 
 the head of a request -> [this file] -> nothing, or a RequestError
 
-A page on the web can make its visitor's browser send requests to servers at home: under a name of its own that it lets
-point there (DNS rebinding), which `Host` shows, and as posts across sites, which `Origin` shows.
+A web page can make its visitor's browser send requests to servers on the visitor's network: under a host name of
+its own that resolves there (DNS rebinding), which `Host` reveals, and by cross-site posts, which `Origin` reveals.
 
-Source of what keys are and where they stand: server_http_context::init_listener in tools/server/server-http.cpp.
+Source of the rules for keys: server_http_context::init_listener in tools/server/server-http.cpp.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .settings import Settings
 
 Headers = Mapping[bytes, bytes]
 
-# What needs no key.
+# Paths that need no key.
 PUBLIC = frozenset({"/", "/page.css", "/page.js", "/health", "/v1/health", "/docs", "/openapi.json"})
 _METHODS = "GET, POST, OPTIONS"
 
 
 class Guard:
-    """Checks requests by their heads."""
+    """Checks the heads of requests."""
 
     def __init__(self, settings: Settings) -> None:
         self._names = {"localhost", settings.host.lower(), *map(str.lower, settings.allowed_hosts)}
@@ -35,30 +35,32 @@ class Guard:
         self._is_known = lru_cache(256)(self._is_name_known)
 
     def check(self, method: str, path: str, headers: Headers) -> None:
-        """`RequestError` 403 for a foreign `Host` or `Origin`, 401 without a key where one is wanted."""
+        """Raise `RequestError` 403 for a foreign `Host` or `Origin`, 401 for a missing or wrong key."""
         host = headers.get(b"host")
         if host is not None and not self._is_known(host):
             raise RequestError(
-                403, "this server does not go by the name in the header Host; --allowed-host adds one"
+                403, "the name in the Host header is not one of this server's; --allowed-host adds one"
             )
         origin = headers.get(b"origin")
         if origin is not None:
             if not self._is_own(origin, host) and not self.allows(origin):
-                raise RequestError(403, "pages of another origin may not ask; --allowed-origin lets one")
+                raise RequestError(
+                    403, "pages of this origin may not send requests; --allowed-origin allows one"
+                )
         elif headers.get(b"sec-fetch-site") in (b"cross-site", b"same-site") and method not in (
             "GET",
             "HEAD",
         ):
-            raise RequestError(403, "pages of another site may not ask")
+            raise RequestError(403, "pages of other sites may not send requests")
         if self._keys and path not in PUBLIC and method != "OPTIONS":
             self._check_key(headers)
 
     def allows(self, origin: bytes | None) -> bool:
-        """Whether pages of this origin may ask, and read the answers."""
+        """Whether pages of this origin may send requests and read the answers."""
         return origin is not None and origin.decode("latin-1").lower() in self._origins
 
     def answer_headers(self, headers: Headers, is_preflight: bool) -> list[tuple[bytes, bytes]]:
-        """What lets the browser show an answer to a page of an origin that is allowed."""
+        """The CORS headers that let a page of an allowed origin read the answer."""
         origin = headers.get(b"origin")
         if not self._origins or origin is None or not self.allows(origin):
             return []
@@ -71,12 +73,12 @@ class Guard:
     def _check_key(self, headers: Headers) -> None:
         given = headers.get(b"authorization") or headers.get(b"x-api-key") or b""
         given = given.removeprefix(b"Bearer ")
-        # all are compared, so that the time does not tell which one is near
+        # every key is compared, so that the time taken reveals nothing
         if not sum(hmac.compare_digest(given, key) for key in self._keys):
             raise RequestError(401, "Invalid API Key")
 
     def _is_name_known(self, host: bytes) -> bool:
-        """Whether a `Host` is a name of this server. Numbers are: no name of another's leads to them."""
+        """Whether a `Host` names this server. An IP address always does: DNS rebinding needs a name."""
         name = _without_port(host.decode("latin-1")).lower()
         return name in self._names or _is_address(name)
 
@@ -101,5 +103,5 @@ def _is_address(name: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host that is listened at is reached from this machine alone."""
+    """Whether a host to listen on is reachable from this machine only."""
     return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)

@@ -1,8 +1,9 @@
-"""What llama-server answers, from a vocabulary alone: ids, texts, prompts, and numbers of tokens.
+"""The endpoints of llama-server that need only a vocabulary: ids, texts, prompts, and token counts.
 
 Models, the JSON of a request -> [this file] -> the JSON of the answer
 
-Where it says 500 and the caller is at fault, it is 400 here: an id that no token has, a chat that the template refuses.
+Where llama-server answers 500 to a mistake of the client, the status is 400 here: an id that no token has, a chat that
+the template refuses.
 
 Source: server_routes in tools/server/server-context.cpp.
 """
@@ -10,8 +11,12 @@ Source: server_routes in tools/server/server-context.cpp.
 from __future__ import annotations
 
 import time
+from array import array
 from dataclasses import asdict
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .. import LLAMA_CPP
 from ..chat.capabilities import Capabilities
@@ -22,48 +27,59 @@ from .failures import RequestError
 from .fields import field, has_field, id_of, ids_of, string_of
 from .models import Models
 from .request_forms import from_anthropic, from_responses
+from .streamed import Items, JoinedPieces
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def health_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/health`: the server runs."""
+    """`/health`: whether the server is running."""
     return {"status": "ok"}
 
 
 def tokenize_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/tokenize`: the ids of `content`, a text, or texts and ids in an array; with `with_pieces` also their pieces."""
+    """`/tokenize`: the ids of `content`, a text or an array of texts and ids; with `with_pieces`, their pieces, too."""
     if not has_field(body, "content"):
         return {"tokens": []}
     tokenizer = models.of(body)
-    ids = mixed_ids(
-        tokenizer,
-        body["content"],
-        field(body, "add_special", False),
-        field(body, "parse_special", True),
-    )
-    if not field(body, "with_pieces", False):
-        return {"tokens": ids}
-    return {"tokens": [{"id": token, "piece": shown_piece(shown_bytes(tokenizer, token))} for token in ids]}
+    flags = {
+        "add_special": field(body, "add_special", False),
+        "parse_special": field(body, "parse_special", True),
+    }
+    content, with_pieces = body["content"], field(body, "with_pieces", False)
+    if isinstance(content, list):
+        ids = mixed_ids(tokenizer, content, **flags)
+    elif not with_pieces:
+        return {"tokens": tokenizer.encode(string_of(content), **flags)}
+    else:
+        ids = tokenizer.encode_to_numpy(string_of(content), **flags)
+    return {"tokens": Items(ids, partial(_id_and_piece, tokenizer)) if with_pieces else ids}
 
 
-def mixed_ids(tokenizer: Tokenizer, content: Any, add_special: bool, parse_special: bool) -> list[int]:
-    """The ids of a text, or of an array of texts and ids, of which only a text that comes first gets BOS and EOS.
+def _id_and_piece(tokenizer: Tokenizer, token: int) -> dict[str, Any]:
+    return {"id": token, "piece": shown_piece(shown_bytes(tokenizer, token))}
+
+
+def mixed_ids(
+    tokenizer: Tokenizer, content: list[Any], add_special: bool, parse_special: bool
+) -> NDArray[np.int32]:
+    """The ids of an array of texts and ids. Only a text at its beginning gets BOS and EOS.
 
     Source: tokenize_mixed in tools/server/server-common.cpp.
     """
-    if not isinstance(content, list):
-        return tokenizer.encode(string_of(content), add_special=add_special, parse_special=parse_special)
-    ids: list[int] = []
+    ids = array("i")
     for number, part in enumerate(content):
         if isinstance(part, str):
             adds = add_special and number == 0
-            ids += tokenizer.encode(part, add_special=adds, parse_special=parse_special)
+            ids.extend(tokenizer.encode(part, add_special=adds, parse_special=parse_special))
         else:
             ids.append(id_of(part))
-    return ids
+    return np.array(ids, np.int32)
 
 
 def shown_bytes(tokenizer: Tokenizer, token: int) -> bytes:
-    """The bytes of a token, control tokens shown. `RequestError` 400 for an id that none has."""
+    """The bytes of a token, the text of a control token. `RequestError` 400 for an id that no token has."""
     try:
         return tokenizer.token_to_piece(token)
     except ValueError as error:
@@ -71,10 +87,10 @@ def shown_bytes(tokenizer: Tokenizer, token: int) -> bytes:
 
 
 def shown_piece(piece: bytes) -> str | list[int]:
-    """A piece as text, or its bytes as numbers where they are no UTF-8.
+    """A piece as text, or its bytes as numbers if they are not UTF-8.
 
-    Source: is_valid_utf8 in tools/server/server-common.cpp, which lets surrogates and characters that are longer than
-    they need to be pass; what is written instead of them is U+FFFD.
+    Source: is_valid_utf8 in tools/server/server-common.cpp. It accepts surrogates and overlong characters, which are
+    then written as U+FFFD.
     """
     try:
         return piece.decode()
@@ -83,7 +99,7 @@ def shown_piece(piece: bytes) -> str | list[int]:
 
 
 def _has_characters(data: bytes) -> bool:
-    """Whether each byte that begins a character is followed by as many as it says."""
+    """Whether each leading byte is followed by as many continuation bytes as it announces."""
     at = 0
     while at < len(data):
         first = data[at]
@@ -100,18 +116,15 @@ _LEADS = ((0x80, 0, 0), (0xE0, 0xC0, 1), (0xF0, 0xE0, 2), (0xF8, 0xF0, 3))
 
 
 def detokenize_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/detokenize`: the pieces of `tokens` as one text, without what llama_detokenize takes off."""
+    """`/detokenize`: the pieces of `tokens` joined, without the clean-up of llama_detokenize."""
     if not has_field(body, "tokens"):
         return {"content": ""}
     return {"content": pieces_text(models.of(body), ids_of(body["tokens"]))}
 
 
-def pieces_text(tokenizer: Tokenizer, ids: list[int]) -> str:
-    """The pieces of ids, one behind the other; what is no UTF-8 is U+FFFD."""
-    try:
-        return b"".join(map(tokenizer.token_to_piece, ids)).decode("utf-8", "replace")
-    except ValueError as error:
-        raise RequestError(400, str(error)) from None
+def pieces_text(tokenizer: Tokenizer, ids: list[int]) -> JoinedPieces:
+    """The pieces of ids, joined. `RequestError` 400 for an id that no token has."""
+    return JoinedPieces(np.array(ids, np.int32), partial(shown_bytes, tokenizer))
 
 
 def apply_template(models: Models, body: Any) -> dict[str, Any]:
@@ -120,7 +133,7 @@ def apply_template(models: Models, body: Any) -> dict[str, Any]:
 
 
 def prompt_of(tokenizer: Tokenizer, body: Any, chat_template: str | None = None) -> bytes:
-    """The prompt of a chat. `RequestError` 400 for one that is refused, 500 where the model's template is at fault."""
+    """The prompt of a chat. `RequestError` 400 if the chat is refused, 500 if the model's template cannot be used."""
     template_in_force(tokenizer)
     try:
         return tokenizer.chats.prompt(body, chat_template)
@@ -129,12 +142,12 @@ def prompt_of(tokenizer: Tokenizer, body: Any, chat_template: str | None = None)
 
 
 def count_chat(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/chat/completions/input_tokens`: the number of tokens of a chat."""
+    """`/v1/chat/completions/input_tokens`: the token count of a chat."""
     return {"input_tokens": _chat_tokens(models, body, body), "object": "response.input_tokens"}
 
 
 def count_response(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/responses/input_tokens`: the same of a request in the form of OpenAI's Responses."""
+    """`/v1/responses/input_tokens`: the token count of a request to OpenAI's Responses API."""
     return {
         "input_tokens": _chat_tokens(models, body, from_responses(body)),
         "object": "response.input_tokens",
@@ -142,7 +155,7 @@ def count_response(models: Models, body: Any) -> dict[str, Any]:
 
 
 def count_messages(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/messages/count_tokens`: the same of a request in Anthropic's form."""
+    """`/v1/messages/count_tokens`: the token count of a request to Anthropic's Messages API."""
     return {"input_tokens": _chat_tokens(models, body, from_anthropic(body))}
 
 
@@ -153,7 +166,7 @@ def _chat_tokens(models: Models, body: Any, chat: Any) -> int:
 
 
 def list_models(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/models`: the models by name, in the forms of OpenAI and of Ollama."""
+    """`/v1/models`: the models, in OpenAI's form and in Ollama's."""
     now = int(time.time())
     return {
         "models": [_model_entry(name) for name in models.paths],
@@ -199,7 +212,7 @@ def _model_info(models: Models, name: str, now: int) -> dict[str, Any]:
 
 
 def _meta(models: Models, name: str) -> dict[str, Any] | None:
-    """The facts of a model; none where it cannot be used, so that the others are still listed."""
+    """The facts of a model; None if it cannot be used, so that the others are still listed."""
     try:
         return models.facts(name)
     except RequestError:
@@ -207,7 +220,7 @@ def _meta(models: Models, name: str) -> dict[str, Any] | None:
 
 
 def props_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/props`: the model's chat template and what it takes, BOS and EOS; nothing of sampling."""
+    """`/props`: the model's chat template with its capabilities, BOS and EOS; nothing about sampling."""
     name = models.chosen(body)
     tokenizer = models.named(name)
     source, capabilities = template_in_force(tokenizer)
@@ -236,7 +249,7 @@ def props_answer(models: Models, body: Any) -> dict[str, Any]:
 
 
 def template_in_force(tokenizer: Tokenizer) -> tuple[str, Capabilities]:
-    """The chat template in force and what it takes. `RequestError` 500 where it cannot be used."""
+    """The chat template in force and its capabilities. `RequestError` 500 if it cannot be used."""
     try:
         return tokenizer.chats.in_force()
     except ChatError as error:

@@ -1,4 +1,4 @@
-"""The models that a server was started with, by name: each opened when it is first asked for.
+"""The models that a server was started with, by name: each is opened on first use.
 
 names and paths -> [this file] -> Tokenizer
 
@@ -14,10 +14,11 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from ..by_name import locate
-from ..errors import GGUFError
+from ..errors import GGUFError, ModelNameError
 from ..gguf.constants import KEY_ARCHITECTURE, TokenizerKey
 from ..gguf.reader import GGUFFile
 from ..models import tokenizer_model
+from ..names.grammar import PREFIXES, parse_name
 from ..tokenizer import Tokenizer
 from ..wording import short_names
 from .failures import RequestError
@@ -26,19 +27,17 @@ from .fields import field
 T = TypeVar("T")
 
 
-def named_paths(given: list[str], located: Callable[[str], str] = str) -> dict[str, str]:
-    """Names and paths out of what `-m` was given: NAME=PATH, or a path, whose name is the file's without suffix.
+def named_models(given: list[str], located: Callable[[str], T]) -> dict[str, T]:
+    """Models by name, out of what `-m` was given: NAME=PATH, a name of a store, or a path, named as its file.
 
-    `located` gives the path of a model that is named otherwise than by it.
+    `located` turns a path into a model. `ValueError` if two models have the same name.
 
-    `ValueError` for a name that two have.
-
-    >>> named_paths(["models/a.gguf", "chat=models/b.gguf"])
-    {'a': 'models/a.gguf', 'chat': 'models/b.gguf'}
+    >>> named_models(["models/a.gguf", "chat=models/b.gguf", "hf:owner/repo:Q8_0"], str)
+    {'a': 'models/a.gguf', 'chat': 'models/b.gguf', 'hf:owner/repo:Q8_0': 'hf:owner/repo:Q8_0'}
     """
     pairs = [_name_and_path(each) for each in given]
     short = iter(short_names([path for name, path in pairs if not name]))
-    found: dict[str, str] = {}
+    found: dict[str, T] = {}
     for name, path in pairs:
         name = name or next(short)
         if name in found:
@@ -48,18 +47,29 @@ def named_paths(given: list[str], located: Callable[[str], str] = str) -> dict[s
 
 
 def _name_and_path(given: str) -> tuple[str, str]:
+    if given.startswith(PREFIXES):
+        return given, given
     name, equals, path = given.partition("=")
     return (name, path) if equals and name and "/" not in name and "\\" not in name else ("", given)
 
 
+def _in_full(name: str) -> str:
+    """A name of a store as `ggufbpe models` writes it: "ollama:gemma3:latest"; any other as it is."""
+    try:
+        return str(parse_name(name)) if name.startswith(PREFIXES) else name
+    except ModelNameError:
+        return name
+
+
 class Models:
-    """Tokenizers by the names of their models, of which `most_open` stay open: those that were used last."""
+    """Tokenizers by the names of their models; the `most_open` most recently used ones stay open."""
 
     def __init__(
         self, paths: Mapping[str, str], most_open: int = 8, overrides: Mapping[str, Any] | None = None
     ) -> None:
         self.paths = dict(paths)
         self.default = next(iter(self.paths))
+        self._in_full = {_in_full(name): name for name in reversed(self.paths)}
         self._most_open = most_open
         self._overrides = dict(overrides or {})
         self._open: OrderedDict[str, Tokenizer] = OrderedDict()
@@ -68,10 +78,10 @@ class Models:
         self._opening = {name: Lock() for name in self.paths}
 
     def chosen(self, body: Any) -> str:
-        """The name in the field `model`, the first model's where there is none.
+        """The name in the field `model`; the first model's name if there is none.
 
-        Where there is one model, it is the one, whatever the field says, as in llama-server. `RequestError` 400 for a
-        name that no model has, as by llama-server's router.
+        A single model answers whatever the field says, as in llama-server. `RequestError` 400 for a name that no model
+        has, as from llama-server's router.
         """
         name = field(body, "model", "")
         if len(self.paths) == 1 or not name:
@@ -79,17 +89,18 @@ class Models:
         return self.known(name)
 
     def known(self, name: str) -> str:
-        """A name that one of the models has. `RequestError` 400 for any other."""
-        if name not in self.paths:
+        """The model that has this name, or has it in full. `RequestError` 400 if there is none."""
+        found = name if name in self.paths else self._in_full.get(_in_full(name))
+        if found is None:
             raise RequestError(400, f"model '{name}' not found")
-        return name
+        return found
 
     def of(self, body: Any) -> Tokenizer:
         """The tokenizer of the model that a body chooses."""
         return self.named(self.chosen(body))
 
     def named(self, name: str) -> Tokenizer:
-        """The tokenizer of a model, opened if it is not. `RequestError` 500 where its file cannot be used."""
+        """The tokenizer of a model, opened if need be. `RequestError` 500 if its file cannot be used."""
         found = self.if_open(name)
         if found is not None:
             return found
@@ -105,7 +116,7 @@ class Models:
         return found
 
     def if_open(self, name: str) -> Tokenizer | None:
-        """The tokenizer if it is open, which takes no time."""
+        """The tokenizer if it is open already."""
         with self._changing:
             found = self._open.get(name)
             if found is not None:
@@ -114,18 +125,18 @@ class Models:
 
     @property
     def open_count(self) -> int:
-        """How many are open."""
+        """The number of open models."""
         return len(self._open)
 
     def facts(self, name: str) -> dict[str, Any]:
-        """What `meta` of `/v1/models` says of a model: what its metadata has, and nothing of its weights."""
+        """The field `meta` of `/v1/models`: what the metadata says, without anything about the weights."""
         if name not in self._facts:
             self._facts[name] = _asked(self.paths[name], partial(_facts, self.paths[name], self._overrides))
         return self._facts[name]
 
 
 def _asked(path: str, ask: Callable[[], T]) -> T:
-    """What is read of a file. `RequestError` 500 where it cannot be used."""
+    """The result of reading a file. `RequestError` 500 if it cannot be used."""
     try:
         return ask()
     except GGUFError as error:

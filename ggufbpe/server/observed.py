@@ -1,4 +1,4 @@
-"""What is told of requests: numbers for Prometheus, and a line of JSON for each that is logged. Never a text.
+"""Metrics for Prometheus, and the log in lines of JSON. Neither ever has a text of a request.
 
 app.py -> [this file] -> /metrics, standard error
 """
@@ -23,14 +23,14 @@ from prometheus_client import (
 )
 
 LOG = logging.getLogger("ggufbpe.server")
-OTHER = "(other)"  # an address that there is not; what it says may be a secret
-SHARED_NUMBERS = "PROMETHEUS_MULTIPROC_DIR"  # where several processes keep their numbers
+OTHER = "(other)"  # in place of an unknown path, which may hold a secret
+SHARED_NUMBERS = "PROMETHEUS_MULTIPROC_DIR"  # where several worker processes keep their metrics
 
 _BUCKETS = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60)
 
 
 class Metrics:
-    """The numbers of a server; those of all its processes where there are several."""
+    """The metrics of a server, of all its processes together."""
 
     content_type = CONTENT_TYPE_LATEST
 
@@ -69,7 +69,7 @@ class Metrics:
         self._out.inc(sent)
 
     def exposition(self) -> bytes:
-        """The numbers in Prometheus's form."""
+        """The metrics in Prometheus's text format."""
         if SHARED_NUMBERS not in os.environ:
             return generate_latest(self._registry)
         registry = CollectorRegistry()
@@ -78,7 +78,7 @@ class Metrics:
 
 
 class _Lines(logging.Formatter):
-    """A record as a line of JSON: time, level, event, and what else is told with it."""
+    """A record as a line of JSON: time, level, event, and its other fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         found = {
@@ -94,17 +94,17 @@ class _Lines(logging.Formatter):
 
 
 def log_event(level: int, event: str, **told: Any) -> None:
-    """Log an event with what belongs to it."""
+    """Log an event with its fields."""
     LOG.log(level, event, extra={"told": told})
 
 
 def _log_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Log what is warned of when a file is opened."""
+    """Log a warning, such as one about a file that is opened."""
     log_event(logging.WARNING, "warning", message=str(message))
 
 
 def log_to_stderr() -> None:
-    """Send the server's records, Python's warnings, and those of uvicorn to standard error."""
+    """Send the server's log, Python's warnings and uvicorn's log to standard error."""
     warnings.showwarning = _log_warning
     handler = logging.StreamHandler()
     handler.setFormatter(_Lines())

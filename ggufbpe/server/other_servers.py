@@ -1,11 +1,11 @@
-"""`/tokenize` and `/detokenize` as vLLM answers them, and `/api/tokenize` and `/api/detokenize` as proposed for Ollama.
+"""`/tokenize` and `/detokenize` as in vLLM, and `/api/tokenize` and `/api/detokenize` as proposed for Ollama.
 
-vLLM has the addresses of llama-server; its requests have `prompt` or `messages` where llama-server's have `content`,
-and `tokens` with `model`. Its chats are those of `/v1/chat/completions/input_tokens`: BOS is there once, whether the
-template or the tokenizer writes it.
+vLLM uses the same paths as llama-server. Its requests have `prompt` or `messages` where llama-server's have `content`,
+and `model` beside `tokens`. Its chats are encoded as `/v1/chat/completions/input_tokens` does it: there is one BOS,
+whether the template or the tokenizer writes it.
 
-Source: vllm/entrypoints/openai/protocol.py (TokenizeRequest, DetokenizeRequest); the pull requests for Ollama that wire
-its runner's tokenize, which adds no BOS, to these addresses.
+Source: vllm/entrypoints/openai/protocol.py (TokenizeRequest, DetokenizeRequest); the pull requests for Ollama that
+expose its runner's tokenize, which adds no BOS, at these paths.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from .failures import RequestError
 from .fields import dict_of, field, given_flag, has_field, ids_of, required_text
 from .llama_server import detokenize_answer, pieces_text, prompt_of, tokenize_answer
 from .models import Models
+from .streamed import Items
 
 
 def tokenize_either(models: Models, body: Any) -> dict[str, Any]:
-    """`/tokenize`: the ids of `content` as llama-server gives them, or of `prompt` or `messages` as vLLM does."""
+    """`/tokenize`: the ids of `content` as in llama-server, or of `prompt` or `messages` as in vLLM."""
     if has_field(body, "content") or not (has_field(body, "prompt") or has_field(body, "messages")):
         return tokenize_answer(models, body)
     name = models.chosen(body)
@@ -29,35 +30,33 @@ def tokenize_either(models: Models, body: Any) -> dict[str, Any]:
         template = body.get("chat_template")
         if template is not None and not isinstance(template, str):
             raise RequestError(400, "'chat_template' must be a string")
-        ids = tokenizer.encode(prompt_of(tokenizer, body, template))
+        ids = tokenizer.encode_to_numpy(prompt_of(tokenizer, body, template))
     else:
         adds = given_flag(body, "add_special_tokens", True)
-        ids = tokenizer.encode(required_text(body, "prompt"), add_special=adds)
-    shown = (
-        [tokenizer.id_to_token(token) for token in ids] if field(body, "return_token_strs", False) else None
-    )
+        ids = tokenizer.encode_to_numpy(required_text(body, "prompt"), add_special=adds)
+    with_texts = field(body, "return_token_strs", False)
     return {
         "count": len(ids),
         "max_model_len": models.facts(name)["n_ctx_train"],
         "tokens": ids,
-        "token_strs": shown,
+        "token_strs": Items(ids, tokenizer.id_to_token) if with_texts else None,
     }
 
 
 def detokenize_either(models: Models, body: Any) -> dict[str, Any]:
-    """`/detokenize`: the text of `tokens`; where the body names a model also as vLLM has it, `prompt`."""
+    """`/detokenize`: the text of `tokens`; if the body names a model, also as `prompt`, as in vLLM."""
     found = detokenize_answer(models, body)
     return {**found, "prompt": found["content"]} if has_field(body, "model") else found
 
 
 def ollama_tokenize(models: Models, body: Any) -> dict[str, Any]:
-    """`/api/tokenize`: the ids of `content` without BOS and EOS, and how long that took, in nanoseconds."""
+    """`/api/tokenize`: the ids of `content` without BOS and EOS, and the time taken in nanoseconds."""
     start = time.perf_counter_ns()
     name = _ollama_model(models, dict_of(body))
     content = required_text(body, "content")
     tokenizer = models.named(name)
     opened = time.perf_counter_ns()
-    ids = tokenizer.encode(content, add_special=False)
+    ids = tokenizer.encode_to_numpy(content, add_special=False)
     return {"model": body.get("model", name), "tokens": ids, **_durations(start, opened)}
 
 
@@ -76,7 +75,7 @@ def ollama_detokenize(models: Models, body: Any) -> dict[str, Any]:
 
 
 def _ollama_model(models: Models, body: dict[str, Any]) -> str:
-    """The name of the model; `:latest` behind it says nothing, nor does `ollama:` before that of the server's."""
+    """The name of the model, where ":latest" and the prefix "ollama:" may be left out."""
     name = required_text(body, "model").removesuffix(":latest")
     known = [each for each in (name, f"ollama:{name}", f"ollama:{name}:latest") if each in models.paths]
     if len(models.paths) > 1 and not known:

@@ -1,8 +1,8 @@
-"""Answers of our own: what the commands say, as their `--json`.
+"""Our own endpoints: what the commands print with `--json`.
 
 Models, the JSON of a request -> [this file] -> explain, diff, diagnose, count -> the JSON of the answer
 
-Models are named, never given as paths. Texts are the strings themselves.
+Models are given by name, never by path, and texts as strings, never as files.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .llama_server import prompt_of
 from .models import Models
 
 MOST_TEXTS = 4096  # in one request
-MOST_TRACED = 1 << 14  # bytes: a trace is about a thousand times as large
-MOST_SEARCHED = 1 << 16  # bytes of a text that causes are tried on
+MOST_TRACED = 1 << 14  # bytes: in memory, a trace is about a thousand times as large
+MOST_SEARCHED = 1 << 16  # bytes of a text for which causes are searched
 
 
 def count_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/count`: how many tokens each of `texts` has, and all of them together."""
+    """`/v1/count`: the number of tokens of each of `texts`, and their sum."""
     given = dict_of(body)
     texts = given_texts(given, "texts", MOST_TEXTS)
     flags = given_flags(given)
@@ -37,9 +37,9 @@ def count_answer(models: Models, body: Any) -> dict[str, Any]:
 
 
 def explain_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/explain`: the way of `text`, or of the chat in `messages`, to its ids, as `ggufbpe explain --json`.
+    """`/v1/explain`: each step from `text`, or the chat in `messages`, to its ids, as `ggufbpe explain --json`.
 
-    With `why_not`, a piece, it says why that is not among the tokens of the text.
+    With `why_not`, a piece, it says why the piece is not among the tokens of the text.
     """
     given = dict_of(body)
     flags = given_flags(given)
@@ -58,7 +58,7 @@ def explain_answer(models: Models, body: Any) -> dict[str, Any]:
 
 
 def diff_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/diff`: how two of the models differ, as `ggufbpe diff --json`, and where they encode `texts` differently."""
+    """`/v1/diff`: how two models differ, as `ggufbpe diff --json`, and where they encode `texts` differently."""
     given = dict_of(body)
     names = given.get("models")
     if not isinstance(names, list) or len(names) != 2 or not all(isinstance(name, str) for name in names):
@@ -70,9 +70,9 @@ def diff_answer(models: Models, body: Any) -> dict[str, Any]:
 
 
 def diagnose_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/diagnose`: what makes a model give `ids` for `text` or the chat in `messages`, as `ggufbpe diagnose --json`.
+    """`/v1/diagnose`: why `ids` are not those of `text` or the chat in `messages`, as `ggufbpe diagnose --json`.
 
-    `others` are names of models that the ids may come from. A chat may have `expected_prompt` in place of `ids`.
+    `others` are names of models that the ids may come from. A chat may have `expected_prompt` instead of `ids`.
     """
     given = dict_of(body)
     others = given_texts(given, "others", len(models.paths)) if "others" in given else []
@@ -84,7 +84,7 @@ def diagnose_answer(models: Models, body: Any) -> dict[str, Any]:
     return diagnose(
         models.of(body),
         text,
-        _bounded_ids(given),
+        bounded_ids(given),
         others=tokenizers,
         add_special=flags["add_special"],
         parse_special=flags["parse_special"],
@@ -97,7 +97,7 @@ def _diagnosis_of_chat(
     chat = {name: value for name, value in given.items() if name not in _EXPECTED}
     _bounded(len(orjson.dumps(chat)), MOST_SEARCHED, "chat")
     if "expected_prompt" not in given:
-        return diagnose(tokenizer, chat=chat, ids=_bounded_ids(given), others=others).to_dict()
+        return diagnose(tokenizer, chat=chat, ids=bounded_ids(given), others=others).to_dict()
     if "ids" in given:
         raise RequestError(400, "a chat has either 'ids' or 'expected_prompt'")
     prompt = bounded_text(required_text(given, "expected_prompt"), MOST_SEARCHED)
@@ -107,24 +107,25 @@ def _diagnosis_of_chat(
 _EXPECTED = ("ids", "expected_prompt")
 
 
-def _bounded_ids(given: dict[str, Any]) -> list[int]:
+def bounded_ids(given: dict[str, Any]) -> list[int]:
+    """The field `ids`. `RequestError` 413 if there are too many to search for causes."""
     ids = ids_of(given.get("ids"))
     if len(ids) > MOST_SEARCHED:
-        raise too_large(f"there are {len(ids)} ids; the server takes {MOST_SEARCHED} here")
+        raise too_large(f"there are {len(ids)} ids; the limit here is {MOST_SEARCHED}")
     return ids
 
 
 def given_flags(body: dict[str, Any]) -> dict[str, bool]:
-    """`add_special` and `parse_special`: true where nothing else is said."""
+    """`add_special` and `parse_special`, by default true."""
     return {name: given_flag(body, name, True) for name in ("add_special", "parse_special")}
 
 
 def bounded_text(text: str, most: int) -> str:
-    """A text of at most so many bytes; `RequestError` 413 for a longer one."""
+    """The text itself. `RequestError` 413 if it has more than `most` bytes."""
     _bounded(len(text) if text.isascii() else len(text.encode()), most)
     return text
 
 
 def _bounded(size: int, most: int, what: str = "text") -> None:
     if size > most:
-        raise too_large(f"the {what} has {size} bytes; the server takes {most} here")
+        raise too_large(f"the {what} has {size} bytes; the limit here is {most}")

@@ -1,4 +1,4 @@
-"""What the page asks for: tokens with all that it shows of them, the steps of a word, and where two models part.
+"""The endpoints behind the page: tokens with all that it shows of them, the steps of a word, where two models differ.
 
 Models, the JSON of a request -> [this file] -> the JSON of the answer -> static/page.js
 """
@@ -6,52 +6,69 @@ Models, the JSON of a request -> [this file] -> the JSON of the answer -> static
 from __future__ import annotations
 
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..chat.token_origins import chat_tokens
+from ..diagnosis.diagnose import search
+from ..diagnosis.variants import variants_of
 from ..models.steps import Word
 from ..tokenizer import Tokenizer
-from ..trace.explain import explain
+from ..trace.parts import Parts
 from ..trace.survey import UntraceableError, Wanted, survey
-from ..trace.trace import Trace, as_json, names_of
+from ..trace.trace import Trace, names_of
 from ..trace.why_not import why_not
+from ..verification.shrink import Shrinking, shrink
 from ..verification.verify import verify
 from ..views.explain import Quote, Sentence, answer_in_words, reader_of
+from ..views.explain_json import token_in_word
 from .failures import RequestError, too_large
 from .fields import dict_of, given_texts, required_text
 from .models import Models
-from .own import MOST_SEARCHED, MOST_TRACED, bounded_text, given_flags
+from .own import MOST_SEARCHED, MOST_TRACED, bounded_ids, bounded_text, given_flags
 
-MOST_SHOWN = 4 << 20  # bytes of a text: its answer is ten times as large
-_CUT_OUT = {"CONTROL", "USER_DEFINED", "UNKNOWN"}  # types of tokens that are not found by encoding plain text
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MOST_SHOWN = 4 << 20  # bytes of a text; the answer is some ten times as large
+_CUT_OUT = {
+    "CONTROL",
+    "USER_DEFINED",
+    "UNKNOWN",
+}  # types of tokens that are matched before plain text is encoded
 
 
 def tokens_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/tokens`: the ids of a text, for each the bytes that it stands for, and of each different token what it is.
+    """`/v1/tokens`: the ids of a text with their byte offsets, and the facts of each distinct token.
 
-    With `messages` in place of `text` it is a chat, a body as llama-server takes it; then there are its prompt and what
-    of it comes from where, as in `ggufbpe chat --json`.
+    With `messages` instead of `text`, the body is a chat as llama-server takes it; the answer then has the prompt and
+    the origins of its parts, too, as in `ggufbpe chat --json`.
     """
     given = dict_of(body)
     tokenizer = models.of(body)
     if "messages" not in given:
         text = bounded_text(required_text(given, "text"), MOST_SHOWN)
-        return _encoded(tokenizer, text, **given_flags(given))
-    found = chat_tokens(tokenizer, tokenizer.chats.parts(given))
-    prompt = bounded_text(found.rendered.prompt.decode("utf-8", "replace"), MOST_SHOWN)
-    return {**_encoded(tokenizer, prompt), "prompt": prompt, **found.to_origins()}
+        flags = given_flags(given)
+        ids, spans = tokenizer.encode_with_offsets_to_numpy(
+            text, add_special=flags["add_special"], parse_special=flags["parse_special"]
+        )
+        return _of_tokens(tokenizer, text, ids, spans)
+    rendered = tokenizer.chats.parts(given)
+    prompt = bounded_text(rendered.prompt.decode("utf-8", "replace"), MOST_SHOWN)
+    found = chat_tokens(tokenizer, rendered)
+    ids, spans = np.array(found.ids, np.int32), np.array(found.spans, np.int64)
+    return {**_of_tokens(tokenizer, prompt, ids, spans), "prompt": prompt, **found.to_origins()}
 
 
-def _encoded(
-    tokenizer: Tokenizer, text: str, add_special: bool = True, parse_special: bool = True
+def _of_tokens(
+    tokenizer: Tokenizer, text: str, ids: NDArray[np.int32], spans: NDArray[np.int64]
 ) -> dict[str, Any]:
-    ids, spans = tokenizer.encode_with_offsets_to_numpy(
-        text, add_special=add_special, parse_special=parse_special
-    )
+    """The ids of a text, their byte offsets, and the facts of each distinct token."""
     return {
-        "ids": ids.tolist(),
-        "spans": spans.ravel().tolist(),
-        "tokens": {str(token): _token(tokenizer, token) for token in set(ids.tolist()) if token >= 0},
+        "ids": ids,
+        "spans": spans.ravel(),
+        "tokens": {str(token): _token(tokenizer, token) for token in np.unique(ids).tolist() if token >= 0},
         "characters": len(text),
         "bytes": len(text.encode()),
     }
@@ -68,7 +85,7 @@ def _token(tokenizer: Tokenizer, token: int) -> dict[str, Any]:
 
 
 def _shown(piece: bytes) -> dict[str, Any]:
-    """Bytes as text, null where they are not UTF-8, and in hexadecimal digits."""
+    """Bytes as text (null if they are not UTF-8) and in hexadecimal."""
     try:
         return {"piece": piece.decode(), "bytes": piece.hex()}
     except UnicodeDecodeError:
@@ -76,15 +93,15 @@ def _shown(piece: bytes) -> dict[str, Any]:
 
 
 def word_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/word`: the token with the number `token`, and its word with each step, as in `ggufbpe explain --token`.
+    """`/v1/word`: the token at index `token`, and its word with every step, as in `ggufbpe explain --token`.
 
-    `shown` has each symbol of the word as it can be read.
+    `shown` has each symbol of the word in readable form.
     """
     given = dict_of(body)
     data = bounded_text(required_text(given, "text"), MOST_SHOWN).encode()
     number = given.get("token")
     if type(number) is not int or number < 0:
-        raise RequestError(400, "'token' must be the number of a token, from 0")
+        raise RequestError(400, "'token' must be the index of a token, counted from 0")
     wanted, flags, tokenizer = Wanted(token=number), given_flags(given), models.of(body)
     try:
         found = survey(tokenizer, BytesIO(data), wanted, **flags, fragments=0, most=MOST_SEARCHED)
@@ -92,13 +109,12 @@ def word_answer(models: Models, body: Any) -> dict[str, Any]:
         raise too_large(str(error)) from None
     if number >= found.totals.tokens:
         raise RequestError(400, f"the text has {found.totals.tokens} tokens")
-    trace = found.trace
-    one = trace.tokens[number - found.before.tokens]
-    if one.word is None:
-        return {**as_json(one, found.before), "in_word": None}
-    word = trace.words[one.word]
-    in_word = {**as_json(word, found.before), "shown": _symbols(trace, word)}
-    return {**as_json(one, found.before), "in_word": in_word}
+    own = number - found.before.tokens
+    answer = token_in_word(found.trace, own, found.before)
+    word = found.trace.tokens[own].word
+    if word is not None:
+        answer["in_word"]["shown"] = _symbols(found.trace, found.trace.words[word])
+    return answer
 
 
 def _symbols(trace: Trace, word: Word) -> dict[str, dict[str, Any]]:
@@ -110,16 +126,13 @@ def _symbols(trace: Trace, word: Word) -> dict[str, dict[str, Any]]:
 
 
 def why_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/why`: in sentences why `piece` is no token of the text; a quote in them is an object with its `text`."""
+    """`/v1/why`: why `piece` is not a token of the text, in sentences; a quote in one is an object with its `text`."""
     given = dict_of(body)
     text = bounded_text(required_text(given, "text"), MOST_TRACED)
     piece, flags, tokenizer = required_text(given, "piece"), given_flags(given), models.of(body)
-    trace = explain(tokenizer, text, add_special=flags["add_special"], parse_special=flags["parse_special"])
-    return {
-        "sentences": [
-            _sentence(each) for each in answer_in_words(trace, why_not(tokenizer, text, piece, **flags))
-        ]
-    }
+    model = Parts(tokenizer, BytesIO(), **flags).model
+    answer = why_not(tokenizer, text, piece, **flags)
+    return {"sentences": [_sentence(each) for each in answer_in_words(model, answer)]}
 
 
 def _sentence(said: Sentence) -> list[str | dict[str, str]]:
@@ -131,14 +144,45 @@ def _text(quoted: str | bytes) -> str:
 
 
 def parting_answer(models: Models, body: Any) -> dict[str, Any]:
-    """`/v1/parting`: in which steps two of the models part on `text`, why, and the smallest text that shows it."""
+    """`/v1/parting`: the steps in which two models differ on `text`, the causes, and the smallest text that differs.
+
+    With `ids` instead of a second model: where they differ from the model's own. If one change of the model explains
+    all of them, `smallest` is the smallest text for which it makes a difference, with the ids of both sides.
+    """
     given = dict_of(body)
+    text = bounded_text(required_text(given, "text"), MOST_SEARCHED)
+    adds, parses = given_flags(given).values()
+    if "ids" in given:
+        ours, ids = models.of(body), bounded_ids(given)
+        found = verify(ours, [ids], [text], add_special=adds, parse_special=parses).to_dict()
+        return {**found, "smallest": _smallest(ours, text.encode(), ids, adds, parses)}
     names = given_texts(given, "models", 2)
     if len(names) != 2:
         raise RequestError(400, "'models' must be an array of two names")
-    text = bounded_text(required_text(given, "text"), MOST_SEARCHED)
     ours, theirs = (models.named(models.known(name)) for name in names)
-    flags = given_flags(given)
-    return verify(
-        ours, theirs, [text], add_special=flags["add_special"], parse_special=flags["parse_special"]
-    ).to_dict()
+    return verify(ours, theirs, [text], add_special=adds, parse_special=parses).to_dict()
+
+
+def _smallest(
+    tokenizer: Tokenizer, text: bytes, ids: list[int], add_special: bool, parse_special: bool
+) -> dict[str, Any] | None:
+    """The smallest text that shows the cause of all ids; None for another text, a limit on ids, or no known cause."""
+
+    def ours(part: bytes) -> list[int]:
+        return tokenizer.encode(part, add_special=add_special, parse_special=parse_special)
+
+    if ids == ours(text):
+        return None
+    answers = search(tokenizer, text, ids, add_special=add_special, parse_special=parse_special)
+    for variant in (answer.variant for answer in answers):
+        if variant is not None and variant.text == text and variant.kept == (None, None):
+            break
+    else:
+        return None
+    shared = variants_of(tokenizer)
+
+    def theirs(part: bytes) -> list[int]:
+        return variant._replace(text=part).ids(shared)
+
+    found = shrink(text, Shrinking(lambda parts: [ours(part) != theirs(part) for part in parts]))
+    return {"text": found.decode("utf-8", "replace"), "ours": ours(found), "theirs": theirs(found)}

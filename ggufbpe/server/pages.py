@@ -1,8 +1,8 @@
-"""What is no JSON of a model: the description of the server and its page, and the numbers for Prometheus.
+"""Everything that is not an endpoint of the API: the page, the API's description, and the metrics.
 
 app.py -> [this file] -> description.py, observed.py
 
-A page is a route here, with a Content-Security-Policy that lets it ask nothing but this server.
+Pages have a Content-Security-Policy that allows requests to this server only.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
 @cache
 def _files() -> dict[str, bytes]:
-    """The files of the page; its style is that of the pages that commands write, and more."""
+    """The files of the page; its stylesheet begins with that of the reports."""
     folder = Path(__file__).parent
     found = {path.name: path.read_bytes() for path in (folder / "static").iterdir()}
     shared = folder.parent / "views" / "templates" / "style.css"

@@ -1,12 +1,12 @@
-"""One connection: uvicorn's, which answers short requests at once, and has an end to its patience.
+"""One connection: uvicorn's protocol with a fast path for short requests, and with timeouts.
 
 sockets -> [this file] -> app.py
 
-A task, an application and two messages for each request take longer than the ids of a short text. So a request whose
-body is short is offered to the application as soon as all of it is there; what it does not answer at once goes the
-ordinary way. And uvicorn waits for the rest of a request, or for a client that takes nothing of its answer, as long as
-it takes; a thousand such connections would stay for ever. Nor has its parser an end to the length of heads, of which
-each part is joined to all that came before.
+A task and two ASGI messages per request take longer than encoding a short text. So a request with a short body is
+offered to the application as soon as it is complete; what that does not answer at once takes the ordinary way.
+Uvicorn waits without limit for the rest of a request, and for a client that reads nothing of its answer; a thousand
+such connections would stay open for ever. Nor does its parser limit the length of a head, to which each part that
+arrives is appended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .failures import RequestError
 
 
 def _last_answer(status: bytes, failure: RequestError) -> bytes:
-    """A refusal by the connection itself, which is closed then."""
+    """An error response after which the connection is closed."""
     content = orjson.dumps(failure.to_dict())
     return (
         b"HTTP/1.1 %s\r\nserver: ggufbpe\r\ncontent-type: application/json; charset=utf-8\r\n"
@@ -29,26 +29,26 @@ def _last_answer(status: bytes, failure: RequestError) -> bytes:
     )
 
 
-MOST_HEAD = 1 << 16  # bytes, and what comes with one read; also of trailers and of the head of a chunk
-_SLOW = _last_answer(b"408 Request Timeout", RequestError(408, "the request did not come in time"))
+MOST_HEAD = 1 << 16  # bytes, plus one read; applies to trailers and chunk headers, too
+_SLOW = _last_answer(b"408 Request Timeout", RequestError(408, "the request did not arrive in time"))
 _LONG_HEAD = _last_answer(
     b"431 Request Header Fields Too Large",
     RequestError(431, "the head of the request is too long"),
 )
 _UPGRADE = _last_answer(
     b"400 Bad Request",
-    RequestError(400, "no upgrades, as to HTTP/2 or WebSocket: ask without the header Upgrade"),
+    RequestError(400, "upgrades, as to HTTP/2 or WebSocket, are not supported: leave out the Upgrade header"),
 )
 
 
 class Protocol(HttpToolsProtocol):
     """A connection. `app` is an `Application`."""
 
-    _offered: tuple[str, dict[bytes, bytes]] | None = None  # path and headers of a request that may be short
+    _offered: tuple[str, dict[bytes, bytes]] | None = None  # path and headers of a short request
     _body = b""  # and its body
-    _is_coming = False  # a request that is not all there
-    _unfinished = 0  # bytes since a head, or a part of a body, was complete
-    _is_stopping = False  # the next answer is the last
+    _is_coming = False  # whether a request has arrived in part
+    _unfinished = 0  # bytes since the last complete head or part of a body
+    _is_stopping = False  # whether the next answer is the last
     _until_read: asyncio.TimerHandle | None = None
     _until_taken: asyncio.TimerHandle | None = None
 
@@ -70,13 +70,13 @@ class Protocol(HttpToolsProtocol):
             self._begin()
 
     def _begin(self) -> None:
-        """Go the ordinary way."""
+        """Take the ordinary way."""
         super().on_headers_complete()
         if self._is_stopping:
             self.cycle.keep_alive = False
 
     def _offer(self) -> tuple[str, dict[bytes, bytes]] | None:
-        """Path and headers if the request may be answered at once: nothing about it is out of the ordinary."""
+        """Path and headers of a request that may be answered at once: nothing about it is unusual."""
         app: Any = self.app
         path = app.quick_paths.get(self.url)
         if path is None or self._is_answering() or self.flow.write_paused or self.expect_100_continue:
@@ -115,7 +115,7 @@ class Protocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Nothing: whoever asked was told."""
+        """Log nothing: the client has been told."""
 
     def _write(self, answer: bytes) -> None:
         self.transport.write(answer)
@@ -126,13 +126,13 @@ class Protocol(HttpToolsProtocol):
         )
 
     def shutdown(self) -> None:
-        """Take no more requests than the one that has begun to come."""
+        """Accept no further request than one that has arrived in part."""
         if self._is_coming and not self._is_answering():
             self._is_stopping = True
         else:
             super().shutdown()
 
-    # ---- patience -------------------------------------------------------------------------------
+    # ---- timeouts -------------------------------------------------------------------------------
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -146,7 +146,7 @@ class Protocol(HttpToolsProtocol):
         if self._unfinished > MOST_HEAD and not self.transport.is_closing():
             self._hang_up(_LONG_HEAD)
             return
-        # line ends that begin no request have stopped uvicorn's timer, too
+        # line ends before a request stop uvicorn's timer, too
         is_idle = self.timeout_keep_alive_task is None and not self._is_answering()
         if self._until_read is None and (self._is_coming or is_idle) and not self.transport.is_closing():
             self._until_read = self.loop.call_later(self._patience, self._give_up)
@@ -173,14 +173,14 @@ class Protocol(HttpToolsProtocol):
             self._hang_up(_SLOW)
 
     def _hang_up(self, answer: bytes) -> None:
-        """Say why, if a request is there that is not answered, and close the connection."""
+        """Close the connection; an unanswered request is told why."""
         if self._is_coming and not (self._is_answering() and self.cycle.response_started):
             self.transport.write(answer)
         self.transport.close()
 
 
 def _stopped(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
-    """No timer, in place of one that may be running."""
+    """Cancel a timer, if there is one, and return None to store in its place."""
     if timer is not None:
         timer.cancel()
     return None

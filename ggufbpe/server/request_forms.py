@@ -1,8 +1,8 @@
-"""Requests in the forms of Anthropic's Messages and of OpenAI's Responses, as those of Chat Completions.
+"""Requests to Anthropic's Messages and OpenAI's Responses API, converted to Chat Completions.
 
-the body of a request -> [this file] -> the body that `chat/` makes a prompt of
+the body of a request -> [this file] -> the body that `chat/` renders
 
-Only what the prompt depends on is carried over: no limits, no sampling.
+Only what the prompt depends on is converted: no limits, no sampling.
 
 Source: server_chat_convert_anthropic_to_oai and server_chat_convert_responses_to_chatcmpl in
 tools/server/server-chat.cpp.
@@ -26,7 +26,7 @@ _FIRST_STAMP = re.compile(rb"x-anthropic-billing-header:(?:(?!cch=).)*cch=.{5};"
 
 
 def from_anthropic(body: Any) -> Object:
-    """A body for `/v1/messages/count_tokens` as one of Chat Completions."""
+    """A body for `/v1/messages/count_tokens`, converted to Chat Completions."""
     messages = _system_messages(body)
     if not has_field(body, "messages"):
         raise RequestError(400, "'messages' is required")
@@ -60,7 +60,7 @@ def _system_messages(body: Any) -> list[Object]:
 
 
 def _without_stamp(text: str) -> str:
-    """The text with the stamp that a client puts in anew each time, five bytes, made the same.
+    """The text with the five bytes that a client changes in each request set to a constant.
 
     Source: normalize_anthropic_billing_header.
     """
@@ -71,7 +71,7 @@ def _without_stamp(text: str) -> str:
 
 
 def _anthropic_messages(message: Any) -> list[Object]:
-    """A message and the results of tools in it, which are messages of their own behind it."""
+    """A message, followed by a message for each tool result in it."""
     role = field(message, "role", "")
     if not has_field(message, "content"):
         return [] if role == "assistant" else [message]
@@ -157,7 +157,7 @@ def _anthropic_tool(tool: Any) -> Object:
 
 
 def from_responses(body: Any) -> Object:
-    """A body for `/v1/responses/input_tokens` as one of Chat Completions."""
+    """A body for `/v1/responses/input_tokens`, converted to Chat Completions."""
     if not has_field(body, "input"):
         raise RequestError(400, "'input' is required")
     if field(body, "previous_response_id", ""):
@@ -192,7 +192,7 @@ def _is(item: Any, name: str, kind: type) -> bool:
 
 
 def _add_item(messages: list[Object], item: Any) -> None:
-    """Add a message, or what an item says of the answer before it to that answer."""
+    """Add a message for an item, or extend the assistant's message before it."""
     if _is(item, "content", str):
         item = {**item, "content": [{"text": item["content"], "type": "input_text"}]}
     kind = item.get("type") if _is(item, "type", str) else None
@@ -202,7 +202,7 @@ def _add_item(messages: list[Object], item: Any) -> None:
         messages.append({**_but(item, "type", "status"), "content": content})
     elif role == "assistant" and kind == "message":
         content = [_output_part(part) for part in item["content"]] if _is(item, "content", list) else []
-        if _goes_on(messages):
+        if _ends_with_assistant(messages):
             _own_list(messages[-1], "content").extend(content)
         else:
             messages.append({**_but(item, "type", "status"), "content": content})
@@ -212,7 +212,7 @@ def _add_item(messages: list[Object], item: Any) -> None:
             "id": item["call_id"],
             "type": "function",
         }
-        if _goes_on(messages):
+        if _ends_with_assistant(messages):
             _own_list(messages[-1], "tool_calls").append(call)
         else:
             messages.append({"role": "assistant", "tool_calls": [call]})
@@ -226,7 +226,7 @@ def _add_item(messages: list[Object], item: Any) -> None:
         messages.append({"content": told, "role": "tool", "tool_call_id": item["call_id"]})
     elif kind == "reasoning" and _is(item, "summary", list):
         text = _reasoning(item)
-        if _goes_on(messages):
+        if _ends_with_assistant(messages):
             messages[-1]["reasoning_content"] = text
         else:
             messages.append({"role": "assistant", "content": [], "reasoning_content": text})
@@ -234,12 +234,12 @@ def _add_item(messages: list[Object], item: Any) -> None:
         raise RequestError(400, "Cannot determine type of 'item'")
 
 
-def _goes_on(messages: list[Object]) -> bool:
+def _ends_with_assistant(messages: list[Object]) -> bool:
     return bool(messages) and messages[-1].get("role") == "assistant"
 
 
 def _own_list(message: Object, name: str) -> list[Any]:
-    """A field of a message as an array, made where there is none."""
+    """A field of a message as an array, added if missing."""
     if not isinstance(message.get(name), list):
         message[name] = []
     found: list[Any] = message[name]

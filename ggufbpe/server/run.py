@@ -1,4 +1,4 @@
-"""The server's processes: sockets, signals, and an end at which what was begun is answered.
+"""The server's processes: the socket, signals, and a graceful shutdown.
 
 cli/serve.py -> [this file] -> uvicorn -> app.py
 """
@@ -21,11 +21,11 @@ from .observed import SHARED_NUMBERS, log_event, log_to_stderr
 from .protocol import Protocol
 from .settings import Settings
 
-_WAITING = 2048  # connections that the system keeps until they are accepted
+_WAITING = 2048  # connections in the backlog of the socket
 
 
 def serve(settings: Settings, listening: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT; `listening` is told the address. `OSError` where that cannot be had."""
+    """Serve until SIGTERM or SIGINT; `listening` is told the address. `OSError` if it cannot be bound."""
     place = _socket(settings)
     log_to_stderr()
     config = uvicorn.Config(
@@ -49,12 +49,12 @@ def serve(settings: Settings, listening: Callable[[str], None]) -> None:
         with place, tempfile.TemporaryDirectory(prefix="ggufbpe-") as folder:
             if settings.workers == 1:
                 server = uvicorn.Server(config)
-                # before and after uvicorn's own, which raises the signal again when all is done
+                # before and after uvicorn's own handler, which raises the signal again at the end
                 signal.signal(signal.SIGTERM, partial(_stop, server))
                 listening(_address(place))
                 server.run([place])
             else:
-                os.environ[SHARED_NUMBERS] = folder  # for the metrics of all together
+                os.environ[SHARED_NUMBERS] = folder  # for the metrics of all workers together
                 workers = Multiprocess(config, [place])
                 listening(_address(place))
                 workers.run()

@@ -1,4 +1,4 @@
-"""What a server is started with: plain data, so that it can be handed to other processes.
+"""A server's settings: plain data, so that they can be passed to worker processes.
 
 cli/serve.py -> [this file] -> run.py, app.py
 """
@@ -19,14 +19,14 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8080
     workers: int = 1  # processes
-    threads: int = 2  # that encode, in each process
+    threads: int = 2  # in each process
     most_open: int = 8  # models
     api_keys: tuple[str, ...] = ()
-    allowed_hosts: tuple[str, ...] = ()  # names of this server beside those of the loopback
-    allowed_origins: tuple[str, ...] = ()  # of pages elsewhere that may ask
+    allowed_hosts: tuple[str, ...] = ()  # besides localhost and addresses
+    allowed_origins: tuple[str, ...] = ()  # of other pages that may send requests
     most_body: int = 16 << 20
-    most_waiting: int = 256  # requests for a thread
+    most_waiting: int = 256  # requests that wait for a thread
     timeout: float = 60.0  # of an answer
-    read_timeout: float = 20.0  # until a request is there with all of its body
-    stop_timeout: float = 30.0  # for answers that were begun when the server is told to stop
+    read_timeout: float = 20.0  # until a request has arrived with its body
+    stop_timeout: float = 30.0  # for requests that are under way when the server is told to stop
     logs_requests: bool = False

@@ -1,4 +1,4 @@
-"""Threads that encode, and how much may wait for them. The engine gives up the interpreter's lock meanwhile.
+"""Worker threads, and a bound on how many requests wait for one. The engine releases the GIL while it encodes.
 
 app.py -> [this file] -> a function in a thread
 """
@@ -18,7 +18,7 @@ LATER = {"retry-after": "1"}
 
 
 class Work:
-    """A bounded number of threads, of callers that wait for one, and of seconds that each waits."""
+    """A limited number of threads, of requests that wait for one, and of seconds that a request may take."""
 
     def __init__(self, threads: int, most_waiting: int, timeout: float) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="ggufbpe")
@@ -27,9 +27,9 @@ class Work:
         self._begun = 0
 
     async def done(self, function: Callable[[], T]) -> T:
-        """What the function gives. `RequestError` 429 where too many wait already, 503 where it takes too long.
+        """The function's result. `RequestError` 429 if too many wait already, 503 if it takes too long.
 
-        A thread cannot be stopped: what takes too long holds its thread until it ends, and counts until then.
+        A thread cannot be stopped: work that takes too long holds its thread, and counts, until it ends.
         """
         if self._begun >= self._most:
             raise RequestError(429, "too many requests at once", LATER)
@@ -42,18 +42,18 @@ class Work:
         if not finished:
             awaited.add_done_callback(_forget)
             future.cancel()  # where no thread has taken it yet
-            raise RequestError(503, f"the answer takes longer than {self._timeout:g} seconds", LATER)
+            raise RequestError(503, f"the answer takes more than {self._timeout:g} seconds", LATER)
         return awaited.result()
 
     def _end(self) -> None:
         self._begun -= 1
 
     def close(self) -> None:
-        """Wait for no thread: what nobody waits for may be lost."""
+        """Shut down without waiting for threads: whatever still runs has no client."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _forget(future: asyncio.Future[T]) -> None:
-    """Take note of an error that nobody is told of, or asyncio complains."""
+    """Retrieve an error that no client is told of; asyncio would complain about it."""
     if not future.cancelled():
         future.exception()

@@ -1,6 +1,6 @@
 """The trace of a text as JSON, in pieces, so that a long one is not held in memory.
 
-Parts, WhyNot -> [this file] -> cli/explain.py
+Parts, WhyNot -> [this file] -> cli/explain.py, server/page.py
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from ..chat.token_origins import ChatTokens
 from ..trace.parts import Parts
 from ..trace.reasons import WhyNot
-from ..trace.trace import as_json
+from ..trace.trace import Totals, Trace, as_json
 from . import terminal
 
 
@@ -31,10 +31,18 @@ def _one(whole: Parts, word: int | None, token: int | None) -> dict[str, Any]:
         if word is not None and word - before.words < len(found.words):
             return as_json(found.words[word - before.words], before)
         if token is not None and token - before.tokens < len(found.tokens):
-            one = found.tokens[token - before.tokens]
-            in_word = None if one.word is None else as_json(found.words[one.word], before)
-            return {**as_json(one, before), "in_word": in_word}
+            return token_in_word(found, token - before.tokens, before)
     raise AssertionError("a number that is not in the text")
+
+
+def token_in_word(found: Trace, number: int, before: Totals) -> dict[str, Any]:
+    """Token `number` of a part of a text, and the word that it stands in as `in_word`, None if in none.
+
+    `before` counts what comes before the part.
+    """
+    one = found.tokens[number]
+    in_word = None if one.word is None else as_json(found.words[one.word], before)
+    return {**as_json(one, before), "in_word": in_word}
 
 
 def of_parts(whole: Parts, chat: ChatTokens | None = None) -> Iterator[str]:

@@ -29,7 +29,7 @@ from .explain import (
     weight_of,
     why_changed,
 )
-from .page import COLORS, rendered
+from .page import rendered
 
 _ROW_LENGTH = 64  # symbols
 _MERGES_SHOWN = 500  # of a word
@@ -65,7 +65,7 @@ def html(
         colored_parts=colored_parts,
         newline=b"\n",
         share_name=name_of,
-        class_of=_class_of,
+        color_of=_color_of,
         injected={each.token for each in chat.injected} if chat else (),
         answer=answer_in_words(trace, answer) if answer else (),
         tokens=lambda: islice(_tokens_of(seen), tokens),
@@ -76,7 +76,6 @@ def html(
         changed=changed,
         words=islice(_words_of(seen), shown),
         words_shown=shown,
-        colors=COLORS,
         merges_of=_merges_of,
         merges_shown=_MERGES_SHOWN,
         clipped=_clipped,
@@ -90,14 +89,11 @@ def html(
     )
 
 
-_CLASSES = {"user": "t0", "tool": "t1", "assistant": "t2", "system": "t3", "developer": "t3"}  # by role
-
-
-def _class_of(origin: Origin, role: str) -> str:
-    """The class of what comes from an origin."""
-    if role:
-        return _CLASSES.get(role, "t5")
-    return {"tool": "t4", "argument": "t5", "generation_prompt": "special"}.get(origin.kind, "")
+def _color_of(origin: Origin) -> str:
+    """The color of what comes from a message or a tool, as server/static/page.js has it; "" for the template's own."""
+    if origin.kind == "message" and origin.index is not None:
+        return f"hsl({(origin.index * 67 + 210) % 360} 60% 50%)"
+    return "var(--muted)" if origin.kind in ("message", "tool", "argument") else ""
 
 
 def _numbers_shown(seen: Survey | Parts, words: int) -> tuple[int, int]:

@@ -17,7 +17,6 @@ from typing import Any
 
 from ..extras import imported
 
-COLORS = 6  # of tokens in a row: classes t0 to t5
 _BUFFERED = 200  # pieces from jinja2 joined into one
 
 
@@ -42,8 +41,20 @@ def _environment() -> Any:
     environment.filters["marked"] = lambda text, spaces=False: jinja2.utils.markupsafe.Markup(
         marked(text, spaces)
     )
+    environment.filters["hue"] = hue
     environment.filters["thousands"] = "{:,}".format
     return environment
+
+
+def hue(token: int) -> str:
+    """The hue of an id in degrees: neighbours are far apart, and equal ids have one color wherever they stand.
+
+    server/static/page.js has the same rule.
+
+    >>> hue(995)
+    '20.5'
+    """
+    return f"{token * 137.508 % 360:.1f}"
 
 
 def require_jinja() -> None:
@@ -88,8 +99,10 @@ def marked(text: str | bytes, spaces: bool = False) -> str:
 
 
 # The characters that str.isprintable rejects except U+0020 (categories C and Z), as far as a set can express them; the
-# rest of these categories, unassigned code points, does no harm.
+# rest of these categories, unassigned code points, does no harm. What joins two emojis is seen by that, and stays.
+_EMOJI = "\u2600-\u27bf\U0001f000-\U0001fbff"
 _NOT_PRINTABLE = re.compile(
+    f"(?!(?<=[{_EMOJI}\ufe0f])\u200d[{_EMOJI}])"
     "[\0-\x1f\x7f-\xa0\xad\u0600-\u0605\u061c\u06dd\u070f\u180e\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f"
     "\u3000\ud800-\udfff\ue000-\uf8ff\ufeff\ufff0-\ufffb\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
 )

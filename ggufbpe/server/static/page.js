@@ -1,17 +1,19 @@
-// The page of `ggufbpe serve`: text or a chat in, tokens out, and what made them.
+// The page of `ggufbpe serve`: takes a text or a chat, and shows its tokens and how they came about.
 //
 //     input -> state -> /v1/tokens for each model -> TokenView -> the chosen token -> /v1/explain
 //
-// It asks nobody but the server that it came from, and what it is shown stands in the address behind #, which is never sent.
-// All text reaches the page as text nodes: nothing of a model, a file or a message is ever markup.
+// It talks only to the server that it came from. Its state is in the URL's fragment, which browsers do not send.
+// All text is inserted as text nodes: nothing from a model, a file or a message is ever markup.
 
 const MOST_MODELS = 4;
-const TOKENS_A_BLOCK = 128; // drawn and taken away together, as they come into view and leave it
+const TOKENS_A_BLOCK = 128; // drawn and removed together, as they enter and leave the view
 const SHOWN_OF_PIECE = 200; // characters
-const EXPLAINED_AT_ONCE = 100_000; // characters of a text in which a click asks for the word's steps by itself
-const COMPARED = 4_000; // characters around a difference that are sent to find its step
+const EXPLAINED_AT_ONCE = 100_000; // characters; in a longer text, the steps of a word take a further click
+const COMPARED = 4_000; // characters around a difference that are sent to find the cause
 const LONGEST_ADDRESS = 50_000; // characters
-const PAUSE = 150; // ms after a key before the server is asked
+const HEX_OF_TIP = 16 * 3 - 1; // characters: 16 bytes
+const MOST_EXPLANATIONS = 3; // of expected ids; further ones are folded away
+const PAUSE = 150; // ms between the last keystroke and the request
 const ROLES = ["system", "developer", "user", "assistant", "tool"];
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -28,12 +30,14 @@ const state = {
   tools: "",
   generation: true,
   thinking: "",
+  piece: "",
+  expected: "",
 };
 
-const known = []; // names of models, as the server has them
+const known = []; // names of the server's models
 const views = new Map(); // model -> TokenView
-let asked = null; // the AbortController of what is being asked
-let results = []; // of the chosen models that answered, in their order, each with its request and its text
+let asked = null; // the AbortController of the current requests
+let results = []; // answers of the chosen models, in their order, each with its request and text
 
 const $ = (id) => document.getElementById(id);
 
@@ -53,9 +57,9 @@ function element(tag, properties = {}, ...children) {
 
 const number = (value) => value.toLocaleString("en");
 const counted = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
-const byteLength = (text) => new TextEncoder().encode(text).length;
+const clipped = (text, length) => (text.length > length ? `${text.slice(0, length)} …` : text);
 
-let key = ""; // that the server was started with; it is kept nowhere
+let key = ""; // the API key; it is stored nowhere
 
 async function ask(path, body, signal) {
   const response = await fetch(path, {
@@ -64,11 +68,11 @@ async function ask(path, body, signal) {
     body: body && JSON.stringify(body),
     signal,
   }).catch((error) => {
-    throw error.name === "AbortError" ? error : new Error("The server does not answer.");
+    throw error.name === "AbortError" ? error : new Error("The server does not respond.");
   });
   const answer = await response.json().catch(() => ({}));
   $("key-form").hidden = response.status !== 401;
-  if (!response.ok) throw new Error(answer.error?.message ?? `the server answered ${response.status}`);
+  if (!response.ok) throw new Error(answer.error?.message ?? `The server responded with status ${response.status}.`);
   return answer;
 }
 
@@ -77,7 +81,7 @@ function say(words, isBad = false) {
   $("status").classList.toggle("bad", isBad);
 }
 
-// Browsers give the clipboard to pages of this machine and of https alone; to others, what is selected.
+// Browsers grant the clipboard only to pages from localhost or https; elsewhere, the selection is copied.
 async function isCopied(text) {
   if (navigator.clipboard)
     return navigator.clipboard.writeText(text).then(
@@ -94,27 +98,30 @@ async function isCopied(text) {
 
 async function copy(text, button) {
   const words = "copy ids";
-  button.textContent = (await isCopied(text)) ? "copied" : "the browser does not let this page copy";
+  button.textContent = (await isCopied(text)) ? "copied" : "the browser refuses to copy";
   setTimeout(() => (button.textContent = words), 1200);
 }
 
 // ---- pieces ------------------------------------------------------------------------------------
 
-const MARKED = / +|[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
+// Spaces and invisible characters, except a joiner between two emojis: its effect is visible.
+const MARKED =
+  / +|(?!(?<=[\u2600-\u27bf\ufe0f\u{1f000}-\u{1fbff}])\u200d[\u2600-\u27bf\u{1f000}-\u{1fbff}])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
 const ESCAPES = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
 function escaped(character) {
   const code = character.codePointAt(0);
+  if (code >= 0xdc80 && code < 0xdd00) return `\\x${(code - 0xdc00).toString(16)}`; // stands for a byte
   if (character in ESCAPES) return ESCAPES[character];
   if (code < 0x100) return `\\x${code.toString(16).padStart(2, "0")}`;
   return code < 0x10000 ? `\\u${code.toString(16).padStart(4, "0")}` : `\\U${code.toString(16).padStart(8, "0")}`;
 }
 
-// Bytes that are no characters; of those that ASCII can show, the characters.
+// Bytes that are not UTF-8, with printable ASCII as characters.
 const readBytes = (hex) =>
   hex.replace(/../g, (byte) => (byte >= "20" && byte < "7f" ? String.fromCharCode(parseInt(byte, 16)) : `\\x${byte}`));
 
-// What a token writes, in which all can be seen: spaces as dots, what has no shape and bytes that are no characters as escapes.
+// A token's text with everything visible: spaces as dots, invisible characters and bytes that are not UTF-8 as escapes.
 function shown(token) {
   if (token.piece == null)
     return element(
@@ -150,8 +157,13 @@ const inWords = (token) =>
     ? readBytes(token.bytes)
     : token.piece.slice(0, 80).replace(MARKED, (found) => (found[0] === " " ? found : escaped(found)));
 const typeOf = (token) => token.types.join(", ").toLowerCase().replaceAll("_", " ");
-const hueOf = (id) => (id * 137.508) % 360;
-const chip = (token, id, classes = "") => element("span", { className: `token t${id % 6} ${classes}` }, shown(token));
+const hexOf = (token) => token.bytes.replace(/../g, "$& ").trim() || "none";
+
+// The same rule as for reports (views/page.py).
+const hueOf = (id) => ((id * 137.508) % 360).toFixed(1);
+const colored = (id) => (id == null ? {} : { "--hue": hueOf(id) });
+const chip = (token, id = null, classes = "") =>
+  element("span", { className: `token ${id == null ? "" : "of-id "}${classes}`.trim(), ...colored(id) }, shown(token));
 
 // ---- the tokens of one model -------------------------------------------------------------------
 
@@ -191,11 +203,11 @@ class TokenView {
     this.drawn = new Map(); // id -> element
   }
 
-  // `rings` and `injected` are sets of token numbers.
-  show(result, rings, injected) {
+  // `rings` and `injected` are sets of token numbers; `besides` compares the count with the first model's.
+  show(result, rings, injected, besides) {
     Object.assign(this, { result, rings, injected });
     this.chosen = Math.min(this.chosen, result.ids.length - 1);
-    this.count.textContent = `${counted(result.ids.length, "token")}, ${counted(result.characters, "character")}, ${counted(result.bytes, "byte")}`;
+    this.count.textContent = `${counted(result.ids.length, "token")}${besides}, ${counted(result.characters, "character")}, ${counted(result.bytes, "byte")}`;
     this.observer.disconnect();
     this.starts = this.blockStarts();
     const heights = this.heights();
@@ -212,7 +224,7 @@ class TokenView {
     this.list.removeAttribute("aria-activedescendant");
   }
 
-  // What blocks are about as high as, in pixels, so that the scroll bar tells the place before they are drawn.
+  // Estimated heights of the blocks in pixels, so that the scroll bar is about right before they are drawn.
   heights() {
     const sample = element("span", { className: "token" }, "0".repeat(10)),
       line = element("div", {}, sample);
@@ -242,7 +254,7 @@ class TokenView {
     return this.result.tokens[this.result.ids[index]];
   }
 
-  // Blocks end with a line of the text, where one ends in time.
+  // Blocks end at line breaks if possible.
   blockStarts() {
     const count = this.result.ids.length,
       starts = [0];
@@ -277,7 +289,7 @@ class TokenView {
     block.style.height = "";
   }
 
-  // A token as it looks wherever it stands.
+  // The element of a token, to be cloned for each place where it stands.
   drawnOnce(id, token) {
     if (!this.drawn.has(id)) {
       this.drawn.set(
@@ -285,9 +297,9 @@ class TokenView {
         element(
           "span",
           {
-            className: token.special ? "token special" : "token",
+            className: token.special ? "token special" : "token of-id",
             role: "option",
-            "--hue": hueOf(id),
+            ...colored(id),
             "aria-label": `${inWords(token)}, id ${id}`,
           },
           shown(token),
@@ -368,6 +380,8 @@ class TokenView {
       `id ${this.result.ids[index]} `,
       shown(token),
       element("br"),
+      element("code", {}, clipped(hexOf(token), HEX_OF_TIP)),
+      element("br"),
       `bytes ${number(start)}–${number(end)}, ${typeOf(token)}, token ${number(index)}`,
     );
     const room = tip.getBoundingClientRect();
@@ -378,7 +392,7 @@ class TokenView {
 
 const spanOf = (result, index) => [result.spans[2 * index], result.spans[2 * index + 1]];
 
-// Which tokens of each result no other one has at the same bytes.
+// The tokens of each result that some other result does not have at the same bytes.
 function ringsOf(compared) {
   const keys = compared.map((result) => {
     const found = new Set();
@@ -406,7 +420,7 @@ function requestFor(model) {
   return chat;
 }
 
-// What else is asked of the text of a result, or of the prompt of its chat, which has its special tokens.
+// The body of further questions about the text of a result, or about the prompt of its chat.
 function questionOf(result) {
   const { model, messages, add_special = true, parse_special = true } = result.request;
   return { model, text: result.text, ...(!messages && { add_special, parse_special }) };
@@ -443,23 +457,39 @@ function draw(models) {
   for (const model of [...views.keys()]) if (!models.includes(model)) views.delete(model);
   models.forEach((model) => views.has(model) || views.set(model, new TokenView(model)));
   $("views").replaceChildren(...models.map((model) => views.get(model).element));
-  models.forEach((model, index) => views.get(model).show(results[index], rings[index], injectedOf(results[index])));
+  results.forEach((result, index) =>
+    views.get(models[index]).show(result, rings[index], injectedOf(result), besides(result, results[0])),
+  );
   $("details").replaceChildren();
+  $("parting").replaceChildren();
+  for (const place of [$("piece-answer"), $("ids-answer")]) {
+    place.question = null; // about what was there before
+    place.replaceChildren();
+  }
   const chats = results.filter((result) => result.parts);
   $("chat").hidden = !chats.length;
   $("chat").replaceChildren(...chats.map((result) => chatOf(result.request.model, result)));
   if (rings.some((found) => found.size)) showParting();
 }
 
+// The count compared with the first model's, in words.
+function besides({ ids }, first) {
+  const ratio = ids.length / first.ids.length;
+  if (!Number.isFinite(ratio) || ids === first.ids) return "";
+  const percent = Math.round(Math.abs(ratio - 1) * 100);
+  if (ids.length === first.ids.length) return ` (as many as ${first.request.model})`;
+  return ` (${percent || "less than 1"} % ${ratio > 1 ? "more" : "fewer"} than ${first.request.model})`;
+}
+
 const injectedOf = (result) => new Set((result.injected ?? []).map((found) => found.token));
 
-// Why the first model parts with the next that has other tokens, and the smallest text that shows it.
+// Why the first model differs from the next one with other tokens, and the smallest text that shows it.
 async function showParting() {
-  const place = element("div", { className: "parting", "aria-live": "polite" });
-  $("views").append(place);
+  const place = $("parting"),
+    words = element("p", {}, "Ringed tokens are not the same in all models. ");
   const { signal } = asked,
     [first, ...others] = results;
-  place.append(element("p", {}, "Ringed: tokens that another model does not have there. "));
+  place.append(words);
   const [other, rings] = others
     .map((result) => [result, ringsOf([first, result])])
     .find(([, [ours, theirs]]) => ours.size + theirs.size);
@@ -471,42 +501,46 @@ async function showParting() {
     const difference = found.differences[0];
     if (!difference) return;
     const smallest = difference.smallest?.text;
-    place.firstChild.append(
-      `${a} and ${b} part in: `,
+    words.append(
+      `${a} and ${b} first differ in this step: `,
       element("strong", {}, difference.step),
       ". ",
       ...difference.causes
         .filter((cause) => cause.detail.problem !== "other model")
         .map((cause) => `${wordsOf(cause)} `),
     );
-    if (smallest == null) return;
-    place.firstChild.append(
-      "The smallest text that shows it: ",
-      chip({ piece: smallest }, 0),
-      " ",
-      element(
-        "button",
-        {
-          type: "button",
-          onclick: () => {
-            openTab("text");
-            $("text").value = state.text = smallest;
-            refresh();
-          },
-        },
-        "take it as the text",
-      ),
-    );
+    if (smallest != null) words.append(...smallestOf(smallest, () => {}));
   } catch (error) {
     if (error.name !== "AbortError") place.append(element("p", { className: "bad" }, error.message));
   }
 }
 
-// What a cause says, as a sentence.
-const wordsOf = (cause) =>
-  (cause.detail.what ?? cause.id).replace(/^./u, (first) => first.toUpperCase()).replace(/[^.]$/u, "$&.");
+// The smallest text that shows a difference, and a button to use it; `taken` is called before it is encoded.
+const smallestOf = (text, taken) => [
+  "The smallest text that shows it: ",
+  text ? chip({ piece: text }) : "the empty text.",
+  " ",
+  element(
+    "button",
+    {
+      type: "button",
+      onclick: () => {
+        openTab("text");
+        $("text").value = state.text = text;
+        taken();
+        refresh();
+      },
+    },
+    "use it as the text",
+  ),
+];
 
-// Of a long text the lines around a byte.
+const capitalized = (words) => words.replace(/^./u, (first) => first.toUpperCase());
+
+// A cause as a sentence.
+const wordsOf = (cause) => capitalized(cause.detail.what ?? cause.id).replace(/[^.]$/u, "$&.");
+
+// The lines around a byte of a long text.
 function excerpt(text, byte) {
   if (text.length <= COMPARED) return text;
   const before = new TextDecoder("utf-8", { ignoreBOM: true }).decode(
@@ -514,12 +548,16 @@ function excerpt(text, byte) {
   ).length;
   const from = text.lastIndexOf("\n", Math.max(0, before - COMPARED / 2)) + 1;
   const cut = text.slice(Math.max(from, before - COMPARED / 2), before + COMPARED / 2);
-  return cut.replace(/^[\uDC00-\uDFFF]|[\uD800-\uDBFF]$/g, ""); // halves of characters
+  return cut.replace(/^[\uDC00-\uDFFF]|[\uD800-\uDBFF]$/g, ""); // halves of surrogate pairs
 }
 
 // ---- a chat ------------------------------------------------------------------------------------
 
+// The color of a part by its origin, as in views/explain_page.py; null for the template's own text.
+const OF_REQUEST = ["message", "tool", "argument"];
 const messageColor = (index) => `hsl(${(index * 67 + 210) % 360} 60% 50%)`;
+const originColor = ({ origin, index }) =>
+  origin === "message" ? messageColor(index) : OF_REQUEST.includes(origin) ? "var(--muted)" : null;
 
 function chatOf(model, result) {
   const bytes = new TextEncoder().encode(result.prompt),
@@ -527,8 +565,9 @@ function chatOf(model, result) {
   const prompt = element("pre", { className: "prompt", tabIndex: 0, "aria-label": `The prompt of ${model}` });
   const injected = new Map((result.injected ?? []).map((found) => [found.start, found]));
   for (const part of result.parts) {
-    const made = element("span", { className: `of-${part.origin}`, title: originOf(part) });
-    if (part.origin === "message") made.style.setProperty("--of-message", messageColor(part.index));
+    const color = originColor(part),
+      made = element("span", { className: color ? "of-request" : "of-template", title: originOf(part) });
+    if (color) made.style.setProperty("--of-message", color);
     let at = part.start;
     for (const [start, found] of injected) {
       if (start < at || start >= part.end) continue;
@@ -548,9 +587,7 @@ function chatOf(model, result) {
       element(
         "td",
         {},
-        share.origin === "message"
-          ? element("span", { className: "dot", "--of-message": messageColor(share.index) })
-          : null,
+        originColor(share) ? element("span", { className: "dot", "--of-message": originColor(share) }) : null,
         originOf(share),
       ),
       element("td", {}, share.role ?? ""),
@@ -594,31 +631,154 @@ function originOf(part) {
     : `${name} ${part.index + 1}${part.field ? `, ${part.field}` : ""}`;
 }
 
+// ---- the editor of a chat ------------------------------------------------------------------------
+
+const asJSON = new WeakSet(); // messages that are edited as JSON
+const PLAIN_FIELDS = new Set(["role", "content", "tool_calls", "tool_call_id"]);
+const isPlain = (message) =>
+  ["string", "undefined"].includes(typeof (message.content ?? undefined)) &&
+  Object.keys(message).every((name) => PLAIN_FIELDS.has(name)) &&
+  (message.tool_calls == null ||
+    (Array.isArray(message.tool_calls) &&
+      message.tool_calls.every((call) => typeof call?.function?.name === "string")));
+
 function drawMessages() {
-  const rows = state.messages.map((message, index) =>
+  $("messages").replaceChildren(...state.messages.map(messageRow));
+}
+
+// Draws the messages anew after their fields have changed, and focuses the element `id`.
+function redraw(id) {
+  drawMessages();
+  $(id)?.focus();
+  refresh();
+}
+
+function messageRow(message, index) {
+  const name = `message ${index + 1}`,
+    isJSON = asJSON.has(message) || !isPlain(message),
+    id = `json-of-${index}`;
+  const toggle = element(
+    "button",
+    {
+      type: "button",
+      id,
+      "aria-label": `Edit ${name} as JSON`,
+      "aria-pressed": String(isJSON),
+      title: "all fields of the message, as JSON",
+      disabled: !isPlain(message),
+      onclick: () => {
+        isJSON ? asJSON.delete(message) : asJSON.add(message);
+        redraw(id);
+      },
+    },
+    "{ }",
+  );
+  const remove = element(
+    "button",
+    {
+      type: "button",
+      "aria-label": `Remove ${name}`,
+      onclick: () => {
+        state.messages.splice(index, 1);
+        redraw("add-message");
+      },
+    },
+    "✕",
+  );
+  return element(
+    "li",
+    { "--of-message": messageColor(index) },
     element(
-      "li",
-      { "--of-message": messageColor(index) },
-      element(
-        "select",
-        {
-          "aria-label": `Role of message ${index + 1}`,
-          onchange: (event) => {
-            message.role = event.target.value;
-            refresh();
-          },
+      "select",
+      {
+        "aria-label": `Role of ${name}`,
+        id: `role-of-${index}`,
+        onchange: (event) => {
+          message.role = event.target.value;
+          redraw(event.target.id);
         },
-        ...[...new Set([...ROLES, message.role])].map((role) =>
-          element("option", { value: role, selected: role === message.role }, role),
-        ),
+      },
+      ...[...new Set([...ROLES, message.role])].map((role) =>
+        element("option", { value: role, selected: role === message.role }, role),
       ),
-      element("textarea", {
-        rows: 2,
-        dir: "auto",
-        value: typeof message.content === "string" ? message.content : JSON.stringify(message.content),
-        "aria-label": `Message ${index + 1}`,
+    ),
+    element(
+      "div",
+      { className: "fields" },
+      ...(isJSON
+        ? [jsonArea(message, name, toggle)]
+        : [contentArea(message, index), ...callsOf(message, index, name), ...answeredBy(message, name)]),
+    ),
+    element("div", { className: "buttons" }, toggle, remove),
+  );
+}
+
+const contentArea = (message, index) =>
+  element("textarea", {
+    rows: 2,
+    dir: "auto",
+    value: message.content ?? "",
+    "aria-label": `Message ${index + 1}`,
+    oninput: (event) => {
+      message.content = event.target.value;
+      later();
+    },
+  });
+
+// Invalid JSON leaves the message as it was, and is reported.
+function jsonArea(message, name, toggle) {
+  const text = JSON.stringify(message, null, 2);
+  return element("textarea", {
+    rows: Math.min(text.split("\n").length, 16),
+    spellcheck: false,
+    value: text,
+    "aria-label": `JSON of ${name}`,
+    oninput: ({ target }) => {
+      try {
+        const given = JSON.parse(target.value);
+        if (!FITS.messages([given])) throw new Error("a message is an object with a role");
+        for (const field of Object.keys(message)) delete message[field];
+        Object.assign(message, given);
+        asJSON.add(message);
+        toggle.disabled = !isPlain(message);
+        target.removeAttribute("aria-invalid");
+        later();
+      } catch (error) {
+        target.setAttribute("aria-invalid", "true");
+        clearTimeout(timer);
+        say(`${capitalized(name)}: ${error.message}`, true);
+      }
+    },
+  });
+}
+
+// The editor of a message's tool calls.
+function callsOf(message, index, name) {
+  const calls = message.tool_calls ?? [],
+    add = `call-of-${index}`;
+  const rows = calls.map((call, number_) => {
+    const of = `call ${number_ + 1} of ${name}`;
+    const written = call.function.arguments ?? "";
+    return element(
+      "div",
+      { className: "call" },
+      element("input", {
+        value: call.function.name,
+        spellcheck: false,
+        placeholder: "function",
+        "aria-label": `Function of ${of}`,
         oninput: (event) => {
-          message.content = event.target.value;
+          call.function.name = event.target.value;
+          later();
+        },
+      }),
+      element("textarea", {
+        rows: 1,
+        spellcheck: false,
+        value: typeof written === "string" ? written : JSON.stringify(written),
+        "aria-label": `Arguments of ${of}, as JSON`,
+        oninput: (event) => {
+          call.function.arguments = event.target.value;
           later();
         },
       }),
@@ -626,19 +786,124 @@ function drawMessages() {
         "button",
         {
           type: "button",
-          "aria-label": `Remove message ${index + 1}`,
+          "aria-label": `Remove ${of}`,
           onclick: () => {
-            state.messages.splice(index, 1);
-            drawMessages();
-            $("add-message").focus();
-            refresh();
+            calls.splice(number_, 1);
+            if (!calls.length) delete message.tool_calls;
+            redraw(add);
           },
         },
         "✕",
       ),
+    );
+  });
+  if (message.role !== "assistant") return rows;
+  return [
+    ...rows,
+    element(
+      "button",
+      {
+        type: "button",
+        id: add,
+        "aria-label": `Add a tool call to ${name}`,
+        onclick: () => {
+          const called = { name: toolNames()[0] ?? "", arguments: "{}" };
+          message.tool_calls = [...calls, { id: nextCall(), type: "function", function: called }];
+          redraw(add);
+        },
+      },
+      "Add a tool call",
     ),
-  );
-  $("messages").replaceChildren(...rows);
+  ];
+}
+
+// The editor of the call that a tool's message answers.
+function answeredBy(message, name) {
+  if (message.role !== "tool" && message.tool_call_id == null) return [];
+  return [
+    element(
+      "label",
+      {},
+      "answers the call ",
+      element("input", {
+        value: message.tool_call_id ?? "",
+        spellcheck: false,
+        "aria-label": `Call that ${name} answers`,
+        oninput: (event) => {
+          message.tool_call_id = event.target.value;
+          later();
+        },
+      }),
+    ),
+  ];
+}
+
+const callIds = () => state.messages.flatMap((message) => (message.tool_calls ?? []).map((call) => call.id));
+
+// Nine letters and digits, as Mistral's templates require.
+function nextCall() {
+  const known = new Set(callIds());
+  for (let count = 1; ; ++count) {
+    const id = `call${String(count).padStart(5, "0")}`;
+    if (!known.has(id)) return id;
+  }
+}
+
+function toolNames() {
+  try {
+    return JSON.parse(state.tools).flatMap((tool) => tool.function?.name ?? []);
+  } catch {
+    return [];
+  }
+}
+
+// A tool's answer if a call is open, otherwise the next turn.
+function nextMessage() {
+  const answered = new Set(state.messages.map((message) => message.tool_call_id));
+  const open = callIds().find((id) => !answered.has(id));
+  if (open != null) return { role: "tool", tool_call_id: open, content: "" };
+  return { role: state.messages.at(-1)?.role === "user" ? "assistant" : "user", content: "" };
+}
+
+const EXAMPLE_TOOL = {
+  type: "function",
+  function: {
+    name: "get_weather",
+    description: "Returns the weather in a place.",
+    parameters: { type: "object", properties: { place: { type: "string" } }, required: ["place"] },
+  },
+};
+
+function addTool() {
+  try {
+    const tools = state.tools.trim() ? JSON.parse(state.tools) : [];
+    $("tools").value = state.tools = JSON.stringify([...tools, EXAMPLE_TOOL], null, 2);
+    $("tools").rows = 12;
+    $("tools").focus();
+    refresh();
+  } catch (error) {
+    say(`Tools: ${error.message}`, true);
+  }
+}
+
+// The file has an array of messages, or the body of a request.
+async function openChat(file) {
+  try {
+    const found = JSON.parse(await file.text()),
+      body = Array.isArray(found) ? { messages: found } : found;
+    if (!FITS.messages(body?.messages)) throw new Error("it contains no messages");
+    const thinking = body.chat_template_kwargs?.enable_thinking;
+    Object.assign(state, {
+      messages: body.messages,
+      tools: body.tools?.length ? JSON.stringify(body.tools, null, 2) : "",
+      generation: body.add_generation_prompt ?? true,
+      thinking: thinking == null ? "" : thinking ? "on" : "off",
+    });
+    showState();
+    refresh();
+  } catch (error) {
+    say(`${file.name}: ${error.message}`, true);
+  }
 }
 
 // ---- the chosen token --------------------------------------------------------------------------
@@ -651,7 +916,7 @@ async function showDetails(view, index) {
   const facts = [
     ["token", chip(token, id)],
     ["id", String(id)],
-    ["bytes", token.bytes.replace(/../g, "$& ").trim() || "none"],
+    ["bytes", element("code", {}, hexOf(token))],
     ["in the vocabulary", element("code", {}, inWords({ piece: token.text }))],
     ["type", typeOf(token)],
     ["place", `token ${number(index)} of ${number(result.ids.length)}, bytes ${number(start)} to ${number(end)}`],
@@ -676,7 +941,7 @@ async function showDetails(view, index) {
     }
   };
   if (result.text.length <= EXPLAINED_AT_ONCE) await explain();
-  else steps.append(element("button", { type: "button", onclick: explain }, "how it was made"));
+  else steps.append(element("button", { type: "button", onclick: explain }, "show how it was made"));
 }
 
 function wordOf(found) {
@@ -686,11 +951,11 @@ function wordOf(found) {
       element(
         "p",
         {},
-        found.origin === "symbol" ? "It stands in no word." : `It comes from: ${found.origin.replaceAll("_", " ")}.`,
+        found.origin === "symbol" ? "It is not part of a word." : `Origin: ${found.origin.replaceAll("_", " ")}.`,
       ),
     ];
   const made = [element("h3", {}, `Its word, bytes ${number(word.start)} to ${number(word.end)}`)];
-  if (word.whole) made.push(element("p", {}, `The word is a token, and taken whole (${word.whole}).`));
+  if (word.whole) made.push(element("p", {}, `The word is a token itself and is not merged (${word.whole}).`));
   else if (word.merges.length) made.push(replayOf(word));
   if (word.lattice) made.push(latticeOf(word.lattice));
   if (word.matches.length) made.push(matchesOf(word.matches));
@@ -699,7 +964,7 @@ function wordOf(found) {
       "div",
       { className: "symbols" },
       ...word.symbols.flatMap((symbol) => [
-        chip(word.shown[symbol.text], symbol.ids[0] ?? 0),
+        chip(word.shown[symbol.text], symbol.ids[0]),
         element("span", { className: "id" }, symbol.ids.join(" ")),
       ]),
     ),
@@ -707,7 +972,7 @@ function wordOf(found) {
   return made;
 }
 
-// The symbols of a word after each of its merges, one after the other.
+// The symbols of a word after each of its merges.
 function replayOf(word) {
   const read = (symbol) => inWords(word.shown[symbol]),
     frames = [{ symbols: Array.from(word.written), at: -1, words: "the characters of the word" }];
@@ -735,7 +1000,9 @@ function replayOf(word) {
     slider.setAttribute("aria-valuetext", `${step} of ${frames.length - 1}: ${frame.words}`);
     words.textContent = `${step} of ${counted(frames.length - 1, "merge")}: ${frame.words}`;
     symbols.replaceChildren(
-      ...frame.symbols.flatMap((text, at) => (text ? [chip(word.shown[text], at, at === frame.at ? "new" : "")] : [])),
+      ...frame.symbols.flatMap((text, at) =>
+        text ? [chip(word.shown[text], null, at === frame.at ? "new" : "")] : [],
+      ),
     );
   };
   const play = () => {
@@ -790,13 +1057,13 @@ function latticeOf(lattice) {
     element(
       "div",
       { className: "symbols" },
-      ...one.edges.map((edge) => chip({ piece: edge.text }, edge.token ?? 0)),
+      ...one.edges.map((edge) => chip({ piece: edge.text }, edge.token)),
       element("span", { className: "muted" }, ` ${one.score}`),
     );
   const rows = lattice.edges.map((edge) => [
     best.has(`${edge.position} ${edge.length} ${edge.token}`),
     String(edge.position),
-    chip({ piece: edge.text }, edge.token ?? 0),
+    chip({ piece: edge.text }, edge.token),
     String(edge.token ?? "unknown"),
     String(edge.score),
   ]);
@@ -835,15 +1102,16 @@ function matchesOf(matches) {
 
 // ---- questions ---------------------------------------------------------------------------------
 
-// Puts a question about the first result to the server, and draws the answer; only that of the last question is drawn.
-async function answer(place, path, question, draw) {
+// Asks the server about the first result and draws the answer, unless another question has been asked meanwhile.
+async function answer(place, put) {
   if (!results.length)
     return place.replaceChildren(element("p", { className: "bad" }, "There are no tokens to ask about."));
-  const mine = (place.question = {});
+  const mine = (place.question = {}),
+    [result] = results;
   place.replaceChildren(element("p", { className: "muted" }, "…"));
   try {
-    const drawn = draw(await ask(path, question(results[0])));
-    if (results.length > 1) drawn.unshift(element("p", { className: "muted" }, `Of ${results[0].request.model}:`));
+    const drawn = await put(result);
+    if (results.length > 1) drawn.unshift(element("p", { className: "muted" }, `Of ${result.request.model}:`));
     if (place.question === mine) place.replaceChildren(...drawn);
   } catch (error) {
     if (place.question === mine) place.replaceChildren(element("p", { className: "bad" }, error.message));
@@ -852,54 +1120,108 @@ async function answer(place, path, question, draw) {
 
 function askPiece(event) {
   event.preventDefault();
-  const piece = $("piece").value;
-  answer(
-    $("piece-answer"),
-    "v1/why",
-    (result) => ({ ...questionOf(result), piece }),
-    (found) =>
-      found.sentences.map((sentence) =>
-        element("p", {}, ...sentence.map((part) => (typeof part === "string" ? part : chip({ piece: part.text }, 0)))),
-      ),
-  );
+  const { piece } = state;
+  answer($("piece-answer"), async (result) => {
+    const { sentences } = await ask("v1/why", { ...questionOf(result), piece });
+    return sentences.map((sentence) =>
+      element("p", {}, ...sentence.map((part) => (typeof part === "string" ? part : chip({ piece: part.text })))),
+    );
+  });
 }
 
 function askIds(event) {
   event.preventDefault();
-  const ids = ($("expected").value.match(/-?\d+/g) ?? []).map(Number),
+  const ids = (state.expected.match(/-?\d+/g) ?? []).map(Number),
     place = $("ids-answer");
-  if (!ids.length) return place.replaceChildren(element("p", { className: "bad" }, "There are no ids in the list."));
-  answer(
-    place,
-    "v1/diagnose",
-    (result) => ({ ...result.request, ids }),
-    (found) => {
-      if (found.match) return [element("p", { className: "good" }, "These are the ids of this model.")];
-      if (!found.explanations.length) return [element("p", {}, "No single cause that is known gives these ids.")];
-      return [
-        element(
-          "ol",
-          {},
-          ...found.explanations.map((explanation) =>
+  if (!ids.length) return place.replaceChildren(element("p", { className: "bad" }, "The list contains no ids."));
+  answer(place, async (result) => {
+    const found = await ask("v1/diagnose", { ...result.request, ids });
+    if (found.match) return [element("p", { className: "good" }, "These are the ids that the model gives.")];
+    const parting = await ask("v1/parting", { ...questionOf(result), ids });
+    return [...expectedBeside(parting, !result.request.messages), ...explanationsOf(found)];
+  });
+}
+
+function explanationsOf({ explanations }) {
+  if (!explanations.length) return [element("p", {}, "No known cause explains these ids.")];
+  const others = explanations.slice(MOST_EXPLANATIONS);
+  const made = [
+    element("h3", {}, "Possible causes"),
+    element("ol", {}, ...explanations.slice(0, MOST_EXPLANATIONS).map(explanationOf)),
+  ];
+  if (others.length) {
+    const summary = element("summary", {}, `${counted(others.length, "other explanation")}`);
+    made.push(
+      element("details", {}, summary, element("ol", { start: MOST_EXPLANATIONS + 1 }, ...others.map(explanationOf))),
+    );
+  }
+  return made;
+}
+
+const explanationOf = (explanation) =>
+  element(
+    "li",
+    {},
+    ...explanation.causes.map((cause) =>
+      element("p", {}, element("strong", {}, cause.id), ` ${cause.detail.what ?? ""}`),
+    ),
+    explanation.explains < 1
+      ? element("p", { className: "muted" }, `explains ${Math.round(explanation.explains * 100)} % of the ids`)
+      : null,
+    explanation.fix ? element("pre", {}, explanation.fix) : null,
+  );
+
+// The first place where expected ids differ from the model's, and the smallest text that shows it.
+function expectedBeside({ differences, smallest }, isText) {
+  const [difference] = differences;
+  if (!difference) return [];
+  const made = [element("h3", {}, `First difference, in this step: ${difference.step}`), alignedOf(difference.first)];
+  if (smallest && isText) {
+    const take = () => {
+      $("expected").value = state.expected = smallest.theirs.join(" ");
+    };
+    made.push(element("p", {}, ...smallestOf(smallest.text, take)));
+  }
+  return made;
+}
+
+// The tokens of both sides around a difference, as in the report of `ggufbpe verify --html`.
+function alignedOf({ ours, theirs }) {
+  const side = (tokens) =>
+    element(
+      "div",
+      { className: "side" },
+      ...(tokens.length
+        ? tokens.map((token) =>
             element(
-              "li",
+              "span",
               {},
-              ...explanation.causes.map((cause) =>
-                element("p", {}, element("strong", {}, cause.id), ` ${cause.detail.what ?? ""}`),
-              ),
-              explanation.explains < 1
-                ? element(
-                    "p",
-                    { className: "muted" },
-                    `explains ${Math.round(explanation.explains * 100)} % of the ids`,
-                  )
-                : null,
-              explanation.fix ? element("pre", {}, explanation.fix) : null,
+              chip({ piece: token.piece }, token.id, token.differs ? "differs" : ""),
+              element("span", { className: "id" }, String(token.id)),
             ),
-          ),
-        ),
-      ];
-    },
+          )
+        : [chip({ piece: "" }, null, "differs")]),
+    );
+  const stretch = (start, ...sides) =>
+    element(
+      "div",
+      { className: "stretch" },
+      element("span", { className: "byte" }, `byte ${number(start)}`),
+      ...sides.flatMap(([name, tokens]) => [element("span", {}, name), side(tokens)]),
+    );
+  const differing = (token) => token.differs,
+    first = ours.findIndex(differing),
+    other = theirs.findIndex(differing),
+    before = Math.max(first, other),
+    start = (ours[first] ?? theirs[other]).start;
+  const rest = (tokens) => tokens.slice(tokens.findLastIndex(differing) + 1);
+  const behind = rest(first < 0 ? theirs : ours);
+  return element(
+    "div",
+    { className: "aligned" },
+    before > 0 ? stretch(ours[0].start, ["both", ours.slice(0, before)]) : null,
+    stretch(start, ["ours", ours.filter(differing)], ["expected", theirs.filter(differing)]),
+    behind.length ? stretch(behind[0].start, ["both", behind]) : null,
   );
 }
 
@@ -909,7 +1231,7 @@ async function through(stream, bytes) {
   return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
 }
 
-let saving = 0; // how often the state was to be saved, so that the last one stays
+let saving = 0; // counts the saves, so that the last one wins
 
 async function saveState() {
   const mine = ++saving;
@@ -926,7 +1248,7 @@ const FITS = {
   messages: (value) => Array.isArray(value) && value.every((message) => typeof message?.role === "string"),
 };
 
-// What is wrong with the address; "" if nothing is.
+// What is wrong with the address, or "".
 async function loadState() {
   if (location.hash.length < 2) return "";
   try {
@@ -940,7 +1262,7 @@ async function loadState() {
     }
     return "";
   } catch {
-    return "The address holds no state of this page.";
+    return "The address contains no state of this page.";
   }
 }
 
@@ -993,6 +1315,10 @@ function showState() {
   $("text").value = state.text;
   $("tools").value = state.tools;
   $("thinking").value = state.thinking;
+  for (const name of ["piece", "expected"]) {
+    $(name).value = state[name];
+    $(name).closest("details").open ||= state[name] !== "";
+  }
   $("add-special").checked = state.addSpecial;
   $("parse-special").checked = state.parseSpecial;
   $("generation").checked = state.generation;
@@ -1003,6 +1329,11 @@ function listen() {
     $(id).addEventListener(event, () => {
       state[name] = $(id)[value];
       later();
+    });
+  for (const name of ["piece", "expected"])
+    $(name).addEventListener("input", () => {
+      state[name] = $(name).value;
+      saveState();
     });
   bind("text", "input", "text", "value");
   bind("tools", "input", "tools", "value");
@@ -1023,7 +1354,7 @@ function listen() {
     refresh();
   });
   $("add-message").addEventListener("click", () => {
-    state.messages.push({ role: state.messages.at(-1)?.role === "user" ? "assistant" : "user", content: "" });
+    state.messages.push(nextMessage());
     drawMessages();
     $("messages").lastElementChild.querySelector("textarea").focus();
     refresh();
@@ -1033,6 +1364,11 @@ function listen() {
     if (!file) return;
     $("text").value = state.text = await file.text();
     refresh();
+  });
+  $("add-tool").addEventListener("click", addTool);
+  $("chat-file").addEventListener("change", () => {
+    const [file] = $("chat-file").files;
+    if (file) openChat(file);
   });
   $("piece-form").addEventListener("submit", askPiece);
   $("ids-form").addEventListener("submit", askIds);
