@@ -426,25 +426,98 @@ def test_where_the_hub_leads_is_held_to_the_same(server: FarServer, monkeypatch:
     assert server.requests == []
 
 
+class NameServer:
+    """Stands in for the name server: answers each look-up of a name with the next of its answers, and notes it."""
+
+    def __init__(self, **answers: list[list[str]]) -> None:
+        self.asked: list[str] = []
+        self._answers = answers
+        self._real = socket.getaddrinfo
+
+    def __call__(self, host: str, port: Any, *how: Any, **keywords: Any) -> list[Any]:
+        addresses = [host]
+        if host.partition(".")[0] in self._answers:
+            answers = self._answers[host.partition(".")[0]]
+            addresses = answers[min(self.asked.count(host), len(answers) - 1)]
+            self.asked.append(host)
+        return [each for address in addresses for each in self._real(address, port, *how, **keywords)]
+
+
 def test_a_name_that_is_local_among_others_is_not_asked_for_on_purpose(
     server: FarServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name server may say that a public server is this machine, too, so that redirects here look harmless."""
-    addresses = {"public": ["8.8.8.8", "127.0.0.1"], "inner": ["8.8.8.8", "10.0.0.1"]}
-    looked_up = socket.getaddrinfo
-
-    def lookup(host: str, port: Any, *how: Any, **keywords: Any) -> list[Any]:
-        return [
-            each
-            for address in addresses.get(host, [host])
-            for each in looked_up(address, port, *how, **keywords)
-        ]
-
-    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    names = NameServer(public=[["8.8.8.8", "127.0.0.1"]], inner=[["8.8.8.8", "10.0.0.1"]])
+    monkeypatch.setattr(socket, "getaddrinfo", names)
     monkeypatch.setenv("HTTP_PROXY", server.home)
     url = server.put("/model.gguf", redirect="http://inner/private").replace(server.home, "http://public")
     assert "a redirect leads to inner" in str(refusal(url))
     assert [request.host for request in server.requests] == ["public"]
+
+
+def test_the_address_that_was_checked_is_the_one_that_is_asked(
+    server: FarServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name server may answer the check with a public address, and the connection with one of this network.
+
+    127.0.0.1, where the server is, stands in for the public one.
+    """
+    names = NameServer(first=[["127.0.0.1"], ["127.0.0.9"]], other=[["127.0.0.1"], ["127.0.0.9"]])
+    monkeypatch.setattr(socket, "getaddrinfo", names)
+    monkeypatch.setattr(hosts, "_is_public", lambda address: address == "127.0.0.1")
+    connect, connected = socket.create_connection, []
+
+    def create_connection(address: tuple[str, int], *how: Any, **keywords: Any) -> socket.socket:
+        connected.append(address[0])
+        return connect(address, *how, **keywords)
+
+    monkeypatch.setattr(socket, "create_connection", create_connection)
+    server.put("/other.gguf", MODEL)
+    url = server.put("/model.gguf", redirect=f"http://other:{server.port}/other.gguf")
+    assert opened(url.replace("127.0.0.1", "first")).size == len(MODEL)
+    assert set(connected) == {"127.0.0.1"}
+    assert names.asked == ["first", "other"]
+    assert {request.host for request in server.requests} == {f"{each}:{server.port}" for each in names.asked}
+
+
+@pytest.mark.parametrize("host", ["models.example", "others.example"])
+def test_a_certificate_is_held_to_the_name_though_the_address_is_asked(
+    server: FarServer, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    certificate = str(ROOT / "fixtures" / "models.example.pem")  # its own authority
+    monkeypatch.setenv("SSL_CERT_FILE", certificate)
+    monkeypatch.setattr(socket, "getaddrinfo", NameServer(models=[["127.0.0.1"]], others=[["127.0.0.1"]]))
+    with far_server(certificate) as secure:
+        secure.put("/model.gguf", SMALL)
+        url = f"https://{host}:{secure.port}/model.gguf"
+        if host == "models.example":
+            assert opened(url).size == len(SMALL)
+        else:
+            assert "certificate is not valid for 'others.example'" in str(refusal(url))
+        assert [request.host for request in secure.requests] == [f"{host}:{secure.port}"] * (
+            host == "models.example"
+        )
+        assert set(secure.names) == {host}
+
+
+@pytest.mark.parametrize(
+    ("no_proxy", "asked"), [("", "proxy"), ("127.0.0.1", "server"), ("*", "server"), ("other.org", "proxy")]
+)
+def test_no_proxy_is_heeded(
+    server: FarServer, monkeypatch: pytest.MonkeyPatch, no_proxy: str, asked: str
+) -> None:
+    with far_server() as proxy:
+        for each in (proxy, server):
+            each.put("/model.gguf", SMALL)
+        monkeypatch.setenv("ALL_PROXY", proxy.home)
+        monkeypatch.setenv("NO_PROXY", no_proxy)
+        opened(server.home + "/model.gguf")
+        assert (len(proxy.requests), len(server.requests)) == ((1, 0) if asked == "proxy" else (0, 1))
+
+
+def test_a_proxy_that_cannot_be_used(server: FarServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "ftp://127.0.0.1")
+    assert "cannot be asked" in str(refusal(server.put("/model.gguf", SMALL)))
 
 
 def test_a_proxy_is_used_and_redirects_between_public_servers_are_followed(
@@ -468,7 +541,7 @@ def test_a_proxy_is_used_and_redirects_between_public_servers_are_followed(
     ],
 )
 def test_which_hosts_are_local(host: str, expected: bool) -> None:
-    assert hosts.is_local(host) is expected
+    assert hosts.Lookups().is_local(host) is expected
 
 
 # ---- headers that lie -----------------------------------------------------------------------------------

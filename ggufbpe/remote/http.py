@@ -24,8 +24,9 @@ from ..errors import RemoteError
 from ..extras import NotInstalledError, imported
 from ..gguf.source import ByteRange
 from .answers import BUSY, answer_error, seconds_to_wait
-from .hosts import is_local, origin
+from .hosts import Lookups, origin
 from .stream import RangePart
+from .transport import PinnedTransport
 
 TIMEOUT = 20.0  # seconds, to connect and between two blocks
 LEAST = 4096  # bytes that come within the same time
@@ -48,7 +49,7 @@ def http_library() -> Any:
 
 
 class Client:
-    """Asks servers on behalf of one model. Settings of proxies and certificates are those of the library."""
+    """Asks servers on behalf of one model."""
 
     def __init__(self, name: str, named: str, secret: Mapping[str, str] | None = None) -> None:
         """`name` is what errors call the model, `named` the address that the user or a setting named.
@@ -58,7 +59,9 @@ class Client:
         self.name = name
         self._http = http_library()
         self._named, self._secret = named, dict(secret or {})
-        self._client = self._http.Client(follow_redirects=False, timeout=TIMEOUT)
+        self._hosts = Lookups()
+        transport = PinnedTransport(self._http, self._hosts)
+        self._client = self._http.Client(follow_redirects=False, timeout=TIMEOUT, transport=transport)
         self._client.headers.update({"Accept-Encoding": "identity", "User-Agent": f"ggufbpe/{__version__}"})
 
     def close(self) -> None:
@@ -141,12 +144,15 @@ class Client:
             problem = f"more than {REDIRECTS} redirects, one after the other"
         elif parts.scheme == "http" and urlsplit(url).scheme == "https":
             problem = f"a redirect leads from https to http, at {parts.hostname}"
-        elif is_local(parts.hostname) and not is_local(urlsplit(self._named).hostname or "", alone=True):
+        elif self._hosts.is_local(parts.hostname) and not self._is_named_local():
             problem = f"a redirect leads to {parts.hostname}, which is this machine or its own network"
             remedy = "if that is meant, give that address itself"
         if problem:
             raise RemoteError(problem, path=self.name, remedy=remedy)
         return target
+
+    def _is_named_local(self) -> bool:
+        return self._hosts.is_local(urlsplit(self._named).hostname or "", alone=True)
 
 
 def _joined(url: str, location: str) -> str:
