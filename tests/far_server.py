@@ -78,6 +78,7 @@ class Request:
     host: str
     path: str
     headers: dict[str, str]
+    client: int  # the port of the connection's other end
     asked: int = 0  # bytes
     end: int = 0  # of the range
     sent: int = 0
@@ -183,6 +184,7 @@ def far_server(certificate: str | None = None) -> Iterator[FarServer]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # as servers do; else an answer's end waits for 40 ms
     server_of_test: FarServer
 
     def log_message(self, *_: Any) -> None:
@@ -197,7 +199,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         parts = urlsplit(self.path)  # a whole address where this stands in for a proxy
         host = parts.netloc or self.headers["Host"]
-        request = Request(self.command, host, parts.path, {k.lower(): v for k, v in self.headers.items()})
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = Request(self.command, host, parts.path, headers, self.client_address[1])
         self.server_of_test.requests.append(request)
         file = self.server_of_test.files.get(parts.path)
         if file is None:

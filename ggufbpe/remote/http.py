@@ -100,8 +100,9 @@ class Client:
     def blocks(self, response: Any, skip: int, size: int) -> Iterator[bytes]:
         """`size` bytes of the body from `skip` on, as they come. They end where the line is cut."""
         came, since, left = 0, monotonic(), size
+        body = response.iter_raw()
         try:
-            for block in response.iter_raw():
+            for block in body:
                 came += len(block)
                 if monotonic() - since > TIMEOUT:
                     if came < LEAST:
@@ -111,6 +112,8 @@ class Client:
                 skip -= skipped
                 block = block[skipped : skipped + left]
                 left -= len(block)
+                if not left and response.status_code == 206:
+                    next(body, b"")  # the end of the answer, so that its connection can be used again
                 if block:
                     yield block
                 if not left:

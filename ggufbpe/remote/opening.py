@@ -1,7 +1,7 @@
 """Opens a far file: by what was kept of it, or by asking for as much of it as its metadata has.
 
 reference -> [this file] -> a source for gguf/
-    cache.py <-|-> hub.py, ollama.py -> a place -> http.py or filesystem.py -> stream.py -> gguf/reader.py
+    cache.py <-|-> hub.py, ollama.py -> a place -> http.py or filesystem.py -> stream.py -> forecast.py
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from ..errors import OfflineError
-from ..gguf.reader import GGUFFile
 from ..gguf.source import Source
 from ..names.grammar import Address, HubName, OllamaName, Remote, hub_name
 from . import cache, hub
 from .cache import Kept
+from .forecast import ArrivingFile
 from .places import FilePlace, RemoteFile
 from .stream import FarProgress, RangeFile, RangeStream
 
@@ -103,7 +103,7 @@ def _read(name: str, file: RangeFile, progress: Watcher | None) -> Kept:
     """The metadata of a file, and no more of it than is found out on the way."""
     try:
         stream = RangeStream(file, progress)
-        with GGUFFile(name, stream) as walked:
+        with ArrivingFile(name, stream) as walked:
             data = stream.first(walked.metadata_end)
         file.check()
         return Kept(name, file.version or "", stream.size, data)

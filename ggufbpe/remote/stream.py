@@ -1,27 +1,32 @@
 """The bytes of a far file, asked for in ranges as the walk over its metadata finds out how many it needs.
 
-    section.py, which says what it will surely read -> [this file] -> ranges to ask for -> http.py, filesystem.py
+    section.py and forecast.py, which say what is sure and what is likely -> [this file] -> ranges to ask for -> http.py
 
-Two ranges at most are under way: the one that is being read, and the next, which is asked for as soon as it is sure to
-be needed, so that the way to the server and back is not waited for. What is sure is told by the metadata itself: an
-array of strings has a length for each. Beyond that a small share of what was read is asked for, in which the next
-key shows; so no more than that share, or one block, is asked for in vain.
+The first range is a block. After it, everything is asked for that is likely to come, and a little more, in which the
+last keys show. The likely end is rather too low, and is known better the more has come; so what is missing is asked for
+only when what is under way lasts no longer than an answer takes, as measured. Then nothing is waited for but the first
+two answers, and of real vocabularies no more than a block is asked for in vain.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from time import monotonic
 from typing import NamedTuple, Protocol
 
 from ..errors import RemoteError
 from ..gguf.source import ByteRange
 
-BLOCK = 1 << 16  # bytes that are asked for first
-LEAST = 3 << 14  # bytes that are asked for beyond what is sure
-SHARE = 12  # or, if it is more, one part in so many of what comes before
-GUESS = 1 << 20  # the most bytes that are asked for because they are likely
-PARTS = 4  # the next range is asked for early if it is one part in so many of what comes before
+BLOCK = 1 << 17  # bytes that are asked for first, and the most that may be asked for in vain
+TAIL = 1 << 15  # bytes that are asked for behind what is likely
+GUESS = 1 << 20  # the most bytes that are asked for because they are likely, unless more have come
+SMALLEST = 1 << 14  # bytes that are worth a request before it is sure that they are needed,
+PART = 64  # or, if it is more, one part in so many of what was asked for
+ENOUGH = 1 << 12  # bytes that are to have been asked for behind what is likely
+AT_ONCE = 3  # ranges that may be under way behind the one that is being read
+AHEAD = 1.5  # how many times as long as an answer takes the next range is asked for before the last has come
 CUTS = 4  # how often the line may be cut
 LONGEST = 1 << 29  # bytes; metadata is not longer (gguf/section.py)
 
@@ -73,9 +78,11 @@ class RangeStream:
         self._file = file
         self._progress = progress
         self._data = bytearray()
-        self._next: Future[RangePart] | None = None
+        self._following: deque[Future[RangePart]] = deque()
         self._cuts = 0
-        self._asker = ThreadPoolExecutor(1, "ggufbpe-remote")
+        self._asker = ThreadPoolExecutor(AT_ONCE, "ggufbpe-remote")
+        self._likely = 0
+        begun = monotonic()
         try:
             self._part = file.open(ByteRange(0, BLOCK))
         except BaseException:
@@ -83,64 +90,78 @@ class RangeStream:
             raise
         self.size = self._part.size
         self._asked = self._part.span.end
+        self._latency = monotonic() - begun  # seconds until an answer begins, connecting included
+        self._rate = 0.0  # bytes a second of the part that is coming; 0 of the first
+        self._part_begun = monotonic(), 0  # when, and the bytes before it
+
+    @property
+    def received(self) -> int:
+        """The bytes that have come."""
+        return len(self._data)
 
     def read(self, position: int, least: int, most: int) -> bytes:
         """`least` to `most` bytes from `position` on, as many as are there; waits for the least."""
         end = min(position + least, self.size)
         while len(self._data) < end:
             if end > self._asked:
-                self.expect(end, end)
+                self.expect(end, self._likely)
             self._receive()
         return bytes(memoryview(self._data)[position : position + most])
 
     def expect(self, end: int, likely: int) -> None:
-        """Ask for everything up to `end`, and for what is likely behind it, if it is worth a request now."""
-        guess = min(max(likely - end, 0), GUESS)
-        goal = min(end + guess + max((end + guess) // SHARE, LEAST), self.size, LONGEST)
-        missing = goal - self._asked
-        is_worth_it = missing >= self._asked // PARTS and 2 * len(self._data) >= self._asked
-        if self._next is None and missing > 0 and (end > self._asked or is_worth_it):
+        """Ask for everything up to `end`, and for what is likely behind it, if that has to be asked for now."""
+        self._likely = likely
+        guess = min(max(likely - end, 0), max(GUESS, len(self._data)))
+        goal = min(end + guess + TAIL, self.size, LONGEST)
+        is_sure = end > self._asked
+        is_likely = likely + ENOUGH > self._asked and goal - self._asked >= max(SMALLEST, self._asked // PART)
+        under_way = self._asked - len(self._data)
+        if (is_sure or is_likely) and under_way <= AHEAD * self._latency * self._rate:
             self._ask(goal)
 
     def first(self, size: int) -> bytes:
         """The first `size` bytes, of which those that have not been read yet are asked for, and no more."""
         while len(self._data) < min(size, self.size):
-            if size > self._asked and self._next is None:
-                self._ask(size)
+            self._ask(size)
             self._receive()
         return bytes(memoryview(self._data)[:size])
 
     def close(self) -> None:
         """Ask for no more, and end what is under way."""
         self._part.close()
-        if self._next is not None:
-            self._next.add_done_callback(_close_part)
+        for asked in self._following:
+            asked.add_done_callback(_close_part)
         self._asker.shutdown(wait=False, cancel_futures=True)
         self._file.close()
 
     def _ask(self, end: int) -> None:
-        """Ask for everything up to `end`, behind what was asked for."""
-        self._next = self._asker.submit(self._file.open, ByteRange(self._asked, end))
-        self._asked = end
+        """Ask for everything up to `end` that was not asked for, unless too many ranges are under way."""
+        if end > self._asked and len(self._following) < AT_ONCE:
+            self._following.append(self._asker.submit(self._file.open, ByteRange(self._asked, end)))
+            self._asked = end
 
     def _receive(self) -> None:
         """Take the next block that comes, of the part that is under way or of the next."""
         here = len(self._data)
         if here >= self._part.span.end:
             self._part.close()
-            self._part = self._following(here)
+            self._part = self._next_part(here)
+            self._part_begun = monotonic(), here
         block = next(self._part.blocks, b"")
         if not block:
             self._resume(here)
             return
         self._data += block
+        begun, before = self._part_begun
+        if before:
+            self._rate = (len(self._data) - before) / max(monotonic() - begun, 1e-6)
         if self._progress is not None:
             self._progress(FarProgress(self._file.name, len(self._data), self._asked))
 
-    def _following(self, here: int) -> RangePart:
+    def _next_part(self, here: int) -> RangePart:
         """The part that begins at `here`, where the bytes end that have come."""
-        if self._next is not None:
-            part, self._next = self._next.result(), None
+        while self._following:
+            part = self._following.popleft().result()
             if part.span.start == here:
                 return part
             part.close()
