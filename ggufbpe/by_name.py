@@ -42,7 +42,7 @@ class Found:
         self.said = said  # what was chosen where the name left a choice, in words
         self.note = note  # what is good to know of it
         self.remote = remote  # where it is, for `ggufbpe.remote`
-        # called as bytes of a file that is far away come, and with None when that is over
+        # called before a far file is asked for, as its bytes come, and with None when that is over
         self.progress: Callable[[FarProgress | None], None] | None = None
         self._offline, self._refresh = offline, refresh
         self._source: Source | None = None  # what was read from far away
@@ -62,8 +62,10 @@ class Found:
         return self._source.again()
 
     def _read(self, reference: Remote) -> Source:
-        from .remote import far_source
+        from .remote import FarProgress, far_source
 
+        if self.progress is not None:
+            self.progress(FarProgress(self.name, 0, 0))
         try:
             source = far_source(
                 reference, offline=self._offline, refresh=self._refresh, progress=self.progress

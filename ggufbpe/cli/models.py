@@ -13,7 +13,7 @@ from ..views import terminal
 from ..wording import in_bytes
 from . import _output
 from ._arguments import Parser, UsageError, add_color
-from ._progress import Bar
+from ._progress import Bar, waiting
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -122,7 +122,8 @@ def _remote(arguments: argparse.Namespace) -> int:
         raise UsageError("--remote lists one repository, and takes no MODEL_NAME beside it")
     from ..remote import files
 
-    found = files(name)
+    with waiting(f"asking for {escape_invisible(str(name))}"):
+        found = files(name)
     named = [(HubName(name.owner, name.repo, None, file.name, name.revision), file.size) for file in found]
     if arguments.json:
         _output.write(terminal.json_bytes([{"name": str(each), "size": size} for each, size in named]))
