@@ -9,6 +9,7 @@ import json
 import os
 import pickle
 import random
+import re
 import socket
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from conftest import GPT2, PLAMO, ROOT, UNIGRAM
 from far_server import FarServer, Served, far_server
 
 from ggufbpe import Tokenizer, doctor, remote
-from ggufbpe.cli import main
+from ggufbpe.cli import _output, _progress, main
 from ggufbpe.errors import (
     CorruptMetadataError,
     GGUFError,
@@ -260,6 +261,38 @@ def test_what_was_not_used_lately_is_deleted(server: FarServer, monkeypatch: pyt
         with pytest.raises(OfflineError):
             opened(url, offline=True)
     assert len(kept_files("metadata")) == len(kept_files("references")) == 2
+
+
+@pytest.mark.parametrize("folder", ["metadata", "references", "."])
+@pytest.mark.parametrize(("hours", "is_left"), [(1, True), (25, False)])
+def test_what_a_killed_process_began_to_write_is_deleted_after_a_day(
+    server: FarServer, folder: str, hours: int, is_left: bool
+) -> None:
+    opened(server.put("/model.gguf", SMALL))
+    partial = Path(cache.cache_folder(), folder, ".0123.json.89abcdef.partial")
+    partial.write_bytes(b"{")
+    os.utime(partial, (time.time() - 3600 * hours,) * 2)
+    opened(server.put("/other.gguf", SMALL))
+    assert partial.exists() is is_left
+
+
+def test_a_kill_while_metadata_is_kept_leaves_nothing_that_counts(
+    server: FarServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the two files, or before the second has its name."""
+    url = server.put("/model.gguf", MODEL, size=LARGE)
+    program = f"""if True:
+        import os
+        from ggufbpe.names.grammar import Address
+        from ggufbpe.remote import far_source
+        replace = os.replace
+        os.replace = lambda source, target: os._exit(9) if "references" in target else replace(source, target)
+        far_source(Address({url!r}))"""
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 9
+    assert [path.suffix for path in kept_files("references")] == [".partial"]
+    with pytest.raises(OfflineError):
+        opened(url, offline=True)
+    assert metadata(opened(url)) == metadata(opened(url, offline=True)) == metadata(Source(GPT2))
 
 
 def test_several_processes_may_use_the_cache(server: FarServer) -> None:
@@ -1091,6 +1124,27 @@ def test_progress_is_told(server: FarServer) -> None:
     assert received == sorted(set(received))
     assert received[-1] >= len(MODEL)
     assert all(each.received <= each.expected for each in told)
+
+
+SHOWN = {  # how the server is, the seconds until something is shown, and what
+    "slow to answer": ({"latency": 0.8}, 0.1, r"\rasking for http://.*/model.gguf \.\.\. [01] s"),
+    "slow": ({"rate": 2e6}, 0.1, r"\r#+\.* +[0-9]+% [0-9.]+ [kM]B of http://"),
+    "fast": ({}, 60.0, r"(?!.)"),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_takes_more_than_a_second_is_shown(
+    server: FarServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    how, patience, shown = SHOWN[name]
+    assert _progress.PATIENCE == 1.0
+    monkeypatch.setattr(_progress, "PATIENCE", patience)
+    monkeypatch.setattr(_output, "error_width", lambda: 200)
+    assert main(["info", server.put("/model.gguf", MODEL, size=LARGE, **how)]) == 0
+    drawn = capsys.readouterr().err
+    assert re.match(shown, drawn)
+    assert drawn.endswith("\r\x1b[K" * (name != "fast"))
 
 
 def test_threads_end(server: FarServer) -> None:

@@ -83,16 +83,15 @@ def keep(keys: Iterable[str], kept: Kept) -> None:
 def _shrink(spared: str) -> None:
     """Delete what was not used lately until the rest is within bounds, and the references that meant it."""
     metadata, references = (os.path.join(cache_folder(), part) for part in ("metadata", "references"))
+    _delete_abandoned((cache_folder(), metadata, references))
     status = []
     for entry in os.scandir(metadata):
         with suppress(OSError):  # another process deleted it
             status.append((entry.stat().st_mtime, entry.stat().st_size, entry.name))
     left = sum(size for _, size, _ in status) - _most_bytes()
     gone = set()
-    for used, size, name in sorted(status):
-        is_abandoned = name.endswith(".partial") and used + _ABANDONED < time.time()
-        is_too_much = left > 0 and name.endswith(".gguf") and spared not in name
-        if is_abandoned or is_too_much:
+    for _, size, name in sorted(status):
+        if left > 0 and name.endswith(".gguf") and spared not in name:
             with suppress(OSError):
                 os.unlink(os.path.join(metadata, name))
             left -= size
@@ -102,6 +101,15 @@ def _shrink(spared: str) -> None:
         if record is None or record["digest"] in gone:
             with suppress(OSError):
                 os.unlink(entry.path)
+
+
+def _delete_abandoned(folders: Iterable[str]) -> None:
+    """Delete what a process that was killed began to write."""
+    for folder in folders:
+        for entry in os.scandir(folder):
+            with suppress(OSError):
+                if entry.name.endswith(".partial") and entry.stat().st_mtime + _ABANDONED < time.time():
+                    os.unlink(entry.path)
 
 
 def _record(path: str) -> dict[str, Any] | None:
