@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GPT2, UNIGRAM
+from conftest import GPT2, UNIGRAM, missing
 from far_server import FarServer, Served, far_server
 from stores import (
     COMMITS,
@@ -832,7 +833,48 @@ def test_completion_in_bash(stores: Path) -> None:
     assert offered == {line: sorted(words) for line, words in COMPLETED.items()}
 
 
-@pytest.mark.skipif(not shutil.which("fish"), reason="there is no fish")
+def environment_with(shell: str) -> dict[str, str]:
+    """The environment for a shell, with our command; no test where there is no such shell."""
+    if shutil.which(shell) is None:
+        missing(f"the shell {shell} is not installed: apt-get install {shell}")
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "TERM": "dumb"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no zsh")
+def test_completion_in_zsh(stores: Path) -> None:
+    """Typed on a terminal: the line, a tab, and at its beginning what prints it as it has become."""
+    lines = {
+        "ggufbpe tok": "ggufbpe tokenize",
+        "ggufbpe tokenize -m ollama:q": "ggufbpe tokenize -m ollama:qwen3:8b",
+        "ggufbpe explain -hf owner/B": "ggufbpe explain -hf owner/Big:F16",
+        "ggufbpe tokenize --off": "ggufbpe tokenize --offline",
+    }
+    typed = [f"{line}\t\x01print -r -- got: \n" for line in lines]
+    begun = 'PS1=; autoload -Uz compinit; compinit -u -D; eval "$(ggufbpe completion zsh)"\n'
+    shown = on_terminal(["zsh", "-f", "-i"], [begun, *typed, "exit\n"], environment_with("zsh"))
+    found = re.findall(r"^got: (.*?) *\r?$", shown.replace("\r", "\n"), re.MULTILINE)
+    assert found == list(lines.values())
+
+
+def on_terminal(command: list[str], typed: list[str], environment: dict[str, str]) -> str:
+    """What a command shows on a terminal where all of this is typed at once."""
+    ours, its = os.openpty()
+    running = subprocess.Popen(command, stdin=its, stdout=its, stderr=its, env=environment, close_fds=True)
+    os.close(its)
+    shown = b""
+    try:
+        for text in typed:
+            os.write(ours, text.encode())
+        while block := os.read(ours, 1 << 16):
+            shown += block
+    except OSError:  # the other end is closed
+        pass
+    finally:
+        running.wait()
+        os.close(ours)
+    return shown.decode()
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -843,19 +885,10 @@ def test_completion_in_bash(stores: Path) -> None:
 )
 def test_completion_in_fish(line: str, words: list[str], stores: Path) -> None:
     program = f"ggufbpe completion fish | source; complete -C '{line}'"
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path}
-    done = subprocess.run(["fish", "-c", program], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        ["fish", "-c", program], env=environment_with("fish"), capture_output=True, text=True
+    )
     assert sorted(done.stdout.split()) == words, done.stderr
-
-
-@pytest.mark.parametrize(
-    ("shell", "words"), [("zsh", "compdef _python_argcomplete"), ("fish", "complete --command")]
-)
-def test_completion_in_other_shells(
-    shell: str, words: str, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    assert f"{words} ggufbpe" in run("completion", shell, capsysbinary=capsysbinary)[1]
 
 
 # ---- without a name -------------------------------------------------------------------------------------
