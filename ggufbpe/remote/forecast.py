@@ -39,29 +39,35 @@ class ArrivingFile(GGUFFile):
     def __init__(self, path: str | Source, stream: RangeStream) -> None:
         """`path` is what errors call it."""
         self._stream = stream
-        self._half = self._mark = (0, 0)  # strings of the array that is walked, and their bytes
+        self._growing = ""  # the array that is walked
+        self._half = self._mark = (0, 0)  # strings of it, and their bytes
         super().__init__(path, stream)
 
     def coming(self, key: str, count: int, done: int, data: int, position: int, sure: int) -> None:
         """Ask for what is sure to come, and for what is likely, once what is here has been walked over."""
+        if done < count:
+            self._note(key, done, position - data)
         if self._stream.received - position > _LOOKED_AT:
             return
         likely = sure
         if done < count:
             likely = max(self._by_companion(key, count, done, data), sure)
             if likely == sure:
-                growth = self._growth(done, position - data)
-                letters = (position - data) / done - _LENGTH + growth * log2(count / done)
+                letters = (position - data) / done - _LENGTH + self._growth() * log2(count / done)
                 likely = position + int((count - done) * (_LENGTH + _OF_STRINGS * letters))
         self._expect(sure, likely + self._after(key, count, likely - data))
 
-    def _growth(self, done: int, size: int) -> float:
-        """By how many bytes strings got longer, in the mean of all, while their number doubled the last time."""
-        if done <= self._mark[0]:  # another array
+    def _note(self, key: str, done: int, size: int) -> None:
+        """Keep how long the strings of an array were when half as many of them, or fewer, had come."""
+        if key != self._growing:
+            self._growing = key
             self._half = self._mark = (0, 0)
         if done >= 2 * self._mark[0]:
             self._half, self._mark = self._mark, (done, size)
-        before, bytes_before = self._half
+
+    def _growth(self) -> float:
+        """By how many bytes strings got longer, in the mean of all, while their number doubled the last time."""
+        (before, bytes_before), (done, size) = self._half, self._mark
         if not before:
             return 0.0
         growth = (size / done - bytes_before / before) / log2(done / before)
