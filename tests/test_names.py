@@ -378,19 +378,19 @@ def large(path: Path) -> None:
 
 
 HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
-    "empty": (lambda path: path.write_bytes(b""), "no sound JSON"),
+    "empty": (lambda path: path.write_bytes(b""), "not valid JSON"),
     "of a gigabyte": (large, f"more than {LARGEST_JSON} bytes"),
-    "deep": (lambda path: path.write_bytes(b"[" * 500_000), "no sound JSON"),
-    "not UTF-8": (lambda path: path.write_bytes(b'{"layers": "\xff"}'), "no sound JSON"),
+    "deep": (lambda path: path.write_bytes(b"[" * 500_000), "not valid JSON"),
+    "not UTF-8": (lambda path: path.write_bytes(b'{"layers": "\xff"}'), "not valid JSON"),
     "a list": (lambda path: path.write_bytes(b"[]"), "no list of layers"),
     "no layers": (manifest(None), "no list of layers"),
     "layers of another kind": (manifest([1]), "no list of layers"),
     "no model": (manifest([layer(kind=TEMPLATE)]), "the model has no GGUF"),
-    "a path for a digest": (manifest([layer("../../../../etc/passwd")]), "no sha256 but '../../../../etc/passwd'"),
-    "an absolute path": (manifest([layer("/etc/passwd")]), "no sha256 but '/etc/passwd'"),
-    "a path behind the digest": (manifest([layer("sha256:" + "0" * 64 + "/../x")]), "no sha256"),
-    "a digest of another kind": (manifest([layer("md5:" + "0" * 32)]), "no sha256"),
-    "no digest": (manifest([layer(None)]), "no sha256 but 'None'"),
+    "a path for a digest": (manifest([layer("../../../../etc/passwd")]), "not a sha256 but '../../../../etc/passwd'"),
+    "an absolute path": (manifest([layer("/etc/passwd")]), "not a sha256 but '/etc/passwd'"),
+    "a path behind the digest": (manifest([layer("sha256:" + "0" * 64 + "/../x")]), "not a sha256"),
+    "a digest of another kind": (manifest([layer("md5:" + "0" * 32)]), "not a sha256"),
+    "no digest": (manifest([layer(None)]), "not a sha256 but 'None'"),
     "no blob": (manifest([layer()]), "its file is missing"),
 }  # fmt: skip
 
@@ -791,7 +791,7 @@ def test_folders_that_are_closed_are_said(
     monkeypatch.setattr(os, "listdir", listdir)
     code, out, err = run("models", "--no-doctor", "--json", capsysbinary=capsysbinary)
     assert (code, "private" in out) == (0, False)
-    assert err == f"ggufbpe: {closed} may not be read by you, so models of Ollama may be missing\n"
+    assert err == f"ggufbpe: you may not read {closed}, so models of Ollama may be missing\n"
 
 
 # ---- completion -----------------------------------------------------------------------------------------

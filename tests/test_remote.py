@@ -343,15 +343,18 @@ def later(header: str, value: str) -> Callable[[dict[str, str], int], None]:
 
 REFUSED = {  # how the server behaves, and what is said
     "compressed": ({"changes": answering("Content-Encoding", "gzip")}, "compressed"),
-    "another range": ({"changes": answering("Content-Range", f"bytes 5-131076/{LARGE}")}, "another range"),
+    "another range": (
+        {"changes": answering("Content-Range", f"bytes 5-131076/{LARGE}")},
+        "a range other than",
+    ),
     "no range": ({"changes": answering("Content-Range", "")}, "does not say which range"),
     "range without a size": (
         {"changes": answering("Content-Range", "bytes 0-131071/*")},
         "does not say which",
     ),
-    "more than was asked for": (
+    "more than was requested": (
         {"changes": answering("Content-Range", f"bytes 0-99999999/{LARGE}")},
-        "another range",
+        "a range other than",
     ),
     "a size of 5000 digits": (
         {"changes": answering("Content-Range", f"bytes 0-131071/{'9' * 5000}")},
@@ -366,9 +369,9 @@ REFUSED = {  # how the server behaves, and what is said
     "cut off always": ({"cuts": [1000] * 99}, "the line was cut 5 times"),
     "busy always": ({"refusals": [(503, {})] * 99}, "the server has an error"),
     "too many questions": ({"refusals": [(429, {"Retry-After": "3600"})]}, "try again in 3600 seconds"),
-    "login": ({"refusals": [(401, {})]}, "wants to know who asks"),
-    "forbidden": ({"refusals": [(403, {})]}, "does not give this file"),
-    "gone": ({"refusals": [(410, {})]}, "is there no more"),
+    "login": ({"refusals": [(401, {})]}, "requires a login"),
+    "forbidden": ({"refusals": [(403, {})]}, "denies access"),
+    "gone": ({"refusals": [(410, {})]}, "the file is gone"),
     "teapot": ({"refusals": [(418, {})]}, "is not understood"),
     "not modified": ({"refusals": [(304, {})]}, "is not understood"),
     "redirect to nowhere": ({"refusals": [(302, {})]}, "leads nowhere"),
@@ -445,13 +448,13 @@ def test_a_server_that_sends_nothing(server: FarServer, monkeypatch: pytest.Monk
     monkeypatch.setattr(http, "TIMEOUT", 0.1)
     url = server.put("/model.gguf", SMALL)
     server.files["/model.gguf"].latency = 0.5
-    assert "cannot be asked" in str(refusal(url))
+    assert "cannot be reached" in str(refusal(url))
 
 
 def test_nobody_answers() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and nobody listens
-        with pytest.raises(RemoteError, match=r"127\.0\.0\.1 cannot be asked"):
+        with pytest.raises(RemoteError, match=r"127\.0\.0\.1 cannot be reached"):
             opened(f"http://127.0.0.1:{taken.getsockname()[1]}/model.gguf", refresh=True)
 
 
@@ -583,7 +586,7 @@ def test_no_proxy_is_heeded(
 
 def test_a_proxy_that_cannot_be_used(server: FarServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "ftp://127.0.0.1")
-    assert "cannot be asked" in str(refusal(server.put("/model.gguf", SMALL)))
+    assert "cannot be reached" in str(refusal(server.put("/model.gguf", SMALL)))
 
 
 def test_a_proxy_is_used_and_redirects_between_public_servers_are_followed(
@@ -968,7 +971,7 @@ def test_a_tokenizer_json_of_what_is_no_hub(
 def test_a_tokenizer_json_of_40_gigabytes(server: FarServer, model: Callable[..., str]) -> None:
     headers = {"ETag": '"0123456789"', "X-Repo-Commit": "0" * 40}
     server.put("/org/base/resolve/main/tokenizer.json", b"{", headers=headers, size=LARGE)
-    with pytest.raises(RemoteError, match="42949672960 bytes, and no tokenizer has so many"):
+    with pytest.raises(RemoteError, match="42949672960 bytes, too many for a tokenizer"):
         upstream(model(**HERE))
     assert sum(request.sent for request in server.requests) == 0
 
@@ -1024,8 +1027,8 @@ def test_of_several_models_in_a_manifest_the_last_one_counts_as_for_ollama(serve
 
 
 MANIFESTS = {
-    "no JSON": (b"<html>", "is no manifest"),
-    "deep": (b"[" * 100_000, "is no manifest"),
+    "no JSON": (b"<html>", "is not a manifest"),
+    "deep": (b"[" * 100_000, "is not a manifest"),
     "a list": (b"[]", "has no GGUF"),
     "no layers": (b"{}", "has no GGUF"),
     "layers of numbers": (b'{"layers": [1, null, {}]}', "has no GGUF"),
@@ -1091,7 +1094,7 @@ def test_a_model_of_a_storage(storage: Any, monkeypatch: pytest.MonkeyPatch) -> 
     ("url", "said"),
     [
         ("memory://bucket/nothing.gguf", "no such file"),
-        ("memory://bucket", "this is no file"),
+        ("memory://bucket", "this is not a file"),
         ("nosuchscheme://bucket/model.gguf", "Protocol not known"),
     ],
 )

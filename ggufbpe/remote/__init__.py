@@ -1,4 +1,4 @@
-"""Far models, of which only the metadata is read: the hub, Ollama's registry, web addresses, and storages of fsspec.
+"""Remote models, of which only the metadata is read: the hub, Ollama's registry, web addresses, and storages of fsspec.
 
     reference of names/grammar.py -> opening.py -> a source for gguf/
 

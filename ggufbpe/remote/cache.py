@@ -1,14 +1,15 @@
-"""The metadata of far files, kept on this machine by content, so that it is asked for once.
+"""Caches the metadata of remote files by content, so that it is downloaded once.
 
-    bytes of metadata, what they are of -> [this file] -> a folder -> the same bytes
+    metadata, the reference that it belongs to -> [this file] -> a folder -> the same bytes
 
     CACHE/metadata/DIGEST.gguf      the first bytes of a file, up to the end of its metadata; DIGEST is their SHA-256
-    CACHE/references/DIGEST.json    which of them a name means, and what the server called it; DIGEST is the name's
+    CACHE/references/DIGEST.json    which metadata a name stands for, and its version; DIGEST is the name's
 
-Every file is written beside its place and renamed, so several processes may use the folder. What was not used lately is
-deleted first where it grows too large. A file that does not fit its digest is deleted and taken as missing.
+Every file is written under a temporary name and renamed, so several processes may share the folder. If it grows too
+large, the least recently used files are deleted first. A file that does not match its digest is deleted and counts as
+missing.
 
-But: a folder that cannot be written to is no error: then nothing is kept.
+But: an unwritable folder is not an error; nothing is cached then.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ from ..files import replacing
 
 MOST_BYTES = 1 << 30  # of metadata, unless GGUFBPE_CACHE_BYTES says another number
 _LONGEST_RECORD = 1 << 16
-_ABANDONED = 24 * 3600  # seconds after which a file that was not written to its end is deleted
+_ABANDONED = 24 * 3600  # seconds after which an unfinished file is deleted
 
 
 class Kept(NamedTuple):
     """The metadata of a far file."""
 
     name: str  # of the file that was chosen
-    version: str  # what the server called the content; "" if nothing
+    version: str  # the server's name for the content, such as an ETag; "" if it gave none
     size: int  # bytes of the whole file
     data: bytes  # its first bytes, to the end of the metadata
 
 
 def cache_folder() -> str:
-    """Where the metadata is kept: GGUFBPE_CACHE_DIR, or in the user's folder for caches."""
+    """The cache folder: GGUFBPE_CACHE_DIR, or one in the user's cache folder."""
     if given := os.environ.get("GGUFBPE_CACHE_DIR"):
         return given
     platformdirs = imported("platformdirs", "hub", "keeping what was read of far models")
@@ -47,7 +48,7 @@ def cache_folder() -> str:
 
 
 def found(key: str) -> Kept | None:
-    """What was kept of the reference `key`, if it is whole; it counts as used."""
+    """The metadata cached for the reference `key`, if it is intact; marks it as used."""
     record = _record(_reference(key))
     if record is None:
         return None
@@ -67,7 +68,7 @@ def found(key: str) -> Kept | None:
 
 
 def keep(keys: Iterable[str], kept: Kept) -> None:
-    """Keep what the references `keys` mean, and delete what was not used lately if it is too much."""
+    """Cache the metadata that the references `keys` stand for; evict old entries if there are too many."""
     digest = hashlib.sha256(kept.data).hexdigest()
     record = {"name": kept.name, "version": kept.version, "size": kept.size, "digest": digest}
     with suppress(OSError):
@@ -81,7 +82,7 @@ def keep(keys: Iterable[str], kept: Kept) -> None:
 
 
 def _shrink(spared: str) -> None:
-    """Delete what was not used lately until the rest is within bounds, and the references that meant it."""
+    """Evict the least recently used metadata until the rest is within bounds, with the references to it."""
     metadata, references = (os.path.join(cache_folder(), part) for part in ("metadata", "references"))
     _delete_abandoned((cache_folder(), metadata, references))
     status = []
@@ -104,7 +105,7 @@ def _shrink(spared: str) -> None:
 
 
 def _delete_abandoned(folders: Iterable[str]) -> None:
-    """Delete what a process that was killed began to write."""
+    """Delete what killed processes left unfinished."""
     for folder in folders:
         for entry in os.scandir(folder):
             with suppress(OSError):
@@ -113,7 +114,7 @@ def _delete_abandoned(folders: Iterable[str]) -> None:
 
 
 def _record(path: str) -> dict[str, Any] | None:
-    """What a reference says, if it is sound."""
+    """The content of a reference, if it is valid."""
     try:
         with open(path, "rb") as file:
             record = json.loads(file.read(_LONGEST_RECORD))

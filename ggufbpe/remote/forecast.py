@@ -1,13 +1,13 @@
-"""Forecasts where the metadata of a far file ends while it comes in, so that the next range is asked for in time.
+"""Predicts where the metadata of a remote file ends as it arrives, so that the next range is requested in time.
 
-    section.py, as it walks over an array -> [this file] -> what is sure to come, and what is likely -> stream.py
+    section.py, walking over an array -> [this file] -> what is certain to follow, and what is likely -> stream.py
 
-Of an array of strings, as many are likely to come as there are, as long as they have been so far, and longer by what
-they grew with each doubling of their number: tokens and merges stand in the order in which they were learned.
-Behind the tokens come their companions: a type for each, and as the tokenizer model wants them a score for each, or
-merges. A merge is a token with a space in it, so the length of the one array tells that of the other.
+The next strings of an array are likely as long as those so far, plus what the mean grew by each time their number
+doubled: tokens and merges are stored in the order in which they were learned. The tokens' companions follow: a type
+for each, and depending on the tokenizer model a score for each, or merges. A merge is a token with a space in it, so
+the length of either array predicts the other's.
 
-But: these are guesses. They are rather too low; what is missing is asked for later.
+But: these are guesses. They err on the low side; what is missing is requested later.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _LIST, _MERGES = TokenizerKey.LIST, TokenizerKey.MERGES
 _NUMBERS = (TokenizerKey.TOKEN_TYPE, TokenizerKey.SCORES)  # of 4 bytes
 _ALWAYS = (_LIST, TokenizerKey.TOKEN_TYPE)  # what every vocabulary has
 _LONGEST_NAME = 64  # bytes of the name of a tokenizer model
-_LOOKED_AT = 1 << 12  # bytes that may not have been walked over yet when a forecast is made
+_LOOKED_AT = 1 << 12  # no prediction while more bytes than this wait to be walked
 _LENGTH = 8  # bytes before each string, of its length
-# Shares of what is forecast that are relied on, by what 19 real vocabularies have (benchmarks/far.py).
-_OF_STRINGS = 0.8  # beside the strings of the same array, without their lengths
-_MOST_GROWTH = 1.0  # bytes
-_OF_COMPANION = 0.98  # beside the other array of tokens or merges
+# The shares of predictions that are relied on, chosen on 19 real vocabularies.
+_OF_STRINGS = 0.8  # from the strings of the same array, without their lengths
+_MOST_GROWTH = 1.0  # bytes of mean length for each doubling
+_OF_COMPANION = 0.98  # from the other array, of tokens or merges
 
 
 class ArrivingFile(GGUFFile):
-    """A far file, which is walked while its bytes come in."""
+    """A remote file, walked as its bytes arrive."""
 
     def __init__(self, path: str | Source, stream: RangeStream) -> None:
         """`path` is what errors call it."""
@@ -44,7 +44,7 @@ class ArrivingFile(GGUFFile):
         super().__init__(path, stream)
 
     def coming(self, key: str, count: int, done: int, data: int, position: int, sure: int) -> None:
-        """Ask for what is sure to come, and for what is likely, once what is here has been walked over."""
+        """Request what is certain to follow, and what is likely, once what has arrived has been walked."""
         if done < count:
             self._note(key, done, position - data)
         if self._stream.received - position > _LOOKED_AT:
@@ -58,7 +58,7 @@ class ArrivingFile(GGUFFile):
         self._expect(sure, likely + self._after(key, count, likely - data))
 
     def _note(self, key: str, done: int, size: int) -> None:
-        """Keep how long the strings of an array were when half as many of them, or fewer, had come."""
+        """Note the array's length, and keep what it was at half the number of strings or fewer."""
         if key != self._growing:
             self._growing = key
             self._half = self._mark = (0, 0)
@@ -66,7 +66,7 @@ class ArrivingFile(GGUFFile):
             self._half, self._mark = self._mark, (done, size)
 
     def _growth(self) -> float:
-        """By how many bytes strings got longer, in the mean of all, while their number doubled the last time."""
+        """The growth of the mean length, in bytes, at the last doubling of the number of strings."""
         (before, bytes_before), (done, size) = self._half, self._mark
         if not before:
             return 0.0
@@ -74,9 +74,9 @@ class ArrivingFile(GGUFFile):
         return min(max(growth, 0.0), _MOST_GROWTH)
 
     def _by_companion(self, key: str, count: int, done: int, data: int) -> int:
-        """Where tokens or merges end by what the other of the two has, if it has been seen; 0 if not.
+        """The end of the tokens or merges, predicted from the other of the two; 0 if that has not been seen.
 
-        The second half of them is better known by the first.
+        The second half is better predicted from the first.
         """
         other = {_LIST: _MERGES, _MERGES: _LIST}.get(key)
         if other is None or other not in self or done > count // 2:
@@ -85,7 +85,7 @@ class ArrivingFile(GGUFFile):
         return data + int(_OF_COMPANION * count * (size / number + (1 if key == _MERGES else -1)))
 
     def _after(self, key: str, count: int, size: int) -> int:
-        """How many bytes the companions of an array of `size` bytes likely have that have not been seen yet."""
+        """The likely bytes of the companions that are still to come, of an array of `size` bytes."""
         if key not in (_LIST, _MERGES, *_NUMBERS):
             return 0
         missing = [each for each in self._companions if each not in self and each != key]
@@ -100,7 +100,7 @@ class ArrivingFile(GGUFFile):
 
     @property
     def _companions(self) -> tuple[str, ...]:
-        """The arrays that a vocabulary has; of which model it is may not be known yet."""
+        """The arrays of the vocabulary, as far as its model is known yet."""
         entry = self._entries.get(TokenizerKey.MODEL)
         if entry is None or entry.type is not GGUFValueType.STRING or entry.size > _LONGEST_NAME:
             return _ALWAYS

@@ -1,8 +1,8 @@
-"""Which server an address means: whether two are one, and whether it is a local one.
+"""Which server an address means: whether two addresses share one, and whether it is local.
 
     address -> [this file] -> http.py, transport.py
 
-But: behind a proxy, names are looked up here only for the check; the proxy looks them up itself.
+But: behind a proxy, names are resolved here only for the check; the proxy resolves them itself.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def origin(url: str) -> tuple[str, str, int | None]:
 
 
 class Lookups:
-    """The addresses of hosts. Each host is looked up once, so that the addresses that were checked are those asked."""
+    """The addresses of hosts. Each is resolved once, so that connections go to the addresses that were checked."""
 
     def __init__(self) -> None:
         self._found: dict[str, tuple[str, ...]] = {}
 
     def addresses(self, host: str) -> tuple[str, ...]:
-        """The addresses of a host, the best first; none if it is not known. An address is its own."""
+        """The addresses of a host, the preferred first; none if it is unknown. A literal address is its own."""
         found = self._found.get(host)
         if found is None:
             try:
@@ -45,9 +45,9 @@ class Lookups:
         return found
 
     def is_local(self, host: str, *, alone: bool = False) -> bool:
-        """Whether a host is this machine or in a network that is not public. An unknown one is not local.
+        """Whether a host is this machine or in a private network. An unknown host is not local.
 
-        A name may have several addresses: one that is local is enough, unless all must be (`alone`).
+        A name may have several addresses: one local address is enough, unless `alone` demands that all are local.
 
         >>> lookups = Lookups()
         >>> lookups.is_local("127.0.0.1"), lookups.is_local("::1"), lookups.is_local("8.8.8.8")

@@ -1,11 +1,11 @@
-"""The bytes of a far file, asked for in ranges as the walk over its metadata finds out how many it needs.
+"""The bytes of a remote file, requested in ranges as the walk over its metadata finds out how many it needs.
 
-    section.py and forecast.py, which say what is sure and what is likely -> [this file] -> ranges to ask for -> http.py
+    section.py and forecast.py, what is certain and what is likely -> [this file] -> ranges -> http.py, filesystem.py
 
-The first range is a block. After it, everything is asked for that is likely to come, and a little more, in which the
-last keys show. The likely end is rather too low, and is known better the more has come; so what is missing is asked for
-only when what is under way lasts no longer than an answer takes, as measured. Then nothing is waited for but the first
-two answers, and of real vocabularies no more than a block is asked for in vain.
+The first range is one block. The next reaches to the likely end, and a little further for the last keys. The likely
+end errs on the low side and improves as bytes arrive; so the rest is requested only when what is in flight lasts no
+longer than a response takes, as measured. Only the first two round trips are waited for, and for real vocabularies no
+more than a block too much is requested.
 """
 
 from __future__ import annotations
@@ -19,62 +19,62 @@ from typing import NamedTuple, Protocol
 from ..errors import RemoteError
 from ..gguf.source import ByteRange
 
-BLOCK = 1 << 17  # bytes that are asked for first, and the most that may be asked for in vain
-TAIL = 1 << 15  # bytes that are asked for behind what is likely
-GUESS = 1 << 20  # the most bytes that are asked for because they are likely, unless more have come
-SMALLEST = 1 << 14  # bytes that are worth a request before it is sure that they are needed,
-PART = 64  # or, if it is more, one part in so many of what was asked for
-ENOUGH = 1 << 12  # bytes that are to have been asked for behind what is likely
-AT_ONCE = 3  # ranges that may be under way behind the one that is being read
-AHEAD = 1.5  # how many times as long as an answer takes the next range is asked for before the last has come
-CUTS = 4  # how often the line may be cut
+BLOCK = 1 << 17  # bytes requested first
+TAIL = 1 << 15  # bytes requested beyond the likely end
+GUESS = 1 << 20  # the most bytes requested only because they are likely, unless more have arrived
+SMALLEST = 1 << 14  # bytes worth a request before they are certain to be needed,
+PART = 64  # or, if that is more, one part in so many of what was requested
+ENOUGH = 1 << 12  # bytes beyond the likely end that need no further request
+AT_ONCE = 3  # ranges in flight beyond the one that is being read
+AHEAD = 1.5  # response times before the last range ends that the next one is requested
+CUTS = 4  # how often the connection may break
 LONGEST = 1 << 29  # bytes; metadata is not longer (gguf/section.py)
 
 
 class RangePart(NamedTuple):
-    """A range of a file that is coming in."""
+    """A range of a file, arriving."""
 
-    span: ByteRange  # what the server says that it sends
-    blocks: Iterator[bytes]  # they end before the range does where the line is cut
+    span: ByteRange  # the range that the server says it sends
+    blocks: Iterator[bytes]  # they end early if the connection breaks
     size: int  # of the whole file
     close: Callable[[], None]
 
 
 class RangeFile(Protocol):
-    """A far file, of which ranges can be asked for."""
+    """A remote file that serves ranges."""
 
     name: str  # what errors call it
-    version: str | None  # what the server calls the content; None before the first range
+    version: str | None  # such as an ETag; None before the first range
 
     def open(self, span: ByteRange) -> RangePart:
-        """What begins where `span` does, up to its end or the end of the file; a `RemoteError` if it cannot be had.
+        """The part from the start of `span` to its end or the end of the file. `RemoteError` if there is none.
 
         A server without ranges sends all the rest of the file.
         """
         ...
 
     def check(self) -> None:
-        """`RemoteError` if the file was replaced since the first range, and no range can have shown it."""
+        """`RemoteError` if the file was replaced since the first range, where the ranges do not show that."""
         ...
 
     def close(self) -> None:
-        """Let go of the server."""
+        """Close all connections."""
         ...
 
 
 class FarProgress(NamedTuple):
-    """How far the reading of a far file is."""
+    """How much of a remote file has been read."""
 
     name: str
     received: int  # bytes
-    expected: int  # bytes that will come at least
+    expected: int  # bytes that will arrive at least
 
 
 class RangeStream:
-    """The first bytes of a far file: a `Stream` of gguf/source.py."""
+    """The first bytes of a remote file: a `Stream` of gguf/source.py."""
 
     def __init__(self, file: RangeFile, progress: Callable[[FarProgress], None] | None = None) -> None:
-        """Ask for the first block. Raises what `RangeFile.open` does."""
+        """Request the first block. Raises what `RangeFile.open` does."""
         self._file = file
         self._progress = progress
         self._data = bytearray()
@@ -90,17 +90,17 @@ class RangeStream:
             raise
         self.size = self._part.size
         self._asked = self._part.span.end
-        self._latency = monotonic() - begun  # seconds until an answer begins, connecting included
-        self._rate = 0.0  # bytes a second of the part that is coming; 0 of the first
+        self._latency = monotonic() - begun  # seconds until a response begins, including connecting
+        self._rate = 0.0  # bytes a second of the part that is arriving; 0 during the first
         self._part_begun = monotonic(), 0  # when, and the bytes before it
 
     @property
     def received(self) -> int:
-        """The bytes that have come."""
+        """The number of bytes that have arrived."""
         return len(self._data)
 
     def read(self, position: int, least: int, most: int) -> bytes:
-        """`least` to `most` bytes from `position` on, as many as are there; waits for the least."""
+        """Between `least` and `most` bytes from `position` on, as many as are there; waits for `least`."""
         end = min(position + least, self.size)
         while len(self._data) < end:
             if end > self._asked:
@@ -109,7 +109,7 @@ class RangeStream:
         return bytes(memoryview(self._data)[position : position + most])
 
     def expect(self, end: int, likely: int) -> None:
-        """Ask for everything up to `end`, and for what is likely behind it, if that has to be asked for now."""
+        """Request everything up to `end` and what likely follows, if it is time to."""
         self._likely = likely
         guess = min(max(likely - end, 0), max(GUESS, len(self._data)))
         goal = min(end + guess + TAIL, self.size, LONGEST)
@@ -120,14 +120,14 @@ class RangeStream:
             self._ask(goal)
 
     def first(self, size: int) -> bytes:
-        """The first `size` bytes, of which those that have not been read yet are asked for, and no more."""
+        """The first `size` bytes; requests those that are missing, and no more."""
         while len(self._data) < min(size, self.size):
             self._ask(size)
             self._receive()
         return bytes(memoryview(self._data)[:size])
 
     def close(self) -> None:
-        """Ask for no more, and end what is under way."""
+        """Request no more, and end what is in flight."""
         self._part.close()
         for asked in self._following:
             asked.add_done_callback(_close_part)
@@ -135,13 +135,13 @@ class RangeStream:
         self._file.close()
 
     def _ask(self, end: int) -> None:
-        """Ask for everything up to `end` that was not asked for, unless too many ranges are under way."""
+        """Request everything up to `end` that was not requested yet, unless too many ranges are in flight."""
         if end > self._asked and len(self._following) < AT_ONCE:
             self._following.append(self._asker.submit(self._file.open, ByteRange(self._asked, end)))
             self._asked = end
 
     def _receive(self) -> None:
-        """Take the next block that comes, of the part that is under way or of the next."""
+        """Take the next block of the current part or the one after it."""
         here = len(self._data)
         if here >= self._part.span.end:
             self._part.close()
@@ -159,16 +159,16 @@ class RangeStream:
             self._progress(FarProgress(self._file.name, len(self._data), self._asked))
 
     def _next_part(self, here: int) -> RangePart:
-        """The part that begins at `here`, where the bytes end that have come."""
+        """The part that begins at `here`, the end of what has arrived."""
         while self._following:
             part = self._following.popleft().result()
             if part.span.start == here:
                 return part
             part.close()
-        return self._file.open(ByteRange(here, self._asked))  # the server gave less than was asked for
+        return self._file.open(ByteRange(here, self._asked))  # the server sent less than requested
 
     def _resume(self, here: int) -> None:
-        """Ask again for what was cut off."""
+        """Request again what was cut off."""
         self._part.close()
         self._cuts += 1
         if self._cuts > CUTS:

@@ -1,10 +1,10 @@
-"""Connects to the addresses that were checked, whatever a name server says a moment later.
+"""Connects to the addresses that were checked, even if a name server changes its answer.
 
     request, Lookups of hosts.py -> [this file] -> the HTTP library's transport, to an address or a proxy -> response
 
-The library would look the host up again between the check and the connection (DNS rebinding). So the request is sent
-to the address itself, while its `Host` header and the name in the TLS handshake, to which the certificate is held,
-stay those of the host. Every server has connections of its own, even where two have one address.
+Otherwise the library would resolve the host again after the check (DNS rebinding). So the request goes to the address
+itself, while its `Host` header and the TLS server name, which the certificate must match, remain the host's. Servers
+never share connections, even if they share an address.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PinnedTransport:
         self._lines: dict[object, Any] = {}  # the library's transports, by server or proxy
 
     def handle_request(self, request: Any) -> Any:
-        """The response. The library's `TransportError` where there is none."""
+        """The response. Raises the library's `TransportError` if there is none."""
         url = request.url
         server = origin(str(url))
         if proxy := proxy_of(url.scheme, url.host, server[2]):
@@ -58,7 +58,7 @@ class PinnedTransport:
             verify = self._certificates if scheme == "https" else False  # loading them takes 50 ms
             try:
                 made = self._http.HTTPTransport(verify=verify, proxy=proxy)
-            except (ImportError, ValueError) as error:  # a SOCKS proxy takes one more package
+            except (ImportError, ValueError) as error:  # a SOCKS proxy needs another package
                 raise self._http.ProxyError(str(error)) from None
             self._lines[key] = made
         return self._lines[key]
@@ -69,7 +69,7 @@ class PinnedTransport:
 
 
 def proxy_of(scheme: str, host: str, port: int | None) -> str | None:
-    """The proxy through which a server is asked, as the environment or the system says; None without one."""
+    """The proxy for a server, from the environment or the system's settings; None if there is none."""
     proxies = getproxies()
     proxy = proxies.get(scheme) or proxies.get("all")
     if not proxy or proxy_bypass(f"{host}:{port}"):

@@ -1,9 +1,9 @@
-"""Whether a model's ids are those of the repository that it says it was made of, and whose fault it is if not.
+"""Whether a model's ids match the repository that it says it was made from, and whose fault it is if not.
 
     metadata -> repositories -> [this file], by remote/hub.py -> tokenizer.json -> verify.py -> findings, as doctor's
 
-The first repository counts that is named and has a tokenizer.json: what the file was converted from before what that
-was trained on. The texts are random ones, made for the tokenizer.
+The first repository with a tokenizer.json counts: first what the file was converted from, then what that was
+fine-tuned from. The texts are random, made for the tokenizer.
 
 But: a tokenizer.json is read by the package tokenizers, whose own mistakes look like those of the repository.
 """
@@ -29,8 +29,8 @@ from .result import Difference, Result
 from .verify import verify
 
 TEXTS = 300
-_MOST = 8  # repositories that are asked; a merged model may name many
-# Where a GGUF names repositories (gguf-py/gguf/constants.py, Keys.General; older files: docs/gguf.md of ggml).
+_MOST = 8  # repositories to ask; a merged model may name many
+# The keys that name repositories (gguf-py/gguf/constants.py, Keys.General; older files: docs/gguf.md of ggml).
 _KEYS = re.compile(
     r"general\.(source\.(repo_url|huggingface\.repository|url)|base_model\.\d+\.(repo_url|url)|repo_url|url)"
 )
@@ -40,10 +40,10 @@ _ORDER = ("general.source.", "general.base_model.", "general.")
 def upstream(
     model: ModelName, *, overrides: Overrides | None = None, offline: bool = False
 ) -> tuple[Finding, ...]:
-    """What differs between a model's ids and those of the tokenizer.json that it comes from, with whose fault it is.
+    """Where a model's ids differ from those of the tokenizer.json that it comes from, and whose fault that is.
 
-    A note where nothing does. `RemoteNotFoundError` where the metadata names no repository of the hub, or none that
-    has a tokenizer.json; `OracleError` where the package tokenizers cannot read it.
+    A single note if there are none. `RemoteNotFoundError` if the metadata names no repository of the hub, or none with
+    a tokenizer.json; `OracleError` if the package tokenizers cannot read it.
     """
     found = locate(model, offline=offline)
     with GGUFFile(found.opened()) as file:
@@ -57,7 +57,7 @@ def upstream(
 
 
 def repositories(file: GGUFFile) -> list[tuple[HubName, str]]:
-    """The repositories of the hub that the metadata names, each once and with its key, the likeliest first."""
+    """The hub repositories that the metadata names, each once and with its key, the likeliest first."""
     keys = [key for key in file if _KEYS.fullmatch(key)]
     found: dict[HubName, str] = {}
     for key in sorted(
@@ -76,7 +76,7 @@ def repositories(file: GGUFFile) -> list[tuple[HubName, str]]:
 
 
 def _tokenizer_json(model: str, named: list[tuple[HubName, str]], offline: bool) -> tuple[HubName, str, str]:
-    """The first repository that has a tokenizer.json, the key that names it, and where the file is now."""
+    """The first repository with a tokenizer.json, the key that names it, and the path of the downloaded file."""
     remedy = "`ggufbpe verify --against hf:tokenizer.json` compares with one that you have"
     refused: RemoteError | None = None
     for name, key in named:
@@ -107,7 +107,7 @@ def _findings(result: Result, repository: str, key: str) -> Iterator[Finding]:
             "causes": [cause.id for cause in difference.causes],
             "text": example.text.data[:200].decode("utf-8", "backslashreplace"),
         }
-        why = f"The repository is what the file says that it was made of. Whose fault: {_FAULTS[whose]}."
+        why = f"The file says that it was made from this repository. Whose fault: {_FAULTS[whose]}."
         yield Finding("warning", "upstream_differs", what, why, fix, Where(key), detail)
     if result.same:
         same = f"the ids of {counted(result.compared, 'text')} are those of {told}"
@@ -117,16 +117,16 @@ def _findings(result: Result, repository: str, key: str) -> Iterator[Finding]:
 
 
 _FAULTS = {
-    "file": "the file's, which says something else than the repository",
+    "file": "the file's, which disagrees with the repository",
     "llama.cpp": "llama.cpp's; no key of the file makes it do what the repository's tokenizer does",
-    "unknown": "not known; nothing that could stand in the file explains it",
+    "unknown": "unknown; nothing that the file could say explains it",
 }
 
 
 def fault(difference: Difference) -> tuple[str, str]:
-    """Whose fault a difference is, as in `_FAULTS`, and what to do about it.
+    """Whose fault a difference is, a key of `_FAULTS`, and what to do about it.
 
-    The file's if a change of it, or converting it again, gives the other ids.
+    The file's if changing or reconverting it gives the other ids.
     """
     fixes = [cause.fix for cause in difference.causes]
     if command := together(difference.causes):
