@@ -598,7 +598,7 @@ def test_no_copy_of_what_is_far_away(stores: Path) -> None:
 @pytest.fixture
 def far(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarServer]:
     """A hub and a registry with models of 40 GB."""
-    import huggingface_hub
+    import huggingface_hub.constants
 
     with far_server() as server:
         large = {"size": 40 << 30}
