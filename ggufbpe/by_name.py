@@ -1,8 +1,8 @@
-"""The model that is given by its path or its name.
+"""A model given by its path or name.
 
     path or name -> [this file] -> names/, unless there is something at the path -> what `GGUFFile` opens
 
-Every function and command that takes a model comes here. The room of names is imported only for what is no path.
+Every function and command that takes a model comes here. `names/` is imported only for what is not an existing path.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ModelName = str | os.PathLike[str]
 
 
 class Found:
-    """A model that a path or a name means. It can be given wherever a path can, and is that of its file."""
+    """The model that a path or name stands for. It can be given wherever a path can, and then is its file's path."""
 
     def __init__(
         self,
@@ -34,16 +34,16 @@ class Found:
         offline: bool = False,
         refresh: bool = False,
     ) -> None:
-        self.name = name  # in full, so that it can be typed again; of what is far away, once it is opened
-        self.path = path  # of the file; "" of one that is not on this machine
-        self.store = store  # whose store it is in, such as "Ollama"; "" for a path or a remote model
-        self.said = said  # what was chosen where the name left a choice, in words
-        self.note = note  # what is good to know of it
+        self.name = name  # in full, so that it can be typed again; of a remote model, once it is opened
+        self.path = path  # of the file; "" if it is not on this machine
+        self.store = store  # the program in whose store it is, as "Ollama"; "" for a path or a remote model
+        self.said = said  # in words, what was chosen if the name left a choice
+        self.note = note  # worth knowing about it
         self.remote = remote  # where it is, for `ggufbpe.remote`
-        # called as bytes of a file that is far away come, and with None when that is over
+        # called before a remote file is requested, as its bytes arrive, and with None at the end
         self.progress: Callable[[FarProgress | None], None] | None = None
         self._offline, self._refresh = offline, refresh
-        self._source: Source | None = None  # what was read from far away
+        self._source: Source | None = None  # the remote metadata, once it was read
 
     def __fspath__(self) -> str:
         return self.path or self.name
@@ -52,7 +52,7 @@ class Found:
         return f"<Found {self.name}: {self.path or 'far away'}>"
 
     def opened(self) -> str | Source:
-        """What `GGUFFile` takes: the path, or the first bytes of a file that is far away, which are read once."""
+        """What `GGUFFile` takes: the path, or the first bytes of a remote file, which are read once."""
         if self.remote is None:
             return self.path
         if self._source is None:
@@ -60,8 +60,10 @@ class Found:
         return self._source.again()
 
     def _read(self, reference: Remote) -> Source:
-        from .remote import far_source
+        from .remote import FarProgress, far_source
 
+        if self.progress is not None:
+            self.progress(FarProgress(self.name, 0, 0))
         try:
             source = far_source(
                 reference, offline=self._offline, refresh=self._refresh, progress=self.progress
@@ -74,13 +76,13 @@ class Found:
 
 
 def locate(model: ModelName, *, offline: bool = False, refresh: bool = False) -> Found:
-    """The model that `model` means: what is at that path if there is anything, else what docs/names.md says.
+    """The model that `model` stands for: the file at that path if there is one, else by its name (docs/names.md).
 
-    `offline` asks no network; `refresh` asks again for what was read from far away before. What another program has on
-    this machine is taken as it is, with either. Nothing is asked for before the model is opened.
+    `offline` never uses the network; `refresh` checks remote metadata that was read before. Either way, models of other
+    programs on this machine are taken as they are. Nothing is requested before the model is opened.
 
-    `ModelNameError` where a name fits no form, or several models; `FileNotFoundError` where there is no such model on
-    this machine and none far away is asked for; `StoreError` where a program's store is damaged.
+    `ModelNameError` if a name fits no form, or several models; `FileNotFoundError` if there is no such model on this
+    machine and the name stands for no remote one; `StoreError` if a program's store is damaged.
 
     >>> locate("ollama:gemma3")                                             # doctest: +SKIP
     <Found ollama:gemma3:latest: /home/me/.ollama/models/blobs/sha256-…>

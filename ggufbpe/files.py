@@ -22,8 +22,12 @@ _OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # told wit
 
 
 @contextmanager
-def replacing(target: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tuple[IO[bytes], str]]:
+def replacing(
+    target: str | os.PathLike[str], mode: int = 0o666, *, synced: bool = True
+) -> Iterator[tuple[IO[bytes], str]]:
     """A new file, open, and its temporary path; it replaces `target` if all goes well, and is deleted if not.
+
+    What is not `synced` may be lost if the machine goes down: for what is checked, and can be had again.
 
     Where there was no target, it has the permissions `mode` under the user's umask. Where there was one, nobody else
     can read the new file until it is whole; then it gets the target's permissions, and its owner where that is allowed.
@@ -42,7 +46,8 @@ def replacing(target: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tup
         with _naming(target, temporary):
             with os.fdopen(os.open(temporary, flags, mode if is_new else 0o600), "wb") as file:
                 yield file, temporary
-                sync(file)
+                if synced:
+                    sync(file)
                 if not is_new:
                     _take_permissions(temporary, place)
             os.replace(temporary, place)
@@ -50,8 +55,9 @@ def replacing(target: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tup
         with suppress(OSError):
             os.unlink(temporary)
         raise
-    with suppress(OSError):  # some file systems cannot; the file itself is on the disk
-        sync_folder(folder)
+    if synced:
+        with suppress(OSError):  # some file systems cannot; the file itself is on the disk
+            sync_folder(folder)
 
 
 def undo_record(path: str | os.PathLike[str]) -> str:

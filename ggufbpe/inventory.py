@@ -3,8 +3,8 @@
     names/stores.py -> [this file] -> `ggufbpe models`
     gguf/, examination/ --^
 
-Of each file only the metadata is read, and a file that has several names once. What takes long is the verdict: it is
-the same wherever the metadata is but for the quantization, and it is kept in the folder for caches.
+Only the metadata of each file is read, and a file with several names once. The verdict takes the longest; it is cached
+for all files whose metadata differs only in the quantization.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from .names.quantization import model_parts
 from .names.stored import Stored, entries
 
 HEALTHY, BROKEN = "healthy", "broken"
-_MOST_VERDICTS = 2000  # that are kept
+_MOST_VERDICTS = 2000  # in the cache
 
 
 @dataclass(frozen=True)
 class LocalModel:
-    """A model on this machine. What the file does not say is None."""
+    """A model on this machine. Facts that the file lacks are None."""
 
-    name: str  # as it can be typed
+    name: str  # as typed
     names: tuple[str, ...]  # all of its names
     store: str  # "Ollama", "Hugging Face", "llama.cpp" or "LM Studio"
     path: str
@@ -47,11 +47,11 @@ class LocalModel:
     tokens: int | None = None
     context: int | None = None  # tokens that the model was trained with
     chat_template: int | None = None  # characters
-    verdict: str | None = None  # "healthy", "warning", "error" or "broken"; None where it was not asked for
+    verdict: str | None = None  # "healthy", "warning", "error" or "broken"; None if not requested
     problem: str | None = None  # why it is broken
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as `ggufbpe models --json` writes it."""
+        """The object that `ggufbpe models --json` writes."""
         return {**asdict(self), "names": list(self.names)}
 
 
@@ -63,9 +63,9 @@ def local_models(
 ) -> list[LocalModel]:
     """The models that Ollama, the Hugging Face hub's cache, llama.cpp and LM Studio have on this machine, by name.
 
-    `pattern` is a part of the name, or one with `*`, `?` and `[…]`, in small or capital letters. Without `verdicts`,
-    which take seconds for a tokenizer that was not examined before, `verdict` is None but for broken files. `progress`
-    is called with the number of models done, that of all, and the name of the one in hand.
+    `pattern` is a part of the name, or a pattern with `*`, `?` and `[…]`; case does not matter. Without `verdicts`,
+    which take seconds for a tokenizer that was not examined before, `verdict` is None except for broken files.
+    `progress` is called with the number of models done, the number of all, and the name of the current one.
 
     >>> [(model.name, model.verdict) for model in local_models("llama")]        # doctest: +SKIP
     [('hf:bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M', 'healthy')]
@@ -78,7 +78,7 @@ def local_models(
             if progress is not None:
                 progress(done, len(files), names[0].name)
             found.append(_model(path, names, kept))
-    finally:  # an interruption, too: it took time
+    finally:  # even if interrupted: verdicts take time
         if kept is not None:
             kept.save()
     return sorted(found, key=lambda model: model.name.lower())
@@ -92,7 +92,7 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 def _by_file(models: Iterable[Stored]) -> dict[str, list[Stored]]:
-    """The models that are one file, under its real path, by the shortest name first; without a file under its name."""
+    """The models of each file by its real path, the shortest name first; those without a file by their name."""
     found: dict[str, list[Stored]] = {}
     for each in models:
         found.setdefault(os.path.realpath(each.path) if each.path else each.name, []).append(each)
@@ -125,7 +125,7 @@ def _model(path: str, names: list[Stored], kept: _Verdicts | None) -> LocalModel
 
 
 def _size(path: str) -> int:
-    """The bytes of the file, or of all parts of it that are there."""
+    """The size in bytes of the file, or of all its parts that are there."""
     folder, name = os.path.split(path)
     return sum(os.stat(os.path.join(folder, part)).st_size for part in model_parts(name, entries(folder)))
 
@@ -153,7 +153,7 @@ def _string(file: GGUFFile, key: str) -> str | None:
 
 # ---- verdicts -------------------------------------------------------------------------------------------
 
-# What differs between quantizations of a model, and doctor does not look at.
+# What differs between quantizations of a model, and doctor ignores.
 _NOT_EXAMINED = (
     "general.file_type",
     "general.quantization_version",
@@ -164,10 +164,10 @@ _NOT_EXAMINED = (
 
 
 def _key(file: GGUFFile) -> str | None:
-    """What stands for all metadata that doctor may look at."""
+    """A digest of all metadata that doctor may examine."""
     try:
         spans = file.spans()
-    except GGUFError:  # of version 1
+    except GGUFError:  # version 1
         return None
     digest = hashlib.sha256(f"{__version__} {LLAMA_CPP} {file.version} {file.byteorder}".encode())
     for key, span in spans.items():
@@ -178,7 +178,7 @@ def _key(file: GGUFFile) -> str | None:
 
 
 class _Verdicts:
-    """Doctor's verdicts, by what it looks at. Those of earlier runs are in the folder for caches, if there is one."""
+    """Doctor's verdicts by the digest of what it examines, including earlier runs' from the cache folder, if any."""
 
     def __init__(self) -> None:
         self._path: str | None = None
@@ -195,7 +195,7 @@ class _Verdicts:
         self._new = False
 
     def of(self, key: str | None, path: str) -> str:
-        """The verdict on the file; `GGUFError` and `OSError` as of `doctor`."""
+        """The verdict on the file. Raises `GGUFError` and `OSError` as `doctor` does."""
         if key is not None and key in self._known:
             return self._known[key]
         findings = doctor(path).findings
@@ -207,7 +207,7 @@ class _Verdicts:
         return word
 
     def save(self) -> None:
-        """Keep what was found out. Where that cannot be written, it is found out again."""
+        """Cache the new verdicts. If that fails, they are computed again next time."""
         if self._path is None or not self._new:
             return
         with suppress(OSError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +20,21 @@ from urllib.parse import urlsplit
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 ZEROS = bytes(1 << 16)
+
+
+class Line:
+    """What all answers come over: while one has it, the others wait."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._free = 0.0  # when nothing is under way any more
+
+    def wait(self, seconds: float) -> None:
+        """Return when what takes so long has come."""
+        with self._lock:
+            self._free = max(self._free, time.monotonic()) + seconds
+            end = self._free
+        time.sleep(max(end - time.monotonic(), 0))
 
 
 @dataclass
@@ -33,9 +49,10 @@ class Served:
     cuts: list[int] = field(default_factory=list)  # bytes after which the line is cut, for one answer each
     changes: Callable[[dict[str, str], int], None] | None = None  # of the headers of an answer, by its number
     latency: float = 0.0  # seconds
-    rate: float = 0.0  # bytes in a second; 0 is as fast as it can
+    rate: float = 0.0  # bytes in a second, of all answers together; 0 is as fast as it can
     answers: int = 0
     redirect: str = ""
+    line: Line = field(default_factory=lambda: Line())
 
     @property
     def length(self) -> int:
@@ -43,15 +60,14 @@ class Served:
 
     def blocks(self, start: int, end: int) -> Iterator[bytes]:
         """The bytes from `start` to `end`, as fast as they may come."""
-        began, sent = time.monotonic(), 0
         step = 1 << 14 if self.rate else 1 << 16
         while start < end:
             stop = min(start + step, end)
+            if self.rate:
+                self.line.wait((stop - start) / self.rate)
             block = self.head[start:stop]
             yield block + ZEROS[: stop - start - len(block)]
-            sent, start = sent + stop - start, stop
-            if self.rate:
-                time.sleep(max(began + sent / self.rate - time.monotonic(), 0))
+            start = stop
 
 
 @dataclass
@@ -62,15 +78,19 @@ class Request:
     host: str
     path: str
     headers: dict[str, str]
+    client: int  # the port of the connection's other end
     asked: int = 0  # bytes
     end: int = 0  # of the range
     sent: int = 0
 
 
 class FarServer:
-    """The server; `files` are by path, `requests` in the order in which they came."""
+    """The server; `files` are by path, `requests` in the order in which they came.
 
-    def __init__(self) -> None:
+    With a certificate (a PEM file with its key) it speaks TLS, and notes the `names` that handshakes ask for.
+    """
+
+    def __init__(self, certificate: str | None = None) -> None:
         self.files: dict[str, Served] = {}
         self.requests: list[Request] = []
         owner = self
@@ -81,6 +101,12 @@ class FarServer:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self._server.handle_error = lambda *_: None  # type: ignore[method-assign]
+        self.names: list[str | None] = []
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            context.sni_callback = lambda _, name, __: self.names.append(name)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.port = self._server.server_address[1]
         self.home, self.cdn = f"http://127.0.0.1:{self.port}", f"http://localhost:{self.port}"
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
@@ -147,9 +173,9 @@ class FarServer:
 
 
 @contextmanager
-def far_server() -> Iterator[FarServer]:
+def far_server(certificate: str | None = None) -> Iterator[FarServer]:
     """A server, until the end of the block."""
-    server = FarServer()
+    server = FarServer(certificate)
     try:
         yield server
     finally:
@@ -158,6 +184,7 @@ def far_server() -> Iterator[FarServer]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # as servers do; else an answer's end waits for 40 ms
     server_of_test: FarServer
 
     def log_message(self, *_: Any) -> None:
@@ -172,7 +199,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         parts = urlsplit(self.path)  # a whole address where this stands in for a proxy
         host = parts.netloc or self.headers["Host"]
-        request = Request(self.command, host, parts.path, {k.lower(): v for k, v in self.headers.items()})
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = Request(self.command, host, parts.path, headers, self.client_address[1])
         self.server_of_test.requests.append(request)
         file = self.server_of_test.files.get(parts.path)
         if file is None:

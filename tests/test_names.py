@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import GPT2, UNIGRAM
+from conftest import GPT2, UNIGRAM, missing
 from far_server import FarServer, Served, far_server
 from stores import (
     COMMITS,
@@ -377,19 +378,19 @@ def large(path: Path) -> None:
 
 
 HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
-    "empty": (lambda path: path.write_bytes(b""), "no sound JSON"),
+    "empty": (lambda path: path.write_bytes(b""), "not valid JSON"),
     "of a gigabyte": (large, f"more than {LARGEST_JSON} bytes"),
-    "deep": (lambda path: path.write_bytes(b"[" * 500_000), "no sound JSON"),
-    "not UTF-8": (lambda path: path.write_bytes(b'{"layers": "\xff"}'), "no sound JSON"),
+    "deep": (lambda path: path.write_bytes(b"[" * 500_000), "not valid JSON"),
+    "not UTF-8": (lambda path: path.write_bytes(b'{"layers": "\xff"}'), "not valid JSON"),
     "a list": (lambda path: path.write_bytes(b"[]"), "no list of layers"),
     "no layers": (manifest(None), "no list of layers"),
     "layers of another kind": (manifest([1]), "no list of layers"),
     "no model": (manifest([layer(kind=TEMPLATE)]), "the model has no GGUF"),
-    "a path for a digest": (manifest([layer("../../../../etc/passwd")]), "no sha256 but '../../../../etc/passwd'"),
-    "an absolute path": (manifest([layer("/etc/passwd")]), "no sha256 but '/etc/passwd'"),
-    "a path behind the digest": (manifest([layer("sha256:" + "0" * 64 + "/../x")]), "no sha256"),
-    "a digest of another kind": (manifest([layer("md5:" + "0" * 32)]), "no sha256"),
-    "no digest": (manifest([layer(None)]), "no sha256 but 'None'"),
+    "a path for a digest": (manifest([layer("../../../../etc/passwd")]), "not a sha256 but '../../../../etc/passwd'"),
+    "an absolute path": (manifest([layer("/etc/passwd")]), "not a sha256 but '/etc/passwd'"),
+    "a path behind the digest": (manifest([layer("sha256:" + "0" * 64 + "/../x")]), "not a sha256"),
+    "a digest of another kind": (manifest([layer("md5:" + "0" * 32)]), "not a sha256"),
+    "no digest": (manifest([layer(None)]), "not a sha256 but 'None'"),
     "no blob": (manifest([layer()]), "its file is missing"),
 }  # fmt: skip
 
@@ -597,7 +598,7 @@ def test_no_copy_of_what_is_far_away(stores: Path) -> None:
 @pytest.fixture
 def far(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarServer]:
     """A hub and a registry with models of 40 GB."""
-    import huggingface_hub
+    import huggingface_hub.constants
 
     with far_server() as server:
         large = {"size": 40 << 30}
@@ -806,7 +807,7 @@ def test_folders_that_are_closed_are_said(
     monkeypatch.setattr(os, "listdir", listdir)
     code, out, err = run("models", "--no-doctor", "--json", capsysbinary=capsysbinary)
     assert (code, "private" in out) == (0, False)
-    assert err == f"ggufbpe: {closed} may not be read by you, so models of Ollama may be missing\n"
+    assert err == f"ggufbpe: you may not read {closed}, so models of Ollama may be missing\n"
 
 
 # ---- completion -----------------------------------------------------------------------------------------
@@ -848,7 +849,48 @@ def test_completion_in_bash(stores: Path) -> None:
     assert offered == {line: sorted(words) for line, words in COMPLETED.items()}
 
 
-@pytest.mark.skipif(not shutil.which("fish"), reason="there is no fish")
+def environment_with(shell: str) -> dict[str, str]:
+    """The environment for a shell, with our command; no test where there is no such shell."""
+    if shutil.which(shell) is None:
+        missing(f"the shell {shell} is not installed: apt-get install {shell}")
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "TERM": "dumb"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no zsh")
+def test_completion_in_zsh(stores: Path) -> None:
+    """Typed on a terminal: the line, a tab, and at its beginning what prints it as it has become."""
+    lines = {
+        "ggufbpe tok": "ggufbpe tokenize",
+        "ggufbpe tokenize -m ollama:q": "ggufbpe tokenize -m ollama:qwen3:8b",
+        "ggufbpe explain -hf owner/B": "ggufbpe explain -hf owner/Big:F16",
+        "ggufbpe tokenize --off": "ggufbpe tokenize --offline",
+    }
+    typed = [f"{line}\t\x01print -r -- got: \n" for line in lines]
+    begun = 'PS1=; autoload -Uz compinit; compinit -u -D; eval "$(ggufbpe completion zsh)"\n'
+    shown = on_terminal(["zsh", "-f", "-i"], [begun, *typed, "exit\n"], environment_with("zsh"))
+    found = re.findall(r"^got: (.*?) *\r?$", shown.replace("\r", "\n"), re.MULTILINE)
+    assert found == list(lines.values())
+
+
+def on_terminal(command: list[str], typed: list[str], environment: dict[str, str]) -> str:
+    """What a command shows on a terminal where all of this is typed at once."""
+    ours, its = os.openpty()
+    running = subprocess.Popen(command, stdin=its, stdout=its, stderr=its, env=environment, close_fds=True)
+    os.close(its)
+    shown = b""
+    try:
+        for text in typed:
+            os.write(ours, text.encode())
+        while block := os.read(ours, 1 << 16):
+            shown += block
+    except OSError:  # the other end is closed
+        pass
+    finally:
+        running.wait()
+        os.close(ours)
+    return shown.decode()
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -859,19 +901,10 @@ def test_completion_in_bash(stores: Path) -> None:
 )
 def test_completion_in_fish(line: str, words: list[str], stores: Path) -> None:
     program = f"ggufbpe completion fish | source; complete -C '{line}'"
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path}
-    done = subprocess.run(["fish", "-c", program], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        ["fish", "-c", program], env=environment_with("fish"), capture_output=True, text=True
+    )
     assert sorted(done.stdout.split()) == words, done.stderr
-
-
-@pytest.mark.parametrize(
-    ("shell", "words"), [("zsh", "compdef _python_argcomplete"), ("fish", "complete --command")]
-)
-def test_completion_in_other_shells(
-    shell: str, words: str, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    assert f"{words} ggufbpe" in run("completion", shell, capsysbinary=capsysbinary)[1]
 
 
 # ---- without a name -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from ..views import terminal
@@ -24,17 +24,15 @@ if TYPE_CHECKING:
 PATIENCE = 1.0  # seconds before work without a bar is named
 DELAY = 0.3  # seconds before a bar appears, so that short work shows none
 INTERVAL = 0.1  # seconds between redraws
-FAR_DELAY = 1.0  # seconds before a bar appears for the metadata of a remote file
 
 
 class Bar:
     """A progress bar, if standard error is a terminal and the work takes long enough to wonder."""
 
-    def __init__(self, delay: float | None = None) -> None:
-        """`delay`: seconds before it appears, by default `DELAY`."""
+    def __init__(self) -> None:
         self._width = _output.error_width()
         self._start = time.monotonic()
-        self._last = self._start - INTERVAL + (DELAY if delay is None else delay)
+        self._last = self._start - INTERVAL + DELAY
         self._drawn = False
 
     @property
@@ -76,12 +74,17 @@ def waiting_for(doing: str, model: str | Found) -> AbstractContextManager[None]:
     return waiting(f"{doing} {terminal.one_line(os.path.basename(os.fspath(model)))}")
 
 
-@contextmanager
-def waiting(for_what: str) -> Iterator[None]:
+def waiting(for_what: str) -> AbstractContextManager[None]:
     """Name on the terminal what takes more than a second, with the seconds so far; erased at the end.
 
     For work whose length is unknown. Nothing else may be written to standard error meanwhile.
     """
+    return _drawn_late(lambda bar: bar.draw(None, f"{for_what} ... {bar.seconds:.0f} s"))
+
+
+@contextmanager
+def _drawn_late(draw: Callable[[Bar], None]) -> Iterator[None]:
+    """Call `draw` at intervals once the block has taken a second, whatever it waits for."""
     if _output.error_width() is None:
         yield
         return
@@ -92,7 +95,7 @@ def waiting(for_what: str) -> Iterator[None]:
     def show() -> None:
         pause = PATIENCE
         while not is_done.wait(pause):
-            bar.draw(None, f"{for_what} ... {bar.seconds:.0f} s")
+            draw(bar)
             pause = INTERVAL
 
     thread = Thread(target=show, daemon=True)
@@ -116,17 +119,28 @@ def duration(seconds: float) -> str:
 
 
 def far_progress() -> Callable[[FarProgress | None], None]:
-    """What draws the progress of reading a remote file, and erases the bar at the end."""
+    """What draws the progress of reading a remote file after a second, also while no byte has come yet."""
     from ..errors import escape_invisible
     from ..wording import in_bytes
 
-    bar = Bar(FAR_DELAY)
+    latest: FarProgress | None = None
+    shown = ExitStack()
+
+    def draw(bar: Bar) -> None:
+        if (now := latest) is None:
+            return
+        name = escape_invisible(now.name)
+        if now.received:
+            bar.draw(now.received / max(now.expected, 1), f"{in_bytes(now.received)} of {name}")
+        else:
+            bar.draw(None, f"asking for {name} ... {bar.seconds:.0f} s")
 
     def show(progress: FarProgress | None) -> None:
+        nonlocal latest
+        is_first, latest = latest is None, progress
         if progress is None:
-            bar.clear()
-        elif bar.is_due():
-            share = progress.received / max(progress.expected, 1)
-            bar.draw(share, f"{in_bytes(progress.received)} of {escape_invisible(progress.name)}")
+            shown.close()
+        elif is_first:
+            shown.enter_context(_drawn_late(draw))
 
     return show

@@ -1,4 +1,4 @@
-"""`ggufbpe completion`: what makes a shell complete commands, flags and models' names."""
+"""`ggufbpe completion`: shell completion of commands, flags and model names."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ._arguments import Parser
 from ._completion import SHELLS, shell_code
 
 _DESCRIPTION = """\
-Print what makes a shell complete the commands of ggufbpe, their flags, and the models on this machine by their names. \
-It takes the package argcomplete: pip install 'ggufbpe[completion]'."""
+Print shell code that completes ggufbpe's commands, their flags, and the names of the models on this machine. \
+Needs the package argcomplete: pip install 'ggufbpe[completion]'."""
 _EXAMPLES = """\
 examples:
   eval "$(ggufbpe completion bash)"      # in ~/.bashrc

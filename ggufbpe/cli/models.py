@@ -13,7 +13,7 @@ from ..views import terminal
 from ..wording import in_bytes
 from . import _output
 from ._arguments import Parser, UsageError, add_color
-from ._progress import Bar
+from ._progress import Bar, waiting
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 List the models that Ollama, llama.cpp, LM Studio and programs that use the Hugging Face hub have on this machine, by \
-the names under which every command opens them. Of each file only the metadata is read: architecture, tokenizer, \
+the names under which every command opens them. Only the metadata of each file is read: architecture, tokenizer, \
 pre-tokenizer, tokens, context, whether there is a chat template, and doctor's verdict: healthy, warning or error. \
-`ggufbpe doctor NAME` says more. A verdict is kept, so that only the first list takes long. Files that cannot be \
-opened come last, with the reason."""
+`ggufbpe doctor NAME` says more. Verdicts are cached, so only the first list takes long. Files that cannot be opened \
+come last, with the reason."""
 _EXAMPLES = """\
 examples:
   ggufbpe models
@@ -49,10 +49,10 @@ _STYLES = {"error": "bold red", "warning": "yellow", "healthy": "green"}
 def add_arguments(parser: Parser) -> None:
     parser.describe(_DESCRIPTION, _EXAMPLES)
     parser.add_argument(
-        "pattern", nargs="?", metavar="MODEL_NAME", help="a part of the name, or one with * and ?"
+        "pattern", nargs="?", metavar="MODEL_NAME", help="a part of the name, or a pattern with * and ?"
     )
     parser.add_argument(
-        "--no-doctor", dest="verdicts", action="store_false", help="give no verdicts, which takes less time"
+        "--no-doctor", dest="verdicts", action="store_false", help="give no verdicts, which is faster"
     )
     parser.add_argument(
         "--remote", metavar="hf:OWNER/REPO", help="list the .gguf files of a repository of the hub instead"
@@ -75,8 +75,9 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         bar.clear()
     for store, folder in closed_folders():
-        may_not = "may not be read by you, so models of"
-        _output.note(f"ggufbpe: {terminal.one_line(folder)} {may_not} {store} may be missing")
+        _output.note(
+            f"ggufbpe: you may not read {terminal.one_line(folder)}, so models of {store} may be missing"
+        )
     if arguments.json:
         _output.write(terminal.json_bytes([model.to_dict() for model in models]))
         return 0
@@ -149,7 +150,8 @@ def _remote(arguments: argparse.Namespace) -> int:
         raise UsageError("--remote lists one repository, and takes no MODEL_NAME beside it")
     from ..remote import files
 
-    found = files(name)
+    with waiting(f"asking for {escape_invisible(str(name))}"):
+        found = files(name)
     named = [(HubName(name.owner, name.repo, None, file.name, name.revision), file.size) for file in found]
     if arguments.json:
         _output.write(terminal.json_bytes([{"name": str(each), "size": size} for each, size in named]))

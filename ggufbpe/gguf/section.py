@@ -33,12 +33,13 @@ from ..errors import (
     printable,
 )
 from ..kernel import native
-from .constants import GGUF_MAGIC, GGUFValueType, TokenizerKey
+from .constants import GGUF_MAGIC, GGUFValueType
 from .source import DOWNLOAD_AGAIN, Source, Stream, not_gguf
 from .values import SCALARS
 
 _T = GGUFValueType
 _VALUE_TYPES = {int(value_type): value_type for value_type in GGUFValueType}
+_FIRST = 512  # strings that are walked before the first look at how long they are
 _DAMAGED = "the file is damaged or was written by a faulty program: get it again or convert it again"
 
 
@@ -90,6 +91,13 @@ class Section(Source):
             return None
         layout = entry.size, self._length.size, self.byteorder == "big"
         return native.Strings.read(self._read, self.BLOCK, entry.data, entry.end, *layout)
+
+    def coming(self, key: str, count: int, done: int, data: int, position: int, sure: int) -> None:
+        """Called before bytes are read that may not be here yet; remote/forecast.py asks for them and what follows.
+
+        Of the `count` elements of `key`, the first of which is at `data`, `done` lie before `position`; the last ends
+        at `sure` or behind it.
+        """
 
     # ---- the walk -------------------------------------------------------------------------------
 
@@ -173,6 +181,8 @@ class Section(Source):
             start = offset + self._length.size
             if length > self.size - start:
                 raise self._too_long(offset, length, "a string", key)
+            self._check_end(start + length, offset)
+            self.coming(key, 1, 1, start, start + length, start + length)
             return Entry(value_type, offset, None, length, start, start + length, None)
         if value_type is not _T.ARRAY:
             end = offset + SCALARS[value_type][1]
@@ -195,7 +205,9 @@ class Section(Source):
             raise self._too_long(offset + 4, count, f"an array of {element.name}", key, unit="elements")
         self._check_end(data + count * size, offset + 4)
         if element is not _T.STRING:
-            return Entry(value_type, offset, element, count, data, data + count * size, None)
+            end = data + count * size
+            self.coming(key, count, count, data, end, end)
+            return Entry(value_type, offset, element, count, data, end, None)
         end, lengths = self._walk_strings(data, count, key)
         return Entry(value_type, offset, element, count, data, end, lengths)
 
@@ -210,9 +222,7 @@ class Section(Source):
                 raise self._too_long(position, length, f"string {count - left}", key)
             self._check_end(position, position)
             if left < count:
-                surely, letters = position + left * width, (position - data) / (count - left) - width
-                types = 4 * count if key == TokenizerKey.LIST else 0  # they stand behind the tokens
-                self._expect(surely + length, surely + int(left * letters * 0.8) + types)  # may get shorter
+                self.coming(key, count, count - left, data, position, position + left * width + length)
             if width + length > self.BLOCK:
                 done, position = 1, position + width + length
                 if lengths is not None:
@@ -220,10 +230,11 @@ class Section(Source):
             else:
                 self._bytes(position, width + length)  # so that at least this one is in the window
                 window, start = self._window, self._window_start
+                most = min(left, max(count - left, _FIRST))
                 if lengths is None and native is not None:
-                    done, end = native.Strings.walk(window, position - start, left, *layout)
+                    done, end = native.Strings.walk(window, position - start, most, *layout)
                 else:
-                    done, end = self._note_lengths(window, position - start, left, lengths)
+                    done, end = self._note_lengths(window, position - start, most, lengths)
                 position = start + end
             left -= done
         return position, lengths

@@ -1,17 +1,17 @@
-"""What a name of a model says: which store or address, which model in it, which file of that.
+"""Parses a model's name: which store or address, which model in it, which file of that.
 
     name -> [this file] -> a reference -> resolve.py, ggufbpe.remote
 
     PATH                                              a file; a drive letter, as in C:\\model.gguf, is no scheme
     ollama:[HOST/][NAMESPACE/]MODEL[:TAG]             as `ollama run` takes it
-    hf:OWNER/REPO[:QUANT | /FILE.gguf][@REVISION]     as llama.cpp's -hf takes it, and with a file or a revision
+    hf:OWNER/REPO[:QUANT | /FILE.gguf][@REVISION]     as llama.cpp's -hf takes it, or with a file or a revision
     lmstudio:PUBLISHER/MODEL[@QUANT | /FILE.gguf]
     llama.cpp:NAME                                    what llama.cpp downloaded, by file or by OWNER/REPO[:QUANT]
     https://…, s3://… and other addresses
     NAME                                              anything else: looked up in the stores of this machine
 
-Every part is checked here, so that what a reference holds can be joined to a folder or an address as it is: no part
-is empty, "." or "..", and none has a slash where there is to be one name.
+Every part is checked here, so that the parts of a reference can safely be joined to a folder or an address: none is
+empty, "." or "..", and none has a slash where a single name belongs.
 
 But: nothing here looks at a file, a folder or the environment.
 """
@@ -48,7 +48,7 @@ class OllamaName:
     tag: str = OLLAMA_TAG
     namespace: str = OLLAMA_NAMESPACE
     host: str = OLLAMA_HOST
-    scheme: str = "https"  # "http" for a registry of one's own that has no certificate
+    scheme: str = "https"  # "http" for a private registry without a certificate
 
     def __str__(self) -> str:
         """The shortest form, which always has a tag: "ollama:llama3.2:latest"."""
@@ -62,7 +62,7 @@ class OllamaName:
 
 @dataclass(frozen=True)
 class HubName:
-    """A repository of the Hugging Face hub, and what of it: a quantization, a file, or (both None) the usual one."""
+    """A repository of the Hugging Face hub, and which file: by quantization, by name, or (both None) the usual one."""
 
     owner: str
     repo: str
@@ -82,7 +82,7 @@ class HubName:
 
 @dataclass(frozen=True)
 class LMStudioName:
-    """A model in LM Studio's folder, and what of it, as in `HubName`."""
+    """A model in LM Studio's folder, and which file, as in `HubName`."""
 
     publisher: str
     model: str
@@ -106,7 +106,7 @@ class LlamaCppName:
 
 @dataclass(frozen=True)
 class Address:
-    """A file somewhere: an http(s) URL, or one of another scheme that fsspec has."""
+    """A file at an http(s) URL, or at one of another scheme that fsspec supports."""
 
     url: str
 
@@ -116,7 +116,7 @@ class Address:
         return self.url.partition("://")[0].lower()
 
     def __str__(self) -> str:
-        """Without what may be a secret: the password before the host, and the query of a signed address."""
+        """The address without possible secrets: the password before the host, and the query of a signed address."""
         shown = re.sub(r"^([^:]+://)[^/?#]*@", r"\1", self.url)
         place, query, _ = shown.partition("?")
         return place + ("?…" if query else "")
@@ -124,7 +124,7 @@ class Address:
 
 @dataclass(frozen=True)
 class BareName:
-    """What is neither a path that exists nor has a prefix: to be looked up in the local stores."""
+    """A name without a prefix that is no existing path: to be looked up in the local stores."""
 
     name: str
 
@@ -133,13 +133,13 @@ class BareName:
 
 
 Reference = FilePath | OllamaName | HubName | LMStudioName | LlamaCppName | Address | BareName
-Remote = OllamaName | HubName | Address  # what can be had from far away
+Remote = OllamaName | HubName | Address  # what can be downloaded
 
 PREFIXES = ("ollama:", "hf:", "lmstudio:", "llama.cpp:")
 
 
 def parse_name(name: str | os.PathLike[str]) -> Reference:
-    """What `name` refers to; a path object is always a path. `ModelNameError` where it fits no form.
+    """What `name` refers to; a path object is always a path. `ModelNameError` if it fits no form.
 
     >>> parse_name("hf:bartowski/Llama-3.2-1B-Instruct-GGUF:Q8_0")
     HubName(owner='bartowski', repo='Llama-3.2-1B-Instruct-GGUF', quant='Q8_0', file=None, revision=None)
@@ -149,7 +149,7 @@ def parse_name(name: str | os.PathLike[str]) -> Reference:
     if not isinstance(name, str):
         return FilePath(os.fsdecode(name))
     if not name or "\0" in name:
-        _refuse(name, "a model's name is not empty and has no NUL")
+        _refuse(name, "a model's name must not be empty or contain NUL")
     for prefix, read in _READERS.items():
         if name.startswith(prefix):
             return read(name[len(prefix) :], name)
@@ -161,7 +161,7 @@ def parse_name(name: str | os.PathLike[str]) -> Reference:
 
 
 def hub_name(text: str, file: str | None = None) -> HubName:
-    """What llama.cpp's `-hf OWNER/REPO[:QUANT]` and `--hf-file FILE` say; the file overrides the quantization."""
+    """The model of llama.cpp's `-hf OWNER/REPO[:QUANT]` and `--hf-file FILE`; the file overrides the quantization."""
     found = _hub(text.removeprefix("hf:"), f"-hf {text}")
     if file is None:
         return found
@@ -204,7 +204,7 @@ def _ollama(text: str, name: str) -> OllamaName:
         (tag, _OLLAMA_PART),
     )
     if marked and scheme not in ("http", "https"):
-        _refuse(name, "a registry is asked by http or https")
+        _refuse(name, "a registry is reached by http or https")
     if not all(form.fullmatch(part) for part, form in checks) or ".." in host or not _has_sound_port(host):
         _refuse(name, "Ollama's names are ollama:[HOST/][NAMESPACE/]MODEL[:TAG]")
     return OllamaName(model, tag, namespace, host, scheme or "https")
@@ -216,11 +216,11 @@ def _hub(text: str, name: str) -> HubName:
         _refuse(name, "a model of the hub is hf:OWNER/REPO[:QUANT | /FILE.gguf][@REVISION]")
     quant, file, revision = found["quant"], found["file"], found["revision"]
     if quant is not None and not _QUANT.fullmatch(quant):
-        _refuse(name, "after the colon stands a quantization, such as Q4_K_M")
+        _refuse(name, "what follows the colon must be a quantization, such as Q4_K_M")
     if file is not None:
         _check_file(file, name)
     if revision is not None and not is_revision(revision):
-        _refuse(name, "after the @ stands a branch, a tag or a commit")
+        _refuse(name, "what follows the @ must be a branch, a tag or a commit")
     return HubName(found["owner"], found["repo"], quant, file, revision)
 
 
@@ -229,7 +229,7 @@ def _lm_studio(text: str, name: str) -> LMStudioName:
     if not found or not (_is_part(found["publisher"]) and _is_part(found["model"])):
         _refuse(name, "a model of LM Studio is lmstudio:PUBLISHER/MODEL[@QUANT | /FILE.gguf]")
     if found["quant"] is not None and not _QUANT.fullmatch(found["quant"]):
-        _refuse(name, "after the @ stands a quantization, such as Q4_K_M")
+        _refuse(name, "what follows the @ must be a quantization, such as Q4_K_M")
     if found["file"] is not None:
         _check_file(found["file"], name)
     return LMStudioName(found["publisher"], found["model"], found["quant"], found["file"])
@@ -248,7 +248,7 @@ _READERS: dict[str, Callable[[str, str], Reference]] = dict(
 
 
 def _address(name: str, scheme: str) -> Reference:
-    """An address. A page of the hub about a file or a repository is not the file, so it is what it is about."""
+    """An address. A web page of the hub stands for the file or repository that it shows."""
     from urllib.parse import unquote, urlsplit
     from urllib.request import url2pathname
 
@@ -256,11 +256,11 @@ def _address(name: str, scheme: str) -> Reference:
         parts = urlsplit(name)
         host, _ = parts.hostname or "", parts.port
     except ValueError as error:
-        _refuse(name, f"this is no address ({error})")
+        _refuse(name, f"this is not an address ({error})")
     if scheme == "file":
         return FilePath(url2pathname(parts.path))
     if not (host or parts.path.strip("/")) or re.search(r"[\s\x00-\x1f\x7f]", name):
-        _refuse(name, "this is no address")
+        _refuse(name, "this is not an address")
     if scheme in ("http", "https") and host in HUB_HOSTS:
         owner, repo, *rest = [*unquote(parts.path).strip("/").split("/"), "", ""][:-1]
         kind, revision, file = rest[:1], "/".join(rest[1:2]), "/".join(filter(None, rest[2:]))
@@ -281,12 +281,12 @@ def is_repository(text: str) -> bool:
 
 
 def is_revision(text: str) -> bool:
-    """Whether this can be a branch, a tag or a commit, and be joined to a folder."""
+    """Whether this can be a branch, a tag or a commit, and is safe to join to a folder."""
     return bool(_REVISION.fullmatch(text)) and len(text) <= 256 and all(map(_is_part, text.split("/")))
 
 
 def is_file(text: str) -> bool:
-    """Whether this is a path within a repository that stays in it, on any system.
+    """Whether this is a relative path that stays within a repository, on any system.
 
     >>> is_file("Q8_0/model.gguf"), is_file("../model.gguf"), is_file("/model.gguf")
     (True, False, False)
@@ -305,15 +305,15 @@ def _has_sound_port(host: str) -> bool:
 
 
 def _is_part(text: str) -> bool:
-    """Whether this is one name in a folder: not one that leads elsewhere on any system, and nothing unseen."""
+    """Whether this is a single file name that leads nowhere else on any system and has no invisible characters."""
     return bool(text) and text not in (".", "..") and not re.search(r"[/\\\x00-\x1f\x7f]|^[A-Za-z]:", text)
 
 
 def _check_file(file: str, name: str) -> None:
     if not is_file(file):
-        _refuse(name, "the file is a path within the repository")
+        _refuse(name, "the file must be a path within the repository")
     if not file.lower().endswith(".gguf"):
-        _refuse(name, "the file must be a .gguf; a quantization stands after a colon")
+        _refuse(name, "the file must be a .gguf; a quantization follows a colon")
 
 
 def _refuse(name: str, why: str) -> NoReturn:

@@ -1,10 +1,10 @@
-"""The cache of the Hugging Face hub, which llama.cpp keeps its downloads in, too.
+"""The cache of the Hugging Face hub, where llama.cpp keeps its downloads, too.
 
-    CACHE/models--OWNER--REPO/refs/REVISION          the commit that a branch or tag had when it was asked for
-    CACHE/models--OWNER--REPO/snapshots/COMMIT/FILE  a link to ../../blobs/…, or where there are no links the file
+    CACHE/models--OWNER--REPO/refs/REVISION          the commit of a branch or tag when it was last requested
+    CACHE/models--OWNER--REPO/snapshots/COMMIT/FILE  a link to ../../blobs/…, or the file itself without links
 
 Source: huggingface_hub's constants.py and file_download.py (try_to_load_from_cache), common/hf-cache.cpp of llama.cpp
-(get_cache_directory, get_cached_ref, get_cached_files). It is read here so that it takes no package.
+(get_cache_directory, get_cached_ref, get_cached_files). Reading it here needs no package.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FOLDER = "models--"
 
 
 def _places() -> list[str]:
-    """Where the cache is: the hub's own place, and that which `LLAMA_CACHE` gives to llama.cpp."""
+    """The cache's possible folders: the hub's own, and llama.cpp's `LLAMA_CACHE`."""
     return [hub_folder(), *filter(None, [setting("LLAMA_CACHE")])]
 
 
@@ -36,7 +36,7 @@ def hub_folder() -> str:
 
 
 def _stored() -> Iterator[Stored]:
-    """All models, as one names them; each file once, by the first revision that has it."""
+    """All models; each file once, by the first revision that has it."""
     for folder in distinct(_places()):
         for entry in entries(folder):
             owner, _, repo = entry.removeprefix(_FOLDER).replace("--", "/").partition("/")
@@ -45,9 +45,9 @@ def _stored() -> Iterator[Stored]:
 
 
 def find_hub(wanted: HubName, places: list[str] | None = None) -> Stored | None:
-    """The file that is meant, among those that are here; None if that one is not here.
+    """The file that `wanted` means, if it is on this machine.
 
-    Without a revision it is "main", or the one that is here: common/hf-cache.cpp, get_cached_ref.
+    Without a revision that is "main", or the one that is here: common/hf-cache.cpp, get_cached_ref.
     """
     for folder in distinct(_places() if places is None else places):
         name = f"{_FOLDER}{wanted.owner}--{wanted.repo}"
@@ -83,7 +83,7 @@ def _of_repository(name: HubName, place: str, folder: str) -> Iterator[Stored]:
 
 
 def _revisions(place: str) -> list[tuple[str, str]]:
-    """The branches and tags that are here, each with its commit; "main" first."""
+    """The cached branches and tags, each with its commit; "main" first."""
     found = []
     for name in files_below(os.path.join(place, "refs")):
         try:
@@ -97,7 +97,7 @@ def _revisions(place: str) -> list[tuple[str, str]]:
 
 
 def _model(name: HubName, revision: str, snapshot: str, file: str, files: list[str], folder: str) -> Stored:
-    """A file of a snapshot, named as shortly as its revision, quantization and path allow."""
+    """A file of a snapshot, with the shortest name that its revision, quantization and path allow."""
     path = os.path.join(snapshot, *file.split("/"))
     problem = why_no_file(path)
     if not problem and leads_out(path, folder):

@@ -1,11 +1,11 @@
-"""llama.cpp's own cache: files that older versions downloaded, and those of addresses and of Docker's registry.
+"""llama.cpp's own cache: files that older versions downloaded, and those from addresses and from Docker's registry.
 
-    CACHE/OWNER_REPO_FILE.gguf   of the hub, with FILE's slashes as underscores; beside it .json or .etag
+    CACHE/OWNER_REPO_FILE.gguf   from the hub, with FILE's slashes as underscores; a .json or .etag beside it
     CACHE/manifest=OWNER=REPO=TAG.json
-    CACHE/FILE.gguf              of an address
+    CACHE/FILE.gguf              from an address
 
-Newer versions keep what comes from the hub in the hub's cache (hub.py). Source: common/common.cpp
-(fs_get_cache_directory), common/arg.cpp of both times (get_default_local_path; common_params_handle_model).
+Newer versions keep downloads from the hub in the hub's cache (hub.py). Source: common/common.cpp
+(fs_get_cache_directory), common/arg.cpp of both versions (get_default_local_path; common_params_handle_model).
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def llama_cpp_folder() -> str:
 
 
 def _stored() -> Iterator[Stored]:
-    """All models that lie in the folder itself."""
+    """All models in the folder itself."""
     for file in _files():
         if is_model(file) and is_first_part(file):
             yield _model(file)
 
 
 def find_llama_cpp(wanted: LlamaCppName) -> Stored | None:
-    """The file of that name, or what was downloaded from that repository, in either layout."""
+    """The file with that name, or the one downloaded from that repository, in either layout."""
     names = {file.lower(): file for file in _files()}
     file = names.get(wanted.name.lower()) or names.get(f"{wanted.name.lower()}.gguf")
     if file:
@@ -55,7 +55,7 @@ def find_llama_cpp(wanted: LlamaCppName) -> Stored | None:
 
 
 def find_downloaded(wanted: HubName) -> Stored | None:
-    """What older versions downloaded from a repository of the hub; they asked for no revision but "main"."""
+    """What older versions downloaded from a repository of the hub; they knew no revision but "main"."""
     if wanted.revision not in (None, "main"):
         return None
     prefix = f"{wanted.owner}_{wanted.repo}_"

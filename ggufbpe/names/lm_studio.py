@@ -3,7 +3,7 @@
     MODELS/PUBLISHER/MODEL/FILE.gguf
 
 Source: lms's importCmd.ts (resolveModelsFolderPath), lms-common-server's findLMStudioHome.ts. Its files may be links to
-those of other programs, which is usual here: LM Studio has no digests.
+those of other programs, which is common: LM Studio uses no digests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _USE = (
 
 
 def _places() -> list[str]:
-    """Where models are: where its settings say, and the places that it had at some time."""
+    """The possible folders: those in its settings, and its defaults past and present."""
     homes = [home(".cache", "lm-studio"), home(".lmstudio")]
     try:
         with open(home(".lmstudio-home-pointer"), encoding="utf-8") as file:
@@ -46,7 +46,7 @@ def _stored() -> Iterator[Stored]:
 
 
 def find_lm_studio(wanted: LMStudioName) -> Stored | None:
-    """The file that is meant; names are compared case-insensitively."""
+    """The file that `wanted` means; names are compared case-insensitively."""
     for folder in distinct(_places()):
         publisher = _same(wanted.publisher, entries(folder))
         model = _same(wanted.model, entries(os.path.join(folder, publisher))) if publisher else None

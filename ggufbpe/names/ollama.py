@@ -1,4 +1,4 @@
-"""The models of Ollama: a manifest for each name, which says what blob the GGUF is.
+"""Ollama's models: a manifest for each name, which says which blob is the GGUF.
 
     MODELS/manifests/HOST/NAMESPACE/MODEL/TAG   JSON with layers: a media type, a digest and a size for each
     MODELS/blobs/sha256-…                       the layers
@@ -24,7 +24,7 @@ _USE = (
     "to use it in Ollama: `ollama show --modelfile {name} > Modelfile`, write FROM {in_modelfile} in the place of "
     "its FROM line, then `ollama create {name}-fixed -f Modelfile`"
 )
-# Where the service's installer puts models; only Linux has a service of another user.
+# The service's models; only on Linux does the service run as another user.
 SERVICE_FOLDER = "/usr/share/ollama/.ollama/models" if sys.platform == "linux" else ""
 
 MODEL_TYPE = "application/vnd.ollama.image.model"
@@ -35,7 +35,7 @@ _DIGEST = re.compile(r"sha256[:-]([0-9a-fA-F]{64})")
 
 
 def _places() -> list[str]:
-    """Where Ollama's models are: of `OLLAMA_MODELS`, of the user, of the service."""
+    """The possible folders: `OLLAMA_MODELS`, the user's, the service's."""
     places = (setting("OLLAMA_MODELS"), home(".ollama", "models"), SERVICE_FOLDER)
     return [place for place in places if place]
 
@@ -60,7 +60,7 @@ def find_ollama(wanted: OllamaName) -> Stored | None:
 
 
 def model_layer(manifest: object) -> dict[str, Any] | None:
-    """The layer of a manifest that is the model: of several the last one, as for Ollama. None if there is none."""
+    """The manifest's layer with the model: the last one, as in Ollama. None if there is none."""
     layers = manifest.get("layers") if isinstance(manifest, dict) else None
     models = [
         layer
@@ -71,9 +71,9 @@ def model_layer(manifest: object) -> dict[str, Any] | None:
 
 
 def layer_of(manifest: object, path: str) -> tuple[str, int | None, str]:
-    """The digest and size of the GGUF that a manifest names, and what is good to know of it. `StoreError` if none.
+    """The digest and size of the GGUF that a manifest names, and a note on it. `StoreError` if there is none.
 
-    The digest is 64 lower-case hexadecimal digits, whatever the manifest has there.
+    The digest is returned as 64 lower-case hexadecimal digits.
     """
     layers = manifest.get("layers") if isinstance(manifest, dict) else None
     if not isinstance(layers, list) or not all(isinstance(layer, dict) for layer in layers):
@@ -81,14 +81,14 @@ def layer_of(manifest: object, path: str) -> tuple[str, int | None, str]:
     model = model_layer(manifest)
     if model is None:
         raise StoreError(
-            "the model has no GGUF: it runs elsewhere, or is kept as single tensors",
+            "the model has no GGUF: it runs elsewhere, or is stored as single tensors",
             path=path,
             remedy="a model in another form, or the original repository, has its tokenizer",
         )
     digest, size = model.get("digest"), model.get("size")
     found = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
     if not found:
-        _damaged(path, f"the digest of its layer is no sha256 but {printable(str(digest))}")
+        _damaged(path, f"the digest of its layer is not a sha256 but {printable(str(digest))}")
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
         size = None
     has_template = any(layer.get("mediaType") in TEMPLATE_TYPES for layer in layers)
@@ -96,7 +96,7 @@ def layer_of(manifest: object, path: str) -> tuple[str, int | None, str]:
 
 
 def _manifests(folder: str) -> Iterator[tuple[OllamaName, str]]:
-    """The names that have a manifest; a folder whose name is no part of a name is left out, as by Ollama."""
+    """The names that have a manifest; like Ollama, skips folders whose names cannot be part of one."""
     places = [("", os.path.join(folder, "manifests"))]
     for _ in range(4):
         places = [
@@ -118,7 +118,7 @@ def _name_of(place: str) -> OllamaName | None:
 
 
 def _model(folder: str, name: OllamaName, manifest: str) -> Stored:
-    """The model that a manifest stands for. `StoreError` where manifest and blob do not fit."""
+    """The model of a manifest. `StoreError` if the manifest is damaged."""
     try:
         read = bounded_json(manifest)
     except OSError as error:
@@ -135,7 +135,7 @@ def _model(folder: str, name: OllamaName, manifest: str) -> Stored:
 
 
 def _bare(name: OllamaName) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What means this model without a prefix: as for Ollama, and without its tag where no other has that name."""
+    """The names without a prefix: as in Ollama, and without the tag if no other model has that name."""
     full = str(name).removeprefix("ollama:")
     plain = full.removesuffix(f":{name.tag}")
     return ((full, plain), ()) if name.tag == OLLAMA_TAG else ((full,), (plain,))

@@ -1,4 +1,4 @@
-"""Which file of a repository is the model that is meant, as llama.cpp chooses it.
+"""Which file of a repository is the model, as llama.cpp chooses it.
 
     names of files, a quantization -> [this file] -> the one file to open
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-USUAL = ("Q4_K_M", "Q8_0")  # what is taken where no quantization is named; after these, the first file
+USUAL = ("Q4_K_M", "Q8_0")  # preferred if no quantization is named; after these, the first file
 
-# What stands beside a model in a repository: projectors, importance matrices, drafts for speculative decoding.
+# Other files of a repository: projectors, importance matrices, draft models for speculative decoding.
 _COMPANIONS = ("mmproj", "imatrix", "mtp-", "eagle3-", "dflash-", "dspark-")
 _SHARD = re.compile(r"(?P<prefix>.+)-(?P<number>[0-9]{5})-of-(?P<count>[0-9]{5})", re.DOTALL | re.IGNORECASE)
 _TAG = re.compile(r"[-.]([A-Z0-9_]+)$", re.IGNORECASE)
@@ -38,19 +38,19 @@ def chosen(files: Iterable[str], quant: str | None = None) -> str | None:
 
 
 def is_model(file: str) -> bool:
-    """Whether this is a .gguf that is not of a kind that goes along with a model, such as an `mmproj`."""
+    """Whether this is a .gguf with a model, not a companion such as an `mmproj`."""
     name = file.rpartition("/")[2]
     return name.endswith(".gguf") and not any(companion in name for companion in _COMPANIONS)
 
 
 def is_first_part(file: str) -> bool:
-    """Whether this is a whole model or the first file of one in parts, which has the metadata."""
+    """Whether this is a whole model or the first part of a split one, which has the metadata."""
     found = _shard(file)
     return not found or int(found["count"]) <= 1 or int(found["number"]) == 1
 
 
 def quantization(file: str) -> str:
-    """What a file's name says of its quantization, in capital letters; "" where it says nothing.
+    """The quantization in a file's name, in capital letters; "" if there is none.
 
     >>> quantization("Q8_0/llama-3-q8_0-00001-of-00002.gguf")
     'Q8_0'
@@ -69,7 +69,7 @@ def _prefix(file: str) -> str:
 
 
 def model_parts(file: str, files: Iterable[str]) -> list[str]:
-    """Those of `files` that are parts of the same model as `file`; that one alone where it is whole."""
+    """The parts in `files` of the same split model as `file`; `file` alone if it is a whole model."""
     found = _shard(file)
     if not found or int(found["count"]) <= 1:
         return [file]

@@ -1,8 +1,8 @@
-"""From a name to a model: a file on this machine, or one far away whose metadata is fetched.
+"""From a name to a model: a file on this machine, or a remote one whose metadata is downloaded.
 
     name -> grammar.py -> the stores of this machine -> [this file] -> by_name.py -> all that takes a model
 
-A path that exists always wins, then what is here, and only then, for a name that says where, what is far away.
+A path that exists always wins, then a model on this machine, and only then, if the name says where, a remote one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .stored import Stored
 
 
 class Meaning(NamedTuple):
-    """The model that a name means: see `by_name.Found`, which has the same fields."""
+    """The model that a name stands for: see `by_name.Found`, which has the same fields."""
 
     name: str
     path: str = ""
@@ -39,10 +39,10 @@ class Meaning(NamedTuple):
 
 
 def resolve(name: str | os.PathLike[str]) -> Meaning:
-    """The model that `name`, at which there is no file, means: see `grammar`. No network is asked.
+    """The model that `name`, which is no existing path, stands for: see `grammar`. Uses no network.
 
-    `ModelNameError` where the name fits no form, or several models; `FileNotFoundError` where there is no such
-    model here and none far away is asked for; `StoreError` where a program's store is damaged.
+    `ModelNameError` if the name fits no form, or several models; `FileNotFoundError` if there is no such model here
+    and the name stands for no remote one; `StoreError` if a program's store is damaged.
     """
     reference = parse_name(name)
     if isinstance(reference, FilePath):
@@ -87,7 +87,7 @@ def _of_stored(found: Stored, said: str) -> Meaning:
 
 
 def _choice(reference: object, found: Stored) -> str:
-    """What was chosen where the name left a choice."""
+    """The file that was chosen, if the name left a choice."""
     if not isinstance(reference, (HubName, LMStudioName, LlamaCppName)):
         return ""
     if getattr(reference, "file", None) or getattr(reference, "quant", None):

@@ -1,4 +1,4 @@
-"""A model in a store of another program, and what reading such stores has in common: nothing in them is trusted.
+"""A model in another program's store, and how such stores are read: nothing in them is trusted.
 
 the folders of a program -> [this file] -> ollama.py, hub.py, llama_cpp.py, lm_studio.py
 """
@@ -13,20 +13,20 @@ from typing import Any, NamedTuple
 from ..errors import StoreError
 
 LARGEST_JSON = 1 << 20  # bytes of a manifest or of settings; real ones have a few thousand
-_DEEPEST = 6  # folders in a folder, of files that belong to a model
-_MOST = 100_000  # entries of a model's folder that are looked at
+_DEEPEST = 6  # levels of folders below a model's
+_MOST = 100_000  # entries of a model's folder that are read
 
 
 class Stored(NamedTuple):
     """A model on this machine."""
 
-    name: str  # as one types it: "ollama:gemma3:latest"
-    path: str  # of the file; "" where the store does not say which one it is
+    name: str  # as typed: "ollama:gemma3:latest"
+    path: str  # of the file; "" if the store does not say which one
     store: str  # "Ollama", "Hugging Face", "llama.cpp" or "LM Studio"
     bare: tuple[str, ...] = ()  # the names without a prefix that mean this model
-    near: tuple[str, ...] = ()  # the same for those that mean it where no model has them as a name
+    near: tuple[str, ...] = ()  # likewise, but only if no model has them as its name
     problem: str = ""  # why it cannot be opened
-    note: str = ""  # what is good to know of it
+    note: str = ""  # worth knowing about it
 
     def checked(self) -> Stored:
         """This model, or its problem as a `StoreError`."""
@@ -39,9 +39,9 @@ class Store(NamedTuple):
     """Where a program keeps its models."""
 
     name: str  # of the program
-    use: str  # how it gets to use a corrected copy; has {name}, {copy} and {in_modelfile}
-    places: Callable[[], list[str]]  # where its folders may be, whether they are there or not
-    stored: Callable[[], Iterator[Stored]]  # all its models, also those that cannot be opened
+    use: str  # how to use a corrected copy in it; has {name}, {copy} and {in_modelfile}
+    places: Callable[[], list[str]]  # where its folders may be, existing or not
+    stored: Callable[[], Iterator[Stored]]  # all its models, even those that cannot be opened
 
 
 def home(*parts: str) -> str:
@@ -50,12 +50,12 @@ def home(*parts: str) -> str:
 
 
 def setting(name: str) -> str | None:
-    """An environment variable; None where it is not set or empty."""
+    """An environment variable; None if it is unset or empty."""
     return os.environ.get(name) or None
 
 
 def distinct(folders: Iterable[str]) -> list[str]:
-    """The folders that there are, each once, whatever links lead to it."""
+    """The folders that exist, each once, even if links lead to it."""
     found: dict[str, str] = {}
     for folder in folders:
         if os.path.isdir(folder):
@@ -64,7 +64,7 @@ def distinct(folders: Iterable[str]) -> list[str]:
 
 
 def is_closed(folder: str) -> bool:
-    """Whether this user may not look into a folder, or not even see whether it is there."""
+    """Whether this user lacks the permission to list a folder, or even to see whether it exists."""
     try:
         os.listdir(folder)
     except PermissionError:
@@ -75,7 +75,7 @@ def is_closed(folder: str) -> bool:
 
 
 def entries(folder: str) -> list[str]:
-    """The names in a folder, sorted; none where it cannot be read."""
+    """The names in a folder, sorted; none if it cannot be read."""
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -83,7 +83,7 @@ def entries(folder: str) -> list[str]:
 
 
 def files_below(folder: str) -> Iterator[str]:
-    """The files below `folder`, links too, relative to it and with slashes; no link to a folder is followed."""
+    """The files below `folder`, including links, as relative paths with slashes; follows no links to folders."""
     left = _MOST
     waiting = [("", 0)]
     while waiting:
@@ -104,7 +104,7 @@ def files_below(folder: str) -> Iterator[str]:
 
 
 def bounded_json(path: str) -> Any:
-    """What is in a small JSON file. `StoreError` where it is no such thing, `OSError` where it cannot be read."""
+    """The content of a small JSON file. `StoreError` if it is not one, `OSError` if it cannot be read."""
     import json
 
     status = os.stat(path)
@@ -113,15 +113,17 @@ def bounded_json(path: str) -> Any:
     with open(path, "rb") as file:
         data = file.read(LARGEST_JSON + 1)
     if len(data) > LARGEST_JSON:
-        raise StoreError(f"this has more than {LARGEST_JSON} bytes, which no file of its kind has", path=path)
+        raise StoreError(
+            f"this has more than {LARGEST_JSON} bytes, too many for a file of its kind", path=path
+        )
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise StoreError(f"this is no sound JSON ({error})", path=path) from None
+        raise StoreError(f"this is not valid JSON ({error})", path=path) from None
 
 
 def leads_out(path: str, folder: str) -> bool:
-    """Whether links of `path` lead out of `folder`."""
+    """Whether `path` leads out of `folder` through links."""
     inside = os.path.realpath(folder)
     try:
         return os.path.commonpath([inside, os.path.realpath(path)]) != inside
@@ -130,7 +132,7 @@ def leads_out(path: str, folder: str) -> bool:
 
 
 def why_no_file(path: str) -> str:
-    """Why the file of a model cannot be opened, "" if it seems it can."""
+    """Why a model's file cannot be opened; "" if it seems that it can."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -140,5 +142,5 @@ def why_no_file(path: str) -> str:
     if not stat.S_ISREG(status.st_mode):
         return "it is not a regular file"
     if not os.access(path, os.R_OK):
-        return "its file may not be read by you"
+        return "you may not read its file"
     return ""

@@ -17,18 +17,18 @@ STORES = tuple(store.name for store in _STORES)
 
 
 def all_stored() -> Iterator[Stored]:
-    """Every model that another program keeps here, also those that cannot be opened."""
+    """Every model of another program on this machine, even those that cannot be opened."""
     for store in _STORES:
         yield from store.stored()
 
 
 def closed_folders() -> list[tuple[str, str]]:
-    """The folders of models that this user may not look into, each behind the name of its program."""
+    """The folders of models that this user may not read, each with its program's name: (program, folder)."""
     return [(store.name, place) for store in _STORES for place in store.places() if is_closed(place)]
 
 
 def find_stored(name: OllamaName | HubName | LMStudioName | LlamaCppName) -> Stored | None:
-    """The model that a name with a prefix means, if it is on this machine. `StoreError` where it is damaged."""
+    """The model that a name with a prefix stands for, if it is on this machine. `StoreError` if it is damaged."""
     if isinstance(name, OllamaName):
         return ollama.find_ollama(name)
     if isinstance(name, LMStudioName):
@@ -39,7 +39,7 @@ def find_stored(name: OllamaName | HubName | LMStudioName | LlamaCppName) -> Sto
 
 
 def how_to_use(name: str, store: str, copy: str) -> str:
-    """How the program in whose store the model `name` is gets to use a corrected copy of it."""
+    """How to use a corrected copy of the model `name` in the program whose store it is from."""
     import shlex
 
     use: str = next(each.use for each in _STORES if store == each.name)
@@ -49,9 +49,9 @@ def how_to_use(name: str, store: str, copy: str) -> str:
 
 
 def fitting(name: str) -> list[Stored]:
-    """The models that a name without a prefix means, compared case-insensitively; each file once.
+    """The models that a name without a prefix stands for, compared case-insensitively; each file once.
 
-    Those whose name it is; only where there are none, those whose name begins with it, up to the tag.
+    Those with exactly that name; only if there are none, those with that name before the tag.
     """
     wanted, everything = name.lower(), list(all_stored())
     meant = [each for each in everything if wanted in map(str.lower, each.bare)]
@@ -63,7 +63,7 @@ def fitting(name: str) -> list[Stored]:
 
 
 def near_names(name: str) -> list[str]:
-    """Names of models that somebody may have meant who typed `name`."""
+    """Names of models that `name` may be a misspelling of."""
     from difflib import get_close_matches
 
     wanted = name.lower().removesuffix(".gguf")

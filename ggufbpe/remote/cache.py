@@ -1,14 +1,15 @@
-"""The metadata of far files, kept on this machine by content, so that it is asked for once.
+"""Caches the metadata of remote files by content, so that it is downloaded once.
 
-    bytes of metadata, what they are of -> [this file] -> a folder -> the same bytes
+    metadata, the reference that it belongs to -> [this file] -> a folder -> the same bytes
 
     CACHE/metadata/DIGEST.gguf      the first bytes of a file, up to the end of its metadata; DIGEST is their SHA-256
-    CACHE/references/DIGEST.json    which of them a name means, and what the server called it; DIGEST is the name's
+    CACHE/references/DIGEST.json    which metadata a name stands for, and its version; DIGEST is the name's
 
-Every file is written beside its place and renamed, so several processes may use the folder. What was not used lately is
-deleted first where it grows too large. A file that does not fit its digest is deleted and taken as missing.
+Every file is written under a temporary name and renamed, so several processes may share the folder. If it grows too
+large, the least recently used files are deleted first. A file that does not match its digest is deleted and counts as
+missing.
 
-But: a folder that cannot be written to is no error: then nothing is kept.
+But: an unwritable folder is not an error; nothing is cached then.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ from ..files import replacing
 
 MOST_BYTES = 1 << 30  # of metadata, unless GGUFBPE_CACHE_BYTES says another number
 _LONGEST_RECORD = 1 << 16
-_ABANDONED = 24 * 3600  # seconds after which a file that was not written to its end is deleted
+_ABANDONED = 24 * 3600  # seconds after which an unfinished file is deleted
 
 
 class Kept(NamedTuple):
     """The metadata of a far file."""
 
     name: str  # of the file that was chosen
-    version: str  # what the server called the content; "" if nothing
+    version: str  # the server's name for the content, such as an ETag; "" if it gave none
     size: int  # bytes of the whole file
     data: bytes  # its first bytes, to the end of the metadata
 
 
 def cache_folder() -> str:
-    """Where the metadata is kept: GGUFBPE_CACHE_DIR, or in the user's folder for caches."""
+    """The cache folder: GGUFBPE_CACHE_DIR, or one in the user's cache folder."""
     if given := os.environ.get("GGUFBPE_CACHE_DIR"):
         return given
     platformdirs = imported("platformdirs", "hub", "keeping what was read of far models")
@@ -47,7 +48,7 @@ def cache_folder() -> str:
 
 
 def found(key: str) -> Kept | None:
-    """What was kept of the reference `key`, if it is whole; it counts as used."""
+    """The metadata cached for the reference `key`, if it is intact; marks it as used."""
     record = _record(_reference(key))
     if record is None:
         return None
@@ -67,7 +68,7 @@ def found(key: str) -> Kept | None:
 
 
 def keep(keys: Iterable[str], kept: Kept) -> None:
-    """Keep what the references `keys` mean, and delete what was not used lately if it is too much."""
+    """Cache the metadata that the references `keys` stand for; evict old entries if there are too many."""
     digest = hashlib.sha256(kept.data).hexdigest()
     record = {"name": kept.name, "version": kept.version, "size": kept.size, "digest": digest}
     with suppress(OSError):
@@ -75,24 +76,23 @@ def keep(keys: Iterable[str], kept: Kept) -> None:
         written |= {_reference(key): json.dumps(record).encode() for key in keys}
         for path, data in written.items():
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            with replacing(path, 0o600) as (file, _):
+            with replacing(path, 0o600, synced=False) as (file, _):
                 file.write(data)
         _shrink(spared=digest)
 
 
 def _shrink(spared: str) -> None:
-    """Delete what was not used lately until the rest is within bounds, and the references that meant it."""
+    """Evict the least recently used metadata until the rest is within bounds, with the references to it."""
     metadata, references = (os.path.join(cache_folder(), part) for part in ("metadata", "references"))
+    _delete_abandoned((cache_folder(), metadata, references))
     status = []
     for entry in os.scandir(metadata):
         with suppress(OSError):  # another process deleted it
             status.append((entry.stat().st_mtime, entry.stat().st_size, entry.name))
     left = sum(size for _, size, _ in status) - _most_bytes()
     gone = set()
-    for used, size, name in sorted(status):
-        is_abandoned = name.endswith(".partial") and used + _ABANDONED < time.time()
-        is_too_much = left > 0 and name.endswith(".gguf") and spared not in name
-        if is_abandoned or is_too_much:
+    for _, size, name in sorted(status):
+        if left > 0 and name.endswith(".gguf") and spared not in name:
             with suppress(OSError):
                 os.unlink(os.path.join(metadata, name))
             left -= size
@@ -104,8 +104,17 @@ def _shrink(spared: str) -> None:
                 os.unlink(entry.path)
 
 
+def _delete_abandoned(folders: Iterable[str]) -> None:
+    """Delete what killed processes left unfinished."""
+    for folder in folders:
+        for entry in os.scandir(folder):
+            with suppress(OSError):
+                if entry.name.endswith(".partial") and entry.stat().st_mtime + _ABANDONED < time.time():
+                    os.unlink(entry.path)
+
+
 def _record(path: str) -> dict[str, Any] | None:
-    """What a reference says, if it is sound."""
+    """The content of a reference, if it is valid."""
     try:
         with open(path, "rb") as file:
             record = json.loads(file.read(_LONGEST_RECORD))

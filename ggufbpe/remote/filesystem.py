@@ -1,8 +1,8 @@
-"""A far file of a storage that fsspec knows, such as `s3://`: ranges of it.
+"""A remote file in a storage that fsspec knows, such as `s3://`: ranges of it.
 
     address -> [this file], by fsspec and its package for the scheme -> parts of the file -> stream.py
 
-Who asks is said by the settings of that package. Each range comes in one piece.
+Credentials are that package's own settings. Each range arrives in one piece.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _VERSIONS = ("ETag", "etag", "version", "md5Hash", "LastModified", "last_modifie
 
 
 class StoredFile:
-    """A file of a storage, of which ranges can be asked for."""
+    """A file in a storage that serves ranges."""
 
     def __init__(self, address: Address) -> None:
-        """Ask for the file's size."""
+        """Request the file's size."""
         self.name = str(address)
         fsspec = imported("fsspec", "fsspec", f"{address.scheme}://")
         try:
@@ -33,21 +33,21 @@ class StoredFile:
         self.version: str | None = _version(info)
         size = info.get("size")
         if not isinstance(size, int) or info.get("type") == "directory":
-            raise RemoteNotFoundError("this is no file", path=self.name, remedy="give a .gguf file in it")
+            raise RemoteNotFoundError("this is not a file", path=self.name, remedy="give a .gguf file in it")
         self._size = size
 
     def open(self, span: ByteRange) -> RangePart:
-        """The range, which has come when this returns."""
+        """The range, complete when this returns."""
         end = min(span.end, self._size)
         data = self._asked(self._files.cat_file, self._path, start=span.start, end=end)
         if len(data) != end - span.start:
             raise RemoteError(
-                f"{len(data)} bytes came where {end - span.start} were asked for", path=self.name
+                f"{len(data)} bytes came where {end - span.start} were requested", path=self.name
             )
         return RangePart(ByteRange(span.start, end), iter((data,)), self._size, _nothing)
 
     def check(self) -> None:
-        """`RemoteError` if the file was replaced since it was asked for."""
+        """`RemoteError` if the file was replaced since it was opened."""
         self._files.invalidate_cache()
         if _version(self._asked(self._files.info, self._path)) != self.version:
             raise RemoteError(
@@ -55,27 +55,27 @@ class StoredFile:
             )
 
     def close(self) -> None:
-        """Nothing: lines belong to the package."""
+        """Do nothing: connections belong to the package."""
 
     def _asked(self, ask: Any, *arguments: Any, **keywords: Any) -> Any:
-        """What the storage answers. Each package has errors of its own; those of `OSError` are common."""
+        """The storage's answer. Packages have their own errors; only those of `OSError` are common."""
         try:
             return ask(*arguments, **keywords)
         except FileNotFoundError:
             raise RemoteNotFoundError(
-                "there is no such file", path=self.name, remedy="see that the address is right"
+                "there is no such file", path=self.name, remedy="check the address"
             ) from None
         except PermissionError as error:
             raise RemoteAccessError(
-                f"the storage does not give this to you ({error})",
+                f"the storage denies access ({error})",
                 path=self.name,
-                remedy="see the settings of its package",
+                remedy="check the settings of its package",
             ) from None
         except Exception as error:
             raise RemoteError(
-                f"the storage cannot be asked ({type(error).__name__}: {error})",
+                f"the storage cannot be reached ({type(error).__name__}: {error})",
                 path=self.name,
-                remedy="see that the network and the settings are right",
+                remedy="check the network and the settings",
             ) from None
 
 
@@ -84,4 +84,4 @@ def _version(info: dict[str, Any]) -> str:
 
 
 def _nothing() -> None:
-    """There is no line to be closed."""
+    """There is no connection to close."""

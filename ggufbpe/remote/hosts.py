@@ -1,8 +1,8 @@
-"""Which server an address means: whether two are one, and whether it is a local one.
+"""Which server an address means: whether two addresses share one, and whether it is local.
 
-    address -> [this file] -> http.py, hub.py
+    address -> [this file] -> http.py, transport.py
 
-But: a name is looked up here and once more when the server is asked; where a proxy is between, it looks up itself.
+But: behind a proxy, names are resolved here only for the check; the proxy resolves them itself.
 """
 
 from __future__ import annotations
@@ -26,26 +26,37 @@ def origin(url: str) -> tuple[str, str, int | None]:
     return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
 
 
-def is_local(host: str, *, alone: bool = False) -> bool:
-    """Whether a host is this machine or in a network that is not public. One that is not known is not local.
+class Lookups:
+    """The addresses of hosts. Each is resolved once, so that connections go to the addresses that were checked."""
 
-    A name may have several addresses: one that is local is enough, unless all must be (`alone`).
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[str, ...]] = {}
 
-    >>> is_local("127.0.0.1"), is_local("::1"), is_local("8.8.8.8")
-    (True, True, False)
-    """
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return not _is_public(host)
-    except ValueError:
-        pass
-    try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return False
-    local = [not _is_public(str(address[4][0])) for address in found]
-    return all(local) if alone else any(local)
+    def addresses(self, host: str) -> tuple[str, ...]:
+        """The addresses of a host, the preferred first; none if it is unknown. A literal address is its own."""
+        found = self._found.get(host)
+        if found is None:
+            try:
+                answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            except (OSError, UnicodeError):
+                answers = []
+            found = tuple(dict.fromkeys(str(answer[4][0]) for answer in answers))
+            found = self._found.setdefault(host, found)  # another thread may have been first
+        return found
+
+    def is_local(self, host: str, *, alone: bool = False) -> bool:
+        """Whether a host is this machine or in a private network. An unknown host is not local.
+
+        A name may have several addresses: one local address is enough, unless `alone` demands that all are local.
+
+        >>> lookups = Lookups()
+        >>> lookups.is_local("127.0.0.1"), lookups.is_local("::1"), lookups.is_local("8.8.8.8")
+        (True, True, False)
+        """
+        if host == "localhost" or host.endswith(".localhost"):
+            return True
+        local = [not _is_public(address) for address in self.addresses(host)]
+        return bool(local) and (all(local) if alone else any(local))
 
 
 def _is_public(address: str) -> bool:

@@ -1,13 +1,13 @@
-"""A far file by HTTP: ranges of it, asked for with care.
+"""A far file by HTTP: ranges of it, requested with care.
 
     address -> [this file] -> parts of the file -> stream.py
 
-What a server may do to a client is answered here: redirects are followed one by one, and what says who asks is never
-sent to another server; none leads from a public server to this machine or its network. Every answer is held to what was
-asked: the range, the length, no compression, the same file as before. A server that is busy is asked again, as late as
-it says, within bounds.
+Guards against hostile and broken servers: redirects are followed one by one, credentials are never sent to another
+server, and no redirect leads from a public server to this machine or its network. Every response must match its
+request: the range, the length, no compression, the same file as before. A busy server is asked again when it says,
+within bounds.
 
-But: what an answer such as 404 means for the user is in answers.py, how the hub and Ollama name files in hub.py and
+But: what a status such as 404 means for the user is in answers.py; how the hub and Ollama name files is in hub.py and
 ollama.py.
 """
 
@@ -24,19 +24,20 @@ from ..errors import RemoteError
 from ..extras import NotInstalledError, imported
 from ..gguf.source import ByteRange
 from .answers import BUSY, answer_error, seconds_to_wait
-from .hosts import is_local, origin
+from .hosts import Lookups, origin
 from .stream import RangePart
+from .transport import PinnedTransport
 
 TIMEOUT = 20.0  # seconds, to connect and between two blocks
-LEAST = 4096  # bytes that come within the same time
+LEAST = 4096  # bytes that must arrive within the same time
 REDIRECTS = 10
-TRIES = 4  # how often one question is asked
-PATIENCE = 60.0  # seconds that are waited in all because a server says so
+TRIES = 4  # how often a request is sent
+PATIENCE = 60.0  # seconds to wait in all at a server's request
 _RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})")
 
 
 class UnchangedError(Exception):
-    """The server says that the file is what it was."""
+    """The server says that the file has not changed."""
 
 
 def http_library() -> Any:
@@ -48,25 +49,27 @@ def http_library() -> Any:
 
 
 class Client:
-    """Asks servers on behalf of one model. Settings of proxies and certificates are those of the library."""
+    """Sends the requests for one model."""
 
     def __init__(self, name: str, named: str, secret: Mapping[str, str] | None = None) -> None:
-        """`name` is what errors call the model, `named` the address that the user or a setting named.
+        """`name` is what errors call the model; `named` is the address that the user or a setting gave.
 
-        `secret` are headers for the server of that address alone.
+        `secret` holds headers for that address's server only.
         """
         self.name = name
         self._http = http_library()
         self._named, self._secret = named, dict(secret or {})
-        self._client = self._http.Client(follow_redirects=False, timeout=TIMEOUT)
+        self._hosts = Lookups()
+        transport = PinnedTransport(self._http, self._hosts)
+        self._client = self._http.Client(follow_redirects=False, timeout=TIMEOUT, transport=transport)
         self._client.headers.update({"Accept-Encoding": "identity", "User-Agent": f"ggufbpe/{__version__}"})
 
     def close(self) -> None:
-        """Close all lines."""
+        """Close all connections."""
         self._client.close()
 
     def get(self, url: str, headers: Mapping[str, str]) -> Any:
-        """The answer, 200 to 304, whose body has not been read. Its `url` is where redirects led to."""
+        """The response, 200 to 304, with its body unread. Its `url` is where redirects led."""
         waited, tries, redirects = 0.0, 0, 0
         while True:
             secret = self._secret if origin(url) == origin(self._named) else {}
@@ -90,15 +93,16 @@ class Client:
             sleep(wait)
 
     def require_allowed(self, url: str) -> None:
-        """`RemoteError` for an address that somebody else was redirected to from the named one, and that is refused."""
+        """`RemoteError` if a redirect from the named address to `url`, which another library followed, is refused."""
         if url != self._named:
             self._redirected(self._named, url, 1)
 
     def blocks(self, response: Any, skip: int, size: int) -> Iterator[bytes]:
-        """`size` bytes of the body from `skip` on, as they come. They end where the line is cut."""
+        """`size` bytes of the body from `skip` on, as they arrive. They end early if the connection breaks."""
         came, since, left = 0, monotonic(), size
+        body = response.iter_raw()
         try:
-            for block in response.iter_raw():
+            for block in body:
                 came += len(block)
                 if monotonic() - since > TIMEOUT:
                     if came < LEAST:
@@ -108,6 +112,8 @@ class Client:
                 skip -= skipped
                 block = block[skipped : skipped + left]
                 left -= len(block)
+                if not left and response.status_code == 206:
+                    next(body, b"")  # the end of the answer, so that its connection can be used again
                 if block:
                     yield block
                 if not left:
@@ -116,7 +122,7 @@ class Client:
             return
 
     def _sent(self, url: str, headers: Mapping[str, str], is_last: bool) -> Any:
-        """The answer; None where it may come if the same is asked again."""
+        """The response; None if a retry may help."""
         try:
             return self._client.send(self._client.build_request("GET", url, headers=headers), stream=True)
         except (self._http.TransportError, self._http.InvalidURL, UnicodeError) as error:
@@ -125,13 +131,13 @@ class Client:
                 return None
             what = str(error) or type(error).__name__
             raise RemoteError(
-                f"{urlsplit(url).hostname or 'the server'} cannot be asked ({what})",
+                f"{urlsplit(url).hostname or 'the server'} cannot be reached ({what})",
                 path=self.name,
-                remedy="see that the network and the address are right; what was read before opens with --offline",
+                remedy="check the network and the address; models that were read before open with --offline",
             ) from None
 
     def _redirected(self, url: str, location: str | None, count: int) -> str:
-        """Where a redirect leads, if one may go there."""
+        """The target of a redirect, if it may be followed."""
         problem, remedy = "", "give the address of the file itself"
         target = _joined(url, location or "")
         parts = urlsplit(target)
@@ -141,16 +147,19 @@ class Client:
             problem = f"more than {REDIRECTS} redirects, one after the other"
         elif parts.scheme == "http" and urlsplit(url).scheme == "https":
             problem = f"a redirect leads from https to http, at {parts.hostname}"
-        elif is_local(parts.hostname) and not is_local(urlsplit(self._named).hostname or "", alone=True):
+        elif self._hosts.is_local(parts.hostname) and not self._is_named_local():
             problem = f"a redirect leads to {parts.hostname}, which is this machine or its own network"
             remedy = "if that is meant, give that address itself"
         if problem:
             raise RemoteError(problem, path=self.name, remedy=remedy)
         return target
 
+    def _is_named_local(self) -> bool:
+        return self._hosts.is_local(urlsplit(self._named).hostname or "", alone=True)
+
 
 def _joined(url: str, location: str) -> str:
-    """The address that `location` stands for at `url`; "" if it is none."""
+    """`location` resolved against `url`; "" if it is invalid."""
     try:
         target = urljoin(url, location)
         urlsplit(target).port  # noqa: B018 - raises where it is none
@@ -160,21 +169,21 @@ def _joined(url: str, location: str) -> str:
 
 
 class HTTPFile:
-    """A file at an address, of which ranges can be asked for."""
+    """A file at an address, requested in ranges."""
 
     def __init__(
         self, client: Client, url: str, *, size: int | None = None, known: str | None = None
     ) -> None:
-        """`size` is that of the file, if it was said; `known` its version as it was, if it may be the same."""
+        """`size` is the file's, if known; `known` is its cached version, which may still be current."""
         self.name = client.name
-        self.version: str | None = None  # what the server calls it: an ETag or a date
+        self.version: str | None = None  # an ETag or a date
         self._client = client
         self._url = url  # then where redirects led to
         self._size, self._known = size, known
-        self._has_ranges: bool | None = None  # not known yet
+        self._has_ranges: bool | None = None  # unknown until the first response
 
     def open(self, span: ByteRange) -> RangePart:
-        """The range. `UnchangedError` if the file is the known one."""
+        """The range. `UnchangedError` if the file still has the known version."""
         headers = {"Range": f"bytes={span.start}-{span.end - 1}"}
         if self._known and self._known.isascii():  # others cannot be sent back
             is_tag = self._known.startswith(('"', "W/"))
@@ -189,19 +198,19 @@ class HTTPFile:
             raise
 
     def check(self) -> None:
-        """Nothing: every range was checked."""
+        """Do nothing: every range was checked."""
 
     def close(self) -> None:
-        """Close all lines."""
+        """Close all connections."""
         self._client.close()
 
     def _checked(self, response: Any, span: ByteRange) -> RangePart:
-        """The part that an answer has, if it is what was asked for."""
+        """The part in a response, if it is what was requested."""
         status, headers = response.status_code, response.headers
         if status == 304 and self._known:
             raise UnchangedError
         if headers.get("Content-Encoding", "identity").lower() != "identity":
-            raise self._wrong("the server sends the file compressed, though that was not asked for")
+            raise self._wrong("the server sends the file compressed, although no compression was requested")
         length = headers.get("Content-Length", "")
         if status == 206:
             found = _RANGE.fullmatch(headers.get("Content-Range", "").strip())
@@ -209,10 +218,10 @@ class HTTPFile:
                 raise self._wrong("the server does not say which range it sends, or of how many bytes")
             start, end, size = int(found[1]), int(found[2]) + 1, int(found[3])
             if start != span.start or not start < end <= min(span.end, size):
-                raise self._wrong("the server sends another range than was asked for")
+                raise self._wrong("the server sends a range other than the one requested")
         elif status == 200:
             if not length.isdecimal():
-                raise self._wrong("the server has no ranges, and does not say how long the file is")
+                raise self._wrong("the server supports no ranges, and does not say how long the file is")
             start, end = 0, int(length)
             size = end
         else:
@@ -221,7 +230,7 @@ class HTTPFile:
             raise self._wrong(f"the server says that {length} bytes come where {end - start} should")
         self._check_version(headers, size)
         if self._has_ranges and status == 200:
-            raise self._wrong("the server gave a range before, and now the whole file")
+            raise self._wrong("the server sent a range before, and now sends the whole file")
         self._has_ranges = status == 206
         self._url, self._known = str(response.url), None
         skip = span.start - start
@@ -229,7 +238,7 @@ class HTTPFile:
         return RangePart(ByteRange(span.start, end), blocks, size, response.close)
 
     def _check_version(self, headers: Mapping[str, str], size: int) -> None:
-        """Note what the file is, or see that it is the same as before."""
+        """Note the file's version, or check that it has not changed."""
         version = headers.get("ETag") or headers.get("Last-Modified") or ""
         if self.version is None:
             if self._size not in (None, size):

@@ -1,8 +1,8 @@
 """The Hugging Face hub: the files of a repository, and where one of them is.
 
-    HubName -> [this file], by huggingface_hub -> an address, and what says who asks -> http.py
+    HubName -> [this file], by huggingface_hub -> an address and credentials -> http.py
 
-The library has its own settings: HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE and others. Where it cannot be asked, its errors
+The library has its own settings: HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE and others. Its errors
 become ours, with what to do.
 """
 
@@ -23,15 +23,15 @@ from ..names.quantization import chosen, is_first_part, is_model, quantization
 from .answers import answer_error
 from .places import FilePlace, RemoteFile
 
-MOST_FILES = 20_000  # of a repository; the rest is not asked for
+MOST_FILES = 20_000  # of a repository; the rest is not listed
 LARGEST_TOKENIZER = 1 << 28  # bytes of a tokenizer.json; the largest have some 40 MB
 _WHAT = "a model of the hub"
-_SEE_THAT = "see that the {} and HF_ENDPOINT are right"
+_SEE_THAT = "check the {} and HF_ENDPOINT"
 _LIBRARY = {"library_name": "ggufbpe", "library_version": __version__}
 
 
 def is_offline() -> bool:
-    """Whether the library's own setting says that the network is not to be asked."""
+    """Whether the library's own settings forbid network access."""
     if found := sys.modules.get("huggingface_hub.constants"):
         return bool(found.HF_HUB_OFFLINE)
     said = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
@@ -39,14 +39,14 @@ def is_offline() -> bool:
 
 
 def endpoint() -> str:
-    """The address of the hub, by the library's own setting."""
+    """The hub's address, from the library's own settings."""
     if found := sys.modules.get("huggingface_hub.constants"):
         return str(found.ENDPOINT)
     return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
 
 
 def files_on_hub(name: HubName) -> list[RemoteFile]:
-    """The .gguf files of a repository, in the hub's order, `mmproj` and all parts among them."""
+    """The .gguf files of a repository in the hub's order, including `mmproj` and all parts."""
     hub = imported("huggingface_hub", "hub", _WHAT)
     with _errors(name):
         tree = hub.HfApi(**_LIBRARY).list_repo_tree(name.repository, recursive=True, revision=name.revision)
@@ -59,7 +59,7 @@ def files_on_hub(name: HubName) -> list[RemoteFile]:
 
 
 def place_on_hub(name: HubName) -> FilePlace:
-    """Where the file is that `name` means. A request, and where it names no file one more for the list of them."""
+    """Where the file is that `name` means. One request, and another for the list of files if `name` gives none."""
     hub = imported("huggingface_hub", "hub", _WHAT)
     file = name.file or _chosen(name)
     resolved = HubName(name.owner, name.repo, None, file, name.revision)
@@ -71,7 +71,7 @@ def place_on_hub(name: HubName) -> FilePlace:
 
 
 def downloaded(name: HubName, file: str, *, offline: bool = False) -> str:
-    """The path of a small file of a repository, which the library keeps in a cache of its own."""
+    """The path of a small file of a repository, downloaded into the library's own cache."""
     hub = imported("huggingface_hub", "hub", _WHAT)
     with _errors(HubName(name.owner, name.repo, None, file, name.revision)):
         how = {"revision": name.revision, "local_files_only": offline, **_LIBRARY}
@@ -80,9 +80,9 @@ def downloaded(name: HubName, file: str, *, offline: bool = False) -> str:
             size = hub.get_hf_file_metadata(url, **_LIBRARY).size or 0
             if size > LARGEST_TOKENIZER:
                 raise RemoteError(
-                    f"it has {size} bytes, and no tokenizer has so many",
+                    f"it has {size} bytes, too many for a tokenizer",
                     path=f"hf:{name.repository}/{file}",
-                    remedy="see that the metadata names the right repository",
+                    remedy="check that the metadata names the right repository",
                 )
         try:
             path: str = hub.hf_hub_download(name.repository, file, **how)
@@ -92,7 +92,7 @@ def downloaded(name: HubName, file: str, *, offline: bool = False) -> str:
 
 
 def _chosen(name: HubName) -> str:
-    """The file of the repository that is meant, as llama.cpp chooses it."""
+    """The file that llama.cpp chooses in the repository."""
     names = [file.name for file in files_on_hub(name)]
     found = chosen(names, name.quant)
     if found is not None:
@@ -127,7 +127,7 @@ def _errors(name: HubName) -> Iterator[None]:
         raise RemoteNotFoundError(
             "there is no such repository, or it is private",
             path=str(name),
-            remedy="see that the name is right; for a private one set HF_TOKEN or run `hf auth login`",
+            remedy="check the name; for a private one set HF_TOKEN or run `hf auth login`",
         ) from None
     except errors.RevisionNotFoundError:
         raise RemoteNotFoundError(
@@ -137,7 +137,7 @@ def _errors(name: HubName) -> Iterator[None]:
         ) from None
     except errors.LocalEntryNotFoundError:
         raise OfflineError(
-            "the network is not to be asked, or cannot be, and the library has no copy",
+            "the network is off limits or unreachable, and the library has no copy",
             path=str(name),
             remedy="try again with the network",
         ) from None
@@ -151,9 +151,9 @@ def _errors(name: HubName) -> Iterator[None]:
         response = error.response
         if response.status_code in (401, 403):
             raise RemoteAccessError(
-                f"the hub does not give this to you ({response.status_code})",
+                f"the hub denies access ({response.status_code})",
                 path=str(name),
-                remedy=f"see that HF_TOKEN is right, and what it may read; {page} says who may",
+                remedy=f"check HF_TOKEN and what it may read; {page} says who has access",
             ) from None
         raise answer_error(str(name), response.status_code, str(response.url), response.headers) from None
     except (ValueError, KeyError, TypeError, errors.FileMetadataError) as error:
@@ -164,13 +164,13 @@ def _errors(name: HubName) -> Iterator[None]:
         ) from None
     except _errors_of_transport() as error:
         raise RemoteError(
-            f"the hub cannot be asked ({error or type(error).__name__})",
+            f"the hub cannot be reached ({error or type(error).__name__})",
             path=str(name),
-            remedy=_SEE_THAT.format("network") + "; what was read before opens with --offline",
+            remedy=_SEE_THAT.format("network") + "; models that were read before open with --offline",
         ) from None
 
 
 def _errors_of_transport() -> tuple[type[Exception], ...]:
-    """What the library does not catch of its HTTP library, which is one or the other by its version."""
+    """Errors of its HTTP library that it lets through; which library depends on its version."""
     libraries = [sys.modules[name] for name in ("httpx2", "httpx") if name in sys.modules]
     return tuple(kind for each in libraries for kind in (each.HTTPError, each.InvalidURL))

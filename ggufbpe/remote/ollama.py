@@ -4,8 +4,8 @@
 
 Source: server/images.go, pullModelManifest; server/download.go; types/model/name.go, BaseURL.
 
-But: a model of one's own, for which Ollama signs with its key, is not asked for; `ollama pull` gets it, and from its
-store it is read.
+But: private models, for which Ollama signs requests with its key, are not requested; `ollama pull` gets them, and they
+are read from its store.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def address(name: OllamaName) -> str:
-    """Where the registry has what belongs to the model."""
+    """The model's address in the registry."""
     return f"{name.scheme}://{name.host}/v2/{name.namespace}/{name.model}"
 
 
 def place_in_registry(name: OllamaName, client: Client) -> FilePlace:
-    """Where the blob of the model is: one request."""
+    """Where the model's blob is: one request."""
     url = f"{address(name)}/manifests/{name.tag}"
     try:
         response = client.get(url, {"Accept": MANIFEST})
     except RemoteNotFoundError as error:
         error.problem, error.remedy = (
             "the registry has no such model, or no such tag of it",
-            "see its web page",
+            "check its web page",
         )
         raise
     except RemoteAccessError as error:
@@ -55,18 +55,18 @@ def place_in_registry(name: OllamaName, client: Client) -> FilePlace:
 
 
 def _read(name: OllamaName, client: Client, response: Any) -> Any:
-    """The manifest, of which no more is read than one has."""
+    """The manifest; no more than its maximum length is read."""
     data = b"".join(client.blocks(response, 0, LARGEST_JSON + 1))
     if len(data) > LARGEST_JSON:
         raise _wrong(name, f"the manifest is longer than {LARGEST_JSON} bytes")
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
-        raise _wrong(name, "what the registry sends is no manifest") from None
+        raise _wrong(name, "what the registry sends is not a manifest") from None
 
 
 def _model_layer(name: OllamaName, manifest: Any) -> tuple[str, int]:
-    """The digest and the size in bytes of the blob that is the model."""
+    """The digest of the model's blob and its size in bytes."""
     layer = model_layer(manifest)
     if layer is None:
         raise RemoteNotFoundError(
@@ -76,11 +76,11 @@ def _model_layer(name: OllamaName, manifest: Any) -> tuple[str, int]:
         )
     digest, size = layer.get("digest"), layer.get("size")
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
-        raise _wrong(name, "the digest of the model is none")
+        raise _wrong(name, "the digest of the model is malformed")
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-        raise _wrong(name, "the size of the model is none")
+        raise _wrong(name, "the size of the model is malformed")
     return digest, size
 
 
 def _wrong(name: OllamaName, problem: str) -> RemoteError:
-    return RemoteError(problem, path=str(name), remedy="see that the address is that of a registry")
+    return RemoteError(problem, path=str(name), remedy="check that the address is that of a registry")

@@ -1,7 +1,7 @@
-"""Opens a far file: by what was kept of it, or by asking for as much of it as its metadata has.
+"""Opens a remote file: from the cache, or by downloading its metadata.
 
 reference -> [this file] -> a source for gguf/
-    cache.py <-|-> hub.py, ollama.py -> a place -> http.py or filesystem.py -> stream.py -> gguf/reader.py
+    cache.py <-|-> hub.py, ollama.py -> a place -> http.py or filesystem.py -> stream.py -> forecast.py
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from ..errors import OfflineError
-from ..gguf.reader import GGUFFile
 from ..gguf.source import Source
 from ..names.grammar import Address, HubName, OllamaName, Remote, hub_name
 from . import cache, hub
 from .cache import Kept
+from .forecast import ArrivingFile
 from .places import FilePlace, RemoteFile
 from .stream import FarProgress, RangeFile, RangeStream
 
@@ -28,13 +28,13 @@ Watcher = Callable[[FarProgress], None]
 def far_source(
     reference: Remote, *, offline: bool = False, refresh: bool = False, progress: Watcher | None = None
 ) -> Source:
-    """The metadata of a far file, as a source that `GGUFFile` opens; its `size` is that of the whole file.
+    """The metadata of a remote file, as a source that `GGUFFile` opens; its `size` is that of the whole file.
 
-    What was read before is not asked for again, whatever has become of it; `refresh` asks whether it is still the same.
-    `offline` asks for nothing, and overrides `refresh`. `progress` is called as bytes come.
+    Cached metadata is used without asking whether it is current, unless `refresh` is given. `offline` never uses the
+    network, and overrides `refresh`. `progress` is called as bytes arrive.
 
-    Raises a `RemoteError` that says what to do, `OfflineError` where the network would have to be asked, any other
-    `GGUFError` if the file is not sound, and `NotInstalledError` without the extra.
+    Raises a `RemoteError` that says what to do, `OfflineError` if the network would be needed, any other `GGUFError`
+    if the file is invalid, and `NotInstalledError` without the extra.
     """
     key = _key(reference)
     kept = cache.found(key)
@@ -43,7 +43,7 @@ def far_source(
         raise OfflineError(
             f"{why}, and the metadata was not read before",
             path=str(reference),
-            remedy="open it once with the network, or give a file of this machine",
+            remedy="open it once with the network, or give a file on this machine",
         )
     if kept is None or (refresh and not offline):
         found = _asked(reference, kept, progress)
@@ -54,14 +54,14 @@ def far_source(
 
 
 def files(reference: Remote) -> list[RemoteFile]:
-    """The .gguf files of a repository, in the hub's order. `ValueError` for what is no repository."""
+    """The .gguf files of a repository, in the hub's order. `ValueError` if `reference` is not a repository."""
     if not isinstance(reference, HubName):
-        raise ValueError(f"{reference} is no repository: give hf:OWNER/REPO")
+        raise ValueError(f"{reference} is not a repository: give hf:OWNER/REPO")
     return hub.files_on_hub(reference)
 
 
 def _asked(reference: Remote, kept: Kept | None, progress: Watcher | None) -> Kept:
-    """What the network says; `kept` itself if that is still the same."""
+    """The metadata from the network; `kept` itself if that is still current."""
     if isinstance(reference, Address) and reference.scheme not in ("http", "https"):
         from .filesystem import StoredFile
 
@@ -81,12 +81,12 @@ def _asked(reference: Remote, kept: Kept | None, progress: Watcher | None) -> Ke
 
 
 def _of_place(place: FilePlace, client: Client | None, kept: Kept | None, progress: Watcher | None) -> Kept:
-    """The metadata of a file that is found, by `client` if the server was asked already."""
+    """The metadata of the file at `place`, through `client` if there is one already."""
     from .http import Client, HTTPFile, UnchangedError
 
     if kept and kept.version == place.version:
         return kept
-    is_new = place.version is None  # what the server calls it is not known before the first range comes
+    is_new = place.version is None  # the version is unknown until the first range arrives
     if client is None:
         client = Client(place.name, place.named, place.secret)
         client.require_allowed(place.url)
@@ -100,10 +100,10 @@ def _of_place(place: FilePlace, client: Client | None, kept: Kept | None, progre
 
 
 def _read(name: str, file: RangeFile, progress: Watcher | None) -> Kept:
-    """The metadata of a file, and no more of it than is found out on the way."""
+    """The metadata of a file, and little more of it."""
     try:
         stream = RangeStream(file, progress)
-        with GGUFFile(name, stream) as walked:
+        with ArrivingFile(name, stream) as walked:
             data = stream.first(walked.metadata_end)
         file.check()
         return Kept(name, file.version or "", stream.size, data)
@@ -112,11 +112,11 @@ def _read(name: str, file: RangeFile, progress: Watcher | None) -> Kept:
 
 
 def _resolved(reference: Remote, name: str) -> Remote:
-    """The reference to the file that was chosen: an error, for instance, names that."""
+    """The reference to the file that was chosen."""
     return hub_name(name) if isinstance(reference, HubName) else reference
 
 
 def _key(reference: Remote) -> str:
-    """What tells a reference from all others: the hub is part of it, as a mirror may have other files."""
+    """A reference's key in the cache. It includes the hub's address, since a mirror may have other files."""
     where = hub.endpoint() if isinstance(reference, HubName) else ""
     return f"{where} {reference!r}"

@@ -1,4 +1,4 @@
-"""Where a far file is, as hub.py and ollama.py find out and http.py needs to know it."""
+"""Where a remote file is: found by hub.py and ollama.py, used by http.py."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class FilePlace(NamedTuple):
 
     name: str  # of the file that was chosen, as "hf:bartowski/Llama-3.2-1B-Instruct-GGUF/….gguf"
     url: str
-    named: str  # the address that the user or a setting named: who asks is told to its server alone
+    named: str  # the address that the user or a setting gave; only its server gets the credentials
     secret: Mapping[str, str]  # headers for that server
     version: (
         str | None
     )  # what the server calls the content: the same where it is the same; None if not known yet
-    size: int | None  # bytes, if it was said
+    size: int | None  # bytes, if known

@@ -1,81 +1,88 @@
-"""The bytes of a far file, asked for in ranges as the walk over its metadata finds out how many it needs.
+"""The bytes of a remote file, requested in ranges as the walk over its metadata finds out how many it needs.
 
-    section.py, which says what it will surely read -> [this file] -> ranges to ask for -> http.py, filesystem.py
+    section.py and forecast.py, what is certain and what is likely -> [this file] -> ranges -> http.py, filesystem.py
 
-Two ranges at most are under way: the one that is being read, and the next, which is asked for as soon as it is sure to
-be needed, so that the way to the server and back is not waited for. What is sure is told by the metadata itself: an
-array of strings has a length for each. Beyond that a small share of what was read is asked for, in which the next
-key shows; so no more than that share, or one block, is asked for in vain.
+The first range is one block. The next reaches to the likely end, and a little further for the last keys. The likely
+end errs on the low side and improves as bytes arrive; so the rest is requested only when what is in flight lasts no
+longer than a response takes, as measured. Only the first two round trips are waited for, and for real vocabularies no
+more than a block too much is requested.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from time import monotonic
 from typing import NamedTuple, Protocol
 
 from ..errors import RemoteError
 from ..gguf.source import ByteRange
 
-BLOCK = 1 << 16  # bytes that are asked for first
-LEAST = 3 << 14  # bytes that are asked for beyond what is sure
-SHARE = 12  # or, if it is more, one part in so many of what comes before
-GUESS = 1 << 20  # the most bytes that are asked for because they are likely
-PARTS = 4  # the next range is asked for early if it is one part in so many of what comes before
-CUTS = 4  # how often the line may be cut
+BLOCK = 1 << 17  # bytes requested first
+TAIL = 1 << 15  # bytes requested beyond the likely end
+GUESS = 1 << 20  # the most bytes requested only because they are likely, unless more have arrived
+SMALLEST = 1 << 14  # bytes worth a request before they are certain to be needed,
+PART = 64  # or, if that is more, one part in so many of what was requested
+ENOUGH = 1 << 12  # bytes beyond the likely end that need no further request
+AT_ONCE = 3  # ranges in flight beyond the one that is being read
+AHEAD = 1.5  # response times before the last range ends that the next one is requested
+CUTS = 4  # how often the connection may break
 LONGEST = 1 << 29  # bytes; metadata is not longer (gguf/section.py)
 
 
 class RangePart(NamedTuple):
-    """A range of a file that is coming in."""
+    """A range of a file, arriving."""
 
-    span: ByteRange  # what the server says that it sends
-    blocks: Iterator[bytes]  # they end before the range does where the line is cut
+    span: ByteRange  # the range that the server says it sends
+    blocks: Iterator[bytes]  # they end early if the connection breaks
     size: int  # of the whole file
     close: Callable[[], None]
 
 
 class RangeFile(Protocol):
-    """A far file, of which ranges can be asked for."""
+    """A remote file that serves ranges."""
 
     name: str  # what errors call it
-    version: str | None  # what the server calls the content; None before the first range
+    version: str | None  # such as an ETag; None before the first range
 
     def open(self, span: ByteRange) -> RangePart:
-        """What begins where `span` does, up to its end or the end of the file; a `RemoteError` if it cannot be had.
+        """The part from the start of `span` to its end or the end of the file. `RemoteError` if there is none.
 
         A server without ranges sends all the rest of the file.
         """
         ...
 
     def check(self) -> None:
-        """`RemoteError` if the file was replaced since the first range, and no range can have shown it."""
+        """`RemoteError` if the file was replaced since the first range, where the ranges do not show that."""
         ...
 
     def close(self) -> None:
-        """Let go of the server."""
+        """Close all connections."""
         ...
 
 
 class FarProgress(NamedTuple):
-    """How far the reading of a far file is."""
+    """How much of a remote file has been read."""
 
     name: str
     received: int  # bytes
-    expected: int  # bytes that will come at least
+    expected: int  # bytes that will arrive at least
 
 
 class RangeStream:
-    """The first bytes of a far file: a `Stream` of gguf/source.py."""
+    """The first bytes of a remote file: a `Stream` of gguf/source.py."""
 
     def __init__(self, file: RangeFile, progress: Callable[[FarProgress], None] | None = None) -> None:
-        """Ask for the first block. Raises what `RangeFile.open` does."""
+        """Request the first block. Raises what `RangeFile.open` does."""
         self._file = file
         self._progress = progress
         self._data = bytearray()
-        self._next: Future[RangePart] | None = None
+        self._following: deque[Future[RangePart]] = deque()
         self._cuts = 0
-        self._asker = ThreadPoolExecutor(1, "ggufbpe-remote")
+        self._asker = ThreadPoolExecutor(AT_ONCE, "ggufbpe-remote")
+        self._likely = 0
+        begun = monotonic()
         try:
             self._part = file.open(ByteRange(0, BLOCK))
         except BaseException:
@@ -83,71 +90,85 @@ class RangeStream:
             raise
         self.size = self._part.size
         self._asked = self._part.span.end
+        self._latency = monotonic() - begun  # seconds until a response begins, including connecting
+        self._rate = 0.0  # bytes a second of the part that is arriving; 0 during the first
+        self._part_begun = monotonic(), 0  # when, and the bytes before it
+
+    @property
+    def received(self) -> int:
+        """The number of bytes that have arrived."""
+        return len(self._data)
 
     def read(self, position: int, least: int, most: int) -> bytes:
-        """`least` to `most` bytes from `position` on, as many as are there; waits for the least."""
+        """Between `least` and `most` bytes from `position` on, as many as are there; waits for `least`."""
         end = min(position + least, self.size)
         while len(self._data) < end:
             if end > self._asked:
-                self.expect(end, end)
+                self.expect(end, self._likely)
             self._receive()
         return bytes(memoryview(self._data)[position : position + most])
 
     def expect(self, end: int, likely: int) -> None:
-        """Ask for everything up to `end`, and for what is likely behind it, if it is worth a request now."""
-        guess = min(max(likely - end, 0), GUESS)
-        goal = min(end + guess + max((end + guess) // SHARE, LEAST), self.size, LONGEST)
-        missing = goal - self._asked
-        is_worth_it = missing >= self._asked // PARTS and 2 * len(self._data) >= self._asked
-        if self._next is None and missing > 0 and (end > self._asked or is_worth_it):
+        """Request everything up to `end` and what likely follows, if it is time to."""
+        self._likely = likely
+        guess = min(max(likely - end, 0), max(GUESS, len(self._data)))
+        goal = min(end + guess + TAIL, self.size, LONGEST)
+        is_sure = end > self._asked
+        is_likely = likely + ENOUGH > self._asked and goal - self._asked >= max(SMALLEST, self._asked // PART)
+        under_way = self._asked - len(self._data)
+        if (is_sure or is_likely) and under_way <= AHEAD * self._latency * self._rate:
             self._ask(goal)
 
     def first(self, size: int) -> bytes:
-        """The first `size` bytes, of which those that have not been read yet are asked for, and no more."""
+        """The first `size` bytes; requests those that are missing, and no more."""
         while len(self._data) < min(size, self.size):
-            if size > self._asked and self._next is None:
-                self._ask(size)
+            self._ask(size)
             self._receive()
         return bytes(memoryview(self._data)[:size])
 
     def close(self) -> None:
-        """Ask for no more, and end what is under way."""
+        """Request no more, and end what is in flight."""
         self._part.close()
-        if self._next is not None:
-            self._next.add_done_callback(_close_part)
+        for asked in self._following:
+            asked.add_done_callback(_close_part)
         self._asker.shutdown(wait=False, cancel_futures=True)
         self._file.close()
 
     def _ask(self, end: int) -> None:
-        """Ask for everything up to `end`, behind what was asked for."""
-        self._next = self._asker.submit(self._file.open, ByteRange(self._asked, end))
-        self._asked = end
+        """Request everything up to `end` that was not requested yet, unless too many ranges are in flight."""
+        if end > self._asked and len(self._following) < AT_ONCE:
+            self._following.append(self._asker.submit(self._file.open, ByteRange(self._asked, end)))
+            self._asked = end
 
     def _receive(self) -> None:
-        """Take the next block that comes, of the part that is under way or of the next."""
+        """Take the next block of the current part or the one after it."""
         here = len(self._data)
         if here >= self._part.span.end:
             self._part.close()
-            self._part = self._following(here)
+            self._part = self._next_part(here)
+            self._part_begun = monotonic(), here
         block = next(self._part.blocks, b"")
         if not block:
             self._resume(here)
             return
         self._data += block
+        begun, before = self._part_begun
+        if before:
+            self._rate = (len(self._data) - before) / max(monotonic() - begun, 1e-6)
         if self._progress is not None:
             self._progress(FarProgress(self._file.name, len(self._data), self._asked))
 
-    def _following(self, here: int) -> RangePart:
-        """The part that begins at `here`, where the bytes end that have come."""
-        if self._next is not None:
-            part, self._next = self._next.result(), None
+    def _next_part(self, here: int) -> RangePart:
+        """The part that begins at `here`, the end of what has arrived."""
+        while self._following:
+            part = self._following.popleft().result()
             if part.span.start == here:
                 return part
             part.close()
-        return self._file.open(ByteRange(here, self._asked))  # the server gave less than was asked for
+        return self._file.open(ByteRange(here, self._asked))  # the server sent less than requested
 
     def _resume(self, here: int) -> None:
-        """Ask again for what was cut off."""
+        """Request again what was cut off."""
         self._part.close()
         self._cuts += 1
         if self._cuts > CUTS:

@@ -1,0 +1,114 @@
+"""Predicts where the metadata of a remote file ends as it arrives, so that the next range is requested in time.
+
+    section.py, walking over an array -> [this file] -> what is certain to follow, and what is likely -> stream.py
+
+The next strings of an array are likely as long as those so far, plus what the mean grew by each time their number
+doubled: tokens and merges are stored in the order in which they were learned. The tokens' companions follow: a type
+for each, and depending on the tokenizer model a score for each, or merges. A merge is a token with a space in it, so
+the length of either array predicts the other's.
+
+But: these are guesses. They err on the low side; what is missing is requested later.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import log2
+
+from ..gguf.constants import GGUFValueType, TokenizerKey
+from ..gguf.reader import GGUFFile
+from ..gguf.source import Source
+from ..models import tokenizer_model
+from .stream import RangeStream
+
+_LIST, _MERGES = TokenizerKey.LIST, TokenizerKey.MERGES
+_NUMBERS = (TokenizerKey.TOKEN_TYPE, TokenizerKey.SCORES)  # of 4 bytes
+_ALWAYS = (_LIST, TokenizerKey.TOKEN_TYPE)  # what every vocabulary has
+_LONGEST_NAME = 64  # bytes of the name of a tokenizer model
+_LOOKED_AT = 1 << 12  # no prediction while more bytes than this wait to be walked
+_LENGTH = 8  # bytes before each string, of its length
+# The shares of predictions that are relied on, chosen on 19 real vocabularies.
+_OF_STRINGS = 0.8  # from the strings of the same array, without their lengths
+_MOST_GROWTH = 1.0  # bytes of mean length for each doubling
+_OF_COMPANION = 0.98  # from the other array, of tokens or merges
+
+
+class ArrivingFile(GGUFFile):
+    """A remote file, walked as its bytes arrive."""
+
+    def __init__(self, path: str | Source, stream: RangeStream) -> None:
+        """`path` is what errors call it."""
+        self._stream = stream
+        self._growing = ""  # the array that is walked
+        self._half = self._mark = (0, 0)  # strings of it, and their bytes
+        super().__init__(path, stream)
+
+    def coming(self, key: str, count: int, done: int, data: int, position: int, sure: int) -> None:
+        """Request what is certain to follow, and what is likely, once what has arrived has been walked."""
+        if done < count:
+            self._note(key, done, position - data)
+        if self._stream.received - position > _LOOKED_AT:
+            return
+        likely = sure
+        if done < count:
+            likely = max(self._by_companion(key, count, done, data), sure)
+            if likely == sure:
+                letters = (position - data) / done - _LENGTH + self._growth() * log2(count / done)
+                likely = position + int((count - done) * (_LENGTH + _OF_STRINGS * letters))
+        self._expect(sure, likely + self._after(key, count, likely - data))
+
+    def _note(self, key: str, done: int, size: int) -> None:
+        """Note the array's length, and keep what it was at half the number of strings or fewer."""
+        if key != self._growing:
+            self._growing = key
+            self._half = self._mark = (0, 0)
+        if done >= 2 * self._mark[0]:
+            self._half, self._mark = self._mark, (done, size)
+
+    def _growth(self) -> float:
+        """The growth of the mean length, in bytes, at the last doubling of the number of strings."""
+        (before, bytes_before), (done, size) = self._half, self._mark
+        if not before:
+            return 0.0
+        growth = (size / done - bytes_before / before) / log2(done / before)
+        return min(max(growth, 0.0), _MOST_GROWTH)
+
+    def _by_companion(self, key: str, count: int, done: int, data: int) -> int:
+        """The end of the tokens or merges, predicted from the other of the two; 0 if that has not been seen.
+
+        The second half is better predicted from the first.
+        """
+        other = {_LIST: _MERGES, _MERGES: _LIST}.get(key)
+        if other is None or other not in self or done > count // 2:
+            return 0
+        size, number = self._size(other), max(self.array_length(other), 1)
+        return data + int(_OF_COMPANION * count * (size / number + (1 if key == _MERGES else -1)))
+
+    def _after(self, key: str, count: int, size: int) -> int:
+        """The likely bytes of the companions that are still to come, of an array of `size` bytes."""
+        if key not in (_LIST, _MERGES, *_NUMBERS):
+            return 0
+        missing = [each for each in self._companions if each not in self and each != key]
+        if key in _NUMBERS:
+            size = next((self._size(each) for each in (_LIST, _MERGES) if each in self), 0)
+        strings = int(_OF_COMPANION * (size + count * (1 if _MERGES in missing else -1))) if size else 0
+        return sum(4 * count if each in _NUMBERS else strings for each in missing)
+
+    def _size(self, key: str) -> int:
+        entry = self._entries[key]
+        return entry.end - entry.data
+
+    @property
+    def _companions(self) -> tuple[str, ...]:
+        """The arrays of the vocabulary, as far as its model is known yet."""
+        entry = self._entries.get(TokenizerKey.MODEL)
+        if entry is None or entry.type is not GGUFValueType.STRING or entry.size > _LONGEST_NAME:
+            return _ALWAYS
+        return _companions_of(self._read(entry.data, entry.size))
+
+
+@cache
+def _companions_of(name: bytes) -> tuple[str, ...]:
+    model = tokenizer_model(name.decode("utf-8", "replace"))
+    scores = (TokenizerKey.SCORES,) * model.has_scores
+    return (*_ALWAYS, *scores, *(_MERGES,) * (model.algorithm == "merges"))
