@@ -19,6 +19,7 @@ from ..extras import imported
 from ..tokenizer import Tokenizer
 from .chunks import Chunk, CorpusPlace
 from .records import fields_of, record_of, utf8
+from .tables import binary_values
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,7 +74,7 @@ def json_loads() -> Callable[[bytes], Any]:
     return found
 
 
-def text_of_long_line(line: bytes, column: str) -> memoryview | None:
+def text_of_long_line(line: bytes, column: str) -> bytes | None:
     """The text of a line of JSON by pyarrow, which makes bytes of it; None where it is not there, or cannot.
 
     A str may have four bytes a character, and bytes are made of it beside.
@@ -94,8 +95,8 @@ def text_of_long_line(line: bytes, column: str) -> memoryview | None:
         return None
     if table.num_rows != 1 or table.column(column).null_count:
         return None
-    value = table.column(column).chunk(0)[0].as_buffer()
-    return memoryview(value).cast("B")
+    [text] = binary_values(table.column(column).chunk(0))
+    return text
 
 
 class ChunkEncoder:

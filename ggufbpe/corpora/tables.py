@@ -16,6 +16,7 @@ from ..extras import imported
 from .records import CorpusError, is_binary_table
 
 _ROWS = 128  # that are decoded at a time; rows may be large
+_LARGE = 1 << 24  # bytes of rows whose memory is given back at once
 _LONGEST_FIELD = (1 << 31) - 1  # of comma-separated values: what csv takes on all systems
 _IPC_FILE = b"ARROW1"
 
@@ -35,6 +36,7 @@ def table_rows(stream: Any, name: str, columns: Sequence[str], start: int = 0) -
         batches = _parquet if name.endswith(".parquet") else _arrow
         for batch in batches(stream, name, columns, start):
             yield list(zip(*(_values(batch.column(column), pyarrow) for column in columns)))
+            del batch
     except pyarrow.ArrowException as error:
         raise CorpusError(f"{name}: the table is broken: {error}") from error
 
@@ -49,10 +51,17 @@ def _parquet(stream: Any, name: str, columns: Sequence[str], start: int) -> Iter
         before, first = first, first + rows
         if first <= start:
             continue
+        is_large = False
         for batch in file.iter_batches(_ROWS, [group], list(dict.fromkeys(columns)), use_threads=False):
             if before + batch.num_rows > start:
                 yield batch.slice(max(start - before, 0))
             before += batch.num_rows
+            is_large = is_large or batch.nbytes >= _LARGE
+            del batch  # before the next one is read
+        if (
+            is_large
+        ):  # a pool keeps what is free, as much again as a text of a gigabyte and its dictionary have
+            imported("pyarrow", "corpora", "").default_memory_pool().release_unused()
 
 
 def _arrow(stream: Any, name: str, columns: Sequence[str], start: int) -> Iterator[Any]:
@@ -76,8 +85,21 @@ def _values(column: Any, pyarrow: Any) -> list[Any]:
         column, kind = column.dictionary_decode(), kind.value_type
     if pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
         column = column.cast(pyarrow.large_binary())
+    if pyarrow.types.is_large_binary(column.type):
+        return binary_values(column)
     values: list[Any] = column.to_pylist()
     return values
+
+
+def binary_values(column: Any) -> list[bytes | None]:
+    """The values of an array of large binaries. `to_pylist` copies each twice, and one may have a gigabyte."""
+    if not len(column):
+        return []
+    _, offsets, data = column.buffers()
+    ends = memoryview(offsets).cast("B").cast("q")[column.offset : column.offset + len(column) + 1]
+    view = memoryview(b"" if data is None else data).cast("B")
+    found = zip(ends, ends[1:], column.is_valid().to_pylist())
+    return [bytes(view[begin:end]) if is_there else None for begin, end, is_there in found]
 
 
 def _csv_rows(stream: Any, name: str, columns: Sequence[str], start: int) -> Iterator[list[Row]]:
