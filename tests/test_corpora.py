@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 import json
 import os
@@ -15,6 +16,7 @@ import struct
 import subprocess
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -592,9 +594,48 @@ def test_progress_comes_to_all_of_the_corpus(large: Path, tmp_path: Path, tok: T
 PROGRAM = [sys.executable, "-m", "ggufbpe", "encode", "-m", str(GPT2), "--shard-size", "20000"]
 
 
+def forked(work: Callable[[], object]) -> int:
+    """The id of a process that does it; its exit code is 0 where it came to the end."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the threads that pytest-xdist has
+        child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        work()
+        code = 0
+    finally:
+        os._exit(code)
+
+
 @posix_only
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_a_killed_process_goes_on_with_the_same_bytes(
+def test_runs_killed_a_hundred_times_go_on_with_the_same_bytes(
+    large: Path, undisturbed: Path, tmp_path: Path, tok: Tokenizer
+) -> None:
+    """At random moments; the shards that are there then are whole."""
+    rng, out, expected, kills = random.Random(4), tmp_path / "out", files_in(undisturbed), 0
+    work = functools.partial(encode_corpus, large, tok, out, shard_size=20_000, workers=2, resume=True)
+    while kills < 100:
+        child = forked(work)
+        time.sleep(rng.random() * 0.1)
+        os.kill(child, signal.SIGKILL)
+        ended_with = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert ended_with in (0, -signal.SIGKILL)
+        kills += ended_with != 0
+        found = files_in(out) if out.exists() else {}
+        shards_found = {name: data for name, data in found.items() if name.startswith("part-")}
+        assert shards_found.items() <= expected.items()
+        if "manifest.json" in found and "unfinished.json" not in found:
+            assert found == expected
+            shutil.rmtree(out)
+    work()
+    assert files_in(out) == expected
+
+
+@posix_only
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_process_goes_on_with_the_same_bytes(
     number: signal.Signals, large: Path, undisturbed: Path, tmp_path: Path
 ) -> None:
     rng, out, killed = random.Random(number), tmp_path / "out", 0
