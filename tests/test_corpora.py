@@ -27,7 +27,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from conftest import GPT2
+from conftest import GPT2, missing
+from reference import NotPreparedError, vocabulary
 from test_cli import Run, assert_error, posix_only, run
 
 import ggufbpe
@@ -980,6 +981,20 @@ def test_what_is_left_out_is_said(run: Run, tmp_path: Path) -> None:
     assert "bad.jsonl: line 2: left out: not JSON" in result.err
     assert "4 bad records left out" in result.err
     assert "1 token at the end fill no row of 3" in result.err
+
+
+@pytest.mark.parametrize("bos", [False, True])
+@pytest.mark.parametrize("name", ["gpt-2", "llama-spm"])
+def test_what_is_decoded_is_what_was_encoded(bos: bool, name: str, tmp_path: Path) -> None:
+    """Not as llama_detokenize shows an answer, which takes spaces away before marks and apostrophes."""
+    try:
+        model = vocabulary(name)
+    except NotPreparedError as error:
+        missing(str(error))
+    texts = ["It 's  fine , they 're here !", " a", "  b ' c", ""]
+    (tmp_path / "a.jsonl").write_bytes(json_lines(texts))
+    encode_corpus(tmp_path / "a.jsonl", model, tmp_path / "out", bos=bos)
+    assert [row.text.decode() for row in decode_corpus(tmp_path / "out", model)] == texts
 
 
 def test_shards_that_are_none_are_said(run: Run, tmp_path: Path) -> None:
