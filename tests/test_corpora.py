@@ -983,6 +983,15 @@ def test_what_is_left_out_is_said(run: Run, tmp_path: Path) -> None:
     assert "1 token at the end fill no row of 3" in result.err
 
 
+def test_files_that_are_left_out_of_directories_are_said(run: Run, tmp_path: Path) -> None:
+    write_folder(tmp_path / "folder")
+    (tmp_path / "folder" / ".hidden").touch()
+    (tmp_path / "folder" / "binary").write_bytes(b"\0")
+    result = run("encode", "-m", GPT2, tmp_path / "folder", "-o", tmp_path / "out")
+    note = "ggufbpe: left out in directories: 1 binary, 1 hidden (name a file to encode it)\n"
+    assert (result.code, result.err) == (0, note)
+
+
 @pytest.mark.parametrize("bos", [False, True])
 @pytest.mark.parametrize("name", ["gpt-2", "llama-spm"])
 def test_what_is_decoded_is_what_was_encoded(bos: bool, name: str, tmp_path: Path) -> None:

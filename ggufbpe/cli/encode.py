@@ -10,6 +10,7 @@ from ..views import terminal
 from ..wording import counted
 from . import _output
 from ._arguments import Parser, UsageError, add_model, model_path, overrides_of, require_no_models
+from ._files import say_what_was_left_out
 from ._progress import Bar, duration
 from ._signals import termination_as_exit
 
@@ -126,6 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
         _output.write(f"{counted(found.documents, 'document')}, {tokens}, {shards}\n".encode())
     if found.bad_records:
         _output.note(f"ggufbpe: {counted(found.bad_records, 'bad record')} left out")
+    say_what_was_left_out(found.skipped, "name a file to encode it")
     if left := found.manifest["left_over_tokens"]:
         _output.note(
             f"ggufbpe: {counted(left, 'token')} at the end fill no row of {arguments.pack} and are left out"

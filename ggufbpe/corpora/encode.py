@@ -103,7 +103,7 @@ def encode_corpus(
         found = job.run(_paths(corpus), workers or processors(), resume, force, progress)
     finally:
         folder.release()
-    return EncodedCorpus(folder, *found)
+    return EncodedCorpus(folder, *found, job.skipped)
 
 
 def _check_positive(**values: int | None) -> None:
@@ -136,6 +136,7 @@ class _Job:
     ) -> None:
         self._tokenizer, self._folder, self._form, self._options = tokenizer, folder, form, options
         self._report = report or (lambda where, error: None)
+        self.skipped: Counter[str] = Counter()  # files of directories, by kind
         self._dtype = dtype_of(FORMS[form], tokenizer.vocab_size)
 
     def run(
@@ -146,8 +147,7 @@ class _Job:
         force: bool,
         progress: Callable[[Progress], object] | None,
     ) -> tuple[dict[str, Any], list[manifest.Shard]]:
-        skipped: Counter[str] = Counter()
-        self._inputs = inputs_of(paths, skipped, self._folder.name)
+        self._inputs = inputs_of(paths, self.skipped, self._folder.name)
         self._require_packages()
         ChunkEncoder(self._tokenizer, self._options.document, self._dtype)  # before anything is written
         state = self._begin(resume, force)

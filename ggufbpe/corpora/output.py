@@ -6,7 +6,7 @@ folder -> [this file] -> ids, texts; findings
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,8 +25,13 @@ if TYPE_CHECKING:
 class EncodedCorpus:
     """A folder of shards: what `encode_corpus` gives, and `EncodedCorpus.open` of a folder that it wrote."""
 
-    def __init__(self, folder: Folder, found: dict[str, Any], shards: list[Shard]) -> None:
+    def __init__(
+        self, folder: Folder, found: dict[str, Any], shards: list[Shard], skipped: Mapping[str, int] = {}
+    ) -> None:
         self.folder, self.manifest, self.shards = folder, found, shards
+        self.skipped = (
+            skipped  # files in directories that the run did not read, by kind; unknown once it is over
+        )
         self.form = FORMS[found["format"]]
         self.layout = Layout(found["dtype"], found["tokenizer"]["name"], found["settings"]["pack"])
 
