@@ -792,6 +792,12 @@ def test_a_file_that_changes_meanwhile_ends_the_run(corpus: Path, tmp_path: Path
             encode_corpus([corpus, other], tok, tmp_path / "out", on_error="skip")
 
 
+def test_what_is_refused_at_once_leaves_no_folder(tmp_path: Path, tok: Tokenizer) -> None:
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        encode_corpus(tmp_path / "nothing", tok, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_vanished_input_ends_the_run(corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
     (tmp_path / "b.txt").write_bytes(b"x")
     inputs = [corpus, tmp_path / "b.txt"]

@@ -98,9 +98,10 @@ def encode_corpus(
     options = Options(Document(text_column, chat_column, bos, eos, parse_special), by_line, pack, shard_size)
     folder = folder_at(os.fspath(output))
     job = _Job(tokenizer_of(model), folder, format, options, report if on_error == "skip" else _fatal)
+    job.look_at(_paths(corpus))
     folder.prepare()
     try:
-        found = job.run(_paths(corpus), workers or processors(), resume, force, progress)
+        found = job.run(workers or processors(), resume, force, progress)
     finally:
         folder.release()
     return EncodedCorpus(folder, *found, job.skipped)
@@ -139,17 +140,19 @@ class _Job:
         self.skipped: Counter[str] = Counter()  # files of directories, by kind
         self._dtype = dtype_of(FORMS[form], tokenizer.vocab_size)
 
+    def look_at(self, paths: list[str]) -> None:
+        """What can be told to be wrong before anything is written."""
+        self._inputs = inputs_of(paths, self.skipped, self._folder.name)
+        self._require_packages()
+        ChunkEncoder(self._tokenizer, self._options.document, self._dtype)
+
     def run(
         self,
-        paths: list[str],
         workers: int,
         resume: bool,
         force: bool,
         progress: Callable[[Progress], object] | None,
     ) -> tuple[dict[str, Any], list[manifest.Shard]]:
-        self._inputs = inputs_of(paths, self.skipped, self._folder.name)
-        self._require_packages()
-        ChunkEncoder(self._tokenizer, self._options.document, self._dtype)  # before anything is written
         state = self._begin(resume, force)
         if state is None:
             return manifest.read_manifest(self._folder)
