@@ -1,4 +1,4 @@
-"""Shards that were written: their documents again, and whether they are what the manifest and the tokenizer say.
+"""Reads shards: their ids, and their documents as text.
 
 folder -> [this file] -> ids, texts; findings
 """
@@ -29,15 +29,13 @@ class EncodedCorpus:
         self, folder: Folder, found: dict[str, Any], shards: list[Shard], skipped: Mapping[str, int] = {}
     ) -> None:
         self.folder, self.manifest, self.shards = folder, found, shards
-        self.skipped = (
-            skipped  # files in directories that the run did not read, by kind; unknown once it is over
-        )
+        self.skipped = skipped  # files left out of directories by this run, by kind; not in the manifest
         self.form = FORMS[found["format"]]
         self.layout = Layout(found["dtype"], found["tokenizer"]["name"], found["settings"]["pack"])
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> EncodedCorpus:
-        """The shards in a folder, or behind a URL. `CorpusError` where there are none, or encoding was not finished."""
+        """The shards in a folder or at a URL. `CorpusError` if there are none, or encoding was not finished."""
         folder = folder_at(os.fspath(path))
         return cls(folder, *read_manifest(folder))
 
@@ -125,7 +123,7 @@ def decode_corpus(
 
 
 def wrong_tokenizer(corpus: EncodedCorpus, tokenizer: Tokenizer) -> list[str]:
-    """What is wrong with a tokenizer for these shards."""
+    """A problem if the shards were encoded with another tokenizer."""
     if tokenizer.fingerprint == corpus.manifest["tokenizer"]["fingerprint"]:
         return []
     return [f"manifest.json: the tokenizer was another one, that of {corpus.manifest['tokenizer']['name']}"]

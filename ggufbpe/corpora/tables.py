@@ -2,7 +2,7 @@
 
     a file, names of columns -> [this file] -> some rows at a time, a tuple of values each
 
-Nothing is read but the columns that are asked for. Text of parquet and arrow comes as bytes.
+Only the columns asked for are read. Text in parquet and arrow comes as bytes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ..errors import printable
 from ..extras import imported
 from .records import CorpusError, is_binary_table
 
-_ROWS = 128  # that are decoded at a time; rows may be large
+_ROWS = 128  # decoded at a time; rows may be large
 _LARGE = 1 << 24  # bytes of rows whose memory is given back at once
-_LONGEST_FIELD = (1 << 31) - 1  # of comma-separated values: what csv takes on all systems
+_LONGEST_FIELD = (1 << 31) - 1  # bytes; the most that csv accepts on all systems
 _IPC_FILE = b"ARROW1"
 
 Row = tuple[Any, ...]
@@ -26,7 +26,7 @@ Row = tuple[Any, ...]
 def table_rows(stream: Any, name: str, columns: Sequence[str], start: int = 0) -> Iterator[list[Row]]:
     """The rows of a table from number `start` on, each with the values of `columns`.
 
-    `CorpusError` where the table is broken or has no such column.
+    `CorpusError` if the table is broken or has no such column.
     """
     if not is_binary_table(name):
         yield from _csv_rows(stream, name, columns, start)
@@ -58,9 +58,7 @@ def _parquet(stream: Any, name: str, columns: Sequence[str], start: int) -> Iter
             before += batch.num_rows
             is_large = is_large or batch.nbytes >= _LARGE
             del batch  # before the next one is read
-        if (
-            is_large
-        ):  # a pool keeps what is free, as much again as a text of a gigabyte and its dictionary have
+        if is_large:  # the pool keeps what it freed: twice the size of a text of a gigabyte
             imported("pyarrow", "corpora", "").default_memory_pool().release_unused()
 
 
@@ -79,7 +77,7 @@ def _arrow(stream: Any, name: str, columns: Sequence[str], start: int) -> Iterat
 
 
 def _values(column: Any, pyarrow: Any) -> list[Any]:
-    """The values of a column: of one of text, bytes, which cost less than str."""
+    """The values of a column; text as bytes, which take less memory than str."""
     kind = column.type
     if pyarrow.types.is_dictionary(kind):
         column, kind = column.dictionary_decode(), kind.value_type
