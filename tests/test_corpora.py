@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 import json
 import os
@@ -15,6 +16,7 @@ import struct
 import subprocess
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -25,7 +27,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from conftest import GPT2
+from conftest import GPT2, missing
+from reference import NotPreparedError, vocabulary
 from test_cli import Run, assert_error, posix_only, run
 
 import ggufbpe
@@ -592,9 +595,48 @@ def test_progress_comes_to_all_of_the_corpus(large: Path, tmp_path: Path, tok: T
 PROGRAM = [sys.executable, "-m", "ggufbpe", "encode", "-m", str(GPT2), "--shard-size", "20000"]
 
 
+def forked(work: Callable[[], object]) -> int:
+    """The id of a process that does it; its exit code is 0 where it came to the end."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the threads that pytest-xdist has
+        child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        work()
+        code = 0
+    finally:
+        os._exit(code)
+
+
 @posix_only
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_a_killed_process_goes_on_with_the_same_bytes(
+def test_runs_killed_a_hundred_times_go_on_with_the_same_bytes(
+    large: Path, undisturbed: Path, tmp_path: Path, tok: Tokenizer
+) -> None:
+    """At random moments; the shards that are there then are whole."""
+    rng, out, expected, kills = random.Random(4), tmp_path / "out", files_in(undisturbed), 0
+    work = functools.partial(encode_corpus, large, tok, out, shard_size=20_000, workers=2, resume=True)
+    while kills < 100:
+        child = forked(work)
+        time.sleep(rng.random() * 0.1)
+        os.kill(child, signal.SIGKILL)
+        ended_with = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert ended_with in (0, -signal.SIGKILL)
+        kills += ended_with != 0
+        found = files_in(out) if out.exists() else {}
+        shards_found = {name: data for name, data in found.items() if name.startswith("part-")}
+        assert shards_found.items() <= expected.items()
+        if "manifest.json" in found and "unfinished.json" not in found:
+            assert found == expected
+            shutil.rmtree(out)
+    work()
+    assert files_in(out) == expected
+
+
+@posix_only
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_process_goes_on_with_the_same_bytes(
     number: signal.Signals, large: Path, undisturbed: Path, tmp_path: Path
 ) -> None:
     rng, out, killed = random.Random(number), tmp_path / "out", 0
@@ -748,6 +790,12 @@ def test_a_file_that_changes_meanwhile_ends_the_run(corpus: Path, tmp_path: Path
         patch.setattr(ChunkReader, "_of_input", grow)
         with pytest.raises(ChangedError, match=r"other\.jsonl: the file was changed"):
             encode_corpus([corpus, other], tok, tmp_path / "out", on_error="skip")
+
+
+def test_what_is_refused_at_once_leaves_no_folder(tmp_path: Path, tok: Tokenizer) -> None:
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        encode_corpus(tmp_path / "nothing", tok, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_vanished_input_ends_the_run(corpus: Path, tmp_path: Path, tok: Tokenizer) -> None:
@@ -941,6 +989,29 @@ def test_what_is_left_out_is_said(run: Run, tmp_path: Path) -> None:
     assert "bad.jsonl: line 2: left out: not JSON" in result.err
     assert "4 bad records left out" in result.err
     assert "1 token at the end fill no row of 3" in result.err
+
+
+def test_files_that_are_left_out_of_directories_are_said(run: Run, tmp_path: Path) -> None:
+    write_folder(tmp_path / "folder")
+    (tmp_path / "folder" / ".hidden").touch()
+    (tmp_path / "folder" / "binary").write_bytes(b"\0")
+    result = run("encode", "-m", GPT2, tmp_path / "folder", "-o", tmp_path / "out")
+    note = "ggufbpe: left out in directories: 1 binary, 1 hidden (name a file to encode it)\n"
+    assert (result.code, result.err) == (0, note)
+
+
+@pytest.mark.parametrize("bos", [False, True])
+@pytest.mark.parametrize("name", ["gpt-2", "llama-spm"])
+def test_what_is_decoded_is_what_was_encoded(bos: bool, name: str, tmp_path: Path) -> None:
+    """Not as llama_detokenize shows an answer, which takes spaces away before marks and apostrophes."""
+    try:
+        model = vocabulary(name)
+    except NotPreparedError as error:
+        missing(str(error))
+    texts = ["It 's  fine , they 're here !", " a", "  b ' c", ""]
+    (tmp_path / "a.jsonl").write_bytes(json_lines(texts))
+    encode_corpus(tmp_path / "a.jsonl", model, tmp_path / "out", bos=bos)
+    assert [row.text.decode() for row in decode_corpus(tmp_path / "out", model)] == texts
 
 
 def test_shards_that_are_none_are_said(run: Run, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`ggufbpe check`: whether shards are what their manifest and their tokenizer say."""
+"""`ggufbpe check`: whether shards agree with their manifest and their tokenizer."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from . import _output
 from ._arguments import Parser, UsageError, add_names, add_override_kv, models_of, overrides_of
 
 _DESCRIPTION = """\
-Check shards that `ggufbpe encode` wrote: each file has the bytes that were written (by size and SHA-256), each index \
-the documents and ids that the manifest counts. With a model, its tokenizer is the one of the shards, and a sample of \
-documents, read from the corpus and encoded once more, has the ids that stand there.
+Check shards that `ggufbpe encode` wrote: whether each file still has the SHA-256 in the manifest, and each index as \
+many rows and ids. With a model, also whether the shards were encoded with its tokenizer, and whether a sample of \
+documents, read from the corpus and encoded again, gives the ids in the shards.
 
 Exit code 1 if something is wrong."""
 _EXAMPLES = """\
@@ -34,7 +34,7 @@ def add_arguments(parser: Parser) -> None:
         type=int,
         default=100,
         metavar="N",
-        help="documents of each of up to 8 shards (default: 100)",
+        help="documents to encode again, from each of up to 8 shards (default: 100)",
     )
     parser.add_argument("--json", action="store_true", help="print one object: is_right, problems, sampled …")
 

@@ -1,4 +1,4 @@
-"""`ggufbpe decode`: the documents of shards as text again."""
+"""`ggufbpe decode`: the documents in shards, as text."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..wording import counted
 from . import _output
 from ._arguments import Parser, UsageError, add_model, model_path, overrides_of
 
-_LONGEST = 200  # bytes of a text that are shown in a line
+_LONGEST = 200  # bytes of a text shown per line
 
 _DESCRIPTION = """\
-Show the documents of shards that `ggufbpe encode` wrote: a line for each, with how many ids it has and how its text \
-begins, or with --document the whole text of one. Control tokens, such as EOS, are left out of it. Where rows were \
-packed, each row is shown as a document. The model must be that of the shards."""
+Show the documents in shards that `ggufbpe encode` wrote: a line for each, with its number of ids and the beginning \
+of its text, or with --document the whole text of one. Control tokens, such as EOS, are not shown. With packed rows, \
+each row is shown like a document. The model must be the one the shards were encoded with."""
 _EXAMPLES = """\
 examples:
   ggufbpe decode shards -m model.gguf
@@ -27,12 +27,14 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("output", metavar="OUT", help="the folder of the shards")
     add_model(parser)
     parser.add_argument(
-        "--document", type=int, metavar="N", help="the text of this one and nothing else; the first is 0"
+        "--document", type=int, metavar="N", help="print the whole text of this document; the first is 0"
     )
-    parser.add_argument("--start", type=int, default=0, metavar="N", help="begin with this one (default: 0)")
-    parser.add_argument("--count", type=int, metavar="N", help="show so many (default: 10)")
-    parser.add_argument("--ids", action="store_true", help="show ids in place of text")
-    parser.add_argument("--json", action="store_true", help="print an object a line: number, ids, text")
+    parser.add_argument(
+        "--start", type=int, default=0, metavar="N", help="the first document to show (default: 0)"
+    )
+    parser.add_argument("--count", type=int, metavar="N", help="how many to show (default: 10)")
+    parser.add_argument("--ids", action="store_true", help="show ids instead of text")
+    parser.add_argument("--json", action="store_true", help="print one object per line: number, ids, text")
 
 
 def run(arguments: argparse.Namespace) -> int:

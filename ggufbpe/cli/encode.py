@@ -10,20 +10,21 @@ from ..views import terminal
 from ..wording import counted
 from . import _output
 from ._arguments import Parser, UsageError, add_model, model_path, overrides_of, require_no_models
+from ._files import say_what_was_left_out
 from ._progress import Bar, duration
 from ._signals import termination_as_exit
 
 _DESCRIPTION = """\
-Write the ids of a corpus as shards: OUT/part-00000.bin and so on, as the format has it, and OUT/manifest.json with \
+Encode a corpus to shards of ids: OUT/part-00000.bin and so on, with suffixes by format, and OUT/manifest.json with \
 counts, hashes and the fingerprint of the tokenizer.
 
-The corpus is files and directories, searched as by `train`, or URLs that fsspec opens. In files named .jsonl and \
-.ndjson each line is a document, in .parquet, .arrow and .csv each row; any other file is one, or with --lines each of \
-its lines. Those of lines may be compressed, .gz or .zst. A document is its text without special tokens and then EOS. \
-Order is kept, and the output is the same for any number of workers.
+The corpus is files and directories, or URLs that fsspec opens. In .jsonl and .ndjson files each line is a document, \
+in .parquet, .arrow and .csv files each row. Any other file is one document, or with --lines each of its lines is. All \
+but parquet and arrow may be compressed, as .gz or .zst. A document becomes the ids of its text, without special \
+tokens, and EOS. Order is kept, and the output is the same for any number of workers.
 
-A run that was stopped, in whatever way, leaves whole shards; with --resume it goes on and gives the same bytes as one \
-that was not. A corpus, settings or tokenizer that have changed are refused then. Formats, forms and what is in the \
+However a run is stopped, the shards that are there are complete. With --resume it continues and gives the same bytes \
+as an uninterrupted run; it refuses if the corpus, the settings or the tokenizer have changed. Formats and the \
 manifest: docs/corpora.md."""
 _EXAMPLES = """\
 examples:
@@ -43,8 +44,13 @@ def add_arguments(parser: Parser) -> None:
     add_model(parser)
     add = parser.add_argument
     add("corpus", nargs="+", metavar="CORPUS", help="files, directories and URLs")
-    add("-o", "--output", required=True, metavar="OUT", help="the folder for the shards")
-    add("--format", choices=FORMATS, default=FORMATS[0], help=f"the form of shards (default: {FORMATS[0]})")
+    add("-o", "--output", required=True, metavar="OUT", help="the folder to write shards to")
+    add(
+        "--format",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help=f"the format of the shards (default: {FORMATS[0]})",
+    )
     add(
         "--text-column",
         "--field",
@@ -52,27 +58,40 @@ def add_arguments(parser: Parser) -> None:
         metavar="NAME",
         help='the column or field with the text (default: "text")',
     )
-    add("--chat-column", metavar="NAME", help="the one with messages; they are put into the model's template")
-    add("--lines", action="store_true", help="of plain text files, each line is a document")
+    add(
+        "--chat-column",
+        metavar="NAME",
+        help="encode chats: the column or field with messages, for the model's template",
+    )
+    add("--lines", action="store_true", help="take each line of a plain text file as a document")
     add("--bos", action="store_true", help="put BOS before each document")
     add("--no-eos", dest="eos", action="store_false", help="put no EOS behind each document")
-    add("--parse-special", action="store_true", help="take the text of special tokens for these tokens")
-    add("--pack", type=int, metavar="LENGTH", help="rows of so many ids, whatever documents they are of")
+    add(
+        "--parse-special",
+        action="store_true",
+        help="encode special tokens written out in a text as these tokens",
+    )
+    add(
+        "--pack",
+        type=int,
+        metavar="LENGTH",
+        help="join all documents and cut the ids into rows of this length",
+    )
     add(
         "--shard-size",
         default="256M",
         metavar="BYTES",
-        help="bytes of ids in a shard, such as 1G (default: 256M)",
+        help="bytes of ids per shard, such as 1G (default: 256M)",
     )
-    add("--workers", type=int, metavar="N", help="threads that encode (default: one for each processor)")
+    add("--workers", type=int, metavar="N", help="encoding threads (default: one per processor)")
     add(
         "--on-error",
         choices=("fail", "skip"),
         default="fail",
-        help="of a record that is no document: stop (default), or leave it out, count it and say so",
+        help="what to do with a bad record: stop (default), or leave it out, count and report it",
     )
-    add("--resume", action="store_true", help="go on where a run was stopped")
-    add("--force", action="store_true", help="begin anew where there are shards already")
+    add("--resume", action="store_true", help="continue a run that was stopped")
+    add("--force", action="store_true", help="start again, replacing the shards in OUT")
     add("--json", action="store_true", help="print the manifest")
 
 
@@ -126,6 +145,7 @@ def run(arguments: argparse.Namespace) -> int:
         _output.write(f"{counted(found.documents, 'document')}, {tokens}, {shards}\n".encode())
     if found.bad_records:
         _output.note(f"ggufbpe: {counted(found.bad_records, 'bad record')} left out")
+    say_what_was_left_out(found.skipped, "name a file to encode it")
     if left := found.manifest["left_over_tokens"]:
         _output.note(
             f"ggufbpe: {counted(left, 'token')} at the end fill no row of {arguments.pack} and are left out"
@@ -134,15 +154,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Told:
-    """What is said while the work goes on."""
+    """Reports bad records and progress."""
 
     def __init__(self) -> None:
         self.bar = Bar()
         self._bad = 0
-        self._first: tuple[float, int] | None = None  # seconds and bytes; a resumed run begins with some
+        self._first: tuple[float, int] | None = None  # seconds and bytes read; a resumed run starts with some
 
     def report(self, where: str, error: Exception) -> None:
-        """A record was left out."""
+        """Report a record that was left out."""
         self._bad += 1
         self.bar.clear()
         if self._bad <= _SHOWN:

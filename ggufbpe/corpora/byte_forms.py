@@ -1,4 +1,4 @@
-"""Ids as bytes, with an index of documents in a file beside: the forms of Megatron, nanotron and numpy.
+"""Raw ids with an index of documents in another file: the formats of Megatron, nanotron and numpy.
 
     ids, lengths -> [this file] -> part-00000.bin and .idx, or as the form has it
 
@@ -24,19 +24,19 @@ _MEGATRON = b"MMIDIDX\x00\x00"
 _CODES = {"int32": 4, "uint16": 8}  # of Megatron's DType
 _LONGEST = (1 << 31) - 1  # tokens of a sequence there
 NPY_HEADER = 128  # bytes
-_AT_ONCE = 1 << 20  # numbers of an index that are made at a time
+_AT_ONCE = 1 << 20  # numbers of an index, computed at a time
 
 
 class Layout(NamedTuple):
-    """What the ids of a shard look like."""
+    """How ids are laid out in a shard."""
 
     dtype: str
-    tokenizer: str  # a name, for people
-    window: int | None  # tokens of each row, where all have the same
+    tokenizer: str  # its name, for information
+    window: int | None  # tokens of each row, if all have the same length
 
 
 class Lengths:
-    """Lengths of rows, and from them where rows begin and end; in parts, so that little more memory is needed."""
+    """Lengths of rows, and where rows begin and end, computed in parts to save memory."""
 
     def __init__(self, arrays: list[Any], numpy: Any) -> None:
         self.numpy = numpy
@@ -93,7 +93,7 @@ def nanotron_ends(folder: Folder, stem: str) -> Any:
 
 
 def nanotron_metadata(lengths: Lengths, layout: Layout) -> Iterator[Any]:
-    """The tokenizer and the bytes of an id, how many ids, and how many for people."""
+    """The tokenizer and bytes per id; the number of ids; the same with a prefix, such as 1.23 M."""
     tokens = int(lengths.all.sum())
     width = lengths.numpy.dtype(layout.dtype).itemsize
     yield f"{layout.tokenizer}|{width}\n{tokens}\n{metric(tokens)}T".encode()
@@ -112,7 +112,7 @@ def metric(number: int) -> str:
 
 
 def npy_header(layout: Layout, tokens: int) -> bytes:
-    """The header of an array of so many ids, in rows where they have one length."""
+    """The header of an array of ids, two-dimensional if rows have one length."""
     shape = f"({tokens},)" if layout.window is None else f"({tokens // layout.window}, {layout.window})"
     descr = {"uint16": "<u2", "uint32": "<u4", "int64": "<i8"}[layout.dtype]
     head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
@@ -138,7 +138,7 @@ def npy_ends(folder: Folder, stem: str) -> Any:
 
 
 class BytesWriter:
-    """Ids one after the other, and an index in files of its own."""
+    """Writes raw ids, and index files."""
 
     def __init__(self, form: Any, folder: Folder, stem: str, layout: Layout) -> None:
         self._form, self._folder, self._stem, self._layout = form, folder, stem, layout
@@ -168,7 +168,7 @@ class BytesWriter:
             lengths = Lengths(self._lengths, numpy)
             for suffix, make in self._form.indexes.items():
                 if self._form.has_header and self._layout.window is not None:
-                    continue  # the shape says it
+                    continue  # the shape of the array says it
                 indexes.append(hashed_file(self._folder, self._stem + suffix, make(lengths, self._layout)))
             return [file.finish() for file in (self._data, *indexes)]
         except BaseException:

@@ -1,4 +1,4 @@
-"""Whether shards are what the manifest and the tokenizer say: what `ggufbpe check` does.
+"""Checks shards against their manifest and their tokenizer: `ggufbpe check`.
 
 EncodedCorpus -> [this file] -> problems
 """
@@ -31,12 +31,12 @@ class Checked(NamedTuple):
 
     shards: int
     problems: list[str]  # each with the file that it is about
-    sampled: int  # documents that were read and encoded again
-    not_sampled: str  # why none was, where a model was given
+    sampled: int  # documents encoded again
+    not_sampled: str  # why not all of the sample was, if a model was given
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether no problem was found."""
         return not self.problems
 
     def to_dict(self) -> dict[str, Any]:
@@ -45,10 +45,10 @@ class Checked(NamedTuple):
 
 
 def check_corpus(output: str | os.PathLike[str], model: Model | None = None, *, sample: int = 100) -> Checked:
-    """Hold shards to their manifest, and with a model a sample of documents to its tokenizer.
+    """Check shards against their manifest, and with a model a sample of documents against its tokenizer.
 
-    Each file has the size and the hash of the manifest, each index the rows and ids. Of up to eight shards, the first
-    `sample` documents are read from the corpus once more and encoded; where an input is not what it was, none is.
+    Each file must have the hash in the manifest, and each index its number of rows and ids. The first `sample`
+    documents of up to eight shards are read from the corpus and encoded again, unless an input has changed.
     """
     corpus = EncodedCorpus.open(output)
     problems = [problem for shard in corpus.shards for problem in _problems_of(corpus, shard)]
@@ -96,9 +96,9 @@ def _wrong_sums(corpus: EncodedCorpus) -> Iterator[str]:
 
 
 def _sample_problems(corpus: EncodedCorpus, tokenizer: Tokenizer, count: int) -> tuple[int, str, list[str]]:
-    """How many documents were looked at, why no more, and which shards have other ids.
+    """How many documents were encoded again, why no more, and which shards have other ids.
 
-    The first `count` documents of some shards, spread over all.
+    These are the first `count` documents of some shards, spread over all.
     """
     numpy = imported("numpy", "corpora", "shards")
     looked_at = 0
@@ -122,7 +122,7 @@ def _sample_problems(corpus: EncodedCorpus, tokenizer: Tokenizer, count: int) ->
 
 
 def _encoded_again(corpus: EncodedCorpus, tokenizer: Tokenizer, shard: Shard) -> Iterator[npt.NDArray[Any]]:
-    """The documents from the first of a shard on."""
+    """The ids of documents, from the first of a shard on."""
     settings = dict(corpus.manifest["settings"])
     document = Document(*(settings.pop(name) for name in Document._fields))
     options = Options(document, **settings)

@@ -1,8 +1,8 @@
-"""A corpus in chunks, which can be encoded one by one: lines, rows, small files, or a piece of a long text.
+"""Reads a corpus in chunks that can be encoded independently: lines, rows, small files, or a piece of a long text.
 
     inputs -> [this file] -> chunks, each with the place where it begins -> encoding.py
 
-A chunk has about a megabyte, so that memory does not grow with a file. Reading can begin at the place of any chunk.
+A chunk has about a megabyte, so memory does not grow with a file. Reading can start at the place of any chunk.
 
 But: a line of JSON and a row are whole, whatever their size.
 """
@@ -19,13 +19,13 @@ from .tables import table_rows
 
 CHUNK = 1 << 20  # bytes of a chunk, about
 _MOST_FILES = 1024  # in a chunk
-_LONG = 1 << 24  # bytes of a text that is encoded in pieces
+_LONG = 1 << 24  # bytes; longer texts are encoded in pieces
 
 Cut = Callable[[Any], Iterator[bytes]]  # a binary stream to pieces whose ids are those of the whole
 
 
 class CorpusPlace(NamedTuple):
-    """Where to begin to read: `offset` bytes (of a table, rows) into an input, with `record` records before it."""
+    """Where to start reading: `offset` bytes (in a table, rows) into an input, after `record` records of it."""
 
     input: int = 0
     offset: int = 0
@@ -36,7 +36,7 @@ FIRST = CorpusPlace()
 
 
 class Chunk(NamedTuple):
-    """Some of a corpus. `kind` says what `data` is:
+    """A part of a corpus. `kind` says what `data` is:
 
     "json" and "lines": the bytes of whole lines; "rows": tuples; "files": (number of the input, its bytes) of each;
     "piece": the bytes of a part of a text; "broken": why the rest of an input cannot be read.
@@ -46,9 +46,9 @@ class Chunk(NamedTuple):
     data: list[Any]
     place: CorpusPlace
     size: int  # bytes
-    read: int = 0  # bytes of the corpus that are read so far
+    read: int = 0  # bytes of the corpus read so far
     is_first: bool = True  # of the pieces of a text
-    after: CorpusPlace | None = None  # of the last piece: where the next text begins; of the others None
+    after: CorpusPlace | None = None  # for the last piece: where the next text begins; otherwise None
 
 
 class ChunkReader:
@@ -63,7 +63,7 @@ class ChunkReader:
 
     def chunks(self, start: CorpusPlace = FIRST) -> Iterator[Chunk]:
         """The chunks from `start` on. `OSError` and `ChangedError` for an input that is not what it was."""
-        small: list[Chunk] = []  # files that will be one chunk
+        small: list[Chunk] = []  # files to be joined to one chunk
         size = 0
         for chunk in self._all(start):
             if chunk.kind == "files":
@@ -96,7 +96,7 @@ class ChunkReader:
                     yield chunk
         except CorpusError as error:
             if chunk is not None and chunk.kind == "piece" and chunk.after is None:
-                raise  # half of a text cannot be taken back
+                raise  # the first half of the text is already encoded
             yield Chunk(
                 "broken", [str(error).removeprefix(f"{given.path}: ")], CorpusPlace(place.input + 1), 0
             )
@@ -121,15 +121,15 @@ class ChunkReader:
             rows += some
             size += sum(len(value) for row in some for value in row if isinstance(value, (bytes, str)))
             if size >= CHUNK or len(rows) >= _MOST_FILES:
-                at = place.record + len(rows)  # whoever takes the chunk may clear it
+                at = place.record + len(rows)  # the consumer may clear the list
                 yield Chunk("rows", rows, place, size)
                 place, rows, size = place._replace(offset=at, record=at), [], 0
         if rows:
             yield Chunk("rows", rows, place, size)
 
     def _lines(self, stream: Any, kind: str, place: CorpusPlace) -> Iterator[Chunk]:
-        """Whole lines; of plain text, a very long one in pieces."""
-        parts: list[bytes] = []  # of a line that has not ended
+        """Whole lines; a very long line of plain text in pieces."""
+        parts: list[bytes] = []  # of an unfinished line
         size = 0
         while block := stream.read(CHUNK):
             end = block.rfind(b"\n") + 1
@@ -149,9 +149,7 @@ class ChunkReader:
                 parts.append(block[:end])
                 chunk = Chunk(kind, [b"".join(parts)], place, size + end)
                 place = _behind(place, chunk.data[0])
-                parts = [
-                    block[end:]
-                ]  # before the chunk is given away, so that a line of a gigabyte is not kept here
+                parts = [block[end:]]  # before the yield, so that a line of a gigabyte is not kept here
                 yield chunk
             else:
                 parts = [block]
@@ -178,7 +176,7 @@ class ChunkReader:
 
 
 class _Whole:
-    """A stream whose beginning has been read."""
+    """A stream, after its beginning was read."""
 
     def __init__(self, head: bytes, stream: Any) -> None:
         self._head, self._stream = io.BytesIO(head), stream
@@ -191,7 +189,7 @@ class _Whole:
 
 
 class _Line(_Whole):
-    """The same up to the end of the line, which is left out; `behind` is what was read of the next ones."""
+    """The same up to the line break, which is left out; `behind` is what was read after it."""
 
     behind = b""
     _has_ended = False
@@ -200,7 +198,7 @@ class _Line(_Whole):
         if self._has_ended:
             return b""
         data = super().read(size)
-        while data.endswith(b"\r") and (more := super().read(1)):  # which may be the other half of the end
+        while data.endswith(b"\r") and (more := super().read(1)):  # which may be the line feed
             data += more
         end = data.find(b"\n")
         if end < 0:
@@ -212,7 +210,7 @@ class _Line(_Whole):
 
 
 def _joined(small: Sequence[Chunk], size: int) -> Chunk:
-    """Chunks of one small file each as one."""
+    """Joins chunks of one small file each."""
     data = [file for chunk in small for file in chunk.data]
     return small[0]._replace(data=data, size=size, read=small[-1].read)
 

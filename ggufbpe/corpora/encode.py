@@ -1,8 +1,8 @@
-"""A corpus to shards of ids, in the forms that trainers read: what `ggufbpe encode` does.
+"""Encodes a corpus to shards of ids in the formats that trainers read: `ggufbpe encode`.
 
     inputs -> chunks.py -> encoding.py on several threads -> in order -> shards.py -> manifest
 
-What is finished is whole, and `resume` goes on with the bytes that an undisturbed run would have written.
+Shards appear only when complete, and a resumed run writes the bytes that an uninterrupted one would have.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from .records import CorpusError, Report, is_binary_table, is_table, raised
 from .shards import ShardsWriter
 
 SHARD_SIZE = 256 << 20  # bytes of ids
-_WAITING_BYTES = 64 << 20  # of chunks that are encoded or wait for it; one more may be of any size
+_WAITING_BYTES = 64 << 20  # of chunks being encoded or waiting; one more may have any size
 ON_ERROR = ("fail", "skip")
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 class Progress(NamedTuple):
-    """How far encoding has come."""
+    """How far a run has come."""
 
     read: int  # bytes of the files
     total: int
     documents: int
     tokens: int
-    path: str  # the file in hand
+    path: str  # the current file
 
 
 class Options(NamedTuple):
-    """What the ids depend on beside the inputs and the tokenizer."""
+    """What the output depends on besides the inputs and the tokenizer."""
 
     document: Document
     by_line: bool
@@ -79,16 +79,17 @@ def encode_corpus(
 ) -> EncodedCorpus:
     """Write the ids of a corpus as shards of `format`: megatron, nanotron, npy, parquet or arrow; docs/corpora.md.
 
-    `corpus` are files and directories, or URLs for fsspec. A row of a table or of JSON lines is a document, its text in
-    `text_column` or its messages in `chat_column`; else each file is, or with `by_line` each line. A document is its
-    text without special tokens and then EOS: `bos`, `eos` and `parse_special` change that. With `pack`, rows have that
-    many ids, whatever document they are of. A shard ends when it has `shard_size` bytes. The output is the same for any
-    number of `workers`, threads that encode; None is one for each processor.
+    `corpus`: files and directories, or URLs for fsspec. Each row of a table and each line of JSON lines is a document,
+    with its text in `text_column` or its messages in `chat_column`; any other file is one, or with `by_line` each of
+    its lines. A document becomes the ids of its text, without special tokens, and EOS; `bos`, `eos` and
+    `parse_special` change that. With `pack`, the ids of all documents are cut into rows of that length. A shard ends
+    when it has `shard_size` bytes of ids. The output is the same for any number of `workers` (encoding threads; None:
+    one per processor).
 
-    A record that is no document raises a `CorpusError`, or with on_error="skip" goes to `report(where, error)`. What
-    is in `output` already is refused, unless `resume` (go on where a run was stopped, if all is as it was) or `force`
-    (begin anew) is given. `OSError` for what cannot be read or written; what was finished stays. `ChangedError` for an
-    input that is changed meanwhile. `NotInstalledError` where a package of the extra `corpora` is missing.
+    A bad record raises a `CorpusError`, or with on_error="skip" is passed to `report(where, error)`. If `output` has
+    shards already, that is a `FileExistsError`, unless `resume` (continue a stopped run; refused if anything has
+    changed) or `force` (start again) is given. `OSError` if a file cannot be read or written; finished shards stay.
+    `ChangedError` if an input changes while it is read. `NotInstalledError` if a package of an extra is missing.
     """
     if format not in FORMS:
         raise ValueError(f"format is one of {', '.join(FORMS)}, not {printable(str(format))}")
@@ -98,12 +99,13 @@ def encode_corpus(
     options = Options(Document(text_column, chat_column, bos, eos, parse_special), by_line, pack, shard_size)
     folder = folder_at(os.fspath(output))
     job = _Job(tokenizer_of(model), folder, format, options, report if on_error == "skip" else _fatal)
+    job.look_at(_paths(corpus))
     folder.prepare()
     try:
-        found = job.run(_paths(corpus), workers or processors(), resume, force, progress)
+        found = job.run(workers or processors(), resume, force, progress)
     finally:
         folder.release()
-    return EncodedCorpus(folder, *found)
+    return EncodedCorpus(folder, *found, job.skipped)
 
 
 def _check_positive(**values: int | None) -> None:
@@ -119,7 +121,7 @@ def _paths(corpus: Paths) -> list[str]:
 
 
 def chunk_reader(tokenizer: Tokenizer, inputs: list[Input], options: Options) -> ChunkReader:
-    """What reads the inputs, and cuts long texts where the tokenizer lets it."""
+    """A reader of the inputs, which cuts long texts where the tokenizer allows it."""
 
     def cut(stream: Any) -> Iterator[bytes]:
         return blocks(stream, [tokenizer], options.document.parse_special, CHUNK, continues=True)
@@ -136,20 +138,22 @@ class _Job:
     ) -> None:
         self._tokenizer, self._folder, self._form, self._options = tokenizer, folder, form, options
         self._report = report or (lambda where, error: None)
+        self.skipped: Counter[str] = Counter()  # files of directories, by kind
         self._dtype = dtype_of(FORMS[form], tokenizer.vocab_size)
+
+    def look_at(self, paths: list[str]) -> None:
+        """Find the inputs, and what is wrong before anything is written."""
+        self._inputs = inputs_of(paths, self.skipped, self._folder.name)
+        self._require_packages()
+        ChunkEncoder(self._tokenizer, self._options.document, self._dtype)
 
     def run(
         self,
-        paths: list[str],
         workers: int,
         resume: bool,
         force: bool,
         progress: Callable[[Progress], object] | None,
     ) -> tuple[dict[str, Any], list[manifest.Shard]]:
-        skipped: Counter[str] = Counter()
-        self._inputs = inputs_of(paths, skipped, self._folder.name)
-        self._require_packages()
-        ChunkEncoder(self._tokenizer, self._options.document, self._dtype)  # before anything is written
         state = self._begin(resume, force)
         if state is None:
             return manifest.read_manifest(self._folder)
@@ -165,7 +169,7 @@ class _Job:
         return manifest.finish(self._folder, state, tail), state.shards
 
     def _require_packages(self) -> None:
-        """Say what is missing before the work, not in the middle of it."""
+        """`NotInstalledError` now rather than in the middle of the work."""
         paths = [given.path for given in self._inputs]
         if self._form in ("parquet", "arrow") or any(map(is_binary_table, paths)):
             imported("pyarrow", "corpora", "reading and writing parquet and arrow")
@@ -180,7 +184,7 @@ class _Job:
     # ---- where to begin -----------------------------------------------------------------------------
 
     def _begin(self, resume: bool, force: bool) -> State | None:
-        """What the folder has already; None where all is done."""
+        """Where to start; None if the output is complete."""
         folder, written = self._folder, manifest.written_names(self._folder)
         if written and force and not resume:
             for name in written:
@@ -215,7 +219,7 @@ class _Job:
         return state
 
     def _require_same(self, header: dict[str, Any]) -> None:
-        """Refuse to go on with other inputs, settings or another tokenizer."""
+        """Refuse to continue with other inputs, settings or another tokenizer."""
         if change := manifest.changed_input(manifest.read_inputs(self._folder), self._inputs):
             raise CorpusError(f"{change} since the work was begun, so it cannot go on; --force begins anew")
         now = header["settings"].get("now")
@@ -294,7 +298,7 @@ class _Job:
             self._report(where, CorpusError(bad.reason))
 
     def _check(self, state: State) -> None:
-        """The sums at the end: what was counted is what lies there."""
+        """Compare the sizes of all files with what was written."""
         for shard in state.shards:
             for file in shard.files:
                 size = self._folder.size(file.name)
@@ -305,7 +309,7 @@ class _Job:
 
 
 def _flat(name: str, value: Any) -> dict[str, Any]:
-    """A part of the header with a name for each value."""
+    """A part of the header, with a name for each value."""
     if not isinstance(value, dict):
         return {name: value}
     return {part if name == "settings" else f"{name} {part}": one for part, one in value.items()}

@@ -1,9 +1,8 @@
-"""A chunk of a corpus to the ids of its documents, all in one array as they will be written.
+"""Encodes a chunk of a corpus: the ids of its documents, in one array as they will be written.
 
     chunks.py -> [this file], on any thread -> Encoded -> shards.py
 
-A document is its text without special tokens, and then EOS. What is no document (a line that is not JSON, a row without
-a text) is told with its number and why.
+A bad record (a line that is not JSON, a row without a text) is returned with its number and the reason.
 """
 
 from __future__ import annotations
@@ -19,14 +18,15 @@ from ..extras import imported
 from ..tokenizer import Tokenizer
 from .chunks import Chunk, CorpusPlace
 from .records import fields_of, record_of, utf8
+from .tables import binary_values
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_MUCH = 1 << 24  # tokens that are not copied to stand in one array
-_LONG = 1 << 24  # bytes of a line that is read so that it takes little memory
-_AT_ONCE = 1 << 12  # documents, each of which costs memory, however short it is
+_MUCH = 1 << 24  # tokens; more are left in several arrays
+_LONG = 1 << 24  # bytes of a line; longer ones are parsed by pyarrow, which takes less memory
+_AT_ONCE = 1 << 12  # documents; even an empty one takes memory
 
 
 class Document(NamedTuple):
@@ -41,7 +41,7 @@ class Document(NamedTuple):
 
 
 class Bad(NamedTuple):
-    """A record that is no document: its number in the chunk, and why."""
+    """A bad record: its number in the chunk, and the reason."""
 
     record: int
     reason: str
@@ -50,22 +50,22 @@ class Bad(NamedTuple):
 class Encoded(NamedTuple):
     """The documents of a chunk.
 
-    `lengths` are the tokens of those that end in it; what `ids` has beyond them is of one that does not.
+    `lengths` counts the tokens of those that end in it. The rest of `ids` belongs to one that does not.
     """
 
-    ids: list[npt.NDArray[Any]]  # one after the other; of the type that is written
+    ids: list[npt.NDArray[Any]]  # consecutive, in the type that is written
     lengths: npt.NDArray[np.int64]
     sizes: npt.NDArray[np.int64]  # bytes of text of each document
-    records: npt.NDArray[np.int64]  # for each document, how many records of the chunk are done with it
+    records: npt.NDArray[np.int64]  # of the chunk, up to and including each document
     ends: npt.NDArray[
         np.int64
     ]  # and where the next one is: bytes or rows into the chunk; of files, the next input
     bad: list[Bad]
-    open_size: int = 0  # bytes of the text that does not end
+    open_size: int = 0  # bytes of the unfinished text
 
 
 def json_loads() -> Callable[[bytes], Any]:
-    """What reads a line of JSON: orjson's where it is installed. What it refuses, `record_of` decides on."""
+    """orjson's parser if it is installed. Lines that it refuses are tried again by `record_of`."""
     try:
         found: Callable[[bytes], Any] = import_module("orjson").loads
     except ImportError:
@@ -73,10 +73,10 @@ def json_loads() -> Callable[[bytes], Any]:
     return found
 
 
-def text_of_long_line(line: bytes, column: str) -> memoryview | None:
-    """The text of a line of JSON by pyarrow, which makes bytes of it; None where it is not there, or cannot.
+def text_of_long_line(line: bytes, column: str) -> bytes | None:
+    """The text of a line of JSON, by pyarrow; None if there is none, or pyarrow is missing or refuses the line.
 
-    A str may have four bytes a character, and bytes are made of it beside.
+    pyarrow gives bytes. A str may take four bytes per character, and would be encoded to bytes as well.
     """
     try:
         pyarrow, json_reader = import_module("pyarrow"), import_module("pyarrow.json")
@@ -88,18 +88,18 @@ def text_of_long_line(line: bytes, column: str) -> memoryview | None:
             pyarrow.BufferReader(line),
             json_reader.ReadOptions(use_threads=False, block_size=len(line) + 1),
             json_reader.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-            memory_pool=pyarrow.system_memory_pool(),  # which gives it back
+            memory_pool=pyarrow.system_memory_pool(),  # returns freed memory to the system
         )
     except pyarrow.ArrowException:
         return None
     if table.num_rows != 1 or table.column(column).null_count:
         return None
-    value = table.column(column).chunk(0)[0].as_buffer()
-    return memoryview(value).cast("B")
+    [text] = binary_values(table.column(column).chunk(0))
+    return text
 
 
 class ChunkEncoder:
-    """Encodes chunks; serves many threads."""
+    """Encodes chunks, from any number of threads."""
 
     def __init__(self, tokenizer: Tokenizer, document: Document, dtype: str) -> None:
         """`ValueError` where the model has no token that is to be added."""
@@ -120,7 +120,7 @@ class ChunkEncoder:
         return [self._numpy.array([token], self._dtype)]
 
     def encode(self, chunk: Chunk) -> Encoded:
-        """The documents of a chunk, whose data is released."""
+        """Encode the documents of a chunk, and release its data."""
         data = chunk.data[:]
         chunk.data.clear()
         if chunk.kind == "piece":
@@ -141,7 +141,7 @@ class ChunkEncoder:
         return self._encoded(texts, records, bad, ends)
 
     def _records_of(self, kind: str, data: list[Any]) -> tuple[Any, Iterable[Any]]:
-        """Where each record ends, and what it has: a text, None for a blank line, an error where it is no document."""
+        """Where each record ends, and what it is: a text, None for a blank line, an error for a bad record."""
         numpy = self._numpy
         if kind == "rows":
             return numpy.arange(1, len(data) + 1), self._rows(data)
@@ -156,7 +156,7 @@ class ChunkEncoder:
     # ---- texts --------------------------------------------------------------------------------------
 
     def _json(self, lines: list[bytes]) -> Iterable[Any]:
-        lines.reverse()  # so that each is released when it is done
+        lines.reverse()  # each is popped, and so released, when it is parsed
         column, loads = self._document.text_column, self._loads
         is_chat = self._document.chat_column is not None
         while lines:
@@ -267,7 +267,7 @@ class ChunkEncoder:
 
 
 def place_after(chunk: Chunk, encoded: Encoded, document: int) -> CorpusPlace:
-    """The place behind a document of a chunk; it depends on nothing that was read before."""
+    """The place after a document of a chunk. It does not depend on where reading began."""
     if chunk.after is not None:
         return chunk.after
     record, end = int(encoded.records[document]), int(encoded.ends[document])
@@ -284,7 +284,7 @@ def _split(data: bytes) -> list[bytes]:
 
 
 def _chat(value: Any, column: str) -> list[Any]:
-    """The messages of a chat; `ValueError` where there are none. Those in a str are JSON."""
+    """The messages of a chat, as a list or as JSON; `ValueError` if there are none."""
     if isinstance(value, (str, bytes)):
         try:
             value = json.loads(value)

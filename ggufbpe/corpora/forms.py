@@ -1,4 +1,4 @@
-"""The forms that shards have: how ids and the index of documents are written, and read back.
+"""The formats of shards: how ids and the index of documents are written, and read back.
 
 ids, lengths -> [this file] -> byte_forms.py or row_forms.py -> files of a shard
 """
@@ -25,24 +25,24 @@ class ShardWriter(Protocol):
     """A shard that is being written."""
 
     def write(self, ids: npt.NDArray[Any]) -> None:
-        """Some ids more, as they follow each other."""
+        """Append ids."""
 
     def end(self, lengths: npt.NDArray[Any]) -> None:
-        """Rows that end, each with so many ids: those that were written and are not of an earlier one."""
+        """End rows of these lengths, made of the ids written since the last row."""
 
     def finish(self) -> list[FileFacts]:
-        """Put the files in their place."""
+        """Finish the files."""
 
     def discard(self) -> None:
         """Remove what was written."""
 
 
 class ShardForm(NamedTuple):
-    """A form of shards. `indexes` makes each file beside the ids; `ends` reads where rows end."""
+    """A format. `indexes` makes the other files of a shard, by suffix; `ends` reads where rows end."""
 
     suffix: str
     writer: Callable[[ShardForm, Folder, str, Layout], ShardWriter]
-    wide: str = "uint32"  # the type of ids that 16 bits do not hold
+    wide: str = "uint32"  # the type of ids that need more than 16 bits
     indexes: dict[str, Callable[[Lengths, Layout], Iterator[Any]]] = {}  # noqa: RUF012 - a NamedTuple
     ends: Ends | None = None
     has_header: bool = False
@@ -97,7 +97,7 @@ def rows_of(
 
 
 def count_rows(form: ShardForm, folder: Folder, stem: str, layout: Layout) -> tuple[int, int]:
-    """How many rows a shard has by its index, and how many ids by its data."""
+    """The number of rows by the index of a shard, and of ids."""
     if form.ends is None:
         lengths = [len(lists) for lists in row_batches(folder, stem + form.suffix)]
         return sum(lengths), sum(len(lists.flatten()) for lists in row_batches(folder, stem + form.suffix))

@@ -23,7 +23,7 @@ class FileFacts(NamedTuple):
 
 
 class HashedFile:
-    """A file that is written from its beginning to its end, and hashed on the way."""
+    """A file that is hashed while it is written, from beginning to end."""
 
     def __init__(self, folder: Folder, name: str) -> None:
         self.name = name
@@ -33,27 +33,27 @@ class HashedFile:
         self._hash = hashlib.sha256()
 
     def write(self, data: Any) -> int:
-        """All of `data`, which has a buffer."""
+        """Write all of `data`, a buffer."""
         rest = memoryview(data).cast("B")
         self._hash.update(rest)
         size = len(rest)
         try:
             while rest:
                 rest = rest[self._unfinished.file.write(rest) :]
-        except OSError as error:  # of a full disk, which has no name
+        except OSError as error:  # such as a full disk; the error has no file name
             raise type(error)(error.errno, error.strerror, error.filename or self.name) from error
         self.size += size
         return size
 
     def tell(self) -> int:
-        """Where the next byte goes."""
+        """The current position."""
         return self.size
 
     def flush(self) -> None:
-        """Nothing: nothing is kept back."""
+        """Does nothing: writes are not buffered."""
 
     def begin_with(self, head: bytes) -> None:
-        """Write `head` over the beginning, once all else is written."""
+        """Overwrite the beginning with `head`, after everything else is written, and hash again."""
         file = self._unfinished.file
         file.seek(0)
         file.write(head)
@@ -63,7 +63,7 @@ class HashedFile:
             self._hash.update(block)
 
     def finish(self) -> FileFacts:
-        """Put it in its place."""
+        """Sync it, and give it its name."""
         self._unfinished.finish()
         return FileFacts(self.name, self.size, self._hash.hexdigest())
 
@@ -73,7 +73,7 @@ class HashedFile:
 
 
 def hashed_file(folder: Folder, name: str, parts: Iterable[Any]) -> HashedFile:
-    """A file of some parts, which is not in its place yet."""
+    """A file with these parts, not finished yet."""
     file = HashedFile(folder, name)
     try:
         for part in parts:
@@ -85,7 +85,7 @@ def hashed_file(folder: Folder, name: str, parts: Iterable[Any]) -> HashedFile:
 
 
 def file_hash(file: IO[bytes]) -> str:
-    """The SHA-256 of what a file has."""
+    """The SHA-256 of a file."""
     found = hashlib.sha256()
     while block := file.read(_AT_ONCE):
         found.update(block)

@@ -1,9 +1,8 @@
-"""What stands beside shards: which inputs, settings and tokenizer they were made with, and what each of them has.
+"""The manifest: the inputs, settings and tokenizer of shards, and what each shard contains.
 
     encode.py -> [this file] -> unfinished.json while the work goes on, manifest.json when it is done -> output.py
 
-The same inputs, settings and tokenizer have the same manifest, byte for byte: neither a clock nor the number of workers
-is in it.
+The same inputs, settings and tokenizer give the same manifest, byte for byte: it has no date and no number of workers.
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ VERSION = 1
 
 
 class Shard(NamedTuple):
-    """A shard that is whole."""
+    """A finished shard."""
 
     name: str
-    documents: int  # of the corpus that end in it
+    documents: int  # that end in it
     rows: int  # that it has: documents, or windows of a fixed length
     tokens: int
     text_bytes: int
     bad_records: int
     start: CorpusPlace  # of its first document
-    carried: int  # tokens at its beginning of documents before that
+    carried: int  # tokens before it that belong to earlier documents
     files: list[FileFacts]
 
 
 class Tail(NamedTuple):
-    """What is behind the last shard: documents of which no row came, bad records, ids that fill no window."""
+    """What comes after the last shard: documents without a full row, bad records, ids that do not fill a window."""
 
     documents: int
     text_bytes: int
@@ -47,15 +46,15 @@ class Tail(NamedTuple):
 
 
 class State(NamedTuple):
-    """How far the work has come: the shards that are whole, and where the next one begins."""
+    """The state of a run: its finished shards, and where the next one begins."""
 
     header: dict[str, Any]
     shards: list[Shard]
     place: CorpusPlace = FIRST
-    carry: Sequence[int] = ()  # ids that fill no window yet
+    carry: Sequence[int] = ()  # ids that do not fill a window yet
 
     def write(self, folder: Folder) -> None:
-        """Write it down."""
+        """Write it to `unfinished.json`."""
         found = {
             **self.header,
             "shards": [_plain(shard) for shard in self.shards],
@@ -65,7 +64,7 @@ class State(NamedTuple):
 
 
 def unfinished(folder: Folder) -> State | None:
-    """What was written down of work that is not done; None where there is none."""
+    """The state of an unfinished run; None if there is none."""
     try:
         found = _read(folder, UNFINISHED)
     except FileNotFoundError:
@@ -78,7 +77,7 @@ def unfinished(folder: Folder) -> State | None:
 
 
 def finish(folder: Folder, state: State, tail: Tail) -> dict[str, Any]:
-    """Write the manifest of a state that is the last one."""
+    """Write the manifest of a finished run."""
     found = {**state.header, **totals(state.shards)}
     for name in ("documents", "text_bytes", "bad_records"):
         found[name] += getattr(tail, name)
@@ -91,14 +90,14 @@ def finish(folder: Folder, state: State, tail: Tail) -> dict[str, Any]:
 
 
 def totals(shards: Iterable[Shard]) -> dict[str, int]:
-    """What shards have together."""
+    """The totals of shards."""
     every = list(shards)
     counted = ("documents", "rows", "tokens", "text_bytes", "bad_records")
     return {name: sum(getattr(shard, name) for shard in every) for name in counted}
 
 
 def read_manifest(folder: Folder) -> tuple[dict[str, Any], list[Shard]]:
-    """The manifest, and its shards. `CorpusError` where there is none."""
+    """The manifest, and its shards. `CorpusError` if there is none."""
     try:
         found = _read(folder, MANIFEST)
     except FileNotFoundError:
@@ -116,7 +115,7 @@ def read_manifest(folder: Folder) -> tuple[dict[str, Any], list[Shard]]:
 
 
 def write_inputs(folder: Folder, inputs: Iterable[Input]) -> dict[str, Any]:
-    """Write down the inputs; what the manifest says of them."""
+    """Write the list of inputs; what the manifest says of it."""
     every = list(inputs)
     data = b"".join(json.dumps(given._asdict()).encode() + b"\n" for given in every)
     if INPUTS not in folder.names() or folder.read(INPUTS) != data:
@@ -134,7 +133,7 @@ def read_inputs(folder: Folder) -> list[Input]:
 
 
 def changed_input(before: Iterable[Input], now: Iterable[Input]) -> str:
-    """What became of the inputs, in words; "" where nothing did."""
+    """How the inputs have changed, in words; "" if they have not."""
     old, new = {given.path: given for given in before}, {given.path: given for given in now}
     for path in [*old, *new]:
         if path not in new:

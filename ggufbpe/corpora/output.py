@@ -1,4 +1,4 @@
-"""Shards that were written: their documents again, and whether they are what the manifest and the tokenizer say.
+"""Reads shards: their ids, and their documents as text.
 
 folder -> [this file] -> ids, texts; findings
 """
@@ -6,7 +6,7 @@ folder -> [this file] -> ids, texts; findings
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,14 +25,17 @@ if TYPE_CHECKING:
 class EncodedCorpus:
     """A folder of shards: what `encode_corpus` gives, and `EncodedCorpus.open` of a folder that it wrote."""
 
-    def __init__(self, folder: Folder, found: dict[str, Any], shards: list[Shard]) -> None:
+    def __init__(
+        self, folder: Folder, found: dict[str, Any], shards: list[Shard], skipped: Mapping[str, int] = {}
+    ) -> None:
         self.folder, self.manifest, self.shards = folder, found, shards
+        self.skipped = skipped  # files left out of directories by this run, by kind; not in the manifest
         self.form = FORMS[found["format"]]
         self.layout = Layout(found["dtype"], found["tokenizer"]["name"], found["settings"]["pack"])
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> EncodedCorpus:
-        """The shards in a folder, or behind a URL. `CorpusError` where there are none, or encoding was not finished."""
+        """The shards in a folder or at a URL. `CorpusError` if there are none, or encoding was not finished."""
         folder = folder_at(os.fspath(path))
         return cls(folder, *read_manifest(folder))
 
@@ -102,18 +105,25 @@ def decode_corpus(
 ) -> Iterator[DecodedRow]:
     """The documents of shards as text, from number `start` on; control tokens, such as EOS, are left out.
 
-    `ValueError` where the tokenizer is not that of the shards.
+    The text is the one that was encoded, spaces and all, where the tokenizer keeps it: llama.cpp's clean-up of spaces,
+    which is for answers, is not done. `ValueError` where the tokenizer is not that of the shards.
     """
     corpus, tokenizer = EncodedCorpus.open(output), tokenizer_of(model)
     if wrong := wrong_tokenizer(corpus, tokenizer):
         raise ValueError(f"{output}/{wrong[0]}")
+    vocabulary = tokenizer.vocabulary
+    entry = vocabulary.pre_tokenizer._replace(clean_spaces=False)
+    decoder = Tokenizer(vocabulary._replace(pre_tokenizer=entry))
+    has_bos = corpus.manifest["settings"]["bos"] and corpus.layout.window is None
     for number, row in enumerate(islice(corpus.rows(start), count), start):
         ids = row.tolist()
-        yield DecodedRow(number, ids, tokenizer.decode_bytes(ids))
+        # A space that the model puts before a text is taken away at the beginning of ids alone.
+        is_behind_bos = has_bos and ids[:1] == [tokenizer.bos_id]
+        yield DecodedRow(number, ids, decoder.decode_bytes(ids[is_behind_bos:]))
 
 
 def wrong_tokenizer(corpus: EncodedCorpus, tokenizer: Tokenizer) -> list[str]:
-    """What is wrong with a tokenizer for these shards."""
+    """A problem if the shards were encoded with another tokenizer."""
     if tokenizer.fingerprint == corpus.manifest["tokenizer"]["fingerprint"]:
         return []
     return [f"manifest.json: the tokenizer was another one, that of {corpus.manifest['tokenizer']['name']}"]

@@ -1,9 +1,9 @@
-"""Where the files of a corpus and of its shards lie: on this machine, or behind a URL that fsspec opens.
+"""Local files and URLs: the inputs of a corpus, and the folder for its shards.
 
     paths, URLs -> [this file] -> inputs to read, a folder to write to
 
-What is written appears whole or not at all: beside its place under a hidden name, and then renamed; an object of a
-store is sent when it is whole.
+A file appears complete or not at all. A local one is written under a hidden name and then renamed; one behind a URL is
+sent when it is complete.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ..extras import imported
 from .records import raised
 from .sources import files_of
 
-_HIDDEN = ".partial"  # ends the name of a file that is not whole
+_HIDDEN = ".partial"  # the suffix of an incomplete file
 
 
 class Input(NamedTuple):
-    """A file of a corpus. `version` is another one when the file was changed."""
+    """A file of a corpus. `version` changes with its content."""
 
     path: str
     size: int
@@ -33,7 +33,7 @@ class Input(NamedTuple):
 
 
 class ChangedError(ValueError):
-    """A file of a corpus is not what it was when the work was begun."""
+    """A file of a corpus has changed since the run started."""
 
 
 def is_url(path: str) -> bool:
@@ -51,9 +51,9 @@ def _file_system(url: str) -> tuple[Any, str]:
 
 
 def inputs_of(paths: Iterable[str], skipped: Counter[str], leave_out: str) -> list[Input]:
-    """The files that are named and those in directories, in this order. `OSError` for what is not there.
+    """The files named, and those in directories named, in order. `OSError` for one that is missing.
 
-    What lies in the folder `leave_out`, where the shards go, is none.
+    Files in the folder `leave_out`, where the shards go, are left out.
     """
     found: list[Input] = []
     for path in paths:
@@ -92,7 +92,7 @@ def _is_in(path: str, folder: str) -> bool:
 
 @contextmanager
 def open_input(given: Input) -> Iterator[IO[bytes]]:
-    """An input, open. `ChangedError` where it is not the file that it was, before or after."""
+    """Open an input. `ChangedError` if it has changed, before or after reading."""
     if is_url(given.path):
         system, path = _file_system(given.path)
         _check(given, system.size(path), str(system.ukey(path)))
@@ -119,31 +119,31 @@ class Unfinished(Protocol):
     file: IO[bytes]
 
     def finish(self) -> None:
-        """Put it in its place."""
+        """Sync it, and give it its name."""
 
     def discard(self) -> None:
         """Remove it."""
 
 
 class Folder(Protocol):
-    """Where shards are written to and read from."""
+    """A folder of shards."""
 
     name: str
 
     def names(self) -> list[str]:
-        """The files in it, none where it is not there yet."""
+        """The files in it; none if it does not exist."""
 
     def read(self, name: str) -> bytes:
         """All of a file; `FileNotFoundError`."""
 
     def write(self, name: str, data: bytes) -> None:
-        """A file, whole or not at all."""
+        """Write a file, completely or not at all."""
 
     def create(self, name: str) -> Unfinished:
-        """A file to be written bit by bit."""
+        """A file to be written in parts."""
 
     def open(self, name: str) -> IO[bytes]:
-        """A file to read from any place in it."""
+        """A file to be read, from any offset."""
 
     def size(self, name: str) -> int:
         """Bytes of a file; `FileNotFoundError`."""
@@ -152,14 +152,14 @@ class Folder(Protocol):
         """Remove a file."""
 
     def prepare(self) -> None:
-        """Make the folder, lock it, remove what was not finished. `OSError` where another run writes to it."""
+        """Make and lock the folder, and remove incomplete files. `OSError` if another run is writing to it."""
 
     def release(self) -> None:
         """Unlock it."""
 
 
 def folder_at(path: str) -> Folder:
-    """The folder of a path or URL, which need not be there."""
+    """The folder at a path or URL; it need not exist."""
     return RemoteFolder(path) if is_url(path) else LocalFolder(path)
 
 
@@ -171,7 +171,7 @@ class LocalFolder:
         self._lock: int | None = None
 
     def path(self, name: str) -> str:
-        """Where a file lies."""
+        """The path of a file."""
         return os.path.join(self.name, name)
 
     def names(self) -> list[str]:
@@ -208,7 +208,7 @@ class LocalFolder:
                 os.unlink(self.path(name))
 
     def _locked(self) -> int:
-        """The folder, locked until it is closed, be it by a kill."""
+        """A lock on the folder. The system releases it even after a kill."""
         import fcntl
 
         lock = os.open(self.name, os.O_RDONLY)
@@ -245,7 +245,7 @@ class _LocalFile:
 
 
 class RemoteFolder:
-    """A folder behind a URL. Who writes there alone is not told apart."""
+    """A folder behind a URL. It has no lock."""
 
     def __init__(self, url: str) -> None:
         self.name = url.rstrip("/")
@@ -288,7 +288,7 @@ class RemoteFolder:
 
 
 class _RemoteFile:
-    """Written on this machine, and sent when it is whole."""
+    """A temporary file, sent when it is complete."""
 
     def __init__(self, system: Any, path: str) -> None:
         self._system, self._path = system, path

@@ -1,4 +1,4 @@
-"""The texts of files that have several: JSON lines and tables.
+"""The texts in files of records: JSON lines and tables.
 
 a file -> records.py, tables.py -> [this file] -> texts with their fields -> count, stats, train, verify
 """
@@ -27,17 +27,16 @@ _Found = Iterator["tuple[int, tuple[bytes, dict[str, Any]] | ValueError]"]
 
 
 def has_records(name: str, field: str | None) -> bool:
-    """Whether a file has texts in records: JSON lines, tables of parquet and arrow, and where `field` is said, all."""
+    """Whether a file has records: JSON lines, parquet, arrow, and any file if `field` is given."""
     return field is not None or has_json_lines(name) or is_binary_table(name)
 
 
 def records(
     stream: Any, name: str, field: str | None, report: Report, also: str | None = None
 ) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """The texts of records as bytes, with their fields; of a table `also` alone. Those that have none are reported
-    together, at the end.
+    """The texts of records as bytes, with their fields; of a table, only the field `also`.
 
-    A file that is named as a table is one, any other has JSON lines.
+    Records without a text are reported together, at the end. A file not named as a table is read as JSON lines.
     """
     if is_table(name):
         yield from _reported(_of_table(stream, name, field, also), name, "row", report)
@@ -49,7 +48,7 @@ def records(
 
 
 def read_lines(stream: Any, name: str, report: Report, read: Callable[[bytes], T]) -> Iterator[T]:
-    """What `read` makes of each line; those of which it raises a `ValueError` are reported together, at the end."""
+    """The results of `read` for each line. Its `ValueError`s are reported together, at the end."""
 
     def found() -> Iterator[tuple[int, T | ValueError]]:
         for number, line in enumerate(lines(stream), 1):
@@ -66,7 +65,7 @@ def read_lines(stream: Any, name: str, report: Report, read: Callable[[bytes], T
 def _reported(
     found: Iterator[tuple[int, T | ValueError]], name: str, what: str, report: Report
 ) -> Iterator[T]:
-    """What was found, without errors, which are reported together at the end."""
+    """The results; errors among them are reported together, at the end."""
     bad, first = 0, ""
     for number, one in found:
         if isinstance(one, ValueError):

@@ -1,11 +1,11 @@
-"""What is in the files of a corpus, compressed or as lines of JSON.
+"""Decompression, lines and records of JSON lines.
 
     sources.py -> files -> [this file] -> bytes, records -> count, stats, train, verify, encode
 
 The name of a file says how it is compressed (.gz, .zst) and whether its lines are JSON (.jsonl, .ndjson), each with a
 text of its own.
 
-But: bytes that are not UTF-8, and files that cannot be read, are up to the callers.
+But: callers decide about bytes that are not UTF-8, and about files that cannot be read.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Report = Callable[[str, Exception], object]
 
 
 class CorpusError(ValueError):
-    """A text that cannot be learned from or measured; the message says which, where and what to do."""
+    """A corpus, or a record of it, that cannot be used; the message says which, where and what to do."""
 
 
 def raised(name: str, error: Exception) -> None:
-    """A `Report` that raises what it is told, with the name of the file."""
+    """A `Report` that raises the error, with the name of the file."""
     if isinstance(error, OSError) or str(error).startswith(name):
         raise error
     raise type(error)(f"{name}: {error}")
@@ -47,7 +47,7 @@ def decompressed(raw: IO[bytes], path: str) -> Iterator[IO[bytes]]:
     except (EOFError, zlib.error) as error:
         raise CorpusError(f"{path}: the compressed data is broken: {error}") from error
     except Exception as error:
-        if type(error).__name__ in ("BadGzipFile", "ZstdError"):  # neither is imported where it is not needed
+        if type(error).__name__ in ("BadGzipFile", "ZstdError"):  # comparing names avoids the imports
             raise CorpusError(f"{path}: the compressed data is broken: {error}") from error
         raise
 
@@ -84,7 +84,7 @@ class _ZstdFrames(io.RawIOBase):
         while not self._output:
             self._input = self._input or self._raw.read(
                 1 << 10
-            )  # so little, as 4 bytes may be 128 KiB of text
+            )  # few, since 4 bytes may decompress to 128 KiB
             if not self._input:
                 if self._frame is not None:
                     raise EOFError("it ends inside a frame")
@@ -125,9 +125,7 @@ def is_table(name: str) -> bool:
 
 def lines(stream: Any) -> Iterator[bytes]:
     """The lines of a binary stream, with their ends; only a line feed ends one."""
-    parts: list[
-        bytes
-    ] = []  # of a line that is longer than a block; put together once, for it may be a gigabyte
+    parts: list[bytes] = []  # of a line longer than a block; joined once, since it may be a gigabyte
     while block := stream.read(_BLOCK):
         first, *others = block.split(b"\n")
         parts.append(first)
@@ -146,8 +144,8 @@ class Record(NamedTuple):
 
 
 def fields_of(line: str) -> dict[str, Any]:
-    """What a line of JSON lines has. `ValueError` says what is wrong with it."""
-    import json  # here, so that commands which read none start faster
+    """The fields of a line of JSON lines. `ValueError` says what is wrong with it."""
+    import json  # here, so that commands that read no JSON start faster
 
     try:
         fields = json.loads(line)
@@ -171,7 +169,7 @@ def record_of(line: str, field: str | None) -> Record:
 
 
 def utf8(text: str) -> bytes:
-    """The bytes of a text, also of lone surrogates, which JSON can write and UTF-8 cannot, and bytes read as such."""
+    """The bytes of a text, including lone surrogates, which JSON can have, and undecodable bytes (surrogateescape)."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

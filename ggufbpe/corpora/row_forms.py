@@ -1,4 +1,4 @@
-"""A row a document: parquet and arrow, by pyarrow.
+"""Parquet and arrow, by pyarrow: a row for each document.
 
 ids, lengths -> [this file] -> part-00000.parquet or .arrow
 """
@@ -22,7 +22,7 @@ COLUMN = "input_ids"
 
 
 class RowsWriter:
-    """A column of lists, by pyarrow. A row group has whole rows, and ends where their sum says, not their chunks."""
+    """Writes a column of lists. Where a row group ends depends on the lengths of rows, not on chunks."""
 
     def __init__(self, form: Any, folder: Folder, stem: str, layout: Layout) -> None:
         self._pyarrow = imported("pyarrow", "corpora", "writing parquet and arrow")
@@ -40,9 +40,9 @@ class RowsWriter:
                 self._data, self._schema
             )
         self._dtype = layout.dtype
-        self._ids: list[Any] = []  # of rows that are not written
+        self._ids: list[Any] = []  # of rows not written yet
         self._lengths: list[int] = []
-        self._tokens = 0  # of those of them that have ended
+        self._tokens = 0  # of these rows, if complete
 
     def write(self, ids: npt.NDArray[Any]) -> None:
         self._ids.append(ids)
@@ -72,13 +72,13 @@ class RowsWriter:
         return [self._data.finish()]
 
     def discard(self) -> None:
-        with suppress(OSError):  # it writes its end, be it of a full disk
+        with suppress(OSError):  # closing writes the footer, which fails if the disk is full
             self._writer.close()
         self._data.discard()
 
 
 def row_batches(folder: Folder, name: str) -> Iterator[Any]:
-    """The lists of a file of rows, some at a time."""
+    """The lists in a file, batch by batch."""
     with folder.open(name) as file:
         if name.endswith(".parquet"):
             parquet = imported("pyarrow.parquet", "corpora", "reading parquet").ParquetFile(file)

@@ -1,10 +1,10 @@
-"""Documents to shards: which one each goes to, and what is written down when one is whole.
+"""Distributes documents to shards, and records each finished shard.
 
     encoding.py -> Encoded, in order -> [this file] -> forms.py, manifest.py
 
-A shard ends with the first document by which it has as many bytes of ids as are wanted. That depends on nothing but
-the documents before, so a run that was stopped goes on with the same shards. With a window, ids stand in rows of one
-length, and those that fill none at the end of a shard begin the next one.
+A shard ends with the document that brings it to the wanted number of bytes. That depends only on the documents before,
+so a resumed run has the same shards. With a window, ids are written in rows of one length; those left at the end of a
+shard that do not fill a row begin the next shard.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .places import Folder
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-MOST_ROWS = 1 << 24  # of a shard, whose lengths are held in memory
+MOST_ROWS = 1 << 24  # of a shard; their lengths are kept in memory
 
 
 class ShardsWriter:
     """Writes documents to shards, one shard after the other."""
 
     def __init__(self, folder: Folder, state: State, shard_size: int, layout: Layout) -> None:
-        """Goes on where `state` is. `shard_size` is in bytes of ids."""
+        """Continues from `state`. `shard_size` is in bytes of ids."""
         self._numpy: Any = imported("numpy", "corpora", "shards")
         self._form = FORMS[state.header["format"]]
         self._folder, self._layout = folder, layout
@@ -40,39 +40,39 @@ class ShardsWriter:
         self._most = MOST_ROWS if layout.window is None else 1 << 62  # documents of a shard
         most = -(-shard_size // self._dtype.itemsize)
         self._wanted = -(-most // self._window) * self._window  # tokens of a shard
-        self._place = state.place  # behind the last document
+        self._place = state.place  # after the last document
         self._number = len(state.shards)
-        # What is being put in its place while the next shard is written: the disk takes its time.
+        # The last shard is synced and renamed while the next one is written.
         self._finishing: Future[None] | None = None
         self._finisher = ThreadPoolExecutor(1, "ggufbpe-shards")
         self._finished_documents = sum(shard.documents for shard in state.shards)
         self._finished_tokens = sum(shard.tokens for shard in state.shards)
-        self._opened = self._opened_bytes = 0  # tokens and bytes of a document that has not ended
-        self._bad = self._tail_bad = 0  # records of this shard, and those behind its last document so far
+        self._opened = self._opened_bytes = 0  # tokens and bytes of an unfinished document
+        self._bad = self._tail_bad = 0  # records of this shard, and those after its last document so far
         self._writer: ShardWriter | None = None
         self._begin([self._numpy.array(state.carry, self._dtype)])
 
     def _begin(self, carry: list[npt.NDArray[Any]]) -> None:
         self._start = self._place
         self._carry = [ids for ids in carry if len(ids)]
-        self._carried = self._taken = sum(map(len, self._carry))  # tokens that came to this shard
+        self._carried = self._taken = sum(map(len, self._carry))  # tokens assigned to this shard
         self._written = 0  # of them
         self._rows = self._shard_documents = self._bytes = 0
 
     @property
     def documents(self) -> int:
-        """How many documents have come so far, those of earlier runs too."""
+        """The number of documents so far, including earlier runs."""
         return self._finished_documents + self._shard_documents
 
     @property
     def tokens(self) -> int:
-        """And how many ids were written."""
+        """The number of ids written so far."""
         return self._finished_tokens + self._written
 
     # ---- documents ----------------------------------------------------------------------------------
 
     def add(self, encoded: Encoded, chunk: Chunk) -> None:
-        """The documents of a chunk."""
+        """Add the documents of a chunk."""
         numpy = self._numpy
         cumulative = numpy.cumsum(encoded.lengths)
         start, ids = 0, _Ids(encoded.ids)
@@ -94,7 +94,7 @@ class ShardsWriter:
         self._open(ids.rest(), encoded.open_size)
 
     def _take(self, ids: _Ids, encoded: Encoded, start: int, stop: int) -> None:
-        """Documents that end, of which none but the last ends the shard."""
+        """Take complete documents, of which at most the last ends the shard."""
         lengths = encoded.lengths[start:stop]
         taken = ids.take(int(lengths.sum()))
         self._taken += int(lengths.sum())
@@ -117,7 +117,7 @@ class ShardsWriter:
         self._write(ids)
 
     def _write(self, ids: list[npt.NDArray[Any]]) -> None:
-        """Write ids; of a window, as many as fill rows, and keep the others."""
+        """Write ids; with a window, as many as fill rows, and keep the rest."""
         if self._layout.window is None:
             for part in ids:
                 if len(part):
@@ -147,7 +147,7 @@ class ShardsWriter:
 
     def _end_shard(self) -> None:
         writer, self._writer = self._writer, None
-        if writer is None:  # no row came of it
+        if writer is None:  # it has no row
             return
         shard = Shard(
             name=f"part-{self._number:05}",
@@ -186,7 +186,7 @@ class ShardsWriter:
             self._finishing = None
 
     def finish(self) -> tuple[State, Tail]:
-        """The last shard, and what the folder has then."""
+        """Finish the last shard; the final state, and what is left over."""
         if self._rows:
             self._end_shard()
         self._wait()
@@ -194,7 +194,7 @@ class ShardsWriter:
         return self.state, Tail(self._shard_documents, self._bytes, bad, self._carried_ids())
 
     def close(self) -> None:
-        """Remove what is not whole, after a shard that is being put in its place."""
+        """Wait for the shard that is being finished, and discard an incomplete one."""
         self._finisher.shutdown()
         if self._writer is not None:
             self._writer.discard()
@@ -202,7 +202,7 @@ class ShardsWriter:
 
 
 class _Ids:
-    """Arrays one after the other, taken from their beginning."""
+    """A queue of consecutive arrays."""
 
     def __init__(self, arrays: list[npt.NDArray[Any]]) -> None:
         self._arrays = list(arrays)
@@ -221,6 +221,6 @@ class _Ids:
         return found
 
     def rest(self) -> list[npt.NDArray[Any]]:
-        """All that are left."""
+        """The remaining ones."""
         found, self._arrays = self._arrays, []
         return found

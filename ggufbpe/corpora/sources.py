@@ -1,8 +1,8 @@
-"""Which files a corpus has: those that are named, and those in directories that are named.
+"""The files of a corpus: those named, and those in directories named.
 
     paths -> [this file] -> files -> records.py -> count, stats, train, verify, encode
 
-One rule for all that take texts: in directories, hidden and binary files, links and special files are left out.
+All commands that take texts leave out hidden and binary files, links and special files in directories.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _OF_A_REPOSITORY = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT
 
 
 class File(NamedTuple):
-    """A file to read, and the path that was named: itself, or a directory that it is in."""
+    """A file, and the path named on the command line: the file, or a directory above it."""
 
     path: str
-    size: int  # bytes, as it lies on the disk
+    size: int  # bytes on disk
     root: str
 
 
@@ -36,10 +36,9 @@ def files_of(
 ) -> Iterator[File]:
     """The files named, and those in the directories named, sorted by name in each.
 
-    What is left out of directories is counted in `skipped`, by kind. What cannot be read goes to `report`.
-    `ignored_in` tells which paths below a directory are left out, too. It is asked of each that is named, and of each
-    repository below it: what git says of a directory says nothing of other repositories in it. With `tables`, files
-    that are named as tables are no binary ones.
+    Files left out of directories are counted in `skipped`, by kind. Errors go to `report`. `ignored_in` gives further
+    paths to leave out below a directory. It is called for each directory named, and for each repository below it, since
+    git ignores files of one repository only. With `tables`, parquet and arrow files are not taken for binary ones.
     """
     for root in paths:
         to_visit = [root]
@@ -69,13 +68,13 @@ def files_of(
 
 
 def ignored_by_git(folder: str) -> frozenset[str]:
-    """What git ignores in a directory of a repository: paths as `files_of` makes them, one for a directory.
+    """What git ignores in a directory of a repository: paths as `files_of` makes them, one per ignored directory.
 
-    Nothing where the directory is in no repository, where it is itself ignored, or where git is not installed.
+    Empty if the directory is in no repository or is itself ignored, or if git is not installed.
     """
     import subprocess
 
-    # fsmonitor names a program of the repository that git would run. In hooks, variables name another repository.
+    # A repository can name a program in fsmonitor that git would run. In hooks, variables name another repository.
     git = ["git", "-C", folder, "-c", "core.fsmonitor=false"]
     environment = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
 
@@ -101,4 +100,4 @@ def _is_binary(path: str) -> bool:
             with decompressed(raw, path) as stream:
                 return b"\0" in stream.read(_HEAD_SIZE)
         except CorpusError:
-            return False  # reported when it is read
+            return False  # it is reported when the file is read

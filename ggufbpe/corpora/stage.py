@@ -1,4 +1,4 @@
-"""Encoding as a step of what others run: batches of `datasets` and Ray, documents of datatrove.
+"""Encoding as a step in pipelines of other libraries: batches of `datasets` and Ray, documents of datatrove.
 
 texts of a batch -> [this file] -> the same batch with ids
 """

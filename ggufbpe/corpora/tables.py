@@ -2,7 +2,7 @@
 
     a file, names of columns -> [this file] -> some rows at a time, a tuple of values each
 
-Nothing is read but the columns that are asked for. Text of parquet and arrow comes as bytes.
+Only the columns asked for are read. Text in parquet and arrow comes as bytes.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from ..errors import printable
 from ..extras import imported
 from .records import CorpusError, is_binary_table
 
-_ROWS = 128  # that are decoded at a time; rows may be large
-_LONGEST_FIELD = (1 << 31) - 1  # of comma-separated values: what csv takes on all systems
+_ROWS = 128  # decoded at a time; rows may be large
+_LARGE = 1 << 24  # bytes of rows whose memory is given back at once
+_LONGEST_FIELD = (1 << 31) - 1  # bytes; the most that csv accepts on all systems
 _IPC_FILE = b"ARROW1"
 
 Row = tuple[Any, ...]
@@ -25,7 +26,7 @@ Row = tuple[Any, ...]
 def table_rows(stream: Any, name: str, columns: Sequence[str], start: int = 0) -> Iterator[list[Row]]:
     """The rows of a table from number `start` on, each with the values of `columns`.
 
-    `CorpusError` where the table is broken or has no such column.
+    `CorpusError` if the table is broken or has no such column.
     """
     if not is_binary_table(name):
         yield from _csv_rows(stream, name, columns, start)
@@ -35,6 +36,7 @@ def table_rows(stream: Any, name: str, columns: Sequence[str], start: int = 0) -
         batches = _parquet if name.endswith(".parquet") else _arrow
         for batch in batches(stream, name, columns, start):
             yield list(zip(*(_values(batch.column(column), pyarrow) for column in columns)))
+            del batch
     except pyarrow.ArrowException as error:
         raise CorpusError(f"{name}: the table is broken: {error}") from error
 
@@ -49,10 +51,15 @@ def _parquet(stream: Any, name: str, columns: Sequence[str], start: int) -> Iter
         before, first = first, first + rows
         if first <= start:
             continue
+        is_large = False
         for batch in file.iter_batches(_ROWS, [group], list(dict.fromkeys(columns)), use_threads=False):
             if before + batch.num_rows > start:
                 yield batch.slice(max(start - before, 0))
             before += batch.num_rows
+            is_large = is_large or batch.nbytes >= _LARGE
+            del batch  # before the next one is read
+        if is_large:  # the pool keeps what it freed: twice the size of a text of a gigabyte
+            imported("pyarrow", "corpora", "").default_memory_pool().release_unused()
 
 
 def _arrow(stream: Any, name: str, columns: Sequence[str], start: int) -> Iterator[Any]:
@@ -70,14 +77,27 @@ def _arrow(stream: Any, name: str, columns: Sequence[str], start: int) -> Iterat
 
 
 def _values(column: Any, pyarrow: Any) -> list[Any]:
-    """The values of a column: of one of text, bytes, which cost less than str."""
+    """The values of a column; text as bytes, which take less memory than str."""
     kind = column.type
     if pyarrow.types.is_dictionary(kind):
         column, kind = column.dictionary_decode(), kind.value_type
     if pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
         column = column.cast(pyarrow.large_binary())
+    if pyarrow.types.is_large_binary(column.type):
+        return binary_values(column)
     values: list[Any] = column.to_pylist()
     return values
+
+
+def binary_values(column: Any) -> list[bytes | None]:
+    """The values of an array of large binaries. `to_pylist` copies each twice, and one may have a gigabyte."""
+    if not len(column):
+        return []
+    _, offsets, data = column.buffers()
+    ends = memoryview(offsets).cast("B").cast("q")[column.offset : column.offset + len(column) + 1]
+    view = memoryview(b"" if data is None else data).cast("B")
+    found = zip(ends, ends[1:], column.is_valid().to_pylist())
+    return [bytes(view[begin:end]) if is_there else None for begin, end, is_there in found]
 
 
 def _csv_rows(stream: Any, name: str, columns: Sequence[str], start: int) -> Iterator[list[Row]]:
