@@ -662,7 +662,7 @@ def test_a_difference_is_exit_code_1_and_shown(run: Run, llama3_like: Path) -> N
         ),
         (["--against", "gguf:/no/such.gguf", "-p", "Hi"], "/no/such.gguf: No such file or directory"),
         (["--against", "nobody", "-p", "Hi"], "there is no oracle 'nobody'"),
-        (["--against", "ids:x", "--fuzz", "3"], "--fuzz makes new ones"),
+        (["--against", "ids:x", "--fuzz", "3"], "--fuzz makes new texts"),
         (
             ["--against", f"gguf:{GPT2}", "--fuzz", "-3"],
             "fuzz is a number of texts, and -3 is less than none",

@@ -77,17 +77,15 @@ def fix(
     """Write a copy of a model with changed metadata to `output`, or with `in_place` change the model itself.
 
     `set` has keys with their new values, which are Python's: keys of the tokenizer get the type that llama.cpp expects,
-    others the type that they have in the file, new ones a type that holds the value; `gguf.values.Field` sets another
-    type. `remove` is a key, or several, to remove. `token_types` maps tokens (an id, a text, or a range of ids) to
-    types such as "CONTROL". `chat_template` is a template, the `pathlib.Path` of a file with one, "known:NAME" for
-    llama.cpp's template of that name, or a mapping from names ("tool_use") to these. A template that fails on a chat
-    of one message is a `ChatError`.
+    others the type that they have in the file, new ones one that holds the value; `gguf.values.Field` sets another.
+    `remove` is a key, or several. `token_types` maps tokens (an id, a text, or a range of ids) to types such as
+    "CONTROL". `chat_template` is a template, the `pathlib.Path` of one, "known:NAME" for llama.cpp's of that name, or a
+    mapping from names ("tool_use") to these. A template that fails on a chat of one message is a `ChatError`.
 
     The tensors stay byte for byte. The copy is opened as a tokenizer before it is put in place: if it has an error that
     the model does not have, or one in a key that was changed, nothing is written and the `GGUFError` is raised. `force`
-    writes it anyway, and overwrites an existing file. In place, only the metadata is written if it fits; if that is
-    interrupted, the file stays as it was. An earlier change that a crash interrupted is undone or finished first;
-    without changes, nothing else is done.
+    writes it anyway, and overwrites an existing file. In place, only the metadata is written if it fits; interrupted,
+    the file stays as it was. A change that a crash interrupted is undone or finished first; without changes, only that.
 
     >>> fix("model.gguf", "fixed.gguf", set={"tokenizer.ggml.pre": "llama-bpe"})     # doctest: +SKIP
     <Fixed 'fixed.gguf': 1 key changed, copied>

@@ -242,13 +242,10 @@ def answer_in_words(found: Trace, answer: WhyNot) -> Iterator[Sentence]:
         why = "the model does not ask for it" if found.add_special else "that was not asked for"
         yield [
             *name,
-            f" marks the beginning or end of a text. This text does not have it, and it is not added: {why}.",
+            f" marks the beginning or end of a text. It is not in this one, and it is not added: {why}.",
         ]
     elif answer.reason == "byte":
-        yield [
-            *name,
-            " stands for one byte of a character that is not a token. No character of this text needs it.",
-        ]
+        yield [*name, " is a byte of characters that are not tokens. No character of this text needs it."]
     elif answer.reason == "unneeded":
         yield [*name, " is the unknown token. This text has nothing that the other tokens cannot write."]
     elif answer.reason == "absent":
@@ -272,7 +269,7 @@ def _reason(found: Trace, answer: WhyNot, place: Place) -> Sentence:
         return [
             "the special token ",
             Quote(place.text),
-            f" ({place.token}) is found first, and takes part of it.",
+            f" ({place.token}) is found first and takes part of it.",
         ]
     if place.reason == "boundary":
         return _boundary(found, place)
@@ -280,10 +277,7 @@ def _reason(found: Trace, answer: WhyNot, place: Place) -> Sentence:
         return _normalized(place)
     word: Sentence = ["the word ", Quote(place.text), f" (word {place.word})"]
     if place.reason == "not_for_text":
-        return [
-            *word,
-            " contains its text, but plain text never becomes a token of this type (see its attributes).",
-        ]
+        return [*word, " contains its text, but plain text never becomes a token of this type."]
     if place.match is not None:
         return _matched(place, word)
     if place.path is not None and place.best is not None:
