@@ -7,9 +7,10 @@ import time
 import pytest
 
 from ggufbpe import ChatError
+from ggufbpe.chat.ends import Ends
 from ggufbpe.chat.environment import Template
 from ggufbpe.chat.messages import Message, Request
-from ggufbpe.chat.render import ChatTemplate, Ends
+from ggufbpe.chat.render import ChatTemplate
 from ggufbpe.chat.values import plain, viewed
 
 NOW = time.gmtime(0)

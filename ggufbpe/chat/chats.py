@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ChatError
 from ..once import making
+from .ends import Ends
 from .given_json import has_other_forms, in_json_form, is_other_form
 from .messages import Request, check_rest, request_of
 from .origins import Origin, Origins, PromptInParts, PromptPart
-from .render import CHATML, ChatTemplate, Ends
+from .render import CHATML, ChatTemplate
 from .values import plain
 
 if TYPE_CHECKING:
@@ -35,11 +36,7 @@ class Chats:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._named = dict(tokenizer.chat_templates)
         self._prepared: dict[str, ChatTemplate] = {}
-        bos, eos = (
-            "" if token is None else tokenizer.token_to_piece(token).decode("utf-8", "replace")
-            for token in (tokenizer.bos_id, tokenizer.eos_id)
-        )
-        self._ends = Ends(bos, eos, tokenizer.add_bos, tokenizer.add_eos)
+        self.ends = Ends.of(tokenizer)
 
     def prompt(
         self,
@@ -148,7 +145,7 @@ class Chats:
                     return self._prepared[source]
                 if len(self._prepared) >= MOST_TEMPLATES:
                     self._prepared.clear()
-                found = self._prepared[source] = ChatTemplate(source, self._ends)
+                found = self._prepared[source] = ChatTemplate(source, self.ends)
         return found
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..errors import ChatError
@@ -21,6 +21,7 @@ from ..extras import imported
 from ..once import made_once
 from .attributed import with_origin_of
 from .capabilities import EFFORT_NAMES, Capabilities, capabilities_of, preserving_names
+from .ends import Ends
 from .families import Handling, handling_of
 from .json_text import JSONError, parsed
 from .messages import Message, Request
@@ -52,16 +53,6 @@ _REFUSALS = (
 _TRIMMING = "You have access to the following functions in JSONSchema format"
 
 
-@dataclass(frozen=True)
-class Ends:
-    """The texts of BOS and EOS, and whether the tokenizer adds them."""
-
-    bos: str = ""
-    eos: str = ""
-    adds_bos: bool = False
-    adds_eos: bool = False
-
-
 class ChatTemplate:
     """A template with all that llama.cpp finds out about it, each found out once.
 
@@ -77,7 +68,7 @@ class ChatTemplate:
 
         self.source = source
         self._ends = ends
-        self._bos, self._eos = viewed(ends.bos), viewed(ends.eos)
+        self._bos, self._eos = ends.bos.decode("latin-1"), ends.eos.decode("latin-1")
         self.template = Template(source)
 
     @made_once
@@ -189,12 +180,8 @@ class ChatTemplate:
 
     def _run(self, names: dict[str, Any], now: time.struct_time) -> str:
         """The template's text without a BOS and an EOS that the tokenizer adds."""
-        text = self.rendered(_copied(names), now)  # each run has values of its own to change
-        if self._ends.adds_bos:
-            text = text.removeprefix(self._bos)
-        if self._ends.adds_eos:
-            text = text.removesuffix(self._eos)
-        return text
+        # Each run has values of its own to change.
+        return self._ends.without_added(self.rendered(_copied(names), now))
 
     def rendered(self, names: dict[str, Any], now: time.struct_time) -> str:
         """The text that the template writes."""
