@@ -75,6 +75,15 @@ LANGUAGE: dict[str, tuple[str, str]] = {
         "{% macro m() %}{{ x }}{% endmacro %}{% for x in [1] %}{{ m() }}{% endfor %}",
         "1",
     ),
+    "parameters without commas": (
+        "{% macro m(a b=2 c=3) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ m(1) }}",
+        "123",
+    ),
+    "a parameter without a default behind one with": (
+        "{% macro m(a=1, b) %}{{ a }}{{ b }}{% endmacro %}{{ m(3, 4) }}",
+        "34",
+    ),
+    "a list as arguments that is not reached": ("{% if false %}{{ f(*[1]) }}{% endif %}a", "a"),
     "an argument by name that is passed over": (
         "{% macro m(a, b=1, c=2) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ m(0, c=5) }}",
         "02",
@@ -124,6 +133,7 @@ REFUSED: dict[str, tuple[str, str, int | None]] = {
     "an unknown filter": ("\n\n{{ 'a'|escape }}", "Unknown (built-in) filter 'escape' for type String", 3),
     "no default": ("{{ 'a'|default }}", "Function 'default' expected between 2 and 3 arguments, got 1", 1),
     "a condition in brackets is a filter": ("{% for x in ('' if true) %}{% endfor %}", "got String", 1),
+    "a list as arguments": ("\n{{ range(*[1]) }}", "cannot exec SpreadExpression", 2),
     "an unknown test": ("{{ 1 is foo }}", "Unknown test 'foo'", 1),
     "an unknown function": ("{{ foo() }}", "Callee is not a function: got Undefined (hint: 'foo')", 1),
     "an argument that is missing": (

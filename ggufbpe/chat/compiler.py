@@ -215,7 +215,7 @@ class _Emitter:
         self,
         name: str,
         arguments: list[nodes.Name],
-        defaults: list[nodes.Expr],
+        defaults: Sequence[nodes.Expr | None],
         body: list[nodes.Node],
         inside: str,
     ) -> str:
@@ -225,20 +225,17 @@ class _Emitter:
         """
         function, scope, caller = self.new("f"), self.new("s"), self.new("c")
         outer = self.scope, self.out, self.write, self.mark, self.loops
-        required = len(arguments) - len(defaults)
         parameters = []
         self.scope = caller
-        for position, argument in enumerate(arguments):
-            given = "None"
-            if position >= required:
-                given = f"lambda {caller}: {self.expression(defaults[position - required])}"
+        for argument, default in zip(arguments, [*[None] * (len(arguments) - len(defaults)), *defaults]):
+            given = "None" if default is None else f"lambda {caller}: {self.expression(default)}"
             parameters.append(f"({argument.name!r}, {given})")
         listed = self.new("p")
         self.line(f"{listed} = [{', '.join(parameters)}]")
         self.line(f"def {function}({caller}, given):")
         self.depth += 1
         self.scope, self.mark, self.loops = scope, "", 0
-        self.line(f"run.enter({inside or caller}, {_weight([*defaults, *body])})")
+        self.line(f"run.enter({inside or caller}, {_weight([*filter(None, defaults), *body])})")
         self.line(f"{scope} = bound({name!r}, {listed}, {inside or caller}, given)")
         self.line(f"return {self.captured(body)}")
         self.depth -= 1
@@ -376,6 +373,7 @@ _EXPRESSIONS: dict[type[nodes.Node], Callable[[_Emitter, Any], str]] = {
     nodes.Or: _E.logical,
     nodes.CondExpr: _E.chosen,
     nodes.Keyword: lambda e, node: f"Keyword({node.key!r}, {e.expression(node.value)})",
+    nodes.MarkSafe: lambda e, node: "run.spread()",
     nodes.List: lambda e, node: f"run.made([{e.several(node.items)}])",
     nodes.Tuple: lambda e, node: f"run.made(({e.several(node.items)}{',' if node.items else ''}))",
     nodes.Dict: _E.object,

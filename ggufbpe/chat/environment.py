@@ -72,6 +72,17 @@ class _Parser(Parser):
         self.stream.expect("lparen")
         return list(self._until("rparen", self._argument)), [], None, None
 
+    def parse_signature(self, node: Any) -> None:
+        """The parameters of a macro; a default is None where a parameter after the first of them has none."""
+        node.args, node.defaults = [], []
+        self.stream.expect("lparen")
+        for parameter in self._until("rparen", lambda: self.parse_assign_target(name_only=True)):
+            node.args.append(parameter.set_ctx("param"))
+            if self.stream.skip_if("assign"):
+                node.defaults.append(self.parse_expression())
+            elif node.defaults:
+                node.defaults.append(None)
+
     def _until(self, end: str, parse: Callable[[], nodes.Node]) -> Iterator[Any]:
         """What stands up to a bracket; commas may be left out."""
         while self.stream.current.type != end:
@@ -85,7 +96,13 @@ class _Parser(Parser):
         return nodes.Pair(key, self.parse_expression(), lineno=key.lineno)
 
     def _argument(self) -> nodes.Node:
-        """An argument; those given by name stay among the others, in their order."""
+        """An argument; those given by name stay among the others, in their order.
+
+        `*items` is a `MarkSafe`, which templates have no other use for: it fails when it is reached.
+        """
+        if self.stream.current.type == "mul":
+            lineno = next(self.stream).lineno
+            return nodes.MarkSafe(self.parse_expression(), lineno=lineno)
         found = self.parse_expression()
         if not self.stream.skip_if("assign"):
             return found

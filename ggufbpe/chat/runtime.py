@@ -311,6 +311,10 @@ class Runtime(Bounds):
             raise TemplateError(f"Cannot perform operation {operator} on undefined values")
         raise TemplateError("Cannot perform operation on null values")
 
+    def spread(self) -> Value:
+        """What `*items` among arguments stands for: an error."""
+        raise TemplateError("cannot exec SpreadExpression")
+
     def negative(self, value: Value) -> Value:
         """`-value`."""
         if not is_number(value):
