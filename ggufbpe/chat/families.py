@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .attributed import with_origin_of
+from .begun import FENCE, may_begin
 from .json_text import JSONError, parsed
 from .messages import Message, Request
+from .values import WHITE_SPACE, viewed
 
 Messages = list[dict[str, Any]]
 Adjust = Callable[[Messages, Mapping[str, Any]], Messages]
@@ -39,12 +41,24 @@ class Handling:
     adjust: Adjust | None = None
     handler: str = ""  # what else there is to do: a name in `render`
     both_prompts: bool = True  # whether it is rendered with and without the generation prompt
+    opening: str = ""  # what the parser of the output wants first
+    json_openings: tuple[str, ...] = ()  # one of which it wants first where JSON is asked for
+    output: str = "peg-native"  # what that parser is called
 
     def has(self, source: str) -> bool:
         """Whether a source belongs to it."""
         return all(text in source for text in self.present) and not any(
             text in source for text in self.absent
         )
+
+    def may_begin_with(self, text: str, request: Request) -> bool:
+        """Whether the parser of the output takes a text for the start of an answer."""
+        wanted: tuple[str, ...] = (self.opening,)
+        if self.json_openings and isinstance(request.json_schema, dict):
+            wanted = self.json_openings
+            if request.extracts_reasoning:
+                wanted += (self.start,)
+        return any(may_begin(text, viewed(opening)) for opening in wanted)
 
     def begun(self, message: Message, request: Request) -> str:
         """The start of an answer that goes on."""
@@ -188,11 +202,13 @@ def _with_languages(messages: Messages, arguments: Mapping[str, Any]) -> Message
 _HARMONY = Handling(
     ("<|channel|>",),
     start="<|start|>assistant<|channel|>analysis<|message|>",
+    opening="<|start|>assistant",
     middle="<|end|><|start|>assistant<|channel|>final<|message|>",
     adjust=_as_thinking_alone,
     handler="end_for_return",
 )
-_LFM = "<|im_start|>assistant\n<think>"
+_LFM_OPENING = "<|im_start|>assistant\n"
+_LFM = _LFM_OPENING + "<think>"
 _CALL_AND_PARAMETERS = ("<tool_call>", "<function=", "<parameter=")
 
 HANDLINGS = (
@@ -201,11 +217,13 @@ HANDLINGS = (
         ("[CALL_ID]",),
         start="[THINK]",
         middle="[/THINK]",
+        json_openings=(FENCE, *WHITE_SPACE),
         adjust=_in_blocks,
     ),
     Handling(
         ("chat_format=llm-jp-harmony-v1",),
         start=_HARMONY.start,
+        opening="<|start|>",
         middle=_HARMONY.middle,
         adjust=_HARMONY.adjust,
         handler=_HARMONY.handler,
@@ -214,18 +232,21 @@ HANDLINGS = (
     Handling(
         ("<atem:function_calls>", "<|eom|>"),
         start="<|start|>assistant to=self<|message|>",
+        opening="<|start|>assistant",
         middle="<|eom|><|start|>assistant to=user<|message|>",
         both_prompts=False,
     ),
     Handling(
         (">>>all", ">>>${recipient}"),
         start="<|start_header_id|>assistant<|end_header_id|>\n\n>>>all\n",
+        opening="<|start_header_id|>assistant<|end_header_id|>\n\n>>>",
         plain=True,
         thinking=False,
     ),
     Handling(
         ("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
         start="<|im_assistant|>assistant<|im_middle|><think>",
+        opening="<|im_assistant|>assistant<|im_middle|>",
         middle="</think>",
     ),
     Handling(
@@ -236,6 +257,7 @@ HANDLINGS = (
     Handling(
         ("<|ifm|im_start|>", "<ifm|tool_calls>"),
         start="<|ifm|im_start|>assistant\n<{}>\n",
+        opening="<|ifm|im_start|>assistant\n",
         middle="</{}>",
         adjust=_with_reasoning,
         handler="think_by_effort",
@@ -243,27 +265,35 @@ HANDLINGS = (
     Handling(
         ("<role>ASSISTANT</role>", "<arg_key>"),
         start="<role>ASSISTANT</role>\n<think>",
+        json_openings=("<role>ASSISTANT</role>", "<think>"),
         middle="</think>",
     ),
     Handling(
         ("<|START_TEXT|>", "<|START_ACTION|>"),
         start="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|><|START_THINKING|>",
+        opening="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
         middle="<|END_THINKING|><|START_TEXT|>",
     ),
     Handling(
-        ("<|tool_list_start|>", "<|tool_list_end|>"), start=_LFM, middle="</think>", adjust=_as_thinking
+        ("<|tool_list_start|>", "<|tool_list_end|>"),
+        start=_LFM,
+        middle="</think>",
+        opening=_LFM_OPENING,
+        adjust=_as_thinking,
     ),
     Handling(
         ("List of tools: [",),
         ("<|tool_list_start|>",),
         start=_LFM,
         middle="</think>",
+        opening=_LFM_OPENING,
         adjust=_as_thinking,
     ),
     Handling(
         ("<|role_sep|>", "<|message_sep|>"),
         ("<|function_call|>",),
         start="assistant<|role_sep|>\n",
+        opening="assistant<|role_sep|>\n",
         plain=True,
         thinking=False,
     ),
@@ -272,15 +302,18 @@ HANDLINGS = (
         start="<mm:think>",
         middle="</mm:think>",
         handler="after_generation_prompt",
+        output="peg-minimax-m3",
     ),
     Handling(
         ("dsml_token", "DSML", "function_calls"),
         start="<｜Assistant｜><think>",
+        opening="<｜Assistant｜>",
         middle="</think>",
     ),
     Handling(
         ("dsml_token", "DSML", "tool_calls"),
         start="<｜Assistant｜><think>",
+        opening="<｜Assistant｜>",
         middle="</think>",
         adjust=_results_in_order,
         handler="closed_without_reasoning",
@@ -289,6 +322,8 @@ HANDLINGS = (
         ("'<|tool_call>call:'",),
         ("{#- OpenAI Chat Completions:",),
         start="<|channel>thought\n",
+        json_openings=("<|turn>model\n", "<|channel>", FENCE),
+        output="peg-gemma4",
         middle="<channel|>",
         adjust=_with_responses,
         handler="turn_of_model",
@@ -296,12 +331,15 @@ HANDLINGS = (
     Handling(
         ("'<|tool_call>call:'",),
         start="<|channel>thought\n",
+        json_openings=("<|turn>model\n", "<|channel>", FENCE),
+        output="peg-gemma4",
         middle="<channel|>",
         handler="turn_of_model",
     ),
     Handling(
         ("Tool usage guidelines:", '<function name="', '<param name="'),
         start="<|im_start|>assistant\n<think>\n",
+        opening="<|im_start|>assistant\n",
         middle="\n</think>\n\n",
     ),
     Handling(
@@ -315,12 +353,14 @@ HANDLINGS = (
         (*_CALL_AND_PARAMETERS, "<think>"),
         ("'<tool_call><function=' ~ tool_call.name ~ '>'",),
         start="<|im_start|>assistant\n<think>\n",
+        opening="<|im_start|>assistant\n",
         middle="\n</think>\n\n",
     ),
     Handling(
         _CALL_AND_PARAMETERS,
         ("'<tool_call><function=' ~ tool_call.name ~ '>'",),
         start="<|im_start|>assistant\n",
+        opening="<|im_start|>assistant\n",
         thinking=False,
         handler="without_reasoning",
     ),

@@ -91,6 +91,9 @@ class Request:
     enable_thinking: bool = True
     json_schema: Any = None
     template_arguments: Mapping[str, Any] = field(default_factory=dict)
+    tool_choice: str = "auto"
+    extracts_reasoning: bool = True
+    echo: bool = False  # an answer that goes on is not read
 
 
 class _Body:
@@ -136,7 +139,18 @@ def request_of(body: Mapping[str, Any], supports_thinking: bool) -> Request:
     if tools and tool_choice != "none" and "grammar" in fields:
         raise ChatError("Cannot use custom grammar constraints with tools.")
     thinking, arguments = _template_arguments(fields, supports_thinking)
-    return Request(messages, tools, add_prompt, continuation, thinking, schema, arguments)
+    return Request(
+        messages=messages,
+        tools=tools,
+        add_generation_prompt=add_prompt,
+        continuation=continuation,
+        enable_thinking=thinking,
+        json_schema=schema,
+        template_arguments=arguments,
+        tool_choice=tool_choice,
+        extracts_reasoning=fields.any("reasoning_format") != "none",
+        echo=fields.get("echo", False),
+    )
 
 
 def check_rest(body: Mapping[str, Any]) -> None:

@@ -32,15 +32,15 @@ class Reasoning:
 
 
 _QUESTION = "U_USER_MSG Hello END_U"
-_ANSWER = "A_ASST_MSG I can help END_A"
-_THOUGHT = "REASON_PART I am thinking END_R"
-_MARK = r"(?:<[^>]*>|\[[^\]]*\])"
-_SPACE = r"[ \t\n\v\f\r]*"
-_BEHIND = re.compile(rf"{_THOUGHT}{_SPACE}(?P<post>{_MARK}{_SPACE})?")
-_AROUND = re.compile(rf"(?P<pre>{_MARK}{_SPACE}){_THOUGHT}(?P<post>{_SPACE}{_MARK}{_SPACE})")
-_AROUND_CALL = re.compile(rf"(?P<pre>{_MARK}{_SPACE}){_THOUGHT}{_SPACE}(?P<post>{_MARK}{_SPACE})")
+ANSWER = "A_ASST_MSG I can help END_A"
+THOUGHT = "REASON_PART I am thinking END_R"
+MARK = r"(?:<[^>]*>|\[[^\]]*\])"
+SPACE = r"[ \t\n\v\f\r]*"
+_BEHIND = re.compile(rf"{THOUGHT}{SPACE}(?P<post>{MARK}{SPACE})?")
+_AROUND = re.compile(rf"(?P<pre>{MARK}{SPACE}){THOUGHT}(?P<post>{SPACE}{MARK}{SPACE})")
+_AROUND_CALL = re.compile(rf"(?P<pre>{MARK}{SPACE}){THOUGHT}{SPACE}(?P<post>{MARK}{SPACE})")
 _NEAR = 1000  # characters
-_USER = {"role": "user", "content": _QUESTION}
+USER = {"role": "user", "content": _QUESTION}
 _PARAMETERS = {
     "type": "object",
     "properties": {
@@ -49,31 +49,31 @@ _PARAMETERS = {
     },
     "required": [],
 }
-_FUNCTIONS = (("FFF_FIRST_FUN_F", "Test function foo"), ("SSS_SECOND_FUN_S", "Test function bar"))
-_TOOLS = [
+FIRST, SECOND = "FFF_FIRST_FUN_F", "SSS_SECOND_FUN_S"
+_FUNCTIONS = ((FIRST, "Test function foo"), (SECOND, "Test function bar"))
+TOOLS = [
     {"type": "function", "function": {"name": name, "description": about, "parameters": _PARAMETERS}}
     for name, about in _FUNCTIONS
 ]
-_CALL = {
-    "id": "call00001",
-    "type": "function",
-    "function": {
-        "name": "FFF_FIRST_FUN_F",
-        "arguments": {"AA_ARG_FST_AA": "VVVV", "BB_ARG_SND_BB": "XXXX"},
-    },
-}
 
 
-def reasoning_of(source: str, render: Render, supports_tool_calls: bool) -> Reasoning:
-    """What a template does with reasoning. `render` gives its text, or a `ChatError`."""
+def tool_call(name: str, first: str, second: str, identity: str = "call00001") -> dict[str, Any]:
+    """A call of a tool with values of its two arguments."""
+    arguments = {"AA_ARG_FST_AA": first, "BB_ARG_SND_BB": second}
+    return {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def reasoning_of(render: Render, supports_tool_calls: bool) -> Reasoning:
+    """What a template does with reasoning, but for `patched`. `render` gives its text, or a `ChatError`."""
     found = _in_answers(render)
     found = _by_switch(render, found)
     if supports_tool_calls:
         found = _in_calls(render, found)
-    return _patched(source, found)
+    return found
 
 
-def _both(render: Render, first: dict[str, Any], second: dict[str, Any]) -> tuple[str, str] | None:
+def rendered_both(render: Render, first: dict[str, Any], second: dict[str, Any]) -> tuple[str, str] | None:
+    """What the template makes of two chats; None where it refuses one of them."""
     try:
         return render(**first), render(**second)
     except ChatError:
@@ -81,14 +81,14 @@ def _both(render: Render, first: dict[str, Any], second: dict[str, Any]) -> tupl
 
 
 def _answer(**fields: Any) -> list[dict[str, Any]]:
-    return [_USER, {"role": "assistant", "content": _ANSWER, **fields}]
+    return [USER, {"role": "assistant", "content": ANSWER, **fields}]
 
 
 def _in_answers(render: Render) -> Reasoning:
-    texts = _both(render, {"messages": _answer()}, {"messages": _answer(reasoning_content=_THOUGHT)})
-    if texts is None or _THOUGHT not in parted(*texts)[1]:
+    texts = rendered_both(render, {"messages": _answer()}, {"messages": _answer(reasoning_content=THOUGHT)})
+    if texts is None or THOUGHT not in parted(*texts)[1]:
         return Reasoning()
-    match = _around(_AROUND, texts[1]) or _BEHIND.search(texts[1])
+    match = match_near(_AROUND, texts[1]) or _BEHIND.search(texts[1])
     marks = match.groupdict("") if match else {}
     if not marks.get("post"):
         return Reasoning()
@@ -97,8 +97,8 @@ def _in_answers(render: Render) -> Reasoning:
 
 def _by_switch(render: Render, found: Reasoning) -> Reasoning:
     """What changes with `enable_thinking`."""
-    asked = {"messages": [_USER], "add_generation_prompt": True}
-    texts = _both(render, {**asked, "enable_thinking": False}, {**asked, "enable_thinking": True})
+    asked = {"messages": [USER], "add_generation_prompt": True}
+    texts = rendered_both(render, {**asked, "enable_thinking": False}, {**asked, "enable_thinking": True})
     if texts is None:
         return found
     off, on = texts
@@ -136,9 +136,9 @@ def _behind_tail(off: str, on: str, found: Reasoning) -> Reasoning:
     return found
 
 
-def _around(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """The first match, of marks that begin and end near the thought: a search of the whole text is quadratic."""
-    for hit in re.finditer(_THOUGHT, text):
+def match_near(pattern: re.Pattern[str], text: str, needle: str = THOUGHT) -> re.Match[str] | None:
+    """The first match, of marks that begin and end near a needle: a search of the whole text is quadratic."""
+    for hit in re.finditer(needle, text):
         match = pattern.search(text, max(hit.start() - _NEAR, 0), hit.end() + _NEAR)
         if match:
             return match
@@ -147,15 +147,20 @@ def _around(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 
 def _in_calls(render: Render, found: Reasoning) -> Reasoning:
     """Whether reasoning is written only where tools are called."""
-    calling = {"role": "assistant", "content": None, "reasoning_content": _THOUGHT, "tool_calls": [_CALL]}
-    texts = _both(
+    calling = {
+        "role": "assistant",
+        "content": None,
+        "reasoning_content": THOUGHT,
+        "tool_calls": [tool_call(FIRST, "VVVV", "XXXX")],
+    }
+    texts = rendered_both(
         render,
-        {"messages": _answer(reasoning_content=_THOUGHT), "tools": _TOOLS},
-        {"messages": [_USER, calling], "tools": _TOOLS},
+        {"messages": _answer(reasoning_content=THOUGHT), "tools": TOOLS},
+        {"messages": [USER, calling], "tools": TOOLS},
     )
-    if texts is None or _THOUGHT in texts[0] or _THOUGHT not in texts[1]:
+    if texts is None or THOUGHT in texts[0] or THOUGHT not in texts[1]:
         return found
-    match = _around(_AROUND_CALL, texts[1])
+    match = match_near(_AROUND_CALL, texts[1])
     if match:
         return Reasoning(True, match["pre"], match["post"])
     behind = _BEHIND.search(texts[1])
@@ -185,7 +190,8 @@ _PATCHES: tuple[tuple[tuple[str, ...], tuple[str, ...], Reasoning], ...] = (
 _TRIMMED = "laguna_glm_thinking"  # marks without white space
 
 
-def _patched(source: str, found: Reasoning) -> Reasoning:
+def patched(source: str, found: Reasoning) -> Reasoning:
+    """The marks of templates that are known by their text, and those that were found of all others."""
     for number, (present, absent, marks) in enumerate(_PATCHES):
         fits = all(text in source for text in present) and not any(text in source for text in absent)
         if fits and not (number == 0 and found.present):

@@ -20,12 +20,14 @@ from ..errors import ChatError
 from ..extras import imported
 from ..once import made_once
 from .attributed import with_origin_of
+from .begun import may_be_output
 from .capabilities import EFFORT_NAMES, Capabilities, capabilities_of, preserving_names
 from .ends import Ends
 from .families import Handling, handling_of
 from .json_text import JSONError, parsed
 from .messages import Message, Request
-from .reasoning import Reasoning, common_length, reasoning_of
+from .output import Output, output_of
+from .reasoning import Reasoning, common_length, patched, reasoning_of
 from .values import viewed
 
 CHATML = """\
@@ -84,7 +86,17 @@ class ChatTemplate:
     @made_once
     def reasoning(self) -> Reasoning:
         """The marks of its reasoning; of those without a family."""
-        return reasoning_of(self.source, self._for_analysis, self.capabilities.supports_tool_calls)
+        return patched(self.source, self._found_reasoning)
+
+    @made_once
+    def _found_reasoning(self) -> Reasoning:
+        return reasoning_of(self._for_analysis, self.capabilities.supports_tool_calls)
+
+    @made_once
+    def output(self) -> Output:
+        """What a model writes under it; of those without a family. `ChatError` where llama.cpp cannot find it out."""
+        supports_calls = self.capabilities.supports_tool_calls
+        return output_of(self.source, self._for_analysis, self._found_reasoning, supports_calls)
 
     @made_once
     def supports_thinking(self) -> bool:
@@ -107,14 +119,20 @@ class ChatTemplate:
                 names["response_format"] = viewed(request.json_schema)
         names.setdefault("messages", viewed(messages))
         if family is not None:
-            return self._by_family(family, names, request, last, now)
-        try:
-            return self._by_reasoning(names, request, last, now)
-        except ChatError as error:
-            raise ChatError(
-                f"Unable to generate parser for this template. Automatic parser generation failed: {error.reason}",
-                error.line,
-            ) from None
+            text, begun, fits = self._by_family(family, names, request, last, now)
+        else:
+            try:
+                text, begun, fits = self._by_reasoning(names, request, last, now)
+            except ChatError as error:
+                raise ChatError(
+                    "Unable to generate parser for this template. Automatic parser generation failed: "
+                    f"{error.reason}",
+                    error.line,
+                ) from None
+        if not fits and not request.echo:
+            output = "peg-native" if family is None else family.output
+            raise ChatError(f"The model produced output that does not match the expected {output} format")
+        return text if last is None or last.empty else self.going_on(text, begun)
 
     def bare_text(self, messages: list[dict[str, Any]]) -> str:
         """What the template writes for finished messages, a character for each byte; nothing is taken off or added."""
@@ -187,7 +205,7 @@ class ChatTemplate:
         """The text that the template writes."""
         return self.template.render(names, now)
 
-    def _run_twice(self, names: dict[str, Any], now: time.struct_time, goes_on: bool) -> tuple[str, str]:
+    def _run_twice(self, names: dict[str, Any], request: Request, now: time.struct_time) -> tuple[str, str]:
         """The prompt, and the generation prompt: what the template adds for `add_generation_prompt`.
 
         llama.cpp runs the template with and without, and refuses a chat where either fails. What comes out is needed
@@ -198,9 +216,11 @@ class ChatTemplate:
         if asked and self.template.generation_prompt_is_only_added:
             return text, ""
         without = {name: value for name, value in names.items() if name != "add_generation_prompt"}
+        if "add_generation_prompt" in request.template_arguments:
+            without["add_generation_prompt"] = viewed(request.template_arguments["add_generation_prompt"])
         no_prompt = self._run(without, now) if asked else text
         prompt = text if asked else self._run({**names, "add_generation_prompt": True}, now)
-        return text, prompt[common_length(no_prompt, prompt) :] if goes_on else ""
+        return text, prompt[common_length(no_prompt, prompt) :] if request.continuation else ""
 
     def _for_analysis(
         self,
@@ -226,15 +246,18 @@ class ChatTemplate:
 
     def _by_reasoning(
         self, names: dict[str, Any], request: Request, last: Message | None, now: time.struct_time
-    ) -> str:
-        text, opening = self._run_twice(names, now, last is not None)
-        if last is None or last.empty:
-            return text
-        marks, content = self.reasoning, request.continuation == "content"
-        if marks.start:
-            opening = opening.partition(marks.start)[0] + marks.start + viewed(last.reasoning)
-            opening += marks.end if content else ""
-        return self.going_on(text, opening + (viewed(last.rendered_content()) if content else ""))
+    ) -> tuple[str, str, bool]:
+        """The text, the answer that is begun, and whether that could be the start of a model's output."""
+        output = self.output  # what it refuses is refused before the template is run
+        text, opening = self._run_twice(names, request, now)
+        marks, content, begun = self.reasoning, request.continuation == "content", opening
+        if last is not None and not last.empty:
+            if marks.start:
+                begun = opening.partition(marks.start)[0] + marks.start + viewed(last.reasoning)
+                begun += marks.end if content else ""
+            begun += viewed(last.rendered_content()) if content else ""
+        fits = not request.continuation or may_be_output(begun, opening, marks, output, request)
+        return text, begun, fits
 
     def going_on(self, text: str, begun: str) -> str:
         """A text with the answer behind it that is to go on."""
@@ -247,11 +270,12 @@ class ChatTemplate:
         request: Request,
         last: Message | None,
         now: time.struct_time,
-    ) -> str:
+    ) -> tuple[str, str, bool]:
+        """The same of a template that llama.cpp knows."""
         text, opening = (
-            self._run_twice(names, now, last is not None)
+            self._run_twice(names, request, now)
             if family.both_prompts
-            else (self._run(names, now), "")
+            else (self._run(names, now), family.opening)
         )
         asked = names.get("add_generation_prompt") is True
         if family.handler == "end_for_return" and not asked:
@@ -260,14 +284,14 @@ class ChatTemplate:
         ends_turn = family.handler == "turn_of_model" and text.endswith("<turn|>\n")
         if ends_turn and asked:
             text += "<|turn>model\n"
-        if last is None or last.empty:
-            return text
-        begun: str = viewed(self._begun(family, last, request))
-        if family.handler == "after_generation_prompt":
-            begun = opening + begun
-        elif ends_turn:
-            begun = "<|turn>model\n" + begun
-        return self.going_on(text, begun)
+        begun = opening
+        if last is not None and not last.empty:
+            begun = viewed(self._begun(family, last, request))
+            if family.handler == "after_generation_prompt":
+                begun = opening + begun
+            elif ends_turn:
+                begun = "<|turn>model\n" + begun
+        return text, begun, not request.continuation or family.may_begin_with(begun, request)
 
     def _begun(self, family: Handling, last: Message, request: Request) -> str:
         if family.handler == "closed_without_reasoning" and not last.reasoning:

@@ -43,6 +43,14 @@ _WORDS = choices(
 )
 
 
+def _goes_on(made: Json) -> bool:
+    """Whether an answer is to go on, most likely."""
+    last = made["messages"][-1:] if isinstance(made.get("messages"), list) else []
+    return "continue_final_message" in made or any(
+        isinstance(m, dict) and m.get("role") == "assistant" for m in last
+    )
+
+
 class RandomChats:
     """A source of requests."""
 
@@ -68,9 +76,9 @@ class RandomChats:
             made["continue_final_message"] = choose((True, False, "content", "reasoning_content"))
         if chance(0.1):
             made["reasoning_effort"] = choose(("low", "medium", "high", "none", ""))
-        if chance(0.04):
+        if chance(0.2 if _goes_on(made) else 0.04):
             made["response_format"] = {"type": choose(("json_object", "text"))}
-        if chance(0.04):
+        if chance(0.2 if _goes_on(made) else 0.04):
             made["reasoning_format"] = choose(("none", "auto", "deepseek"))
         for name in self._dice.sample(list(_KEYWORDS), k=choose((0, 0, 0, 1, 1, 2, 3))):
             keywords.setdefault(name, choose(_KEYWORDS[name]))
